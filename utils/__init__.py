@@ -1,0 +1,1 @@
+"""The finished version of what the notebooks build: read it after them."""

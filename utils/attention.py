@@ -1,0 +1,437 @@
+"""Attention, from a softmax to several heads.
+
+Shapes: B batch, T tokens (queries), S tokens attended to (keys), D model width,
+H heads, K head width. Boolean masks: True = may attend. A query that may attend
+to nothing gets weights of zero and an output of zero.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def softmax(scores, dim=-1):
+    """Turn scores into positive weights that sum to one along `dim`.
+
+    softmax(s)_j = exp(s_j - max s) / sum_k exp(s_k - max s)
+
+    Subtracting the maximum changes nothing in the result and keeps exp finite.
+
+    scores: any shape
+    returns: the same shape
+
+    >>> softmax(torch.tensor([0.0, 0.0, 1000.0]))
+    tensor([0., 0., 1.])
+    """
+    exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
+    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+
+
+def attention_weights(x):
+    """Weigh every token against every other by plain dot products.
+
+    softmax(X X^T), row by row, without scaling and with nothing to learn.
+
+    x: (..., T, D)
+    returns: (..., T, T), rows are queries and sum to one
+
+    >>> attention_weights(torch.zeros(2, 3))
+    tensor([[0.5000, 0.5000],
+            [0.5000, 0.5000]])
+    """
+    return softmax(x @ x.transpose(-2, -1), dim=-1)
+
+
+def context_vectors(x):
+    """Replace every token by the weighted sum of all tokens.
+
+    softmax(X X^T) X
+
+    x: (..., T, D)
+    returns: (..., T, D)
+
+    >>> context_vectors(torch.tensor([[1.0, 2.0]]))
+    tensor([[1., 2.]])
+    """
+    return attention_weights(x) @ x
+
+
+def causal_mask(num_tokens, device=None):
+    """Allow each token to attend to itself and to the tokens before it.
+
+    returns: boolean (T, T), True = may attend: row i is True up to column i
+
+    Raises ValueError for a negative number of tokens.
+
+    >>> causal_mask(3)
+    tensor([[ True, False, False],
+            [ True,  True, False],
+            [ True,  True,  True]])
+    """
+    if num_tokens < 0:
+        raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
+    return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).tril()
+
+
+def padding_mask(lengths, num_tokens):
+    """Mark the real tokens of sentences that are padded on the right.
+
+    lengths: B integers (list or tensor), each from 0 to `num_tokens`
+    returns: boolean (B, T), True = a real token, which may be attended to
+
+    Raises ValueError for a length outside 0 ... `num_tokens`.
+
+    >>> padding_mask([1, 3], 3)
+    tensor([[ True, False, False],
+            [ True,  True,  True]])
+    """
+    lengths = torch.as_tensor(lengths)
+    if lengths.dim() != 1:
+        raise ValueError(f"expected lengths (B,), got {tuple(lengths.shape)}")
+    if ((lengths < 0) | (lengths > num_tokens)).any():
+        raise ValueError(
+            f"expected lengths from 0 to {num_tokens}, got {lengths.tolist()}"
+        )
+    return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
+
+
+def masked_softmax(scores, mask=None):
+    """Softmax over the last axis, over the allowed positions alone.
+
+    Forbidden scores become -inf before the softmax, so the allowed weights sum to
+    one. A row without any allowed position becomes zeros instead of NaN.
+
+    scores: (..., T, S)
+    mask: boolean, broadcasts to (..., T, S), True = may attend
+    returns: (..., T, S)
+
+    Raises ValueError for a mask that is not boolean or does not broadcast.
+
+    >>> masked_softmax(torch.zeros(2, 2), torch.tensor([[True, False], [False, False]]))
+    tensor([[1., 0.],
+            [0., 0.]])
+    """
+    if mask is None:
+        return torch.softmax(scores, dim=-1)
+    _check_mask(mask, scores.shape)
+    weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
+    return weights.masked_fill(~mask, 0.0)
+
+
+def dropout(x, p):
+    """Zero each entry with probability `p` and scale the survivors by 1 / (1 - p).
+
+    The scaling keeps the expected value of every entry (inverted dropout; Srivastava
+    et al. 2014, section 10). For training only.
+
+    x: any shape
+    returns: the same shape
+
+    Raises ValueError for `p` outside 0 ... 1.
+
+    >>> dropout(torch.ones(3), 0.0)
+    tensor([1., 1., 1.])
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"expected a dropout probability from 0 to 1, got {p}")
+    if p == 1:
+        return torch.zeros_like(x)
+    return x * (torch.rand_like(x) >= p) / (1 - p)
+
+
+def scaled_dot_product_attention(query, key, value, mask=None, dropout_p=0.0):
+    """Average the values, weighted by how well each key answers the query.
+
+    softmax(Q K^T / sqrt(d_k)) V
+
+    query: (..., T, d_k)
+    key: (..., S, d_k)
+    value: (..., S, d_v), d_v may differ from d_k
+    mask: boolean, broadcasts to (..., T, S), True = may attend
+    dropout_p: share of the weights dropped; 0 outside training
+    returns: output (..., T, d_v) and weights (..., T, S), as used: after dropout
+
+    A query that may attend to nothing gets zeros. Raises ValueError for shapes that
+    do not fit and for a mask that is not boolean.
+
+    Source: Vaswani et al. 2017, section 3.2.1, equation 1. The mask follows
+    `F.scaled_dot_product_attention`; `nn.MultiheadAttention` uses the opposite.
+
+    >>> output, weights = scaled_dot_product_attention(
+    ...     torch.zeros(1, 2), torch.ones(2, 2), torch.tensor([[1.0], [3.0]])
+    ... )
+    >>> output, weights
+    (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
+    """
+    _check_query_key_value(query, key, value)
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
+    weights = masked_softmax(scores, mask)
+    if dropout_p:
+        weights = dropout(weights, dropout_p)
+    return weights @ value, weights
+
+
+class SelfAttention(nn.Module):
+    """Let every token attend to every token of its own sentence.
+
+    softmax(Q K^T / sqrt(d_out)) V with Q = x W_query, K = x W_key, V = x W_value
+
+    x: (..., T, d_in)
+    returns: (..., T, d_out), and weights (..., T, T) with `need_weights=True`
+
+    Raises ValueError where the last axis of x is not `d_in`.
+
+    >>> SelfAttention(3, 2)(torch.zeros(5, 3)).shape
+    torch.Size([5, 2])
+
+    Source: Vaswani et al. 2017, section 3.2, with one head and no output projection.
+    """
+
+    def __init__(self, d_in, d_out, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+
+    def forward(self, x, need_weights=False):
+        _check_width("x", x, self.W_query.in_features)
+        output, weights = scaled_dot_product_attention(
+            self.W_query(x), self.W_key(x), self.W_value(x)
+        )
+        return (output, weights) if need_weights else output
+
+
+class CausalAttention(nn.Module):
+    """Let every token attend to itself and to the tokens before it.
+
+    x: (B, T, d_in) with T up to `context_length`
+    returns: (B, T, d_out), and weights (B, T, T) with `need_weights=True`
+
+    The mask is a buffer: it follows the module to another device. It is not saved,
+    because `context_length` says all about it. Dropout acts on the weights, in
+    training alone.
+
+    Raises ValueError where x has another width or more than `context_length` tokens.
+
+    >>> CausalAttention(3, 2, context_length=6, dropout=0.0)(torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 5, 2])
+
+    Source: Vaswani et al. 2017, section 3.2.3.
+    """
+
+    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.dropout_p = dropout
+        self.register_buffer("mask", causal_mask(context_length), persistent=False)
+
+    def forward(self, x, need_weights=False):
+        _check_width("x", x, self.W_query.in_features)
+        num_tokens = x.shape[-2]
+        _check_length(num_tokens, len(self.mask))
+        output, weights = scaled_dot_product_attention(
+            self.W_query(x),
+            self.W_key(x),
+            self.W_value(x),
+            mask=self.mask[:num_tokens, :num_tokens],
+            dropout_p=self.dropout_p if self.training else 0.0,
+        )
+        return (output, weights) if need_weights else output
+
+
+def split_heads(x, num_heads):
+    """Give each head its consecutive features: head h owns h*K ... (h+1)*K - 1.
+
+    x: (B, T, D)
+    returns: (B, H, T, K) with K = D / H
+
+    Raises ValueError where D does not divide by the number of heads.
+
+    >>> split_heads(torch.arange(8).view(1, 2, 4), num_heads=2)[0, 1]
+    tensor([[2, 3],
+            [6, 7]])
+    """
+    width = x.shape[-1]
+    _check_division(width, num_heads)
+    heads = x.unflatten(-1, (num_heads, width // num_heads))  # (B, T, H, K)
+    return heads.transpose(-3, -2)  # (B, H, T, K)
+
+
+def merge_heads(x):
+    """Put the heads of each token side by side again, the inverse of `split_heads`.
+
+    x: (B, H, T, K)
+    returns: (B, T, H*K)
+
+    >>> x = torch.arange(8).view(1, 2, 4)
+    >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
+    True
+    """
+    if x.dim() < 3:
+        raise ValueError(f"expected heads (B, H, T, K), got {tuple(x.shape)}")
+    return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
+
+
+class MultiHeadAttention(nn.Module):
+    """Attend with several heads, each in its own slice of the features.
+
+    Concat(head_1 ... head_H) W_out with head_h the attention of slice h
+
+    x: (B, T, d_in), the queries
+    context: (B, S, d_in), keys and values from elsewhere; x itself where not given
+    padding_mask: boolean (B, S), True = a real token, which may be attended to
+    returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
+
+    With `causal=True` a token attends to itself and to the tokens before it; a
+    separate context is known as a whole, so all of it may be attended to.
+
+    Without `need_weights` PyTorch's fused kernel computes the output and no (T, S)
+    matrix is kept.
+
+    Raises ValueError where `d_out` does not divide by `num_heads`, x or context has
+    another width, a causal x has more than `context_length` tokens, or the padding
+    mask is not boolean (B, S).
+
+    >>> layer = MultiHeadAttention(3, 4, context_length=6, dropout=0.0, num_heads=2)
+    >>> output, weights = layer(torch.zeros(2, 5, 3), need_weights=True)
+    >>> output.shape, weights.shape
+    (torch.Size([2, 5, 4]), torch.Size([2, 2, 5, 5]))
+
+    Source: Vaswani et al. 2017, section 3.2.2. Here q, k and v have no bias unless
+    `qkv_bias=True`, and `d_out` is the width of all heads together.
+    """
+
+    def __init__(
+        self,
+        d_in,
+        d_out,
+        context_length,
+        dropout,
+        num_heads,
+        qkv_bias=False,
+        causal=True,
+    ):
+        super().__init__()
+        _check_division(d_out, num_heads)
+        self.context_length = context_length
+        self.num_heads = num_heads
+        self.dropout_p = dropout
+        self.causal = causal
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x, context=None, padding_mask=None, need_weights=False):
+        causal = self.causal and context is None
+        source = x if context is None else context
+        self._check(x, source, padding_mask, causal)
+        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K)
+        key = split_heads(self.W_key(source), self.num_heads)  # (B, H, S, K)
+        value = split_heads(self.W_value(source), self.num_heads)  # (B, H, S, K)
+        attend = self._attend_explicitly if need_weights else self._attend_fused
+        output, weights = attend(query, key, value, padding_mask, causal)
+        output = self.out_proj(merge_heads(output))  # (B, T, d_out)
+        return (output, weights) if need_weights else output
+
+    def _attend_explicitly(self, query, key, value, padding_mask, causal):
+        mask = self._mask(query, padding_mask, causal)
+        return scaled_dot_product_attention(query, key, value, mask, self._dropout())
+
+    def _attend_fused(self, query, key, value, padding_mask, causal):
+        # is_causal lets the kernel skip the future; it takes no other mask beside it.
+        plain = padding_mask is None
+        output = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=None if plain else self._mask(query, padding_mask, causal),
+            dropout_p=self._dropout(),
+            is_causal=causal and plain,
+        )
+        return output, None
+
+    def _dropout(self):
+        return self.dropout_p if self.training else 0.0
+
+    def _mask(self, query, padding_mask, causal):
+        mask = causal_mask(query.shape[-2], device=query.device) if causal else None
+        if padding_mask is None:
+            return mask
+        keys = padding_mask[:, None, None, :]  # (B, 1, 1, S)
+        return keys if mask is None else mask & keys  # (B, 1, T, S)
+
+    def _check(self, x, source, padding_mask, causal):
+        _check_width("x", x, self.W_query.in_features, dims=3)
+        _check_width("context", source, self.W_key.in_features, dims=3)
+        if len(source) != len(x):
+            raise ValueError(
+                f"expected a context for each of the {len(x)} sentences, "
+                f"got {len(source)}"
+            )
+        if causal:
+            _check_length(x.shape[-2], self.context_length)
+        if padding_mask is not None:
+            _check_padding(padding_mask, source.shape[:2])
+
+
+def _check_query_key_value(query, key, value):
+    shapes = [tuple(t.shape) for t in (query, key, value)]
+    if min(len(shape) for shape in shapes) < 2:
+        raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"expected query and key of one width d_k, got {shapes[0]} and {shapes[1]}"
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
+        )
+
+
+def _check_mask(mask, shape):
+    if mask.dtype != torch.bool:
+        raise ValueError(
+            f"expected a boolean mask (True = may attend), got {mask.dtype}"
+        )
+    try:
+        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+    except RuntimeError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"expected a mask that broadcasts to {tuple(shape)}, "
+            f"got {tuple(mask.shape)}"
+        )
+
+
+def _check_padding(mask, shape):
+    if mask.dtype != torch.bool or mask.shape != shape:
+        raise ValueError(
+            f"expected a boolean padding mask (B, S) = {tuple(shape)}, "
+            f"got {mask.dtype} {tuple(mask.shape)}"
+        )
+
+
+def _check_width(name, x, width, dims=None):
+    if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
+        axes = "B, T" if dims else "..., T"
+        raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
+
+
+def _check_length(num_tokens, context_length):
+    if num_tokens > context_length:
+        raise ValueError(
+            f"expected at most context_length = {context_length} tokens, "
+            f"got {num_tokens}"
+        )
+
+
+def _check_division(width, num_heads):
+    if num_heads < 1 or width % num_heads:
+        raise ValueError(
+            f"expected a width that divides by the number of heads, "
+            f"got width {width} and {num_heads} heads"
+        )

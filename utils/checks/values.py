@@ -1,0 +1,140 @@
+"""Take an answer's values apart safely, compare them and put them into words."""
+
+import reprlib
+from dataclasses import dataclass
+
+import torch
+
+LONGEST_LIST = 5_000  # a longer list is described, not compared
+LARGEST_TENSOR = 1_000_000  # a larger tensor is refused by its shape
+
+
+@dataclass(frozen=True)
+class Other:
+    """Stand-in for a value that no exercise expects: only its description is kept."""
+
+    text: str
+
+
+def clean(value, depth=3):
+    """Return `value` as plain tensors, tuples, lists, numbers; the rest as `Other`."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if issubclass(kind, torch.Tensor):
+        return _plain_tensor(value)
+    if issubclass(kind, (tuple, list)) and depth:
+        base = tuple if issubclass(kind, tuple) else list
+        if base.__len__(value) <= LONGEST_LIST:
+            return base(clean(part, depth - 1) for part in base.__iter__(value))
+    return Other(f"{_article(kind.__name__)} ({safe_text(value)})")
+
+
+def _plain_tensor(tensor):
+    with torch._C.DisableTorchFunctionSubclass():
+        peculiar = [
+            (tensor.layout != torch.strided, "a sparse tensor"),
+            (tensor.device.type == "meta", "a tensor on the meta device, without values"),
+            (tensor.is_quantized, "a quantized tensor"),
+            (tensor.is_complex(), f"a complex tensor {tuple(tensor.shape)}"),
+        ]
+        for found, description in peculiar:
+            if found:
+                return Other(description)
+        tensor = tensor.detach().as_subclass(torch.Tensor).cpu()
+        return tensor.clone() if tensor.numel() <= LARGEST_TENSOR else tensor
+
+
+def copied(arg):
+    """Return a copy of a case's argument, so that the answer cannot change the case."""
+    if isinstance(arg, torch.Tensor):
+        return arg.clone()
+    return list(arg) if isinstance(arg, list) else arg
+
+
+def same_input(before, after):
+    """Say whether an argument is exactly what it was before the call."""
+    if isinstance(before, torch.Tensor):
+        same_form = before.shape == after.shape and before.dtype == after.dtype
+        return same_form and torch.equal(before, after.detach())
+    return not isinstance(before, list) or before == after
+
+
+def kind(value):
+    """Return in a word or two what sort of value this is."""
+    if isinstance(value, torch.Tensor):
+        return f"{sort(value)} tensor"
+    if isinstance(value, Other):
+        return value.text
+    return "None" if value is None else _article(type(value).__name__)
+
+
+def sort(tensor):
+    """Return `float`, `bool` or `integer`; precision is not compared."""
+    if tensor.is_floating_point():
+        return "float"
+    return "bool" if tensor.dtype == torch.bool else "integer"
+
+
+def agrees(got, expected):
+    """Say whether two cleaned values are equal up to rounding (NaN equals NaN)."""
+    if isinstance(expected, torch.Tensor):
+        if not isinstance(got, torch.Tensor) or got.shape != expected.shape:
+            return False
+        return sort(got) == sort(expected) and bool(close(got, expected).all())
+    if isinstance(expected, (tuple, list)):
+        if type(got) is not type(expected) or len(got) != len(expected):
+            return False
+        return all(agrees(g, e) for g, e in zip(got, expected, strict=True))
+    if type(expected) is float and type(got) in (int, float):
+        return bool(close(torch.tensor(got), torch.tensor(expected)))
+    return type(got) is type(expected) and got == expected
+
+
+def close(got, expected):
+    """Compare entry by entry in float64: a mistake moves more than 1e-4, rounding less."""
+    precision = 1e-9 if got.dtype == expected.dtype == torch.float64 else 1e-5
+    return torch.isclose(
+        got.double(), expected.double(), rtol=10 * precision, atol=precision, equal_nan=True
+    )
+
+
+def safe_text(value, limit=60):
+    """Return one short line of text for any object, even one whose repr fails."""
+    try:
+        text = str(value) if isinstance(value, BaseException) else reprlib.repr(value)
+    except BaseException:
+        text = f"{type(value).__name__} object"
+    return one_line(text, limit)
+
+
+def one_line(text, limit=88):
+    """Return `text` on one line, cut to `limit` characters."""
+    text = " ".join(str(text).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def numbers(row, limit=6):
+    """Return a row of numbers as text, rounded to 4 decimals: `[0.1192, 0.3, …]`."""
+    row = row.tolist() if isinstance(row, torch.Tensor) else row
+    row = row if isinstance(row, list) else [row]
+    shown = ", ".join(number(entry) for entry in row[:limit])
+    return f"[{shown}, …]" if len(row) > limit else f"[{shown}]"
+
+
+def number(value):
+    """Return one number as text, with at most 4 decimals."""
+    if isinstance(value, float) and value == value and abs(value) < 1e6:
+        return f"{value:.4f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.1f}"
+    return f"{value:.3g}" if isinstance(value, float) else safe_text(value)
+
+
+def shape(value):
+    """Return a tensor's shape, a list's length, or the value itself, as text."""
+    if isinstance(value, torch.Tensor):
+        return f"({', '.join(map(str, value.shape))}{',' * (value.dim() == 1)})"
+    return safe_text(value)
+
+
+def _article(word):
+    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"

@@ -1,0 +1,94 @@
+"""Texts and training pairs."""
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+from utils.files import DATA, read_data
+from utils.tokenizer import END_OF_TEXT, load_tokenizer
+
+
+def load_text(name="story", folder=DATA):
+    """Read a text of `data/`; the default is the short story written for the course.
+
+    returns: str
+
+    Raises FileNotFoundError where the file is missing, ValueError where the name is
+    unknown or the file is damaged.
+    """
+    return read_data(f"{name}.txt", folder).decode("utf-8")
+
+
+def sliding_windows(ids, context_length, stride):
+    """Cut a sequence of ids into inputs and targets, shifted by one.
+
+    The windows start at 0, stride, 2 * stride ... as long as their targets exist.
+
+    ids: sequence of integers
+    returns: inputs and targets, both integer tensors (N, context_length)
+
+    Raises ValueError where the ids are too few for one window, or a size is not
+    positive.
+
+    >>> sliding_windows([5, 6, 7, 8, 9], context_length=2, stride=2)
+    (tensor([[5, 6],
+            [7, 8]]), tensor([[6, 7],
+            [8, 9]]))
+    """
+    if context_length < 1 or stride < 1:
+        raise ValueError(
+            "expected context_length and stride of 1 or more, "
+            f"got {context_length} and {stride}"
+        )
+    ids = torch.as_tensor(ids)
+    if len(ids) <= context_length:
+        raise ValueError(
+            f"expected more than context_length = {context_length} token ids, "
+            f"got {len(ids)}"
+        )
+    windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
+    return windows[:, :-1].clone(), windows[:, 1:].clone()
+
+
+class SlidingWindowDataset(Dataset):
+    """Training pairs for next-token prediction, cut from one sequence of ids.
+
+    An item is a pair (inputs, targets), both integer tensors (context_length,).
+
+    Raises ValueError as `sliding_windows` does.
+
+    >>> len(SlidingWindowDataset(range(10), context_length=4, stride=1))
+    6
+    """
+
+    def __init__(self, token_ids, context_length, stride):
+        self.inputs, self.targets = sliding_windows(token_ids, context_length, stride)
+
+    def __len__(self):
+        return len(self.inputs)
+
+    def __getitem__(self, index):
+        return self.inputs[index], self.targets[index]
+
+
+def create_dataloader(
+    text, batch_size=8, context_length=256, stride=256, shuffle=True, drop_last=True
+):
+    """Tokenize a text with GPT-2's vocabulary and serve it in batches of windows.
+
+    returns: `DataLoader` of pairs (inputs, targets), both (batch_size, context_length)
+
+    Raises ValueError where the text gives too few tokens for one window, or, with
+    `drop_last`, too few windows for one batch.
+
+    >>> loader = create_dataloader("one two three four five", 2, 2, 1, shuffle=False)
+    >>> next(iter(loader))[0]
+    tensor([[ 505,  734],
+            [ 734, 1115]])
+    """
+    token_ids = load_tokenizer().encode(text, allowed_special={END_OF_TEXT})
+    dataset = SlidingWindowDataset(token_ids, context_length, stride)
+    if drop_last and len(dataset) < batch_size:
+        raise ValueError(
+            f"expected at least batch_size = {batch_size} windows, got {len(dataset)}"
+        )
+    return DataLoader(dataset, batch_size, shuffle=shuffle, drop_last=drop_last)

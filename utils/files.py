@@ -1,0 +1,41 @@
+"""Reading the files of `data/`, each checked against its known hash."""
+
+import hashlib
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parent.parent / "data"
+
+SHA256 = {
+    "r50k_base.tiktoken": (
+        "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+    ),
+    "story.txt": "0",
+}
+
+
+def read_data(name, folder=DATA):
+    """Read a file of `data/` and make sure that it is whole.
+
+    returns: bytes
+
+    Raises FileNotFoundError where the file is missing, with the files that are
+    there, and ValueError where its SHA-256 is not the one noted in `data/README.md`.
+
+    >>> len(read_data("r50k_base.tiktoken"))
+    835554
+    """
+    if name not in SHA256:
+        raise ValueError(f"expected one of {sorted(SHA256)}, got {name!r}")
+    path = Path(folder) / name
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"expected the data file {path}; fetch the course again to restore it"
+        )
+    content = path.read_bytes()
+    received = hashlib.sha256(content).hexdigest()
+    if received != SHA256[name]:
+        raise ValueError(
+            f"{path} is damaged: expected SHA-256 {SHA256[name]}, got {received} "
+            f"({len(content):,} bytes); fetch the course again to restore it"
+        )
+    return content

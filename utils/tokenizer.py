@@ -1,0 +1,161 @@
+"""Text to token ids: GPT-2's vocabulary, and byte-pair encoding from scratch."""
+
+import base64
+import re
+from collections import Counter, defaultdict
+
+import tiktoken
+
+from utils.files import DATA, read_data
+
+END_OF_TEXT = "<|endoftext|>"
+
+# A word takes the space before it along; runs of other signs and of white space
+# stay apart, so that no merge crosses the border of a word.
+WORD = re.compile(r" ?\w+| ?[^\w\s]+|\s+")
+
+# GPT-2's own rule (Radford et al. 2019), as tiktoken writes it.
+GPT2_WORD = (
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+)
+
+
+def load_tokenizer(folder=DATA):
+    """Build GPT-2's byte-pair tokenizer from the file in `data/`, without a network.
+
+    returns: `tiktoken.Encoding` with 50,257 ids; `<|endoftext|>` is 50256
+
+    Raises FileNotFoundError where the file is missing, ValueError where it is damaged.
+
+    >>> load_tokenizer().encode("Hello shiny sun!")
+    [15496, 22441, 4252, 0]
+
+    Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
+    """
+    lines = read_data("r50k_base.tiktoken", folder).splitlines()
+    ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+    return tiktoken.Encoding(
+        name="gpt2",
+        pat_str=GPT2_WORD,
+        mergeable_ranks=ranks,
+        special_tokens={END_OF_TEXT: len(ranks)},
+    )
+
+
+def merge(ids, pair, new_id):
+    """Replace each occurrence of a pair of neighbours by one new id.
+
+    ids: list of integers, read from left to right and left untouched
+    pair: two ids
+    returns: a new list; in `aaa` the pair `aa` is merged once, at the left
+
+    >>> merge([1, 1, 1, 2], (1, 1), 9)
+    [9, 1, 2]
+    """
+    merged, i = [], 0
+    while i < len(ids):
+        if tuple(ids[i : i + 2]) == tuple(pair):
+            merged.append(new_id)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
+
+
+def count_pairs(words):
+    """Count neighbouring ids over all words, each as often as its word occurs.
+
+    words: dict from a tuple of ids to the number of its occurrences
+    returns: Counter from a pair of ids to its number of occurrences
+
+    >>> count_pairs({(1, 2, 1): 3, (2, 1): 1})
+    Counter({(2, 1): 4, (1, 2): 3})
+    """
+    counts = Counter()
+    for ids, occurrences in words.items():
+        for pair in zip(ids, ids[1:], strict=False):
+            counts[pair] += occurrences
+    return counts
+
+
+def train_bpe(text, num_merges):
+    """Learn byte-pair merges: join the most frequent pair, again and again.
+
+    The text is split into words first, and a merge never crosses their border. Of
+    equally frequent pairs the one with the smaller ids comes first. Only the words
+    that hold the merged pair are counted again.
+
+    returns: dict from a pair of ids to its new id, in the order learned; ids 0 ... 255
+    are the bytes, new ids start at 256. Fewer than `num_merges` where no pair is left.
+
+    Raises ValueError for a negative number of merges.
+
+    >>> train_bpe("low lower lowest", num_merges=2)
+    {(108, 111): 256, (256, 119): 257}
+
+    Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
+    """
+    if num_merges < 0:
+        raise ValueError(f"expected num_merges of 0 or more, got {num_merges}")
+    occurrences = Counter(WORD.findall(text))
+    words = [list(word.encode("utf-8")) for word in occurrences]
+    times = list(occurrences.values())
+    counts, places = Counter(), defaultdict(set)
+    for index in range(len(words)):
+        _count_word(words[index], times[index], index, counts, places)
+    merges = {}
+    while len(merges) < num_merges and counts:
+        pair = min(counts, key=lambda pair: (-counts[pair], pair))
+        merges[pair] = 256 + len(merges)
+        for index in places.pop(pair):
+            _count_word(words[index], -times[index], index, counts, places)
+            words[index] = merge(words[index], pair, merges[pair])
+            _count_word(words[index], times[index], index, counts, places)
+    return merges
+
+
+def _count_word(ids, occurrences, index, counts, places):
+    for pair in zip(ids, ids[1:], strict=False):
+        counts[pair] += occurrences
+        if counts[pair] == 0:
+            del counts[pair]
+        if occurrences > 0:
+            places[pair].add(index)
+
+
+def encode_bpe(text, merges):
+    """Turn text into ids with learned merges, the earliest learned merge first.
+
+    merges: dict from a pair of ids to its new id, as `train_bpe` returns it
+    returns: list of ids
+
+    >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
+    [115, 257]
+    """
+    ids = []
+    for word in WORD.findall(text):
+        piece = list(word.encode("utf-8"))
+        while pairs := [p for p in zip(piece, piece[1:], strict=False) if p in merges]:
+            pair = min(pairs, key=merges.get)
+            piece = merge(piece, pair, merges[pair])
+        ids += piece
+    return ids
+
+
+def decode_bpe(ids, merges):
+    """Turn ids back into text; bytes that are no character become U+FFFD.
+
+    Raises ValueError for an id that is neither a byte nor learned.
+
+    >>> merges = train_bpe("low lower lowest", num_merges=2)
+    >>> decode_bpe(encode_bpe("slow", merges), merges)
+    'slow'
+    """
+    pieces = {byte: bytes([byte]) for byte in range(256)}
+    for (left, right), new_id in merges.items():
+        pieces[new_id] = pieces[left] + pieces[right]
+    unknown = [i for i in ids if i not in pieces]
+    if unknown:
+        raise ValueError(f"expected ids from 0 to {len(pieces) - 1}, got {unknown[0]}")
+    return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
