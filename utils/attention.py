@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from utils.embeddings import apply_rope
+
 
 def softmax(scores, dim=-1):
     """Turn scores into positive weights that sum to one along `dim`.
@@ -274,6 +276,50 @@ def merge_heads(x):
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
 
 
+def repeat_kv(x, n_rep):
+    """Give each key-value head to `n_rep` neighbouring query heads.
+
+    x: (B, H_kv, T, K)
+    returns: (B, H_kv * n_rep, T, K), head h of x stands at h * n_rep ... (h+1) * n_rep - 1
+
+    Raises ValueError for less than one repetition.
+
+    >>> repeat_kv(torch.tensor([[[[1]], [[2]]]]), n_rep=2).flatten()
+    tensor([1, 1, 2, 2])
+
+    Source: Ainslie et al. 2023, section 2.2.
+    """
+    if n_rep < 1:
+        raise ValueError(f"expected n_rep of 1 or more, got {n_rep}")
+    return x.repeat_interleave(n_rep, dim=-3) if n_rep > 1 else x
+
+
+class KeyValueCache:
+    """Keep the keys and values of the tokens seen so far, for one attention layer.
+
+    key, value: (B, H_kv, S, K), or None before the first tokens
+
+    >>> cache = KeyValueCache()
+    >>> key, value = cache.append(torch.zeros(1, 2, 5, 3), torch.zeros(1, 2, 5, 3))
+    >>> len(cache)
+    5
+    """
+
+    def __init__(self):
+        self.key = self.value = None
+
+    def __len__(self):
+        return 0 if self.key is None else self.key.shape[-2]
+
+    def append(self, key, value):
+        """Add the keys and values of new tokens; return those of all tokens."""
+        if self.key is not None:
+            key = torch.cat((self.key, key), dim=-2)
+            value = torch.cat((self.value, value), dim=-2)
+        self.key, self.value = key, value
+        return key, value
+
+
 class MultiHeadAttention(nn.Module):
     """Attend with several heads, each in its own slice of the features.
 
@@ -282,17 +328,23 @@ class MultiHeadAttention(nn.Module):
     x: (B, T, d_in), the queries
     context: (B, S, d_in), keys and values from elsewhere; x itself where not given
     padding_mask: boolean (B, S), True = a real token, which may be attended to
+    cache: `KeyValueCache` of the tokens before x, which grows by those of x
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
     With `causal=True` a token attends to itself and to the tokens before it; a
     separate context is known as a whole, so all of it may be attended to.
 
+    With fewer `num_kv_heads` than heads, neighbouring heads share their keys and
+    values (grouped-query attention; one: multi-query). With `rotary=True` queries and
+    keys are turned by their positions.
+
     Without `need_weights` PyTorch's fused kernel computes the output and no (T, S)
     matrix is kept.
 
-    Raises ValueError where `d_out` does not divide by `num_heads`, x or context has
-    another width, a causal x has more than `context_length` tokens, or the padding
-    mask is not boolean (B, S).
+    Raises ValueError where a width does not divide by its number of heads, x or context
+    has another width, a causal x has more than `context_length` tokens (those of the
+    cache included), the padding mask is not boolean (B, S), or a cache comes with a
+    layer that is not causal.
 
     >>> layer = MultiHeadAttention(3, 4, context_length=6, dropout=0.0, num_heads=2)
     >>> output, weights = layer(torch.zeros(2, 5, 3), need_weights=True)
@@ -311,59 +363,77 @@ class MultiHeadAttention(nn.Module):
         dropout,
         num_heads,
         qkv_bias=False,
+        *,
         causal=True,
+        num_kv_heads=None,
+        rotary=False,
     ):
         super().__init__()
         _check_division(d_out, num_heads)
+        num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
+        _check_groups(num_heads, num_kv_heads)
         self.context_length = context_length
         self.num_heads = num_heads
+        self.num_kv_heads = num_kv_heads
         self.dropout_p = dropout
         self.causal = causal
+        self.rotary = rotary
+        d_kv = d_out // num_heads * num_kv_heads
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
 
-    def forward(self, x, context=None, padding_mask=None, need_weights=False):
-        causal = self.causal and context is None
+    def forward(
+        self, x, context=None, padding_mask=None, need_weights=False, cache=None
+    ):
         source = x if context is None else context
-        self._check(x, source, padding_mask, causal)
+        causal = self.causal and context is None
+        self._check(x, source, padding_mask, causal, cache)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K)
-        key = split_heads(self.W_key(source), self.num_heads)  # (B, H, S, K)
-        value = split_heads(self.W_value(source), self.num_heads)  # (B, H, S, K)
+        key = split_heads(self.W_key(source), self.num_kv_heads)  # (B, H_kv, S, K)
+        value = split_heads(self.W_value(source), self.num_kv_heads)  # (B, H_kv, S, K)
+        if self.rotary:
+            query, key = (self._rotate(t, cache) for t in (query, key))
+        if cache is not None:
+            key, value = cache.append(key, value)
+        groups = self.num_heads // self.num_kv_heads
+        key, value = repeat_kv(key, groups), repeat_kv(value, groups)  # (B, H, S, K)
         attend = self._attend_explicitly if need_weights else self._attend_fused
         output, weights = attend(query, key, value, padding_mask, causal)
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
     def _attend_explicitly(self, query, key, value, padding_mask, causal):
-        mask = self._mask(query, padding_mask, causal)
+        mask = _combined_mask(query, key, padding_mask, causal)
         return scaled_dot_product_attention(query, key, value, mask, self._dropout())
 
     def _attend_fused(self, query, key, value, padding_mask, causal):
-        # is_causal lets the kernel skip the future; it takes no other mask beside it.
-        plain = padding_mask is None
+        # is_causal lets the kernel skip the future, but it counts from the top left
+        # and takes no other mask beside it.
+        square = query.shape[-2] == key.shape[-2]
+        skip = causal and square and padding_mask is None
         output = F.scaled_dot_product_attention(
             query,
             key,
             value,
-            attn_mask=None if plain else self._mask(query, padding_mask, causal),
+            attn_mask=None
+            if skip
+            else _combined_mask(query, key, padding_mask, causal),
             dropout_p=self._dropout(),
-            is_causal=causal and plain,
+            is_causal=skip,
         )
         return output, None
+
+    def _rotate(self, x, cache):
+        start = 0 if cache is None else len(cache)
+        positions = torch.arange(start, start + x.shape[-2], device=x.device)
+        return apply_rope(x, positions)
 
     def _dropout(self):
         return self.dropout_p if self.training else 0.0
 
-    def _mask(self, query, padding_mask, causal):
-        mask = causal_mask(query.shape[-2], device=query.device) if causal else None
-        if padding_mask is None:
-            return mask
-        keys = padding_mask[:, None, None, :]  # (B, 1, 1, S)
-        return keys if mask is None else mask & keys  # (B, 1, T, S)
-
-    def _check(self, x, source, padding_mask, causal):
+    def _check(self, x, source, padding_mask, causal, cache):
         _check_width("x", x, self.W_query.in_features, dims=3)
         _check_width("context", source, self.W_key.in_features, dims=3)
         if len(source) != len(x):
@@ -371,10 +441,24 @@ class MultiHeadAttention(nn.Module):
                 f"expected a context for each of the {len(x)} sentences, "
                 f"got {len(source)}"
             )
+        if cache is not None and not causal:
+            raise ValueError("expected a cache with causal self-attention alone")
+        num_keys = source.shape[-2] + (0 if cache is None else len(cache))
         if causal:
-            _check_length(x.shape[-2], self.context_length)
+            _check_length(num_keys, self.context_length)
         if padding_mask is not None:
-            _check_padding(padding_mask, source.shape[:2])
+            _check_padding(padding_mask, (len(x), num_keys))
+
+
+def _combined_mask(query, key, padding_mask, causal):
+    num_queries, num_keys = query.shape[-2], key.shape[-2]
+    mask = None
+    if causal and num_queries > 1:  # the newest token may attend to everything
+        mask = causal_mask(num_keys, query.device)[num_keys - num_queries :]  # (T, S)
+    if padding_mask is None:
+        return mask
+    keys = padding_mask[:, None, None, :]  # (B, 1, 1, S)
+    return keys if mask is None else mask & keys  # (B, 1, T, S)
 
 
 def _check_query_key_value(query, key, value):
@@ -410,7 +494,7 @@ def _check_mask(mask, shape):
 def _check_padding(mask, shape):
     if mask.dtype != torch.bool or mask.shape != shape:
         raise ValueError(
-            f"expected a boolean padding mask (B, S) = {tuple(shape)}, "
+            f"expected a boolean padding mask (B, S) = {shape}, "
             f"got {mask.dtype} {tuple(mask.shape)}"
         )
 
@@ -434,4 +518,12 @@ def _check_division(width, num_heads):
         raise ValueError(
             f"expected a width that divides by the number of heads, "
             f"got width {width} and {num_heads} heads"
+        )
+
+
+def _check_groups(num_heads, num_kv_heads):
+    if num_kv_heads < 1 or num_heads % num_kv_heads:
+        raise ValueError(
+            f"expected a number of heads that divides by the number of key-value heads, "
+            f"got {num_heads} and {num_kv_heads}"
         )

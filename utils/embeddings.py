@@ -54,6 +54,7 @@ class TokenAndPositionEmbedding(nn.Module):
     """Add a learned vector for the token and a learned vector for its position.
 
     token_ids: (B, T) with T up to `context_length`
+    start: position of the first token, where earlier ones are known already
     returns: (B, T, D)
 
     Raises ValueError for an id outside the vocabulary and for a longer sequence.
@@ -69,16 +70,15 @@ class TokenAndPositionEmbedding(nn.Module):
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = nn.Embedding(context_length, d_model)
 
-    def forward(self, token_ids):
-        num_tokens = token_ids.shape[-1]
+    def forward(self, token_ids, start=0):
+        end = start + token_ids.shape[-1]
         context_length = self.position_embedding.num_embeddings
-        if num_tokens > context_length:
+        if end > context_length:
             raise ValueError(
-                f"expected at most context_length = {context_length} tokens, "
-                f"got {num_tokens}"
+                f"expected at most context_length = {context_length} tokens, got {end}"
             )
         check_token_ids(token_ids, self.token_embedding.num_embeddings)
-        positions = torch.arange(num_tokens, device=token_ids.device)
+        positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
 
@@ -97,3 +97,63 @@ def check_token_ids(ids, vocab_size):
         raise ValueError(
             f"expected token ids from 0 to {vocab_size - 1}, got {outside[0].item()}"
         )
+
+
+def apply_rope(x, positions, base=10000.0):
+    """Rotate pairs of neighbouring features by angles that grow with the position.
+
+    Pair (2i, 2i+1) at position t turns by t * base^(-2i/D), counter-clockwise, so that
+    the dot product of two rotated vectors depends on their distance alone.
+
+    x: (..., T, D)
+    positions: (T,), or anything that broadcasts to (..., T)
+    returns: (..., T, D)
+
+    Raises ValueError for an odd width and for positions that do not fit.
+
+    >>> apply_rope(torch.tensor([[1.0, 0.0]]), torch.tensor([torch.pi / 2])).round()
+    tensor([[-0., 1.]])
+
+    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + D/2
+    instead (GPT-NeoX, Llama as Hugging Face stores it).
+    """
+    width = x.shape[-1]
+    if width % 2:
+        raise ValueError(f"expected an even width to rotate in pairs, got {width}")
+    if positions.dim() == 0 or positions.shape[-1] not in (1, x.shape[-2]):
+        raise ValueError(
+            f"expected a position for each of the {x.shape[-2]} tokens, "
+            f"got {tuple(positions.shape)}"
+        )
+    even = torch.arange(0, width, 2, dtype=torch.float32, device=x.device)  # 2i
+    angles = positions[..., None].float() / base ** (even / width)  # (..., T, D / 2)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
+    return rotated.flatten(-2)  # (..., T, D)
+
+
+def alibi_bias(num_heads, num_tokens):
+    """Give each head a penalty that grows with the distance to an earlier token.
+
+    bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal, which
+    the causal mask hides
+
+    returns: (H, T, T), to be added to the scores
+
+    Raises ValueError for less than one head.
+
+    >>> alibi_bias(2, 3)[0]
+    tensor([[ 0.0000,  0.0000,  0.0000],
+            [-0.0625,  0.0000,  0.0000],
+            [-0.1250, -0.0625,  0.0000]])
+
+    Source: Press et al. 2022, section 3. The slopes for a number of heads that is no
+    power of two are interpolated there; here the formula holds for every H.
+    """
+    if num_heads < 1:
+        raise ValueError(f"expected num_heads of 1 or more, got {num_heads}")
+    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
+    positions = torch.arange(num_tokens)
+    offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)
+    return slopes[:, None, None] * offset

@@ -9,7 +9,7 @@ SHA256 = {
     "r50k_base.tiktoken": (
         "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
     ),
-    "story.txt": "0",
+    "story.txt": "2b29532df90b4073fb548879593af101dc3ec86533260f46d67ca1001fb12faa",
 }
 
 

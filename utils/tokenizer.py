@@ -33,7 +33,9 @@ def load_tokenizer(folder=DATA):
     Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
     """
     lines = read_data("r50k_base.tiktoken", folder).splitlines()
-    ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+    ranks = {
+        base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)
+    }
     return tiktoken.Encoding(
         name="gpt2",
         pat_str=GPT2_WORD,

@@ -1,0 +1,519 @@
+"""Each test pins one sentence about `utils.attention`."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from utils.attention import (
+    CausalAttention,
+    MultiHeadAttention,
+    SelfAttention,
+    attention_weights,
+    causal_mask,
+    context_vectors,
+    dropout,
+    masked_softmax,
+    merge_heads,
+    padding_mask,
+    scaled_dot_product_attention,
+    softmax,
+    split_heads,
+)
+
+JOURNEY = torch.tensor(
+    [
+        [0.43, 0.15, 0.89],
+        [0.55, 0.87, 0.66],
+        [0.57, 0.85, 0.64],
+        [0.22, 0.58, 0.33],
+        [0.77, 0.25, 0.10],
+        [0.05, 0.80, 0.55],
+    ]
+)
+SUN = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
+
+
+def random(*shape, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=dtype)
+
+
+def query_key_value(leading=(2, 3)):
+    """T = 5 queries, S = 7 keys, d_k = 11, d_v = 13."""
+    return (
+        random(*leading, 5, 11, seed=1).requires_grad_(),
+        random(*leading, 7, 11, seed=2).requires_grad_(),
+        random(*leading, 7, 13, seed=3).requires_grad_(),
+    )
+
+
+def random_mask(*shape, seed=4):
+    """Random, with an empty first row and a full last one."""
+    mask = random(*shape, seed=seed) > 0
+    mask[..., 0, :] = False
+    mask[..., -1, :] = True
+    return mask
+
+
+def multi_head(causal=True, p=0.0, d_in=6, qkv_bias=False):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(d_in, 10, 11, p, 2, qkv_bias=qkv_bias, causal=causal)
+    return layer.double()
+
+
+# Softmax and attention without weights
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_softmax_equals_torch_along_every_axis(dim):
+    scores = random(3, 5, 7)
+    torch.testing.assert_close(softmax(scores, dim), torch.softmax(scores, dim))
+
+
+def test_softmax_stays_finite_for_scores_of_a_thousand():
+    scores = torch.tensor([1000.0, 999.0, -1000.0])
+    torch.testing.assert_close(softmax(scores), torch.softmax(scores, dim=-1))
+
+
+def test_softmax_leaves_its_input_untouched():
+    scores = random(3, 5)
+    before = scores.clone()
+    softmax(scores)
+    assert torch.equal(scores, before)
+
+
+def test_the_sunny_sentence_gives_the_numbers_of_the_curriculum():
+    weights = attention_weights(SUN)[1]
+    torch.testing.assert_close(
+        weights, torch.tensor([0.2291, 0.4063, 0.3646]), atol=5e-5, rtol=0
+    )
+    torch.testing.assert_close(
+        context_vectors(SUN)[1],
+        torch.tensor([0.3990, 0.3854, 0.8610]),
+        atol=5e-5,
+        rtol=0,
+    )
+
+
+def test_context_vectors_follow_a_reordering_of_the_tokens():
+    x, order = random(7, 5), torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    torch.testing.assert_close(context_vectors(x[order]), context_vectors(x)[order])
+
+
+# Masks
+
+
+def test_causal_mask_includes_the_current_token():
+    assert causal_mask(7).diagonal().all()
+
+
+def test_causal_mask_equals_the_lower_triangle():
+    expected = torch.tensor([[j <= i for j in range(5)] for i in range(5)])
+    assert torch.equal(causal_mask(5), expected)
+
+
+def test_causal_mask_of_no_tokens_is_empty():
+    assert causal_mask(0).shape == (0, 0)
+
+
+def test_causal_mask_names_a_negative_size():
+    with pytest.raises(ValueError, match="0 or more, got -1"):
+        causal_mask(-1)
+
+
+def test_padding_mask_is_true_on_real_tokens():
+    expected = torch.tensor([[False] * 3, [True, True, False], [True] * 3])
+    assert torch.equal(padding_mask(torch.tensor([0, 2, 3]), 3), expected)
+
+
+@pytest.mark.parametrize("lengths", [[2, 5], [-1, 2]])
+def test_padding_mask_names_a_length_out_of_range(lengths):
+    with pytest.raises(ValueError, match="from 0 to 4, got"):
+        padding_mask(lengths, 4)
+
+
+def test_padding_mask_names_a_wrong_shape():
+    with pytest.raises(ValueError, match=r"\(B,\), got \(1, 2\)"):
+        padding_mask([[1, 2]], 4)
+
+
+def test_masked_softmax_equals_torch_on_rows_that_may_attend():
+    scores, mask = random(2, 5, 7), random_mask(2, 5, 7)
+    expected = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
+    rows = mask.any(dim=-1)
+    torch.testing.assert_close(masked_softmax(scores, mask)[rows], expected[rows])
+
+
+def test_masked_softmax_gives_zeros_to_an_empty_row():
+    assert (masked_softmax(random(2, 5, 7), random_mask(2, 5, 7))[:, 0] == 0).all()
+
+
+def test_masked_softmax_has_finite_gradients_with_an_empty_row():
+    scores = random(5, 7).requires_grad_()
+    masked_softmax(scores, random_mask(5, 7)).square().sum().backward()
+    assert scores.grad.isfinite().all()
+
+
+def test_masked_softmax_works_in_half_precision():
+    weights = masked_softmax(random(5, 7).half(), causal_mask(7)[:5])
+    assert weights.dtype == torch.float16 and weights.isfinite().all()
+
+
+def test_masked_softmax_refuses_a_mask_of_numbers():
+    with pytest.raises(ValueError, match="boolean mask .* got torch.float32"):
+        masked_softmax(torch.zeros(2, 2), torch.ones(2, 2))
+
+
+def test_masked_softmax_names_a_mask_that_does_not_fit():
+    with pytest.raises(ValueError, match=r"broadcasts to \(5, 7\), got \(7, 5\)"):
+        masked_softmax(torch.zeros(5, 7), torch.ones(7, 5, dtype=torch.bool))
+
+
+def test_masked_softmax_refuses_a_mask_with_more_axes_than_the_scores():
+    with pytest.raises(ValueError, match=r"broadcasts to \(5, 7\), got \(2, 5, 7\)"):
+        masked_softmax(torch.zeros(5, 7), torch.ones(2, 5, 7, dtype=torch.bool))
+
+
+# Dropout
+
+
+def test_dropout_keeps_the_mean():
+    torch.manual_seed(0)
+    assert abs(dropout(torch.ones(100_000), 0.3).mean() - 1) < 0.01
+
+
+def test_dropout_scales_survivors_by_one_over_one_minus_p():
+    torch.manual_seed(0)
+    values = dropout(torch.ones(1000), 0.2).unique()
+    torch.testing.assert_close(values, torch.tensor([0.0, 1.25]))
+
+
+def test_dropout_of_one_leaves_nothing():
+    assert torch.equal(dropout(torch.ones(5), 1.0), torch.zeros(5))
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.5])
+def test_dropout_names_a_probability_out_of_range(p):
+    with pytest.raises(ValueError, match=f"from 0 to 1, got {p}"):
+        dropout(torch.ones(3), p)
+
+
+# Scaled dot-product attention
+
+
+@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
+def test_attention_equals_torch_in_values_and_gradients(leading):
+    inputs, twins = query_key_value(leading), query_key_value(leading)
+    output, _ = scaled_dot_product_attention(*inputs)
+    expected = F.scaled_dot_product_attention(*twins)
+    torch.testing.assert_close(output, expected)
+    output.square().sum().backward()
+    expected.square().sum().backward()
+    for ours, torchs in zip(inputs, twins, strict=True):
+        torch.testing.assert_close(ours.grad, torchs.grad)
+
+
+def test_masked_attention_equals_torch_on_rows_that_may_attend():
+    query, key, value = query_key_value()
+    mask = random_mask(2, 1, 5, 7)
+    output, _ = scaled_dot_product_attention(query, key, value, mask)
+    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    torch.testing.assert_close(output[..., 1:, :], expected[..., 1:, :])
+
+
+def test_an_empty_row_gives_zeros_and_finite_gradients():
+    query, key, value = query_key_value()
+    output, weights = scaled_dot_product_attention(
+        query, key, value, random_mask(2, 1, 5, 7)
+    )
+    output.square().sum().backward()
+    assert (output[..., 0, :] == 0).all() and (weights[..., 0, :] == 0).all()
+    assert all(t.grad.isfinite().all() for t in (query, key, value))
+
+
+def test_rows_of_weights_sum_to_one():
+    _, weights = scaled_dot_product_attention(*query_key_value())
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 3, 5).double())
+
+
+def test_one_token_attends_to_itself_alone():
+    x = random(1, 3)
+    output, weights = scaled_dot_product_attention(x, x, x)
+    torch.testing.assert_close(output, x)
+    assert weights.item() == 1
+
+
+def test_the_order_of_keys_does_not_matter():
+    query, key, value = query_key_value()
+    order = torch.tensor([6, 2, 0, 4, 1, 5, 3])
+    output, _ = scaled_dot_product_attention(query, key, value)
+    shuffled, _ = scaled_dot_product_attention(
+        query, key[..., order, :], value[..., order, :]
+    )
+    torch.testing.assert_close(shuffled, output)
+
+
+def test_attention_leaves_its_inputs_untouched():
+    inputs = query_key_value()
+    before = [t.detach().clone() for t in inputs]
+    scaled_dot_product_attention(*inputs, mask=random_mask(5, 7))
+    assert all(torch.equal(a, b) for a, b in zip(inputs, before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((5, 3), (7, 2), (7, 2)), r"one width d_k, got \(5, 3\) and \(7, 2\)"),
+        (((5, 3), (7, 3), (5, 3)), r"a value for each key, got \(7, 3\) and \(5, 3\)"),
+        (((3,), (7, 3), (7, 3)), r"\(\.\.\., tokens, width\) three times, got"),
+    ],
+)
+def test_attention_names_shapes_that_do_not_fit(shapes, message):
+    with pytest.raises(ValueError, match=message):
+        scaled_dot_product_attention(*(torch.zeros(shape) for shape in shapes))
+
+
+# Layers
+
+
+def test_self_attention_gives_the_numbers_of_seed_789():
+    torch.manual_seed(789)
+    output = SelfAttention(3, 2)(JOURNEY)
+    expected = torch.tensor([[-0.0739, 0.0713], [-0.0754, 0.0693]])
+    torch.testing.assert_close(output[[0, -1]], expected, atol=5e-5, rtol=0)
+
+
+def test_causal_attention_gives_the_numbers_of_seed_123():
+    torch.manual_seed(123)
+    layer = CausalAttention(3, 2, context_length=6, dropout=0.0)
+    output = layer(torch.stack((JOURNEY, JOURNEY)))
+    expected = torch.tensor([[-0.4519, 0.2216], [-0.5299, -0.1081]])
+    torch.testing.assert_close(output[1, [0, -1]], expected, atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_multi_head_attention_gives_the_numbers_of_seed_123(need_weights):
+    torch.manual_seed(123)
+    layer = MultiHeadAttention(3, 2, context_length=6, dropout=0.0, num_heads=2)
+    output = layer(torch.stack((JOURNEY, JOURNEY)), need_weights=need_weights)
+    output = output[0] if need_weights else output
+    expected = torch.tensor([[0.3190, 0.4858], [0.2575, 0.4028]])
+    torch.testing.assert_close(output[1, [0, -1]], expected, atol=5e-5, rtol=0)
+
+
+def test_self_attention_equals_torch_on_its_projections():
+    layer, x = SelfAttention(5, 7, qkv_bias=True).double(), random(2, 3, 11, 5)
+    expected = F.scaled_dot_product_attention(
+        layer.W_query(x), layer.W_key(x), layer.W_value(x)
+    )
+    torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        CausalAttention(6, 10, 11, 0.0).double(),
+        multi_head(),
+    ],
+    ids=["CausalAttention", "MultiHeadAttention"],
+)
+@pytest.mark.parametrize("changed", [3, 6])
+def test_the_past_does_not_move_when_a_later_token_changes(layer, changed):
+    x = random(2, 7, 6)
+    other = x.clone()
+    other[:, changed] = random(2, 6, seed=9)
+    torch.testing.assert_close(layer(other)[:, :changed], layer(x)[:, :changed])
+    assert not torch.allclose(layer(other)[:, changed], layer(x)[:, changed])
+
+
+def test_multi_head_attention_without_mask_follows_a_reordering():
+    layer, x = multi_head(causal=False), random(2, 7, 6)
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order])
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("padded", [True, False])
+def test_asking_for_weights_changes_no_output_and_no_gradient(causal, padded):
+    layer = multi_head(causal, qkv_bias=True)
+    twin = copy.deepcopy(layer)
+    x = random(3, 7, 6)
+    padding = padding_mask([7, 4, 0], 7) if padded else None
+    output, weights = layer(x, padding_mask=padding, need_weights=True)
+    fused = twin(x, padding_mask=padding)
+    torch.testing.assert_close(output, fused)
+    assert weights.shape == (3, 2, 7, 7)
+    output.square().sum().backward()
+    fused.square().sum().backward()
+    for ours, torchs in zip(layer.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, torchs.grad)
+
+
+def torch_twin(layer):
+    """Give `nn.MultiheadAttention` the weights of our layer, whose widths are equal."""
+    width = layer.out_proj.in_features
+    twin = nn.MultiheadAttention(width, layer.num_heads, batch_first=True).double()
+    projections = (layer.W_query, layer.W_key, layer.W_value)
+    twin.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([linear.weight for linear in projections]),
+            "in_proj_bias": torch.zeros(3 * width),
+            "out_proj.weight": layer.out_proj.weight,
+            "out_proj.bias": layer.out_proj.bias,
+        }
+    )
+    return twin
+
+
+def test_cross_attention_equals_torch_with_a_padded_context():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(10, 10, 5, 0.0, num_heads=2).double()
+    x, context = random(3, 5, 10), random(3, 7, 10, seed=1)
+    padding = padding_mask([7, 4, 1], 7)
+    twin = torch_twin(layer)
+    # In nn.MultiheadAttention True means "may not attend".
+    expected, expected_weights = twin(
+        x, context, context, key_padding_mask=~padding, average_attn_weights=False
+    )
+    output, weights = layer(x, context, padding, need_weights=True)
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(weights, expected_weights)
+
+
+def test_a_separate_context_is_seen_whole():
+    layer, x, context = multi_head(), random(2, 5, 6), random(2, 7, 6, seed=1)
+    _, weights = layer(x, context, need_weights=True)
+    assert (weights > 0).all()
+
+
+def test_padding_moves_no_real_token():
+    layer, x = multi_head(causal=False), random(2, 7, 6)
+    padding = padding_mask([7, 4], 7)
+    other = x.clone()
+    other[1, 4:] = random(3, 6, seed=9)
+    torch.testing.assert_close(
+        layer(other, padding_mask=padding)[1, :4], layer(x, padding_mask=padding)[1, :4]
+    )
+
+
+def test_a_sentence_of_padding_alone_gives_the_bias_of_the_output_projection():
+    layer = multi_head()
+    output = layer(random(2, 7, 6), padding_mask=padding_mask([7, 0], 7))
+    torch.testing.assert_close(output[1], layer.out_proj.bias.expand(7, 10))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_dropout_acts_in_training_alone(need_weights):
+    layer, x = multi_head(p=0.5), random(2, 7, 6)
+
+    def run():
+        output = layer(x, need_weights=need_weights)
+        return output[0] if need_weights else output
+
+    assert not torch.equal(run(), run())
+    layer.eval()
+    assert torch.equal(run(), run())
+
+
+def test_both_paths_keep_the_mean_under_dropout():
+    layer, x = multi_head(p=0.5), random(1, 3, 6).expand(20_000, 3, 6)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        fused = layer(x).mean(dim=0)
+        explicit = layer(x, need_weights=True)[0].mean(dim=0)
+        torch.testing.assert_close(fused, layer.eval()(x)[0], atol=0.05, rtol=0)
+    torch.testing.assert_close(fused, explicit, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("num_tokens", [1, 4, 11])
+def test_layers_take_every_length_up_to_the_context(num_tokens):
+    x = random(2, num_tokens, 6)
+    causal = CausalAttention(6, 10, 11, 0.0).double()
+    assert causal(x).shape == multi_head()(x).shape == (2, num_tokens, 10)
+
+
+def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
+    layer = CausalAttention(3, 2, 6, 0.0)
+    assert layer.to("meta").mask.is_meta
+    assert "mask" not in layer.state_dict()
+
+
+def test_layers_name_their_parameters_as_the_curriculum_does():
+    names = ["W_query.weight", "W_key.weight", "W_value.weight"]
+    assert list(SelfAttention(3, 2).state_dict()) == names
+    assert list(CausalAttention(3, 2, 6, 0.0).state_dict()) == names
+    assert list(MultiHeadAttention(3, 2, 6, 0.0, 2).state_dict()) == names + [
+        "out_proj.weight",
+        "out_proj.bias",
+    ]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        SelfAttention(3, 2),
+        CausalAttention(3, 2, 6, 0.0),
+        MultiHeadAttention(3, 2, 6, 0.0, 2),
+    ],
+    ids=["SelfAttention", "CausalAttention", "MultiHeadAttention"],
+)
+def test_layers_name_a_wrong_width(layer):
+    with pytest.raises(ValueError, match=r"expected x \(.*T, 3\), got \(2, 5, 4\)"):
+        layer(torch.zeros(2, 5, 4))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [CausalAttention(3, 2, 6, 0.0), MultiHeadAttention(3, 2, 6, 0.0, 2)],
+    ids=["CausalAttention", "MultiHeadAttention"],
+)
+def test_layers_name_a_sequence_longer_than_the_context(layer):
+    with pytest.raises(ValueError, match="context_length = 6 tokens, got 7"):
+        layer(torch.zeros(2, 7, 3))
+
+
+def test_multi_head_attention_names_a_width_that_does_not_divide():
+    with pytest.raises(ValueError, match="got width 8 and 3 heads"):
+        MultiHeadAttention(8, 8, 6, 0.0, num_heads=3)
+
+
+def test_multi_head_attention_names_a_context_of_another_batch():
+    with pytest.raises(ValueError, match="each of the 2 sentences, got 3"):
+        multi_head()(random(2, 5, 6), random(3, 5, 6))
+
+
+@pytest.mark.parametrize(
+    "mask", [torch.ones(2, 5), torch.ones(2, 6).bool(), torch.ones(5).bool()]
+)
+def test_multi_head_attention_names_a_padding_mask_that_does_not_fit(mask):
+    with pytest.raises(ValueError, match=r"boolean padding mask \(B, S\) = \(2, 5\)"):
+        multi_head()(random(2, 5, 6), padding_mask=mask)
+
+
+# Heads
+
+
+def test_head_h_owns_consecutive_features():
+    x = random(2, 3, 10)
+    heads = split_heads(x, num_heads=5)
+    for h in range(5):
+        assert torch.equal(heads[:, h], x[..., 2 * h : 2 * h + 2])
+
+
+def test_merging_undoes_splitting():
+    x = random(2, 3, 10)
+    assert torch.equal(merge_heads(split_heads(x, num_heads=5)), x)
+
+
+@pytest.mark.parametrize("num_heads", [3, 0])
+def test_split_heads_names_a_width_that_does_not_divide(num_heads):
+    with pytest.raises(ValueError, match=f"got width 8 and {num_heads} heads"):
+        split_heads(torch.zeros(2, 5, 8), num_heads)
+
+
+def test_merge_heads_names_a_tensor_without_heads():
+    with pytest.raises(ValueError, match=r"heads \(B, H, T, K\), got \(2, 3\)"):
+        merge_heads(torch.zeros(2, 3))

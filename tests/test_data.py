@@ -1,0 +1,106 @@
+"""Each test pins one sentence about `utils.data`."""
+
+import pytest
+import torch
+
+from utils.data import (
+    SlidingWindowDataset,
+    create_dataloader,
+    load_text,
+    sliding_windows,
+)
+from utils.tokenizer import load_tokenizer
+
+
+def test_the_default_text_is_the_story():
+    assert load_text() == load_text("story")
+
+
+def test_an_unknown_text_is_named():
+    with pytest.raises(ValueError, match="got 'novel.txt'"):
+        load_text("novel")
+
+
+def test_a_missing_text_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="story.txt"):
+        load_text(folder=tmp_path)
+
+
+def test_a_damaged_text_is_named(tmp_path):
+    (tmp_path / "story.txt").write_text("half a story")
+    with pytest.raises(ValueError, match="story.txt is damaged"):
+        load_text(folder=tmp_path)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 5, 7])
+@pytest.mark.parametrize("length", [6, 11, 13])
+def test_windows_start_at_every_stride_for_which_the_targets_exist(length, stride):
+    ids = list(range(100, 100 + length))
+    inputs, targets = sliding_windows(ids, 5, stride)
+    starts = [s for s in range(0, length, stride) if s + 5 < length]
+    assert inputs.tolist() == [ids[s : s + 5] for s in starts]
+    assert targets.tolist() == [ids[s + 1 : s + 6] for s in starts]
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_windows_name_a_sequence_that_is_too_short(length):
+    with pytest.raises(ValueError, match=f"context_length = 5 token ids, got {length}"):
+        sliding_windows(list(range(length)), 5, 1)
+
+
+@pytest.mark.parametrize(("context_length", "stride"), [(0, 1), (1, 0), (3, -1)])
+def test_windows_name_sizes_that_are_not_positive(context_length, stride):
+    with pytest.raises(ValueError, match=f"got {context_length} and {stride}"):
+        sliding_windows(range(9), context_length, stride)
+
+
+def test_the_dataset_serves_the_windows():
+    dataset = SlidingWindowDataset(range(20), context_length=5, stride=3)
+    inputs, targets = sliding_windows(range(20), 5, 3)
+    assert len(dataset) == len(inputs)
+    assert torch.equal(dataset[2][0], inputs[2])
+    assert torch.equal(dataset[2][1], targets[2])
+
+
+def test_batches_of_the_course_text_have_the_shape_of_the_curriculum():
+    loader = create_dataloader(load_text(), 8, 4, 4, shuffle=False)
+    inputs, targets = next(iter(loader))
+    assert inputs.shape == targets.shape == (8, 4)
+
+
+def test_batches_hold_the_tokens_of_the_text_in_order():
+    loader = create_dataloader(load_text(), 8, 4, 4, shuffle=False)
+    inputs, targets = next(iter(loader))
+    ids = load_tokenizer().encode(load_text())
+    assert inputs.flatten().tolist() == ids[:32]
+    assert targets.flatten().tolist() == ids[1:33]
+
+
+def test_shuffled_batches_follow_the_seed():
+    def first_batch():
+        torch.manual_seed(5)
+        return next(iter(create_dataloader(load_text(), 8, 4, 4)))[0]
+
+    assert torch.equal(first_batch(), first_batch())
+
+
+def test_a_batch_may_be_incomplete_when_asked_for():
+    text = "one two three four five six"
+    loader = create_dataloader(text, 4, 2, 1, shuffle=False, drop_last=False)
+    assert [len(inputs) for inputs, _ in loader] == [4]
+
+
+@pytest.mark.parametrize("text", ["", "one two"])
+def test_a_text_shorter_than_a_window_is_named(text):
+    with pytest.raises(ValueError, match="context_length = 4 token ids, got"):
+        create_dataloader(text, 8, 4, 4)
+
+
+def test_a_text_too_short_for_a_batch_is_named():
+    with pytest.raises(ValueError, match="batch_size = 8 windows, got 2"):
+        create_dataloader("one two three four", 8, 2, 1)
+
+
+def test_the_end_of_text_is_one_token():
+    loader = create_dataloader("one<|endoftext|>two", 1, 2, 1, shuffle=False)
+    assert next(iter(loader))[0].tolist() == [[505, 50256]]

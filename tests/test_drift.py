@@ -1,0 +1,131 @@
+"""What a notebook builds and what `utils` offers under the same name is one function.
+
+The imports and definitions of every notebook are executed in order; each definition
+whose name `utils` also has is put through the same case as its twin.
+"""
+
+import ast
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
+MODULES = ["tokenizer", "data", "embeddings", "attention", "training"]
+
+
+def random(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator)
+
+
+def layer(*sizes, x):
+    """Build a layer under a seed; its output shows its weights and their order."""
+
+    def case(cls):
+        torch.manual_seed(123)
+        built = cls(*sizes)
+        return built.eval()(x), {name: p.shape for name, p in built.named_parameters()}
+
+    return case
+
+
+def dropped(dropout):
+    """Compare what dropout does on average and to survivors, not which entries fall."""
+    torch.manual_seed(0)
+    dropped = dropout(torch.ones(20_000), 0.2)
+    return dropped.unique(), (dropped == 0).float().mean().round(decimals=1)
+
+
+def items(dataset_class):
+    dataset = dataset_class(list(range(20)), 5, 3)
+    return [dataset[i] for i in range(len(dataset))]
+
+
+TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
+MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
+WITH_AN_EMPTY_ROW = torch.tensor([[j <= i != 3 for j in range(5)] for i in range(5)])
+IDS = torch.tensor([[2, 0, 4], [1, 1, 3]])
+
+CASES = {
+    "merge": lambda f: [f([1, 1, 1, 2, 1, 2], p, 9) for p in ((1, 1), (1, 2), (3, 4))],
+    "count_pairs": lambda f: f({(1, 2, 1): 3, (2, 1): 1, (5,): 2}),
+    "train_bpe": lambda f: list(f(TEXT, 12).items()),
+    "encode_bpe": lambda f: f(TEXT, MERGES),
+    "decode_bpe": lambda f: list(f([115, 257, 258, 33], MERGES).encode()),
+    "sliding_windows": lambda f: [f(list(range(13)), 4, s) for s in (1, 3, 4)],
+    "SlidingWindowDataset": items,
+    "embed": lambda f: f(IDS, random(5, 3)),
+    "sinusoidal_positions": lambda f: f(7, 6),
+    "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
+    "softmax": lambda f: [f(1000 * random(3, 5, 7), dim) for dim in (-1, 0, 1)],
+    "attention_weights": lambda f: f(random(7, 5)),
+    "context_vectors": lambda f: f(random(7, 5)),
+    "causal_mask": lambda f: f(5),
+    "padding_mask": lambda f: f(torch.tensor([2, 5, 1]), 5),
+    "masked_softmax": lambda f: f(random(3, 5, 5), WITH_AN_EMPTY_ROW),
+    "dropout": dropped,
+    "scaled_dot_product_attention": lambda f: f(
+        random(2, 5, 3), random(2, 7, 3, seed=1), random(2, 7, 11, seed=2)
+    ),
+    "SelfAttention": layer(5, 7, x=random(11, 5)),
+    "CausalAttention": layer(5, 7, 13, 0.3, x=random(2, 11, 5)),
+    "split_heads": lambda f: f(random(2, 5, 12), 3),
+    "merge_heads": lambda f: f(random(2, 3, 5, 4)),
+    "MultiHeadAttention": layer(5, 6, 13, 0.3, 3, x=random(2, 11, 5)),
+}
+
+
+def public_names():
+    """Map each public name of `utils` to what is defined under it."""
+    found = {}
+    for module in map(importlib.import_module, (f"utils.{name}" for name in MODULES)):
+        for name, value in vars(module).items():
+            if getattr(value, "__module__", None) == module.__name__:
+                if not name.startswith("_"):
+                    found[name] = value
+    return found
+
+
+def is_stub(definition):
+    return "NotImplementedError" in ast.unparse(definition)
+
+
+def definitions(notebook):
+    """Execute a notebook's imports and definitions; yield those with a twin."""
+    namespace, twins = {"__name__": "notebook"}, public_names()
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
+            continue
+        for node in ast.parse("".join(cell["source"])).body:
+            is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            if isinstance(node, ast.Import | ast.ImportFrom) or is_definition:
+                exec(compile(ast.unparse(node), notebook.name, "exec"), namespace)
+            if is_definition and node.name in twins and not is_stub(node):
+                yield node.name, namespace[node.name], twins[node.name]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_definition_of_a_notebook_is_the_function_of_utils(notebook):
+    for name, built, twin in definitions(notebook):
+        assert name in CASES, f"{name} has a twin in utils but no case in this test"
+        torch.testing.assert_close(
+            CASES[name](built), CASES[name](twin), msg=lambda m, n=name: f"{n}: {m}"
+        )
+
+
+def test_a_definition_that_differs_would_be_found():
+    with pytest.raises(AssertionError):
+        twin = public_names()["causal_mask"]
+        torch.testing.assert_close(
+            CASES["causal_mask"](lambda n: twin(n).T), CASES["causal_mask"](twin)
+        )
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_every_case_belongs_to_a_public_name(name):
+    twin = public_names()[name]
+    torch.testing.assert_close(CASES[name](twin), CASES[name](twin))

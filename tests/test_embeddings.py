@@ -1,0 +1,84 @@
+"""Each test pins one sentence about `utils.embeddings`."""
+
+import math
+
+import pytest
+import torch
+
+from utils.embeddings import (
+    TokenAndPositionEmbedding,
+    embed,
+    sinusoidal_positions,
+)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3), (2, 3, 5)])
+def test_a_one_hot_product_equals_a_lookup(shape):
+    torch.manual_seed(0)
+    table, ids = torch.randn(7, 11), torch.randint(7, shape)
+    assert torch.equal(embed(ids, table), table[ids])
+
+
+def test_embed_keeps_the_precision_of_the_table():
+    assert embed(torch.tensor([1]), torch.eye(3).double()).dtype == torch.float64
+
+
+def test_embed_passes_gradients_to_the_rows_used():
+    table = torch.zeros(5, 3, requires_grad=True)
+    embed(torch.tensor([1, 1, 4]), table).sum().backward()
+    assert table.grad[:, 0].tolist() == [0, 2, 0, 0, 1]
+
+
+@pytest.mark.parametrize("token_id", [-1, 6])
+def test_embed_names_an_id_outside_the_vocabulary(token_id):
+    with pytest.raises(ValueError, match=f"from 0 to 5, got {token_id}"):
+        embed(torch.tensor([0, token_id]), torch.zeros(6, 3))
+
+
+def test_embed_names_ids_that_are_no_integers():
+    with pytest.raises(ValueError, match="integer token ids, got torch.float32"):
+        embed(torch.tensor([1.0]), torch.zeros(6, 3))
+
+
+def test_sinusoids_follow_the_formula():
+    table = sinusoidal_positions(11, 6)
+    for t in range(11):
+        for i in range(3):
+            angle = t / 10000 ** (2 * i / 6)
+            assert math.isclose(table[t, 2 * i], math.sin(angle), abs_tol=1e-6)
+            assert math.isclose(table[t, 2 * i + 1], math.cos(angle), abs_tol=1e-6)
+
+
+def test_sinusoids_of_no_positions_are_empty():
+    assert sinusoidal_positions(0, 4).shape == (0, 4)
+
+
+@pytest.mark.parametrize("d_model", [5, 0, -2])
+def test_sinusoids_name_a_width_that_is_not_even(d_model):
+    with pytest.raises(ValueError, match=f"even d_model of 2 or more, got {d_model}"):
+        sinusoidal_positions(3, d_model)
+
+
+def test_token_and_position_vectors_are_added():
+    torch.manual_seed(0)
+    layer, ids = (
+        TokenAndPositionEmbedding(11, 5, 3),
+        torch.tensor([[7, 7, 2], [0, 1, 10]]),
+    )
+    expected = layer.token_embedding.weight[ids] + layer.position_embedding.weight[:3]
+    assert torch.equal(layer(ids), expected)
+
+
+def test_the_full_path_gives_a_batch_of_vectors():
+    ids = torch.randint(50257, (8, 4))
+    assert TokenAndPositionEmbedding(50257, 4, 256)(ids).shape == (8, 4, 256)
+
+
+def test_a_sequence_longer_than_the_context_is_named():
+    with pytest.raises(ValueError, match="context_length = 5 tokens, got 6"):
+        TokenAndPositionEmbedding(11, 5, 3)(torch.zeros(1, 6, dtype=torch.long))
+
+
+def test_the_embedding_names_an_id_outside_the_vocabulary():
+    with pytest.raises(ValueError, match="from 0 to 10, got 11"):
+        TokenAndPositionEmbedding(11, 5, 3)(torch.tensor([[11]]))

@@ -1,0 +1,142 @@
+"""Each test pins one sentence about `utils.tokenizer` and `utils.files`."""
+
+import hashlib
+import shutil
+import socket
+
+import pytest
+
+from utils.data import load_text
+from utils.files import DATA, SHA256, read_data
+from utils.tokenizer import (
+    WORD,
+    count_pairs,
+    decode_bpe,
+    encode_bpe,
+    load_tokenizer,
+    merge,
+    train_bpe,
+)
+
+
+def train_slowly(text, num_merges):
+    """Count all pairs anew before each merge."""
+    words = {}
+    for word in WORD.findall(text):
+        ids = tuple(word.encode())
+        words[ids] = words.get(ids, 0) + 1
+    merges = {}
+    for new_id in range(256, 256 + num_merges):
+        counts = count_pairs(words)
+        pair = min(counts, key=lambda pair: (-counts[pair], pair))
+        merges[pair] = new_id
+        words = {tuple(merge(ids, pair, new_id)): n for ids, n in words.items()}
+    return merges
+
+
+def test_the_tokenizer_has_the_ids_of_gpt2():
+    tokenizer = load_tokenizer()
+    assert tokenizer.n_vocab == 50257
+    assert tokenizer.eot_token == 50256
+    assert tokenizer.encode("Hello, world!") == [15496, 11, 995, 0]
+
+
+@pytest.mark.parametrize("text", ["", " ", "naïve café 東京 🙂\n\n\t x", "don't  stop"])
+def test_the_tokenizer_gives_every_text_back(text):
+    tokenizer = load_tokenizer()
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_the_tokenizer_needs_no_network(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    assert load_tokenizer().n_vocab == 50257
+
+
+def test_a_missing_data_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="r50k_base.tiktoken"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_damaged_data_file_is_named_with_both_hashes(tmp_path):
+    shutil.copy(DATA / "r50k_base.tiktoken", tmp_path)
+    with open(tmp_path / "r50k_base.tiktoken", "ab") as file:
+        file.write(b"!")
+    received = hashlib.sha256((tmp_path / "r50k_base.tiktoken").read_bytes())
+    with pytest.raises(ValueError, match="damaged: expected SHA-256 306cd27f") as error:
+        load_tokenizer(tmp_path)
+    assert received.hexdigest() in str(error.value)
+
+
+def test_an_unknown_data_file_is_named():
+    with pytest.raises(ValueError, match="got 'novel.txt'"):
+        read_data("novel.txt")
+
+
+def test_every_known_data_file_is_whole():
+    for name in SHA256:
+        assert read_data(name)
+
+
+def test_merging_goes_from_left_to_right_without_overlap():
+    assert merge([1, 1, 1, 1, 1], (1, 1), 2) == [2, 2, 1]
+
+
+def test_merging_leaves_its_input_untouched():
+    ids = [1, 2, 1, 2]
+    assert merge(ids, (1, 2), 3) == [3, 3] and ids == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("ids", [[], [1], [2, 1]])
+def test_merging_without_the_pair_changes_nothing(ids):
+    assert merge(ids, (1, 2), 3) == ids
+
+
+def test_training_equals_counting_all_pairs_anew():
+    text = load_text()[:3000]
+    assert train_bpe(text, 60) == train_slowly(text, 60)
+
+
+def test_training_counts_occurrences_rather_than_distinct_words():
+    assert next(iter(train_bpe("xy,xy,xy,ab,ac,ad,ae", 1))) == (ord("x"), ord("y"))
+
+
+def test_training_stops_where_no_pair_is_left():
+    assert len(train_bpe("aaaa", 100)) == 2
+
+
+def test_training_on_an_empty_text_learns_nothing():
+    assert train_bpe("", 5) == {}
+
+
+def test_no_merge_crosses_the_border_of_a_word():
+    merges = train_bpe("ab ab ab ab", 10)
+    longest = max(len(decode_bpe([i], merges)) for i in range(256, 256 + len(merges)))
+    assert longest == len(" ab")
+
+
+def test_training_names_a_negative_number_of_merges():
+    with pytest.raises(ValueError, match="0 or more, got -1"):
+        train_bpe("text", -1)
+
+
+@pytest.mark.parametrize("text", ["", "aaa", "the naïve 🙂 café\n"])
+def test_encoding_and_decoding_give_every_text_back(text):
+    merges = train_bpe(load_text()[:3000], 100)
+    assert decode_bpe(encode_bpe(text, merges), merges) == text
+
+
+def test_encoding_merges_by_the_rank_learned():
+    merges = {(ord("b"), ord("c")): 256, (ord("a"), ord("b")): 257}
+    assert encode_bpe("abc", merges) == [ord("a"), 256]
+
+
+def test_decoding_names_an_unknown_id():
+    with pytest.raises(ValueError, match="ids from 0 to 255, got 256"):
+        decode_bpe([256], {})
+
+
+def test_decoding_shows_bytes_that_are_no_character():
+    assert decode_bpe([0xE2], {}) == "\N{REPLACEMENT CHARACTER}"
