@@ -9,6 +9,7 @@ from torch import nn
 
 from utils.attention import (
     CausalAttention,
+    KeyValueCache,
     MultiHeadAttention,
     SelfAttention,
     attention_weights,
@@ -18,6 +19,7 @@ from utils.attention import (
     masked_softmax,
     merge_heads,
     padding_mask,
+    repeat_kv,
     scaled_dot_product_attention,
     softmax,
     split_heads,
@@ -517,3 +519,82 @@ def test_split_heads_names_a_width_that_does_not_divide(num_heads):
 def test_merge_heads_names_a_tensor_without_heads():
     with pytest.raises(ValueError, match=r"heads \(B, H, T, K\), got \(2, 3\)"):
         merge_heads(torch.zeros(2, 3))
+
+
+# Rotation, shared keys and values, cache
+
+
+def grouped(num_kv_heads=2, rotary=False):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(
+        5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, rotary=rotary
+    )
+    return layer.double()
+
+
+def test_neighbouring_heads_share_keys_and_values():
+    x = random(2, 3, 5, 7)
+    assert torch.equal(repeat_kv(x, 2)[:, [0, 1]], x[:, [0, 0]])
+    assert torch.equal(repeat_kv(x, 2)[:, [4, 5]], x[:, [2, 2]])
+
+
+def test_repeat_kv_names_a_number_below_one():
+    with pytest.raises(ValueError, match="n_rep of 1 or more, got 0"):
+        repeat_kv(torch.zeros(2, 3, 5, 7), 0)
+
+
+def test_shared_keys_and_values_equal_a_layer_that_repeats_them():
+    layer, x = grouped(num_kv_heads=2), random(2, 7, 5)
+    full = grouped(num_kv_heads=6)
+    full.load_state_dict(
+        {
+            name: p.unflatten(0, (2, 4)).repeat_interleave(3, dim=0).flatten(0, 1)
+            if name in ("W_key.weight", "W_value.weight")
+            else p
+            for name, p in layer.state_dict().items()
+        }
+    )
+    torch.testing.assert_close(layer(x), full(x))
+
+
+@pytest.mark.parametrize("num_kv_heads", [0, 4])
+def test_heads_that_cannot_share_are_named(num_kv_heads):
+    with pytest.raises(ValueError, match=f"got {num_kv_heads} and 6"):
+        grouped(num_kv_heads)
+
+
+def test_rotary_weights_depend_on_distances_alone():
+    layer = grouped(rotary=True)
+    x = random(1, 1, 5).expand(1, 9, 5)
+    _, weights = layer(x, need_weights=True)
+    ratio = weights[..., 8, 5] / weights[..., 8, 6]
+    torch.testing.assert_close(
+        weights[..., 5, 2] / weights[..., 5, 3], ratio, rtol=1e-5, atol=0
+    )
+
+
+@pytest.mark.parametrize("rotary", [True, False])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("pieces", [(1, 1, 1, 1, 1, 1, 1), (5, 1, 1), (3, 4), (7,)])
+def test_a_cache_changes_nothing(rotary, need_weights, pieces):
+    layer, x, cache = grouped(rotary=rotary), random(2, 7, 5), KeyValueCache()
+    outputs = [
+        layer(piece, cache=cache, need_weights=need_weights)
+        for piece in x.split(pieces, dim=1)
+    ]
+    outputs = [o[0] for o in outputs] if need_weights else outputs
+    torch.testing.assert_close(torch.cat(outputs, dim=1), layer(x))
+    assert len(cache) == 7
+
+
+def test_a_cache_beyond_the_context_is_named_and_keeps_what_it_has():
+    layer, cache = grouped(), KeyValueCache()
+    layer(random(2, 11, 5), cache=cache)
+    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
+        layer(random(2, 3, 5), cache=cache)
+    assert len(cache) == 11
+
+
+def test_a_cache_without_causal_attention_is_named():
+    with pytest.raises(ValueError, match="cache with causal self-attention alone"):
+        multi_head(causal=False)(random(2, 5, 6), cache=KeyValueCache())

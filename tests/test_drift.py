@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn import Linear
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
-MODULES = ["tokenizer", "data", "embeddings", "attention", "training"]
+MODULES = ["tokenizer", "data", "embeddings", "attention", "model", "training"]
 
 
 def random(*shape, seed=0):
@@ -48,6 +49,7 @@ def items(dataset_class):
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 WITH_AN_EMPTY_ROW = torch.tensor([[j <= i != 3 for j in range(5)] for i in range(5)])
+LINEAR = Linear(6, 6)
 IDS = torch.tensor([[2, 0, 4], [1, 1, 3]])
 
 CASES = {
@@ -76,6 +78,14 @@ CASES = {
     "split_heads": lambda f: f(random(2, 5, 12), 3),
     "merge_heads": lambda f: f(random(2, 3, 5, 4)),
     "MultiHeadAttention": layer(5, 6, 13, 0.3, 3, x=random(2, 11, 5)),
+    "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
+    "alibi_bias": lambda f: f(3, 5).tril(),
+    "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),
+    "feed_forward": layer(6, x=random(2, 5, 6)),
+    "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
+    "GPT": layer(11, 5, 8, 2, 3, x=IDS),
+    "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
+    "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
 }
 
 

@@ -7,6 +7,8 @@ import torch
 
 from utils.embeddings import (
     TokenAndPositionEmbedding,
+    alibi_bias,
+    apply_rope,
     embed,
     sinusoidal_positions,
 )
@@ -82,3 +84,62 @@ def test_a_sequence_longer_than_the_context_is_named():
 def test_the_embedding_names_an_id_outside_the_vocabulary():
     with pytest.raises(ValueError, match="from 0 to 10, got 11"):
         TokenAndPositionEmbedding(11, 5, 3)(torch.tensor([[11]]))
+
+
+def test_the_embedding_goes_on_where_earlier_tokens_end():
+    torch.manual_seed(0)
+    layer, ids = TokenAndPositionEmbedding(11, 5, 3), torch.tensor([[7, 1, 2, 9]])
+    assert torch.equal(layer(ids[:, 3:], start=3), layer(ids)[:, 3:])
+
+
+def test_rotation_equals_multiplication_by_a_complex_number():
+    torch.manual_seed(0)
+    x, positions = torch.randn(2, 3, 5, 6), torch.tensor([0, 1, 4, 9, 100])
+    frequencies = 100.0 ** (-torch.arange(0, 6, 2) / 6)
+    turn = torch.polar(torch.ones(5, 3), positions[:, None] * frequencies)
+    pairs = torch.view_as_complex(x.unflatten(-1, (3, 2)))
+    expected = torch.view_as_real(pairs * turn).flatten(-2)
+    torch.testing.assert_close(apply_rope(x, positions, base=100.0), expected)
+
+
+def test_the_product_of_rotated_vectors_depends_on_their_distance_alone():
+    torch.manual_seed(0)
+    query, key = torch.randn(2, 1, 6, dtype=torch.float64)
+
+    def score(i, j):
+        turned = apply_rope(query[None], torch.tensor([i]))
+        return (turned * apply_rope(key[None], torch.tensor([j]))).sum()
+
+    torch.testing.assert_close(score(3, 8), score(103, 108), atol=1e-4, rtol=0)
+    assert not torch.isclose(score(3, 8), score(3, 9))
+
+
+def test_rotation_keeps_the_length_and_position_zero_stays():
+    torch.manual_seed(0)
+    x = torch.randn(5, 6)
+    turned = apply_rope(x, torch.arange(5))
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    assert torch.equal(turned[0], x[0])
+
+
+def test_rotation_names_an_odd_width():
+    with pytest.raises(ValueError, match="even width to rotate in pairs, got 5"):
+        apply_rope(torch.zeros(3, 5), torch.arange(3))
+
+
+def test_rotation_names_positions_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"each of the 3 tokens, got \(4,\)"):
+        apply_rope(torch.zeros(3, 6), torch.arange(4))
+
+
+def test_alibi_follows_the_formula():
+    bias = alibi_bias(4, 7)
+    for h in range(4):
+        for i in range(7):
+            for j in range(i + 1):
+                assert bias[h, i, j] == -(2.0 ** (-2 * (h + 1))) * (i - j)
+
+
+def test_alibi_names_a_number_of_heads_below_one():
+    with pytest.raises(ValueError, match="num_heads of 1 or more, got 0"):
+        alibi_bias(0, 3)

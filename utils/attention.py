@@ -280,7 +280,7 @@ def repeat_kv(x, n_rep):
     """Give each key-value head to `n_rep` neighbouring query heads.
 
     x: (B, H_kv, T, K)
-    returns: (B, H_kv * n_rep, T, K), head h of x stands at h * n_rep ... (h+1) * n_rep - 1
+    returns: (B, H_kv * n_rep, T, K), query head h uses head h // n_rep of x
 
     Raises ValueError for less than one repetition.
 
@@ -524,6 +524,6 @@ def _check_division(width, num_heads):
 def _check_groups(num_heads, num_kv_heads):
     if num_kv_heads < 1 or num_heads % num_kv_heads:
         raise ValueError(
-            f"expected a number of heads that divides by the number of key-value heads, "
-            f"got {num_heads} and {num_kv_heads}"
+            f"expected num_kv_heads to divide num_heads, "
+            f"got {num_kv_heads} and {num_heads}"
         )

@@ -136,8 +136,8 @@ def apply_rope(x, positions, base=10000.0):
 def alibi_bias(num_heads, num_tokens):
     """Give each head a penalty that grows with the distance to an earlier token.
 
-    bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal, which
-    the causal mask hides
+    bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal,
+    which the causal mask hides
 
     returns: (H, T, T), to be added to the scores
 

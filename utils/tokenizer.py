@@ -3,6 +3,7 @@
 import base64
 import re
 from collections import Counter, defaultdict
+from itertools import pairwise
 
 import tiktoken
 
@@ -76,7 +77,7 @@ def count_pairs(words):
     """
     counts = Counter()
     for ids, occurrences in words.items():
-        for pair in zip(ids, ids[1:], strict=False):
+        for pair in pairwise(ids):
             counts[pair] += occurrences
     return counts
 
@@ -118,7 +119,7 @@ def train_bpe(text, num_merges):
 
 
 def _count_word(ids, occurrences, index, counts, places):
-    for pair in zip(ids, ids[1:], strict=False):
+    for pair in pairwise(ids):
         counts[pair] += occurrences
         if counts[pair] == 0:
             del counts[pair]
@@ -138,7 +139,7 @@ def encode_bpe(text, merges):
     ids = []
     for word in WORD.findall(text):
         piece = list(word.encode("utf-8"))
-        while pairs := [p for p in zip(piece, piece[1:], strict=False) if p in merges]:
+        while pairs := [p for p in pairwise(piece) if p in merges]:
             pair = min(pairs, key=merges.get)
             piece = merge(piece, pair, merges[pair])
         ids += piece
