@@ -5,16 +5,14 @@ every case; a mistake is named when it gives what the answer gives on every case
 """
 
 import inspect
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 
-import torch
-
-from utils.checks.guard import Outcome, accepts, attempt
-from utils.checks.values import Other, agrees, clean, close, kind, numbers, safe_text
-from utils.checks.values import one_line, shape, sort
+from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
+from utils.checks.messages import describe, difference
+from utils.checks.values import agrees, all_finite, safe_text, same_form
 
 
 @dataclass(frozen=True)
@@ -42,18 +40,24 @@ class Mistake:
     explain: str | Callable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
-    """One small input. `note` says what is special about it, `settings` how to run it."""
+    """One small input: made by `case`."""
 
     args: tuple
     note: str
+    raises: type | None
+    otherwise: tuple
     settings: dict
 
 
-def case(*args, note="", **settings):
-    """Return a case with these positional arguments."""
-    return Case(args, note, settings)
+def case(*args, note="", raises=None, otherwise=(None, ""), **settings):
+    """Return a case with these positional arguments.
+
+    `note` says what is special about it. Where an error is the right result, `raises`
+    is its type and `otherwise` the slug and text for an answer that raises none.
+    """
+    return Case(args, note, raises, otherwise, settings)
 
 
 class Named(Exception):
@@ -64,13 +68,16 @@ class Named(Exception):
         self.slug = slug
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Exercise:
     """An exercise whose answer is a function.
 
-    `returns` ends the sentence "expected a function … that returns …"; `parts` names the
-    entries of a returned tuple; `properties` are functions `(evidence) -> text or None`
-    that say in words what is wrong where no mistake is recognised.
+    `returns` ends the sentence "expected a function … that returns …"; `parts` names
+    the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
+    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise, and
+    `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    `observe_as(call, *args)` uses a function as it likes and returns what is compared:
+    for results that are random. It is given the answer, the oracle and each mistake.
     """
 
     id: str
@@ -80,7 +87,9 @@ class Exercise:
     cases: list
     mistakes: list
     parts: tuple = ()
+    facts: tuple = ()
     properties: tuple = ()
+    observe_as: Callable | None = None
 
     noun = "function"
 
@@ -93,24 +102,46 @@ class Exercise:
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
     def refuse(self, answer):
-        """Raise `Named` where the answer is not the kind of object that is asked for."""
-        if not callable(answer) or inspect.isclass(answer):
-            what = "the class" if inspect.isclass(answer) else "got"
-            raise Named("not-a-function", f"{what} {safe_text(answer)}".replace("the", "got the"))
-        if not accepts(answer, self.cases[0].args):
+        """Raise `Named` where the answer is not the kind of object asked for."""
+        is_class = issubclass(type(answer), type)
+        if is_class or not callable(answer):
+            what = "the class " if is_class else ""
+            raise Named("not-a-function", f"Got {what}{safe_text(answer)}.")
+        if not all(accepts(answer, case.args) for case in self.cases):
             raise Named("wrong-signature", _arity(answer))
 
-    def observe(self, answer, case):
-        """Run the answer on a case; return what the oracle needs, and the outcome."""
-        return case.args, attempt(answer, *case.args)
+    def observe(self, answer, case, memory):
+        """Run the answer on a case; return the `Trial`."""
+        got, expected = seeded(answer, case.args), quietly(self.oracle, case.args)
+        if self.parts and type(got.value) is list:
+            got.value = tuple(got.value)
+        if (
+            self.observe_as
+            and got.error is None
+            and same_form(got.value, expected.value)
+        ):
+            got = seeded(self.through(answer), case.args)
+            expected = quietly(self.through(self.oracle), case.args)
+        return Trial(case, case.args, got, expected, answer)
+
+    def through(self, function):
+        """Return the function that gives what is compared."""
+        return partial(self.observe_as, function) if self.observe_as else function
+
+    def subject(self, answer, memory):
+        """Return what the facts look at, or None where there is nothing to look at."""
+        return (answer,)
+
+    def parameters(self):
+        """Return the names of the inputs."""
+        return [*inspect.signature(self.oracle).parameters]
 
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""
-        names = [*inspect.signature(self.oracle).parameters][: len(case.args)]
-        return dict(zip(names, case.args, strict=True))
+        return dict(zip(self.parameters(), case.args))
 
 
-@dataclass
+@dataclass(eq=False)
 class Trial:
     """The answer on one case: what it gave and what is right."""
 
@@ -118,63 +149,120 @@ class Trial:
     args: tuple
     outcome: Outcome
     expected: Outcome
+    call: Callable = None
 
     @property
     def right(self):
-        got, expected = self.outcome, self.expected
-        if got.error is not None or expected.error is not None:
-            return isinstance(got.error, type(expected.error or 0))
-        return agrees(got.value, expected.value)
+        got = self.outcome
+        if self.case.raises is not None:
+            return isinstance(got.error, self.case.raises)
+        return got.error is None and agrees(got.value, self.expected.value)
+
+    @property
+    def finite(self):
+        """Whether the answer gave something, all of it finite numbers."""
+        return self.outcome.error is None and all_finite(self.outcome.value)
 
     @property
     def evidence(self):
         return SimpleNamespace(
-            args=self.args, got=self.outcome.value, expected=self.expected.value
+            args=self.args,
+            got=self.outcome.value,
+            expected=self.expected.value,
+            inputs=self.case.args,
+            call=self.call,
         )
 
 
 def examine(exercise, answer):
-    """Return the `Result` of an answer; the text has no heading yet."""
+    """Return the `Result` of an answer; its text has no heading yet."""
+    memory = {}
     try:
         exercise.refuse(answer)
-        trials = _run(exercise, answer)
+        trials = _run(exercise, answer, memory)
+        early = (
+            _nothing(exercise, trials[0])
+            or _recognised(exercise, trials)
+            or _errors_missing(exercise, trials)
+        )
+        if early is None:
+            _look_at_facts(exercise, answer, memory)
     except Named as fact:
         return _refusal(exercise, fact.slug, str(fact))
-    first = trials[0].outcome
-    if first.unfinished:
-        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
-    if first.error is None and first.value is None and trials[0].expected.value is not None:
-        text = "The answer returns None. Is a `return` missing, or a print in its place?"
-        return _refusal(exercise, "returns-nothing", text)
-    wrong = [trial for trial in trials if not trial.right]
-    changed = next((t for t in trials if t.outcome.changed is not None), None)
-    if not wrong and changed is None:
-        return Result(True, None, f"{len(trials)} inputs tried, all right.")
-    if wrong:
-        for mistake in exercise.mistakes:
-            if not wrong[-1].outcome.stopped and all(_matches(mistake, t) for t in trials):
-                return _explained(exercise, mistake, wrong[0])
-    if changed is not None:
-        name = [*exercise.inputs(changed.case)][changed.outcome.changed]
-        text = f"`{name}` is not what it was before the call: work on a new tensor or list."
-        return Result(False, "input-changed", text)
-    return Result(False, None, describe(exercise, wrong))
+    return early or _judged(exercise, trials)
 
 
-def _run(exercise, answer):
-    """Run every case, or stop where the answer is unfinished or wants to end the run."""
+def _run(exercise, answer, memory):
+    """Run every case, or stop where the answer is unfinished or wants to exit."""
     trials = []
     for case in exercise.cases:
-        args, outcome = exercise.observe(answer, case)
-        trials.append(Trial(case, args, outcome, attempt(exercise.oracle, *args)))
-        if outcome.unfinished or outcome.stopped:
+        trials.append(exercise.observe(answer, case, memory))
+        if trials[-1].outcome.unfinished or trials[-1].outcome.stopped:
             break
     return trials
 
 
-def _matches(mistake, trial):
+def _nothing(exercise, trial):
+    """Return the result of an answer that is not written yet or returns nothing."""
+    got = trial.outcome
+    if got.unfinished:
+        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
+    if got.error is None and got.value is None:
+        text = "The answer returns None. Is a `return` missing?"
+        return _refusal(exercise, "returns-nothing", text)
+    return None
+
+
+def _recognised(exercise, trials):
+    """Return the result of the first mistake that gives what the answer gives.
+
+    If none does on every case, the cases that raise or are not finite are left out:
+    where two mistakes meet, the other one is often seen there alone.
+    """
+    if trials[-1].outcome.stopped:
+        return None
+    usual = [trial for trial in trials if trial.case.raises is None]
+    for some in (usual, [trial for trial in usual if trial.finite]):
+        wrong = [trial for trial in some if not trial.right]
+        for mistake in exercise.mistakes if wrong else ():
+            if all(_matches(exercise, mistake, trial) for trial in some):
+                return _explained(exercise, mistake, wrong[0])
+    return None
+
+
+def _errors_missing(exercise, trials):
+    """Return the result where all is right but for an error that is to be raised."""
+    wrong = [trial for trial in trials if not trial.right]
+    if not wrong or wrong[0].case.raises is None:
+        return None
+    slug, text = wrong[0].case.otherwise
+    return slug and Result(False, slug, f"{difference(exercise, wrong[0])}\n{text}")
+
+
+def _look_at_facts(exercise, answer, memory):
+    subject = exercise.subject(answer, memory)
+    for look in exercise.facts if subject else ():
+        found = attempt(look, *subject, tidy=lambda found: found).value
+        if found:
+            raise Named(*found)
+
+
+def _judged(exercise, trials):
+    """Return the result where nothing was recognised: passed, or what differs."""
+    wrong = [trial for trial in trials if not trial.right]
+    for trial in trials:
+        if trial.outcome.changed is not None:
+            name = [*exercise.inputs(trial.case)][trial.outcome.changed]
+            text = f"`{name}` is not what it was before: make a new one instead."
+            return Result(False, "input-changed", text)
+    if wrong:
+        return Result(False, None, describe(exercise, wrong))
+    return Result(True, None, f"{len(trials)} inputs tried, all right.")
+
+
+def _matches(exercise, mistake, trial):
     """Say whether a mistake gives on this case what the answer gave."""
-    theirs = attempt(mistake.compute, *trial.args)
+    theirs = quietly(exercise.through(mistake.compute), trial.args)
     got = trial.outcome
     if theirs.error is None or got.error is None:
         return theirs.error is got.error and agrees(got.value, theirs.value)
@@ -186,13 +274,13 @@ def _matches(mistake, trial):
 def _explained(exercise, mistake, trial):
     text = mistake.explain
     if callable(text):
-        said = attempt(text, trial.evidence)
-        text = said.value if said.error is None else mistake.slug.replace("-", " ") + "."
+        said = quietly(text, [trial.evidence])
+        text = said.value if said.error is None else f"{mistake.slug}."
     return Result(False, mistake.slug, f"{difference(exercise, trial)}\n{text}")
 
 
 def _refusal(exercise, slug, text):
-    return Result(False, slug, f"Expected {exercise.expectation}.\n{text}")
+    return Result(False, slug, f"{text}\nExpected {exercise.expectation}.")
 
 
 def _arity(answer):
@@ -200,122 +288,3 @@ def _arity(answer):
         return f"The answer takes {inspect.signature(answer)}."
     except BaseException:
         return "The answer does not take these arguments."
-
-
-def describe(exercise, wrong):
-    """Say which property fails first, on the smallest input where it does."""
-    for look in (_form, _finite, *map(_property, exercise.properties)):
-        for trial in wrong:
-            text = look(exercise, trial)
-            if text:
-                return text
-    return difference(exercise, wrong[0])
-
-
-def _form(exercise, trial):
-    """Report an error, or another type, length, shape or dtype than expected."""
-    got, expected = trial.outcome, trial.expected
-    if got.error is None and expected.error is None and _same_form(got.value, expected.value):
-        return None
-    text = difference(exercise, trial)
-    if isinstance(got.value, Other) or type(got.value) is not type(expected.value):
-        text = f"Expected {exercise.expectation}.\n{text}"
-    return text
-
-
-def _same_form(got, expected):
-    if type(got) is not type(expected):
-        return False
-    if isinstance(expected, torch.Tensor):
-        return got.shape == expected.shape and sort(got) == sort(expected)
-    if isinstance(expected, tuple):
-        return len(got) == len(expected) and all(map(_same_form, got, expected))
-    return True
-
-
-def _finite(exercise, trial):
-    for got in _tensors(trial.outcome.value):
-        if got.is_floating_point() and not got.isfinite().all():
-            return difference(exercise, trial)
-    return None
-
-
-def _tensors(value):
-    parts = value if isinstance(value, tuple) else (value,)
-    return [part for part in parts if isinstance(part, torch.Tensor)]
-
-
-def _property(look):
-    def report(exercise, trial):
-        if trial.outcome.error is not None:
-            return None
-        text = attempt(look, trial.evidence).value
-        return f"{difference(exercise, trial)}\n{text}" if isinstance(text, str) else None
-
-    return report
-
-
-def difference(exercise, trial):
-    """Return the lines that show one case: its input, what is expected, what came."""
-    on = f"On {_inputs(exercise, trial.case)}"
-    got, expected = trial.outcome, trial.expected
-    if expected.error is not None:
-        came = _raised(got) if got.error else "no error"
-        return f"{on}\n  expected {type(expected.error).__name__}\n  got      {came}"
-    if got.error is not None:
-        return f"{on} your code raised\n  {_raised(got)}"
-    what, right, came = _first_difference(exercise, got.value, expected.value)
-    return f"{on}{what}\n  expected {right}\n  got      {came}"
-
-
-def _raised(outcome):
-    text = f"{type(outcome.error).__name__}: {safe_text(outcome.error, 160)}"
-    return f"{text}\n  at {outcome.where}" if outcome.where else text
-
-
-def _inputs(exercise, case):
-    shown = []
-    for name, value in exercise.inputs(case).items():
-        if isinstance(value, torch.Tensor) and (value.dim() != 1 or len(value) > 6):
-            shown.append(f"{name} {shape(value)}")
-        else:
-            small = isinstance(value, torch.Tensor)
-            shown.append(f"{name} = {numbers(value, 6) if small else safe_text(value)}")
-    return ", ".join(shown) + (f" ({case.note})" if case.note else "")
-
-
-def _first_difference(exercise, got, expected):
-    """Return where two values differ first, and the two in text."""
-    names = exercise.parts or ("",)
-    if isinstance(expected, tuple):
-        if not isinstance(got, tuple) or len(got) != len(expected):
-            return "", f"({', '.join(exercise.parts)})", _summary(got)
-        i = next((i for i, e in enumerate(expected) if not agrees(got[i], e)), 0)
-        got, expected, what = got[i], expected[i], f" the {names[i]}"
-    else:
-        what = ""
-    if not _same_form(got, expected) or not isinstance(expected, torch.Tensor):
-        return what, _summary(expected), _summary(got)
-    if expected.dim() == 0:
-        return what, numbers(expected)[1:-1], numbers(got)[1:-1]
-    row = tuple((~close(got, expected)).nonzero()[0].tolist()[:-1])
-    where = f"[{', '.join(map(str, row))}]" if row else ""
-    what = f"{what or ' the result'}{where} {'is' if not what or where else 'are'}"
-    return what, numbers(expected[row]), numbers(got[row])
-
-
-def _summary(value):
-    if isinstance(value, torch.Tensor):
-        return f"a {kind(value)} of shape {shape(value)}".replace("a int", "an int")
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_summary, value[:4]))})"
-    return value.text if isinstance(value, Other) else safe_text(value, 80)
-
-
-def wrapped(text, width=88):
-    """Wrap each line of `text` at `width`, keeping its indent."""
-    lines = []
-    for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()))
-        lines += textwrap.wrap(line, width, subsequent_indent=indent) or [""]
-    return "\n".join(lines)

@@ -8,6 +8,7 @@ import random
 import sys
 import sysconfig
 import traceback
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,16 +17,15 @@ import torch
 
 from utils.checks.values import clean, copied, one_line, safe_text, same_input
 
-MODULE_BASE = torch.nn.Module
 LIBRARIES = (
     os.path.dirname(torch.__file__),
-    os.path.dirname(os.path.abspath(__file__)),
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),  # utils
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),
 )
 
 
-@dataclass
+@dataclass(eq=False)
 class Outcome:
     """What one call gave: a value, or an error with the reader's line."""
 
@@ -41,16 +41,31 @@ class Outcome:
         return self.error is not None and not isinstance(self.error, Exception)
 
 
-def attempt(function, *args):
-    """Call `function` on copies of `args` and return its `Outcome`, whatever happens."""
+def attempt(function, *args, tidy=clean):
+    """Call `function` on copies of `args` and return the `Outcome` in any case."""
     mine = [copied(arg) for arg in args]
     try:
-        value = clean(function(*mine))
+        value = tidy(function(*mine))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         return Outcome(error=error, where=_where(error), unfinished=_is_stub(error))
-    pairs = enumerate(zip(args, mine, strict=True))
+    pairs = enumerate(zip(args, mine))
     changed = next((i for i, (old, new) in pairs if not same_input(old, new)), None)
     return Outcome(value=value, changed=changed)
+
+
+def quietly(function, args):
+    """Call a function of ours as `seeded` does, without a word of warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return seeded(function, args)
+
+
+def seeded(function, args):
+    """Call `function` as `attempt` does, from one fixed random state."""
+    torch.default_generator.manual_seed(789)  # the processor's alone, not the GPU's
+    random.seed(789)
+    np.random.seed(789)
+    return attempt(function, *args)
 
 
 def accepts(function, args):
@@ -73,14 +88,30 @@ def untouched():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         if torch.get_default_device().type != "cpu":
-            torch.set_default_device("cpu")
+            torch.set_default_device(None)
         yield
     finally:
-        for (read, put_back), (_, value) in zip(SETTINGS, before, strict=True):
+        for (read, put_back), (_, value) in zip(SETTINGS, before):
             if put_back in RANDOM or read() != value:
                 put_back(value)
         if on_gpu is not None:
             torch.cuda.set_rng_state_all(on_gpu)
+
+
+def _set_device(device):
+    torch.set_default_device(None if device.type == "cpu" else device)
+
+
+def _folder():
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted under our feet
+        return None
+
+
+def _set_folder(folder):
+    if folder is not None:
+        os.chdir(folder)
 
 
 def _set_streams(streams):
@@ -97,14 +128,14 @@ SETTINGS = [  # how each is read, how it is put back
     (random.getstate, random.setstate),
     (np.random.get_state, np.random.set_state),
     (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_default_device, torch.set_default_device),
+    (torch.get_default_device, _set_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
     (sys.getrecursionlimit, sys.setrecursionlimit),
     (lambda: (sys.stdout, sys.stderr), _set_streams),
     (lambda: vars(torch._tensor_str.PRINT_OPTS).copy(), _set_printing),
-    (os.getcwd, os.chdir),
+    (_folder, _set_folder),
 ]
 
 
@@ -113,7 +144,7 @@ def _where(error):
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         file = frame.f_code.co_filename
         if not file.startswith(LIBRARIES):
-            line = one_line(linecache.getline(file, number).strip())
+            line = one_line(linecache.getline(file, number), 70)
             return f"line {number}: {line}" if line else f"line {number}"
     return ""
 
@@ -126,10 +157,9 @@ def _is_stub(error):
     """
     if type(error) is not NotImplementedError:
         return False
-    frames = list(traceback.walk_tb(error.__traceback__))
-    code = frames[-1][0].f_code
     last = error.__traceback__
     while last.tb_next is not None:
         last = last.tb_next
+    code = last.tb_frame.f_code
     raised = code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
     return raised and not code.co_filename.startswith(LIBRARIES[0])

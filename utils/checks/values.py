@@ -3,8 +3,12 @@
 import reprlib
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
+SHORT = reprlib.Repr()
+SHORT.maxlist = SHORT.maxtuple = 24
+SHORT.maxother = 60
 LONGEST_LIST = 5_000  # a longer list is described, not compared
 LARGEST_TENSOR = 1_000_000  # a larger tensor is refused by its shape
 
@@ -21,20 +25,27 @@ def clean(value, depth=3):
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
+    if issubclass(kind, np.ndarray):
+        return Other(f"a NumPy array of shape {safe_text(value.shape)}")
+    if issubclass(kind, np.generic):
+        return clean(value.item(), 0)
     if issubclass(kind, torch.Tensor):
         return _plain_tensor(value)
     if issubclass(kind, (tuple, list)) and depth:
         base = tuple if issubclass(kind, tuple) else list
         if base.__len__(value) <= LONGEST_LIST:
             return base(clean(part, depth - 1) for part in base.__iter__(value))
-    return Other(f"{_article(kind.__name__)} ({safe_text(value)})")
+    return Other(f"{a_or_an(kind.__name__)} ({safe_text(value)})")
 
 
 def _plain_tensor(tensor):
     with torch._C.DisableTorchFunctionSubclass():
         peculiar = [
             (tensor.layout != torch.strided, "a sparse tensor"),
-            (tensor.device.type == "meta", "a tensor on the meta device, without values"),
+            (
+                tensor.device.type == "meta",
+                "a tensor on the meta device, without values",
+            ),
             (tensor.is_quantized, "a quantized tensor"),
             (tensor.is_complex(), f"a complex tensor {tuple(tensor.shape)}"),
         ]
@@ -60,20 +71,30 @@ def same_input(before, after):
     return not isinstance(before, list) or before == after
 
 
-def kind(value):
-    """Return in a word or two what sort of value this is."""
-    if isinstance(value, torch.Tensor):
-        return f"{sort(value)} tensor"
-    if isinstance(value, Other):
-        return value.text
-    return "None" if value is None else _article(type(value).__name__)
-
-
 def sort(tensor):
     """Return `float`, `bool` or `integer`; precision is not compared."""
     if tensor.is_floating_point():
         return "float"
     return "bool" if tensor.dtype == torch.bool else "integer"
+
+
+def same_form(got, expected):
+    """Say whether two cleaned values agree in type, length, shape and kind."""
+    if type(got) is not type(expected):
+        return False
+    if isinstance(expected, torch.Tensor):
+        return got.shape == expected.shape and sort(got) == sort(expected)
+    if isinstance(expected, tuple):
+        return len(got) == len(expected) and all(map(same_form, got, expected))
+    return True
+
+
+def all_finite(value):
+    """Say whether a cleaned value holds no NaN and no infinity."""
+    if isinstance(value, tuple):
+        return all(map(all_finite, value))
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return not is_float or bool(value.isfinite().all())
 
 
 def agrees(got, expected):
@@ -85,24 +106,28 @@ def agrees(got, expected):
     if isinstance(expected, (tuple, list)):
         if type(got) is not type(expected) or len(got) != len(expected):
             return False
-        return all(agrees(g, e) for g, e in zip(got, expected, strict=True))
+        return all(agrees(g, e) for g, e in zip(got, expected))
     if type(expected) is float and type(got) in (int, float):
         return bool(close(torch.tensor(got), torch.tensor(expected)))
     return type(got) is type(expected) and got == expected
 
 
 def close(got, expected):
-    """Compare entry by entry in float64: a mistake moves more than 1e-4, rounding less."""
+    """Compare entry by entry in float64, with room for rounding in the answer."""
     precision = 1e-9 if got.dtype == expected.dtype == torch.float64 else 1e-5
     return torch.isclose(
-        got.double(), expected.double(), rtol=10 * precision, atol=precision, equal_nan=True
+        got.double(),
+        expected.double(),
+        rtol=10 * precision,
+        atol=precision,
+        equal_nan=True,
     )
 
 
 def safe_text(value, limit=60):
     """Return one short line of text for any object, even one whose repr fails."""
     try:
-        text = str(value) if isinstance(value, BaseException) else reprlib.repr(value)
+        text = str(value) if isinstance(value, BaseException) else SHORT.repr(value)
     except BaseException:
         text = f"{type(value).__name__} object"
     return one_line(text, limit)
@@ -114,19 +139,22 @@ def one_line(text, limit=88):
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def numbers(row, limit=6):
-    """Return a row of numbers as text, rounded to 4 decimals: `[0.1192, 0.3, …]`."""
-    row = row.tolist() if isinstance(row, torch.Tensor) else row
+def numbers(row, digits=4):
+    """Return a row of numbers as text, the first six: `[0.1192, 0.3, …]`."""
+    row = row.tolist()
     row = row if isinstance(row, list) else [row]
-    shown = ", ".join(number(entry) for entry in row[:limit])
-    return f"[{shown}, …]" if len(row) > limit else f"[{shown}]"
+    shown = ", ".join(number(entry, digits) for entry in row[:6])
+    return f"[{shown}, …]" if len(row) > 6 else f"[{shown}]"
 
 
-def number(value):
-    """Return one number as text, with at most 4 decimals."""
-    if isinstance(value, float) and value == value and abs(value) < 1e6:
-        return f"{value:.4f}".rstrip("0").rstrip(".") if value % 1 else f"{value:.1f}"
-    return f"{value:.3g}" if isinstance(value, float) else safe_text(value)
+def number(value, digits=4):
+    """Return one number as text, with at most `digits` decimals."""
+    if not isinstance(value, float):
+        return safe_text(value)
+    if not abs(value) < 1e6:  # NaN too
+        return f"{value:.3g}"
+    text = f"{value:.{digits}f}".rstrip("0")
+    return text + "0" if text.endswith(".") else text
 
 
 def shape(value):
@@ -136,5 +164,6 @@ def shape(value):
     return safe_text(value)
 
 
-def _article(word):
+def a_or_an(word):
+    """Return a word with its article."""
     return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"

@@ -1,0 +1,266 @@
+"""Keep the notebooks in order.
+
+    python .ci/notebooks.py execute [notebook ...]
+    python .ci/notebooks.py address https://github.com/OWNER/REPOSITORY
+
+`execute` runs notebooks from top to bottom and stores what they print; without
+names it takes all of them. `address` writes where the course lives into
+pyproject.toml, the setup cells, the Colab links and the README.
+"""
+
+import argparse
+import copy
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT_METADATA = ("tags", "reason")
+METADATA = {
+    "kernelspec": {
+        "display_name": "Python 3 (ipykernel)",
+        "language": "python",
+        "name": "python3",
+    },
+    "language_info": {"name": "python"},
+}
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+COLAB = "[Open in Colab]("
+
+# Ten lines, the same in every notebook. The notebook lies in the course, or was opened
+# from another folder (VS Code and JupyterLab say from where), or an earlier run fetched
+# the course into the working folder. Git refuses a folder that a fetch left half full.
+SETUP = """\
+import os, subprocess, sys  # noqa: E401, I001
+from pathlib import Path
+url = os.getenv("COURSE_REPO", "{address}"){width}
+opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME", "")
+near = [*Path("x").absolute().parents, *Path(opened).parents, Path("attention-course")]
+root = next((p for p in near if (p / "utils/checks/__init__.py").is_file()), near[-1])
+if not (root / "utils").is_dir():  # only this file is at hand, as on Colab
+    os.system(f'"{{sys.executable}}" -m pip install -qq tiktoken ipywidgets matplotlib')
+    subprocess.check_call(["git", "clone", "-q", "--no-local", "--depth=1", url, root])
+sys.path.insert(0, str(root.absolute()))"""
+
+
+def read_address(root=ROOT):
+    """Return the address of the course from pyproject.toml, the one place of it."""
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)["tool"]["course"]["repository"]
+
+
+def find_notebooks(root=ROOT):
+    """Return every notebook of the course, solutions last."""
+    folder = root / "notebooks"
+    return sorted(folder.glob("*.ipynb")) + sorted(folder.glob("solutions/*.ipynb"))
+
+
+def setup_cell(address):
+    """Return the source of the setup cell for a course at `address`."""
+    first = SETUP.format(address=address, width="")
+    too_wide = any(len(line) > 88 for line in first.splitlines())
+    return SETUP.format(address=address, width="  # noqa: E501" if too_wide else "")
+
+
+def colab_link(address, path):
+    """Return the markdown link that opens `path` in Colab; empty unless on GitHub."""
+    github = re.fullmatch(r"https://github\.com/([^/]+/[^/]+)", address)
+    if github is None:
+        return ""
+    base = "https://colab.research.google.com/github"
+    return f"{COLAB}{base}/{github[1]}/blob/main/{path})"
+
+
+def with_colab_link(text, link):
+    """Return markdown `text` with `link` as the line under its title."""
+    lines = [line for line in text.splitlines() if not line.startswith(COLAB)]
+    parts = [lines[0], link, "\n".join(lines[1:]).strip("\n")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def is_setup(cell):
+    """Return whether `cell` is the setup cell."""
+    return "setup" in cell.metadata.get("tags", [])
+
+
+def prepare(notebook, path, address):
+    """Write the setup cell, the Colab link and plain metadata into `notebook`."""
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.cells[0].source = with_colab_link(
+        notebook.cells[0].source, colab_link(address, path)
+    )
+    for cell in notebook.cells:
+        kept = [key for key in KEPT_METADATA if key in cell.metadata]
+        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
+        if is_setup(cell):
+            cell.source = setup_cell(address)
+
+
+def write_atomically(path, text):
+    """Replace the file at `path` by `text` unless it says so already."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text(text, encoding="utf-8", newline="\n")
+    os.replace(new, path)
+    return True
+
+
+def store(notebook, path):
+    """Write `notebook` to `path` if that changes it."""
+    nbformat.validate(notebook)
+    return write_atomically(path, nbformat.writes(notebook) + "\n")
+
+
+# ------------------------------------------------------------------- execute
+
+
+def drop_widget_views(notebook):
+    """Leave the static picture of each widget: its view has a new id in every run."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
+
+
+def without_ignored(notebook):
+    """Return a copy of `notebook` without the outputs that no test compares."""
+    bare = copy.deepcopy(notebook)
+    for cell in bare.cells:
+        if "nbval-ignore-output" in cell.metadata.get("tags", []):
+            cell.outputs = []
+    return bare
+
+
+def run_cells(notebook, folder):
+    """Run every cell of `notebook` in a fresh kernel of this Python, in `folder`."""
+    from jupyter_client.manager import KernelManager
+    from nbclient import NotebookClient
+    from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+
+    manager = KernelManager(
+        kernel_name=CURRENT_ENV_KERNEL_NAME,
+        kernel_spec_manager=NbvalKernelspecManager(),
+    )
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        resources={"metadata": {"path": str(folder)}},
+        timeout=600,
+        record_timing=False,
+        store_widget_state=False,
+        coalesce_streams=True,
+    )
+    try:
+        with tempfile.TemporaryDirectory() as own:
+            # No run touches the reader's progress or IPython, or sees another's. What a
+            # cell writes to stderr comes as an output; this stderr is the kernel's own.
+            env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own}
+            client.execute(env=env, stderr=subprocess.DEVNULL)
+    finally:
+        manager.shutdown_kernel(now=True)
+
+
+def describe(error, notebook):
+    """Return what a reader needs to know of the cell that failed."""
+    from nbclient.exceptions import CellExecutionError
+
+    if isinstance(error, CellExecutionError):
+        return str(error)
+    counts = [cell.get("execution_count") or 0 for cell in notebook.cells]
+    return f"{type(error).__name__}: {error}\nafter code cell {max(counts)}"
+
+
+def execute_one(path, address):
+    """Run and store one notebook; return its minutes and what went wrong, if anything.
+
+    Nothing is stored when a cell fails, nor when only a time or a version differs.
+    """
+    start = time.monotonic()
+    stored = nbformat.read(path, as_version=4)
+    notebook = copy.deepcopy(stored)
+    prepare(notebook, path.relative_to(ROOT).as_posix(), address)
+    try:
+        run_cells(notebook, path.parent)
+    except Exception as error:  # a failing cell, a dead kernel or a timeout
+        return (time.monotonic() - start) / 60, describe(error, notebook)
+    notebook.metadata = nbformat.from_dict(METADATA)
+    drop_widget_views(notebook)
+    if without_ignored(notebook) != without_ignored(stored):
+        store(notebook, path)
+    return (time.monotonic() - start) / 60, ""
+
+
+def execute(paths):
+    """Run and store notebooks, two at a time; return how many failed."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    failed = 0
+    address = read_address()
+    with ProcessPoolExecutor(2) as pool:
+        runs = [(path, pool.submit(execute_one, path, address)) for path in paths]
+        for path, run in runs:
+            minutes, error = run.result()
+            print(f"{minutes:5.2f} min  {path.relative_to(ROOT)}", flush=True)
+            if error:
+                failed += 1
+                print(f"FAILED, left as it was\n{error}\n", flush=True)
+    return failed
+
+
+# ------------------------------------------------------------------- address
+
+
+def checked_address(address):
+    """Return `address` without a trailing slash or .git; refuse what cannot be one."""
+    if re.fullmatch(r"[^\s\"'\\{}()]+", address) is None:
+        raise ValueError(
+            "expected the address of a repository, such as "
+            f"https://github.com/OWNER/REPOSITORY, received {address!r}"
+        )
+    address = address.rstrip("/")
+    if address.startswith("https://github.com/"):
+        return address.removesuffix(".git")
+    return address
+
+
+def write_address(address, root=ROOT):
+    """Write `address` into pyproject.toml, all notebooks and the README of `root`."""
+    address, old = checked_address(address), read_address(root)
+    project = root / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    new = text.replace(f'repository = "{old}"', f'repository = "{address}"')
+    write_atomically(project, new)
+    for path in find_notebooks(root):
+        notebook = nbformat.read(path, as_version=4)
+        prepare(notebook, path.relative_to(root).as_posix(), address)
+        store(notebook, path)
+    readme = root / "README.md"
+    if readme.exists():
+        text = readme.read_text(encoding="utf-8").replace(old, address)
+        link = colab_link(address, "notebooks/00_start_here.ipynb")
+        write_atomically(readme, with_colab_link(text, link) + "\n")
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Keep the notebooks in order.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("execute", help="run and store notebooks")
+    run.add_argument("notebooks", nargs="*", type=Path, help="default: all")
+    move = commands.add_parser("address", help="write where the course lives")
+    move.add_argument("url")
+    given = parser.parse_args()
+    if given.command == "address":
+        return write_address(given.url)
+    return execute([path.resolve() for path in given.notebooks] or find_notebooks())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

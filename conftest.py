@@ -1,0 +1,23 @@
+"""What every test and every notebook under test starts from."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+# Set before any worker or kernel starts, so that all of them inherit it: one thread
+# each, because two files run side by side, and no IPython habits of the reader's.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    FOLDER = tempfile.TemporaryDirectory(prefix="course-")
+    os.environ["COURSE_TESTS"] = FOLDER.name
+    os.environ["IPYTHONDIR"] = FOLDER.name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Give each file a progress of its own, so that the reader's stays as it is."""
+    folder = Path(os.environ["COURSE_TESTS"], item.path.parent.name, item.path.stem)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["COURSE_PROGRESS"] = str(folder)

@@ -1,0 +1,39 @@
+"""Every answer of the bank goes through its check."""
+
+import pytest
+
+import bank
+from utils.checks import check
+from utils.checks.course import exercises
+
+IDS = [exercise.id for exercise in exercises()]
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    """Keep the reader's own progress file out of the tests."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("entry", bank.answers(), ids=lambda entry: entry.label)
+def test_answer_is_judged_as_the_bank_says(entry, request, capsys):
+    result = check(entry.exercise, entry.answer)
+    record = request.node.user_properties.append
+    if entry.right:
+        record(("bank", "right passed" if result.passed else "right refused"))
+        assert result.passed, result.message
+        return
+    record(("bank", "wrong passed" if result.passed else "wrong refused"))
+    if entry.named and result.diagnosis == entry.slug:
+        record(("bank", "wrong named"))
+    assert not result.passed
+    expected = entry.slug if entry.named else result.diagnosis
+    assert result.diagnosis == expected, result.message
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_bank_is_large_enough(id):
+    mine = [entry for entry in bank.answers() if entry.exercise == id]
+    assert sum(entry.right for entry in mine) >= 3
+    assert len({entry.slug for entry in mine if not entry.right}) >= 8

@@ -1,0 +1,561 @@
+"""The engine of the checks: it survives any answer, names by evidence, keeps quiet."""
+
+import json
+import os
+import random
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from utils.checks import check, progress, records
+from utils.checks.course import FILES, exercises, notebooks
+from utils.checks.modules import read
+
+COURSE = Path(__file__).resolve().parents[1]
+EXERCISES = {exercise.id: exercise for exercise in exercises()}
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    """Keep the reader's own progress file out of the tests."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
+    return tmp_path / "progress.json"
+
+
+# ---- nonsense: through every exercise, whatever it is ----------------------------
+
+
+def returns(make):
+    """Return a function and a module class that give `make()` for any arguments."""
+
+    def function(*args):
+        return make()
+
+    class Module(nn.Module):
+        def __init__(self, *args):
+            super().__init__()
+            self.W_query = nn.Linear(*args[:2], bias=False)
+            self.W_key = nn.Linear(*args[:2], bias=False)
+            self.W_value = nn.Linear(*args[:2], bias=False)
+            self.out_proj = nn.Linear(args[1], args[1])
+
+        def forward(self, x):
+            return make()
+
+    return function, Module
+
+
+def raises(error):
+    def make():
+        raise error
+
+    return make
+
+
+def recurse():
+    return recurse()
+
+
+def change_settings():
+    torch.set_default_dtype(torch.float64)
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    torch.use_deterministic_algorithms(True)
+    torch.set_printoptions(precision=1)
+    random.seed(1)
+    np.random.seed(1)
+    sys.setrecursionlimit(5000)
+    sys.stdout = None
+    return torch.rand(3) + random.random() + np.random.rand()
+
+
+class Hostile:
+    """An object none of whose usual services work."""
+
+    def __getattribute__(self, name):
+        raise RuntimeError("no attributes here")
+
+    def __repr__(self):
+        raise RuntimeError("no repr here")
+
+    def __eq__(self, other):
+        raise RuntimeError("no comparison here")
+
+    def __bool__(self):
+        raise RuntimeError("no truth here")
+
+    def __len__(self):
+        raise RuntimeError("no length here")
+
+    __hash__ = None
+
+
+class HostileMeta(type):
+    def __repr__(cls):
+        raise RuntimeError("no repr here")
+
+    def __getattribute__(cls, name):
+        raise RuntimeError("no attributes here")
+
+
+class HostileError(Exception):
+    def __str__(self):
+        raise RuntimeError("no text here")
+
+
+class HostileTensor(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        raise RuntimeError("no operation here")
+
+
+class HostileList(list):
+    def __len__(self):
+        raise RuntimeError("no length here")
+
+    def __iter__(self):
+        raise RuntimeError("no elements here")
+
+
+def endless():
+    while True:
+        yield 1
+
+
+async def later(*args):
+    return 1
+
+
+def cyclic():
+    loop = []
+    loop.append(loop)
+    return loop
+
+
+VALUES = {
+    "none": lambda: None,
+    "number": lambda: 3.5,
+    "nan": lambda: torch.full((2, 3), torch.nan),
+    "text": lambda: "softmax",
+    "empty tuple": lambda: (),
+    "nested tuple": lambda: (((((1,),),),),),
+    "cyclic list": cyclic,
+    "long list": lambda: list(range(100_000)),
+    "dict": lambda: {"output": 1},
+    "array": lambda: np.ones((2, 3)),
+    "hostile object": Hostile,
+    "hostile class": lambda: HostileMeta("Odd", (), {}),
+    "hostile tensor": lambda: torch.ones(2, 3).as_subclass(HostileTensor),
+    "hostile list": lambda: HostileList([1, 2]),
+    "endless generator": endless,
+    "sparse tensor": lambda: torch.eye(3).to_sparse(),
+    "complex tensor": lambda: torch.ones(2, 3, dtype=torch.complex64),
+    "meta tensor": lambda: torch.ones(2, 3, device="meta"),
+    "half tensor": lambda: torch.ones(2, 3, dtype=torch.float16),
+    "bool tensor": lambda: torch.ones(2, 3, dtype=torch.bool),
+    "empty tensor": lambda: torch.ones(0, 3),
+    "scalar tensor": lambda: torch.tensor(1),
+    "huge tensor": lambda: torch.ones(1).expand(10**6, 10**6),
+    "tensor with gradient": lambda: torch.ones(2, 3, requires_grad=True) * 2,
+    "conjugated view": lambda: torch.ones(2, dtype=torch.complex64).conj().imag,
+    "quantized tensor": lambda: torch.quantize_per_tensor(
+        torch.ones(2), 0.1, 0, torch.qint8
+    ),
+    "nested tensor": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    "raises": raises(RuntimeError("went wrong")),
+    "raises without text": raises(ValueError()),
+    "raises a hostile error": raises(HostileError()),
+    "raises a long text": raises(ValueError("x" * 10**6)),
+    "exits": raises(SystemExit(1)),
+    "interrupts": raises(KeyboardInterrupt()),
+    "stops a generator": raises(StopIteration()),
+    "recurses": recurse,
+    "changes settings": change_settings,
+}
+OBJECTS = {
+    "none": None,
+    "number": 3,
+    "text": "softmax",
+    "tensor": torch.ones(2, 3),
+    "array": np.ones(3),
+    "list": [1, 2],
+    "lambda without arguments": lambda: None,
+    "lambda of too many": lambda a, b, c, d, e, f, g: None,
+    "keywords alone": lambda **kwargs: None,
+    "builtin": len,
+    "library function": torch.add,
+    "class of its own": object,
+    "an abstract module": nn.Module,
+    "another module": nn.Linear,
+    "module instance": nn.Linear(3, 5),
+    "module object": torch,
+    "hostile object": Hostile(),
+    "hostile class": HostileMeta("Odd", (), {}),
+    "exception": ValueError,
+    "generator function": endless,
+    "coroutine function": later,
+    "partial": __import__("functools").partial(torch.add, 1),
+}
+
+
+def nonsense():
+    for name, make in VALUES.items():
+        yield pytest.param(returns(make), id=f"returns {name}")
+    for name, answer in OBJECTS.items():
+        yield pytest.param((answer, answer), id=f"is {name}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("answers", nonsense())
+def test_any_answer_gets_a_message(answers):
+    for id, exercise in EXERCISES.items():
+        answer = answers[exercise.noun == "class"]
+        before = settings()
+        result = check(id, answer)
+        assert not result.passed
+        assert exercise.name in result.message
+        assert "xpected" in result.message or "raised" in result.message
+        assert len(result.message) < 1500
+        assert settings() == before
+
+
+NEARLY = {
+    "a NumPy array": lambda right: right.numpy(),
+    "a nested list": lambda right: [right.tolist()],
+    "one axis more": lambda right: right[None],
+    "one axis less": lambda right: right[0],
+    "flattened": lambda right: right.flatten()[1:],
+    "complex": lambda right: right + 0j,
+    "sparse": lambda right: right.to_sparse(),
+    "without values": lambda right: right.to("meta"),
+    "NaN": lambda right: torch.full(right.shape, torch.nan),
+    "infinite": lambda right: torch.full(right.shape, torch.inf),
+    "zeros": lambda right: torch.zeros(right.shape),
+    "minus ones": lambda right: -torch.ones(right.shape),
+    "twice": lambda right: right * 2 + 1,
+    "huge": lambda right: right * 1e30 + 1e30,
+    "noisy": lambda right: right + 0.01 * torch.rand(right.shape),
+    "in bytes": lambda right: right.to(torch.uint8) + 7,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("spoil", NEARLY.values(), ids=NEARLY)
+def test_a_spoilt_right_answer_is_refused(spoil):
+    def spoilt(right):
+        if isinstance(right, tuple):
+            return tuple(map(spoilt, right))
+        return spoil(right if isinstance(right, torch.Tensor) else torch.tensor(right))
+
+    for id, exercise in EXERCISES.items():
+        answer = answer_from(
+            exercise, lambda *args, e=exercise: spoilt(e.oracle(*args))
+        )
+        result = check(id, answer)
+        assert not result.passed
+        assert "expected" in result.message or "raised" in result.message
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
+def test_float64_inside_is_right(exercise):
+    def double(value):
+        if isinstance(value, tuple):
+            return tuple(map(double, value))
+        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
+        return value.double() if floating else value
+
+    if exercise.noun == "function":
+        result = check(exercise.id, lambda *args: double(exercise.oracle(*args)))
+        assert result.passed, result.message
+
+
+def settings():
+    """Return the random state and the global settings as one comparable text."""
+    return repr(
+        [
+            torch.get_rng_state().sum(),
+            random.getstate(),
+            np.random.get_state()[1].sum(),
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+            vars(torch._tensor_str.PRINT_OPTS),
+            sys.getrecursionlimit(),
+            sys.stdout,
+            os.getcwd(),
+        ]
+    )
+
+
+# ---- the engine's own sentences ---------------------------------------------------
+
+
+def answer_from(exercise, compute):
+    """Return an answer that gives what `compute` gives, a function or a module."""
+    if exercise.noun == "function":
+        return compute
+
+    class Module(nn.Module):
+        def __init__(self, *build):
+            super().__init__()
+            self.build = build
+            for name in exercise.projections:
+                wide = build[1] if name == "out_proj" else build[0]
+                self.add_module(name, nn.Linear(wide, build[1], bias=False))
+
+        def forward(self, x):
+            return compute(read(self, self.build, exercise.projections), x)
+
+    return Module
+
+
+MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in e.mistakes]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.slug}" for e, m in MISTAKES]
+)
+def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
+    """Its own function gets its own slug, so no mistake hides behind another."""
+    result = check(exercise.id, answer_from(exercise, mistake.compute))
+    assert result.diagnosis == mistake.slug, result.message
+    assert not result.message.endswith(f"\n{mistake.slug}.")  # its text failed
+    assert 2 < len(result.message.splitlines()) < 10
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
+def test_oracle_is_a_right_answer(exercise):
+    if exercise.noun == "function":
+        assert check(exercise.id, exercise.oracle).passed
+
+
+def test_stub_is_not_attempted():
+    def softmax(scores, dim=-1):
+        raise NotImplementedError
+
+    result = check("3.1", softmax)
+    assert result.diagnosis == "not-attempted"
+    assert "3.1 softmax: not attempted yet." in result.message
+
+
+def test_unsupported_operation_is_not_taken_for_a_stub():
+    def softmax(scores, dim=-1):
+        return torch.linalg.inv(scores.to("meta")).cpu()
+
+    result = check("3.1", softmax)
+    assert result.diagnosis is None
+
+
+def test_error_is_shown_with_the_readers_line():
+    def softmax(scores, dim=-1):
+        return scores.no_such_method()
+
+    message = check("3.1", softmax).message
+    assert "AttributeError" in message
+    assert "return scores.no_such_method()" in message
+    assert "Traceback" not in message
+
+
+def test_what_the_reader_prints_stays(capsys):
+    def softmax(scores, dim=-1):
+        print("looking at", tuple(scores.shape))
+        return torch.softmax(scores, dim)
+
+    result = check("3.1", softmax)
+    out = capsys.readouterr().out
+    assert "looking at (3, 5)" in out
+    assert "looking" not in result.message
+
+
+def test_changed_input_is_named():
+    def softmax(scores, dim=-1):
+        scores -= scores.amax(dim, keepdim=True)
+        return scores.exp() / scores.exp().sum(dim, keepdim=True)
+
+    result = check("3.1", softmax)
+    assert result.diagnosis == "input-changed"
+    assert "`scores`" in result.message
+
+
+def test_unknown_property_is_reported_with_numbers():
+    message = check(
+        "3.1", lambda scores, dim=-1: 2 * torch.softmax(scores, dim)
+    ).message
+    assert "expected [0.09, 0.2447, 0.6652]" in message
+    assert "got      [0.1801, 0.4895, 1.3305]" in message
+
+
+def test_the_entry_that_differs_is_among_those_shown():
+    def attention(query, key, value):
+        output, weights = EXERCISES["4.1"].oracle(query, key, value)
+        if weights.shape[-1] == 11:
+            weights[..., 10] += 0.125
+        return output, weights
+
+    message = check("4.1", attention).message
+    assert "the weights[0, 0, 0, 5:]" in message
+    expected, got = (line for line in message.splitlines() if line.startswith("  "))
+    assert expected.count(",") == got.count(",") == 5
+    assert expected.split("[")[1] != got.split("[")[1]
+
+
+def test_small_differences_are_shown_with_more_digits():
+    message = check("3.1", lambda s, dim=-1: torch.softmax(s, dim) + 2e-5).message
+    assert "expected [0.365707, 0.195076," in message
+    assert "got      [0.365727, 0.195096," in message
+
+
+def test_of_two_mistakes_the_one_seen_everywhere_is_named():
+    def softmax(scores, dim=-1):
+        return torch.exp(scores) / torch.exp(scores).sum()
+
+    result = check("3.1", softmax)
+    assert result.diagnosis == "softmax-over-everything"
+
+
+def test_a_mistake_in_a_batch_alone_is_found():
+    def attention(query, key, value):
+        output, weights = EXERCISES["4.1"].oracle(query, key, value)
+        return output, weights.flip(0) if weights.dim() == 3 else weights
+
+    result = check("4.1", attention)
+    assert not result.passed
+    assert "query (2, 5, 3)" in result.message
+
+
+def test_mixed_samples_are_reported():
+    def attention(query, key, value):
+        return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
+
+    assert "the samples mix" in check("4.1", attention).message
+
+
+def test_result_shows_nothing_more_in_a_notebook():
+    assert check("3.1", None)._ipython_display_() is None
+
+
+def test_unknown_exercise_lists_the_ids():
+    for id in ("99.1", 3.1, None, Hostile()):
+        result = check(id, None)
+        assert result.diagnosis == "no-such-exercise"
+        assert "3.1" in result.message
+
+
+# ---- progress ---------------------------------------------------------------------
+
+
+def right(scores, dim=-1):
+    return torch.softmax(scores, dim)
+
+
+def test_passed_exercise_is_kept(own_progress):
+    check("3.1", right)
+    check("4.1", None)
+    assert json.loads(own_progress.read_text()) == {"passed": ["3.1"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"passed": 3}',
+        '{"passed": [1]}',
+        "\x00\xff",
+        '{"passed": "3.1"}',
+    ],
+)
+def test_damaged_file_is_set_aside(own_progress, text):
+    own_progress.write_bytes(text.encode("latin-1"))
+    assert records.load() == set()
+    assert own_progress.with_suffix(".damaged").exists()
+    check("3.1", right)
+    assert records.load() == {"3.1"}
+
+
+def test_folder_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
+    blocked = tmp_path / "a file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("COURSE_PROGRESS", str(blocked))
+    assert check("3.1", right).passed
+
+
+def no_room(*args):
+    raise OSError("no space left")
+
+
+def test_failed_write_leaves_the_old_file(own_progress, monkeypatch):
+    check("3.1", right)
+    before = own_progress.read_bytes()
+    monkeypatch.setattr(os, "replace", no_room)
+    records.add("4.1")
+    assert own_progress.read_bytes() == before
+    assert os.listdir(own_progress.parent) == ["progress.json"]
+
+
+def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "utils.plots.course_map", lambda status, title: drawn.append((status, title))
+    )
+    check("3.1", right)
+    assert progress() == ["3.1"]
+    status, title = drawn[0]
+    assert title == f"1 of {len(EXERCISES)} exercises passed"
+    row = next(row for row in status if row[0] == 3)
+    assert (row[1], row[3], row[4], row[5]) == ("Context vectors", 1, 3, [2])
+    assert sum(row[4] for row in status) == len(EXERCISES)
+
+
+def test_progress_counts_no_unknown_id(own_progress, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "utils.plots.course_map", lambda status, title: drawn.append(title)
+    )
+    own_progress.write_text('{"passed": ["3.1", "77.7"]}')
+    progress()
+    assert drawn == [f"1 of {len(EXERCISES)} exercises passed"]
+
+
+def test_each_notebook_says_its_name_minutes_and_needs():
+    for number, name, minutes, needs in notebooks():
+        assert name and minutes > 0, f"{number:02d}"
+        assert all(needed < number for needed in needs)
+        assert needs or number == 0, f"{number:02d}"
+
+
+def test_each_file_of_exercises_belongs_to_a_notebook():
+    for number, file in FILES.items():
+        assert (COURSE / f"notebooks/{int(number):02d}_{file}.ipynb").exists()
+
+
+def test_damaged_notebook_is_no_error(tmp_path, monkeypatch):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks/03_context_vectors.ipynb").write_text("{")
+    monkeypatch.setattr(records, "COURSE", tmp_path)
+    assert notebooks() == [(3, "Context vectors", 0, [])]
+
+
+# ---- speed ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
+def test_a_check_takes_well_under_a_second(exercise, request):
+    """The slowest answer is one that matches no mistake, so that all are computed."""
+
+    def odd(*args):
+        return exercise.oracle(*args), 1
+
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        check(exercise.id, answer_from(exercise, odd))
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < (2 if exercise.noun == "class" else 1)

@@ -1,0 +1,411 @@
+"""Each test pins one sentence about the pictures of the course."""
+
+import base64
+import io
+import sys
+import warnings
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from matplotlib import colors as mcolors
+from matplotlib import pyplot
+from PIL import Image
+
+from utils import plots
+
+WORDS = ["Your", " journey", "starts"]
+WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
+CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
+
+PICTURES = {
+    "heatmap": lambda **k: plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, **k),
+    "heatmaps": lambda **k: plots.heatmaps(
+        [WEIGHTS] * 5, WORDS, titles=[f"head {h}" for h in range(5)], **k),
+    "arrows": lambda **k: plots.arrows(WEIGHTS, WORDS, 2, **k),
+    "graph": lambda **k: plots.graph(WEIGHTS, WORDS, **k),
+    "tokens": lambda **k: plots.tokens(WORDS, [7120, 7002, 4940], **k),
+    "bars": lambda **k: plots.bars({"one": WEIGHTS[1], "two": WEIGHTS[2]}, WORDS, **k),
+    "curves": lambda **k: plots.curves(
+        {"a": [1.0, 2.0, 4.0], "b": [3.0, 2.0, 1.0]}, [4, 16, 64], xlabel="x",
+        ylabel="y", log_x=True, log_y=True, reference={"one": 1.0}, **k),
+    "points": lambda **k: plots.points(
+        torch.arange(12.0).reshape(2, 3, 2), WORDS, groups=["u", "v", "u"],
+        titles=["before", "after"], **k),
+    "tensors": lambda **k: plots.tensors(
+        [("x", (8, 4, 256), ("B samples", "T tokens", "D features")), "@",
+         ("W", (256, 64), ("D", "K")), "=", ("b", (64,), ("K",))], **k),
+    "cells": lambda **k: plots.cells(
+        [torch.arange(6).view(2, 3)], titles=["x"], colors=[[[0, 0, 1], [0, 0, 1]]],
+        row_labels=[["u", "v"]], **k),
+    "course_map": lambda **k: plots.course_map(
+        [(0, "Start here", 15, 0, 0, []), (1, "Tokens", 60, 1, 2, [0]),
+         (7, "Positions", 60, 0, 2, [6])], **k),
+}
+every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
+
+
+def one_bar(height):
+    plots.bars({"w": [height]}, ["a"], title="One bar", ylim=(0, 1))
+
+
+@pytest.fixture
+def published(monkeypatch):
+    """Collect what would reach a notebook: (bundle, metadata) pairs."""
+    outputs = []
+
+    def display(bundle, raw, metadata):
+        assert raw
+        outputs.append((bundle, metadata))
+
+    monkeypatch.setattr(plots, "get_ipython", lambda: SimpleNamespace())
+    monkeypatch.setattr(plots, "display", display)
+    return outputs
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """Collect the figures instead of publishing them."""
+    drawn = []
+
+    def keep(fig, title, alt, caption=None):
+        fig.draw_without_rendering()
+        drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
+
+    monkeypatch.setattr(plots, "_publish", keep)
+    return drawn
+
+
+def size_of(bundle):
+    return Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).size
+
+
+def contrast(first, second):
+    light, dark = sorted(map(plots._luminance, (first, second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@every_picture
+def test_a_picture_is_one_small_png_with_its_text(draw, published):
+    rc, title = dict(matplotlib.rcParams), "A finding that takes many words, " * 5
+    assert draw(title=title) is None
+    [(bundle, metadata)] = published
+    assert set(bundle) == {"image/png", "text/plain"}
+    assert len(bundle["image/png"]) < 40_000
+    assert size_of(bundle)[0] <= plots.WIDE * plots.DPI + 1
+    assert title in bundle["text/plain"]
+    assert metadata == {"image/png": {"alt": bundle["text/plain"]}}
+    assert dict(matplotlib.rcParams) == rc, "the style of the reader was changed"
+    assert pyplot.get_fignums() == [], "a figure stays open"
+
+
+def test_the_style_of_the_reader_does_not_reach_the_picture(published):
+    one_bar(0.5)
+    with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
+        one_bar(0.5)
+    assert published[0] == published[1]
+
+
+def test_outside_a_notebook_the_text_is_printed(capsys):
+    plots.bars({"one": [1.0]}, ["a"], title="t", alt="A bar.")
+    assert capsys.readouterr().out == "A bar.\n"
+
+
+def test_the_text_says_nothing_measured(published):
+    for weights in (WEIGHTS, torch.tensor(WEIGHTS) / 3):
+        plots.heatmap(weights, WORDS, title="t")
+        plots.bars({"one": weights[2]}, WORDS, title="t")
+    texts = [bundle["text/plain"] for bundle, _ in published]
+    assert texts[:2] == texts[2:]
+
+
+def test_inputs_are_not_changed(published):
+    weights, mask = torch.tensor(WEIGHTS, requires_grad=True), CAUSAL.clone()
+    words, groups = list(WORDS), {"one": torch.tensor(WEIGHTS[1])}
+    plots.heatmap(weights, words, mask=mask, title="t")
+    plots.graph(weights, words, title="t")
+    plots.bars(groups, words, title="t")
+    assert torch.equal(weights, torch.tensor(WEIGHTS)) and torch.equal(mask, CAUSAL)
+    assert words == WORDS and torch.equal(groups["one"], torch.tensor(WEIGHTS[1]))
+
+
+@pytest.mark.parametrize("call", [
+    lambda: plots.heatmap(WEIGHTS, WORDS[:2], title="t"),
+    lambda: plots.heatmaps([WEIGHTS], WORDS[:2], titles=["one"], title="t"),
+    lambda: plots.arrows(WEIGHTS, WORDS[:2], 1, title="t"),
+    lambda: plots.graph(WEIGHTS, WORDS[:2], title="t"),
+    lambda: plots.bars({"one": WEIGHTS[0]}, WORDS[:2], title="t"),
+    lambda: plots.points(torch.zeros(3, 2), WORDS[:2], title="t"),
+    lambda: plots.tokens(WORDS, [1, 2], title="t"),
+    lambda: plots.curves({"one": WEIGHTS[0]}, [1, 2], title="t", xlabel="x",
+                         ylabel="y"),
+    lambda: plots.cells([WEIGHTS], titles=["x"], title="t", colors=[CAUSAL.int()],
+                        row_labels=[WORDS[:2]]),
+])
+def test_a_wrong_number_of_labels_is_an_error_with_both_numbers(call):
+    with pytest.raises(ValueError, match="2.*3|3.*2"):
+        call()
+
+
+def test_a_mask_of_another_shape_is_an_error():
+    with pytest.raises(ValueError, match=r"mask: expected shape \(3, 3\)"):
+        plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL[:2], title="t")
+
+
+def test_a_mask_of_numbers_is_an_error():
+    with pytest.raises(ValueError, match="True = may attend"):
+        plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL.float(), title="t")
+
+
+def test_scores_drawn_as_weights_are_an_error():
+    with pytest.raises(ValueError, match="signed=True"):
+        plots.heatmap([[-1.0, 2.0]], ["a"], ["b", "c"], title="t")
+
+
+def test_blocked_cells_are_hatched_and_hold_no_number(figures):
+    plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, title="t")
+    ax = figures[0].fig.axes[0]
+    [hatched] = [patch for patch in ax.patches if patch.get_hatch()]
+    for i in range(3):
+        for j in range(3):
+            assert hatched.get_path().contains_point((j, i)) == (not CAUSAL[i, j])
+    assert {text.get_position() for text in ax.texts} == {
+        (j, i) for i in range(3) for j in range(i + 1)}
+
+
+def test_ticks_are_position_and_token(figures):
+    plots.heatmap(WEIGHTS, WORDS, title="t")
+    labels = [text.get_text() for text in figures[0].fig.axes[0].get_yticklabels()]
+    assert labels == ["0 Your", "1 ·journey", "2 starts"]
+
+
+def test_weights_are_cividis_from_zero_to_one(figures):
+    plots.heatmap([[0.2, 0.3]], ["a"], ["b", "c"], title="t")
+    image = figures[0].fig.axes[0].images[0]
+    assert image.get_cmap().name == "cividis" and image.get_clim() == (0, 1)
+
+
+def test_signed_values_are_centred_on_zero(figures):
+    plots.heatmap([[-1.0, 4.0]], ["a"], ["b", "c"], signed=True, title="t")
+    image = figures[0].fig.axes[0].images[0]
+    assert image.get_cmap().name == "RdBu_r" and image.get_clim() == (-4, 4)
+
+
+def test_heads_share_one_scale_and_wrap_at_four(figures):
+    plots.heatmaps(torch.rand(6, 3, 3), WORDS, titles=list("abcdef"), title="t")
+    panels = [ax for ax in figures[0].fig.axes if ax.images]
+    assert len({panel.images[0].get_clim() for panel in panels}) == 1
+    assert len({round(panel.get_position().y0, 3) for panel in panels}) == 2
+
+
+def test_each_map_can_have_its_own_mask(figures):
+    plots.heatmaps([WEIGHTS, WEIGHTS], WORDS, mask=[None, CAUSAL], title="t",
+                   titles=["without", "with"])
+    hatched = [any(patch.get_hatch() for patch in ax.patches)
+               for ax in figures[0].fig.axes]
+    assert hatched == [False, True]
+
+
+@pytest.mark.parametrize("name", ["cividis", "RdBu_r"])
+def test_numbers_in_cells_stand_out_from_every_colour(name):
+    for color in matplotlib.colormaps[name](np.linspace(0, 1, 256)):
+        assert contrast(color, plots._ink(color)) >= 4.5
+
+
+def test_black_text_stands_out_from_every_tint():
+    for color in plots.OKABE_ITO:
+        assert contrast(plots._tint(color, 0.45), "black") >= 4.5
+
+
+def test_nan_and_infinity_are_written_out(figures):
+    plots.heatmap([[float("nan"), float("-inf"), 0.5]], ["a"], list("bcd"), title="t",
+                  signed=True)
+    texts = [text.get_text() for text in figures[0].fig.axes[0].texts]
+    assert texts == ["nan", "−∞", "0.50"]
+
+
+def test_whole_numbers_are_written_without_decimals(figures):
+    plots.heatmap([[1234, -2]], ["a"], ["b", "c"], title="t", signed=True)
+    plots.bars({"one": [3, 10_000]}, ["a", "b"], title="t")
+    texts = [[t.get_text() for t in each.fig.axes[0].texts] for each in figures]
+    assert texts == [["1,234", "−2"], ["3", "10,000"]]
+
+
+def test_lines_have_different_colours_of_okabe_and_ito_and_different_markers(figures):
+    plots.curves({str(i): [1.0, float(i)] for i in range(6)}, title="t", xlabel="x",
+                 ylabel="y")
+    lines = figures[0].fig.axes[0].lines
+    colors = [mcolors.to_hex(line.get_color()).upper() for line in lines]
+    assert len(set(colors)) == 6 and set(colors) <= set(plots.OKABE_ITO)
+    assert len({line.get_marker() for line in lines}) == 6
+
+
+def test_the_legend_lies_outside_the_data(figures):
+    PICTURES["curves"](title="t")
+    fig = figures[0].fig
+    legend, data = fig.legends[0].get_window_extent(), fig.axes[0].bbox
+    assert not legend.overlaps(data)
+
+
+def test_smoothing_keeps_the_values_behind_the_average(figures):
+    plots.curves({"loss": [4.0, 2.0, 3.0, 1.0]}, smooth=2, title="t", xlabel="step",
+                 ylabel="loss")
+    raw, mean = figures[0].fig.axes[0].lines
+    assert list(raw.get_ydata()) == [4.0, 2.0, 3.0, 1.0]
+    assert list(mean.get_xdata()) == [1, 2, 3]
+    assert list(mean.get_ydata()) == [3.0, 2.5, 2.0]
+
+
+def test_bars_share_one_scale(figures):
+    plots.bars({"a": [0.1, 0.2], "b": [0.9, 0.1]}, ["x", "y"], title="t")
+    assert len({ax.get_ylim() for ax in figures[0].fig.axes}) == 1
+
+
+@pytest.mark.parametrize("num_tokens", [3, 12, 30, 64])
+def test_column_labels_do_not_overlap(num_tokens, figures):
+    words = [" attention"] * num_tokens
+    plots.heatmap(torch.zeros(num_tokens, num_tokens), words, title="t")
+    ax = figures[0].fig.axes[0]
+    labels = ax.get_xticklabels()
+    lefts = [label.get_window_extent().x0 for label in labels]
+    if labels[0].get_rotation() == 0:
+        rights = [label.get_window_extent().x1 for label in labels]
+        assert all(r < next_ for r, next_ in zip(rights, lefts[1:]))
+    else:
+        height = labels[0].get_fontsize() * plots.DPI / 72
+        assert all(b - a > 0.75 * height for a, b in zip(lefts, lefts[1:]))
+
+
+def test_names_of_points_do_not_cover_each_other(figures):
+    places = torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [0.1, 0.1], [2.0, 2.0]])
+    plots.points(places, ["cat", "dog", "horse", "cow", "sky"], title="t")
+    boxes = [t.get_window_extent() for t in figures[0].fig.axes[0].texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_an_arrow_leads_to_every_key_that_has_weight(figures):
+    plots.arrows(WEIGHTS, WORDS, 1, title="t")
+    arrows = figures[0].fig.axes[0].patches
+    assert len(arrows) == 2
+    assert arrows[0].get_linewidth() < arrows[1].get_linewidth()
+
+
+def test_the_graph_leaves_weak_arrows_out_and_says_so(figures):
+    plots.graph(WEIGHTS, WORDS, threshold=0.25, title="t")
+    arrows = [p for p in figures[0].fig.axes[0].patches if hasattr(p, "get_arrowstyle")]
+    assert len(arrows) == 5  # the weights 1.0, 0.4, 0.6, 0.3 and 0.5
+    assert "below 0.25" in figures[0].caption
+
+
+def test_sizes_are_written_at_the_axes_of_a_tensor(figures):
+    PICTURES["tensors"](title="t")
+    texts = {text.get_text() for text in figures[0].fig.axes[0].texts}
+    assert {"B samples = 8", "T tokens = 4", "D features = 256", "@"} <= texts
+
+
+def test_a_tensor_of_four_axes_is_an_error():
+    with pytest.raises(ValueError, match="one to three axes"):
+        plots.tensors([("x", (2, 3, 5, 7), "BHTK")], title="t")
+
+
+def test_cells_of_one_group_have_one_colour(figures):
+    PICTURES["cells"](title="t")
+    cells = [patch.get_facecolor() for patch in figures[0].fig.axes[0].patches]
+    assert cells[0] == cells[1] == cells[3] != cells[2] == cells[5]
+
+
+def test_the_map_shows_what_is_passed_and_its_text_does_not(figures):
+    PICTURES["course_map"](title="t")
+    texts = {text.get_text() for text in figures[0].fig.axes[0].texts}
+    assert "1 / 2" in texts and "1 / 2" not in figures[0].alt
+
+
+@pytest.mark.parametrize("piece, shown", [
+    (" sun", "·sun"), ("\n", "↵"), ("  ", "··"), ("a b", "a b"), (b" sun", "·sun"),
+    ("ήλιος", "ήλιος"), ("$5", "$5"), (b"\xe0\xa4", "\\xe0\\xa4"),
+    ("\u0928", "\\u0928"), ("\U0001f600", "\\U0001f600"), ("\x00", "\\x00"),
+])
+def test_every_piece_of_text_is_made_visible(piece, shown):
+    assert plots._visible(piece) == shown
+
+
+def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published):
+    words = ["తెలుగు", "हिन्दी", "🙂", b"\xf0\x9f", "中", "$x$"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.tokens(words, range(6), title="t")
+        plots.heatmap(torch.eye(6), words, title="t")
+        plots.arrows(torch.ones(6) / 6, words, 0, title="t")
+        plots.bars({"తె": torch.ones(6)}, words, title="తెలుగు")
+    assert len(published) == 4
+
+
+# --- explore ----------------------------------------------------------------------
+
+
+def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
+    [(bundle, _)] = published
+    assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "image/png",
+                           "text/plain"}
+    assert bundle["text/plain"].endswith("(interactive: height)")
+    one_bar(0.5)
+    assert bundle["image/png"] == published[1][0]["image/png"]
+
+
+def panel_of(draw, **controls):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    png, _ = plots._drawn(draw, controls)
+    *_, picture, trouble = plots._panel(ipywidgets, draw, controls, png).children
+    return picture, trouble
+
+
+def test_explore_redraws_when_a_control_moves(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    slider = ipywidgets.FloatSlider(value=0.5, max=1.0)
+    picture, _ = panel_of(one_bar, height=slider)
+    first = bytes(picture.value)
+    slider.value = 0.9
+    second = bytes(picture.value)
+    assert second != first and second.startswith(b"\x89PNG")
+    slider.value = 0.5
+    assert bytes(picture.value) == first
+    assert published == []
+
+
+def test_explore_shows_an_error_and_recovers(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+
+    def fragile(height):
+        if height > 1:
+            raise RuntimeError("<too high>")
+        one_bar(height)
+
+    slider = ipywidgets.FloatSlider(value=0.5)
+    _, trouble = panel_of(fragile, height=slider)
+    slider.value = 2
+    assert "RuntimeError: &lt;too high&gt;" in trouble.value
+    slider.value = 0.7
+    assert trouble.value == ""
+
+
+def test_explore_names_a_control_after_its_keyword(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    named = ipywidgets.FloatSlider(description="τ")
+    unnamed = ipywidgets.IntSlider()
+    panel_of(lambda top_k, temperature: one_bar(0.5), top_k=unnamed, temperature=named)
+    assert (unnamed.description, named.description) == ("top k", "τ")
+
+
+def test_explore_without_ipywidgets_publishes_the_picture(published, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    plots.explore(one_bar, height=SimpleNamespace(value=0.5))
+    assert set(published[0][0]) == {"image/png", "text/plain"}
+
+
+def test_explore_asks_for_exactly_one_picture(published):
+    with pytest.raises(ValueError, match="expected one picture, received 0"):
+        plots.explore(lambda height: None, height=SimpleNamespace(value=0.5))

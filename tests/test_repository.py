@@ -1,0 +1,158 @@
+"""Each test pins one sentence about the repository as a whole."""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from notebook_tool import ROOT, tool
+
+COMMAND = "python -m pytest"
+
+
+def read(name, root=ROOT):
+    return (root / name).read_text(encoding="utf-8")
+
+
+def files():
+    """Return the files that git keeps or would keep; without git, all files."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+        paths = [ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0")]
+    else:
+        paths = [path for path in ROOT.rglob("*") if "__pycache__" not in path.parts]
+    return [path for path in paths if path.is_file()]
+
+
+def texts():
+    """Return the text of every file that is one, by its path in the repository."""
+    kinds = {".py", ".md", ".toml", ".txt", ".yml", ".ipynb", ""}
+    chosen = [path for path in files() if path.suffix in kinds]
+    return {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in chosen}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Return a copy of what the address stands in."""
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    (tmp_path / ".ci").mkdir()
+    for name in ("pyproject.toml", "README.md", ".ci/notebooks.py"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def move(root, address):
+    """Run the address command in `root`; return every file there."""
+    command = [sys.executable, ".ci/notebooks.py", "address", address]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    return contents(root)
+
+
+def contents(root):
+    return {p: p.read_bytes() for p in root.rglob("*.*") if p.is_file()}
+
+
+def test_ruff_finds_nothing_in_code_and_notebooks():
+    command = [sys.executable, "-m", "ruff", "check", "--no-cache", str(ROOT)]
+    checked = subprocess.run(command, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_ruff_reads_the_tool_and_the_notebooks():
+    command = [sys.executable, "-m", "ruff", "check", "--show-files", str(ROOT)]
+    listed = subprocess.run(command, capture_output=True, text=True).stdout.split("\n")
+    assert set(map(str, tool.find_notebooks())) <= set(listed)
+    assert str(ROOT / ".ci/notebooks.py") in listed
+
+
+def test_requirements_are_pinned_exactly():
+    lines = read("requirements.txt").split("\n")
+    loose = [line for line in lines if not re.fullmatch(r"([\w-]+==[\d.]+)?", line)]
+    assert loose == []
+    assert "torch==2.13.0" in lines
+
+
+def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
+    rows = [line for line in read("data/README.md").splitlines() if line[:1] == "|"]
+    for path in files():
+        if path.parent == ROOT / "data" and path.name != "README.md":
+            row = next((r for r in rows if f"`{path.name}`" in r), "no row")
+            assert f"{path.stat().st_size:,}" in row, path.name
+            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, path.name
+
+
+def test_ci_and_workflow_run_the_command_of_the_readme():
+    assert COMMAND in read("README.md")
+    assert COMMAND in read(".ci/run").splitlines()
+    assert "      - run: .ci/run\n" in read(".github/workflows/tests.yml")
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+def test_the_readme_is_short():
+    assert len(read("README.md").splitlines()) <= 120
+
+
+def test_no_file_names_a_folder_of_a_machine_or_a_package_registry():
+    # In quoted pictures (base64) the lookbehind keeps chance matches out.
+    folder = r"(?<![\w.+/=-])/(?:work|tmp|root|home)/"
+    registry = r"pypi\.org|pythonhosted|npmjs|pytorch\.org/whl"
+    found = {name: re.findall(f"{folder}|{registry}", t) for name, t in texts().items()}
+    found.pop("tests/test_repository.py")
+    assert {name: hits for name, hits in found.items() if hits} == {}
+
+
+def test_the_address_stands_in_pyproject_and_in_the_copies_that_the_tool_writes():
+    address = tool.read_address()
+    copies = {"pyproject.toml", "README.md"}
+    copies |= {path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()}
+    assert {name for name, text in texts().items() if address in text} <= copies
+
+
+def test_the_readme_opens_the_first_notebook_in_colab():
+    link = tool.colab_link(tool.read_address(), "notebooks/00_start_here.ipynb")
+    assert read("README.md") == tool.with_colab_link(read("README.md"), link) + "\n"
+
+
+def test_a_fork_writes_its_address_everywhere_with_one_command(copy):
+    old, new = tool.read_address(), "https://github.com/somebody/attention-too"
+    move(copy, new + ".git/")
+    assert tool.read_address(copy) == new
+    base = "https://colab.research.google.com/github/somebody/attention-too/blob/main"
+    for path in tool.find_notebooks(copy):
+        cells = nbformat.read(path, as_version=4).cells
+        assert cells[1].source == tool.setup_cell(new)
+        link = f"{base}/{path.relative_to(copy).as_posix()})"
+        assert cells[0].source.splitlines()[2] == tool.COLAB + link
+    owner = old.removeprefix("https://github.com/").encode()
+    assert [p for p, data in contents(copy).items() if owner in data] == []
+
+
+def test_writing_the_address_twice_or_back_changes_nothing(copy):
+    before = contents(copy)
+    once = move(copy, "https://git.example.org/somebody/course")
+    assert b"colab.research" not in b"".join(
+        data for path, data in once.items() if path.suffix in (".ipynb", ".md")
+    )
+    assert move(copy, "https://git.example.org/somebody/course") == once
+    assert move(copy, tool.read_address()) == before
+
+
+def test_an_address_that_cannot_be_one_is_refused():
+    for wrong in ("", "two words", 'quo"ted', "a{b}"):
+        with pytest.raises(ValueError, match="expected the address of a repository"):
+            tool.checked_address(wrong)
+
+
+def test_a_long_address_keeps_the_setup_cell_clean(tmp_path):
+    long = "https://github.com/" + "a" * 39 + "/" + "b" * 60
+    (tmp_path / "cell.py").write_text(tool.setup_cell(long) + "\n")
+    config = ["--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    command = [sys.executable, "-m", "ruff", "check", *config, str(tmp_path)]
+    checked = subprocess.run(command, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout

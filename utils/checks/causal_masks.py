@@ -1,0 +1,3 @@
+"""Exercises of notebook 05: masks, masked softmax, dropout, causal attention."""
+
+EXERCISES = []

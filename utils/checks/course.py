@@ -1,0 +1,120 @@
+"""The reader's two functions: `check` an answer, and look at one's `progress`."""
+
+import importlib
+import json
+import re
+from dataclasses import replace
+
+from utils.checks import records
+from utils.checks.engine import Result, examine
+from utils.checks.guard import untouched
+from utils.checks.messages import wrapped
+from utils.checks.values import safe_text
+
+FILES = {  # number of a notebook: the file of its exercises here
+    "1": "tokens",
+    "2": "embeddings",
+    "3": "context_vectors",
+    "4": "scaled_dot_product_attention",
+    "5": "causal_masks",
+    "6": "multi_head_attention",
+}
+HEADINGS = {"passed": "passed", "not-attempted": "not attempted yet"}
+
+
+def check(exercise, answer):
+    """Print one short block about an answer and return the `Result`.
+
+    `exercise` is an id such as `"4.1"`; `answer` is the function or class. Nothing
+    is raised, nothing of the reader's is changed; what is passed is kept.
+    """
+    known = find(exercise)
+    if known is None:
+        ids = ", ".join(known.id for known in exercises())
+        text = f"There is no such exercise. Expected one of the ids {ids}."
+        return _shown(
+            f"Exercise {safe_text(exercise)}", _refused("no-such-exercise", text)
+        )
+    try:
+        with untouched():
+            found = examine(known, answer)
+    except BaseException as error:  # an answer that breaks even its own description
+        text = f"The answer could not be examined ({type(error).__name__})."
+        found = _refused(None, f"{text}\nExpected {known.expectation}.")
+    result = _shown(f"{known.id} {known.name}", found)
+    if result.passed:
+        records.add(known.id)
+    return result
+
+
+def _refused(slug, text):
+    return Result(passed=False, diagnosis=slug, message=text)
+
+
+def _shown(heading, found):
+    """Print the block and return the result with the whole of it as its message."""
+    state = "passed" if found.passed else found.diagnosis
+    lines = f"{heading}: {HEADINGS.get(state, 'not yet')}.\n{found.message}"
+    print(wrapped(lines))
+    return replace(found, message=wrapped(lines))
+
+
+def progress():
+    """Draw the map of the course with what is passed; return the passed ids."""
+    from utils import plots  # only here: a check needs no pictures
+
+    passed = records.load()
+    status = []
+    for number, name, minutes, needs in notebooks():
+        ids = [exercise.id for exercise in load(str(number))]
+        done = sum(id in passed for id in ids)
+        status.append((number, name, minutes, done, len(ids), needs))
+    done, total = (sum(row[i] for row in status) for i in (3, 4))
+    plots.course_map(status, title=f"{done} of {total} exercises passed")
+    return sorted(passed)
+
+
+def notebooks():
+    """Return number, name, minutes and needed numbers of each notebook, as it says."""
+    found = []
+    for path in sorted((records.COURSE / "notebooks").glob("[0-9][0-9]_*.ipynb")):
+        opening = _opening(path)
+        name = re.search(r"^# \d\d (.+)$", opening, re.MULTILINE)
+        minutes = re.search(r"About (\d+) minutes(.*)", opening)
+        needs = re.findall(r"\((\d\d)_\w+\.ipynb\)", minutes[2]) if minutes else []
+        found.append(
+            (
+                int(path.name[:2]),
+                name[1] if name else path.stem[3:].replace("_", " ").capitalize(),
+                int(minutes[1]) if minutes else 0,
+                [int(number) for number in needs],
+            )
+        )
+    return found
+
+
+def _opening(path):
+    """Return the text of a notebook's first cell; empty if the file is damaged."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        return "".join(cells[0]["source"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+def exercises():
+    """Return every exercise, in the order of the course."""
+    return [exercise for number in FILES for exercise in load(number)]
+
+
+def find(id):
+    """Return the exercise with this id, or None."""
+    number = id.partition(".")[0] if type(id) is str else ""
+    return next((known for known in load(number) if known.id == id), None)
+
+
+def load(number):
+    """Return the exercises of a notebook, from the file of this package."""
+    if number not in FILES:
+        return []
+    return importlib.import_module(f"utils.checks.{FILES[number]}").EXERCISES

@@ -1,0 +1,70 @@
+"""Small inputs and sentences shared by the exercises' declarations."""
+
+import torch
+
+from utils.checks.values import number
+
+
+def draws(seed):
+    """Return `draw(*shape, scale=1.0, shift=0.0)`, normal numbers of its own."""
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+
+    def draw(*shape, scale=1.0, shift=0.0, dtype=torch.float32):
+        made = torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
+        return made * scale + shift
+
+    return draw
+
+
+def integers(low, high, shape, seed):
+    """Return integers from `low` up to, but without, `high`."""
+    generator = torch.Generator(device="cpu").manual_seed(seed)
+    return torch.randint(low, high, shape, generator=generator, device="cpu")
+
+
+def worst_sum(weights, dim=-1, target=1.0):
+    """Return the sum along `dim` that is furthest from `target`, as text."""
+    sums = weights.double().sum(dim).flatten()
+    return number(sums[(sums - target).abs().argmax()].item())
+
+
+def rows_sum_to_one(pick=lambda value: value):
+    """Return a property: the entries along the last axis of the weights sum to 1."""
+
+    def look(evidence):
+        weights = pick(evidence.got)
+        sums = weights.double().sum(-1)
+        if (sums - 1).abs().max() > 1e-4:
+            return f"A row of the weights sums to {worst_sum(weights)} instead of 1."
+        return None
+
+    return look
+
+
+def past_stays(evidence):
+    """Property: what comes later does not change what comes before, at any place."""
+    x = evidence.inputs[0]
+    for place in range(1, x.shape[-2]):
+        changed = x.clone()
+        changed[..., place:, :] += 1.0
+        moved = (
+            evidence.call(x)[..., :place, :] - evidence.call(changed)[..., :place, :]
+        )
+        if moved.abs().max() > 1e-4:
+            return (
+                f"Adding 1 to the tokens from {place} on moves an output before them "
+                f"by {number(moved.abs().max().item())}: the future is seen."
+            )
+    return None
+
+
+def samples_stay_apart(evidence):
+    """Property: a sample gets the same result in a batch and alone."""
+    if not all(arg.dim() > 2 for arg in evidence.inputs):
+        return None
+    alone = evidence.call(*(arg[-1:] for arg in evidence.inputs))
+    got = evidence.got if isinstance(evidence.got, tuple) else (evidence.got,)
+    alone = alone if isinstance(alone, tuple) else (alone,)
+    if all(torch.allclose(g[-1:], a, atol=1e-4) for g, a in zip(got, alone)):
+        return None
+    return "The last sample of the batch gets another result alone: the samples mix."

@@ -1,0 +1,3 @@
+"""Exercises of notebook 06: splitting and merging heads, multi-head attention."""
+
+EXERCISES = []
