@@ -86,17 +86,32 @@ def with_colab_link(text, link):
     return "\n\n".join(part for part in parts if part)
 
 
+def reading_minutes(notebook):
+    """Count a reader's minutes: 180 words each, half of one for a code cell to run and
+    look at, and what the exercises say of themselves; in steps of five.
+    """
+    minutes = 0.0
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            minutes += 0.5
+        elif cell.source.startswith("### Exercise"):
+            minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
+        else:
+            minutes += len(re.findall(r"\w+", cell.source)) / 180
+    return max(5, 5 * round(minutes / 5))
+
+
 def is_setup(cell):
     """Return whether `cell` is the setup cell."""
     return "setup" in cell.metadata.get("tags", [])
 
 
 def prepare(notebook, path, address):
-    """Write the setup cell, the Colab link and plain metadata into `notebook`."""
+    """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
-    notebook.cells[0].source = with_colab_link(
-        notebook.cells[0].source, colab_link(address, path)
-    )
+    opening = with_colab_link(notebook.cells[0].source, colab_link(address, path))
+    about = f"About {reading_minutes(notebook)} minutes"
+    notebook.cells[0].source = re.sub(r"About \d+ minutes", about, opening)
     for cell in notebook.cells:
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})

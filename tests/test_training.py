@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from utils.training import train
+from utils.files import write_atomically
+from utils.training import load_checkpoint, save_checkpoint, train
 
 
 def fit(model, batch):
@@ -58,3 +59,70 @@ def test_an_interrupted_training_leaves_the_model_in_evaluation_mode():
 def test_training_without_a_batch_is_an_error():
     with pytest.raises(ValueError, match="at least one batch, got none"):
         train(nn.Linear(1, 1), [], fit, steps=1)
+
+
+def test_a_checkpoint_gives_the_weights_back(tmp_path):
+    torch.manual_seed(0)
+    model, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    save_checkpoint(model, tmp_path / "model.pt")
+    load_checkpoint(other, tmp_path / "model.pt")
+    assert torch.equal(model.weight, other.weight)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
+
+
+def test_training_writes_a_checkpoint_at_the_end(tmp_path):
+    model, other = nn.Linear(1, 1), nn.Linear(1, 1)
+    train(model, [line()], fit, steps=7, checkpoint=tmp_path / "model.pt")
+    load_checkpoint(other, tmp_path / "model.pt")
+    assert torch.equal(model.weight, other.weight)
+
+
+def test_an_interrupted_training_keeps_the_last_checkpoint_whole(tmp_path):
+    model, other, steps = nn.Linear(1, 1), nn.Linear(1, 1), []
+
+    def stop_later(model, batch):
+        steps.append(model.weight.item())
+        if len(steps) == 151:
+            raise KeyboardInterrupt
+        return fit(model, batch)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(model, [line()], stop_later, steps=300, checkpoint=tmp_path / "model.pt")
+    load_checkpoint(other, tmp_path / "model.pt")
+    assert other.weight.item() == steps[100]
+
+
+def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model.pt"
+    write_atomically(path, b"old")
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("utils.files.os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
+
+
+@pytest.mark.parametrize("content", [b"", b"half a file"])
+def test_a_damaged_checkpoint_is_named_and_changes_nothing(tmp_path, content):
+    model, path = nn.Linear(1, 1), tmp_path / "model.pt"
+    before = model.weight.clone()
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="model.pt is no checkpoint"):
+        load_checkpoint(model, path)
+    assert torch.equal(model.weight, before)
+
+
+def test_the_checkpoint_of_another_model_is_named(tmp_path):
+    save_checkpoint(nn.Linear(3, 2), tmp_path / "model.pt")
+    with pytest.raises(ValueError, match=r"another model: .* got \(2, 3\)"):
+        load_checkpoint(nn.Linear(5, 2), tmp_path / "model.pt")
+
+
+def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
+    torch.save({"weight": print}, tmp_path / "model.pt")
+    with pytest.raises(ValueError, match="is no checkpoint"):
+        load_checkpoint(nn.Linear(3, 2), tmp_path / "model.pt")

@@ -1,6 +1,8 @@
-"""Reading the files of `data/`, each checked against its known hash."""
+"""Files: those of `data/`, checked against their hashes, and writing without loss."""
 
 import hashlib
+import os
+import tempfile
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -39,3 +41,27 @@ def read_data(name, folder=DATA):
             f"({len(content):,} bytes); fetch the course again to restore it"
         )
     return content
+
+
+def write_atomically(path, content):
+    """Put bytes into a file so that it is never half-written, whatever happens.
+
+    They go into a new file beside it, which then takes its place in one step.
+
+    Raises OSError where the folder cannot be written to; the old file is kept.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "new.txt"
+    >>> write_atomically(path, b"whole")
+    >>> path.read_bytes()
+    b'whole'
+    """
+    path = Path(path)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise

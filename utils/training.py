@@ -1,18 +1,22 @@
 """The one training loop of the course."""
 
+import io
 import time
 
 import torch
 from IPython import get_ipython
 from IPython.display import display
 
+from utils.files import write_atomically
 
-def train(model, batches, compute_loss, steps, lr=1e-3):
+
+def train(model, batches, compute_loss, steps, lr=1e-3, checkpoint=None):
     """Minimise a loss with AdamW, showing the progress in a notebook.
 
     model: the module to train; left in evaluation mode, also when interrupted
     batches: an iterable of batches, gone through again and again
     compute_loss: function (model, batch) -> scalar tensor
+    checkpoint: a file for the weights, written every 100 steps and at the end
     returns: the losses, one float per step
 
     Raises ValueError where there is no batch to learn from.
@@ -36,9 +40,44 @@ def train(model, batches, compute_loss, steps, lr=1e-3):
             optimizer.step()
             losses.append(loss.item())
             show(losses)
+            if checkpoint and (len(losses) % 100 == 0 or len(losses) == steps):
+                save_checkpoint(model, checkpoint)
     finally:
         model.eval()
     return losses
+
+
+def save_checkpoint(model, path):
+    """Write the weights of a model to a file, which is never half-written.
+
+    Raises OSError where the folder cannot be written to; an old file is kept.
+    """
+    buffer = io.BytesIO()
+    torch.save(model.state_dict(), buffer)
+    write_atomically(path, buffer.getvalue())
+
+
+def load_checkpoint(model, path):
+    """Read the weights of a model from a file, without running any code in it.
+
+    Raises FileNotFoundError where the file is missing and ValueError where it is
+    damaged or holds the weights of another model; the model is then unchanged.
+    """
+    with open(path, "rb") as file:
+        content = io.BytesIO(file.read())
+    try:
+        weights = torch.load(content, map_location="cpu", weights_only=True)
+        expected = {name: tuple(p.shape) for name, p in model.state_dict().items()}
+        received = {name: tuple(p.shape) for name, p in weights.items()}
+    except Exception as error:
+        raise ValueError(f"{path} is no checkpoint: {error}") from error
+    if expected != received:
+        differs = sorted(dict(expected.items() ^ received.items()))
+        raise ValueError(
+            f"{path} holds the weights of another model: {differs[0]} expected as "
+            f"{expected.get(differs[0])}, got {received.get(differs[0])}"
+        )
+    model.load_state_dict(weights)
 
 
 def _repeat(batches, steps):
