@@ -156,8 +156,8 @@ class NotAModule:
     ("answer", "slug", "words"),
     [
         (Instance(3, 5), "instance-not-class", "Instance(…)"),
-        (PlainTensors, "weights-not-registered", "`W_query` is a plain tensor"),
-        (Buffers, "weights-not-registered", "nn.Parameter or nn.Linear"),
+        (PlainTensors, "weights-not-registered", "no optimizer finds it"),
+        (Buffers, "weights-not-registered", "plain tensor and no parameter"),
         (Listed, "modules-in-a-list", "`layers` is a Python list"),
         (Renamed, "projection-missing", "no `W_query`, but query"),
         (Shared, "shared-weights", "`W_query` and `W_key`"),

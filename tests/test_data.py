@@ -8,6 +8,7 @@ from utils.data import (
     create_dataloader,
     load_text,
     sliding_windows,
+    translation_pairs,
 )
 from utils.tokenizer import load_tokenizer
 
@@ -104,3 +105,50 @@ def test_a_text_too_short_for_a_batch_is_named():
 def test_the_end_of_text_is_one_token():
     loader = create_dataloader("one<|endoftext|>two", 1, 2, 1, shuffle=False)
     assert next(iter(loader))[0].tolist() == [[505, 50256]]
+
+
+PAIRS = translation_pairs(3000, seed=0)
+
+
+def test_a_seed_decides_all_pairs():
+    assert translation_pairs(20, seed=3) == translation_pairs(30, seed=3)[:20]
+    assert translation_pairs(20, seed=3) != translation_pairs(20, seed=4)
+
+
+def test_french_sentences_have_every_length_from_3_to_24():
+    assert {len(french.split()) for french, _ in PAIRS} == set(range(3, 25))
+
+
+def test_one_french_sentence_has_one_translation():
+    assert len(set(PAIRS)) == len(dict(PAIRS))
+
+
+def phrases(noun):
+    """Return the French phrases of three words that are about an English noun."""
+    return [f for f, e in PAIRS if len(f.split()) == 3 and e.endswith(noun)]
+
+
+@pytest.mark.parametrize(("noun", "feminine"), [("cat", False), ("car", True)])
+def test_words_follow_the_gender_of_their_noun(noun, feminine):
+    forms = {"le la", "un une", "ce cette", "mon ma", "petit petite", "joli jolie"}
+    wrong = {form.split()[not feminine] for form in forms}
+    right = {form.split()[feminine] for form in forms}
+    words = {word for phrase in phrases(noun) for word in phrase.split()}
+    assert words & right and not words & wrong
+
+
+def test_colours_change_places():
+    translations = dict(PAIRS)
+    assert translations["la voiture verte"] == "the green car"
+    assert translations["la jolie voiture"] == "the pretty car"
+
+
+def test_words_without_a_counterpart_of_their_own():
+    for french, english in PAIRS:
+        assert french.split().count("ne") == english.split().count("not")
+        assert french.count("parce que") == english.count("because")
+
+
+def test_pairs_name_a_negative_number():
+    with pytest.raises(ValueError, match="num_pairs of 0 or more, got -1"):
+        translation_pairs(-1, seed=0)

@@ -1,12 +1,15 @@
 """The facts about dropout and masks name what the outputs alone do not show."""
 
+import bank
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from utils.checks.course import exercises
 from utils.checks.modules import read
 from utils.checks.training_facts import (
+    NUM_TOKENS,
     TRAINING_FACTS,
     breaks_in_float64,
     dropout_in_eval,
@@ -94,6 +97,62 @@ class Half(Causal):
         return F.dropout(weights, 0.5, self.training)
 
 
+class WholeRows(Causal):
+    def on_weights(self, weights):
+        rows = torch.ones(*weights.shape[:-1], 1)
+        return weights * F.dropout(rows, self.p, self.training)
+
+
+class SameForAll(Causal):
+    def on_weights(self, weights):
+        return weights * F.dropout(torch.ones(3, 3), self.p, self.training)
+
+
+class SameEachTime(Causal):
+    def on_weights(self, weights):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return super().on_weights(weights)
+
+
+class OnValues(Never):
+    def forward(self, x):
+        self.W_value.register_forward_hook(
+            lambda layer, args, out: F.dropout(out, self.p, self.training)
+        )
+        return super().forward(x)
+
+
+class KeepsItsWeights(Causal):
+    def on_weights(self, weights):
+        self.last_weights = super().on_weights(weights)
+        return self.last_weights
+
+
+class AllPositive(Causal):
+    def __init__(self, *build):
+        super().__init__(*build)
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, 0.0, 1.0)
+
+
+class UnusedLayer(Causal):
+    def __init__(self, *build):
+        super().__init__(*build)
+        self.unused = nn.Linear(2, 2)
+
+
+class Frozen(Causal):
+    def __init__(self, *build):
+        super().__init__(*build)
+        self.W_key.weight.requires_grad = False
+
+
+class Detached(Causal):
+    def on_scores(self, scores):
+        return scores.detach()
+
+
 class PlainMask(Causal):
     def __init__(self, *build):
         super().__init__(*build)
@@ -107,13 +166,13 @@ class Float32(Causal):
         return F.dropout(weights.float() + drop, self.p, self.training)
 
 
-def named(kind, build, facts=TRAINING_FACTS):
+def named(kind, build, facts=(dropout_in_eval, *TRAINING_FACTS)):
     torch.manual_seed(3)
     module = kind(*build).eval()
     names = ("W_query", "W_key", "W_value") + ("out_proj",) * (len(build) > 4)
     weights = read(module, build, names)
-    found = [look(module, weights) for look in facts]
-    return next((slug for slug, text in filter(None, found)), None)
+    found = filter(None, (look(module, weights) for look in facts))
+    return next((slug for slug, text in found), None)
 
 
 @pytest.mark.parametrize("build", [ONE_HEAD, TWO_HEADS], ids=["one head", "two heads"])
@@ -129,6 +188,15 @@ def named(kind, build, facts=TRAINING_FACTS):
         (NotRescaled, "dropout-not-rescaled"),
         (KeepsP, "dropout-other-share"),
         (Half, "dropout-other-share"),
+        (WholeRows, "dropout-whole-rows"),
+        (SameForAll, "dropout-same-mask"),
+        (SameEachTime, "dropout-same-mask"),
+        (OnValues, "dropout-not-on-weights"),
+        (KeepsItsWeights, None),
+        (UnusedLayer, None),
+        (AllPositive, None),
+        (Frozen, "no-gradient"),
+        (Detached, "no-gradient"),
         (PlainMask, "mask-not-buffer"),
         (Float32, "float32-alone"),
     ],
@@ -152,3 +220,20 @@ def test_right_dropout_is_never_named(build):
         names = ("W_query", "W_key", "W_value") + ("out_proj",) * (len(build) > 4)
         weights = read(module, build, names)
         assert dropout_in_training(module, weights) is None, seed
+
+
+MODULES = [e for e in exercises() if e.noun == "class"]
+
+
+@pytest.mark.parametrize("exercise", MODULES, ids=lambda exercise: exercise.id)
+def test_facts_of_each_exercise_can_be_computed(exercise):
+    """A fact that fails counts as not found, so it may not fail on a right module."""
+    rights = [a for a in bank.answers() if a.right and a.exercise == exercise.id]
+    build = exercise.cases[0].settings["build"]
+    heads = build[4] if len(build) > 4 else 1
+    assert build[0] >= NUM_TOKENS < build[1] // heads
+    for entry in rights:
+        module = entry.answer(*build).eval()
+        weights = read(module, build, exercise.projections)
+        for look in exercise.looks(right=True):
+            assert look(module, weights) is None, entry.label

@@ -109,6 +109,120 @@ def attention_raw(query, key, value):
     return scores @ value, scores
 
 
+@wrong("4.1", "output-missing")
+def attention_weights_alone(query, key, value):
+    return torch.softmax(query @ key.mT / math.sqrt(key.shape[-1]), dim=-1)
+
+
+@wrong("4.1", "scale-of-tokens")
+def attention_root_of_queries(query, key, value):
+    weights = torch.softmax(query @ key.mT / math.sqrt(query.size(-2)), dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "scale-of-first-axis")
+def attention_root_of_len(query, key, value):
+    weights = torch.softmax(query @ key.mT / len(query) ** 0.5, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "scale-of-second-axis")
+def attention_root_of_shape_1(query, key, value):
+    d_k = query.shape[1]
+    weights = torch.softmax(query @ key.mT / d_k**0.5, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "scale-multiplied")
+def attention_negative_power(query, key, value):
+    weights = torch.softmax(query @ key.mT / query.shape[-1] ** -0.5, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "scores-for-weights")
+def attention_scores_returned(query, key, value):
+    attn_scores = query @ key.mT / math.sqrt(key.shape[-1])
+    attn_weights = torch.softmax(attn_scores, dim=-1)
+    return attn_weights @ value, attn_scores
+
+
+@wrong("4.1", "weights-turned")
+def attention_columns_are_queries(query, key, value):
+    weights = torch.softmax(query @ key.mT / math.sqrt(key.shape[-1]), dim=-1)
+    return weights @ value, weights.transpose(-2, -1)
+
+
+@wrong("4.1", "axis-left-open")
+def attention_dim_none(query, key, value):
+    weights = F.softmax(query @ key.mT / math.sqrt(key.shape[-1]))
+    return weights @ value, weights
+
+
+@wrong("4.1", "fixed-axes")
+def attention_transpose_0_1(query, key, value):
+    weights = F.softmax(query @ key.transpose(0, 1) / key.shape[-1] ** 0.5, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "fixed-axes")
+def attention_transpose_1_2(query, key, value):
+    weights = F.softmax(query @ key.transpose(1, 2) / key.shape[-1] ** 0.5, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "future-hidden")
+def attention_causal(query, key, value):
+    scores = query @ key.mT / math.sqrt(key.shape[-1])
+    future = torch.ones(query.shape[-2], key.shape[-2]).triu(1).bool()
+    weights = torch.softmax(scores.masked_fill(future, float("-inf")), dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "compares-angles")
+def attention_cosine(query, key, value):
+    norms = query.norm(dim=-1)[..., None] * key.norm(dim=-1)[..., None, :]
+    weights = torch.softmax(query @ key.mT / norms, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "keys-for-values")
+def attention_of_keys(query, key, value):
+    weights = torch.softmax(query @ key.mT / math.sqrt(key.shape[-1]), dim=-1)
+    return weights @ key, weights
+
+
+@wrong("4.1", "uniform-weights")
+def attention_mean(query, key, value):
+    weights = torch.softmax(torch.zeros(*query.shape[:-1], key.shape[-2]), dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "input-changed")
+def attention_scaled_in_place(query, key, value):
+    query /= math.sqrt(query.shape[-1])
+    weights = torch.softmax(query @ key.mT, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "returns-nothing")
+def attention_without_return(query, key, value):
+    weights = torch.softmax(query @ key.mT / math.sqrt(query.shape[-1]), dim=-1)
+    output = weights @ value
+    print(output.shape, weights.shape)
+
+
+@wrong("4.1", "wrong-signature")
+def attention_of_x(x):
+    weights = torch.softmax(x @ x.mT / math.sqrt(x.shape[-1]), dim=-1)
+    return weights @ x, weights
+
+
+@wrong("4.1", named=False)
+def attention_whole_numbers(query, key, value):
+    weights = torch.softmax(query @ key.mT // math.sqrt(query.shape[-1]), dim=-1)
+    return weights @ value, weights
+
+
 class Linears(nn.Module):
     """Three layers without bias; the answers below add their forward pass."""
 
@@ -239,3 +353,110 @@ class SelfAttentionOtherNames(nn.Module):
 
     def forward(self, x):
         return F.scaled_dot_product_attention(self.q(x), self.k(x), self.v(x))
+
+
+@wrong("4.2", "no-gradient")
+class SelfAttentionNoGrad(Linears):
+    @torch.no_grad()
+    def forward(self, x):
+        return super().forward(x)
+
+
+@wrong("4.2", "no-gradient")
+class SelfAttentionDetached(Linears):
+    def forward(self, x):
+        query, key = self.W_query(x).detach(), self.W_key(x).detach()
+        return F.scaled_dot_product_attention(query, key, self.W_value(x))
+
+
+@wrong("4.2", "changes-in-training")
+class SelfAttentionDropout(Linears):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        return self.drop(super().forward(x))
+
+
+@wrong("4.2", "weight-not-transposed")
+class SelfAttentionWeight(Linears):
+    def forward(self, x):
+        query, key = x @ self.W_query.weight, x @ self.W_key.weight
+        scores = query @ key.mT / key.shape[-1] ** 0.5
+        return torch.softmax(scores, dim=-1) @ (x @ self.W_value.weight)
+
+
+@wrong("4.2", "three-axes-only")
+class SelfAttentionThreeAxes(Linears):
+    def forward(self, x):
+        B, T, D = x.shape
+        scores = self.W_query(x) @ self.W_key(x).transpose(1, 2)
+        weights = torch.softmax(scores / self.W_key.out_features**0.5, dim=-1)
+        return weights @ self.W_value(x)
+
+
+@wrong("4.2", "parameter-called")
+class SelfAttentionCalled(SelfAttentionParameters):
+    def forward(self, x):
+        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
+        return F.scaled_dot_product_attention(query, key, value)
+
+
+@wrong("4.2", "future-hidden")
+class SelfAttentionCausal(Linears):
+    def forward(self, x):
+        return F.scaled_dot_product_attention(
+            self.W_query(x), self.W_key(x), self.W_value(x), is_causal=True
+        )
+
+
+@wrong("4.2", "keys-for-values")
+class SelfAttentionKeys(Linears):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5
+        return torch.softmax(scores, dim=-1) @ self.W_key(x)
+
+
+@wrong("4.2", "queries-for-keys")
+class SelfAttentionQueriesTwice(Linears):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_query(x).mT / self.W_key.out_features**0.5
+        return torch.softmax(scores, dim=-1) @ self.W_value(x)
+
+
+@wrong("4.2", "divided-by-width")
+class SelfAttentionOverWidth(Linears):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features
+        return torch.softmax(scores, dim=-1) @ self.W_value(x)
+
+
+@wrong("4.2", "softmax-missing")
+class SelfAttentionRaw(Linears):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5
+        return scores @ self.W_value(x)
+
+
+@wrong("4.2", "weights-returned")
+class SelfAttentionWeights(Linears):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5
+        return torch.softmax(scores, dim=-1)
+
+
+@wrong("4.2", "modules-in-a-list")
+class SelfAttentionList(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.projections = [nn.Linear(d_in, d_out, bias=False) for _ in range(3)]
+
+    def forward(self, x):
+        return F.scaled_dot_product_attention(*(p(x) for p in self.projections))
+
+
+@wrong("4.2", "wrong-weight-shape")
+class SelfAttentionTurned(Linears):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_out, d_in)

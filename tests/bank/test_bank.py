@@ -1,5 +1,8 @@
 """Every answer of the bank goes through its check."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 import bank
@@ -37,3 +40,23 @@ def test_bank_is_large_enough(id):
     mine = [entry for entry in bank.answers() if entry.exercise == id]
     assert sum(entry.right for entry in mine) >= 3
     assert len({entry.slug for entry in mine if not entry.right}) >= 8
+
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+
+
+def test_the_readme_states_the_score():
+    text = README.read_text(encoding="utf-8")
+    found = re.search(r"put (\d+) right and (\d+) wrong answers through them(.*)", text)
+    assert found, f"state {bank.counts()}: right, wrong, wrong and named"
+    rights, wrongs, named = bank.counts()
+    assert (int(found[1]), int(found[2])) == (rights, wrongs)
+    assert str(named) in found[3]
+    assert named >= 0.95 * wrongs
+
+
+def test_the_readme_shows_what_a_check_prints():
+    unscaled = next(
+        a for a in bank.answers() if a.answer.__name__ == "attention_unscaled"
+    )
+    assert check("4.1", unscaled.answer).message in README.read_text(encoding="utf-8")

@@ -115,22 +115,20 @@ class Exercise:
         got, expected = seeded(answer, case.args), quietly(self.oracle, case.args)
         if self.parts and type(got.value) is list:
             got.value = tuple(got.value)
-        if (
-            self.observe_as
-            and got.error is None
-            and same_form(got.value, expected.value)
-        ):
-            got = seeded(self.through(answer), case.args)
-            expected = quietly(self.through(self.oracle), case.args)
-        return Trial(case, case.args, got, expected, answer)
-
-    def through(self, function):
-        """Return the function that gives what is compared."""
-        return partial(self.observe_as, function) if self.observe_as else function
+        trial = Trial(case, case.args, got, expected, answer)
+        if self.observe_as and trial.same_form:
+            trial.through = partial(partial, self.observe_as)
+            trial.outcome = seeded(trial.through(answer), case.args)
+            trial.expected = quietly(trial.through(self.oracle), case.args)
+        return trial
 
     def subject(self, answer, memory):
         """Return what the facts look at, or None where there is nothing to look at."""
         return (answer,)
+
+    def looks(self, right):
+        """Return the facts to look at where all results are right, or not all."""
+        return self.facts
 
     def parameters(self):
         """Return the names of the inputs."""
@@ -139,6 +137,11 @@ class Exercise:
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""
         return dict(zip(self.parameters(), case.args))
+
+
+def unchanged(function):
+    """Return the function itself: its plain result is what is compared."""
+    return function
 
 
 @dataclass(eq=False)
@@ -150,6 +153,13 @@ class Trial:
     outcome: Outcome
     expected: Outcome
     call: Callable = None
+    through: Callable = unchanged  # how a function is run to be compared
+
+    @property
+    def same_form(self):
+        """Whether the answer gave something of the right type, shape and kind."""
+        got = self.outcome
+        return got.error is None and same_form(got.value, self.expected.value)
 
     @property
     def right(self):
@@ -185,8 +195,9 @@ def examine(exercise, answer):
             or _recognised(exercise, trials)
             or _errors_missing(exercise, trials)
         )
-        if early is None:
-            _look_at_facts(exercise, answer, memory)
+        if early is None and not trials[-1].outcome.stopped:
+            right = all(trial.right for trial in trials)
+            _look_at_facts(exercise, exercise.subject(answer, memory), right)
     except Named as fact:
         return _refusal(exercise, fact.slug, str(fact))
     return early or _judged(exercise, trials)
@@ -222,10 +233,11 @@ def _recognised(exercise, trials):
     if trials[-1].outcome.stopped:
         return None
     usual = [trial for trial in trials if trial.case.raises is None]
-    for some in (usual, [trial for trial in usual if trial.finite]):
+    finite = [trial for trial in usual if trial.finite]
+    for some in (usual, finite) if len(finite) < len(usual) else (usual,):
         wrong = [trial for trial in some if not trial.right]
         for mistake in exercise.mistakes if wrong else ():
-            if all(_matches(exercise, mistake, trial) for trial in some):
+            if all(_matches(mistake, trial) for trial in some):
                 return _explained(exercise, mistake, wrong[0])
     return None
 
@@ -239,9 +251,9 @@ def _errors_missing(exercise, trials):
     return slug and Result(False, slug, f"{difference(exercise, wrong[0])}\n{text}")
 
 
-def _look_at_facts(exercise, answer, memory):
-    subject = exercise.subject(answer, memory)
-    for look in exercise.facts if subject else ():
+def _look_at_facts(exercise, subject, right):
+    """Raise `Named` for the first fact that is found."""
+    for look in exercise.looks(right) if subject else ():
         found = attempt(look, *subject, tidy=lambda found: found).value
         if found:
             raise Named(*found)
@@ -260,9 +272,9 @@ def _judged(exercise, trials):
     return Result(True, None, f"{len(trials)} inputs tried, all right.")
 
 
-def _matches(exercise, mistake, trial):
+def _matches(mistake, trial):
     """Say whether a mistake gives on this case what the answer gave."""
-    theirs = quietly(exercise.through(mistake.compute), trial.args)
+    theirs = quietly(trial.through(mistake.compute), trial.args)
     got = trial.outcome
     if theirs.error is None or got.error is None:
         return theirs.error is got.error and agrees(got.value, theirs.value)

@@ -32,7 +32,7 @@ def describe(exercise, wrong):
 def _form(exercise, trial):
     """Report an error, or another type, length, shape or dtype than expected."""
     got, expected = trial.outcome, trial.expected
-    if got.error is None and same_form(got.value, expected.value):
+    if trial.same_form:
         return None
     text = difference(exercise, trial)
     if isinstance(got.value, Other) or type(got.value) is not type(expected.value):

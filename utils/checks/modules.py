@@ -9,6 +9,7 @@ from torch import nn
 
 from utils.checks.engine import Exercise, Named, Trial
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
+from utils.checks.training_facts import dropout_in_eval
 from utils.checks.values import safe_text, shape
 
 NO_SUPER = "nn.Module was not initialised: call super().__init__() first."
@@ -20,10 +21,10 @@ class ModuleExercise(Exercise):
     """An exercise whose answer is an `nn.Module` class.
 
     A case is `case(x, build=(d_in, d_out, …))`; all cases with the same `build` go
-    through one module, in eval mode unless `train=True`. The oracle and the mistakes
-    take `(weights, x)`: `weights.W_query` … are matrices `(d_in, d_out)` read from the
-    module, `weights.build` are the arguments it was built with. `facts` are functions
-    `(module, weights) -> (slug, text) or None`.
+    through one module, in eval mode. The oracle and the mistakes take `(weights, x)`:
+    `weights.W_query` … are matrices `(d_in, d_out)` read from the module,
+    `weights.build` are the arguments it was built with. `facts` are functions
+    `(module, weights) -> (slug, text) or None`, asked where all outputs are right.
     """
 
     projections: tuple = QKV
@@ -54,15 +55,19 @@ class ModuleExercise(Exercise):
                 return Trial(case, case.args, built, Outcome())
             if "_parameters" not in vars(built.value):
                 raise Named("super-init-missing", NO_SUPER)
+            built.value.eval()
             memory[build] = built.value, read(built.value, build, self.projections)
         module, weights = memory[build]
-        module.train(case.settings.get("train", False))
         outcome = seeded(module, case.args)
         if type(outcome.value) is tuple:
             text = f"The module returns a tuple of {len(outcome.value)}: return the "
             raise Named("returns-a-tuple", text + "output alone.")
         args = (weights, *case.args)
         return Trial(case, args, outcome, quietly(self.oracle, args), module)
+
+    def looks(self, right):
+        """Return the facts: those of the exercise ask for right outputs."""
+        return (dropout_in_eval, *(self.facts if right else ()))
 
     def subject(self, answer, memory):
         """Return the module and its weights, for the facts."""
@@ -83,55 +88,55 @@ def read(module, build, projections=QKV):
     weights = SimpleNamespace(build=build)
     d_in, d_out = build[:2]
     for name in projections:
-        matrix, bias = _read(module, name, d_out if name == "out_proj" else d_in, d_out)
+        size = (d_out if name == "out_proj" else d_in, d_out)
+        matrix, bias = _read(module, name, size)
         setattr(weights, name, matrix)
         setattr(weights, f"{name}_bias", bias)
         if bias is not None and name != "out_proj":
-            text = (
-                f"`{name}` has a bias that the exercise does not ask for: bias=False."
-            )
+            text = f"`{name}` has a bias, and none is asked for: say bias=False."
             raise Named("unasked-bias", text)
     _own_storage(module, projections)
     return weights
 
 
-def _read(module, name, wide, high):
-    """Return one projection as a matrix `(wide, high)` and its bias or None."""
+def _read(module, name, size):
+    """Return one projection as a matrix of this size, and its bias or None."""
     owned = getattr(module, name, None)
     if isinstance(owned, nn.Module):
-        return _read_layer(owned, name, wide, high)
+        return _read_layer(owned, name, size)
     if not isinstance(owned, torch.Tensor):
         raise Named("projection-missing", _names(module, name))
     if name not in module._parameters:
-        text = (
-            f"`{name}` is a plain tensor, so it is no parameter and no optimizer finds "
-        )
         raise Named(
-            "weights-not-registered", text + "it: use nn.Parameter or nn.Linear."
+            "weights-not-registered",
+            f"`{name}` is a plain tensor and no parameter, so no optimizer finds it: "
+            "use nn.Parameter or nn.Linear.",
         )
-    if owned.shape not in ((wide, high), (high, wide)):
-        raise Named("wrong-weight-shape", _sizes(name, (wide, high), shape(owned)))
+    if owned.shape not in (size, size[::-1]):
+        raise Named("wrong-weight-shape", _sizes(name, size, owned))
     matrix = owned.detach().clone()
-    return (matrix if owned.shape == (wide, high) else matrix.mT), None
+    return (matrix if owned.shape == size else matrix.mT), None
 
 
-def _read_layer(layer, name, wide, high):
+def _read_layer(layer, name, size):
     """Send the identity through a layer: linear, so its matrix and bias come out."""
-    layer.train(False)
-    got = attempt(layer, torch.zeros(1, wide)), attempt(layer, torch.eye(wide))
-    if any(outcome.error for outcome in got) or got[1].value.shape != (wide, high):
-        weight = getattr(layer, "weight", None)
-        turned = shape(weight.mT) if isinstance(weight, torch.Tensor) else "another one"
-        raise Named("wrong-weight-shape", _sizes(name, (wide, high), turned))
+    got = attempt(layer, torch.zeros(1, size[0])), attempt(layer, torch.eye(size[0]))
+    if any(outcome.error for outcome in got) or got[1].value.shape != size:
+        raise Named("wrong-weight-shape", _sizes(name, size, layer))
     if not any(True for _ in layer.parameters()):
         raise Named("weights-not-registered", f"`{name}` has no parameter to train.")
     bias = getattr(layer, "bias", None)
-    matrix = got[1].value - got[0].value
-    return matrix, None if bias is None else bias.detach().clone()
+    exact = type(layer) is nn.Linear  # the difference below is rounded
+    matrix = layer.weight.detach().mT if exact else got[1].value - got[0].value
+    return matrix.clone(), None if bias is None else bias.detach().clone()
 
 
-def _sizes(name, size, came):
-    return f"`{name}` leads from {size[0]} to {size[1]} features; its sizes are {came}."
+def _sizes(name, size, owned):
+    if isinstance(owned, nn.Linear):
+        came = f"nn.Linear({owned.in_features}, {owned.out_features})"
+    else:
+        came = shape(owned) if isinstance(owned, torch.Tensor) else "another layer"
+    return f"`{name}` leads from {size[0]} to {size[1]} features; it is {came}."
 
 
 def _names(module, name):
@@ -155,11 +160,11 @@ def _own_storage(module, projections):
         for parameter in _parameters(getattr(module, name)):
             other = owners.setdefault(parameter.data_ptr(), name)
             if other != name:
-                text = (
-                    f"`{other}` and `{name}` are one and the same matrix: a query and "
+                raise Named(
+                    "shared-weights",
+                    f"`{other}` and `{name}` are one and the same matrix: each "
+                    "projection is to learn a matrix of its own.",
                 )
-                text += "a key would always be equal. Make one for each."
-                raise Named("shared-weights", text)
 
 
 def _parameters(owned):

@@ -2,8 +2,9 @@
 
 import json
 import os
-import tempfile
 from pathlib import Path
+
+from utils.files import write_atomically
 
 COURSE = Path(__file__).resolve().parents[2]
 
@@ -23,7 +24,7 @@ def load():
         raise ValueError("expected a list of exercise ids")
     except OSError:
         return set()
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         _set_aside()
         return set()
 
@@ -32,21 +33,12 @@ def add(id):
     """Add an id to the file; a folder that cannot be written to is no error."""
     passed = load()
     if id not in passed:
-        _write(sorted(passed | {id}))
-
-
-def _write(passed):
-    target = path()
-    name = None
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=".progress")
-        with open(handle, "w", encoding="utf-8") as file:
-            json.dump({"passed": passed}, file)
-        os.replace(name, target)  # in one step: never half a file
-    except OSError:
-        if name is not None:
-            Path(name).unlink(missing_ok=True)
+        content = json.dumps({"passed": sorted(passed | {id})})
+        try:
+            path().parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path(), content.encode())
+        except OSError:
+            pass
 
 
 def _set_aside():

@@ -8,6 +8,7 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from utils.checks.draw import draws, rows_sum_to_one, samples_stay_apart, worst_sum
 from utils.checks.engine import Exercise, Mistake, case
 from utils.checks.modules import ModuleExercise
+from utils.checks.training_facts import changes_in_training, no_gradient
 
 draw = draws(4)
 
@@ -347,6 +348,15 @@ def without(name):
     return compute
 
 
+def parameter_called(weights, x):
+    raise TypeError("'Parameter' object is not callable")
+
+
+def three_axes(weights, x):
+    batch, num_tokens, d_in = x.shape
+    return right_attention(*project(weights, x))[0]
+
+
 def exchanged(first, second):
     """Return the forward pass in which two projections have changed places."""
 
@@ -364,6 +374,7 @@ self_attention = ModuleExercise(
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices "
     "W_query, W_key, W_value",
     oracle=lambda weights, x: right_attention(*project(weights, x))[0],
+    facts=[no_gradient, changes_in_training],
     cases=[
         case(draw(7, 3, scale=3.0), build=(3, 5)),
         case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
@@ -382,6 +393,36 @@ self_attention = ModuleExercise(
                 "width that counts is that of queries and keys, "
                 f"d_out = {e.args[0].W_query.shape[-1]}."
             ),
+        ),
+        Mistake(
+            "weight-not-transposed",
+            lambda w, x: right_attention(
+                x @ w.W_query.mT, x @ w.W_key.mT, x @ w.W_value.mT
+            )[0],
+            "nn.Linear stores its weight as (d_out, d_in), ready for x @ weight.T: "
+            "call the layer, self.W_query(x), and it does so by itself.",
+        ),
+        Mistake(
+            "parameter-called",
+            parameter_called,
+            "An nn.Parameter is a matrix and no function: multiply, x @ self.W_query.",
+        ),
+        Mistake(
+            "three-axes-only",
+            three_axes,
+            "Here x has no batch or two leading axes: count axes from the end, "
+            "x.shape[-1] and transpose(-2, -1), instead of unpacking three of them.",
+        ),
+        Mistake(
+            "value-added",
+            lambda w, x: right_attention(*project(w, x))[0] + x @ w.W_value,
+            "The output is the right one plus each token's own value: return the "
+            "weighted sum alone.",
+        ),
+        Mistake(
+            "last-query-alone",
+            lambda w, x: right_attention(*project(w, x))[0][..., -1:, :],
+            "This is the output for the last token alone: every token asks a query.",
         ),
         Mistake(
             "values-not-projected",

@@ -1,11 +1,11 @@
-"""What can only be seen of a causal module over two runs: its dropout and its mask.
+"""What the outputs of eval mode do not show: training, dropout, how a mask is kept.
 
 Each fact is a function `(module, weights) -> (slug, text) or None` for
 `ModuleExercise(facts=…)`; `weights.build` starts with d_in, d_out, context_length,
-dropout and may end with num_heads.
+dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit any
+module.
 """
 
-import copy
 import math
 
 import torch
@@ -13,6 +13,7 @@ import torch
 from utils.checks.values import number
 
 NUM_TOKENS = 3  # fewer than the features of a head, so that weights can be recovered
+LOWER = torch.ones(NUM_TOKENS, NUM_TOKENS, device="cpu").tril().bool()
 
 
 def sentences(d_in, count=64):
@@ -22,9 +23,14 @@ def sentences(d_in, count=64):
     return 2 * torch.linalg.qr(made).Q.mT.contiguous()
 
 
+def fresh(module, weights):
+    """Return a new module of the same class: one that holds nothing from a run."""
+    return type(module)(*weights.build).eval()
+
+
 def mask_is_plain(module, weights):
     """Name a mask that `.to(device)` and `state_dict()` know nothing of."""
-    for part in module.modules():
+    for part in fresh(module, weights).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 return (
@@ -40,13 +46,13 @@ def dropout_in_eval(module, weights):
     x = sentences(weights.build[0])
     module.eval()
     first, second = module(x), module(x)
-    if torch.equal(first, second):
+    if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
     return (
         "dropout-in-eval",
         f"In eval mode two runs on the same input differ by up to {apart}: the dropout "
-        "stays active. nn.Dropout follows the mode; F.dropout needs "
+        "is active. nn.Dropout follows the mode; F.dropout needs the argument "
         "training=self.training.",
     )
 
@@ -54,20 +60,18 @@ def dropout_in_eval(module, weights):
 def dropout_in_training(module, weights):
     """Name what is wrong with the dropout in training mode."""
     p = weights.build[3]
-    x = sentences(weights.build[0])
-    factors, used, lost = recovered(module, weights, x)
-    rescaled = number(1 / (1 - p))
-    if (factors - 1).abs().max() < 0.02 and lost < 1e-3:
-        return (
-            "dropout-missing",
-            f"In training mode with dropout {p} the output is that of eval mode: "
-            "the weights are never dropped.",
-        )
+    factors, used, lost = recovered(module, weights, seed=1)
     if lost > 1e-3:
         return (
             "dropout-not-on-weights",
             "In training mode the output is no longer a sum of values under some "
             "weights: drop entries of the weights, after the softmax, nothing else.",
+        )
+    if (factors - 1).abs().max() < 0.02:
+        return (
+            "dropout-missing",
+            f"In training mode with dropout {p} the output is that of eval mode: "
+            "the weights are never dropped.",
         )
     if ((used.sum(-1) - 1).abs() < 1e-2).all():
         return (
@@ -75,12 +79,14 @@ def dropout_in_training(module, weights):
             "In training mode each row of weights still sums to 1: the dropout comes "
             "before the softmax, which scales its rows again. Drop after it.",
         )
-    return _survivors(factors, p, rescaled)
+    again = recovered(module, weights, seed=2)[0]
+    return _pattern(factors, again) or _survivors(factors[..., LOWER], p)
 
 
-def _survivors(factors, p, rescaled):
+def _survivors(factors, p):
+    """Look at how many weights survive, and at what becomes of them."""
     kept = factors[factors.abs() > 0.02]
-    share = 1 - len(kept) / len(factors)
+    share = 1 - kept.numel() / factors.numel()
     if abs(share - p) > 0.1:
         return (
             "dropout-other-share",
@@ -91,33 +97,54 @@ def _survivors(factors, p, rescaled):
     return (
         "dropout-not-rescaled",
         f"The surviving weights are multiplied by {number(kept.median().item())}; with "
-        f"dropout {p} it is to be 1/(1-p) = {rescaled}, so that the mean stays.",
+        f"dropout {p} it is to be 1/(1-p) = {number(1 / (1 - p))}: the mean stays.",
     )
 
 
-def recovered(module, weights, x):
+def _pattern(factors, again):
+    """Look at which weights are dropped together."""
+    kept, kept_again = factors.abs() > 0.02, again.abs() > 0.02
+    if torch.equal(kept, kept_again) or torch.equal(kept, kept[:1].expand_as(kept)):
+        return (
+            "dropout-same-mask",
+            "The same weights are dropped again and again: draw a new mask for each "
+            "entry of the weights in each forward pass.",
+        )
+    rows = kept[..., -1, :]  # the last query may attend to all keys
+    if torch.equal(rows, rows[..., :1].expand_as(rows)):
+        return (
+            "dropout-whole-rows",
+            "Whole rows of weights are dropped, so a query gets all of its context or "
+            "none: draw each entry of the weights for itself.",
+        )
+    return None
+
+
+def recovered(module, weights, seed):
     """Return factors on the weights, the weights used, and what no weights explain.
 
     The output of training mode is taken apart: the output projection is undone, then
-    the values of each head, which are independent of each other.
+    the values of each head, which are independent of each other. In float64, because
+    undoing a projection can enlarge the rounding of float32 a thousandfold.
     """
-    module.train()
-    out = module(x).detach().double()
-    module.eval()
+    x = sentences(weights.build[0]).double()
+    twin = fresh(module, weights)
+    twin.load_state_dict(module.state_dict(), strict=False)
+    torch.manual_seed(seed)  # an __init__ that seeds must not repeat the dropout
+    out = twin.double().train()(x).detach().double()
     heads = weights.build[4] if len(weights.build) > 4 else 1
     if heads > 1:
         bias = 0 if weights.out_proj_bias is None else weights.out_proj_bias.double()
         out = (out - bias) @ torch.linalg.inv(weights.out_proj.double())
     query, key, value = (
-        _split(x.double() @ getattr(weights, name).double(), heads)
+        _split(x @ getattr(weights, name).double(), heads)
         for name in ("W_query", "W_key", "W_value")
     )
     right = _causal_weights(query, key)
     out = _split(out, heads)
     used = out @ torch.linalg.pinv(value)
     lost = (used @ value - out).abs().max().item()
-    lower = torch.ones(NUM_TOKENS, NUM_TOKENS).tril().bool().expand_as(right)
-    return (used / right)[lower], used, lost
+    return torch.where(LOWER, used / right, 1.0), used, lost
 
 
 def _split(x, heads):
@@ -126,16 +153,14 @@ def _split(x, heads):
 
 def _causal_weights(query, key):
     scores = query @ key.mT / math.sqrt(query.shape[-1])
-    blocked = torch.ones(NUM_TOKENS, NUM_TOKENS).triu(1).bool()
-    return torch.softmax(scores.masked_fill(blocked, -torch.inf), dim=-1)
+    return torch.softmax(scores.masked_fill(~LOWER, -torch.inf), dim=-1)
 
 
 def breaks_in_float64(module, weights):
     """Name a module whose forward pass works in float32 alone."""
-    twin = copy.deepcopy(module).double().eval()
-    x = sentences(weights.build[0]).double()
+    twin = fresh(module, weights).double()
     try:
-        twin(x)
+        twin(sentences(weights.build[0]).double())
     except RuntimeError:
         return (
             "float32-alone",
@@ -145,9 +170,41 @@ def breaks_in_float64(module, weights):
     return None
 
 
+def no_gradient(module, weights):
+    """Name a projection that the loss would not reach."""
+    twin = fresh(module, weights)
+    output = twin(sentences(weights.build[0]))
+    if output.requires_grad:
+        output.square().sum().backward()
+    for name, parameter in twin.named_parameters():
+        if parameter.grad is None and name.partition(".")[0] in vars(weights):
+            return (
+                "no-gradient",
+                f"The output is right, but no gradient reaches `{name}`, so it would "
+                "never be trained: look for torch.no_grad(), .detach() or "
+                "requires_grad=False.",
+            )
+    return None
+
+
+def changes_in_training(module, weights):
+    """Name a module whose output depends on the mode, where no dropout is asked for."""
+    x = sentences(weights.build[0])
+    right = module.eval()(x)
+    trained = module.train()(x)
+    module.eval()
+    if torch.allclose(right, trained, equal_nan=True):
+        return None
+    return (
+        "changes-in-training",
+        "In training mode the output is another one: is there a dropout? This exercise "
+        "asks for none.",
+    )
+
+
 TRAINING_FACTS = (
-    dropout_in_eval,
+    no_gradient,
+    breaks_in_float64,
     dropout_in_training,
     mask_is_plain,
-    breaks_in_float64,
 )
