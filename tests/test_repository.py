@@ -156,3 +156,15 @@ def test_a_long_address_keeps_the_setup_cell_clean(tmp_path):
     command = [sys.executable, "-m", "ruff", "check", *config, str(tmp_path)]
     checked = subprocess.run(command, capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("table", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_the_table_of_notebooks_gives_their_names_and_minutes(table):
+    text = read(table)
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        opening = nbformat.read(path, as_version=4).cells[0].source
+        title = opening.splitlines()[0].removeprefix("# ")
+        minutes = re.search(r"About (\d+) minutes", opening)[1]
+        row = rf"\| \[{title}\]\((notebooks/)?{path.name}\) \|.*\| {minutes} \|"
+        if path.name not in table:
+            assert re.search(row, text), f"{title}, {minutes} minutes"

@@ -575,7 +575,8 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
 def _node(ax, x, y, name, color):
     half = _text_width(name, 10) / 2 + 0.04
     box = FancyBboxPatch((x - half, y - 0.1), 2 * half, 0.2, facecolor=_tint(color),
-                         boxstyle="round,pad=0.06", edgecolor=color)
+                         boxstyle="round,pad=0.06", edgecolor=color,
+                         zorder=2.5)  # above the arrows that pass behind it
     ax.add_patch(box)
     ax.text(x, y - 0.05, name, ha="center", zorder=5)
     return box
