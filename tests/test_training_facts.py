@@ -123,6 +123,11 @@ class OnValues(Never):
         return super().forward(x)
 
 
+class OnInput(Never):
+    def forward(self, x):
+        return super().forward(F.dropout(x, self.p, self.training))
+
+
 class KeepsItsWeights(Causal):
     def on_weights(self, weights):
         self.last_weights = super().on_weights(weights)
@@ -192,6 +197,7 @@ def named(kind, build, facts=(dropout_in_eval, *TRAINING_FACTS)):
         (SameForAll, "dropout-same-mask"),
         (SameEachTime, "dropout-same-mask"),
         (OnValues, "dropout-not-on-weights"),
+        (OnInput, "dropout-not-on-weights"),
         (KeepsItsWeights, None),
         (UnusedLayer, None),
         (AllPositive, None),

@@ -1094,6 +1094,14 @@ class CausalDropsOutput(Causal):
         return self.dropout(weights @ value)
 
 
+@wrong("5.5", "dropout-not-on-weights")
+class CausalDropsInput(Causal):
+    def forward(self, x):
+        x = self.dropout(x)
+        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
+        return self.weights(self.scores(query, key), x.shape[1]) @ value
+
+
 @wrong("5.5", "dropout-other-share")
 class CausalKeepsShare(Causal):
     def __init__(self, d_in, d_out, context_length, dropout):
@@ -1151,6 +1159,16 @@ class CausalBias(Causal):
     def __init__(self, d_in, d_out, context_length, dropout):
         super().__init__(d_in, d_out, context_length, dropout)
         self.W_value = nn.Linear(d_in, d_out)
+
+
+@wrong("5.5", "unasked-projection")
+class CausalOutProj(Causal):
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__(d_in, d_out, context_length, dropout)
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        return self.out_proj(super().forward(x))
 
 
 @wrong("5.5", "wrong-signature")

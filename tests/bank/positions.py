@@ -175,6 +175,30 @@ def rope_plus_exponent(x, positions, base=10000.0):
     return rope_stacked(x, positions, 1 / base)
 
 
+@wrong("7.1", "degrees")
+def rope_degrees(x, positions, base=10000.0):
+    angles = torch.deg2rad(positions[:, None] * speeds(x, base))
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
+@wrong("7.1", "pairs-left-apart")
+def rope_unflattened(x, positions, base=10000.0):
+    angles = positions[:, None] * speeds(x, base)
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], dim=-1)
+
+
+@wrong("7.1", "exponent-reaches-one")
+def rope_linspace(x, positions, base=10000.0):
+    angles = positions[:, None] / base ** torch.linspace(0, 1, x.shape[-1] // 2)
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
 @wrong("7.1", "slow-pairs-first")
 def rope_flipped(x, positions, base=10000.0):
     angles = positions[:, None] * speeds(x, base).flip(0)
@@ -390,6 +414,18 @@ def alibi_constant(num_heads, num_tokens):
 def alibi_by_column(num_heads, num_tokens):
     bias = slope(num_heads)[:, None, None] * torch.arange(num_tokens)
     return bias.expand(-1, num_tokens, -1)
+
+
+@wrong("7.2", "key-place-alone")
+def alibi_from_the_end(num_heads, num_tokens):
+    back = torch.arange(num_tokens - 1, -1, -1).repeat(num_tokens, 1)
+    return -slope(num_heads)[:, None, None] * back
+
+
+@wrong("7.2", "weights-for-bias")
+def alibi_softmax(num_heads, num_tokens):
+    bias = -slope(num_heads)[:, None, None] * distances(num_tokens).tril()
+    return torch.softmax(bias, dim=-1)
 
 
 @wrong("7.2", "query-place-alone")

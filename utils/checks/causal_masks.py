@@ -1,6 +1,7 @@
 """Exercises of notebook 05: masks, masked softmax, dropout, causal attention."""
 
 import copy
+from dataclasses import dataclass
 
 import torch
 
@@ -10,6 +11,7 @@ from utils.checks.draw import (
     samples_stay_apart,
     worst_sum,
 )
+from utils.checks.dropout import dropout, several
 from utils.checks.engine import Exercise, Mistake, case
 from utils.checks.modules import ModuleExercise
 from utils.checks.scaled_dot_product_attention import project
@@ -50,25 +52,48 @@ def read_sizes_of_a_number(name):
     return compute
 
 
-NUMBERS = (
-    "The entries are 1 and 0 where a boolean mask is asked for: `~` and masked_fill "
-    "need True and False. Make it boolean with dtype=torch.bool or a comparison."
-)
-INVERTED_NUMBERS = (
-    "The entries are 1 where a token is blocked and 0 elsewhere: return booleans, True "
-    "where the query may attend, the diagonal included."
-)
-ADDITIVE = (
-    "This is an additive mask, 0 and a very negative number: return booleans, True "
-    "where the query may attend. The masked softmax of 5.2 makes -inf of them."
-)
-NO_LEADING_AXES = (
-    "The triangle is right, but there are axes in front of it: return (T, T). "
-    "Broadcasting adds the batch later."
-)
-TAKES_A_NUMBER = (
-    "`num_tokens` is a number, not a tensor: it is the side T of the mask itself."
-)
+def other_kinds(right):
+    """Return the mistakes that give the entries of a right mask as something else."""
+    return [
+        *several(
+            "numbers-for-booleans",
+            "The entries are 1 and 0 where a boolean mask is asked for: `~` and "
+            "masked_fill need True and False. Use dtype=torch.bool or a comparison.",
+            lambda *args: right(*args).float(),
+            lambda *args: right(*args).long(),
+        ),
+        *several(
+            "numbers-for-booleans",
+            "The entries are 1 where a token is hidden and 0 elsewhere: return "
+            "booleans, True where it may be attended to.",
+            lambda *args: (~right(*args)).float(),
+            lambda *args: (~right(*args)).long(),
+        ),
+        *several(
+            "additive-mask",
+            "This is an additive mask, 0 and a very negative number: return booleans, "
+            "True where a token may be attended to.",
+            lambda *args: additive(right(*args)),
+            lambda *args: ~right(*args) * -1e9,
+        ),
+        Mistake(
+            "list-for-tensor",
+            lambda *args: right(*args).tolist(),
+            "The entries are right, as Python lists: torch.tensor makes one tensor.",
+        ),
+        Mistake(
+            "list-for-tensor",
+            lambda *args: list(right(*args)),
+            "The rows are right, as a list: torch.stack makes one tensor of them.",
+        ),
+        Mistake(
+            "array-for-tensor",
+            lambda *args: right(*args).numpy(),
+            "This is a NumPy array: use the functions of torch, or torch.from_numpy at "
+            "the end.",
+        ),
+    ]
+
 
 mask = Exercise(
     id="5.1",
@@ -140,17 +165,12 @@ mask = Exercise(
                 "and its neighbour alone. All tokens before it are allowed."
             ),
         ),
-        Mistake(
+        *several(
             "other-diagonal",
+            "The triangle leans the other way: row i is True up to column i. Here the "
+            "rows, or the columns, are in reverse order.",
             lambda n: right_mask(n).flip(0),
-            "The triangle leans the other way: row 0 is all True and the last row has "
-            "a single one. Row i is True up to column i: the rows are upside down.",
-        ),
-        Mistake(
-            "other-diagonal",
             lambda n: right_mask(n).flip(1),
-            "The True entries stand at the right end of each row: row i begins with "
-            "them and has i + 1. The columns are in reverse order.",
         ),
         Mistake(
             "first-row-missing",
@@ -164,24 +184,12 @@ mask = Exercise(
             "torch.ones(num_tokens) is one row: the mask has two axes, "
             "torch.ones(num_tokens, num_tokens).",
         ),
-        Mistake("numbers-for-booleans", lambda n: in_numbers(right_mask(n)), NUMBERS),
-        Mistake("numbers-for-booleans", lambda n: right_mask(n).long(), NUMBERS),
-        Mistake(
-            "numbers-for-booleans",
-            lambda n: in_numbers(~right_mask(n)),
-            INVERTED_NUMBERS,
-        ),
-        Mistake(
-            "numbers-for-booleans", lambda n: (~right_mask(n)).long(), INVERTED_NUMBERS
-        ),
         Mistake(
             "numbers-for-booleans",
             lambda n: in_numbers(right_mask(n).T),
             "These are numbers, and 1 stands in the upper triangle: return booleans, "
             "True in the lower triangle and on the diagonal.",
         ),
-        Mistake("additive-mask", lambda n: additive(right_mask(n)), ADDITIVE),
-        Mistake("additive-mask", lambda n: ~right_mask(n) * -1e9, ADDITIVE),
         Mistake(
             "zero-times-infinity",
             lambda n: in_numbers(~right_mask(n)) * -INF,
@@ -204,24 +212,22 @@ mask = Exercise(
             "These are weights that sum to 1 in each row, a step too far: return the "
             "mask, True where the query may attend.",
         ),
-        Mistake("leading-axes", lambda n: right_mask(n)[None], NO_LEADING_AXES),
-        Mistake("leading-axes", lambda n: right_mask(n)[None, None], NO_LEADING_AXES),
-        Mistake(
+        *several(
+            "leading-axes",
+            "The triangle is right, but there are axes in front of it: return (T, T). "
+            "Broadcasting adds the batch later.",
+            lambda n: right_mask(n)[None],
+            lambda n: right_mask(n)[None, None],
+        ),
+        *several(
             "one-row-only",
-            lambda n: right_mask(n)[-1],
             lambda e: (
                 f"The result has the shape {shape(e.got)}: each of the {e.args[0]} "
                 "queries has a row of its own, (T, T). Compare with a column, "
                 "positions[:, None]; in a loop, keep every row."
             ),
-        ),
-        Mistake(
-            "one-row-only",
             lambda n: right_mask(n)[0],
-            lambda e: (
-                f"The result has the shape {shape(e.got)}: each of the {e.args[0]} "
-                "queries has a row of its own, (T, T). Does the loop return early?"
-            ),
+            lambda n: right_mask(n)[-1],
         ),
         Mistake(
             "one-too-large",
@@ -231,23 +237,13 @@ mask = Exercise(
                 "column for each token, num_tokens of both."
             ),
         ),
-        Mistake(
-            "list-for-tensor",
-            lambda n: right_mask(n).tolist(),
-            "The entries are right, as Python lists: torch.tensor makes one tensor.",
+        *other_kinds(right_mask),
+        *several(
+            "size-of-a-number",
+            "`num_tokens` is a number, not a tensor: it is the side T of the mask.",
+            read_sizes_of_a_number("shape"),
+            read_sizes_of_a_number("size"),
         ),
-        Mistake(
-            "list-for-tensor",
-            lambda n: list(right_mask(n)),
-            "The rows are right, as a list: torch.stack makes one tensor of them.",
-        ),
-        Mistake(
-            "array-for-tensor",
-            lambda n: right_mask(n).numpy(),
-            "This is NumPy's tril: use torch.tril, or torch.from_numpy at the end.",
-        ),
-        Mistake("size-of-a-number", read_sizes_of_a_number("shape"), TAKES_A_NUMBER),
-        Mistake("size-of-a-number", read_sizes_of_a_number("size"), TAKES_A_NUMBER),
     ],
 )
 
@@ -291,27 +287,25 @@ def late(scores, mask):
     return torch.softmax(scores, -1) * mask
 
 
-def renormalised(scores, mask):
-    return late(scores, mask) / late(scores, mask).sum(-1, keepdim=True)
+def over_their_sum(numerators, care=lambda sums: sums):
+    """Return `numerators(scores, mask)` divided by the sums of their rows."""
+
+    def compute(scores, mask):
+        made = numerators(scores, mask)
+        return made / care(made.sum(-1, keepdim=True))
+
+    return compute
 
 
-def exponentials_with_care(scores, mask):
-    exps = scores.exp() * mask
-    return exps / (exps.sum(-1, keepdim=True) + 1e-9)
+def allowed_exps(scores, mask):
+    return scores.exp() * mask
 
 
-def renormalised_with_care(scores, mask):
-    return late(scores, mask) / late(scores, mask).sum(-1, keepdim=True).clamp(1e-8)
+def selected_exps(scores, mask):
+    return scores.exp().masked_fill(~mask, 0.0)
 
 
-def plain_exponentials(scores, mask):
-    exps = scores.exp() * mask
-    return exps / exps.sum(-1, keepdim=True)
-
-
-def selected_exponentials(scores, mask):
-    exps = scores.exp().masked_fill(~mask, 0.0)
-    return exps / exps.sum(-1, keepdim=True)
+renormalised = over_their_sum(late)
 
 
 def shares(scores, mask):
@@ -420,19 +414,6 @@ SMALL_FILL = (
 MINUS_1E9 = (
     "-1e9 does not fit into float16, whose smallest number is -65504; float('-inf') "
     "exists in every precision."
-)
-OVERFLOW = (
-    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
-    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
-    "torch.softmax, which subtracts each row's maximum; then set hidden weights to 0."
-)
-INFINITY_TIMES_ZERO = (
-    "0 times infinity is NaN: (~mask) * -inf spoils exactly the allowed places. Put "
-    "-inf where it belongs, scores.masked_fill(~mask, float('-inf'))."
-)
-BY_INDEX = (
-    "scores[~mask] needs a mask of exactly the shape of the scores, and it changes "
-    "them in place. masked_fill and torch.where broadcast and return a new tensor."
 )
 RENORMALISED = (
     "The mask comes after the softmax and the rows are divided by what is left. With "
@@ -560,29 +541,33 @@ masked_softmax = Exercise(
                 "before the softmax; masked_fill returns a new tensor."
             ),
         ),
-        Mistake("renormalised-after", renormalised, RENORMALISED),
-        Mistake("renormalised-after", without_nan(renormalised), RENORMALISED),
-        Mistake("renormalised-after", renormalised_with_care, RENORMALISED),
-        Mistake("maximum-not-subtracted", plain_exponentials, OVERFLOW),
-        Mistake("maximum-not-subtracted", without_nan(plain_exponentials), OVERFLOW),
-        Mistake("maximum-not-subtracted", exponentials_with_care, OVERFLOW),
-        Mistake("maximum-not-subtracted", selected_exponentials, OVERFLOW),
-        Mistake("maximum-not-subtracted", without_nan(selected_exponentials), OVERFLOW),
-        Mistake(
-            "not-normalised",
-            shares,
-            lambda e: (
-                f"A row sums to {allowed_sum(e)}: divide the exponentials by the sum "
-                "of their row."
-            ),
+        *several(
+            "renormalised-after",
+            RENORMALISED,
+            renormalised,
+            without_nan(renormalised),
+            over_their_sum(late, lambda sums: sums.clamp(1e-8)),
         ),
-        Mistake(
+        *several(
+            "maximum-not-subtracted",
+            "exp() is infinite for scores above 88 and 0 for scores below -104 in "
+            "float32, so large scores give inf/inf and low or hidden ones 0/0. Fill "
+            "with -inf and use torch.softmax, which subtracts each row's maximum; then "
+            "set hidden weights to 0.",
+            over_their_sum(allowed_exps),
+            without_nan(over_their_sum(allowed_exps)),
+            over_their_sum(allowed_exps, lambda sums: sums + 1e-9),
+            over_their_sum(selected_exps),
+            without_nan(over_their_sum(selected_exps)),
+        ),
+        *several(
             "not-normalised",
-            lambda s, m: s.exp().masked_fill(~m, 0.0),
             lambda e: (
                 f"A row sums to {allowed_sum(e)}: divide the exponentials by the sum "
                 "of their row."
             ),
+            shares,
+            selected_exps,
         ),
         Mistake(
             "keepdim-missing",
@@ -590,12 +575,13 @@ masked_softmax = Exercise(
             "The sums of the rows have lost their axis, so they line up with the "
             "columns: add keepdim=True to the sum (and to the maximum).",
         ),
-        Mistake("zero-times-infinity", zero_times_infinity, INFINITY_TIMES_ZERO),
-        Mistake(
-            "zero-times-infinity", without_nan(zero_times_infinity), INFINITY_TIMES_ZERO
-        ),
-        Mistake(
-            "zero-times-infinity", zeroed(zero_times_infinity), INFINITY_TIMES_ZERO
+        *several(
+            "zero-times-infinity",
+            "0 times infinity is NaN: (~mask) * -inf spoils exactly the allowed "
+            "places. Put -inf there alone: scores.masked_fill(~mask, float('-inf')).",
+            zero_times_infinity,
+            without_nan(zero_times_infinity),
+            zeroed(zero_times_infinity),
         ),
         Mistake(
             "mask-added",
@@ -605,38 +591,26 @@ masked_softmax = Exercise(
                 f"nothing: hidden places get up to {hidden_sum(e)}. Fill with -inf."
             ),
         ),
-        Mistake(
+        *several(
             "softmax-missing",
+            "These are the scores, the hidden ones at -inf or 0: hide them with -inf, "
+            "then a softmax over the last axis turns scores into weights.",
             lambda s, m: s.masked_fill(~m, -INF),
-            "These are the scores with the hidden ones at -inf: a softmax over the "
-            "last axis turns them into weights.",
-        ),
-        Mistake(
-            "softmax-missing",
             lambda s, m: s * m,
-            "These are the scores with zeros at the hidden places: hide them with "
-            "-inf, then take a softmax over the last axis.",
         ),
         Mistake(
             "log-softmax",
             lambda s, m: torch.log_softmax(s.masked_fill(~m, -INF), -1),
             "These are the logarithms of the weights, log_softmax for softmax.",
         ),
-        Mistake(
+        *several(
             "softmax-over-queries",
+            lambda e: (
+                f"A row sums to {allowed_sum(e)} while the columns sum to 1: the "
+                "softmax runs over the queries. Use dim=-1, the keys."
+            ),
             filled(-INF, -2),
-            lambda e: (
-                f"A row sums to {allowed_sum(e)} while the columns sum to 1: the "
-                "softmax runs over the queries. Use dim=-1, the keys."
-            ),
-        ),
-        Mistake(
-            "softmax-over-queries",
             zeroed(filled(-INF, -2)),
-            lambda e: (
-                f"A row sums to {allowed_sum(e)} while the columns sum to 1: the "
-                "softmax runs over the queries. Use dim=-1, the keys."
-            ),
         ),
         *(
             Mistake(
@@ -648,14 +622,12 @@ masked_softmax = Exercise(
             for axis in (0, 1, 2)
             for wrap in (lambda compute: compute, zeroed)
         ),
-        *(
-            Mistake(
-                "axis-left-open",
-                compute,
-                "Without `dim` the softmax picks its axis by the number of axes, and "
-                "with a batch that is the batch itself: say dim=-1.",
-            )
-            for compute in (default_axis, zeroed(default_axis))
+        *several(
+            "axis-left-open",
+            "Without `dim` the softmax picks its axis by the number of axes, and with "
+            "a batch that is the batch itself: say dim=-1.",
+            default_axis,
+            zeroed(default_axis),
         ),
         Mistake(
             "softmax-over-everything",
@@ -665,22 +637,20 @@ masked_softmax = Exercise(
                 "dim=-1."
             ),
         ),
-        Mistake("mask-not-broadcast", by_index, BY_INDEX),
-        Mistake("mask-not-broadcast", zeroed(by_index), BY_INDEX),
-        Mistake(
+        *several(
             "mask-not-broadcast",
+            "Indexing with a mask, scores[~mask] = …, asks for a mask with all axes of "
+            "the scores. masked_fill and torch.where broadcast to them.",
+            by_index,
+            zeroed(by_index),
             rows_by_index,
-            "weights[~mask.any(-1)] needs a mask with all axes of the scores. Set the "
-            "hidden weights to 0 with masked_fill, which broadcasts.",
         ),
-        *(
-            Mistake(
-                "axis-added-to-mask",
-                compute,
-                "An axis is inserted into the mask: it broadcasts to the scores as it "
-                "is given, whoever calls the function has seen to that.",
-            )
-            for compute in (axis_added, without_nan(axis_added))
+        *several(
+            "axis-added-to-mask",
+            "An axis is inserted into the mask: it broadcasts to the scores as it is "
+            "given, whoever calls the function has seen to that.",
+            axis_added,
+            without_nan(axis_added),
         ),
         Mistake(
             "softmax-twice",
@@ -714,21 +684,14 @@ masked_softmax = Exercise(
                 "not asked for here. The scores come as they are to be used."
             ),
         ),
-        Mistake(
+        *several(
             "bool-arithmetic",
+            "The opposite of a boolean mask is ~mask, entry by entry. PyTorch does not "
+            "subtract or negate booleans, and `not` and `if` ask a whole tensor for "
+            "one truth value.",
             bool_arithmetic(lambda mask: 1 - mask),
-            "PyTorch subtracts no booleans: the opposite of a boolean mask is ~mask.",
-        ),
-        Mistake(
-            "bool-arithmetic",
             bool_arithmetic(lambda mask: -mask),
-            "PyTorch negates no booleans: the opposite of a boolean mask is ~mask.",
-        ),
-        Mistake(
-            "bool-arithmetic",
             bool_arithmetic(lambda mask: not mask),
-            "`not` and `if` ask a whole tensor for one truth value: ~mask turns each "
-            "entry, and masked_fill or torch.where decides entry by entry.",
         ),
     ],
 )
@@ -804,21 +767,6 @@ def as_keys(*index):
     return lambda lengths, num_tokens: right_padding(lengths, num_tokens)[index]
 
 
-AXES_INSERTED = (
-    "The entries are right, with axes of size 1 inserted for the scores: return "
-    "(B, T) here. Where it meets scores (B, T, S), mask[:, None, :] inserts it."
-)
-ONE_PLACE = (
-    "Each row has a single True: all tokens before a sentence's length are real, "
-    "t < length, not t == length."
-)
-ONE_LENGTH = "Every sentence is given the same length: compare each row with its own, "
-PADDING_NUMBERS = (
-    "The entries are 1 and 0 where booleans are asked for: leave the comparison as it "
-    "is, or make the tensor with dtype=torch.bool."
-)
-
-
 def rows_shown(e):
     """Say how many real tokens the first wrong row has."""
     row = (e.got != e.expected).any(-1).nonzero()[0].item()
@@ -884,15 +832,11 @@ padding = Exercise(
             lambda lengths, n: right_padding(lengths, n).flip(0),
             "The rows are in reverse order: row b belongs to sentence b.",
         ),
-        Mistake(
+        *several(
             "lengths-sorted",
+            "The rows are sorted by length: row b belongs to sentence b.",
             lambda lengths, n: right_padding(lengths.sort().values, n),
-            "The rows are sorted by length: row b belongs to sentence b.",
-        ),
-        Mistake(
-            "lengths-sorted",
             lambda lengths, n: right_padding(lengths.sort(descending=True).values, n),
-            "The rows are sorted by length: row b belongs to sentence b.",
         ),
         Mistake(
             "axes-swapped",
@@ -916,37 +860,28 @@ padding = Exercise(
                 f"should have num_tokens = {e.args[1]} places."
             ),
         ),
-        Mistake(
-            "one-length-for-all",
-            lambda lengths, n: right_padding(lengths.max().expand(len(lengths)), n),
-            f"{ONE_LENGTH}here it is the longest.",
+        *(
+            Mistake(
+                "one-length-for-all",
+                lambda lengths, n, pick=pick: right_padding(
+                    pick(lengths)[None], n
+                ).expand(len(lengths), -1),
+                "Every sentence is given the same length: compare each row with its "
+                f"own, here it is {which}.",
+            )
+            for which, pick in (
+                ("the longest", torch.max),
+                ("the shortest", torch.min),
+                ("that of the first sentence", lambda lengths: lengths[0]),
+                ("that of the last sentence", lambda lengths: lengths[-1]),
+            )
         ),
-        Mistake(
-            "one-length-for-all",
-            lambda lengths, n: right_padding(lengths.min().expand(len(lengths)), n),
-            f"{ONE_LENGTH}here it is the shortest.",
-        ),
-        Mistake(
-            "one-length-for-all",
-            lambda lengths, n: right_padding(lengths[:1].expand(len(lengths)), n),
-            f"{ONE_LENGTH}here it is that of the first sentence.",
-        ),
-        Mistake(
-            "one-length-for-all",
-            lambda lengths, n: right_padding(lengths[-1:].expand(len(lengths)), n),
-            f"{ONE_LENGTH}here it is that of the last sentence.",
-        ),
-        Mistake(
+        *several(
             "one-row-only",
+            "This is the row of one sentence: each gets its own, (B, T). In a loop, "
+            "keep every row and return after the last.",
             lambda lengths, n: right_padding(lengths, n)[0],
-            "This is the row of the first sentence: each sentence gets one, (B, T). "
-            "Does the loop return early?",
-        ),
-        Mistake(
-            "one-row-only",
             lambda lengths, n: right_padding(lengths, n)[-1],
-            "This is the row of the last sentence: each sentence gets one, (B, T). In "
-            "a loop, keep every row.",
         ),
         Mistake(
             "minus-zero",
@@ -971,17 +906,14 @@ padding = Exercise(
             lambda lengths, n: torch.zeros(len(lengths), n).bool(),
             "All entries are False: nothing has been set to True.",
         ),
-        Mistake(
+        *several(
             "last-token-alone",
+            "Each row has a single True: all tokens before a sentence's length are "
+            "real, t < length, not t == length.",
             lambda lengths, n: torch.arange(n) == lengths[:, None] - 1,
-            ONE_PLACE,
-        ),
-        Mistake(
-            "last-token-alone",
             lambda lengths, n: torch.arange(n) == lengths[:, None],
-            ONE_PLACE,
+            one_place(-1),
         ),
-        Mistake("last-token-alone", one_place(-1), ONE_PLACE),
         Mistake(
             "last-token-alone",
             one_place(0),
@@ -994,9 +926,14 @@ padding = Exercise(
             "mask[:, :lengths] cuts all rows at one place, so it takes one number: set "
             "each row in a loop, or compare positions with lengths[:, None].",
         ),
-        Mistake("axis-inserted", as_keys(slice(None), None), AXES_INSERTED),
-        Mistake("axis-inserted", as_keys(slice(None), None, None), AXES_INSERTED),
-        Mistake("axis-inserted", as_keys(..., None), AXES_INSERTED),
+        *several(
+            "axis-inserted",
+            "The entries are right, with axes of size 1 inserted for the scores: "
+            "return (B, T) here; mask[:, None, :] inserts one where it meets scores.",
+            as_keys(slice(None), None),
+            as_keys(slice(None), None, None),
+            as_keys(..., None),
+        ),
         Mistake(
             "queries-hidden",
             both_ways,
@@ -1028,395 +965,7 @@ padding = Exercise(
                 "they were token ids. Compare positions with them, t < length."
             ),
         ),
-        Mistake(
-            "numbers-for-booleans",
-            lambda lengths, n: in_numbers(right_padding(lengths, n)),
-            PADDING_NUMBERS,
-        ),
-        Mistake(
-            "numbers-for-booleans",
-            lambda lengths, n: right_padding(lengths, n).long(),
-            PADDING_NUMBERS,
-        ),
-        Mistake(
-            "numbers-for-booleans",
-            lambda lengths, n: in_numbers(~right_padding(lengths, n)),
-            "The entries are 1 at the padding: return booleans, True for real tokens.",
-        ),
-        Mistake(
-            "numbers-for-booleans",
-            lambda lengths, n: (~right_padding(lengths, n)).long(),
-            "The entries are 1 at the padding: return booleans, True for real tokens.",
-        ),
-        Mistake(
-            "additive-mask",
-            lambda lengths, n: additive(right_padding(lengths, n)),
-            "This is an additive mask, 0 and -inf: return booleans, True for real "
-            "tokens.",
-        ),
-        Mistake(
-            "list-for-tensor",
-            lambda lengths, n: right_padding(lengths, n).tolist(),
-            "The entries are right, as Python lists: torch.tensor makes one tensor.",
-        ),
-        Mistake(
-            "list-for-tensor",
-            lambda lengths, n: list(right_padding(lengths, n)),
-            "The rows are right, as a list: torch.stack makes one tensor of them.",
-        ),
-        Mistake(
-            "array-for-tensor",
-            lambda lengths, n: right_padding(lengths, n).numpy(),
-            "This is a NumPy array: make a tensor, torch.arange for np.arange.",
-        ),
-    ],
-)
-
-
-# --- 5.4 --------------------------------------------------------------------------
-
-CALLS = 20
-
-
-def right_dropout(x, p):
-    return torch.nn.functional.dropout(x, p)
-
-
-def habits(dropout, x, p):
-    """Call `dropout` often; return what must hold whatever the coins say."""
-    made = [dropout(x.clone(), p) for _ in range(CALLS)]
-    dropout(x, p)  # on x itself, so that a change in place is seen
-    y = torch.stack(made).detach()
-    dropped = y == 0
-    masks = len({mask.numpy().tobytes() for mask in dropped})
-    counts = len({mask.sum().item() for mask in dropped})
-    axes = [] if dropped.all() or not dropped.any() else shared_axes(dropped)
-    return (
-        factor(y, x),
-        "different" if masks == 1 or counts > 1 else "always the same",
-        masks,
-        "not asked" if axes else share_of(y, dropped, p),
-        alike(axes, x.dim()),
-    )
-
-
-HABITS = (  # the last one that differs is shown
-    "factor on the survivors",
-    f"number of zeros in {CALLS} calls",
-    f"number of different masks in {CALLS} calls",
-    "share of zeros",
-    "group of entries that fall together",
-)
-
-
-def share_of(y, dropped, p):
-    """Return the share as p, as 1 - p, or to one decimal: another draw gives the same.
-
-    Where nothing is zero but one value is frequent, return that in words.
-    """
-    share = dropped.double().mean().item()
-    values, counts = y[:2].unique(return_counts=True)
-    if share == 0 and counts.max() > 0.1 * y[:2].numel():
-        return f"0, but {number(values[counts.argmax()].item())} often"
-    return next((c for c in (p, 1 - p) if abs(share - c) < 0.05), round(share, 1))
-
-
-def shared_axes(dropped):
-    """Return the axes of x along which every entry falls or stays together."""
-    axes = range(1, dropped.dim())
-    return [a - 1 for a in axes if (dropped == dropped.narrow(a, 0, 1)).all()]
-
-
-def alike(axes, num_axes):
-    if not axes:
-        return "none"
-    if len(axes) == num_axes:
-        return "all"
-    if axes == [num_axes - 1]:
-        return "each row"
-    return f"along axis {' and '.join(map(str, axes))}"
-
-
-def factor(y, x):
-    """Return the one factor on all survivors, or in words that there is none."""
-    if not y.isfinite().all():
-        return "not finite"
-    kept = y != 0
-    some = kept.flatten(1).any(1)
-    if not some.any():
-        return "no survivors"
-    low, high = extremes(y / x, kept)
-    if (high - low)[some].max() < 1e-3:  # one factor in each call
-        single = high[some].max() - low[some].min() < 1e-3
-        return round(high[some].mean().item(), 4) if single else "another in each call"
-    values = y[kept]
-    same = values.max() - values.min() < 1e-3
-    return f"all become {number(values[0].item())}" if same else "different ones"
-
-
-def extremes(ratio, kept):
-    """Return the smallest and the largest kept ratio of each call."""
-    low = ratio.masked_fill(~kept, INF).flatten(1).amin(1)
-    return low, ratio.masked_fill(~kept, -INF).flatten(1).amax(1)
-
-
-def kept_by(coins, scale):
-    """Return the dropout that keeps where `coins(x, p)` says so and scales by p."""
-    return lambda x, p: x * coins(x, p) * scale(p)
-
-
-def fair(x, p):
-    return torch.rand(x.shape) >= p
-
-
-def unfair(x, p):
-    return torch.rand(x.shape) < p
-
-
-def one_coin(x, p):
-    return torch.rand(()) >= p
-
-
-def coin_per_row(x, p):
-    return torch.rand(x.shape[:-1])[..., None] >= p
-
-
-def coin_per_column(x, p):
-    return torch.rand(x.shape[-1]) >= p
-
-
-def coin_per_place(x, p):
-    """Draw one mask for all samples of a batch."""
-    return torch.rand(x.shape[-2:]) >= p
-
-
-def exact_share(x, p):
-    """Drop a fixed number of entries, chosen by shuffling."""
-    keep = torch.ones(x.numel())
-    keep[torch.randperm(x.numel())[: int(p * x.numel())]] = 0
-    return keep.view(x.shape)
-
-
-def reseeded(x, p):
-    generator = torch.Generator().manual_seed(0)
-    return torch.rand(x.shape, generator=generator) >= p
-
-
-def two_axes(x, p):
-    return torch.rand(x.shape[0], x.shape[1]) >= p
-
-
-def by_own_share(x, p):
-    keep = fair(x, p).float()
-    return x * keep / keep.mean()
-
-
-def renormalised_rows(x, p):
-    kept = x * fair(x, p)
-    return kept * x.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True)
-
-
-def sums_of_one(x, p):
-    kept = x * fair(x, p)
-    return kept / kept.sum(-1, keepdim=True)
-
-
-def right_scale(p):
-    return 1 / (1 - p)
-
-
-def over_p(p):
-    return 1 / torch.tensor(p)  # infinite for p = 0, not an error
-
-
-def bare(p):
-    return 1.0
-
-
-def returns_the_mask(answer):
-    """Name an answer that gives back its coins, alone or beside the output."""
-    found = answer(torch.full((7, 11), 3.0), 0.3)
-    if isinstance(found, torch.Tensor) and found.dtype == torch.bool:
-        text = "The answer returns the coins themselves: multiply x by them, and scale."
-        return "mask-returned", text
-    if isinstance(found, torch.Tensor) and found.dim() == 1:
-        text = "Dropped entries are gone: they become 0 and stay in their places."
-        return "entries-removed", text
-    if isinstance(found, tuple):
-        return "returns-a-tuple", "The answer returns a tuple: return the output alone."
-    return None
-
-
-NO_RESCALING = (
-    "The survivors stay as they are, so the average shrinks by 1 - p. Divide them by "
-    "1 - p, and eval mode needs no correction."
-)
-NO_PARENTHESES = (
-    "Dropped entries become -p: `… / 1 - p` divides by 1 and then subtracts p. Write "
-    "`… / (1 - p)`."
-)
-ONE_PLUS_P = (
-    "The survivors are multiplied by 1 + p, which is near 1/(1-p) for small p alone: "
-    "divide by 1 - p."
-)
-FACTORS = (
-    "The survivors get different factors: all are divided by 1 - p. Rows under dropout "
-    "keep their sum only on average, so nothing is to be normalised again."
-)
-ALL_TOGETHER = (
-    "One coin decides for the whole tensor: each entry has one of its own, "
-    "torch.rand_like(x)."
-)
-ROW_TOGETHER = (
-    "Whole rows fall together: each entry has a coin of its own, torch.rand_like(x)."
-)
-COLUMN_TOGETHER = (
-    "Whole columns fall together, because one row of coins is broadcast: each entry "
-    "has its own, torch.rand_like(x)."
-)
-BATCH_TOGETHER = (
-    "All samples of a batch get the same coins: each entry has its own, "
-    "torch.rand_like(x)."
-)
-SAME_MASK = (
-    "Every call drops the same entries: draw new random numbers in each call, and set "
-    "no seed inside the function."
-)
-KEEPS_P = (
-    "A share of p is kept where p is to be dropped: keep an entry where its random "
-    "number is at least p."
-)
-EXACT_SHARE = (
-    "Exactly the same number of entries falls in every call: each entry is to be "
-    "dropped with probability p, independently of the others."
-)
-NORMAL = (
-    "The random numbers are normal, so the share below p is not p: rand is uniform "
-    "from 0 to 1, randn is not."
-)
-FIXED_COIN = (
-    "Half of the entries fall whatever p is: the coin has to fall with probability p, "
-    "torch.rand_like(x) < p."
-)
-COMPARES_X = (
-    "x itself is compared with p, so the same entries fall each time: compare random "
-    "numbers with p, torch.rand_like(x)."
-)
-BY_CHANCE = (
-    "No entry becomes 0: each is multiplied by a random number. Compare the random "
-    "numbers with p, and multiply by the result, 0 or 1."
-)
-
-
-def variants(slug, coins, explain, scales=(right_scale, bare)):
-    """Return the mistake of these coins, with each way of scaling."""
-    return [Mistake(slug, kept_by(coins, scale), explain) for scale in scales]
-
-
-dropout = Exercise(
-    id="5.4",
-    signature="dropout(x, p)",
-    returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
-    oracle=right_dropout,
-    observe_as=habits,
-    parts=HABITS,
-    facts=[returns_the_mask],
-    cases=[
-        case(draw(17, 23), 0.3),
-        case(draw(11, 7, 5), 0.6),
-        case(draw(389), 0.25),
-        case(draw(5, 3), 0.0, note="nothing to drop"),
-    ],
-    mistakes=[
-        Mistake("not-rescaled", kept_by(fair, bare), NO_RESCALING),
-        Mistake(
-            "divided-by-p",
-            kept_by(fair, over_p),
-            "The survivors are divided by p: a share of 1 - p survives, so divide by "
-            "1 - p, and the average stays.",
-        ),
-        Mistake(
-            "multiplied-by-keep",
-            kept_by(fair, lambda p: 1 - p),
-            "The survivors are multiplied by 1 - p, which makes the average smaller "
-            "still: divide by 1 - p.",
-        ),
-        Mistake(
-            "multiplied-by-p",
-            kept_by(fair, lambda p: p),
-            "The survivors are multiplied by p: divide them by 1 - p.",
-        ),
-        Mistake(
-            "scaled-by-own-share",
-            by_own_share,
-            "The factor depends on how many entries survived: divide by 1 - p itself, "
-            "the average over many calls is to stay, not that of each call.",
-        ),
-        Mistake("factors-differ", renormalised_rows, FACTORS),
-        Mistake("factors-differ", sums_of_one, FACTORS),
-        Mistake(
-            "parentheses-missing", lambda x, p: x * fair(x, p) / 1 - p, NO_PARENTHESES
-        ),
-        Mistake("scaled-by-one-plus-p", kept_by(fair, lambda p: 1 + p), ONE_PLUS_P),
-        *variants("keeps-p", unfair, KEEPS_P, (right_scale, over_p, bare)),
-        Mistake(
-            "nothing-dropped",
-            lambda x, p: x,
-            "Every entry survives: the random numbers are not used, or this is "
-            "dropout in eval mode. It is to work as in training.",
-        ),
-        Mistake(
-            "nothing-dropped",
-            lambda x, p: x / (1 - p),
-            "The entries are scaled, but none becomes 0: multiply by the coins too.",
-        ),
-        Mistake(
-            "everything-dropped",
-            lambda x, p: 0 * x,
-            "Every entry becomes 0: a coin that is never True? A random number is at "
-            "least p with probability 1 - p.",
-        ),
-        *variants("one-coin-for-all", one_coin, ALL_TOGETHER),
-        *variants("whole-rows", coin_per_row, ROW_TOGETHER),
-        *variants("whole-columns", coin_per_column, COLUMN_TOGETHER),
-        *variants("one-mask-for-the-batch", coin_per_place, BATCH_TOGETHER),
-        *variants("same-mask-each-time", reseeded, SAME_MASK),
-        *variants("exact-share", exact_share, EXACT_SHARE),
-        *variants("normal-for-uniform", lambda x, p: torch.randn(x.shape) >= p, NORMAL),
-        *variants(
-            "p-ignored",
-            lambda x, p: torch.rand(x.shape) >= 0.5,
-            FIXED_COIN,
-            (right_scale, bare, lambda p: 2.0),
-        ),
-        *variants("compares-x", lambda x, p: x >= p, COMPARES_X),
-        *variants("compares-x", lambda x, p: x.abs() >= p, COMPARES_X),
-        *variants(
-            "random-factors", lambda x, p: torch.rand(x.shape), BY_CHANCE, (bare,)
-        ),
-        *variants(
-            "fixed-axes",
-            two_axes,
-            "The coins are made for two axes: x may have any shape, and "
-            "torch.rand_like(x) draws one for each entry.",
-        ),
-        Mistake(
-            "mask-returned",
-            lambda x, p: fair(x, p).float(),
-            "The answer returns the coins themselves, 0 or 1: multiply x by them, and "
-            "divide by 1 - p.",
-        ),
-        Mistake(
-            "mask-returned",
-            lambda x, p: fair(x, p) / (1 - p),
-            "The answer returns the scaled coins themselves: multiply x by them.",
-        ),
-        Mistake(
-            "minus-infinity-for-zero",
-            lambda x, p: x.masked_fill(~fair(x, p), -INF) / (1 - p),
-            "Dropped entries become -inf, as blocked scores do: a dropped weight "
-            "becomes 0.",
-        ),
+        *other_kinds(right_padding),
     ],
 )
 
@@ -1584,10 +1133,34 @@ def mask_is_trained(module, weights):
     return None
 
 
+def projected_again(module, weights):
+    """Name a layer through which the right output goes."""
+    x = sentences(weights.build[0])
+    attended = attend_to(*project(weights, x))
+    for name, layer in module.named_children():
+        if not hasattr(weights, name) and any(True for _ in layer.parameters()):
+            if torch.allclose(layer(attended), module(x), atol=1e-4):
+                return (
+                    "unasked-projection",
+                    f"The output is right until it goes through `{name}`: none is "
+                    "asked for here. It comes with several heads, in 06.",
+                )
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class CausalExercise(ModuleExercise):
+    """A causal module; where its outputs are wrong, look for one layer too many."""
+
+    def looks(self, right):
+        looks = super().looks(right)
+        return looks if right else (*looks, projected_again)
+
+
 SENTENCES = (3, 5, 11, 0.2)
 NARROW = (7, 2, 5, 0.2)
 
-causal_attention = ModuleExercise(
+causal_attention = CausalExercise(
     id="5.5",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), "
@@ -1608,7 +1181,10 @@ causal_attention = ModuleExercise(
         Mistake(
             "mask-not-used",
             through(lambda s, m: torch.softmax(s, -1)),
-            leaks("No mask takes effect: masked_fill returns a new tensor, use it."),
+            leaks(
+                "No mask takes effect: it is never applied, or the new tensor that "
+                "masked_fill returns is lost."
+            ),
         ),
         Mistake(
             "diagonal-masked",
@@ -1692,17 +1268,14 @@ causal_attention = ModuleExercise(
                 "mask[:T, :T] with T = x.shape[1]."
             ),
         ),
-        Mistake(
-            "mask-sliced-by-batch",
-            sliced_by(0),
-            "The mask is cut to the size of the batch: in x (B, T, d_in) the number of "
-            "tokens is x.shape[1].",
-        ),
-        Mistake(
-            "mask-sliced-by-width",
-            sliced_by(2),
-            "The mask is cut to the width of the tokens: in x (B, T, d_in) the number "
-            "of tokens is x.shape[1].",
+        *(
+            Mistake(
+                f"mask-sliced-by-{name}",
+                sliced_by(axis),
+                f"The mask is cut to the {name} of x: in x (B, T, d_in) the number of "
+                "tokens is x.shape[1].",
+            )
+            for axis, name in ((0, "batch"), (2, "width"))
         ),
         *(
             Mistake(
@@ -1738,17 +1311,12 @@ causal_attention = ModuleExercise(
             "The softmax runs over the queries, so later queries push the weights of "
             "earlier ones: use dim=-1, the keys.",
         ),
-        Mistake(
+        *several(
             "softmax-missing",
-            through(lambda s, m: s * m),
-            "The scores average the values as they are: hide the future with -inf, "
-            "then take a softmax over the keys.",
-        ),
-        Mistake(
-            "softmax-missing",
-            through(lambda s, m: s.masked_fill(~m, -INF)),
-            "The scores with their -inf meet the values as they are: a softmax over "
+            "The scores, hidden or not, meet the values as they are: a softmax over "
             "the keys comes in between.",
+            through(lambda s, m: s * m),
+            through(lambda s, m: s.masked_fill(~m, -INF)),
         ),
         scaled_by(
             "scale-missing",
@@ -1774,37 +1342,21 @@ causal_attention = ModuleExercise(
                 "they should be divided by it."
             ),
         ),
-        scaled_by(
-            "scale-of-input-width",
-            lambda w, x: w.build[0] ** -0.5,
-            lambda e: (
-                f"The scores are divided by √d_in = √{e.args[0].build[0]}: the width "
-                f"of queries and keys counts, d_out = {e.args[0].build[1]}."
-            ),
-        ),
-        scaled_by(
-            "scale-of-tokens",
-            lambda w, x: x.shape[1] ** -0.5,
-            lambda e: (
-                f"The scores are divided by √T = √{e.args[1].shape[1]}, the number of "
-                f"tokens: the width counts, d_out = {e.args[0].build[1]}."
-            ),
-        ),
-        scaled_by(
-            "scale-of-context-length",
-            lambda w, x: w.build[2] ** -0.5,
-            lambda e: (
-                f"The scores are divided by √context_length = √{e.args[0].build[2]}: "
-                f"the width counts, d_out = {e.args[0].build[1]}."
-            ),
-        ),
-        scaled_by(
-            "scale-of-batch",
-            lambda w, x: x.shape[0] ** -0.5,
-            lambda e: (
-                f"The scores are divided by √B = √{e.args[1].shape[0]}, the number of "
-                f"sentences: the width counts, d_out = {e.args[0].build[1]}."
-            ),
+        *(
+            scaled_by(
+                slug,
+                lambda w, x, size=size: size(w, x) ** -0.5,
+                lambda e, name=name, size=size: (
+                    f"The scores are divided by √{name} = √{size(*e.args)}: the width "
+                    f"of queries and keys counts, d_out = {e.args[0].build[1]}."
+                ),
+            )
+            for slug, name, size in (
+                ("scale-of-input-width", "d_in", lambda w, x: w.build[0]),
+                ("scale-of-tokens", "T", lambda w, x: x.shape[1]),
+                ("scale-of-context-length", "context_length", lambda w, x: w.build[2]),
+                ("scale-of-batch", "B", lambda w, x: x.shape[0]),
+            )
         ),
         Mistake(
             "scale-after-softmax",

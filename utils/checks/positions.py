@@ -147,6 +147,22 @@ def later_pairs_faster(answer):
     return None
 
 
+def in_degrees(x, positions, base=10000.0):
+    angles = angles_of(x.shape[-1], positions, base) * torch.pi / 180
+    return as_pairs(*turned(x, angles))
+
+
+def left_apart(x, positions, base=10000.0):
+    return rope()(x, positions, base).unflatten(-1, (-1, 2))
+
+
+def one_pair_short(x, positions, base=10000.0):
+    """Let the exponents run from 0 to 1, as `linspace` would."""
+    pairs = x.shape[-1] // 2
+    share = torch.linspace(0, 1, pairs, dtype=torch.float64)
+    return as_pairs(*turned(x, positions.double()[:, None] * base**-share))
+
+
 def distance_to_first(x, positions, base=10000.0):
     return rope()(x, positions - positions[0], base)
 
@@ -257,6 +273,24 @@ apply_rope = Exercise(
             rope(factor=2.0),
             "The exponent is −4i/D, twice what it should be: `torch.arange(0, D, 2)` "
             "is 2i already, and it is divided by D, not by D/2.",
+        ),
+        Mistake(
+            "exponent-reaches-one",
+            one_pair_short,
+            "The exponent of the last pair is −1: it ends before that, at −(D−2)/D, "
+            "because 2i is divided by D.",
+        ),
+        Mistake(
+            "degrees",
+            in_degrees,
+            "The angles are turned into radians, but base^(-2i/D) gives radians "
+            "already: leave out the factor π/180.",
+        ),
+        Mistake(
+            "pairs-left-apart",
+            left_apart,
+            "The pairs still have an axis of their own, (…, T, D/2, 2): flatten the "
+            "last two axes, `.flatten(-2)`.",
         ),
         Mistake(
             "slow-pairs-first",
@@ -374,6 +408,10 @@ def key_places(num_tokens):
 
 def query_places(num_tokens):
     return key_places(num_tokens).T.neg()
+
+
+def to_the_end(num_tokens):
+    return (num_tokens - 1 + key_places(num_tokens)).expand(num_tokens, -1)
 
 
 def no_distance(num_tokens):
@@ -498,6 +536,21 @@ alibi_bias = Exercise(
             "The bias is slope times j. After the softmax that is the same, because a "
             "row differs by a constant; asked for is the distance, zero on the "
             "diagonal.",
+        ),
+        Mistake(
+            "key-place-alone",
+            bias(distance=to_the_end),
+            "The distance is counted from the last token for every row. After the "
+            "softmax that is the same, because a row differs by a constant; asked for "
+            "is the distance to the query, zero on the diagonal.",
+        ),
+        Mistake(
+            "weights-for-bias",
+            lambda num_heads, num_tokens: torch.softmax(
+                bias(distance=lambda n: back(n).clamp(min=0))(num_heads, num_tokens), -1
+            ),
+            "The result has been through a softmax: return the bias itself, which is "
+            "added to the scores before it.",
         ),
         Mistake(
             "query-place-alone",

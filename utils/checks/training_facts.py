@@ -64,8 +64,8 @@ def dropout_in_training(module, weights):
     if lost > 1e-3:
         return (
             "dropout-not-on-weights",
-            "In training mode the output is no longer a sum of values under some "
-            "weights: drop entries of the weights, after the softmax, nothing else.",
+            "In training mode the output is no longer a weighted sum of the values so "
+            "far: drop entries of the weights, after the softmax, nothing else.",
         )
     if (factors - 1).abs().max() < 0.02:
         return (
@@ -121,11 +121,12 @@ def _pattern(factors, again):
 
 
 def recovered(module, weights, seed):
-    """Return factors on the weights, the weights used, and what no weights explain.
+    """Return factors on the weights, the weights used, and what they do not explain.
 
     The output of training mode is taken apart: the output projection is undone, then
     the values of each head, which are independent of each other. In float64, because
-    undoing a projection can enlarge the rounding of float32 a thousandfold.
+    undoing a projection can enlarge the rounding of float32 a thousandfold. Weights on
+    the future explain nothing: values that were changed before their sum need them.
     """
     x = sentences(weights.build[0]).double()
     twin = fresh(module, weights)
@@ -143,7 +144,7 @@ def recovered(module, weights, seed):
     right = _causal_weights(query, key)
     out = _split(out, heads)
     used = out @ torch.linalg.pinv(value)
-    lost = (used @ value - out).abs().max().item()
+    lost = max((used @ value - out).abs().max(), used[..., ~LOWER].abs().max()).item()
     return torch.where(LOWER, used / right, 1.0), used, lost
 
 
