@@ -7,6 +7,7 @@ from utils.data import (
     SlidingWindowDataset,
     create_dataloader,
     load_text,
+    pronoun_sentences,
     sliding_windows,
     translation_pairs,
 )
@@ -152,3 +153,59 @@ def test_words_without_a_counterpart_of_their_own():
 def test_pairs_name_a_negative_number():
     with pytest.raises(ValueError, match="num_pairs of 0 or more, got -1"):
         translation_pairs(-1, seed=0)
+
+
+def scene(words, pronoun, referent):
+    """Sort the words that matter: the two nouns and what is said of one."""
+    described = words[pronoun + 3]
+    other = [w for w in words if w in NOUNS and w != words[referent]]
+    return {words[referent], *other, described}
+
+
+NOUNS = set(
+    "animal cat dog horse fox child bus truck tram boat "
+    "street river bridge tunnel field garden".split()
+)
+
+
+def test_a_pronoun_sentence_marks_the_pronoun_and_its_noun():
+    for words, pronoun, referent in pronoun_sentences(300, seed=3):
+        assert words[pronoun : pronoun + 3] == ["it", "was", "too"]
+        assert words[referent] in NOUNS
+        assert sum(word in NOUNS for word in words) == 2
+
+
+def test_pronoun_sentences_follow_the_seed():
+    assert pronoun_sentences(9, seed=5) == pronoun_sentences(9, seed=5)
+    assert pronoun_sentences(9, seed=5) != pronoun_sentences(9, seed=6)
+
+
+def test_held_out_scenes_never_occur_in_training():
+    seen = {frozenset(scene(*s)) for s in pronoun_sentences(5000)}
+    held_out = {frozenset(scene(*s)) for s in pronoun_sentences(1000, held_out=True)}
+    assert not seen & held_out
+    for quality in ("tired", "wide"):
+        assert {"animal", "street", quality} in held_out
+
+
+def test_neither_place_nor_noun_tells_what_the_pronoun_stands_for():
+    sentences = pronoun_sentences(5000)
+    first = [
+        referent == min(i for i, word in enumerate(words) if word in NOUNS)
+        for words, _, referent in sentences
+    ]
+    assert 0.45 < sum(first) / len(first) < 0.55
+    for noun in ("animal", "bus", "street"):
+        chosen = [w[r] == noun for w, _, r in sentences if noun in w]
+        assert 0.4 < sum(chosen) / len(chosen) < 0.6
+
+
+def test_a_vehicle_moves_and_is_in_the_way():
+    sentences = [" ".join(words) for words, *_ in pronoun_sentences(2000)]
+    assert any("the bus didn't" in s for s in sentences)
+    assert any("didn't enter the bus" in s for s in sentences)
+
+
+def test_pronoun_sentences_name_a_negative_number():
+    with pytest.raises(ValueError, match="num_sentences of 0 or more, got -1"):
+        pronoun_sentences(-1)

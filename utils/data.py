@@ -1,5 +1,8 @@
 """Texts and training pairs."""
 
+import itertools
+import random
+
 import torch
 from torch.utils.data import DataLoader, Dataset
 
@@ -92,3 +95,202 @@ def create_dataloader(
             f"expected at least batch_size = {batch_size} windows, got {len(dataset)}"
         )
     return DataLoader(dataset, batch_size, shuffle=shuffle, drop_last=drop_last)
+
+
+# Sentences in which *it* has to be understood. A vehicle moves, or is in the way.
+_CREATURES = ("animal", "cat", "dog", "horse", "fox", "child")
+_VEHICLES = ("bus", "truck", "tram", "boat")
+_PLACES = ("street", "river", "bridge", "tunnel", "field", "garden")
+_CREATURES_ARE = ("tired", "hungry", "scared", "sleepy", "ill")
+_OBSTACLES_ARE = ("wide", "narrow", "dark", "icy", "dusty")
+_VEHICLES_ARE = ("slow", "heavy", "late", "old", "tall")
+_PRONOUN_OPENINGS = ("", "yesterday ", "that night ", "on the way home ")
+_PRONOUN_PATTERNS = (
+    "the {mover} didn't {verb} the {obstacle} because it was too {quality}",
+    "the {mover} stopped in front of the {obstacle} because it was too {quality}",
+    "in front of the {obstacle} the {mover} stopped because it was too {quality}",
+    "because it was too {quality} the {mover} didn't {verb} the {obstacle}",
+    "because it was too {quality} the {mover} stopped in front of the {obstacle}",
+)
+
+
+def pronoun_sentences(num_sentences, held_out=False, seed=0):
+    """Generate *the animal didn't cross the street because it was too tired* and kin.
+
+    The last adjective decides which noun *it* stands for: whoever moves is tired or
+    late, what is in the way is wide or dark. Vehicles occur in both parts. Every fifth
+    combination of the two nouns and the adjective is drawn with `held_out=True` alone,
+    *animal, street* with *tired* and with *wide* among them.
+
+    returns: list of (words, pronoun, referent): a list of str, the position of *it*,
+        the position of the noun that it stands for
+
+    Raises ValueError for a negative number of sentences.
+
+    >>> words, pronoun, referent = pronoun_sentences(1, seed=2)[0]
+    >>> " ".join(words[2:]), words[pronoun], words[referent]
+    ("the animal didn't enter the truck because it was too hungry", 'it', 'animal')
+    """
+    if num_sentences < 0:
+        raise ValueError(f"expected num_sentences of 0 or more, got {num_sentences}")
+    draw, scenes = random.Random(seed), _pronoun_scenes(held_out)
+    return [
+        _pronoun_sentence(draw, *draw.choice(scenes)) for _ in range(num_sentences)
+    ]
+
+
+def _pronoun_scenes(held_out):
+    """List who moves, what is in the way, an adjective, and the noun that it fits."""
+    movers, obstacles = _CREATURES + _VEHICLES, _PLACES + _VEHICLES
+    scenes = []
+    for (i, mover), (j, obstacle) in itertools.product(
+        enumerate(movers), enumerate(obstacles)
+    ):
+        of_mover = _CREATURES_ARE if mover in _CREATURES else _VEHICLES_ARE
+        fits = [(quality, mover) for quality in of_mover]
+        fits += [(quality, obstacle) for quality in _OBSTACLES_ARE]
+        for k, (quality, noun) in enumerate(fits):
+            if mover != obstacle and ((i + j + k) % 5 == 0) == held_out:
+                scenes.append((mover, obstacle, quality, noun))
+    return scenes
+
+
+def _pronoun_sentence(draw, mover, obstacle, quality, noun):
+    verbs = ("cross", "enter") if obstacle in _PLACES else ("enter", "pass")
+    sentence = draw.choice(_PRONOUN_PATTERNS).format(
+        mover=mover, obstacle=obstacle, quality=quality, verb=draw.choice(verbs)
+    )
+    words = (draw.choice(_PRONOUN_OPENINGS) + sentence).split()
+    return words, words.index("it"), words.index(noun)
+
+
+# A small French-English grammar. Adjectives and determiners: masculine, feminine.
+_NOUNS = (  # English, French, feminine
+    ("cat", "chat", 0),
+    ("dog", "chien", 0),
+    ("horse", "cheval", 0),
+    ("train", "train", 0),
+    ("boat", "bateau", 0),
+    ("garden", "jardin", 0),
+    ("book", "livre", 0),
+    ("hat", "chapeau", 0),
+    ("car", "voiture", 1),
+    ("mouse", "souris", 1),
+    ("hen", "poule", 1),
+    ("house", "maison", 1),
+    ("flower", "fleur", 1),
+    ("table", "table", 1),
+    ("lamp", "lampe", 1),
+    ("moon", "lune", 1),
+)
+_DETERMINERS = (
+    ("the", "le", "la"),
+    ("a", "un", "une"),
+    ("this", "ce", "cette"),
+    ("my", "mon", "ma"),
+)
+_ADJECTIVES_BEFORE = (
+    ("small", "petit", "petite"),
+    ("big", "grand", "grande"),
+    ("pretty", "joli", "jolie"),
+    ("new", "nouveau", "nouvelle"),
+)
+_ADJECTIVES_AFTER = (
+    ("blue", "bleu", "bleue"),
+    ("red", "rouge", "rouge"),
+    ("green", "vert", "verte"),
+    ("black", "noir", "noire"),
+    ("white", "blanc", "blanche"),
+)
+_VERBS_ALONE = (  # English, the same after "does not", French
+    ("sleeps", "sleep", "dort"),
+    ("falls", "fall", "tombe"),
+    ("sings", "sing", "chante"),
+    ("shines", "shine", "brille"),
+)
+_VERBS_WITH_OBJECT = (
+    ("looks at", "look at", "regarde"),
+    ("looks for", "look for", "cherche"),
+    ("follows", "follow", "suit"),
+    ("finds", "find", "trouve"),
+    ("pushes", "push", "pousse"),
+)
+_PREPOSITIONS = (
+    ("in", "dans"),
+    ("under", "sous"),
+    ("behind", "derrière"),
+    ("with", "avec"),
+)
+_CONJUNCTIONS = (
+    ("and", "et"),
+    ("but", "mais"),
+    ("because", "parce que"),
+    ("while", "pendant que"),
+)
+
+
+def translation_pairs(num_pairs, seed):
+    """Generate French sentences and their English translations, words and spaces only.
+
+    The French sentences have 3 to 24 words. Determiners and adjectives follow the
+    gender of the noun, colours stand after it, *ne ... pas* encloses the verb; some
+    words have no counterpart of their own (*parce que*: because; *cherche*: looks for).
+
+    returns: list of pairs (French, English) of strings
+
+    Raises ValueError for a negative number of pairs.
+
+    >>> translation_pairs(1, seed=2)
+    [('ce cheval rouge', 'this red horse')]
+    """
+    if num_pairs < 0:
+        raise ValueError(f"expected num_pairs of 0 or more, got {num_pairs}")
+    draw, pairs = random.Random(seed), []
+    while len(pairs) < num_pairs:
+        french, english = _sentence(draw)
+        if 3 <= len(french.split()) <= 24:
+            pairs.append((french, english))
+    return pairs
+
+
+def _sentence(draw):
+    """Draw a noun phrase, or up to three clauses."""
+    clauses = [_clause(draw) for _ in range(draw.choice((0, 1, 1, 2, 2, 3, 3, 3)))]
+    if not clauses:
+        return _noun_phrase(draw)
+    french, english = clauses[0]
+    for more_french, more_english in clauses[1:]:
+        english_link, french_link = draw.choice(_CONJUNCTIONS)
+        french = f"{french} {french_link} {more_french}"
+        english = f"{english} {english_link} {more_english}"
+    return french, english
+
+
+def _clause(draw):
+    french, english = _noun_phrase(draw)
+    with_object = draw.random() < 0.5
+    verbs = _VERBS_WITH_OBJECT if with_object else _VERBS_ALONE
+    verb, plain_verb, french_verb = draw.choice(verbs)
+    if draw.random() < 0.25:
+        verb, french_verb = f"does not {plain_verb}", f"ne {french_verb} pas"
+    french, english = f"{french} {french_verb}", f"{english} {verb}"
+    if not with_object and draw.random() < 0.5:
+        place, french_place = draw.choice(_PREPOSITIONS)
+        french, english = f"{french} {french_place}", f"{english} {place}"
+        with_object = True
+    if with_object:
+        more_french, more_english = _noun_phrase(draw)
+        french, english = f"{french} {more_french}", f"{english} {more_english}"
+    return french, english
+
+
+def _noun_phrase(draw):
+    english, french, feminine = draw.choice(_NOUNS)
+    if draw.random() < 0.5:
+        adjective, *forms = draw.choice(_ADJECTIVES_AFTER)
+        french, english = f"{french} {forms[feminine]}", f"{adjective} {english}"
+    if draw.random() < 0.35:
+        adjective, *forms = draw.choice(_ADJECTIVES_BEFORE)
+        french, english = f"{forms[feminine]} {french}", f"{adjective} {english}"
+    determiner, *forms = draw.choice(_DETERMINERS)
+    return f"{forms[feminine]} {french}", f"{determiner} {english}"
