@@ -39,7 +39,8 @@ def texts():
 @pytest.fixture
 def copy(tmp_path):
     """Return a copy of what the address stands in."""
-    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    hidden = shutil.ignore_patterns(".*")  # a reader's JupyterLab leaves checkpoints
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=hidden)
     (tmp_path / ".ci").mkdir()
     for name in ("pyproject.toml", "README.md", ".ci/notebooks.py"):
         shutil.copy(ROOT / name, tmp_path / name)

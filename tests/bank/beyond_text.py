@@ -144,6 +144,35 @@ def patchify_channels_in_the_middle(images, patch_size):
     return x.permute(0, 2, 4, 3, 1, 5).reshape(b, -1, c * p * p)
 
 
+@wrong("11.1", "interleaved")
+def patchify_split_the_wrong_way_round(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    x = images.reshape(b, c, p, h // p, p, w // p)
+    return x.permute(0, 3, 5, 1, 2, 4).reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "axes-renamed")
+def patchify_assumes_channels_last(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    x = images.reshape(b, h // p, p, w // p, p, c)
+    return x.permute(0, 1, 3, 5, 2, 4).reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "sizes-swapped")
+def patchify_last_reshape_swapped(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    x = images.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 4, 1, 3, 5)
+    return x.reshape(b, c * p * p, -1)
+
+
+@wrong("11.1", "batch-second")
+def patchify_tokens_first(images, patch_size):
+    return F.unfold(images, patch_size, stride=patch_size).permute(2, 0, 1)
+
+
 @wrong("11.1", "overlapping")
 def patchify_stride_forgotten(images, patch_size):
     return F.unfold(images, patch_size).transpose(1, 2)

@@ -542,6 +542,15 @@ def probs_over_batch(logits, temperature=1.0, top_k=None):
     return torch.softmax(logits / temperature, dim=0)
 
 
+@wrong("9.2", "order-lost")
+def probs_sorted(logits, temperature=1.0, top_k=None):
+    ranked = torch.sort(logits, dim=-1, descending=True).values
+    if top_k is not None:
+        rank = torch.arange(ranked.shape[-1])
+        ranked = ranked.masked_fill(rank >= top_k, float("-inf"))
+    return torch.softmax(ranked / temperature, dim=-1)
+
+
 @wrong("9.2", "token-for-probabilities")
 def probs_best(logits, temperature=1.0, top_k=None):
     return logits.argmax(dim=-1)

@@ -415,3 +415,55 @@ def cross_context_changed(x, context, W_query, W_key, W_value, context_mask=None
     if context_mask is not None:
         context *= context_mask[..., None]
     return result
+
+
+@wrong("8.1", "context-zeroed")
+def cross_padding_zeroed(x, context, W_query, W_key, W_value, context_mask=None):
+    if context_mask is not None:
+        context = context * context_mask.unsqueeze(-1)
+    scores = (x @ W_query) @ (context @ W_key).mT / W_query.shape[1] ** 0.5
+    weights = scores.softmax(dim=-1)
+    return weights @ (context @ W_value), weights
+
+
+@wrong("8.1", "mask-added")
+def cross_mask_added(x, context, W_query, W_key, W_value, context_mask=None):
+    scores = (x @ W_query) @ (context @ W_key).mT / W_query.shape[1] ** 0.5
+    if context_mask is not None:
+        scores = scores + context_mask[..., None, :]
+    weights = scores.softmax(dim=-1)
+    return weights @ (context @ W_value), weights
+
+
+@wrong("8.1", "mask-on-queries")
+def cross_mask_on_both_axes(x, context, W_query, W_key, W_value, context_mask=None):
+    scores = (x @ W_query) @ (context @ W_key).mT / W_query.shape[1] ** 0.5
+    if context_mask is not None:
+        mask = context_mask[..., None, :] & context_mask[..., :, None]
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = scores.softmax(dim=-1).nan_to_num(0.0)
+    return weights @ (context @ W_value), weights
+
+
+@wrong("8.1", "x-among-the-keys")
+def cross_joined(x, context, W_query, W_key, W_value, context_mask=None):
+    both = torch.cat((x, context), dim=-2)
+    query, key, value = x @ W_query, both @ W_key, both @ W_value
+    weights = (query @ key.mT / key.shape[-1] ** 0.5).softmax(-1)
+    return weights @ value, weights
+
+
+@wrong("8.1", "scale-of-first-axis")
+def cross_root_of_len(x, context, W_query, W_key, W_value, context_mask=None):
+    query, key, value = x @ W_query, context @ W_key, context @ W_value
+    scores = query @ key.mT / math.sqrt(len(query))
+    if context_mask is not None:
+        scores = scores.masked_fill(~context_mask[..., None, :], float("-inf"))
+    weights = scores.softmax(dim=-1).nan_to_num(0.0)
+    return weights @ value, weights
+
+
+@wrong("8.1", "x-added")
+def cross_residual(x, context, W_query, W_key, W_value, context_mask=None):
+    output, weights = cross_formula(x, context, W_query, W_key, W_value, context_mask)
+    return x + output, weights

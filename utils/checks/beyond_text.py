@@ -39,6 +39,24 @@ def plain_reshape(images, patch_size):
     return images.reshape(len(images), -1, width)
 
 
+def reshape_channels_last(images, patch_size):
+    return images.permute(0, 2, 3, 1).reshape(plain_reshape(images, patch_size).shape)
+
+
+def interleaved(images, patch_size):
+    """Return patches whose pixels lie a whole patch grid apart."""
+    batch, channels, height, width = images.shape
+    rows, columns = height // patch_size, width // patch_size
+    x = images.reshape(batch, channels, patch_size, rows, patch_size, columns)
+    return x.permute(0, 3, 5, 1, 2, 4).flatten(3).flatten(1, 2)
+
+
+def axes_renamed(images, patch_size):
+    batch, channels, height, width = images.shape
+    renamed = images.reshape(batch, height, width, channels)
+    return right_patches(renamed.permute(0, 3, 1, 2), patch_size)
+
+
 def overlapping(images, patch_size):
     squares = images.unfold(2, patch_size, 1).unfold(3, patch_size, 1)
     return squares.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
@@ -87,14 +105,12 @@ patchify = Exercise(
         Mistake(
             "plain-reshape",
             plain_reshape,
-            "A plain reshape reads the image along its rows, so a token is a stretch of "
-            f"numbers and not a square. {PERMUTE}",
+            "A plain reshape reads the image along its rows, so a token is a stretch "
+            f"of numbers and not a square. {PERMUTE}",
         ),
         Mistake(
             "plain-reshape",
-            lambda images, patch_size: plain_reshape(
-                images.permute(0, 2, 3, 1), patch_size
-            ),
+            reshape_channels_last,
             "The channels moved, but the pixels are still read along the rows of the "
             f"image. {PERMUTE}",
         ),
@@ -106,13 +122,15 @@ patchify = Exercise(
         Mistake(
             "column-by-column",
             arranged(0, 2, 1, 3, 4, 5),
-            lambda e: f"The patches are right, their order is not: read {says_sizes(e)} "
-            "along the rows, as a page.",
+            lambda e: (
+                f"The patches are right, their order is not: read {says_sizes(e)} "
+                "along the rows, as a page."
+            ),
         ),
         Mistake(
             "transposed-inside",
             arranged(0, 1, 2, 3, 5, 4),
-            "Each patch is turned over: inside it, too, the pixels are read row by row.",
+            "Each patch is turned over: inside it, too, the pixels run row by row.",
         ),
         Mistake(
             "height-for-width",
@@ -135,6 +153,33 @@ patchify = Exercise(
             arranged(0, 1, 2, 4, 3, 5),
             "Inside a patch the channels take turns row by row: the channel comes "
             "first, the whole patch of channel 0, then that of channel 1.",
+        ),
+        Mistake(
+            "interleaved",
+            interleaved,
+            "Each token takes every so-many-th pixel from all over the image: split H "
+            "into (H/P, P), in this order, so that neighbours stay in one patch.",
+        ),
+        Mistake(
+            "batch-second",
+            lambda images, patch_size: right_patches(images, patch_size).transpose(
+                0, 1
+            ),
+            "The numbers are right, but the tokens come before the samples, (N, B, "
+            "C*P*P): the batch is the first axis.",
+        ),
+        Mistake(
+            "axes-renamed",
+            axes_renamed,
+            "A reshape to (B, H, W, C) does not move the channels to the end, it only "
+            "calls other numbers so: images are (B, C, H, W), split H and W there.",
+        ),
+        Mistake(
+            "sizes-swapped",
+            lambda images, patch_size: right_patches(images, patch_size).reshape(
+                len(images), images.shape[1] * patch_size**2, -1
+            ),
+            "The last reshape has N and C*P*P in each other's place: (B, N, C*P*P).",
         ),
         Mistake(
             "overlapping",

@@ -21,6 +21,7 @@ FILES = {  # number of a notebook: the file of its exercises here
     "7": "positions",
     "8": "translation",
     "9": "tiny_gpt",
+    "10": "attention_at_speed",
     "11": "beyond_text",
 }
 HEADINGS = {"passed": "passed", "not-attempted": "not attempted yet"}

@@ -232,8 +232,8 @@ sinusoidal_positions = Exercise(
         Mistake(
             "sine-and-cosine-swapped",
             cosine_first,
-            "Position 0 is [1, 0, …] instead of [0, 1, …]: the sine belongs on the even "
-            "features, the cosine on the odd ones.",
+            "Position 0 is [1, 0, …] instead of [0, 1, …]: the sine belongs on even "
+            "features, the cosine on odd ones.",
         ),
         Mistake(
             "exponent-of-feature",

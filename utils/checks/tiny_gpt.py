@@ -4,9 +4,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.draw import draws, integers, worst_sum
+from utils.checks.draw import draws, integers, rows_sum_to_one, worst_sum
 from utils.checks.engine import Exercise, Mistake, case
 from utils.checks.modules import ModuleExercise
+from utils.checks.values import numbers
 
 draw = draws(9)
 
@@ -275,6 +276,18 @@ def training_differs(module, weights):
     return None
 
 
+def stages(evidence):
+    """Property: say what the stream of the first token is to be on the way."""
+    weights, x = evidence.args
+    attention, feed_forward, _ = weights.build
+    middle = x + attention(plain_norm(x))
+    return (
+        f"By the formula, the stream of the first token starts as {numbers(x[0, 0])}, "
+        f"is {numbers(middle[0, 0])} after the attention and "
+        f"{numbers(evidence.expected[0, 0])} after the MLP. Print yours."
+    )
+
+
 FIVE, SEVEN = parts(5), parts(7)
 
 transformer_block = ModuleExercise(
@@ -289,6 +302,7 @@ transformer_block = ModuleExercise(
         case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
     ],
     projections=(),
+    properties=[stages],
     mistakes=BLOCK_MISTAKES,
     facts=[norms_missing, sublayers_unregistered, norms_mixed_up, training_differs],
 )
@@ -391,6 +405,21 @@ def at_position(position):
     return compute
 
 
+def sorted_probs(logits, temperature=1.0, top_k=None):
+    return right_probs(logits, temperature, top_k).sort(-1, descending=True).values
+
+
+def as_many_as_k(evidence):
+    """Property: of each row, k entries are above zero."""
+    if len(evidence.args) < 3:
+        return None
+    top_k = evidence.args[2]
+    for row in evidence.got.reshape(-1, evidence.got.shape[-1]):
+        if (found := int((row != 0).sum())) > top_k:
+            return f"A row has {found} entries above zero where top_k = {top_k}."
+    return None
+
+
 def sums(evidence):
     return f"A row sums to {worst_sum(evidence.got)}: "
 
@@ -400,6 +429,7 @@ next_token_probs = Exercise(
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
+    properties=[rows_sum_to_one(), as_many_as_k],
     cases=[
         case(torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])),
         case(torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0]), 0.5),
@@ -540,6 +570,12 @@ next_token_probs = Exercise(
             "softmax-over-batch",
             tempering(lambda logits, t: torch.softmax(logits / t, dim=0)),
             lambda e: f"{sums(e)}the softmax runs over the first axis. Use dim=-1.",
+        ),
+        Mistake(
+            "order-lost",
+            sorted_probs,
+            "These are the probabilities from the largest down: each belongs at the "
+            "place of its token.",
         ),
         Mistake(
             "token-for-probabilities",

@@ -144,6 +144,32 @@ def values_masked(x, context, W_query, W_key, W_value, context_mask=None):
     return weights @ value, weights
 
 
+def zeroed(x, context, W_query, W_key, W_value, context_mask=None):
+    """Attend to a context whose hidden words are zero vectors."""
+    if context_mask is not None:
+        context = context * context_mask[..., None]
+    return right_attention(x, context, W_query, W_key, W_value)
+
+
+def added(scores, context_mask):
+    mask = spread(context_mask)
+    return (scores if mask is None else scores + mask.float()).softmax(-1)
+
+
+def both_axes(mask, scores):
+    return mask[..., None, :] & mask[..., :, None]
+
+
+def joined(x, context, W_query, W_key, W_value):
+    both = torch.cat((x, context), dim=-2)
+    return x @ W_query, both @ W_key, both @ W_value
+
+
+def with_residual(*args):
+    output, weights = right_attention(*args)
+    return args[0] + output, weights
+
+
 def needs_mask(error):
     """Return the function that is right with a mask and fails without one."""
 
@@ -324,6 +350,22 @@ cross_attention = Exercise(
             "Queries, keys and values all come from context: the queries come from x.",
         ),
         chosen(
+            "x-among-the-keys",
+            joined,
+            lambda e: (
+                f"There are {e.got[1].shape[-1]} keys for {e.args[1].shape[-2]} words "
+                "of context: x is among them. Only context is attended to."
+            ),
+        ),
+        Mistake(
+            "x-among-the-keys",
+            lambda *args: attention(joined)(*args[:5]),
+            lambda e: (
+                f"There are {e.got[1].shape[-1]} keys for {e.args[1].shape[-2]} words "
+                "of context: x is among them. Only context is attended to."
+            ),
+        ),
+        chosen(
             "values-from-x",
             lambda x, context, q, k, v: (x @ q, context @ k, x @ v),
             "The values come from x: what is looked at in `context` is also what is "
@@ -391,6 +433,18 @@ cross_attention = Exercise(
             "be looked at: its axis is that of the keys, context_mask[..., None, :].",
         ),
         weighted(
+            "mask-on-queries",
+            with_mask(both_axes, zeroed=True),
+            "The mask is laid over rows and columns: it belongs to the words of "
+            "context alone, the columns, context_mask[..., None, :].",
+        ),
+        weighted(
+            "mask-on-queries",
+            with_mask(both_axes),
+            "The mask is laid over rows and columns: it belongs to the words of "
+            "context alone, the columns, context_mask[..., None, :].",
+        ),
+        weighted(
             "mask-axis-missing",
             with_mask(lambda mask, scores: mask, zeroed=True),
             "A mask (B, S) laid over scores (B, T, S) as it is lines the sentences up "
@@ -445,6 +499,23 @@ cross_attention = Exercise(
             values_masked,
             "The values of hidden words are zero, but their keys still take part in "
             "the softmax and draw weight: hide the scores.",
+        ),
+        Mistake(
+            "context-zeroed",
+            zeroed,
+            lambda e: (
+                f"Hidden words get a weight of up to {on_padding(e)}: as zero vectors "
+                "they still have a score, 0, and the softmax gives them a share. Hide "
+                "the scores with -inf."
+            ),
+        ),
+        weighted(
+            "mask-added",
+            added,
+            lambda e: (
+                f"Hidden words get a weight of up to {on_padding(e)}: a boolean mask "
+                "added to the scores counts as 1 and 0. Use masked_fill with -inf."
+            ),
         ),
         weighted(
             "empty-row-nan",
@@ -507,6 +578,15 @@ cross_attention = Exercise(
             lambda e: (
                 f"The scores are divided by √D = √{e.args[0].shape[-1]}, the width of "
                 "x: the width that counts is that of the queries, "
+                f"K = {e.args[2].shape[-1]}."
+            ),
+        ),
+        scaled_by(
+            "scale-of-first-axis",
+            lambda args: args[0].shape[0] ** -0.5,
+            lambda e: (
+                f"The scores are divided by √{e.args[0].shape[0]}, the size of the "
+                "first axis of x: the width of the queries counts, "
                 f"K = {e.args[2].shape[-1]}."
             ),
         ),
@@ -611,6 +691,12 @@ cross_attention = Exercise(
             "fixed-axes",
             attention(scores=turned(0, 1)),
             f"transpose(0, 1) {FIXED_AXES}",
+        ),
+        Mistake(
+            "x-added",
+            with_residual,
+            "The output is the right one plus x: the residual belongs to the block "
+            "around the attention. Return the weighted sum alone.",
         ),
         Mistake("mask-needed", needs_mask(TypeError), NEEDS_MASK),
         Mistake("mask-needed", needs_mask(AttributeError), NEEDS_MASK),
