@@ -228,7 +228,8 @@ def test_right_dropout_is_never_named(build):
         assert dropout_in_training(module, weights) is None, seed
 
 
-MODULES = [e for e in exercises() if e.noun == "class"]
+LAYERS = ("4.2", "5.5", "6.3")  # those that project their input
+MODULES = [e for e in exercises() if e.id in LAYERS]
 
 
 @pytest.mark.parametrize("exercise", MODULES, ids=lambda exercise: exercise.id)

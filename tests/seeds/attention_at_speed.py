@@ -1,36 +1,19 @@
 """What notebook 10 states, measured with any seed: memory, generation, shared heads."""
 
-import ast
-import json
 import math
 import time
-from pathlib import Path
 
 import torch
 
+from tests.seeds import definitions
 from utils.data import load_text, sliding_windows
 from utils.model import GPT, generate, next_token_loss
 from utils.training import train
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "10_attention_at_speed.ipynb"
-
-
-def definitions():
-    """Execute the imports and definitions of the notebook; return their names."""
-    namespace = {"__name__": "notebook"}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
-            continue
-        for node in ast.parse("".join(cell["source"])).body:
-            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-            if isinstance(node, kinds):
-                exec(compile(ast.unparse(node), NOTEBOOK.name, "exec"), namespace)
-    return namespace
-
 
 def memory_share(seed):
     """Return the extra memory of blocks at T = 8,192 as a share of the plain form's."""
-    book = definitions()
+    book = definitions("10_attention_at_speed")
     torch.manual_seed(seed)
     heads = torch.randn(3, 1, 1, 8192, 64).unbind()
     plain, blocks = book["plain_attention"], book["blockwise_attention"]
@@ -70,7 +53,10 @@ def trained(seed, num_kv_heads):
 @torch.no_grad()
 def harm_of_restarting(model, held_out):
     """Return how much worse the held-out loss is when every position is 0."""
-    read, (tokens, targets) = definitions()["read_one_by_one"], held_out
+    read, (tokens, targets) = (
+        definitions("10_attention_at_speed")["read_one_by_one"],
+        held_out,
+    )
     logits = [read(model, tokens, restart=restart) for restart in (True, False)]
     torch.testing.assert_close(logits[1], model(tokens), atol=1e-3, rtol=1e-3)
     loss = torch.nn.functional.cross_entropy
@@ -93,10 +79,3 @@ def main(seed):
     found["spread of 4, 2, 1 heads with keys"] = (spread, 0, 0.5)
     found["worst of them"] = (max(losses), 0, math.log(75) - 1)
     return found
-
-
-if __name__ == "__main__":
-    for seed in (0, 1, 2):
-        for name, (measured, lowest, highest) in main(seed).items():
-            state = "holds" if lowest <= measured <= highest else "FAILS"
-            print(f"seed {seed}  {state}  {name}: {measured:.3f}")

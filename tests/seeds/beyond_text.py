@@ -1,37 +1,14 @@
 """What notebook 11 states after training, measured with any seed."""
 
-import ast
-import json
-from pathlib import Path
-
 import torch
 from sklearn.datasets import load_digits
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "11_beyond_text.ipynb"
-CONSTANTS = {"STEM", "LENGTH", "MASK"}
-
-
-def definitions():
-    """Execute the imports, definitions and sizes of the notebook; return their names.
-
-    A stub is replaced by the definition that follows it.
-    """
-    namespace = {"__name__": "notebook"}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
-            continue
-        for node in ast.parse("".join(cell["source"])).body:
-            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-            names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            is_size = isinstance(node, ast.Assign) and names & CONSTANTS
-            if isinstance(node, kinds) or (is_size and names <= CONSTANTS | {"LOOP"}):
-                exec(compile(ast.unparse(node), NOTEBOOK.name, "exec"), namespace)
-    return namespace
+from tests.seeds import definitions
 
 
 def main(seed):
     """Train the five models; return name -> (measured, lowest, highest allowed)."""
-    book, digits = definitions(), load_digits()
+    book, digits = definitions("11_beyond_text"), load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     shuffled = torch.randperm(
         len(images), generator=torch.Generator().manual_seed(seed)
@@ -83,10 +60,3 @@ def main(seed):
     worst = torch.cat((partner[:stem], partner[-stem:])).min().item()
     found["hairpins, least weight on a partner"] = (worst, 0.5, 1.0)
     return found
-
-
-if __name__ == "__main__":
-    for seed in (0, 1, 2):
-        for name, (measured, lowest, highest) in main(seed).items():
-            state = "holds" if lowest <= measured <= highest else "FAILS"
-            print(f"seed {seed}  {state}  {name}: {measured:.2f}")

@@ -1,37 +1,19 @@
 """What notebook 07 states, measured with any seed: train short, read long."""
 
-import ast
-import json
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
 
+from tests.seeds import definitions
 from utils.data import load_text, sliding_windows
 from utils.embeddings import alibi_bias, apply_rope, sinusoidal_positions
 from utils.model import next_token_loss
 from utils.training import train
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "07_positions.ipynb"
-
-
-def definitions():
-    """Execute the imports and definitions of the notebook; return their names."""
-    namespace = {"__name__": "notebook"}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
-            continue
-        for node in ast.parse("".join(cell["source"])).body:
-            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-            if isinstance(node, kinds):
-                exec(compile(ast.unparse(node), NOTEBOOK.name, "exec"), namespace)
-    return namespace
-
 
 def main(seed):
     """Train the six models; return name -> (measured, lowest, highest allowed)."""
     torch.manual_seed(seed)
-    book, text = definitions(), load_text()
+    book, text = definitions("07_positions"), load_text()
     characters = sorted(set(text))
     ids = torch.tensor([characters.index(c) for c in text])
     ends = torch.arange(len(ids) - 5700, len(ids) - 1, 32)
@@ -81,10 +63,3 @@ def main(seed):
     left = after - loss_at(models["rotary"], 32)
     found["rotary: 128 minus 32 after 50 steps"] = (left, -0.2, 0.2)
     return found
-
-
-if __name__ == "__main__":
-    for seed in (0, 1, 2):
-        for name, (measured, lowest, highest) in main(seed).items():
-            state = "holds" if lowest <= measured <= highest else "FAILS"
-            print(f"seed {seed}  {state}  {name}: {measured:.2f}")

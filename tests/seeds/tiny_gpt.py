@@ -1,8 +1,6 @@
 """What notebook 09 states about its two trained models, for any seed."""
 
-import ast
 import itertools
-import json
 import math
 import re
 import tempfile
@@ -10,20 +8,7 @@ from pathlib import Path
 
 import torch
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks/09_tiny_gpt.ipynb"
-KINDS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
-
-
-def definitions():
-    """Return the imports, functions and classes of the notebook by name."""
-    namespace = {"__name__": "notebook"}
-    for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
-            continue
-        for node in ast.parse("".join(cell["source"])).body:
-            if isinstance(node, KINDS) and "NotImplementedError" not in ast.dump(node):
-                exec(compile(ast.unparse(node), NOTEBOOK.name, "exec"), namespace)
-    return namespace
+from tests.seeds import definitions
 
 
 def story(known, seed, checkpoint):
@@ -63,7 +48,7 @@ def copier(known, seed):
 
 def main(seed):
     """Return for each statement what was measured, and its lowest and highest value."""
-    known = definitions()
+    known = definitions("09_tiny_gpt")
     with tempfile.TemporaryDirectory() as folder:
         held, last, shares = story(known, seed, Path(folder) / "tiny_gpt.pt")
     base, previous, induction, alone, none = copier(known, seed)

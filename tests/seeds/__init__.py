@@ -1,0 +1,35 @@
+"""What part two states of its trainings, measured again with other seeds.
+
+    python -m tests.seeds [positions tiny_gpt ...]
+
+Each module measures one notebook with the notebook's own definitions: `main(seed)`
+returns name -> (measured, lowest allowed, highest allowed). It takes many minutes and
+is no part of the quick run.
+"""
+
+import ast
+import json
+from pathlib import Path
+
+NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+
+
+def definitions(notebook):
+    """Execute the imports, definitions and capital constants of a notebook."""
+    namespace = {"__name__": "notebook"}
+    text = (NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    for cell in json.loads(text)["cells"]:
+        if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
+            continue
+        for node in ast.parse("".join(cell["source"])).body:
+            if isinstance(node, DEFINITIONS) or is_constant(node):
+                exec(compile(ast.unparse(node), notebook, "exec"), namespace)
+    return namespace
+
+
+def is_constant(node):
+    """Say whether a statement assigns to names in capitals alone."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return bool(names) and all(name.id.isupper() for name in names)
