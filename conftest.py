@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from nbval.plugin import IPyNbFile
 
 # Set before any worker or kernel starts, so that all of them inherit it: one thread
 # each, because two files run side by side, and no IPython habits of the reader's.
@@ -15,9 +16,21 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["IPYTHONDIR"] = FOLDER.name
 
 
+def pytest_addoption(parser):
+    """Add the option of the full run; see CONTRIBUTING.md."""
+    every = "take every notebook where the quick run takes a sample"
+    parser.addoption("--full", action="store_true", help=every)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Give each file a progress of its own, so that the reader's stays as it is."""
     folder = Path(os.environ["COURSE_TESTS"], item.path.parent.name, item.path.stem)
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["COURSE_PROGRESS"] = str(folder)
+
+
+def pytest_collectstart(collector):
+    """Compare the text that stands for a picture, which is text/plain, not its bytes."""
+    if isinstance(collector, IPyNbFile):
+        collector.skip_compare += ("text/html",)

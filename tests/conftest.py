@@ -1,5 +1,27 @@
-"""The score of the bank of answers ends each run of the tests."""
+"""What the tests share: the sample of the quick run, and the score of the bank."""
 
+import pytest
 from bank.score import pytest_terminal_summary
+from notebook_tool import ROOT, tool
 
 __all__ = ["pytest_terminal_summary"]
+
+
+def pytest_configure(config):
+    """Say what the mark of a sample means."""
+    about = "sample(*names): give `path` these notebooks, or with --full every one"
+    config.addinivalue_line("markers", about)
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test with a sample of the notebooks, or in the full run with all."""
+    sample = metafunc.definition.get_closest_marker("sample")
+    if sample is None:
+        return
+    known = {
+        path.relative_to(ROOT / "notebooks").as_posix(): path
+        for path in tool.find_notebooks()
+    }
+    names = known if metafunc.config.getoption("--full") else sample.args
+    paths = [pytest.param(known[name], id=name) for name in names]
+    metafunc.parametrize("path", paths)

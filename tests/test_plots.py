@@ -2,8 +2,10 @@
 
 import base64
 import io
+import re
 import sys
 import warnings
+from html import unescape
 from types import SimpleNamespace
 
 import matplotlib
@@ -53,12 +55,12 @@ def one_bar(height):
 
 @pytest.fixture
 def published(monkeypatch):
-    """Collect what would reach a notebook: (bundle, metadata) pairs."""
+    """Collect the bundles that would reach a notebook."""
     outputs = []
 
-    def display(bundle, raw, metadata):
+    def display(bundle, raw):
         assert raw
-        outputs.append((bundle, metadata))
+        outputs.append(bundle)
 
     monkeypatch.setattr(plots, "get_ipython", lambda: SimpleNamespace())
     monkeypatch.setattr(plots, "display", display)
@@ -78,8 +80,11 @@ def figures(monkeypatch):
     return drawn
 
 
-def size_of(bundle):
-    return Image.open(io.BytesIO(base64.b64decode(bundle["image/png"]))).size
+def parts_of(html):
+    """Return the alternative text and the bytes of a picture."""
+    found = re.fullmatch(
+        r'<img alt="([^"]*)" style="[^"]*" src="data:image/png;base64,([^"]*)">', html)
+    return unescape(found[1]), base64.b64decode(found[2])
 
 
 def contrast(first, second):
@@ -91,12 +96,13 @@ def contrast(first, second):
 def test_a_picture_is_one_small_png_with_its_text(draw, published):
     rc, title = dict(matplotlib.rcParams), "A finding that takes many words, " * 5
     assert draw(title=title) is None
-    [(bundle, metadata)] = published
-    assert set(bundle) == {"image/png", "text/plain"}
-    assert len(bundle["image/png"]) < 40_000
-    assert size_of(bundle)[0] <= plots.WIDE * plots.DPI + 1
-    assert title in bundle["text/plain"]
-    assert metadata == {"image/png": {"alt": bundle["text/plain"]}}
+    [bundle] = published
+    assert set(bundle) == {"text/html", "text/plain"}
+    alt, png = parts_of(bundle["text/html"])
+    assert alt == bundle["text/plain"]
+    assert title in alt
+    assert len(png) < 30_000
+    assert Image.open(io.BytesIO(png)).size[0] <= plots.WIDE * plots.DPI + 1
     assert dict(matplotlib.rcParams) == rc, "the style of the reader was changed"
     assert pyplot.get_fignums() == [], "a figure stays open"
 
@@ -117,7 +123,7 @@ def test_the_text_says_nothing_measured(published):
     for weights in (WEIGHTS, torch.tensor(WEIGHTS) / 3):
         plots.heatmap(weights, WORDS, title="t")
         plots.bars({"one": weights[2]}, WORDS, title="t")
-    texts = [bundle["text/plain"] for bundle, _ in published]
+    texts = [bundle["text/plain"] for bundle in published]
     assert texts[:2] == texts[2:]
 
 
@@ -348,18 +354,19 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
 def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
     ipywidgets = pytest.importorskip("ipywidgets")
     plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
-    [(bundle, _)] = published
-    assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "image/png",
+    [bundle] = published
+    assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html",
                            "text/plain"}
     assert bundle["text/plain"].endswith("(interactive: height)")
     one_bar(0.5)
-    assert bundle["image/png"] == published[1][0]["image/png"]
+    pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
+    assert pictures[0] == pictures[1]
 
 
 def panel_of(draw, **controls):
     ipywidgets = pytest.importorskip("ipywidgets")
-    png, _ = plots._drawn(draw, controls)
-    *_, picture, trouble = plots._panel(ipywidgets, draw, controls, png).children
+    first = plots._img(*plots._drawn(draw, controls))
+    *_, picture, trouble = plots._panel(ipywidgets, draw, controls, first).children
     return picture, trouble
 
 
@@ -367,12 +374,12 @@ def test_explore_redraws_when_a_control_moves(published):
     ipywidgets = pytest.importorskip("ipywidgets")
     slider = ipywidgets.FloatSlider(value=0.5, max=1.0)
     picture, _ = panel_of(one_bar, height=slider)
-    first = bytes(picture.value)
+    first = picture.value
     slider.value = 0.9
-    second = bytes(picture.value)
-    assert second != first and second.startswith(b"\x89PNG")
+    assert picture.value != first
+    assert parts_of(picture.value)[0] == parts_of(first)[0] != ""
     slider.value = 0.5
-    assert bytes(picture.value) == first
+    assert picture.value == first
     assert published == []
 
 
@@ -403,7 +410,7 @@ def test_explore_names_a_control_after_its_keyword(published):
 def test_explore_without_ipywidgets_publishes_the_picture(published, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     plots.explore(one_bar, height=SimpleNamespace(value=0.5))
-    assert set(published[0][0]) == {"image/png", "text/plain"}
+    assert set(published[0]) == {"text/html", "text/plain"}
 
 
 def test_explore_asks_for_exactly_one_picture(published):

@@ -1,7 +1,7 @@
 """Draw every picture of the course in one style.
 
-Each function draws one matplotlib figure, publishes it as one PNG that carries an
-alternative text, and returns None. Arrays may be tensors, NumPy arrays or nested
+Each function draws one matplotlib figure, publishes it as one PNG with an alternative
+text, and returns None. Arrays may be tensors, NumPy arrays or nested
 lists; they are never changed. Token strings are shown with their spaces visible.
 Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
 """
@@ -279,9 +279,14 @@ def _show(png, alt, **views):
     if get_ipython() is None:
         print(alt)
         return
+    display({**views, "text/html": _img(png, alt), "text/plain": alt}, raw=True)
+
+
+def _img(png, alt):
+    # As HTML, because no viewer puts the text of an image/png output on its page.
     encoded = base64.b64encode(png).decode()
-    display({**views, "image/png": encoded, "text/plain": alt}, raw=True,
-            metadata={"image/png": {"alt": alt}})
+    return (f'<img alt="{escape(alt)}" style="max-width: 100%" '
+            f'src="data:image/png;base64,{encoded}">')
 
 
 # --- matrices ---------------------------------------------------------------------
@@ -1083,17 +1088,16 @@ def explore(draw, **controls):
     Bars: One bar. Panels: w. Categories: a. Height: weight. (interactive: peak)
     """
     png, alt = _drawn(draw, controls)
-    alt = f"{alt} (interactive: {', '.join(controls)})"
     views = {}
     try:
         import ipywidgets
     except ImportError:
         ipywidgets = None  # then the picture stands alone
     if ipywidgets and get_ipython() is not None:
-        panel = _panel(ipywidgets, draw, controls, png)
+        panel = _panel(ipywidgets, draw, controls, _img(png, alt))
         views["application/vnd.jupyter.widget-view+json"] = {
             "version_major": 2, "version_minor": 0, "model_id": panel.model_id}
-    _show(png, alt, **views)
+    _show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
 
 
 def _drawn(draw, controls):
@@ -1107,16 +1111,14 @@ def _drawn(draw, controls):
     return pictures[0]
 
 
-def _panel(ipywidgets, draw, controls, png):
+def _panel(ipywidgets, draw, controls, first):
     """Return the controls above their picture, tied together."""
-    # Without a place of its own the picture would be stretched to the page.
-    picture = ipywidgets.Image(value=png, format="png", layout=ipywidgets.Layout(
-        align_self="flex-start", max_width="100%"))
+    picture = ipywidgets.HTML(value=first)
     trouble = ipywidgets.HTML()
 
     def redraw(change):
         try:
-            picture.value, _ = _drawn(draw, controls)
+            picture.value = _img(*_drawn(draw, controls))
             trouble.value = ""
         except Exception:
             # In a callback a traceback would vanish in the log.
