@@ -31,6 +31,6 @@ def pytest_runtest_setup(item):
 
 
 def pytest_collectstart(collector):
-    """Compare the text that stands for a picture, which is text/plain, not its bytes."""
+    """Compare the text of a picture, which is also text/plain, and not its bytes."""
     if isinstance(collector, IPyNbFile):
         collector.skip_compare += ("text/html",)
