@@ -20,10 +20,10 @@ def main(seed):
     sizes = [len(vocabulary.words) for vocabulary in words]
     batches = book["batches_by_length"](pairs, *words, batch_size=64, seed=seed)
 
-    def trained(make):
+    def trained(make, steps=900):
         torch.manual_seed(seed)
         model = make()
-        train(model, batches, book["translation_loss"], 900, lr=2e-3)
+        train(model, batches, book["translation_loss"], steps, lr=2e-3)
         return model
 
     recurrent, attention = book["RecurrentTranslator"], book["AdditiveAttention"]
@@ -47,6 +47,15 @@ def main(seed):
         "additive, all": (scores[additive][0], 0.9, 1.0),
         "transformer, all": (scores[transformer][0], 0.95, 1.0),
     }
+    larger = {
+        "twice as wide": trained(lambda: recurrent(*sizes, 160)),
+        "trained four times as long": trained(lambda: recurrent(*sizes, 80), 3600),
+    }
+    for name, model in larger.items():
+        _, _, middle, long = shares(model)
+        gained = middle - scores[fixed][2]
+        found[f"fixed vector {name}, middle third, gained"] = (gained, 0.25, 1.0)
+        found[f"fixed vector {name}, long third"] = (long, 0.0, 0.1)
     found |= crossing(book, transformer, words)
     seven = [pair for pair in held_out if len(pair[0].split()) == 7]
     source, target = book["make_batch"](seven, *words)
