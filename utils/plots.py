@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import (
     FancyArrowPatch,
     FancyBboxPatch,
+    Patch,
     PathPatch,
     Polygon,
     Rectangle,
@@ -33,14 +34,18 @@ from matplotlib.patches import (
 from matplotlib.path import Path
 from matplotlib.text import Text
 from matplotlib.textpath import TextPath
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-# Okabe and Ito's colours, told apart with every common colour blindness.
-OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9",
-             "#000000", "#F0E442")
+# Lines and bars: the colours of Okabe and Ito (2008) that stand out from white, and the
+# wine of Paul Tol. Orange, sky blue and yellow are too light for a line.
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#882255", "#000000")
+# Areas under black text: tints of all their colours, some light and some less, because
+# to the colour-blind equally light tints look alike.
+FILLS = ("#99C7E0", "#EFC159", "#4DBB9D", "#E49659", "#CCCCCC", "#F8F2A0")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-BLUE, GREY = OKABE_ITO[0], "#666666"
+BLUE, GREY = SERIES[0], "#666666"
 WIDE, NARROW = 7.5, 5.0  # the two widths of a figure, in inches
 DPI = 110
 MAX_COLUMNS = 4  # panels side by side before a new row starts
@@ -63,7 +68,7 @@ STYLE = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5,
     "hatch.linewidth": 0.6,
-    "hatch.color": "#999999",
+    "hatch.color": "#808080",
 }
 
 # What the open picture is handed to instead of the notebook; see `explore`.
@@ -214,10 +219,14 @@ def _number(value, digits=2):
     return shown.replace("-", "−").replace("inf", "∞")
 
 
+def _whole(values):
+    known = np.asarray(values)[np.isfinite(values)]
+    return bool((known == known.round()).all())
+
+
 def _digits(values):
     """Return the decimals that values are written with: none if all are whole."""
-    known = values[np.isfinite(values)]
-    return 0 if (known == known.round()).all() else 2
+    return 0 if _whole(values) else 2
 
 
 def _listed(names, limit=12):
@@ -244,15 +253,15 @@ def _publish(fig, title, alt, caption=None):
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
     width, height = fig.get_size_inches()
-    box = fig.get_tightbbox()
+    box = _drawn_box(fig)
     texts = [(title, 10, "bold", "black", box.y1 + 0.12, "bottom"),
-             (caption, 9, "normal", GREY, box.y0 - 0.08, "top")]
+             (caption, 9, "normal", GREY, box.y0 - 0.12, "top")]
     for text, size, weight, color, y, side in texts:
         if text:
             wrapped = _wrap(text, width - 0.2, size, weight)
             fig.text(0.1 / width, y / height, wrapped, va=side, fontsize=size,
                      fontweight=weight, color=color, linespacing=1.25)
-    box = fig.get_tightbbox()
+    box = _drawn_box(fig)
     crop = Bbox.from_extents(min(0, box.x0), box.y0 - 0.06, max(width, box.x1),
                              box.y1 + 0.06)
     buffer = io.BytesIO()
@@ -263,6 +272,16 @@ def _publish(fig, title, alt, caption=None):
         _capture[-1].append((png, alt))
     else:
         _show(png, alt)
+
+
+def _drawn_box(fig):
+    """Return the box around what is drawn, in inches; an empty canvas has no size."""
+    marks = [*fig.texts, *fig.legends]
+    for ax in fig.axes:
+        marks += [ax] if ax.axison else [*ax.patches, *ax.lines, *ax.texts]
+    boxes = [mark.get_tightbbox() for mark in marks
+             if not isinstance(mark, Text) or mark.get_text()]
+    return Bbox.union(boxes).transformed(fig.dpi_scale_trans.inverted())
 
 
 def _compressed(buffer):
@@ -371,7 +390,8 @@ def _maps(maps, rows, columns, titles, title, row_axis, column_axis, masks, sign
             _label_rows(ax, row_names, cell, rows is None)
             ax.set_ylabel(row_axis)
     if not show_values:
-        fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
+        seen = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
+        _draw_key(fig, axes, axes[across - 1], set(seen), scale)
     kind = "Heatmap" if titles == [None] else "Heatmaps side by side"
     _publish(fig, title, alt or _describe(
         kind, title, Panels=[t for t in titles if t],
@@ -430,7 +450,7 @@ def _draw_map(ax, values, mask, scale, cell):
         squares = [Path.unit_rectangle().vertices + (j - 0.5, i - 0.5)
                    for i, j in np.argwhere(~mask)]
         blocked = Path.make_compound_path(*(Path(s, closed=True) for s in squares))
-        ax.add_patch(PathPatch(blocked, facecolor="#f4f4f4", edgecolor="#999999",
+        ax.add_patch(PathPatch(blocked, facecolor="#f4f4f4", edgecolor="#808080",
                                hatch="////", linewidth=0))
     digits = _digits(values[mask])
     for i, j in np.argwhere(mask if cell else mask & ~known):
@@ -438,6 +458,17 @@ def _draw_map(ax, values, mask, scale, cell):
         text = _number(values[i, j], digits)
         size = min(9, (cell or 0.3) * 0.85 * 9 / max(_text_width(text, 9), 0.1))
         ax.text(j, i, text, ha="center", va="center", color=_ink(color), fontsize=size)
+
+
+def _draw_key(fig, axes, corner, values, scale):
+    """Say what the colours mean: a bar, or squares where all values are 0 or 1."""
+    norm, cmap = scale
+    if set(values) <= {0.0, 1.0}:
+        squares = [Patch(facecolor=cmap(norm(value)), edgecolor=GREY, label=int(value))
+                   for value in sorted(values, reverse=True)]
+        corner.legend(handles=squares, loc="upper left", bbox_to_anchor=(1, 1))
+    else:
+        fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
 
 
 def _thinned(names, cell, plain):
@@ -520,8 +551,8 @@ def _write_query(ax, x, name):
 def _point_at(ax, start, end, share):
     ax.add_patch(FancyArrowPatch(
         (start, 0.36), (end, 1.75), arrowstyle="-|>", color=BLUE, shrinkA=0, shrinkB=0,
-        linewidth=0.5 + 4.5 * share, mutation_scale=8 + 8 * share,
-        alpha=0.12 + 0.8 * share, capstyle="butt"))
+        linewidth=0.5 + 4.5 * share, mutation_scale=6 + 10 * share,
+        alpha=0.7 + 0.3 * share, capstyle="butt"))
 
 
 def _spread(names, width):
@@ -555,12 +586,12 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
     angles = math.pi / 2 - 2 * math.pi * np.arange(len(names)) / len(names)
     ellipse = np.stack([2.9 * np.cos(angles), 1.75 * np.sin(angles)], 1)
     centres = ellipse + (WIDE / 2, 2.3)
-    nodes = [_node(ax, *centre, name, OKABE_ITO[i % 6])
+    nodes = [_node(ax, *centre, name, SERIES[i % 6])
              for i, (centre, name) in enumerate(zip(centres, names))]
     taken = np.full((1, 2), np.inf)
     for query, key in np.argwhere((weights >= threshold) & (weights > 0)):
         weight = weights[query, key]
-        style = _edge_style(weight, OKABE_ITO[query % 6])
+        style = _edge_style(weight, SERIES[query % 6])
         if query == key:
             free = _loop(ax, centres[key], names[key], angles[key], style)
         else:
@@ -588,8 +619,8 @@ def _node(ax, x, y, name, color):
 
 
 def _edge_style(weight, color):
-    return {"color": color, "alpha": min(1, 0.3 + 0.7 * weight), "arrowstyle": "-|>",
-            "linewidth": 0.5 + 4 * weight, "mutation_scale": 8 + 6 * weight}
+    return {"color": color, "arrowstyle": "-|>", "linewidth": 0.5 + 4 * weight,
+            "mutation_scale": 8 + 6 * weight}
 
 
 def _edge(ax, ends, node_a, node_b, style, bend=0.16):
@@ -642,7 +673,7 @@ def tokens(pieces, ids=None, *, title, alt=None):
     for i, (x, line) in enumerate(places):
         y = (num_lines - line) * step - 0.3
         ax.add_patch(Rectangle((x, y), widths[i], 0.27, edgecolor="none",
-                               facecolor=_tint(OKABE_ITO[i % 6])))
+                               facecolor=FILLS[i % 6]))
         style = {"ha": "center", "family": "DejaVu Sans Mono"}
         ax.text(x + widths[i] / 2, y + 0.08, names[i], fontsize=11, **style)
         ax.text(x + widths[i] / 2, y - 0.13, numbers[i], fontsize=8, color=GREY,
@@ -689,7 +720,7 @@ def bars(groups, labels, *, title, ylabel="weight", ylim=None, alt=None):
         ylim = (lowest - room * bool(lowest < 0), highest + room)
     digits = _digits(everything)
     for i, (ax, (name, values)) in enumerate(zip(axes, groups.items())):
-        drawn = ax.bar(range(len(names)), values, color=OKABE_ITO[i % 7], width=0.75)
+        drawn = ax.bar(range(len(names)), values, color=SERIES[i % 6], width=0.75)
         numbers = [_number(value, digits) for value in values]
         size = min(8, 8 * slot / (_widest(numbers, 8) + 0.05))
         if size > 6.5:
@@ -730,7 +761,7 @@ def curves(series, x=None, *, title, xlabel, ylabel, log_x=False, log_y=False,
         at = x[name] if isinstance(x, dict) else x
         at = np.arange(len(y)) if at is None else _array(at, "x", 1)
         _expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
-        style = {"color": OKABE_ITO[i % 7], "marker": MARKERS[i % 8],
+        style = {"color": SERIES[i % 6], "marker": MARKERS[i % 8],
                  "markevery": max(1, len(y) // 12), "label": name}
         if smooth and smooth < len(y):
             ax.plot(at, y, color=style["color"], alpha=0.25, linewidth=0.8)
@@ -757,6 +788,9 @@ def _place_ticks(ax, x, log_x, log_y):
             ax.set(**{f"{name}scale": "log"})
             axis.set_major_formatter(lambda value, _: f"{value:,g}")
             axis.set_minor_formatter("")
+    if not log_x and all(_whole(line.get_xdata()) for line in ax.lines):
+        whole = MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True)
+        ax.xaxis.set_major_locator(whole)
     if log_x and x is not None and not isinstance(x, dict) and len(x) <= 12:
         ax.set_xticks([float(v) for v in x], minor=False)
         ax.set_xticks([], minor=True)
@@ -789,7 +823,7 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
     for ax, panel, panel_title in zip(axes, panels, titles):
         for i, kind in enumerate(kinds):
             at = panel[[group == kind for group in groups]]
-            ax.plot(*at.T, MARKERS[i % 8], color=OKABE_ITO[i % 7], label=kind)
+            ax.plot(*at.T, MARKERS[i % 8], color=SERIES[i % 6], label=kind)
         ax.set_title(panel_title)
         ax.margins(0.18)
         ax.grid(color="#eeeeee", linewidth=0.8)
@@ -969,8 +1003,8 @@ def _cell_places(shapes, room):
              for i in range(0, len(shapes), MAX_COLUMNS)]
     cell = min(0.55, *((WIDE - sum(room[i] for i in line))
                        / sum(shapes[i][1] for i in line) for line in lines))
-    heights = [max(shapes[i][0] for i in line) * cell + 0.75 for line in lines]
-    places, y = [], sum(heights) - 0.55
+    heights = [max(shapes[i][0] for i in line) * cell + 0.6 for line in lines]
+    places, y = [], sum(heights) - 0.45
     for line, height in zip(lines, heights):
         x = (WIDE - sum(room[i] + shapes[i][1] * cell for i in line)) / 2 - 0.2
         for i in line:
@@ -998,7 +1032,7 @@ def _draw_cells(ax, x, y, cell, size, text, groups, rows, columns):
     for (i, j), group in np.ndenumerate(groups):
         corner = (x + j * cell, y - (i + 1) * cell)
         ax.add_patch(Rectangle(corner, cell, cell, edgecolor="white", linewidth=1.5,
-                               facecolor=_tint(OKABE_ITO[group % 8], 0.45)))
+                               facecolor=FILLS[group % 6]))
         ax.text(corner[0] + cell / 2, corner[1] + cell / 2, text[i, j], ha="center",
                 va="center_baseline", fontsize=size)
     for j, name in enumerate(columns):
@@ -1061,7 +1095,7 @@ def _station(ax, x, y, width, number, name, minutes, passed, total, needs):
     if total:
         ax.add_patch(Rectangle((x, y), width, 0.22, facecolor="#eeeeee"))
         ax.add_patch(Rectangle((x, y), width * passed / total, 0.22,
-                               facecolor=_tint(OKABE_ITO[2], 0.6)))
+                               facecolor=FILLS[2]))
         ax.add_patch(Rectangle((x, y), width, 1.32, fill=False, edgecolor=BLUE))
         ax.text(x + width / 2, y + 0.105, f"{passed} / {total}", ha="center",
                 va="center", fontsize=8.5)
@@ -1126,6 +1160,8 @@ def _panel(ipywidgets, draw, controls, first):
 
     for name, control in controls.items():
         control.description = control.description or name.replace("_", " ")
+        control.tooltip = control.description  # else the label's reads "null"
         control.style.description_width = "initial"  # else long names are cut
+        control.layout.width = "400px"  # room for the steps of a slider
         control.observe(redraw, names="value")
     return ipywidgets.VBox([*controls.values(), picture, trouble])

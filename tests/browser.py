@@ -1,0 +1,48 @@
+"""A real browser for the tests that look at notebooks as readers do."""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+COMMANDS = ("chromium", "chromium-browser", "google-chrome")
+# Containers lack the kernel's sandbox and a GPU; a test asks nothing of the network.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def needed(found, what):
+    """Return what was found; where it is missing skip, but fail where CI must have it.
+
+    `needed(shutil.which("chromium"), "Chromium")`
+    """
+    if not found:
+        missing = pytest.fail if os.environ.get("CI") else pytest.skip
+        missing(f"{what} is missing")
+    return found
+
+
+@contextlib.contextmanager
+def chromium():
+    """Open Chromium and give Playwright's browser; one for a module of tests is enough.
+
+    with chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+    """
+    needed(importlib.util.find_spec("playwright"), "the package playwright")
+    path = needed(next(filter(None, map(shutil.which, COMMANDS)), None), "Chromium")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
