@@ -154,8 +154,11 @@ def without_ignored(notebook):
     return bare
 
 
-def run_cells(notebook, folder):
-    """Run every cell of `notebook` in a fresh kernel of this Python, in `folder`."""
+def run_cells(notebook, folder, **env):
+    """Run every cell of `notebook` in a fresh kernel of this Python, in `folder`.
+
+    `env` comes on top of the environment of this process.
+    """
     from jupyter_client.manager import KernelManager
     from nbclient import NotebookClient
     from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
@@ -177,7 +180,7 @@ def run_cells(notebook, folder):
         with tempfile.TemporaryDirectory() as own:
             # No run touches the reader's progress or IPython, or sees another's. What a
             # cell writes to stderr comes as an output; this stderr is the kernel's own.
-            env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own}
+            env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own} | env
             client.execute(env=env, stderr=subprocess.DEVNULL)
     finally:
         manager.shutdown_kernel(now=True)

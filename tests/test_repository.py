@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 
+import full
 import nbformat
 import pytest
 from notebook_tool import ROOT, tool
 
 COMMAND = "python -m pytest"
+FULL = "python -m tests.full"
 
 
 def read(name, root=ROOT):
@@ -25,7 +27,9 @@ def files():
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
         paths = [ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0")]
     else:
-        paths = [path for path in ROOT.rglob("*") if "__pycache__" not in path.parts]
+        inside = [path.relative_to(ROOT) for path in ROOT.rglob("*")]
+        left_out = {"__pycache__", ".venv", "venv"}
+        paths = [ROOT / path for path in inside if not left_out & {*path.parts}]
     return [path for path in paths if path.is_file()]
 
 
@@ -72,11 +76,14 @@ def test_ruff_reads_the_tool_and_the_notebooks():
     assert str(ROOT / ".ci/notebooks.py") in listed
 
 
-def test_requirements_are_pinned_exactly():
-    lines = read("requirements.txt").split("\n")
+@pytest.mark.parametrize(
+    "name, torch", [("requirements.txt", "2.13.0"), ("tests/colab.txt", "2.11.0")]
+)
+def test_requirements_are_pinned_exactly(name, torch):
+    lines = read(name).split("\n")
     loose = [line for line in lines if not re.fullmatch(r"([\w-]+==[\d.]+)?", line)]
     assert loose == []
-    assert "torch==2.13.0" in lines
+    assert f"torch=={torch}" in lines
 
 
 def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
@@ -90,9 +97,39 @@ def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
 
 def test_ci_and_workflow_run_the_command_of_the_readme():
     assert COMMAND in read("README.md")
-    assert COMMAND in read(".ci/run").splitlines()
+    assert f"  {COMMAND}" in read(".ci/run").splitlines()
     assert "      - run: .ci/run\n" in read(".github/workflows/tests.yml")
     assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+def test_a_workflow_runs_the_full_run_of_the_guide_every_week():
+    assert FULL in read("CONTRIBUTING.md")
+    assert f"  {FULL}" in read(".ci/run").splitlines()
+    workflow = read(".github/workflows/full.yml")
+    assert "      - run: .ci/run full\n" in workflow
+    assert re.search(r'cron: "\d+ \d+ \* \* \d"', workflow)
+
+
+def test_the_full_run_replaces_the_table_of_the_last_one_and_nothing_else():
+    guide = read("CONTRIBUTING.md")
+    once = full.stored(guide, "one table\n")
+    assert f"{full.BEGIN}one table\n{full.END}" in once
+    assert full.stored(once, "another\n") == once.replace("one table", "another")
+    _, last = guide.split(full.BEGIN)
+    assert full.stored(once, last.split(full.END)[0]) == guide
+
+
+def test_the_full_run_says_what_a_step_came_to(tmp_path):
+    says = {
+        "print('3 passed, 1 skipped in 2.5s')": "3 passed, 1 skipped",
+        "exit('1 failed, 2 passed in 70.12s (0:01:10)')": "FAILED: 1 failed, 2 passed",
+        "exit(4)": "FAILED: ended with 4",
+    }
+    for source, result in says.items():
+        step = full.Step("a", "step", [sys.executable, "-c", source])
+        assert full.run(step, tmp_path / "log").startswith(f"| a | step | {result} | ")
+    without = full.run(full.Step("a", "step", None), tmp_path / "log")
+    assert without.startswith("| a | step | not possible here | ")
 
 
 def test_the_readme_is_short():

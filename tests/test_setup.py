@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from notebook_tool import ROOT, tool
+from test_repository import files
 
 CELL = tool.setup_cell(tool.read_address()) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
@@ -33,16 +34,27 @@ def expected(folder):
     return ascii(str(folder))[:-1]
 
 
+def make_course(folder):
+    """Copy the course as it stands now, not as last committed, into `folder`."""
+    for path in files():
+        copy = folder / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+
+
+def make_repository(folder):
+    """Copy the course into `folder` and commit there what git keeps of it."""
+    make_course(folder)
+    who = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
+    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "all"]):
+        subprocess.run(["git", *command], cwd=folder, env=ENV, check=True)
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """Return a repository of the course in a folder with spaces and umlauts."""
     folder = tmp_path_factory.mktemp("setup") / "Kurs über Attention"
-    ignore = shutil.ignore_patterns("__pycache__", ".*")
-    shutil.copytree(ROOT / "utils", folder / "utils", ignore=ignore)
-    (folder / "notebooks").mkdir()
-    who = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
-    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "all"]):
-        subprocess.run(["git", *command], cwd=folder, env=ENV, check=True)
+    make_repository(folder)
     return folder
 
 

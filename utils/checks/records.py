@@ -1,9 +1,11 @@
 """Keep the ids of passed exercises in a small file beside the course."""
 
+import functools
 import json
 import os
 from pathlib import Path
 
+from utils.checks.messages import wrapped
 from utils.files import write_atomically
 
 COURSE = Path(__file__).resolve().parents[2]
@@ -30,15 +32,26 @@ def load():
 
 
 def add(id):
-    """Add an id to the file; a folder that cannot be written to is no error."""
+    """Add an id to the file; where that cannot be, say so once and raise nothing."""
     passed = load()
     if id not in passed:
         content = json.dumps({"passed": sorted(passed | {id})})
         try:
             path().parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path(), content.encode())
-        except OSError:
-            pass
+        except OSError as error:
+            _say_once(path().parent, error.strerror or error)
+
+
+@functools.cache
+def _say_once(folder, reason):
+    print(
+        wrapped(
+            f"Progress is not kept: {folder} cannot be written to ({reason}).\n"
+            "Everything else works. To keep it, name a folder of yours in the "
+            "environment variable COURSE_PROGRESS and start Jupyter again."
+        )
+    )
 
 
 def _set_aside():

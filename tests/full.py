@@ -1,0 +1,163 @@
+"""Run everything, under every setting this machine has: `python -m tests.full`.
+
+It takes about an hour on two cores and writes the table of its results into
+CONTRIBUTING.md. Steps named on the command line run alone, and nothing is written.
+"""
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+GUIDE = ROOT / "CONTRIBUTING.md"
+BEGIN, END = "<!-- the last full run -->\n", "<!-- end of the last full run -->\n"
+FAILED = "FAILED"
+PYTEST = ["-m", "pytest", "--color=no"]
+HERE = [sys.executable, *PYTEST]
+# Kernels and the browser are spoken to over this machine's own network, `lo`.
+UNSHARED = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of the full run, or None where this machine has no way to run it."""
+
+    name: str
+    what: str
+    command: list | None
+    env: dict = field(default_factory=dict)
+
+
+def steps(colab):
+    """Return all steps; `colab` is the Python with Colab's versions, or None."""
+    there = [colab, *PYTEST] if colab else None
+    offline = [*UNSHARED, *HERE] if works(*UNSHARED, "true") else None
+    alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_places.py"]
+    return [
+        Step("everything", "`python -m pytest --full`", [*HERE, "--full"]),
+        Step("no-network", "the quick run without a network", offline),
+        *(on(kind, threads) for kind in capabilities() for threads in (1, 2)),
+        Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
+        Step("colab-alone", "the same from nothing", there and [*there, *alone]),
+    ]
+
+
+def works(*command):
+    """Return whether this machine has a command and lets it run."""
+    if shutil.which(command[0]) is None:
+        return False
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
+def capabilities():
+    """Return which sets of instructions PyTorch can use on this processor."""
+    known = ["default", "avx2", "avx512"]
+    best = torch.backends.cpu.get_cpu_capability().lower()
+    return known[: known.index(best) + 1] if best in known else known[:1]
+
+
+def on(kind, threads):
+    """Return the step of all notebooks with these instructions and threads."""
+    what = f"notebooks, {kind} instructions, {threads} thread{'s' * (threads > 1)}"
+    # Two files side by side with two threads each would wait for each other.
+    command = [*HERE, f"--numprocesses={2 // threads}", "notebooks"]
+    env = {"ATEN_CPU_CAPABILITY": kind, "OMP_NUM_THREADS": str(threads)}
+    return Step(f"{kind}-{threads}", what, command, env)
+
+
+def colab_python():
+    """Return the Python of an environment with Colab's versions, made once and kept."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "attention-course" / "colab"
+    python = folder / "bin" / "python"
+    if not python.exists():
+        if not works("python3.13", "--version"):
+            return None
+        subprocess.run(["python3.13", "-m", "venv", folder], check=True)
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.run([*pip, "-r", ROOT / "tests" / "colab.txt"], check=True)
+    return str(python)
+
+
+def run(step, log):
+    """Run a step, its output into `log`; return its row of the table."""
+    result, start = "not possible here", time.monotonic()
+    if step.command:
+        env = os.environ | {"OMP_NUM_THREADS": "1"} | step.env
+        with log.open("w") as file:
+            both = {"stdout": file, "stderr": subprocess.STDOUT}
+            code = subprocess.run(step.command, cwd=ROOT, env=env, **both).returncode
+        text = log.read_text(encoding="utf-8", errors="replace")
+        counts = re.findall(r"^(\d+ .+) in [\d.]+s", text, re.MULTILINE)
+        result = counts[-1] if counts else f"ended with {code}"
+        result = f"{FAILED}: {result}" if code else result
+    minutes = (time.monotonic() - start) / 60
+    return f"| {step.name} | {step.what} | {result} | {minutes:.1f} |\n"
+
+
+def heading():
+    """Return date, machine and versions, and the head of the table."""
+    names = ("torch", "numpy", "matplotlib", "jupyterlab")
+    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    python = f"Python {platform.python_version()}"
+    machine = f"{os.cpu_count()} processors ({platform.machine()})"
+    return (
+        f"{datetime.date.today()}, {machine}, {python}, {versions}:\n\n"
+        "| step | what runs | result | minutes |\n|---|---|---|---|\n"
+    )
+
+
+def stored(text, table):
+    """Return `text` with `table` between the two markers, in place of the last one."""
+    before, begin, rest = text.partition(BEGIN)
+    last, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"expected a line {BEGIN!r} and after it {END!r}")
+    return before + begin + table + end + after
+
+
+def asked_for(names):
+    """Read the command line; return the steps to run and the Python for Colab's set."""
+    parser = argparse.ArgumentParser(description="Run everything.")
+    parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(names))
+    parser.add_argument("--colab", metavar="PYTHON", help="has Colab's versions")
+    given = parser.parse_args()
+    if set(given.steps) - set(names):
+        parser.error(f"expected steps of {', '.join(names)}")
+    wanted = given.steps or names
+    if given.colab is None and any(name.startswith("colab") for name in wanted):
+        return wanted, colab_python()
+    return wanted, given.colab
+
+
+def main():
+    """Run the steps, print the table and return whether one of them failed."""
+    names = [step.name for step in steps(None)]
+    wanted, colab = asked_for(names)
+    logs = Path(tempfile.mkdtemp(prefix="full-run-"))
+    table = heading()
+    print(f"Each step writes its log into {logs}.\n\n{table}", end="", flush=True)
+    for step in [step for step in steps(colab) if step.name in wanted]:
+        row = run(step, logs / f"{step.name}.log")
+        print(row, end="", flush=True)
+        table += row
+    if wanted == names:
+        text = GUIDE.read_text(encoding="utf-8")
+        GUIDE.write_text(stored(text, table), encoding="utf-8")
+    return FAILED in table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

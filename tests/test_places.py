@@ -1,0 +1,159 @@
+"""Each test pins one sentence about where a notebook is opened, and runs it whole."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import ipykernel.kernelspec
+import nbformat
+import pytest
+from notebook_tool import tool
+from test_setup import make_course, make_repository
+
+FIRST = "notebooks/00_start_here.ipynb"  # it reads data, draws, and shows progress
+SOLVED = "notebooks/solutions/03_context_vectors.ipynb"  # its answers pass
+WHERE = "import utils; print(ascii(utils.__path__[0]))"
+NOTICE = re.compile(r"Progress is not kept.*?start\sJupyter\sagain\.\n", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """Return a repository of the course in a folder with spaces and umlauts."""
+    folder = tmp_path_factory.mktemp("places") / "Kurs über Attention"
+    make_repository(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """Give the kernels nothing of the course, and neither pip nor git a network."""
+    for name in ("PYTHONPATH", "JPY_SESSION_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COURSE_REPO", "/nowhere")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+
+
+def text(output):
+    """Return what nbval compares of an output; a picture counts by its text."""
+    said = output.get("text") or output.data["text/plain"]
+    return f"({output.get('name', 'shown')}) {said}"
+
+
+def texts(notebook):
+    """Return what each code cell says, as far as nbval compares it."""
+    cells = tool.without_ignored(notebook).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    return ["\n".join(map(text, cell.outputs)) for cell in code]
+
+
+def run(path, folder, before="", **env):
+    """Run a notebook in `folder`; return what it stores, what it says, and its course.
+
+    `before` is executed in the kernel before the first cell.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    stored = texts(notebook)
+    around = [nbformat.v4.new_code_cell(source) for source in (before, WHERE)]
+    notebook.cells = [around[0], *notebook.cells, around[1]]
+    tool.run_cells(notebook, folder, **env)
+    said = texts(notebook)
+    return stored, said[1:-1], said[-1]
+
+
+def runs_as_stored(course, path, folder, **how):
+    """Check that a notebook says what it stores, and uses this course and no other."""
+    stored, said, used = run(path, folder, **how)
+    assert said == stored
+    assert used == f"(stdout) {ascii(str(course / 'utils'))}\n"
+
+
+def contents(folder):
+    """Return what every file holds, without the byte code that Python leaves."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {p: p.read_bytes() for p in files if "__pycache__" not in p.parts}
+
+
+@pytest.mark.sample(
+    "00_start_here.ipynb", "03_context_vectors.ipynb", "solutions/11_beyond_text.ipynb"
+)
+def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
+    course, path, tmp_path
+):
+    folder = tmp_path / "Colab Notebooks"
+    folder.mkdir()
+    only = folder / path.name
+    shutil.copyfile(path, only)
+    fetched = folder / "attention-course"
+    runs_as_stored(fetched, only, folder, COURSE_REPO=str(course))
+    assert set(folder.iterdir()) == {only, fetched}
+
+
+@pytest.mark.parametrize("place", [".", "notebooks"])
+def test_a_notebook_runs_in_any_folder_of_a_course_whose_path_has_spaces_and_umlauts(
+    course, place
+):
+    runs_as_stored(course, course / FIRST, course / place)
+
+
+def test_a_notebook_that_jupyterlab_opens_runs_in_an_unrelated_folder(course, tmp_path):
+    opened = str(course / FIRST)
+    runs_as_stored(course, opened, tmp_path, JPY_SESSION_NAME=opened)
+    assert contents(tmp_path) == {}
+
+
+def test_a_notebook_that_vs_code_opens_runs_in_an_unrelated_folder(course, tmp_path):
+    opened = str(course / FIRST)
+    named = f"__vsc_ipynb_file__ = {opened!r}"
+    runs_as_stored(course, opened, tmp_path, before=named)
+    assert contents(tmp_path) == {}
+
+
+def test_nothing_but_progress_is_written_into_the_course(tmp_path):
+    make_course(tmp_path)
+    before = contents(tmp_path)
+    for name in (FIRST, SOLVED):
+        run(tmp_path / name, tmp_path / "notebooks", COURSE_PROGRESS="")
+    after = contents(tmp_path)
+    assert after.pop(tmp_path / "progress.json")
+    assert after == before
+
+
+@pytest.fixture
+def give_up(monkeypatch):
+    """Return the words before a command that make root obey permissions like others."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if os.name == "nt" or (root and not shutil.which("setpriv")):
+        pytest.skip("no way to keep this account from writing into a folder")
+    words = ["setpriv", "--bounding-set=-dac_override"] if root else []
+    kernel = ipykernel.kernelspec.get_kernel_dict()
+    kernel["argv"] = [*words, *kernel["argv"]]
+    monkeypatch.setattr("ipykernel.kernelspec.get_kernel_dict", lambda: kernel)
+    return words
+
+
+@pytest.fixture
+def locked(tmp_path, give_up):
+    """Return a course that the kernels cannot write to."""
+    folder = tmp_path / "Kurs über Attention"
+    make_course(folder)
+    entries = [folder, *folder.rglob("*")]
+    for entry in entries:
+        entry.chmod(0o555 if entry.is_dir() else 0o444)
+    writes = [*give_up, sys.executable, "-c", "open('new', 'w')"]
+    refused = subprocess.run(writes, cwd=folder, capture_output=True, text=True)
+    assert "PermissionError" in refused.stderr
+    yield folder
+    for entry in entries:
+        entry.chmod(0o755)
+
+
+def test_a_course_that_cannot_be_written_to_says_once_that_progress_is_not_kept(locked):
+    before = contents(locked)
+    runs_as_stored(locked, locked / FIRST, locked / "notebooks", COURSE_PROGRESS="")
+    stored, said, _ = run(locked / SOLVED, locked / "notebooks", COURSE_PROGRESS="")
+    assert len(NOTICE.findall("".join(said))) == 1
+    assert [NOTICE.sub("", cell) for cell in said] == stored
+    assert contents(locked) == before
