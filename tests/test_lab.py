@@ -1,0 +1,280 @@
+"""Each test pins one sentence about a notebook in JupyterLab, as its reader works it.
+
+A notebook is opened, run and worked by keyboard once; the tests ask what was seen.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from html import unescape
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from browser import chromium
+from notebook_tool import ROOT
+from test_pages import FORMULA, without_code
+from test_setup import make_course
+
+# The quick run: the start, and the notebooks of part one that have controls.
+pytestmark = pytest.mark.sample(
+    "00_start_here.ipynb",
+    "01_tokens.ipynb",
+    "03_context_vectors.ipynb",
+    "04_scaled_dot_product_attention.ipynb",
+    "06_multi_head_attention.ipynb",
+)
+INTERACTIVE = re.compile(r"\(interactive: (.*)\)$")
+SOON, LONG = 30_000, 600_000  # milliseconds: what a page, what a notebook may take
+MANY = 100  # more stops of the Tab key than a cell has
+
+PICTURES = """() => [...document.querySelectorAll(".jp-Notebook img")].map(img => ({
+    alt: img.alt, drawn: img.complete && img.naturalWidth > 0 && img.width > 0}))"""
+PROMPTS = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
+    .map(prompt => prompt.textContent)"""
+# What a formula that MathJax did not take leaves in the text, or took as a mistake.
+PROSE = """() => [...document.querySelectorAll(".jp-RenderedMarkdown")].map(text => {
+    const prose = text.cloneNode(true);
+    prose.querySelectorAll("code, pre, mjx-container").forEach(node => node.remove());
+    return prose.textContent;
+})"""
+MISTAKES = 'mjx-merror, mjx-container [mathcolor="red"]'
+# Where the keyboard is, by cell and by control of its panel, and what moves it there.
+FOCUS = """() => {
+    const focus = document.activeElement, at = name => +focus.getAttribute(name);
+    const cells = [...document.querySelectorAll(".jp-Notebook .jp-Cell")];
+    const panel = focus.closest(".jp-OutputArea .widget-vbox");
+    let keys = [];
+    if (focus.role === "slider")
+        keys = [at("aria-valuenow") < at("aria-valuemax") ? "ArrowRight" : "ArrowLeft"];
+    else if (focus.tagName === "SELECT")  // a closed menu leaves arrows to the notebook
+        keys = ["Space", focus.selectedIndex ? "ArrowUp" : "ArrowDown", "Enter"];
+    else if (focus.matches("[type=checkbox], button:not(.mod-active)"))
+        keys = ["Space"];
+    return {
+        cell: cells.indexOf(focus.closest(".jp-Cell")), keys,
+        control: panel ? [...panel.children].findIndex(c => c.contains(focus)) : -1,
+    };
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Open one browser for all notebooks."""
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def lab(browser, tmp_path_factory):
+    """Start JupyterLab on a copy of the course, as on a machine where it is new."""
+    folder = tmp_path_factory.mktemp("lab")
+    course = folder / "Kurs über Attention"
+    make_course(course)
+    own = ("COURSE_PROGRESS", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR")
+    env = os.environ | {name: str(folder / name) for name in own}
+    env["JUPYTER_RUNTIME_DIR"] = str(folder / "runtime")
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
+    command += ["--ip=127.0.0.1", "--port=0", f"--ServerApp.root_dir={course}"]
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
+        try:
+            yield address(server, folder)
+        finally:
+            server.terminate()
+            server.wait(60)
+
+
+def address(server, folder):
+    """Return where the server answers and its token, once it does."""
+    file = folder / f"runtime/jpserver-{server.pid}.json"
+    give_up = time.monotonic() + 60
+    while not file.exists() or not file.read_text():
+        assert server.poll() is None, (folder / "log").read_text()
+        assert time.monotonic() < give_up, (folder / "log").read_text()
+        time.sleep(0.1)
+    return SimpleNamespace(**json.loads(file.read_text()))
+
+
+@pytest.fixture(scope="module")
+def visits(lab, browser):
+    """Return a function that visits a notebook, at most once."""
+    return functools.cache(functools.partial(visit, lab, browser))
+
+
+@pytest.fixture
+def seen(path, visits):
+    """Return what was seen in one notebook."""
+    return visits(path)
+
+
+def visit(lab, browser, path):
+    """Open a notebook, run it, and move its controls; return what was seen."""
+    notebook = nbformat.read(path, as_version=4)
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    open_notebook(page, lab, path, len(notebook.cells))
+    seen = expected(notebook)
+    seen.stored = page.evaluate(PICTURES)
+    run_all(page)
+    seen.prompts, seen.pictures = page.evaluate(PROMPTS), page.evaluate(PICTURES)
+    seen.complaints = [*texts_of(page, "stderr"), *texts_of(page, "error")]
+    seen.formulas = page.locator("mjx-container").count()
+    seen.mistakes = page.locator(MISTAKES).all_inner_texts()
+    seen.prose = page.evaluate(PROSE)
+    cells = reversed(seen.controls)  # from the end of the notebook, where we are
+    seen.moved = {cell: move_controls(page, cell) for cell in cells}
+    seen.asked = [url for url in asked if re.match(r"https?:(?!//127\.0\.0\.1)", url)]
+    close(page, lab)
+    return seen
+
+
+def expected(notebook):
+    """Return what the file says that a reader should find."""
+    texts, formulas, controls = [], 0, {}
+    for i, cell in enumerate(notebook.cells):
+        for output in cell.get("outputs", []):
+            data = {"text/html": "", "text/plain": ""} | output.get("data", {})
+            texts += map(unescape, re.findall(r'<img alt="([^"]*)"', data["text/html"]))
+            if named := INTERACTIVE.search(data["text/plain"]):
+                controls[i] = [*range(named[1].count(",") + 1)]
+        if cell.cell_type == "markdown":
+            texts += re.findall(r"!\[([^]]*)\]\(", cell.source)
+            formulas += len(FORMULA.findall(without_code(cell.source)))
+    return SimpleNamespace(texts=texts, written=formulas, controls=controls)
+
+
+def open_notebook(page, lab, path, num_cells):
+    """Open a notebook in a workspace of its own and wait until all of it is there.
+
+    The windowing mode stays as it is installed, "contentVisibility", the reader's: it
+    leaves cells out of sight undrawn, but puts every one on the page in the end.
+    """
+    name = path.relative_to(ROOT).as_posix()
+    page.goto(f"{lab.url}lab/workspaces/{path.stem}/tree/{name}?token={lab.token}")
+    page.wait_for_function(
+        "count => document.querySelectorAll('.jp-Notebook .jp-Cell').length === count",
+        arg=num_cells, timeout=SOON)
+    wait_until_idle(page, SOON)
+    wait_until_drawn(page)
+
+
+def wait_until_idle(page, timeout):
+    # The status bar knows; the notebook's own sign says idle while a kernel starts.
+    page.wait_for_selector(
+        ".jp-StatusBar-TextItem:has-text('| Idle')", timeout=timeout)
+
+
+def wait_until_drawn(page):
+    """Wait for pictures and formulas; what never comes is for the tests to say."""
+    from playwright.sync_api import TimeoutError
+
+    with contextlib.suppress(TimeoutError):
+        page.wait_for_function(
+            f"() => ({PICTURES})().every(picture => picture.drawn)"
+            f" && ({PROSE})().every(prose => !/[$\\\\]/.test(prose))", timeout=5_000)
+
+
+def run_all(page):
+    """Choose Run All Cells and wait until no cell is left to run."""
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.locator("[data-command='runmenu:run-all']").click()
+    # The last cell waits for all others, so its star is there long enough to be seen.
+    page.wait_for_function(f"() => ({PROMPTS})().at(-1) === '[*]:'", timeout=SOON)
+    page.wait_for_function(f"() => !({PROMPTS})().includes('[*]:')", timeout=LONG)
+    wait_until_idle(page, LONG)
+    wait_until_drawn(page)
+
+
+def texts_of(page, kind):
+    """Return the outputs of a kind that only Jupyter knows, stderr or error."""
+    outputs = f"[data-mime-type='application/vnd.jupyter.{kind}']"
+    return page.locator(outputs).all_text_contents()
+
+
+def move_controls(page, cell):
+    """Move every control of a cell, without a mouse; return which changed the picture.
+
+    Escape leaves the editor or a control, arrows lead to the cell, Tab through it.
+    """
+    page.keyboard.press("Escape")
+    for _ in range(page.evaluate(FOCUS)["cell"] - cell):
+        page.keyboard.press("ArrowUp")
+    moved = set()
+    for _ in range(MANY):
+        page.keyboard.press("Tab")
+        focus = page.evaluate(FOCUS)
+        if focus["cell"] != cell:
+            break
+        if focus["control"] >= 0 and redraws(page, cell, focus["keys"]):
+            moved.add(focus["control"])
+    return sorted(moved)
+
+
+def redraws(page, cell, keys):
+    """Press the keys, if any; return whether the picture of the cell changes."""
+    from playwright.sync_api import TimeoutError
+
+    if not keys:
+        return False
+    source = f".jp-Notebook .jp-Cell >> nth={cell} >> .jp-OutputArea img"
+    before = page.get_attribute(source, "src")
+    for key in keys:
+        page.keyboard.press(key)
+    try:
+        page.wait_for_function(
+            "([old, cell]) => document.querySelectorAll('.jp-Notebook .jp-Cell')[cell]"
+            ".querySelector('.jp-OutputArea img').src !== old",
+            arg=[before, cell], timeout=SOON)
+    except TimeoutError:
+        return False
+    return True
+
+
+def close(page, lab):
+    """Close the page and shut the kernel down, so that one runs at a time."""
+    head = {"Authorization": f"token {lab.token}"}
+    for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
+        page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
+    page.close()
+
+
+def drawn(pictures):
+    """Return the texts of the pictures on a page, "Image" where there is none."""
+    return [picture["alt"] for picture in pictures if picture["drawn"]]
+
+
+def test_pictures_and_their_texts_are_there_before_anything_runs(seen):
+    assert drawn(seen.stored) == seen.texts
+
+
+def test_run_all_cells_runs_every_cell(seen):
+    assert seen.prompts == [f"[{i + 1}]:" for i in range(len(seen.prompts))]
+
+
+def test_no_cell_fails_or_writes_to_stderr(seen):
+    assert seen.complaints == []
+
+
+def test_every_picture_is_drawn_again_and_has_its_text(seen):
+    assert drawn(seen.pictures) == seen.texts
+
+
+def test_every_formula_is_rendered(seen):
+    assert [prose for prose in seen.prose if re.search(r"[$\\]", prose)] == []
+    assert seen.mistakes == []
+    assert seen.formulas == seen.written
+
+
+def test_every_control_is_reached_and_moves_its_picture_by_keyboard_alone(seen):
+    assert seen.moved == seen.controls
+
+
+def test_nothing_is_asked_of_another_machine(seen):
+    assert seen.asked == []
