@@ -1,0 +1,115 @@
+"""`GPT` against a model built like nanoGPT's: tokens a second, and the loss reached.
+
+Four layers, four heads, width 128, context 128, batch 16, on the letters of the story.
+All are trained with AdamW on the same batches; the loss is the mean of the last 50
+steps, for three seeds.
+"""
+
+import statistics
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from tests.benchmarks import race, ratio, rivals
+from utils.data import load_text
+from utils.model import GPT, next_token_loss
+
+CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 128, 128, 4, 4, 16
+STEPS, SEEDS = 300, (0, 1, 2)
+
+
+def models(vocab_size):
+    """Return the models that are compared, freshly initialised."""
+    sizes = (vocab_size, CONTEXT, WIDTH, HEADS, LAYERS)
+    return {
+        "ours": GPT(*sizes),
+        "like nanoGPT": rivals.LikeNanoGPT(*sizes, bias=True),
+        "like nanoGPT, no biases": rivals.LikeNanoGPT(*sizes, bias=False),
+    }
+
+
+@torch.no_grad()
+def copy_weights(ours, theirs):
+    """Give their model the weights of ours; biases and norms begin alike."""
+    theirs.tokens.weight.copy_(ours.embedding.token_embedding.weight)
+    theirs.positions.weight.copy_(ours.embedding.position_embedding.weight)
+    for block, twin in zip(ours.blocks, theirs.blocks):
+        layer = block.attention
+        projections = (layer.W_query, layer.W_key, layer.W_value)
+        twin.attention.qkv.weight.copy_(torch.cat([p.weight for p in projections]))
+        twin.attention.out.weight.copy_(layer.out_proj.weight)
+        twin.up.weight.copy_(block.feed_forward[0].weight)
+        twin.down.weight.copy_(block.feed_forward[2].weight)
+
+
+def assert_equal(ours, theirs, batch):
+    """Assert that both give the same logits, and embeddings the same gradients."""
+    copy_weights(ours, theirs)
+    torch.testing.assert_close(ours(batch[0]), theirs(batch[0]))
+    for model in (ours, theirs):
+        cross_entropy(model(batch[0]).mT, batch[1]).backward()
+    pairs = (
+        (ours.embedding.token_embedding, theirs.tokens),
+        (ours.embedding.position_embedding, theirs.positions),
+    )
+    for mine, other in pairs:
+        torch.testing.assert_close(mine.weight.grad, other.weight.grad)
+
+
+def stream(ids, seed, steps):
+    """Return batches of inputs and targets, drawn from the text."""
+    generator = torch.Generator().manual_seed(seed)
+    starts = torch.randint(len(ids) - CONTEXT, (steps, BATCH, 1), generator=generator)
+    windows = ids[starts + torch.arange(CONTEXT + 1)]  # (steps, B, T + 1)
+    return [(window[:, :-1], window[:, 1:]) for window in windows]
+
+
+def trainer(model, batches, losses):
+    """Return a function that takes one training step and notes its loss."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def step():
+        loss = next_token_loss(model, batches[len(losses)])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+
+    return step
+
+
+def train_all(ids, vocab_size, seed):
+    """Train the models side by side; return the seconds and the losses of each."""
+    torch.manual_seed(seed)
+    known, batches = models(vocab_size), stream(ids, seed, STEPS + 1)
+    losses = {name: [] for name in known}
+    steps = {n: trainer(model, batches, losses[n]) for n, model in known.items()}
+    return race(steps, STEPS), losses
+
+
+def main():
+    """Print a row for each model."""
+    text = load_text()
+    letters = sorted(set(text))
+    ids = torch.tensor([letters.index(letter) for letter in text])
+    torch.manual_seed(0)
+    ours, *others = models(len(letters)).values()
+    for theirs in others:
+        ours.zero_grad()
+        assert_equal(ours, theirs, stream(ids, 0, 1)[0])
+    seconds, ends = {}, {}
+    for seed in SEEDS:
+        taken, losses = train_all(ids, len(letters), seed)
+        for name in taken:
+            seconds.setdefault(name, []).extend(taken[name])
+            ends.setdefault(name, []).append(statistics.mean(losses[name][-50:]))
+    print(f"{'':25}parameters  tokens/s  ours / theirs      loss, mean and spread")
+    for name, model in models(len(letters)).items():
+        count = sum(parameter.numel() for parameter in model.parameters())
+        middle, error = ratio(seconds[name], seconds["ours"])
+        print(
+            f"{name:25}{count:10,} "
+            f"{BATCH * CONTEXT / statistics.median(seconds[name]):9,.0f}  "
+            f"{middle:.3f} ± {error:.3f} {statistics.mean(ends[name]):14.3f} "
+            f"± {max(ends[name]) - min(ends[name]):.3f}"
+        )
