@@ -109,9 +109,11 @@ def is_setup(cell):
 def prepare(notebook, path, address):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
-    opening = with_colab_link(notebook.cells[0].source, colab_link(address, path))
+    opening = notebook.cells[0]
+    opening.source = with_colab_link(opening.source, "")  # nobody reads an address
     about = f"About {reading_minutes(notebook)} minutes"
-    notebook.cells[0].source = re.sub(r"About \d+ minutes", about, opening)
+    text = re.sub(r"About \d+ minutes", about, opening.source)
+    opening.source = with_colab_link(text, colab_link(address, path))
     for cell in notebook.cells:
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
