@@ -32,6 +32,7 @@ PICTURES = {
     "arrows": lambda **k: plots.arrows(WEIGHTS, WORDS, 2, **k),
     "graph": lambda **k: plots.graph(WEIGHTS, WORDS, **k),
     "tokens": lambda **k: plots.tokens(WORDS, [7120, 7002, 4940], **k),
+    "tokens without ids": lambda **k: plots.tokens(WORDS, **k),
     "bars": lambda **k: plots.bars({"one": WEIGHTS[1], "two": WEIGHTS[2]}, WORDS, **k),
     "curves": lambda **k: plots.curves(
         {"a": [1.0, 2.0, 4.0], "b": [3.0, 2.0, 1.0]}, [4, 16, 64], xlabel="x",

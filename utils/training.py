@@ -99,7 +99,7 @@ def _progress_bar(steps):
         return lambda losses: None
     from ipywidgets import IntProgress
 
-    bar = IntProgress(max=steps, layout={"width": "100%"})
+    bar = IntProgress(max=steps, layout={"width": "auto"})
     view = {"version_major": 2, "version_minor": 0, "model_id": bar.model_id}
     bundle = {
         "application/vnd.jupyter.widget-view+json": view,
