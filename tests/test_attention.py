@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.attention import (
     CausalAttention,
@@ -585,6 +586,82 @@ def test_a_cache_changes_nothing(rotary, need_weights, pieces):
     outputs = [o[0] for o in outputs] if need_weights else outputs
     torch.testing.assert_close(torch.cat(outputs, dim=1), layer(x))
     assert len(cache) == 7
+
+
+# The fast path and the one that returns weights
+
+
+def cached(layer, x, need_weights):
+    """Read four tokens, then the others with what the cache keeps."""
+    cache = KeyValueCache()
+    layer(x[:, :4], cache=cache)
+    return layer(x[:, 4:], need_weights=need_weights, cache=cache)
+
+
+CALLS = {
+    "alone": lambda layer, x, n: layer(x, need_weights=n),
+    "padded": lambda layer, x, n: layer(x, None, padding_mask([7, 4, 0], 7), n),
+    "context": lambda layer, x, n: layer(x[:, :5], x, None, n),
+    "padded context": lambda layer, x, n: layer(
+        x[:, :5], x, padding_mask([7, 4, 1], 7), n
+    ),
+    "cached": cached,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("rotary", [False, True])
+def test_every_path_gives_the_same_output_and_gradients(call, rotary):
+    results = []
+    for need_weights in (False, True):
+        layer, x = grouped(rotary=rotary), random(3, 7, 5).requires_grad_()
+        output = CALLS[call](layer, x, need_weights)
+        output = output[0] if need_weights else output
+        output.square().sum().backward()
+        results.append([output, x.grad, *(p.grad for p in layer.parameters())])
+    torch.testing.assert_close(*results)
+
+
+def test_the_fast_path_is_four_products_and_the_attention_of_torch():
+    layer, x = multi_head(d_in=10), random(3, 7, 10)
+    layer.out_proj.bias.data.zero_()
+    twin = [p.detach().clone().requires_grad_() for p in layer.parameters()]
+    heads = [(x @ w.T).view(3, 7, 2, 5).transpose(1, 2) for w in twin[:3]]
+    context = F.scaled_dot_product_attention(*heads, is_causal=True)
+    expected = context.transpose(1, 2).reshape(3, 7, 10) @ twin[3].T
+    output = layer(x)
+    torch.testing.assert_close(output, expected)
+    output.square().sum().backward()
+    expected.square().sum().backward()
+    for ours, floors in zip(layer.parameters(), twin[:4]):
+        torch.testing.assert_close(ours.grad, floors.grad)
+
+
+class Squares(TorchDispatchMode):
+    """Note whether a tensor is made whose axes are tokens by tokens."""
+
+    def __init__(self, num_tokens):
+        super().__init__()
+        self.num_tokens, self.found = num_tokens, False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        for tensor in made if isinstance(made, tuple) else (made,):
+            if torch.is_tensor(tensor):
+                self.found |= list(tensor.shape).count(self.num_tokens) > 1
+        return made
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("rotary", [False, True])
+def test_nothing_of_tokens_by_tokens_is_made_unless_weights_are_asked_for(
+    need_weights, rotary
+):
+    layer, x = grouped(rotary=rotary), random(3, 11, 5)
+    with Squares(11) as squares:
+        output = layer(x, need_weights=need_weights)
+        (output[0] if need_weights else output).square().sum().backward()
+    assert squares.found == need_weights
 
 
 def test_a_cache_beyond_the_context_is_named_and_keeps_what_it_has():

@@ -338,8 +338,9 @@ class MultiHeadAttention(nn.Module):
     values (grouped-query attention; one: multi-query). With `rotary=True` queries and
     keys are turned by their positions.
 
-    Without `need_weights` PyTorch's fused kernel computes the output and no (T, S)
-    matrix is kept.
+    Without `need_weights` PyTorch's fused kernel computes the output, and nothing of
+    size (T, S) is made. Two things ask for more: a causal mask together with padding
+    or a cache becomes a boolean (T, S), and on the CPU the kernel knows no dropout.
 
     Raises ValueError where a width does not divide by its number of heads, x or context
     has another width, a causal x has more than `context_length` tokens (those of the
@@ -409,19 +410,13 @@ class MultiHeadAttention(nn.Module):
         return scaled_dot_product_attention(query, key, value, mask, self._dropout())
 
     def _attend_fused(self, query, key, value, padding_mask, causal):
-        # is_causal lets the kernel skip the future, but it counts from the top left
-        # and takes no other mask beside it.
+        # is_causal lets the kernel skip the future and needs no (T, S) mask, but it
+        # counts from the top left and takes no other mask beside it.
         square = query.shape[-2] == key.shape[-2]
         skip = causal and square and padding_mask is None
+        mask = None if skip else _combined_mask(query, key, padding_mask, causal)
         output = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=None
-            if skip
-            else _combined_mask(query, key, padding_mask, causal),
-            dropout_p=self._dropout(),
-            is_causal=skip,
+            query, key, value, mask, self._dropout(), is_causal=skip
         )
         return output, None
 
