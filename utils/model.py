@@ -63,7 +63,8 @@ class GPT(nn.Module):
     ... ).shape
     torch.Size([2, 5, 11])
 
-    Source: Radford et al. 2019, section 2.3. No dropout on embeddings and residuals.
+    Source: Radford et al. 2019, section 2.3, also for the smaller beginning of what is
+    added to the stream. No dropout on embeddings and residuals.
     """
 
     def __init__(
@@ -92,6 +93,9 @@ class GPT(nn.Module):
         self.output = nn.Linear(d_model, vocab_size, bias=False)
         self.output.weight = self.embedding.token_embedding.weight
         self.apply(_small_weights)
+        for block in self.blocks:  # all that is added to the stream, together
+            for layer in (block.attention.out_proj, block.feed_forward[-1]):
+                nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     @property
     def context_length(self):

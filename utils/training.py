@@ -28,7 +28,7 @@ def train(model, batches, compute_loss, steps, lr=1e-3, checkpoint=None):
 
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2.
     """
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)
     losses = []
     show = _progress_bar(steps)
     model.train()

@@ -25,7 +25,7 @@ def story(known, seed, checkpoint):
     torch.manual_seed(seed)
     model = known["course"].GPT(512, 64, d_model=96, num_heads=4, num_layers=2)
     batches = known["DataLoader"](windows, batch_size=8, shuffle=True, drop_last=True)
-    losses = known["train"](model, batches, known["watched_loss"], 800, lr=1.5e-3)
+    losses = known["train"](model, batches, known["watched_loss"], 1000, lr=1.5e-3)
     known["load_checkpoint"](model, checkpoint)
     known["model"] = model
     known["start"] = torch.tensor([known["encode_bpe"]("Zoë", merges)] * 32)
