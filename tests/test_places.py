@@ -77,7 +77,7 @@ def contents(folder):
 
 
 @pytest.mark.sample(
-    "00_start_here.ipynb", "03_context_vectors.ipynb", "solutions/11_beyond_text.ipynb"
+    "00_start_here.ipynb", "03_context_vectors.ipynb", "11_beyond_text.ipynb"
 )
 def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     course, path, tmp_path

@@ -2,8 +2,9 @@
 
 Four layers, four heads, width 128, context 128, batch 16, on the letters of the story.
 All are trained with AdamW on the same batches; the loss is the mean of the last 50
-steps, for three seeds. Ours is trained as `utils.training.train` does it, with the fused
-AdamW; nanoGPT asks for that on CUDA alone. The last row gives it to its model too.
+steps, for three seeds. Ours is trained as `utils.training.train` does it, with the
+fused AdamW; nanoGPT asks for that on CUDA alone. The last row gives it to it all the
+same.
 """
 
 import statistics
