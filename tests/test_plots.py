@@ -291,6 +291,12 @@ def test_column_labels_do_not_overlap(num_tokens, figures):
         assert all(b - a > 0.75 * height for a, b in zip(lefts, lefts[1:]))
 
 
+def test_a_million_on_a_logarithmic_axis_is_written_out(figures):
+    plots.curves({"a": [1.0, 2e6]}, log_y=True, title="t", xlabel="x", ylabel="y")
+    ax = figures[0].fig.axes[0]
+    assert "1,000,000" in [text.get_text() for text in ax.get_yticklabels()]
+
+
 def test_names_of_points_do_not_cover_each_other(figures):
     places = torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [0.1, 0.1], [2.0, 2.0]])
     plots.points(places, ["cat", "dog", "horse", "cow", "sky"], title="t")

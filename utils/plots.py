@@ -786,7 +786,7 @@ def _place_ticks(ax, x, log_x, log_y):
     for axis, log, name in ((ax.xaxis, log_x, "x"), (ax.yaxis, log_y, "y")):
         if log:
             ax.set(**{f"{name}scale": "log"})
-            axis.set_major_formatter(lambda value, _: f"{value:,g}")
+            axis.set_major_formatter(lambda value, _: f"{value:,.9g}")
             axis.set_minor_formatter("")
     if not log_x and all(_whole(line.get_xdata()) for line in ax.lines):
         whole = MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True)
