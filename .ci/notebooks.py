@@ -178,14 +178,14 @@ def run_cells(notebook, folder, **env):
         store_widget_state=False,
         coalesce_streams=True,
     )
-    try:
-        with tempfile.TemporaryDirectory() as own:
-            # No run touches the reader's progress or IPython, or sees another's. What a
-            # cell writes to stderr comes as an output; this stderr is the kernel's own.
-            env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own} | env
+    with tempfile.TemporaryDirectory() as own:
+        # No run touches the reader's progress or IPython, or sees another's. What a
+        # cell writes to stderr comes as an output; this stderr is the kernel's own.
+        env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own} | env
+        try:
             client.execute(env=env, stderr=subprocess.DEVNULL)
-    finally:
-        manager.shutdown_kernel(now=True)
+        finally:
+            manager.shutdown_kernel(now=True)
 
 
 def describe(error, notebook):

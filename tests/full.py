@@ -23,7 +23,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- the last full run -->\n", "<!-- end of the last full run -->\n"
-FAILED = "FAILED"
+FAILED, IMPOSSIBLE = "FAILED", "not possible here"
 PYTEST = ["-m", "pytest", "--color=no"]
 HERE = [sys.executable, *PYTEST]
 # Kernels and the browser are spoken to over this machine's own network, `lo`.
@@ -93,7 +93,7 @@ def colab_python():
 
 def run(step, log):
     """Run a step, its output into `log`; return its row of the table."""
-    result, start = "not possible here", time.monotonic()
+    result, start = IMPOSSIBLE, time.monotonic()
     if step.command:
         env = os.environ | {"OMP_NUM_THREADS": "1"} | step.env
         with log.open("w") as file:
@@ -143,20 +143,26 @@ def asked_for(names):
 
 
 def main():
-    """Run the steps, print the table and return whether one of them failed."""
+    """Run the steps, print the table and return whether one of them failed.
+
+    On the code host a step that is not possible counts as failed.
+    """
     names = [step.name for step in steps(None)]
     wanted, colab = asked_for(names)
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     table = heading()
     print(f"Each step writes its log into {logs}.\n\n{table}", end="", flush=True)
     for step in [step for step in steps(colab) if step.name in wanted]:
-        row = run(step, logs / f"{step.name}.log")
+        log = logs / f"{step.name}.log"
+        row = run(step, log)
         print(row, end="", flush=True)
         table += row
+        if FAILED in row and log.exists():
+            print(log.read_text(encoding="utf-8", errors="replace")[-5000:])
     if wanted == names:
         text = GUIDE.read_text(encoding="utf-8")
-        GUIDE.write_text(stored(text, table), encoding="utf-8")
-    return FAILED in table
+        GUIDE.write_text(stored(text, table), encoding="utf-8", newline="\n")
+    return FAILED in table or ("CI" in os.environ and IMPOSSIBLE in table)
 
 
 if __name__ == "__main__":

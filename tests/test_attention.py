@@ -160,6 +160,12 @@ def test_masked_softmax_has_finite_gradients_with_an_empty_row():
     assert scores.grad.isfinite().all()
 
 
+def test_leading_axes_that_do_not_fit_are_named():
+    query, key = torch.zeros(2, 5, 3), torch.zeros(3, 7, 3)
+    with pytest.raises(ValueError, match=r"axes that fit, got \[\(2, 5, 3\), \(3, 7"):
+        scaled_dot_product_attention(query, key, key)
+
+
 def test_masked_softmax_works_in_half_precision():
     weights = masked_softmax(random(5, 7).half(), causal_mask(7)[:5])
     assert weights.dtype == torch.float16 and weights.isfinite().all()

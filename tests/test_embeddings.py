@@ -128,8 +128,12 @@ def test_rotation_names_an_odd_width():
 
 
 def test_rotation_names_positions_that_do_not_fit():
-    with pytest.raises(ValueError, match=r"each of the 3 tokens, got \(4,\)"):
+    with pytest.raises(ValueError, match=r"broadcast to \(3,\), got \(4,\)"):
         apply_rope(torch.zeros(3, 6), torch.arange(4))
+    with pytest.raises(ValueError, match=r"to \(2, 5, 7\), got \(2, 7\)"):
+        apply_rope(torch.zeros(2, 5, 7, 4), torch.zeros(2, 7))
+    with pytest.raises(ValueError, match=r"to \(7,\), got \(2, 7\)"):
+        apply_rope(torch.zeros(7, 4), torch.zeros(2, 7))
 
 
 def test_alibi_follows_the_formula():

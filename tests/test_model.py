@@ -66,6 +66,12 @@ def test_the_past_does_not_move_when_a_later_token_changes(changed):
     assert not torch.allclose(model(other)[:, changed], model(ids)[:, changed])
 
 
+def test_it_compiles_into_one_graph():
+    model, ids = gpt(rotary=True), token_ids(7, 13)
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(ids), model(ids))
+
+
 def test_a_sequence_longer_than_the_context_is_named():
     with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
         gpt()(token_ids(1, 14))

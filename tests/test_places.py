@@ -15,7 +15,7 @@ from test_setup import make_course, make_repository
 FIRST = "notebooks/00_start_here.ipynb"  # it reads data, draws, and shows progress
 SOLVED = "notebooks/solutions/03_context_vectors.ipynb"  # its answers pass
 WHERE = "import utils; print(ascii(utils.__path__[0]))"
-NOTICE = re.compile(r"Progress is not kept.*?start\sJupyter\sagain\.\n", re.DOTALL)
+NOTICE = re.compile(r"Progress is not kept.*?COURSE_PROGRESS=FOLDER\n", re.DOTALL)
 
 
 @pytest.fixture(scope="module")

@@ -203,6 +203,12 @@ def test_signed_values_are_centred_on_zero(figures):
     assert image.get_cmap().name == "RdBu_r" and image.get_clim() == (-4, 4)
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_value_beyond_the_end_of_the_scale_is_named(signed):
+    with pytest.raises(ValueError, match="to 0.5 .*to 0.9"):
+        plots.heatmap([[0.9, 0.1]], title="t", vmax=0.5, signed=signed)
+
+
 def test_heads_share_one_scale_and_wrap_at_four(figures):
     plots.heatmaps(torch.rand(6, 3, 3), WORDS, titles=list("abcdef"), title="t")
     panels = [ax for ax in figures[0].fig.axes if ax.images]

@@ -37,7 +37,8 @@ def texts():
     """Return the text of every file that is one, by its path in the repository."""
     kinds = {".py", ".md", ".toml", ".txt", ".yml", ".ipynb", ""}
     chosen = [path for path in files() if path.suffix in kinds]
-    return {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in chosen}
+    named = [(path.relative_to(ROOT).as_posix(), path) for path in chosen]
+    return {name: path.read_text(encoding="utf-8") for name, path in named}
 
 
 @pytest.fixture

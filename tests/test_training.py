@@ -57,7 +57,7 @@ def test_an_interrupted_training_leaves_the_model_in_evaluation_mode():
 
 
 def test_training_without_a_batch_is_an_error():
-    with pytest.raises(ValueError, match="at least one batch, got none"):
+    with pytest.raises(ValueError, match="batches .* got none after 0 steps"):
         train(nn.Linear(1, 1), [], fit, steps=1)
 
 

@@ -339,8 +339,9 @@ class MultiHeadAttention(nn.Module):
     keys are turned by their positions.
 
     Without `need_weights` PyTorch's fused kernel computes the output, and nothing of
-    size (T, S) is made. Two things ask for more: a causal mask together with padding
-    or a cache becomes a boolean (T, S), and on the CPU the kernel knows no dropout.
+    size (T, S) is made. Two things ask for more: a causal mask together with a cache or
+    padding becomes a boolean (T, S) or (B, 1, T, S), and on the CPU the kernel knows no
+    dropout.
 
     Raises ValueError where a width does not divide by its number of heads, x or context
     has another width, a causal x has more than `context_length` tokens (those of the
@@ -449,7 +450,10 @@ def _combined_mask(query, key, padding_mask, causal):
     num_queries, num_keys = query.shape[-2], key.shape[-2]
     mask = None
     if causal and num_queries > 1:  # the newest token may attend to everything
-        mask = causal_mask(num_keys, query.device)[num_keys - num_queries :]  # (T, S)
+        everything = torch.ones(
+            num_queries, num_keys, dtype=torch.bool, device=query.device
+        )
+        mask = everything.tril(num_keys - num_queries)  # (T, S)
     if padding_mask is None:
         return mask
     keys = padding_mask[:, None, None, :]  # (B, 1, 1, S)
@@ -468,6 +472,10 @@ def _check_query_key_value(query, key, value):
         raise ValueError(
             f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
         )
+    try:
+        torch.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    except RuntimeError:
+        raise ValueError(f"expected leading axes that fit, got {shapes}") from None
 
 
 def _check_mask(mask, shape):

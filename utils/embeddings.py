@@ -85,6 +85,8 @@ class TokenAndPositionEmbedding(nn.Module):
 def check_token_ids(ids, vocab_size):
     """Raise ValueError unless all ids are integers from 0 to `vocab_size - 1`.
 
+    On a GPU, and under `torch.compile`, their values are left to the embedding itself.
+
     >>> check_token_ids(torch.tensor([6]), 6)
     Traceback (most recent call last):
     ...
@@ -92,6 +94,8 @@ def check_token_ids(ids, vocab_size):
     """
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         raise ValueError(f"expected integer token ids, got {ids.dtype}")
+    if ids.device.type != "cpu" or torch.compiler.is_compiling():
+        return  # looking at the values would wait for the GPU, or break the graph
     outside = ids[(ids < 0) | (ids >= vocab_size)]
     if len(outside):
         raise ValueError(
@@ -106,7 +110,7 @@ def apply_rope(x, positions, base=10000.0):
     the dot product of two rotated vectors depends on their distance alone.
 
     x: (..., T, D)
-    positions: (T,), or anything that broadcasts to (..., T)
+    positions: (T,), or anything that broadcasts to (..., T), as (B, 1, T) for heads
     returns: (..., T, D)
 
     Raises ValueError for an odd width and for positions that do not fit.
@@ -120,9 +124,14 @@ def apply_rope(x, positions, base=10000.0):
     width = x.shape[-1]
     if width % 2:
         raise ValueError(f"expected an even width to rotate in pairs, got {width}")
-    if positions.dim() == 0 or positions.shape[-1] not in (1, x.shape[-2]):
+    try:
+        together = torch.broadcast_shapes(positions.shape, x.shape[:-1])
+        fits = positions.dim() > 0 and together == x.shape[:-1]
+    except RuntimeError:
+        fits = False
+    if not fits:
         raise ValueError(
-            f"expected a position for each of the {x.shape[-2]} tokens, "
+            f"expected positions that broadcast to {tuple(x.shape[:-1])}, "
             f"got {tuple(positions.shape)}"
         )
     even = torch.arange(0, width, 2, dtype=torch.float32, device=x.device)  # 2i

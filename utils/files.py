@@ -20,8 +20,8 @@ def read_data(name, folder=DATA):
 
     returns: bytes
 
-    Raises FileNotFoundError where the file is missing, with the files that are
-    there, and ValueError where its SHA-256 is not the one noted in `data/README.md`.
+    Raises FileNotFoundError where the file is missing, and ValueError for an unknown
+    name or where its SHA-256 is not the one noted in `data/README.md`.
 
     >>> len(read_data("r50k_base.tiktoken"))
     835554

@@ -55,8 +55,9 @@ class GPT(nn.Module):
     caches: a `KeyValueCache` for each block; token_ids then follow what they hold
     returns: logits (B, T, V)
 
-    Further keyword arguments go to `MultiHeadAttention`. The output layer shares its
-    weights with the token embedding. Raises ValueError as the layers do.
+    Further keyword arguments go to `MultiHeadAttention`; with `rotary=True` the learned
+    positions stay beside the turned ones. The output layer shares its weights with the
+    token embedding. Raises ValueError as the layers do.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)

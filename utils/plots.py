@@ -411,13 +411,14 @@ def _scale(maps, masks, signed, vmax):
     """Return (norm, colour map) for all maps: weights from 0, signed around 0."""
     seen = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
     seen = seen[np.isfinite(seen)]
-    if signed:
-        limit = vmax or max(np.abs(seen).max(initial=0.0), 1e-12)
-        return mcolors.Normalize(-limit, limit), matplotlib.colormaps["RdBu_r"]
-    inside = seen.min(initial=0) >= -1e-6 and (vmax or seen.max(initial=0) <= 1 + 1e-6)
-    _expect(inside, "values", "weights from 0 to 1 (else use signed=True or vmax=)",
-            f"values from {seen.min(initial=0):.3g} to {seen.max(initial=0):.3g}")
-    return mcolors.Normalize(0, vmax or 1), matplotlib.colormaps["cividis"]
+    low, high = seen.min(initial=0), seen.max(initial=0)
+    top = vmax or (max(high, -low, 1e-12) if signed else 1)
+    bottom = -top if signed else 0
+    _expect(bottom - 1e-6 <= low and high <= top + 1e-6, "values",
+            f"{'values' if signed else 'weights'} from {bottom:g} to {top:g} "
+            "(else use signed=True or vmax=)", f"values from {low:.3g} to {high:.3g}")
+    return (mcolors.Normalize(bottom, top),
+            matplotlib.colormaps["RdBu_r" if signed else "cividis"])
 
 
 def _map_panels(num_maps, shape, row_names, column_names):

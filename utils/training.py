@@ -14,12 +14,13 @@ def train(model, batches, compute_loss, steps, lr=1e-3, checkpoint=None):
     """Minimise a loss with AdamW, showing the progress in a notebook.
 
     model: the module to train; left in evaluation mode, also when interrupted
-    batches: an iterable of batches, gone through again and again
+    batches: a list, DataLoader or the like, gone through again and again
     compute_loss: function (model, batch) -> scalar tensor
     checkpoint: a file for the weights, written every 100 steps and at the end
     returns: the losses, one float per step
 
-    Raises ValueError where there is no batch to learn from.
+    Raises ValueError where there is no batch to learn from, be it after a generator
+    has run dry.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -90,7 +91,9 @@ def _repeat(batches, steps):
             step += 1
             yield batch
         if step == before:
-            raise ValueError("expected at least one batch, got none")
+            raise ValueError(
+                f"expected batches to go through again, got none after {step} steps"
+            )
 
 
 def _progress_bar(steps):

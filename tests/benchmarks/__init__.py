@@ -2,11 +2,11 @@
 
     python -m tests.benchmarks [attention gpt ...]
 
-Each table is a module with a function `main`. What is compared in time is first shown
-to compute the same. Then the rivals take turns in one process, in another order each
-round; medians are printed, and a ratio is the median of the ratios of single rounds.
-Nothing is written into the tree. A table is worth what the machine is quiet: the load
-is printed with it.
+Each table is a module with a function `main`. What is compared in time is also shown
+to compute the same (byte pairs on the smaller text, the sliding window up to 2,048
+tokens). Rivals take turns in one process, in another order each round; medians are
+printed, and a ratio is the median of the ratios of single rounds. Nothing is written
+into the tree. A table is worth what the machine is quiet: the load is printed with it.
 """
 
 import os

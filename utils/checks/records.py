@@ -48,8 +48,8 @@ def _say_once(folder, reason):
     print(
         wrapped(
             f"Progress is not kept: {folder} cannot be written to ({reason}).\n"
-            "Everything else works. To keep it, name a folder of yours in the "
-            "environment variable COURSE_PROGRESS and start Jupyter again."
+            "Everything else works. To keep it, name a folder of yours in a cell: "
+            "%env COURSE_PROGRESS=FOLDER"
         )
     )
 
