@@ -1,7 +1,7 @@
 """Run everything, under every setting this machine has: `python -m tests.full`.
 
-It takes about an hour on two cores and writes the table of its results into
-CONTRIBUTING.md. Steps named on the command line run alone, and nothing is written.
+It takes over an hour on two cores. Each step that ends writes its row into the table in
+CONTRIBUTING.md, in place of its last one; steps named on the command line run alone.
 """
 
 import argparse
@@ -103,29 +103,35 @@ def run(step, log):
         counts = re.findall(r"^(\d+ .+) in [\d.]+s", text, re.MULTILINE)
         result = counts[-1] if counts else f"ended with {code}"
         result = f"{FAILED}: {result}" if code else result
-    minutes = (time.monotonic() - start) / 60
-    return f"| {step.name} | {step.what} | {result} | {minutes:.1f} |\n"
+    minutes, day = (time.monotonic() - start) / 60, datetime.date.today()
+    return f"| {step.name} | {step.what} | {result} | {minutes:.1f} | {day} |\n"
 
 
 def heading():
-    """Return date, machine and versions, and the head of the table."""
+    """Return machine and versions, and the head of the table."""
     names = ("torch", "numpy", "matplotlib", "jupyterlab")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     python = f"Python {platform.python_version()}"
     machine = f"{os.cpu_count()} processors ({platform.machine()})"
     return (
-        f"{datetime.date.today()}, {machine}, {python}, {versions}:\n\n"
-        "| step | what runs | result | minutes |\n|---|---|---|---|\n"
+        f"{machine}, {python}, {versions}:\n\n"
+        "| step | what runs | result | minutes | day |\n|---|---|---|---|---|\n"
     )
 
 
-def stored(text, table):
-    """Return `text` with `table` between the two markers, in place of the last one."""
+def stored(text, head, row, names):
+    """Return `text` with a step's row between the two markers, in the order of `names`.
+
+    It takes the place of the step's last row; those of other steps stay.
+    """
     before, begin, rest = text.partition(BEGIN)
     last, end, after = rest.partition(END)
     if not end:
         raise ValueError(f"expected a line {BEGIN!r} and after it {END!r}")
-    return before + begin + table + end + after
+    lines = [*last.splitlines(keepends=True), row]
+    rows = {line.split()[1]: line for line in lines if line.startswith("| ")}
+    table = "".join(rows[name] for name in names if name in rows)
+    return before + begin + head + table + end + after
 
 
 def asked_for(names):
@@ -150,18 +156,17 @@ def main():
     names = [step.name for step in steps(None)]
     wanted, colab = asked_for(names)
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
-    table = heading()
-    print(f"Each step writes its log into {logs}.\n\n{table}", end="", flush=True)
+    head, table = heading(), ""
+    print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)
     for step in [step for step in steps(colab) if step.name in wanted]:
         log = logs / f"{step.name}.log"
         row = run(step, log)
         print(row, end="", flush=True)
         table += row
+        text = stored(GUIDE.read_text(encoding="utf-8"), head, row, names)
+        GUIDE.write_text(text, encoding="utf-8", newline="\n")
         if FAILED in row and log.exists():
             print(log.read_text(encoding="utf-8", errors="replace")[-5000:])
-    if wanted == names:
-        text = GUIDE.read_text(encoding="utf-8")
-        GUIDE.write_text(stored(text, table), encoding="utf-8", newline="\n")
     return FAILED in table or ("CI" in os.environ and IMPOSSIBLE in table)
 
 

@@ -111,13 +111,15 @@ def test_a_workflow_runs_the_full_run_of_the_guide_every_week():
     assert re.search(r'cron: "\d+ \d+ \* \* \d"', workflow)
 
 
-def test_the_full_run_replaces_the_table_of_the_last_one_and_nothing_else():
-    guide = read("CONTRIBUTING.md")
-    once = full.stored(guide, "one table\n")
-    assert f"{full.BEGIN}one table\n{full.END}" in once
-    assert full.stored(once, "another\n") == once.replace("one table", "another")
-    _, last = guide.split(full.BEGIN)
-    assert full.stored(once, last.split(full.END)[0]) == guide
+def test_a_step_of_the_full_run_replaces_its_row_and_nothing_else():
+    guide, names = read("CONTRIBUTING.md"), ["a", "b"]
+    once = full.stored(guide, "head\n", "| b | 1 |\n", names)
+    twice = full.stored(once, "head\n", "| a | 2 |\n", names)
+    assert f"{full.BEGIN}head\n| a | 2 |\n| b | 1 |\n{full.END}" in twice
+    again = full.stored(twice, "head\n", "| b | 3 |\n", names)
+    assert again == twice.replace("| b | 1 |", "| b | 3 |")
+    assert again.split(full.BEGIN)[0] == guide.split(full.BEGIN)[0]
+    assert again.split(full.END)[1] == guide.split(full.END)[1]
 
 
 def test_the_full_run_says_what_a_step_came_to(tmp_path):
