@@ -45,10 +45,13 @@ def steps(colab):
     there = [colab, *PYTEST] if colab else None
     offline = [*UNSHARED, *HERE] if works(*UNSHARED, "true") else None
     alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_places.py"]
+    settings = [(kind, threads) for kind in capabilities() for threads in (1, 2)]
+    own = settings.pop(-2)  # the best instructions and one thread, as everything runs
+    everything = f"`python -m pytest --full`, {described(*own)}"
     return [
-        Step("everything", "`python -m pytest --full`", [*HERE, "--full"]),
+        Step("everything", everything, [*HERE, "--full"]),
         Step("no-network", "the quick run without a network", offline),
-        *(on(kind, threads) for kind in capabilities() for threads in (1, 2)),
+        *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
     ]
@@ -68,9 +71,14 @@ def capabilities():
     return known[: known.index(best) + 1] if best in known else known[:1]
 
 
+def described(kind, threads):
+    """Return the words for a set of instructions and a number of threads."""
+    return f"{kind} instructions, {threads} thread{'s' * (threads > 1)}"
+
+
 def on(kind, threads):
     """Return the step of all notebooks with these instructions and threads."""
-    what = f"notebooks, {kind} instructions, {threads} thread{'s' * (threads > 1)}"
+    what = f"notebooks, {described(kind, threads)}"
     # Two files side by side with two threads each would wait for each other.
     command = [*HERE, f"--numprocesses={2 // threads}", "notebooks"]
     env = {"ATEN_CPU_CAPABILITY": kind, "OMP_NUM_THREADS": str(threads)}
