@@ -5,7 +5,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from nbval.plugin import IPyNbFile
+from nbval.plugin import IPyNbCell, IPyNbFile, coalesce_streams
+
+from tests.tolerance import settled
 
 # Set before any worker or kernel starts, so that all of them inherit it: one thread
 # each, because two files run side by side, and no IPython habits of the reader's.
@@ -34,3 +36,16 @@ def pytest_collectstart(collector):
     """Compare the text of a picture, which is also text/plain, and not its bytes."""
     if isinstance(collector, IPyNbFile):
         collector.skip_compare += ("text/html",)
+
+
+def pytest_itemcollected(item):
+    """Compare the numbers of a cell within the tolerance that its metadata states."""
+    tolerance = isinstance(item, IPyNbCell) and item.cell.metadata.get("tolerance")
+    if tolerance:
+        exact = item.compare_outputs
+
+        def compare(new, stored, skip_compare=None):
+            new, stored = coalesce_streams(new), coalesce_streams(stored)
+            return exact(settled(new, stored, tolerance), stored, skip_compare)
+
+        item.compare_outputs = compare

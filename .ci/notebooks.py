@@ -23,7 +23,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT_METADATA = ("tags", "reason")
+KEPT_METADATA = ("tags", "tolerance", "reason")
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -58,9 +58,9 @@ def read_address(root=ROOT):
 
 
 def find_notebooks(root=ROOT):
-    """Return every notebook of the course, solutions last."""
-    folder = root / "notebooks"
-    return sorted(folder.glob("*.ipynb")) + sorted(folder.glob("solutions/*.ipynb"))
+    """Return every notebook of the course: the lessons, the deeper ones, solutions."""
+    kinds = "*.ipynb", "deeper/*.ipynb", "solutions/*.ipynb"
+    return [path for kind in kinds for path in sorted((root / "notebooks").glob(kind))]
 
 
 def setup_cell(address):
@@ -87,18 +87,19 @@ def with_colab_link(text, link):
 
 
 def reading_minutes(notebook):
-    """Count a reader's minutes: 180 words each, half of one for a code cell to run and
-    look at, and what the exercises say of themselves; in steps of five.
+    """Count a reader's minutes: 130 words each, one for a code cell to run and look at,
+    one for a picture, and what the exercises say of themselves.
     """
     minutes = 0.0
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            minutes += 0.5
-        elif cell.source.startswith("### Exercise"):
+            minutes += 1 + sum("text/html" in o.get("data", {}) for o in cell.outputs)
+            continue
+        prose = re.sub(r"\$[^$]*\$", " M ", cell.source)  # a formula reads as a word
+        minutes += len(re.findall(r"\w+", prose)) / 130
+        if cell.source.startswith("### Exercise"):
             minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
-        else:
-            minutes += len(re.findall(r"\w+", cell.source)) / 180
-    return max(5, 5 * round(minutes / 5))
+    return minutes
 
 
 def is_setup(cell):
@@ -111,7 +112,7 @@ def prepare(notebook, path, address):
     notebook.metadata = nbformat.from_dict(METADATA)
     opening = notebook.cells[0]
     opening.source = with_colab_link(opening.source, "")  # nobody reads an address
-    about = f"About {reading_minutes(notebook)} minutes"
+    about = f"About {5 * max(1, round(reading_minutes(notebook) / 5))} minutes"
     text = re.sub(r"About \d+ minutes", about, opening.source)
     opening.source = with_colab_link(text, colab_link(address, path))
     for cell in notebook.cells:
@@ -206,13 +207,14 @@ def execute_one(path, address):
     start = time.monotonic()
     stored = nbformat.read(path, as_version=4)
     notebook = copy.deepcopy(stored)
-    prepare(notebook, path.relative_to(ROOT).as_posix(), address)
+    name = path.relative_to(ROOT).as_posix()
+    prepare(notebook, name, address)
     try:
         run_cells(notebook, path.parent)
     except Exception as error:  # a failing cell, a dead kernel or a timeout
         return (time.monotonic() - start) / 60, describe(error, notebook)
-    notebook.metadata = nbformat.from_dict(METADATA)
     drop_widget_views(notebook)
+    prepare(notebook, name, address)  # once more: now the pictures are there to count
     if without_ignored(notebook) != without_ignored(stored):
         store(notebook, path)
     return (time.monotonic() - start) / 60, ""

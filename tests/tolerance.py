@@ -1,0 +1,54 @@
+"""Compare what a cell prints with what is stored, its numbers within a tolerance.
+
+A cell that trains says in its metadata how far its numbers may move elsewhere, and why:
+`"tolerance": 0.05` is absolute, `"tolerance": "10%"` is a share of the stored number.
+"""
+
+import re
+
+# With the spaces before it, because a column moves when a number gets a digit more.
+NUMBER = re.compile(r" *[-−+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
+
+
+def value(number):
+    """Return the number that a text such as ` −1,024.5` stands for."""
+    return float(number.strip().replace("−", "-").replace(",", ""))
+
+
+def allowed(stored, tolerance):
+    """Return how far a number may lie from the stored one."""
+    if isinstance(tolerance, str) and tolerance.endswith("%"):
+        return abs(stored) * float(tolerance[:-1]) / 100
+    if isinstance(tolerance, (int, float)) and not isinstance(tolerance, bool):
+        return tolerance
+    raise ValueError(
+        f"tolerance: expected a number or a share such as '10%', received {tolerance!r}"
+    )
+
+
+def agree(new, stored, tolerance=None):
+    """Return whether two texts say the same; numbers may differ by the tolerance."""
+    if tolerance is None:
+        return new == stored
+    if NUMBER.split(new) != NUMBER.split(stored):
+        return False
+    found = [value(number) for number in NUMBER.findall(new)]
+    known = [value(number) for number in NUMBER.findall(stored)]
+    # The last digit that is printed was rounded: a hair is not a difference.
+    near = [abs(a - b) <= allowed(b, tolerance) + 1e-9 for a, b in zip(found, known)]
+    return all(near)
+
+
+def settled(new, stored, tolerance):
+    """Return new outputs with each text that agrees in its stored form.
+
+    nbval then compares as ever: what is too far away, and all that is no number, still
+    differs, and its message shows both.
+    """
+    outputs = []
+    for i, output in enumerate(new):
+        twin = stored[i] if i < len(stored) else {}
+        if "text" in output and agree(output["text"], twin.get("text", ""), tolerance):
+            output = type(output)(output, text=twin["text"])
+        outputs.append(output)
+    return outputs
