@@ -20,9 +20,9 @@ from pathlib import Path
 
 import torch
 
+from tests import guide
+
 ROOT = Path(__file__).resolve().parents[1]
-GUIDE = ROOT / "CONTRIBUTING.md"
-BEGIN, END = "<!-- the last full run -->\n", "<!-- end of the last full run -->\n"
 FAILED, IMPOSSIBLE = "FAILED", "not possible here"
 PYTEST = ["-m", "pytest", "--color=no"]
 HERE = [sys.executable, *PYTEST]
@@ -127,21 +127,6 @@ def heading():
     )
 
 
-def stored(text, head, row, names):
-    """Return `text` with a step's row between the two markers, in the order of `names`.
-
-    It takes the place of the step's last row; those of other steps stay.
-    """
-    before, begin, rest = text.partition(BEGIN)
-    last, end, after = rest.partition(END)
-    if not end:
-        raise ValueError(f"expected a line {BEGIN!r} and after it {END!r}")
-    lines = [*last.splitlines(keepends=True), row]
-    rows = {line.split()[1]: line for line in lines if line.startswith("| ")}
-    table = "".join(rows[name] for name in names if name in rows)
-    return before + begin + head + table + end + after
-
-
 def asked_for(names):
     """Read the command line; return the steps to run and the Python for Colab's set."""
     parser = argparse.ArgumentParser(description="Run everything.")
@@ -171,8 +156,7 @@ def main():
         row = run(step, log)
         print(row, end="", flush=True)
         table += row
-        text = stored(GUIDE.read_text(encoding="utf-8"), head, row, names)
-        GUIDE.write_text(text, encoding="utf-8", newline="\n")
+        guide.store("the last full run", head, [row], names)
         if FAILED in row and log.exists():
             print(log.read_text(encoding="utf-8", errors="replace")[-5000:])
     return FAILED in table or ("CI" in os.environ and IMPOSSIBLE in table)

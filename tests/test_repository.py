@@ -12,6 +12,8 @@ import nbformat
 import pytest
 from notebook_tool import ROOT, tool
 
+from tests import guide
+
 COMMAND = "python -m pytest"
 FULL = "python -m tests.full"
 
@@ -111,15 +113,22 @@ def test_a_workflow_runs_the_full_run_of_the_guide_every_week():
     assert re.search(r'cron: "\d+ \d+ \* \* \d"', workflow)
 
 
-def test_a_step_of_the_full_run_replaces_its_row_and_nothing_else():
-    guide, names = read("CONTRIBUTING.md"), ["a", "b"]
-    once = full.stored(guide, "head\n", "| b | 1 |\n", names)
-    twice = full.stored(once, "head\n", "| a | 2 |\n", names)
-    assert f"{full.BEGIN}head\n| a | 2 |\n| b | 1 |\n{full.END}" in twice
-    again = full.stored(twice, "head\n", "| b | 3 |\n", names)
-    assert again == twice.replace("| b | 1 |", "| b | 3 |")
-    assert again.split(full.BEGIN)[0] == guide.split(full.BEGIN)[0]
-    assert again.split(full.END)[1] == guide.split(full.END)[1]
+def test_new_rows_of_a_table_replace_those_of_the_same_name_and_nothing_else():
+    text = "before\n<!-- t -->\n<!-- end of t -->\nafter\n"
+    head, order = "| name | result |\n|---|---|\n", ["a", "b"]
+    once = guide.stored(text, "t", head, ["| b | 1 |\n", "| b | 2 |\n"], order)
+    twice = guide.stored(once, "t", head, ["| a | 3 |\n"], order)
+    rows = "| a | 3 |\n| b | 1 |\n| b | 2 |\n"
+    assert twice == f"before\n<!-- t -->\n{head}{rows}<!-- end of t -->\nafter\n"
+    again = guide.stored(twice, "t", head, ["| b | 4 |\n"], order)
+    assert again == twice.replace("| b | 1 |\n| b | 2 |\n", "| b | 4 |\n")
+    with pytest.raises(ValueError, match="expected a line '<!-- u -->"):
+        guide.stored(text, "u", head, [], order)
+
+
+def test_a_table_of_the_guide_has_its_two_comments():
+    for table in ("the last full run", "the last seeds"):
+        assert guide.stored(read("CONTRIBUTING.md"), table, "", [], [])
 
 
 def test_the_full_run_says_what_a_step_came_to(tmp_path):

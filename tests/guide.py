@@ -1,0 +1,36 @@
+"""The tables of CONTRIBUTING.md that commands write, each between two comments."""
+
+import re
+from pathlib import Path
+
+GUIDE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+
+
+def first_cell(line):
+    """Return what stands in the first column of a row."""
+    return line.split("|")[1].strip()
+
+
+def stored(text, table, head, rows, order):
+    """Return `text` with rows in the table that lies between its two comments.
+
+    They take the place of rows with the same first cell; those of others stay. The
+    first cells come in the order given, and what is not named there is left out.
+    """
+    begin, end = f"<!-- {table} -->\n", f"<!-- end of {table} -->\n"
+    before, _, rest = text.partition(begin)
+    last, found, after = rest.partition(end)
+    if not found:
+        raise ValueError(f"expected a line {begin!r} and after it {end!r}")
+    new = {first_cell(row) for row in rows}
+    old = re.findall(r"^\| .*\n", last, re.MULTILINE)
+    lines = [row for row in old if first_cell(row) not in new] + list(rows)
+    known = [row for row in lines if first_cell(row) in order]
+    known.sort(key=lambda row: order.index(first_cell(row)))
+    return before + begin + head + "".join(known) + end + after
+
+
+def store(table, head, rows, order):
+    """Write rows into a table of the guide."""
+    text = stored(GUIDE.read_text(encoding="utf-8"), table, head, rows, order)
+    GUIDE.write_text(text, encoding="utf-8", newline="\n")
