@@ -1,12 +1,13 @@
 """What a notebook builds and what `utils` offers under the same name is one function.
 
-The imports and definitions of every notebook are executed in order; each definition
-whose name `utils` also has is put through the same case as its twin.
+The imports, constants and definitions of every notebook are executed in order; each
+definition whose name `utils` also has is put through the same case as its twin.
 """
 
 import ast
 import importlib
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,16 +105,25 @@ def is_stub(definition):
     return "NotImplementedError" in ast.unparse(definition)
 
 
+def is_constant(node):
+    """Say whether a statement gives a value to a name in capitals, such as WORD."""
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper()
+
+
 def definitions(notebook):
-    """Execute a notebook's imports and definitions; yield those with a twin."""
+    """Execute a notebook's imports, constants and definitions; yield the twins."""
     namespace, twins = {"__name__": "notebook"}, public_names()
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
             continue
         for node in ast.parse("".join(cell["source"])).body:
             is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
+            code = compile(ast.unparse(node), notebook.name, "exec")
             if isinstance(node, ast.Import | ast.ImportFrom) or is_definition:
-                exec(compile(ast.unparse(node), notebook.name, "exec"), namespace)
+                exec(code, namespace)
+            elif is_constant(node):
+                with suppress(NameError):  # it may need what was computed before it
+                    exec(code, namespace)
             if is_definition and node.name in twins and not is_stub(node):
                 yield node.name, namespace[node.name], twins[node.name]
 

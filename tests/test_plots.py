@@ -20,6 +20,14 @@ from matplotlib.text import Text
 from PIL import Image
 
 from utils import plots
+from utils.plots import (
+    charts,
+    diagrams,
+    exploring,
+    overview,
+    publishing,
+    route,
+)
 
 WORDS = ["Your", " journey", "starts"]
 WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
@@ -49,6 +57,8 @@ PICTURES = {
     "course_map": lambda **k: plots.course_map(
         [(0, "Start here", 15, 0, 0, []), (1, "Tokens", 60, 1, 2, [0]),
          (7, "Positions", 60, 0, 2, [6])], **k),
+    "scheme": lambda **k: plots.scheme("05", filled=True, **k),
+    "scheme of all": lambda **k: plots.scheme("10", **k),
 }
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
@@ -66,8 +76,9 @@ def published(monkeypatch):
         assert raw
         outputs.append(bundle)
 
-    monkeypatch.setattr(plots, "get_ipython", lambda: SimpleNamespace())
-    monkeypatch.setattr(plots, "display", display)
+    for room in (publishing, exploring):
+        monkeypatch.setattr(room, "get_ipython", lambda: SimpleNamespace())
+    monkeypatch.setattr(publishing, "display", display)
     return outputs
 
 
@@ -76,11 +87,12 @@ def figures(monkeypatch):
     """Collect the figures instead of publishing them."""
     drawn = []
 
-    def keep(fig, title, alt, caption=None):
+    def keep(fig, title, alt, caption=None, colors=256):
         fig.draw_without_rendering()
         drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
 
-    monkeypatch.setattr(plots, "_publish", keep)
+    for room in (charts, diagrams, overview, route):
+        monkeypatch.setattr(room, "_publish", keep)
     return drawn
 
 
@@ -92,7 +104,7 @@ def parts_of(html):
 
 
 def contrast(first, second):
-    light, dark = sorted(map(plots._luminance, (first, second)), reverse=True)
+    light, dark = sorted(map(publishing._luminance, (first, second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -106,7 +118,7 @@ def test_a_picture_is_one_small_png_with_its_text(draw, published):
     assert alt == bundle["text/plain"]
     assert title in alt
     assert len(png) < 30_000
-    assert Image.open(io.BytesIO(png)).size[0] <= plots.WIDE * plots.DPI + 1
+    assert Image.open(io.BytesIO(png)).size[0] <= publishing.WIDE * publishing.DPI + 1
     assert dict(matplotlib.rcParams) == rc, "the style of the reader was changed"
     assert pyplot.get_fignums() == [], "a figure stays open"
 
@@ -191,10 +203,42 @@ def test_ticks_are_position_and_token(figures):
     assert labels == ["0 Your", "1 ·journey", "2 starts"]
 
 
-def test_weights_are_cividis_from_zero_to_one(figures):
+def test_weights_go_from_white_at_zero_to_dark_blue_at_one(figures):
     plots.heatmap([[0.2, 0.3]], ["a"], ["b", "c"], title="t")
     image = figures[0].fig.axes[0].images[0]
-    assert image.get_cmap().name == "cividis" and image.get_clim() == (0, 1)
+    assert image.get_cmap() == publishing.WEIGHTS and image.get_clim() == (0, 1)
+    ends = [mcolors.to_hex(publishing.WEIGHTS(end)) for end in (0.0, 1.0)]
+    assert ends == ["#ffffff", "#001f4d"]
+
+
+@pytest.mark.parametrize("size", [3, 60])
+def test_a_map_of_zeros_still_has_an_edge(size, figures):
+    plots.heatmap(torch.zeros(size, size), title="t")
+    lines = [line for part in figures[0].fig.axes[0].collections
+             for line in part.get_segments()]
+    ends = {tuple(point) for line in lines for point in line}
+    last = size - 0.5
+    assert {(-0.5, -0.5), (last, -0.5), (-0.5, last), (last, last)} <= ends
+    assert len(lines) == (8 if size == 3 else 4)
+
+
+def test_a_weight_of_zero_is_white_and_a_blocked_cell_is_not(figures):
+    assert publishing.WEIGHTS(0.0)[:3] == (1, 1, 1)
+    plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, title="t")
+    [hatched] = [p for p in figures[0].fig.axes[0].patches if p.get_hatch()]
+    assert hatched.get_facecolor()[:3] != (1, 1, 1)
+
+
+def test_bars_of_all_panels_have_one_colour(figures):
+    plots.bars({str(i): WEIGHTS[i] for i in range(3)}, WORDS, title="t")
+    bars = [patch for ax in figures[0].fig.axes for patch in ax.patches]
+    assert len(bars) == 9 and len({bar.get_facecolor() for bar in bars}) == 1
+
+
+def test_tokens_take_turns_in_two_tints(figures):
+    plots.tokens(["a", "b", "c", "d"], title="t")
+    colors = [box.get_facecolor() for box in figures[0].fig.axes[0].patches]
+    assert colors[0] == colors[2] != colors[1] == colors[3]
 
 
 def test_signed_values_are_centred_on_zero(figures):
@@ -250,7 +294,7 @@ def test_six_lines_have_six_colours_and_six_markers(figures):
                  ylabel="y")
     lines = figures[0].fig.axes[0].lines
     colors = [mcolors.to_hex(line.get_color()).upper() for line in lines]
-    assert set(colors) == set(plots.SERIES)
+    assert set(colors) == set(publishing.SERIES)
     assert len({line.get_marker() for line in lines}) == 6
 
 
@@ -293,7 +337,7 @@ def test_column_labels_do_not_overlap(num_tokens, figures):
         rights = [label.get_window_extent().x1 for label in labels]
         assert all(r < next_ for r, next_ in zip(rights, lefts[1:]))
     else:
-        height = labels[0].get_fontsize() * plots.DPI / 72
+        height = labels[0].get_fontsize() * publishing.DPI / 72
         assert all(b - a > 0.75 * height for a, b in zip(lefts, lefts[1:]))
 
 
@@ -342,7 +386,7 @@ def test_no_empty_band_lies_under_the_title(name, published):
     ink = (np.array(Image.open(io.BytesIO(png)).convert("L")) < 250).any(axis=1)
     title, first = np.flatnonzero(np.diff(ink.astype(int)) > 0)[:2]
     height_of_title = np.flatnonzero(~ink[title + 1:])[0]
-    assert first - title - height_of_title < 0.2 * plots.DPI
+    assert first - title - height_of_title < 0.2 * publishing.DPI
 
 
 def test_cells_of_one_group_have_one_colour(figures):
@@ -363,7 +407,7 @@ def test_the_map_shows_what_is_passed_and_its_text_does_not(figures):
     ("\u0928", "\\u0928"), ("\U0001f600", "\\U0001f600"), ("\x00", "\\x00"),
 ])
 def test_every_piece_of_text_is_made_visible(piece, shown):
-    assert plots._visible(piece) == shown
+    assert publishing._visible(piece) == shown
 
 
 def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published):
@@ -411,7 +455,8 @@ def lab(color, sight):
 
 
 @every_sight
-@pytest.mark.parametrize("colors", [plots.SERIES, plots.FILLS], ids=["lines", "areas"])
+@pytest.mark.parametrize("colors", [publishing.SERIES, publishing.FILLS],
+                         ids=["lines", "areas"])
 def test_any_two_colours_of_a_picture_are_apart_for_all_eyes(colors, sight):
     for first, second in itertools.combinations(colors, 2):
         between = np.linalg.norm(lab(first, sight) - lab(second, sight))
@@ -419,9 +464,12 @@ def test_any_two_colours_of_a_picture_are_apart_for_all_eyes(colors, sight):
 
 
 @every_sight
-def test_larger_weights_are_lighter_for_all_eyes(sight):
-    scale = matplotlib.colormaps["cividis"](np.linspace(0, 1, 256))
-    assert (np.diff([lab(color, sight)[0] for color in scale]) > 0).all()
+def test_larger_weights_are_darker_in_equal_steps_for_all_eyes(sight):
+    scale = publishing.WEIGHTS(np.linspace(0, 1, 256))
+    steps = -np.diff([lab(color[:3], sight)[0] for color in scale])
+    assert (steps > 0).all()
+    eighths = steps[:-1].reshape(-1, 2).sum(axis=1)
+    assert eighths.max() < 2 * eighths.min()
 
 
 @every_sight
@@ -434,15 +482,17 @@ def test_signed_values_darken_on_both_sides_which_are_apart_for_all_eyes(sight):
         assert np.linalg.norm(seen[i] - seen[-1 - i]) > APART
 
 
-@pytest.mark.parametrize("name", ["cividis", "RdBu_r"])
-def test_numbers_in_cells_stand_out_from_every_colour(name):
-    for color in matplotlib.colormaps[name](np.linspace(0, 1, 256)):
-        assert contrast(color, plots._ink(color)) >= 4.5
+@pytest.mark.parametrize("scale", [
+    publishing.WEIGHTS, matplotlib.colormaps["RdBu_r"]], ids=["weights", "signed"])
+def test_numbers_in_cells_stand_out_from_every_colour(scale):
+    for color in scale(np.linspace(0, 1, 256)):
+        assert contrast(color, publishing._ink(color)) >= 4.5
 
 
 def test_black_text_stands_out_from_every_area():
-    nodes = [plots._tint(color) for color in plots.SERIES]
-    assert min(contrast(color, "black") for color in (*plots.FILLS, *nodes)) >= 4.5
+    nodes = [publishing._tint(color) for color in publishing.SERIES]
+    assert min(contrast(color, "black")
+               for color in (*publishing.FILLS, *publishing.TINTS, *nodes)) >= 4.5
 
 
 @every_picture
@@ -464,11 +514,11 @@ def test_all_text_stands_out_from_what_lies_behind_it(draw, figures):
 
 
 def test_captions_stand_out_from_white():
-    assert contrast(plots.GREY, "white") >= 4.5
+    assert contrast(publishing.GREY, "white") >= 4.5
 
 
 def test_every_line_and_bar_stands_out_from_white():
-    assert min(contrast(color, "white") for color in plots.SERIES) >= 3
+    assert min(contrast(color, "white") for color in publishing.SERIES) >= 3
 
 
 @pytest.mark.parametrize("name", ["arrows", "graph", "bars", "curves", "points",
@@ -507,8 +557,8 @@ def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
 
 def panel_of(draw, **controls):
     ipywidgets = pytest.importorskip("ipywidgets")
-    first = plots._img(*plots._drawn(draw, controls))
-    *_, picture, trouble = plots._panel(ipywidgets, draw, controls, first).children
+    first = publishing._img(*exploring._drawn(draw, controls))
+    *_, picture, trouble = exploring._panel(ipywidgets, draw, controls, first).children
     return picture, trouble
 
 

@@ -1,0 +1,18 @@
+"""Draw every picture of the course in one style.
+
+Each function draws one matplotlib figure, publishes it as one PNG with an alternative
+text, and returns None. Arrays may be tensors, NumPy arrays or nested
+lists; they are never changed. Token strings are shown with their spaces visible.
+Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
+"""
+
+from utils.plots.charts import bars, curves, heatmap, heatmaps, points
+from utils.plots.diagrams import arrows, cells, graph, tensors, tokens
+from utils.plots.exploring import explore
+from utils.plots.overview import scheme
+from utils.plots.route import course_map
+
+__all__ = [
+    "arrows", "bars", "cells", "course_map", "curves", "explore", "graph", "heatmap",
+    "heatmaps", "points", "scheme", "tensors", "tokens",
+]

@@ -1,0 +1,400 @@
+"""Schemes: arrows between tokens, graphs, tensors as blocks, grids of cells."""
+
+import math
+
+import numpy as np
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
+
+from utils.plots.publishing import (
+    BLUE,
+    FILLS,
+    GREY,
+    MAX_COLUMNS,
+    SERIES,
+    TINTS,
+    WIDE,
+    _array,
+    _canvas,
+    _counted,
+    _describe,
+    _expect,
+    _names,
+    _number,
+    _publish,
+    _styled,
+    _text_width,
+    _tint,
+    _visible,
+    _widest,
+)
+
+# --- tokens and arrows ------------------------------------------------------------
+
+
+@_styled
+def arrows(weights, tokens, query, *, title, alt=None):
+    """Draw arrows from one token, the query, to every token it attends to.
+
+    Args:
+        weights: the row `(S,)` of the query, or all rows `(T, S)`.
+        tokens: the S token strings.
+        query: the position of the query.
+
+    >>> arrows([0.2, 0.8], ["Hello", "sun"], 1, title="sun attends to itself")
+    Arrows between tokens: sun attends to itself. Query: 1 sun. Keys: 0 Hello, 1 sun.
+    """
+    weights = _array(weights, "weights")
+    names = _names(tokens, weights.shape[-1], "tokens")
+    _expect(-len(names) <= query < len(names), "query",
+            f"a position below {len(names)}", query)
+    row = weights[query] if weights.ndim == 2 else weights
+    places, size, turned = _spread(names, WIDE)
+    fig, ax = _canvas(WIDE, 2.4)
+    at = _write_query(ax, places[query], names[query])
+    for x, name, weight in zip(places, names, row):
+        if weight > 0:
+            _point_at(ax, at, x, weight / row.max())
+        color = "black" if weight > 0 else GREY
+        number = _number(weight)
+        if turned:
+            ax.text(x, 1.82, f"{name}  {number}", ha="center", va="bottom",
+                    fontsize=size, rotation=90, color=color)
+        else:
+            ax.text(x, 1.84, number, ha="center", fontsize=9, color=color)
+            ax.text(x, 2.06, name, ha="center", fontsize=size, color=color)
+    numbered = [f"{i} {name}" for i, name in enumerate(names)]
+    _publish(fig, title, alt or _describe("Arrows between tokens", title,
+                                          Query=numbered[query], Keys=numbered))
+
+
+def _write_query(ax, x, name):
+    """Write the query below the keys, inside the figure; return where it stands."""
+    half = _text_width(name, 11, "bold") / 2 + 0.05
+    x = min(max(x, half), WIDE - half)
+    ax.text(x, 0.15, name, ha="center", fontsize=11, fontweight="bold", color=BLUE)
+    if x > WIDE / 2:
+        ax.text(x - half, 0.15, "query ", color=GREY, ha="right")
+    else:
+        ax.text(x + half, 0.15, " query", color=GREY)
+    return x
+
+
+def _point_at(ax, start, end, share):
+    ax.add_patch(FancyArrowPatch(
+        (start, 0.36), (end, 1.75), arrowstyle="-|>", color=BLUE, shrinkA=0, shrinkB=0,
+        linewidth=0.5 + 4.5 * share, mutation_scale=6 + 10 * share,
+        alpha=0.7 + 0.3 * share, capstyle="butt"))
+
+
+def _spread(names, width):
+    """Place words on a line; return x positions, font size, whether they are turned."""
+    sizes = np.array([max(_text_width(name, 10), 0.36) + 0.14 for name in names])
+    if sizes.sum() <= width:
+        sizes += min(0.5, (width - sizes.sum()) / len(names))
+        start = (width - sizes.sum()) / 2
+        return start + np.cumsum(sizes) - sizes / 2, 10, False
+    slot = (width - 0.2) / len(names)
+    return 0.1 + slot * (np.arange(len(names)) + 0.5), min(9, slot * 65), True
+
+
+@_styled
+def graph(weights, tokens, *, title, threshold=0.1, alt=None):
+    """Draw attention as a directed graph: an arrow from each query to its keys.
+
+    Args:
+        weights: `(T, T)`, rows are queries.
+        tokens: the T token strings, set on an ellipse from the top clockwise.
+        threshold: arrows of smaller weight are left out, and the caption says so.
+
+    >>> graph([[1.0, 0.0], [0.5, 0.5]], ["a", "b"], title="a looks at itself")
+    Directed graph, arrows from queries to keys: a looks at itself. Tokens: 0 a, 1 b.
+    """
+    weights = _array(weights, "weights", 2)
+    names = _names(tokens, len(weights), "tokens")
+    _expect(weights.shape[0] == weights.shape[1], "weights", "a square matrix",
+            f"shape {weights.shape}")
+    fig, ax = _canvas(WIDE, 4.6)
+    angles = math.pi / 2 - 2 * math.pi * np.arange(len(names)) / len(names)
+    ellipse = np.stack([2.9 * np.cos(angles), 1.75 * np.sin(angles)], 1)
+    centres = ellipse + (WIDE / 2, 2.3)
+    nodes = [_node(ax, *centre, name, SERIES[i % 6])
+             for i, (centre, name) in enumerate(zip(centres, names))]
+    taken = np.full((1, 2), np.inf)
+    for query, key in np.argwhere((weights >= threshold) & (weights > 0)):
+        weight = weights[query, key]
+        style = _edge_style(weight, SERIES[query % 6])
+        if query == key:
+            free = _loop(ax, centres[key], names[key], angles[key], style)
+        else:
+            free = _edge(ax, centres[[query, key]], nodes[query], nodes[key], style)
+        if len(names) <= 6:
+            place = max(free, key=lambda at: np.hypot(*(taken - at).T).min())
+            taken = np.vstack([taken, place])
+            ax.text(*place, _number(weight), ha="center", va="center", fontsize=8,
+                    bbox={"facecolor": "white", "pad": 0.6, "edgecolor": "none"})
+    caption = (f"An arrow leads from the query to the key, in the query's colour; "
+               f"weights below {threshold:g} are left out.")
+    _publish(fig, title, alt or _describe(
+        "Directed graph, arrows from queries to keys", title,
+        Tokens=[f"{i} {name}" for i, name in enumerate(names)]), caption)
+
+
+def _node(ax, x, y, name, color):
+    half = _text_width(name, 10) / 2 + 0.04
+    box = FancyBboxPatch((x - half, y - 0.1), 2 * half, 0.2, facecolor=_tint(color),
+                         boxstyle="round,pad=0.06", edgecolor=color,
+                         zorder=2.5)  # above the arrows that pass behind it
+    ax.add_patch(box)
+    ax.text(x, y - 0.05, name, ha="center", zorder=5)
+    return box
+
+
+def _edge_style(weight, color):
+    return {"color": color, "arrowstyle": "-|>", "linewidth": 0.5 + 4 * weight,
+            "mutation_scale": 8 + 6 * weight}
+
+
+def _edge(ax, ends, node_a, node_b, style, bend=0.16):
+    """Draw a curved arrow; return places for its label, near the query first."""
+    ax.add_patch(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", shrinkA=1,
+                                 shrinkB=1, patchA=node_a, patchB=node_b, **style))
+    (dx, dy) = ends[1] - ends[0]
+    knee = ends.mean(0) + bend * np.array([dy, -dx])
+    return [np.array([(1 - t) ** 2, 2 * t * (1 - t), t**2]) @ [ends[0], knee, ends[1]]
+            for t in (0.35, 0.45, 0.55, 0.25)]
+
+
+def _loop(ax, centre, name, angle, style):
+    """Draw an arrow from a node to itself, on the side away from the others."""
+    if abs(math.sin(angle)) < 0.3:
+        out = np.array([np.sign(math.cos(angle)), 0.0])
+        start = centre + out * (_text_width(name, 10) / 2 + 0.1)
+    else:
+        out = np.array([0.0, np.sign(math.sin(angle))])
+        start = centre + out * 0.16
+    side = np.array([-out[1], out[0]]) * 0.11
+    ax.add_patch(FancyArrowPatch(start + side, start - side, shrinkA=0, shrinkB=0,
+                                 connectionstyle="arc3,rad=-2.2", **style))
+    return [start + out * 0.36]
+
+
+@_styled
+def tokens(pieces, ids=None, *, title, alt=None):
+    """Draw a text as a strip of token boxes, with the ids below.
+
+    A leading space is shown as a dot, a new line as an arrow, and what the font
+    lacks (other scripts, single bytes) as an escape.
+
+    Args:
+        pieces: strings or bytes, one for each token.
+        ids: their ids.
+
+    >>> tokens(["Hello", " sun"], [15496, 4252], title="The space belongs to the word")
+    Text as token boxes: The space belongs to the word. Tokens: Hello, ·sun.
+    """
+    names = [_visible(piece) for piece in pieces]
+    numbers = [""] * len(names)
+    if ids is not None:
+        numbers = [str(int(i)) for i in _counted(ids, len(names), "ids")]
+    widths = [0.1 + max(len(name) * 0.602 * 11 / 72, len(number) * 0.602 * 8 / 72)
+              for name, number in zip(names, numbers)]  # 0.602: the advance of Mono
+    places, num_lines = _broken(widths, WIDE - 0.2)
+    step = 0.38 if ids is None else 0.56
+    fig, ax = _canvas(WIDE, num_lines * step)
+    for i, (x, line) in enumerate(places):
+        y = (num_lines - line) * step - 0.3
+        ax.add_patch(Rectangle((x, y), widths[i], 0.27, edgecolor="none",
+                               facecolor=TINTS[i % 2]))
+        style = {"ha": "center", "family": "DejaVu Sans Mono"}
+        ax.text(x + widths[i] / 2, y + 0.08, names[i], fontsize=11, **style)
+        ax.text(x + widths[i] / 2, y - 0.13, numbers[i], fontsize=8, color=GREY,
+                **style)
+    _publish(fig, title, alt or _describe("Text as token boxes", title, Tokens=names))
+
+
+def _broken(widths, room):
+    """Set boxes on lines; return the `(x, line)` of each and the number of lines."""
+    places, x, line = [], 0.0, 0
+    for width in widths:
+        if x > 0 and x + width > room:
+            x, line = 0.0, line + 1
+        places.append((0.1 + x, line))
+        x += width + 0.03
+    return places, line + 1
+
+
+# --- shapes and layouts -----------------------------------------------------------
+
+
+@_styled
+def tensors(blocks, *, title, alt=None):
+    """Draw tensors as blocks whose sides carry the names and sizes of the axes.
+
+    Args:
+        blocks: a list of `(name, shape, axis_names)` with one to three axes, and of
+            strings such as "@", "=" or "→" that stand between blocks. The last
+            axis runs across, the one before it down, the first of three backwards.
+
+    >>> tensors([("x", (4, 256), ("T tokens", "D features"))], title="A sentence")
+    Tensors as blocks: A sentence. Blocks: x (T tokens = 4, D features = 256).
+    """
+    parts = [item if isinstance(item, str) else _block(*item) for item in blocks]
+    spans = [_text_width(p, 12) + 0.3 if isinstance(p, str) else p["span"]
+             for p in parts]
+    needed = sum(spans) + 0.2
+    zoom = min(1.0, WIDE / needed)  # everything shrinks alike, texts too
+    height = max(p["rise"] for p in parts if not isinstance(p, str)) + 0.8
+    fig, ax = _canvas(WIDE, height * zoom)
+    ax.set(xlim=(0, WIDE / zoom), ylim=(0, height))
+    x = (WIDE / zoom - needed) / 2 + 0.1
+    for part, span in zip(parts, spans):
+        if isinstance(part, str):
+            ax.text(x + span / 2, height / 2, part, ha="center", va="center",
+                    fontsize=12 * zoom)
+        else:
+            _draw_block(ax, x, height / 2, part, zoom)
+        x += span
+    said = [p if isinstance(p, str) else f"{p['name']} ({', '.join(p['axes'])})"
+            for p in parts]
+    _publish(fig, title, alt or _describe("Tensors as blocks", title,
+                                          Blocks=" ".join(said)))
+
+
+def _block(name, shape, axis_names):
+    """Measure a block: its sides, the labels of its axes, the room it needs."""
+    _expect(1 <= len(shape) <= 3, f"shape of {name}", "one to three axes", shape)
+    _counted(axis_names, len(shape), f"axis_names of {name}")
+    axes = [f"{axis} = {size:,}" for axis, size in zip(axis_names, shape)]
+    counts = (1,) * (3 - len(shape)) + tuple(int(size) for size in shape)
+    deep, high, wide = (_side(size) for size in counts)
+    back = np.array([0.42, 0.33]) * (deep if len(shape) == 3 else 0)
+    tail = any(back) * max(back[0], back[0] / 2 + 0.1 + _text_width(axes[0], 8.5))
+    heading = f"{name} {tuple(shape)}"
+    span = max(0.3 + wide + tail, _text_width(axes[-1], 8.5),
+               _text_width(heading, 10, "bold")) + 0.15
+    return {"name": name, "heading": heading, "axes": axes, "counts": counts,
+            "wide": wide, "high": high, "back": back, "tail": tail, "span": span,
+            "rise": high + back[1]}
+
+
+def _side(size):
+    """Return the length of a side: true up to eight, then with the logarithm."""
+    return 0.16 * min(size, 8) + 0.06 * max(0.0, math.log2(size / 8))
+
+
+def _draw_block(ax, x, middle, block, zoom):
+    wide, high, back = block["wide"], block["high"], block["back"]
+    count_z, count_y, count_x = block["counts"]
+    left = x + (block["span"] + 0.15 - wide - block["tail"]) / 2
+    corner = np.array([left, middle - block["rise"] / 2])
+    right, up = np.array([wide, 0]), np.array([0, high])
+    faces = [(corner, right, up, count_x, count_y, 0.25),
+             (corner + up, right, back, count_x, count_z, 0.12),
+             (corner + right, back, up, count_z, count_y, 0.4)]
+    for face in faces if any(back) else faces[:1]:
+        _draw_face(ax, *face)
+    size = 8.5 * zoom
+    ax.text(left + (wide + back[0]) / 2, middle + block["rise"] / 2 + 0.1,
+            block["heading"], ha="center", fontsize=10 * zoom, fontweight="bold")
+    ax.text(left + wide / 2, corner[1] - 0.07, block["axes"][-1], ha="center", va="top",
+            fontsize=size)
+    if len(block["axes"]) > 1:
+        ax.text(left - 0.06, corner[1] + high / 2, block["axes"][-2], ha="right",
+                va="center", rotation=90, fontsize=size)
+    if any(back):
+        ax.text(*(corner + right + back / 2 + (0.07, -0.05)), block["axes"][0],
+                ha="left", va="top", fontsize=size)
+
+
+def _draw_face(ax, start, a, b, count_a, count_b, share):
+    ax.add_patch(Polygon([start, start + a, start + a + b, start + b], edgecolor=BLUE,
+                         facecolor=_tint(BLUE, share), linewidth=1))
+    for along, across, count in ((a, b, count_a), (b, a, count_b)):
+        for k in range(1, count if count <= 8 else 0):
+            line = start + along * k / count
+            ax.plot(*np.stack([line, line + across]).T, color=BLUE, linewidth=0.5)
+
+
+@_styled
+def cells(arrays, *, titles, title, colors, row_labels=None, column_labels=None,
+          alt=None):
+    """Draw small arrays as grids of coloured cells, to follow what a reshape moves.
+
+    Args:
+        arrays: a list of 2-d arrays of numbers or strings, written in the cells.
+        titles: one for each array.
+        colors: for each array the integer group of every cell; a group has a colour.
+        row_labels, column_labels: for each array a list of labels, or None.
+
+    >>> cells([[[0, 1], [2, 3]]], titles=["x"], title="Rows", colors=[[[0, 0], [1, 1]]])
+    Grids of cells: Rows. Arrays: x 0 1 / 2 3.
+    """
+    grids = [[[_plain(value) for value in row] for row in array] for array in arrays]
+    texts = [np.array([[_cell_text(value) for value in row] for row in grid])
+             for grid in grids]
+    groups = [_array(c, "colors", 2).astype(int) for c in colors]
+    titles = _counted(titles, len(texts), "titles")
+    shapes = [text.shape for text in texts]
+    _expect([g.shape for g in groups] == shapes, "colors", f"shapes {shapes}",
+            [g.shape for g in groups])
+    rows = _cell_labels(row_labels, shapes, 0, "row_labels")
+    columns = _cell_labels(column_labels, shapes, 1, "column_labels")
+    places, cell, height = _cell_places(shapes, [_widest(n, 9) + 0.4 for n in rows])
+    size = min(9, 9 * cell * 0.88 / max(_widest(text.flat, 9) for text in texts))
+    fig, ax = _canvas(WIDE, height)
+    for i, (x, y) in enumerate(places):
+        _draw_cells(ax, x, y, cell, size, texts[i], groups[i], rows[i], columns[i])
+        ax.text(x + shapes[i][1] * cell / 2, y + (0.29 if any(columns) else 0.07),
+                titles[i], ha="center")
+    content = [f"{name} {' / '.join(' '.join(row) for row in text)}"
+               for name, text in zip(titles, texts)]
+    if any(isinstance(v, float) for grid in grids for row in grid for v in row):
+        content = titles  # the text says nothing measured
+    _publish(fig, title, alt or _describe("Grids of cells", title,
+                                          Arrays="; ".join(content)))
+
+
+def _cell_places(shapes, room):
+    """Set grids on lines; return their top left corners, the cell and the height."""
+    lines = [range(i, min(i + MAX_COLUMNS, len(shapes)))
+             for i in range(0, len(shapes), MAX_COLUMNS)]
+    cell = min(0.55, *((WIDE - sum(room[i] for i in line))
+                       / sum(shapes[i][1] for i in line) for line in lines))
+    heights = [max(shapes[i][0] for i in line) * cell + 0.6 for line in lines]
+    places, y = [], sum(heights) - 0.45
+    for line, height in zip(lines, heights):
+        x = (WIDE - sum(room[i] + shapes[i][1] * cell for i in line)) / 2 - 0.2
+        for i in line:
+            places.append((x + room[i], y))
+            x += room[i] + shapes[i][1] * cell
+        y -= height
+    return places, cell, sum(heights)
+
+
+def _plain(value):
+    return value.item() if hasattr(value, "item") else value
+
+
+def _cell_text(value):
+    return _number(value) if isinstance(value, float) else _visible(value)
+
+
+def _cell_labels(given, shapes, axis, what):
+    given = _counted(given or [None] * len(shapes), len(shapes), what)
+    return [[] if names is None else _names(names, shape[axis], what)
+            for names, shape in zip(given, shapes)]
+
+
+def _draw_cells(ax, x, y, cell, size, text, groups, rows, columns):
+    for (i, j), group in np.ndenumerate(groups):
+        corner = (x + j * cell, y - (i + 1) * cell)
+        ax.add_patch(Rectangle(corner, cell, cell, edgecolor="white", linewidth=1.5,
+                               facecolor=FILLS[group % 6]))
+        ax.text(corner[0] + cell / 2, corner[1] + cell / 2, text[i, j], ha="center",
+                va="center_baseline", fontsize=size)
+    for j, name in enumerate(columns):
+        ax.text(x + (j + 0.5) * cell, y + 0.05, name, ha="center", fontsize=size,
+                color=GREY)
+    for i, name in enumerate(rows):
+        ax.text(x - 0.06, y - (i + 0.5) * cell, name, ha="right", va="center",
+                fontsize=9, color=GREY)

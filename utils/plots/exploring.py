@@ -1,0 +1,77 @@
+"""Pictures that answer: redrawn when a control above them is moved."""
+
+import traceback
+from html import escape
+
+from IPython import get_ipython
+
+from utils.plots.publishing import (
+    _capture,
+    _expect,
+    _img,
+    _show,
+)
+
+
+def explore(draw, **controls):
+    """Redraw a picture whenever one of the controls above it is moved.
+
+    Args:
+        draw: a function that takes the values of the controls by name and calls one
+            drawing function of this module.
+        controls: ipywidgets controls by keyword; one without a description gets
+            its keyword.
+
+    The picture at the starting values is published with the controls, so a page that
+    shows no widgets shows it alone.
+
+    >>> from types import SimpleNamespace
+    >>> from utils.plots import bars
+    >>> explore(lambda peak: bars({"w": [peak]}, ["a"], title="One bar"),
+    ...         peak=SimpleNamespace(value=0.5))
+    Bars: One bar. Panels: w. Categories: a. Height: weight. (interactive: peak)
+    """
+    png, alt = _drawn(draw, controls)
+    views = {}
+    try:
+        import ipywidgets
+    except ImportError:
+        ipywidgets = None  # then the picture stands alone
+    if ipywidgets and get_ipython() is not None:
+        panel = _panel(ipywidgets, draw, controls, _img(png, alt))
+        views["application/vnd.jupyter.widget-view+json"] = {
+            "version_major": 2, "version_minor": 0, "model_id": panel.model_id}
+    _show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
+
+
+def _drawn(draw, controls):
+    """Call `draw` with the values of the controls; return its one picture."""
+    _capture.append([])
+    try:
+        draw(**{name: control.value for name, control in controls.items()})
+    finally:
+        pictures = _capture.pop()
+    _expect(len(pictures) == 1, "draw", "one picture", len(pictures))
+    return pictures[0]
+
+
+def _panel(ipywidgets, draw, controls, first):
+    """Return the controls above their picture, tied together."""
+    picture = ipywidgets.HTML(value=first)
+    trouble = ipywidgets.HTML()
+
+    def redraw(change):
+        try:
+            picture.value = _img(*_drawn(draw, controls))
+            trouble.value = ""
+        except Exception:
+            # In a callback a traceback would vanish in the log.
+            trouble.value = f"<pre>{escape(traceback.format_exc(limit=-2))}</pre>"
+
+    for name, control in controls.items():
+        control.description = control.description or name.replace("_", " ")
+        control.tooltip = control.description  # else the label's reads "null"
+        control.style.description_width = "initial"  # else long names are cut
+        control.layout.width = "400px"  # room for the steps of a slider
+        control.observe(redraw, names="value")
+    return ipywidgets.VBox([*controls.values(), picture, trouble])
