@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from utils.checks import check, progress, records
-from utils.checks.course import FILES, exercises, notebooks
+from utils.checks.course import FILES, deeper, exercises, notebooks
 from utils.checks.modules import read
 
 COURSE = Path(__file__).resolve().parents[1]
@@ -544,6 +544,32 @@ def test_progress_counts_no_unknown_id(own_progress, monkeypatch):
     own_progress.write_text('{"passed": ["3.1", "77.7"]}')
     progress()
     assert drawn == [f"1 of {len(EXERCISES)} exercises passed"]
+
+
+def test_progress_lists_what_is_for_another_evening_after_the_course(
+    own_progress, monkeypatch
+):
+    drawn = []
+    monkeypatch.setattr(
+        "utils.plots.course_map", lambda status, title: drawn.extend(status)
+    )
+    monkeypatch.setattr("utils.checks.course.deeper", lambda: [("Byte pairs", 25, [1])])
+    progress()
+    assert drawn[-1] == (None, "Byte pairs", 25, 0, 0, [1])
+    assert all(row[0] is not None for row in drawn[:-1])
+
+
+def test_a_notebook_for_another_evening_says_its_name_minutes_and_needs(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "notebooks/deeper").mkdir(parents=True)
+    line = "*About 20 minutes. Needs [04 Attention](../04_attention.ipynb).*"
+    openings = {"late": f"# Deeper: masks\n\n{line}", "early_one": "no title"}
+    for name, source in openings.items():
+        path = tmp_path / f"notebooks/deeper/{name}.ipynb"
+        path.write_text(json.dumps({"cells": [{"source": [source]}]}))
+    monkeypatch.setattr(records, "COURSE", tmp_path)
+    assert deeper() == [("Early one", 0, []), ("Masks", 20, [4])]
 
 
 def test_each_notebook_says_its_name_minutes_and_needs():

@@ -48,6 +48,8 @@ PICTURES = {
     "points": lambda **k: plots.points(
         torch.arange(12.0).reshape(2, 3, 2), WORDS, groups=["u", "v", "u"],
         titles=["before", "after"], **k),
+    "clocks": lambda **k: plots.clocks(
+        torch.arange(6.0).reshape(2, 3), titles=["fast", "slow"], **k),
     "tensors": lambda **k: plots.tensors(
         [("x", (8, 4, 256), ("B samples", "T tokens", "D features")), "@",
          ("W", (256, 64), ("D", "K")), "=", ("b", (64,), ("K",))], **k),
@@ -56,9 +58,10 @@ PICTURES = {
         row_labels=[["u", "v"]], **k),
     "course_map": lambda **k: plots.course_map(
         [(0, "Start here", 15, 0, 0, []), (1, "Tokens", 60, 1, 2, [0]),
-         (7, "Positions", 60, 0, 2, [6])], **k),
+         (7, "Positions", 60, 0, 2, [6]), (12, "The clinic", 40, 0, 0, [6]),
+         (None, "Faster byte pairs", 25, 0, 0, [1])], **k),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
-    "scheme of all": lambda **k: plots.scheme("10", **k),
+    "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
@@ -399,6 +402,22 @@ def test_the_map_shows_what_is_passed_and_its_text_does_not(figures):
     PICTURES["course_map"](title="t")
     texts = {text.get_text() for text in figures[0].fig.axes[0].texts}
     assert "1 / 2" in texts and "1 / 2" not in figures[0].alt
+
+
+def test_parts_two_and_three_share_a_row_if_they_fit():
+    places, rows = route._places([*range(14)])
+    assert rows == 2
+    assert {row for row, _, _ in map(places.get, range(7, 14))} == {1}
+    assert places[12] == (1, 5, "Part three") and places[13] == (1, 6, None)
+
+
+def test_the_map_has_three_parts_and_a_list_for_another_evening(figures):
+    PICTURES["course_map"](title="t")
+    texts = [text.get_text() for text in figures[0].fig.axes[0].texts]
+    rows = ["Part one", "Part two", "Part three", "Deeper, for another evening"]
+    assert [text for text in texts if text in rows] == rows
+    assert texts[-2:] == ["Faster byte pairs", "25 min, needs 01"]
+    assert figures[0].alt.endswith("Deeper: Faster byte pairs, 25 minutes, needs 01.")
 
 
 @pytest.mark.parametrize("piece, shown", [

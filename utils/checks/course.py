@@ -74,6 +74,8 @@ def progress():
         ids = [exercise.id for exercise in load(str(number))]
         done = sum(id in passed for id in ids)
         status.append((number, name, minutes, done, len(ids), needs))
+    for name, minutes, needs in deeper():  # its exercises are counted above
+        status.append((None, name, minutes, 0, 0, needs))
     done, total = (sum(row[i] for row in status) for i in (3, 4))
     plots.course_map(status, title=f"{done} of {total} exercises passed")
     return sorted(passed)
@@ -81,21 +83,30 @@ def progress():
 
 def notebooks():
     """Return number, name, minutes and needed numbers of each notebook, as it says."""
-    found = []
-    for path in sorted((records.COURSE / "notebooks").glob("[0-9][0-9]_*.ipynb")):
-        opening = _opening(path)
-        name = re.search(r"^# \d\d (.+)$", opening, re.MULTILINE)
-        minutes = re.search(r"About (\d+) minutes(.*)", opening)
-        needs = re.findall(r"\((\d\d)_\w+\.ipynb\)", minutes[2]) if minutes else []
-        found.append(
-            (
-                int(path.name[:2]),
-                name[1] if name else path.stem[3:].replace("_", " ").capitalize(),
-                int(minutes[1]) if minutes else 0,
-                [int(number) for number in needs],
-            )
-        )
-    return found
+    paths = sorted((records.COURSE / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    return [(int(path.name[:2]), *_facts(path, path.stem[3:])) for path in paths]
+
+
+def deeper():
+    """Return name, minutes and needed numbers of those for another evening."""
+    paths = (records.COURSE / "notebooks").glob("deeper/*.ipynb")
+    found = [_facts(path, path.stem) for path in paths]
+    return sorted(found, key=lambda facts: (max(facts[2], default=0), facts[0]))
+
+
+def _facts(path, fallback):
+    """Return name, minutes and needed numbers that a notebook's first cell states."""
+    opening = _opening(path)
+    name = re.search(r"^# (?:\d\d |Deeper: )?(.+)$", opening, re.MULTILINE)
+    name = name[1] if name else fallback.replace("_", " ")
+    minutes = re.search(r"About (\d+) minutes(.*)", opening)
+    links = minutes[2] if minutes else ""
+    needs = re.findall(r"\((?:\.\./)?(\d\d)_\w+\.ipynb\)", links)
+    return (
+        name[:1].upper() + name[1:],
+        int(minutes[1]) if minutes else 0,
+        [int(number) for number in needs],
+    )
 
 
 def _opening(path):

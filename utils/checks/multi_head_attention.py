@@ -134,7 +134,7 @@ split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
     returns="for x (B, T, D) the heads (B, H, T, K), head h with the features "
-    "h*K … (h+1)*K - 1, and that raises an error where D does not divide by H",
+    "h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
     oracle=right_split,
     properties=[came_from("sample", "token", "feature")],
     cases=[

@@ -6,13 +6,13 @@ lists; they are never changed. Token strings are shown with their spaces visible
 Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
 """
 
-from utils.plots.charts import bars, curves, heatmap, heatmaps, points
+from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
 from utils.plots.diagrams import arrows, cells, graph, tensors, tokens
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
 from utils.plots.route import course_map
 
 __all__ = [
-    "arrows", "bars", "cells", "course_map", "curves", "explore", "graph", "heatmap",
-    "heatmaps", "points", "scheme", "tensors", "tokens",
+    "arrows", "bars", "cells", "clocks", "course_map", "curves", "explore", "graph",
+    "heatmap", "heatmaps", "points", "scheme", "tensors", "tokens",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from matplotlib import colors as mcolors
 from matplotlib.cm import ScalarMappable
-from matplotlib.patches import Patch, PathPatch
+from matplotlib.patches import Circle, Patch, PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
@@ -388,6 +388,36 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
     _publish(fig, title, alt or _describe(
         "Points", title, Panels=[t for t in titles if t], Labels=names,
         Groups=[kind for kind in kinds if kind]))
+
+
+@_styled
+def clocks(angles, *, titles, title, alt=None):
+    """Draw clocks: a hand for each angle, from twelve o'clock clockwise, numbered.
+
+    Args:
+        angles: `(N, T)` in radians, T hands for each of N clocks.
+        titles: one for each clock.
+
+    >>> clocks([[0.0, 1.6], [0.0, 0.2]], titles=["fast", "slow"], title="Two clocks")
+    Clocks: Two clocks. Clocks: fast, slow. Hands: 0 to 1.
+    """
+    angles = _array(angles, "angles", 2)
+    titles = _counted(titles, len(angles), "titles")
+    fig, axes, _ = _grid(len(angles), WIDE / max(len(angles), 3), share=True)
+    for ax, hands, name in zip(axes, angles, titles):
+        ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.6), aspect="equal")
+        ax.axis("off")
+        ax.text(0, 1.4, name, ha="center")
+        ax.add_patch(Circle((0, 0), 1, facecolor="white", edgecolor=GREY))
+        written = []
+        for i, hand in enumerate(hands):
+            tip = np.array([math.sin(hand), math.cos(hand)])
+            ax.plot(*zip((0, 0), tip), color=BLUE, linewidth=1.2)
+            if all(np.linalg.norm(tip - other) > 0.2 for other in written):
+                written.append(tip)  # nearer numbers would overlap
+                ax.text(*1.15 * tip, i, ha="center", va="center", fontsize=8)
+    _publish(fig, title, alt or _describe(
+        "Clocks", title, Clocks=titles, Hands=f"0 to {angles.shape[1] - 1}"))
 
 
 def _label_points(ax, positions, names):

@@ -139,10 +139,11 @@ def scheme(notebook, *, title, filled=False, alt=None):
         _label(ax, box, box.x + box.width / 2, box.foot)
         if box.asks:
             _ask(ax, box)
-    _publish(fig, title, alt or _in_words(title, boxes), colors=32)
+    _publish(fig, title, alt or _in_words(title, boxes), colors=40)
 
 
 def _boxes(notebook, filled, done):
+    """Return the stations from left to right, row by row, each in its state."""
     boxes = []
     for row in range(3):
         stations = [key for key in STATIONS if STATIONS[key].row == row]
@@ -152,8 +153,7 @@ def _boxes(notebook, filled, done):
             lit = key in LIT[notebook]
             known = done >= STATIONS[key].filled or key == "text"
             asks = lit and not filled and notebook in STATIONS[key].explained
-            if (key, notebook) == ("text", "01"):
-                asks = False  # the text is given
+            asks = asks and (key, notebook) != ("text", "01")  # the text is given
             y = (3 - row) * PITCH - 0.2 - BOX
             boxes.append(_Box(key, x, y, lit, known, asks, _foot(key, done)))
             x += STATIONS[key].width + free / (len(stations) - 1)
@@ -258,18 +258,22 @@ def _label(ax, box, x, text):
     _write(ax, x, box.y + 0.165, text, color=DARK)
 
 
+def _two_decimals(value):
+    return _number(round(value, 9))  # so that no processor rounds the other way
+
+
 def _matrix(ax, x, top, values, wide=CELL, cmap=None, mask=None, known=True,
-            numbers=True):
+            write=_two_decimals):
     """Draw a matrix with its corner at `x, top`; unless known, its cells are empty."""
     for (i, j), value in np.ndenumerate(np.asarray(values)):
         at = (x + j * wide, top - (i + 1) * LINE)
         allowed = mask is None or bool(mask[i, j])
-        color = cmap(float(value)) if cmap and known and allowed else "white"
-        style = HATCHED if known and not allowed else {"facecolor": color}
+        color = cmap(round(value, 9)) if cmap and known else "white"
+        style = {"facecolor": color} if allowed or not known else HATCHED
         ax.add_patch(Rectangle(at, wide, LINE, **CELL_EDGE, **style))
-        if known and allowed and numbers:
-            _write(ax, at[0] + wide / 2, at[1] + LINE / 2,
-                   _number(round(float(value), 9)), color=_ink(color))
+        if known and allowed:
+            _write(ax, at[0] + wide / 2, at[1] + LINE / 2, write(value),
+                   color=_ink(color))
 
 
 def _top(box):
@@ -305,38 +309,31 @@ def _draw_tokens(ax, box, content):
 
 
 def _draw_roles(ax, box, content):
-    _row_names(ax, box)
+    for i, name in enumerate(example.TEXT.split()):
+        _write(ax, box.x + 0.39, _top(box) - (i + 0.5) * LINE, name, ha="right")
     x = box.x + 0.43
     for name in ("query", "key", "value"):
         values = content[name] if box.known else np.zeros((3, 2))
         _matrix(ax, x, _top(box), values, SIGNED_CELL, known=box.known)
         if box.known:
-            _label(ax, box, x + SIGNED_CELL, f"x W_{name}")
+            _label(ax, box, x + SIGNED_CELL, f"W_{name}")
         x += 2 * SIGNED_CELL + 0.07
+    if len(content["key"]) < 3:
+        _name_source(ax, x - 0.07, _top(box) - 3 * LINE)
 
 
-    if len(content["key"]) < 3:  # of another text, named in the row left free
-        x = box.x + 0.5 + 2 * SIGNED_CELL
-        ax.add_patch(Rectangle((x, _top(box) - 3 * LINE), 4 * SIGNED_CELL + 0.07, LINE,
-                               facecolor=TINTS[1]))
-        _write(ax, x + 2 * SIGNED_CELL + 0.035, _top(box) - 2.5 * LINE,
-               f"from “{example.OTHER_TEXT}”")
-
-
-def _row_names(ax, box):
-    for i, name in enumerate(example.TEXT.split()):
-        _write(ax, box.x + 0.39, _top(box) - (i + 0.5) * LINE, name, ha="right")
+def _name_source(ax, right, y):
+    """Name the text of keys and values in the row that they leave free."""
+    width = 4 * SIGNED_CELL + 0.07
+    ax.add_patch(Rectangle((right - width, y), width, LINE, facecolor=TINTS[1]))
+    _write(ax, right - width / 2, y + LINE / 2, f"from “{example.OTHER_TEXT}”")
 
 
 def _draw_mask(ax, box, content):
     mask = content["mask"]
     x = box.x + (box.width - LINE * mask.shape[1]) / 2
-    for (i, j), allowed in np.ndenumerate(np.asarray(mask)):
-        at = (x + j * LINE, _top(box) - (i + 1) * LINE)
-        style = HATCHED if box.known and not allowed else {"facecolor": "white"}
-        ax.add_patch(Rectangle(at, LINE, LINE, **CELL_EDGE, **style))
-        if box.known and allowed:
-            _write(ax, at[0] + LINE / 2, at[1] + LINE / 2, "✓", 8)
+    _matrix(ax, x, _top(box), mask, LINE, mask=mask, known=box.known,
+            write=lambda allowed: "✓")
     if box.known and not mask.all():
         _label(ax, box, box.x + box.width / 2, "no future")
 
@@ -346,13 +343,13 @@ def _draw_heads(ax, box, content):
     for i, head in enumerate(content["heads"]):
         inset = (3 - head["weights"].shape[1]) * LINE / 2
         _matrix(ax, x + inset, _top(box), head["weights"], LINE, cmap=WEIGHTS,
-                mask=head["mask"], known=box.known, numbers=False)
+                mask=head["mask"], known=box.known, write=lambda weight: "")
         _label(ax, box, x + 1.5 * LINE, f"head {i + 1}")
         x += 3 * LINE + 0.08
     for head in content["heads"]:
         _matrix(ax, x, _top(box), head["context"], SIGNED_CELL, known=box.known)
         x += 2 * SIGNED_CELL + 0.04
-    _label(ax, box, x - 2 * SIGNED_CELL - 0.06, "side by side")
+    _label(ax, box, x - 2 * SIGNED_CELL - 0.06, "side by side, then out_proj")
 
 
 def _draw_block(ax, box, content):
@@ -392,14 +389,13 @@ def _draw_gpt(ax, box, content):
 def _draw_next(ax, box, content):
     if not box.known:
         return
-    shares = example.next_token()
+    shares = [round(share, 9) for share in example.next_token().tolist()]
     for i, (word, share) in enumerate(zip(example.NEXT_WORDS, shares)):
         y = _top(box) - 0.06 - i * 0.155
         _write(ax, box.x + 0.44, y, word, ha="right")
-        ax.add_patch(Rectangle((box.x + 0.49, y - 0.05), 0.36 * float(share), 0.1,
+        ax.add_patch(Rectangle((box.x + 0.49, y - 0.05), 0.36 * share, 0.1,
                                facecolor=BLUE))
-        _write(ax, box.x + 0.52 + 0.36 * float(share), y,
-               _number(round(float(share), 9)), ha="left")
+        _write(ax, box.x + 0.52 + 0.36 * share, y, _number(share), ha="left")
 
 
 DRAW = {
