@@ -474,6 +474,19 @@ def test_layers_name_a_wrong_width(layer):
         layer(torch.zeros(2, 5, 4))
 
 
+def test_a_projection_may_be_any_module():
+    x = torch.ones(2, 5, 3)
+    for layer in (
+        SelfAttention(3, 3),
+        CausalAttention(3, 3, 6, 0.0),
+        MultiHeadAttention(3, 3, 6, 0.0, 1),
+    ):
+        layer.W_query = nn.Identity()
+        assert layer(x).shape == x.shape
+        with pytest.raises(ValueError, match=r"expected x \(.*T, 3\), got"):
+            layer(torch.ones(2, 5, 4))
+
+
 @pytest.mark.parametrize(
     "layer",
     [CausalAttention(3, 2, 6, 0.0), MultiHeadAttention(3, 2, 6, 0.0, 2)],

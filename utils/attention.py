@@ -191,12 +191,13 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d_in, d_out, qkv_bias=False):
         super().__init__()
+        self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
     def forward(self, x, need_weights=False):
-        _check_width("x", x, self.W_query.in_features)
+        _check_width("x", x, self.d_in)
         output, weights = scaled_dot_product_attention(
             self.W_query(x), self.W_key(x), self.W_value(x)
         )
@@ -223,6 +224,7 @@ class CausalAttention(nn.Module):
 
     def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
         super().__init__()
+        self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
@@ -230,7 +232,7 @@ class CausalAttention(nn.Module):
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 
     def forward(self, x, need_weights=False):
-        _check_width("x", x, self.W_query.in_features)
+        _check_width("x", x, self.d_in)
         num_tokens = x.shape[-2]
         _check_length(num_tokens, len(self.mask))
         output, weights = scaled_dot_product_attention(
@@ -249,7 +251,7 @@ def split_heads(x, num_heads):
     x: (B, T, D)
     returns: (B, H, T, K) with K = D / H
 
-    Raises ValueError where D does not divide by the number of heads.
+    Raises ValueError where D is not divisible by the number of heads.
 
     >>> split_heads(torch.arange(8).view(1, 2, 4), num_heads=2)[0, 1]
     tensor([[2, 3],
@@ -343,10 +345,10 @@ class MultiHeadAttention(nn.Module):
     padding becomes a boolean (T, S) or (B, 1, T, S), and on the CPU the kernel knows no
     dropout.
 
-    Raises ValueError where a width does not divide by its number of heads, x or context
-    has another width, a causal x has more than `context_length` tokens (those of the
-    cache included), the padding mask is not boolean (B, S), or a cache comes with a
-    layer that is not causal.
+    Raises ValueError where a width is not divisible by its number of heads, x or
+    context has another width, a causal x has more than `context_length` tokens (those
+    of the cache included), the padding mask is not boolean (B, S), or a cache comes
+    with a layer that is not causal.
 
     >>> layer = MultiHeadAttention(3, 4, context_length=6, dropout=0.0, num_heads=2)
     >>> output, weights = layer(torch.zeros(2, 5, 3), need_weights=True)
@@ -374,6 +376,7 @@ class MultiHeadAttention(nn.Module):
         _check_division(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         _check_groups(num_heads, num_kv_heads)
+        self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
@@ -430,8 +433,8 @@ class MultiHeadAttention(nn.Module):
         return self.dropout_p if self.training else 0.0
 
     def _check(self, x, source, padding_mask, causal, cache):
-        _check_width("x", x, self.W_query.in_features, dims=3)
-        _check_width("context", source, self.W_key.in_features, dims=3)
+        _check_width("x", x, self.d_in, dims=3)
+        _check_width("context", source, self.d_in, dims=3)
         if len(source) != len(x):
             raise ValueError(
                 f"expected a context for each of the {len(x)} sentences, "
@@ -519,8 +522,8 @@ def _check_length(num_tokens, context_length):
 def _check_division(width, num_heads):
     if num_heads < 1 or width % num_heads:
         raise ValueError(
-            f"expected a width that divides by the number of heads, "
-            f"got width {width} and {num_heads} heads"
+            f"expected a width that is divisible by the number of heads, but width "
+            f"{width} is not divisible by {num_heads}"
         )
 
 
