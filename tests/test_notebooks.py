@@ -201,7 +201,7 @@ def test_every_word_of_the_glossary_is_explained_where_its_link_leads():
     for term, file, anchor in rows:
         text = nbformat.read(path.parent / file, as_version=4).cells
         said = "\n".join(c.source for c in text if c.cell_type == "markdown")
-        title = anchor.replace("-", "[- ]")
+        title = re.escape(anchor).replace(r"\-", "[- ]")
         section = re.search(
             rf"^#+ {title}$.*?(?=^## |\Z)", said, re.DOTALL | re.MULTILINE
         )

@@ -73,10 +73,6 @@ def main(seed):
     found["leak without a mask"] = (book["leak_test"](peeking, unseen).item(), 5, 1e3)
     found["leak with a mask"] = (book["leak_test"](honest, unseen).item(), 0, 1e-3)
     x = torch.tensor(SENTENCE)
-    plain, causal = (book["order_effect"](masked, x, seed) for masked in (False, True))
-    found["order without a mask"] = (max(plain), 0, 1e-5)
-    found["order with a mask, one layer"] = (causal[0], 0, 1e-5)
-    found["order with a mask, two layers"] = (causal[1], 1e-3, 10)
     return found | dropout(seed)
 
 
