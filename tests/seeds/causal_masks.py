@@ -72,7 +72,6 @@ def main(seed):
     found["leak where the mask comes too late"] = (late, 0.02, 10)
     found["leak without a mask"] = (book["leak_test"](peeking, unseen).item(), 5, 1e3)
     found["leak with a mask"] = (book["leak_test"](honest, unseen).item(), 0, 1e-3)
-    x = torch.tensor(SENTENCE)
     return found | dropout(seed)
 
 
