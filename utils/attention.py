@@ -522,8 +522,8 @@ def _check_length(num_tokens, context_length):
 def _check_division(width, num_heads):
     if num_heads < 1 or width % num_heads:
         raise ValueError(
-            f"expected a width that is divisible by the number of heads, but width "
-            f"{width} is not divisible by {num_heads}"
+            f"expected a width that is divisible by the number of heads, "
+            f"got width {width} and {num_heads} heads"
         )
 
 

@@ -113,6 +113,19 @@ _PRONOUN_PATTERNS = (
     "because it was too {quality} the {mover} stopped in front of the {obstacle}",
 )
 
+_PRONOUN_NOUNS = _CREATURES + _VEHICLES + _PLACES
+_PRONOUN_QUALITIES = _CREATURES_ARE + _OBSTACLES_ARE + _VEHICLES_ARE
+_PRONOUN_VERBS = ("cross", "enter", "pass")
+_PRONOUN_REST = " ".join(_PRONOUN_OPENINGS + _PRONOUN_PATTERNS).split()
+PRONOUN_WORDS = (  # the padding first; braces in a pattern are no words
+    "<pad>",
+    *sorted(
+        {word for word in _PRONOUN_REST if "{" not in word}.union(
+            _PRONOUN_NOUNS, _PRONOUN_QUALITIES, _PRONOUN_VERBS
+        )
+    ),
+)
+
 
 def pronoun_sentences(num_sentences, held_out=False, seed=0):
     """Generate *the animal didn't cross the street because it was too tired* and kin.
@@ -137,6 +150,25 @@ def pronoun_sentences(num_sentences, held_out=False, seed=0):
     return [
         _pronoun_sentence(draw, *draw.choice(scenes)) for _ in range(num_sentences)
     ]
+
+
+def encode_pronouns(sentences):
+    """Turn sentences of `pronoun_sentences` into ids, padded on the right with 0.
+
+    sentences: list of (words, pronoun, referent)
+    returns: token ids (B, T) into `PRONOUN_WORDS`, the positions (B,) of *it*, and the
+        ids (B,) of the words that it stands for
+
+    >>> token_ids, pronouns, nouns = encode_pronouns([(["the", "bus", "it"], 2, 1)])
+    >>> [PRONOUN_WORDS[i] for i in token_ids[0]], PRONOUN_WORDS[nouns[0]]
+    (['the', 'bus', 'it'], 'bus')
+    """
+    ids = {word: number for number, word in enumerate(PRONOUN_WORDS)}
+    rows = [torch.tensor([ids[word] for word in words]) for words, *_ in sentences]
+    token_ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    nouns = [ids[words[referent]] for words, _, referent in sentences]
+    pronouns = [pronoun for _, pronoun, _ in sentences]
+    return token_ids, torch.tensor(pronouns), torch.tensor(nouns)
 
 
 def _pronoun_scenes(held_out):
