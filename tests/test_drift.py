@@ -15,7 +15,15 @@ from torch.nn import Linear
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
-MODULES = ["tokenizer", "data", "embeddings", "attention", "model", "training"]
+MODULES = [
+    "tokenizer",
+    "data",
+    "embeddings",
+    "attention",
+    "cache",
+    "model",
+    "training",
+]
 
 
 def random(*shape, seed=0):

@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.attention import KeyValueCache, MultiHeadAttention
+from utils.attention import MultiHeadAttention
+from utils.cache import KeyValueCache
 from utils.embeddings import TokenAndPositionEmbedding
 
 
@@ -174,7 +175,7 @@ def generate(model, token_ids, num_tokens, temperature=1.0, top_k=None, use_cach
             f"expected at most context_length = {model.context_length} tokens, "
             f"got {token_ids.shape[-1]} + {num_tokens}"
         )
-    caches = [KeyValueCache() for _ in model.blocks] if use_cache else None
+    caches = [KeyValueCache(total) for _ in model.blocks] if use_cache else None
     new = token_ids
     for _ in range(num_tokens):
         logits = model(new if use_cache else token_ids, caches)[:, -1]  # (B, V)
