@@ -1,11 +1,28 @@
 """Each test pins one sentence about `utils.training`."""
 
+import os
+import signal
+from collections import namedtuple
+from itertools import pairwise
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.data import DataLoader
 
 from utils.files import write_atomically
-from utils.training import load_checkpoint, save_checkpoint, train
+from utils.model import GPT
+from utils.training import (
+    decay_groups,
+    learning_rate,
+    load_checkpoint,
+    save_checkpoint,
+    train,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def fit(model, batch):
@@ -126,3 +143,283 @@ def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
     torch.save({"weight": print}, tmp_path / "model.pt")
     with pytest.raises(ValueError, match="is no checkpoint"):
         load_checkpoint(nn.Linear(3, 2), tmp_path / "model.pt")
+
+
+def slope(model, batch):
+    """A loss whose gradient is 1 everywhere: AdamW then moves by its rate."""
+    return sum(parameter.sum() for parameter in model.parameters())
+
+
+def nothing(model, batch):
+    return 0 * slope(model, batch)
+
+
+def test_only_the_matrices_of_a_gpt_decay():
+    model = GPT(11, 5, 8, 2, 1)
+    decayed, kept = decay_groups(model, 0.1)
+    names = {parameter: name for name, parameter in model.named_parameters()}
+    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
+    layers = ("W_query", "W_key", "W_value", "out_proj")
+    expected = {f"blocks.0.attention.{layer}.weight" for layer in layers}
+    expected |= {f"blocks.0.feed_forward.{i}.weight" for i in (0, 2)}
+    assert {names[parameter] for parameter in decayed["params"]} == expected
+    assert len(decayed["params"]) + len(kept["params"]) == len(names)
+
+
+def test_training_shrinks_matrices_and_leaves_biases_norms_and_embeddings():
+    model = nn.Sequential(nn.Embedding(7, 5), nn.LayerNorm(5), nn.Linear(5, 3))
+    before = [parameter.clone() for parameter in model.parameters()]
+    train(model, [0], nothing, steps=1, lr=0.1, weight_decay=0.5)
+    *others, matrix, bias = zip(before, model.parameters())
+    for old, new in (*others, bias):
+        assert torch.equal(old, new)
+    torch.testing.assert_close(matrix[1], matrix[0] * (1 - 0.1 * 0.5))
+
+
+def test_the_rate_rises_along_a_line_and_falls_along_a_cosine():
+    rates = [learning_rate(step, 104, 1.0, 4, 0.1) for step in range(104)]
+    assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
+    assert rates[103] == pytest.approx(0.1)
+    middle = learning_rate(5, 11, 1.0, 0, 0.1)
+    assert middle == pytest.approx(0.55)
+    assert all(high >= low for high, low in pairwise(rates[4:]))
+
+
+def test_the_rate_stays_where_nothing_is_said():
+    assert {learning_rate(step, 9, 0.3) for step in range(9)} == {0.3}
+    assert learning_rate(0, 1, 0.3, final_lr=0.1) == 0.3
+
+
+def test_training_moves_by_the_rate_of_each_step():
+    model, sums = nn.Linear(1, 1, bias=False), []
+
+    def watch(model, batch):
+        sums.append(model.weight.item())
+        return slope(model, batch)
+
+    options = {"warmup": 2, "final_lr": 0.01, "weight_decay": 0.0}
+    train(model, [0], watch, steps=6, lr=0.1, **options)
+    moved = [old - new for old, new in pairwise([*sums, model.weight.item()])]
+    rates = [learning_rate(step, 6, 0.1, 2, 0.01) for step in range(6)]
+    assert moved == pytest.approx(rates, rel=1e-3)
+
+
+def test_clipping_bounds_the_norm_of_the_gradient():
+    model = nn.Linear(3, 3, bias=False)
+    train(model, [0], slope, steps=1, clip=0.5)
+    assert model.weight.grad.norm() == pytest.approx(0.5)
+    train(model, [0], slope, steps=1)
+    assert model.weight.grad.norm() == pytest.approx(3.0)
+
+
+def test_accumulated_batches_are_one_large_batch():
+    torch.manual_seed(0)
+    inputs, targets = torch.randn(12, 3), torch.randn(12, 2)
+    small, large = nn.Linear(3, 2), nn.Linear(3, 2)
+    small.load_state_dict(large.state_dict())
+    parts = list(zip(inputs.split(4), targets.split(4)))
+    losses = train(small, parts, fit, steps=5, accumulate=3)
+    expected = train(large, [(inputs, targets)], fit, steps=5)
+    torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected))
+    torch.testing.assert_close(small.weight, large.weight)
+
+
+@pytest.mark.parametrize("options", [{"accumulate": 0}, {"save_every": 0}])
+def test_less_than_one_batch_or_step_is_an_error(options):
+    with pytest.raises(ValueError, match="of 1 or more, got .*0"):
+        train(nn.Linear(1, 1), [line()], fit, steps=1, **options)
+
+
+def test_a_function_gives_the_batch_of_each_number():
+    seen = []
+
+    def watch(model, batch):
+        seen.append(batch)
+        return slope(model, batch)
+
+    train(nn.Linear(1, 1), lambda number: -number, watch, steps=3, accumulate=2)
+    assert seen == [0, -1, -2, -3, -4, -5]
+
+
+def test_batches_are_moved_to_the_device_of_the_model():
+    class Moved:
+        def to(self, device, non_blocking):
+            return device
+
+    def watch(model, batch):
+        seen.append(batch)
+        return slope(model, batch)
+
+    seen, cpu, pair = [], torch.device("cpu"), namedtuple("Pair", "x y")
+    train(nn.Linear(1, 1), [(Moved(), [Moved(), 7])], watch, steps=1)
+    train(nn.Linear(1, 1), [{"x": pair(Moved(), "y")}], watch, steps=1)
+    assert seen == [(cpu, [cpu, 7]), {"x": pair(cpu, "y")}]
+
+
+def test_nothing_is_read_from_the_device_every_step():
+    class Reads(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), options=None):
+            names.append(str(function))
+            return function(*arguments, **(options or {}))
+
+    names, model = [], nn.Linear(1, 1)
+    with Reads():
+        train(model, [line()], fit, steps=9, clip=1.0, accumulate=2, final_lr=0.0)
+        assert "aten._fused_adamw_.default" in names
+        assert "aten._local_scalar_dense.default" not in names
+        model.bias.item()
+        assert names[-1] == "aten._local_scalar_dense.default"
+
+
+def dropping():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.3), nn.Linear(8, 1))
+
+
+def shuffled():
+    return DataLoader(list(zip(*line())), batch_size=3, shuffle=True)
+
+
+def as_function():
+    inputs, targets = line()
+    return lambda number: (inputs[number % 11 :], targets[number % 11 :])
+
+
+SCHEDULE = {"warmup": 3, "final_lr": 1e-4, "clip": 1.0, "accumulate": 2, "lr": 0.01}
+
+
+@pytest.mark.parametrize("batches", [lambda: [line()] * 3, shuffled, as_function])
+@pytest.mark.parametrize("steps_done", [1, 6, 8, 13])
+def test_a_resumed_training_comes_to_the_same_losses(tmp_path, batches, steps_done):
+    undisturbed = dropping()
+    expected = train(undisturbed, batches(), fit, 20, **SCHEDULE)
+
+    def stop(losses):
+        if len(losses) == steps_done + 1:  # the last checkpoint is a step old
+            raise KeyboardInterrupt
+
+    keep = {"checkpoint": tmp_path / "run.pt", "save_every": 1, **SCHEDULE}
+    with pytest.raises(KeyboardInterrupt):
+        train(dropping(), batches(), fit, 20, show=stop, **keep)
+    torch.manual_seed(99)
+    model = nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.3), nn.Linear(8, 1))
+    assert train(model, batches(), fit, 20, resume=True, **keep) == expected
+    for one, other in zip(model.parameters(), undisturbed.parameters()):
+        assert torch.equal(one, other)
+
+
+def test_a_finished_training_resumed_learns_nothing_more(tmp_path):
+    keep = {"checkpoint": tmp_path / "run.pt"}
+    losses = train(nn.Linear(1, 1), [line()], fit, 5, **keep)
+    assert train(nn.Linear(1, 1), [line()], fit, 3, resume=True, **keep) == losses
+
+
+def test_a_checkpoint_holds_all_of_the_training_and_runs_no_code(tmp_path):
+    about = {"width": 1}
+    losses = train(
+        nn.Linear(1, 1), [line()], fit, 3, 0.1, tmp_path / "a.pt", about=about
+    )
+    state = torch.load(tmp_path / "a.pt", weights_only=True)
+    assert set(state["model"]) == {"weight", "bias"}
+    assert len(state["optimizer"]) == 2
+    assert (state["step"], state["about"]) == (3, about)
+    assert state["losses"].tolist() == losses
+    assert torch.equal(state["random"]["cpu"], torch.get_rng_state())
+
+
+def test_weights_alone_cannot_be_trained_on_from(tmp_path):
+    save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt")
+    with pytest.raises(ValueError, match="a.pt holds weights alone"):
+        keep = {"checkpoint": tmp_path / "a.pt", "resume": True}
+        train(nn.Linear(1, 1), [line()], fit, 5, **keep)
+
+
+def test_a_checkpoint_that_says_something_else_of_itself_is_named(tmp_path):
+    save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", about={"heads": 4})
+    model = nn.Linear(1, 1)
+    before = model.weight.clone()
+    with pytest.raises(ValueError, match="another model: heads expected as 2, got 4"):
+        load_checkpoint(model, tmp_path / "a.pt", about={"heads": 2})
+    assert torch.equal(model.weight, before)
+
+
+def test_a_single_flipped_bit_is_found(tmp_path):
+    path, model = tmp_path / "a.pt", nn.Linear(100, 100)
+    save_checkpoint(model, path)
+    content = bytearray(path.read_bytes())
+    content[content.index(model.weight.detach().numpy().tobytes()) + 1234] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="a.pt is no checkpoint: .* is damaged"):
+        load_checkpoint(model, path)
+
+
+@pytest.fixture
+def ctrl_c():
+    """Give Ctrl-C its usual meaning, which a run in the background may lack."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupted(step, times=1):
+    calls = []
+
+    def compute_loss(model, batch):
+        calls.append(batch)
+        if len(calls) == step:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        return fit(model, batch)
+
+    return compute_loss
+
+
+def test_ctrl_c_waits_for_the_end_of_the_step_and_keeps_it(tmp_path, ctrl_c):
+    keep = {"checkpoint": tmp_path / "a.pt"}
+    expected = train(dropping(), [line()], fit, steps=9)
+    with pytest.raises(KeyboardInterrupt):
+        train(dropping(), [line()], interrupted(5), steps=9, **keep)
+    assert torch.load(tmp_path / "a.pt")["step"] == 5
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert train(dropping(), [line()], fit, 9, resume=True, **keep) == expected
+
+
+def test_a_second_ctrl_c_does_not_wait(tmp_path, ctrl_c):
+    with pytest.raises(KeyboardInterrupt):
+        train(nn.Linear(1, 1), [line()], interrupted(5, 2), 9, 0.1, tmp_path / "a.pt")
+    assert torch.load(tmp_path / "a.pt")["step"] == 0
+
+
+def test_without_a_checkpoint_ctrl_c_does_not_wait(ctrl_c):
+    shown = []
+    with pytest.raises(KeyboardInterrupt):
+        train(nn.Linear(1, 1), [line()], interrupted(5), 9, show=shown.append)
+    assert len(shown) == 4
+
+
+def test_a_file_is_synced_before_it_takes_the_place_of_the_old_one(
+    tmp_path, monkeypatch
+):
+    done, sync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
+    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
+    write_atomically(tmp_path / "a", b"whole")
+    assert done[:2] == ["sync", "replace"]
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_atomically(link, b"new")
+    assert link.is_symlink() and file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        write_atomically(tmp_path / "folder" / "a.pt", b"new")
+    assert error.value.filename == str(tmp_path / "folder")
