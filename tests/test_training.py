@@ -1,7 +1,12 @@
 """Each test pins one sentence about `utils.training`."""
 
+import math
 import os
+import random
+import re
 import signal
+import subprocess
+import sys
 from collections import namedtuple
 from itertools import pairwise
 from pathlib import Path
@@ -12,12 +17,16 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
+from utils import training
+from utils.data import load_text
 from utils.files import write_atomically
 from utils.model import GPT
 from utils.training import (
     decay_groups,
+    draw_windows,
     learning_rate,
     load_checkpoint,
+    main,
     save_checkpoint,
     train,
 )
@@ -423,3 +432,183 @@ def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as error:
         write_atomically(tmp_path / "folder" / "a.pt", b"new")
     assert error.value.filename == str(tmp_path / "folder")
+
+
+TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()
+LAST = r"step 12  training loss \d\.\d{4}  held-out loss \d\.\d{4}"
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text(load_text()[:3000], encoding="utf-8")
+    return str(path)
+
+
+def test_the_command_ends_with_a_sample_and_the_losses(text, capsys):
+    assert main([text, "--steps", "12", "--save-every", "5", *TINY]) == 0
+    out, err = capsys.readouterr()
+    first, *lines = out.splitlines()
+    assert re.fullmatch(r"[\d,]+ tokens, [\d,]+ held out, [\d,]+ parameters", first)
+    assert [line.split("  ")[0] for line in lines[:2]] == ["step 5", "step 10"]
+    assert re.fullmatch(LAST, lines[-1])
+    held_out = load_text()[:3000][2700:]
+    assert lines[3][:1] == held_out[:1]
+    assert err == ""
+
+
+def test_the_command_comes_to_the_same_end_every_time(text, capsys):
+    outs = []
+    for _ in range(2):
+        main([text, "--steps", "12", *TINY])
+        outs.append(capsys.readouterr().out)
+    assert outs[0] == outs[1]
+
+
+def test_the_command_learns(text, capsys):
+    main([text, "--steps", "150", "--save-every", "50", "--lr", "0.01", *TINY])
+    out = capsys.readouterr().out
+    first, _, last = [float(loss) for loss in re.findall(r"held-out loss (.*)", out)]
+    assert last < first < math.log(256)
+
+
+def test_in_a_terminal_the_command_draws_a_bar(text, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    main([text, "--steps", "12", *TINY])
+    out, err = capsys.readouterr()
+    assert re.search(r"\r#{30} 12 of 12  loss \d\.\d{3} ", err)
+    assert re.fullmatch(LAST, out.splitlines()[-1])
+
+
+def test_ctrl_c_ends_the_command_politely(text, tmp_path, capsys, monkeypatch, ctrl_c):
+    arguments = [text, "--steps", "12", *TINY, "--checkpoint", str(tmp_path / "a.pt")]
+    main([text, "--steps", "12", *TINY])
+    expected = capsys.readouterr().out.splitlines()[-1]
+
+    def press(model, batch, calls=[]):  # noqa: B006
+        calls.append(batch)
+        if len(calls) == 7:
+            signal.raise_signal(signal.SIGINT)
+        return loss(model, batch)
+
+    loss = training.next_token_loss
+    monkeypatch.setattr(training, "next_token_loss", press)
+    assert main(arguments) == 130
+    said = f"\nstopped: the same command goes on from {tmp_path / 'a.pt'}\n"
+    assert capsys.readouterr().err == said
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == expected
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (None, "text.txt: No such file or directory"),
+        (b"", "text.txt is empty: expected a text"),
+        (b" \n", "text.txt is empty: expected a text"),
+        (b"GIF89a\xff\xfe", "text.txt is no text: expected UTF-8, got other bytes"),
+        (b"a\0b", "text.txt is no text: expected UTF-8, got other bytes"),
+        (b"too short", "text.txt is too short: a part of it has 1 tokens, expected"),
+    ],
+)
+def test_a_text_that_will_not_do_is_an_error_of_one_line(
+    tmp_path, capsys, content, said
+):
+    if content is not None:
+        (tmp_path / "text.txt").write_bytes(content)
+    assert main([str(tmp_path / "text.txt")]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith(f"error: {tmp_path}") and said in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def other_text(path):
+    other = path.with_name("other.txt")
+    other.write_text(load_text()[3000:6000], encoding="utf-8")
+    return [str(other)]
+
+
+def half_a_file(path):
+    path.write_bytes(path.read_bytes()[:-500])
+    return []
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (lambda path: ["--heads", "4"], "another model: heads expected as 4, got 2"),
+        (lambda path: ["--width", "16"], "another model: width expected as 16, got 8"),
+        (lambda path: ["--merges", "8"], "another model: vocabulary expected as 264"),
+        (other_text, "another model: text expected as SHA-256"),
+        (half_a_file, "is no checkpoint: "),
+        (lambda path: path.write_bytes(b"") and [], "is no checkpoint: "),
+        (lambda path: path.write_bytes(b"x" * 99) and [], "is no checkpoint: "),
+        (lambda path: save_checkpoint(nn.Linear(1, 1), path) or [], "another model: "),
+        (lambda path: torch.save([1, 2], path) or [], "is no checkpoint: "),
+        (lambda path: ["--checkpoint", str(path.parent)], "Is a directory"),
+        (lambda path: ["--checkpoint", "/no/such/a.pt"], "/no/such: No such file"),
+    ],
+)
+def test_a_checkpoint_that_will_not_do_is_an_error_of_one_line(
+    text, tmp_path, capsys, change, said
+):
+    path = tmp_path / "a.pt"
+    arguments = ["--steps", "2", *TINY, "--checkpoint", str(path)]
+    assert main([text, *arguments]) == 0
+    more = change(path) or []
+    before, texts = path.read_bytes(), [a for a in more if a.endswith(".txt")]
+    capsys.readouterr()
+    options = [argument for argument in more if argument not in texts]
+    assert main([*(texts or [text]), *arguments, *options]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: ") and said in err and err.count("\n") == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "1.5", "many"])
+def test_a_number_of_steps_that_will_not_do_is_an_error(text, capsys, wrong):
+    with pytest.raises(SystemExit) as error:
+        main([text, f"--steps={wrong}"])
+    assert error.value.code == 2
+    assert f"expected a whole number from 1, got {wrong}" in capsys.readouterr().err
+
+
+def test_help_fits_on_a_screen_and_gives_the_defaults(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    assert any(re.match(r" +--steps N +steps in all \(1000\)", line) for line in lines)
+
+
+def test_a_batch_depends_on_its_seed_and_number_alone():
+    ids = torch.arange(1000)
+    torch.manual_seed(0)
+    random.seed(0)
+    first = draw_windows(ids, 5, 4, seed=1, number=7)
+    torch.rand(3), random.random()
+    again = draw_windows(ids, 5, 4, seed=1, number=7)
+    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
+    assert torch.equal(first[1], first[0] + 1)
+    for seed, number in ((1, 8), (2, 7)):
+        assert not torch.equal(first[0], draw_windows(ids, 5, 4, seed, number)[0])
+
+
+def test_windows_are_drawn_from_the_whole_text():
+    inputs, targets = draw_windows(torch.arange(9), 4, 500, seed=0, number=0)
+    assert set(inputs[:, 0].tolist()) == {0, 1, 2, 3, 4}
+    assert targets.max() == 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that can fork")
+def test_killed_again_and_again_the_command_comes_to_the_same_losses(text):
+    """Run in a process that has computed nothing yet, since it starts the others."""
+    arguments = [text, "--steps", "200", "--save-every", "4", *TINY]
+    command = [sys.executable, "-m", "tests.kill_training", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    steps, undisturbed, resumed = done.stdout.splitlines()
+    assert undisturbed == resumed
+    assert len(re.findall(r"\d+(?=[,\]])", steps)) >= 5, steps
