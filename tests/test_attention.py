@@ -1,6 +1,7 @@
 """Each test pins one sentence about `utils.attention`."""
 
 import copy
+import warnings
 
 import pytest
 import torch
@@ -10,7 +11,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.attention import (
     CausalAttention,
-    KeyValueCache,
     MultiHeadAttention,
     SelfAttention,
     attention_weights,
@@ -25,6 +25,8 @@ from utils.attention import (
     softmax,
     split_heads,
 )
+from utils.cache import KeyValueCache
+from utils.embeddings import alibi_bias, apply_rope
 
 JOURNEY = torch.tensor(
     [
@@ -379,7 +381,7 @@ def torch_twin(layer):
 
 def test_cross_attention_equals_torch_with_a_padded_context():
     torch.manual_seed(0)
-    layer = MultiHeadAttention(10, 10, 5, 0.0, num_heads=2).double()
+    layer = MultiHeadAttention(10, 10, 5, 0.0, num_heads=2, causal=False).double()
     x, context = random(3, 5, 10), random(3, 7, 10, seed=1)
     padding = padding_mask([7, 4, 1], 7)
     twin = torch_twin(layer)
@@ -394,7 +396,7 @@ def test_cross_attention_equals_torch_with_a_padded_context():
 
 def test_a_separate_context_is_seen_whole():
     layer, x, context = multi_head(), random(2, 5, 6), random(2, 7, 6, seed=1)
-    _, weights = layer(x, context, need_weights=True)
+    _, weights = layer(x, context, need_weights=True, causal=False)
     assert (weights > 0).all()
 
 
@@ -503,8 +505,8 @@ def test_multi_head_attention_names_a_width_that_does_not_divide():
 
 
 def test_multi_head_attention_names_a_context_of_another_batch():
-    with pytest.raises(ValueError, match="each of the 2 sentences, got 3"):
-        multi_head()(random(2, 5, 6), random(3, 5, 6))
+    with pytest.raises(ValueError, match="each of 2 sentences, got 3"):
+        multi_head(causal=False)(random(2, 5, 6), random(3, 5, 6))
 
 
 @pytest.mark.parametrize(
@@ -544,12 +546,20 @@ def test_merge_heads_names_a_tensor_without_heads():
 # Rotation, shared keys and values, cache
 
 
-def grouped(num_kv_heads=2, rotary=False):
+def grouped(num_kv_heads=2, **options):
     torch.manual_seed(0)
-    layer = MultiHeadAttention(
-        5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, rotary=rotary
-    )
+    layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
     return layer.double()
+
+
+KINDS = [
+    {},
+    {"num_kv_heads": 6},
+    {"rotary": True},
+    {"alibi": True},
+    {"window": 3},
+    {"window": 4, "alibi": True, "num_kv_heads": 1},
+]
 
 
 def test_neighbouring_heads_share_keys_and_values():
@@ -593,18 +603,183 @@ def test_rotary_weights_depend_on_distances_alone():
     )
 
 
-@pytest.mark.parametrize("rotary", [True, False])
+def test_rotary_turns_as_apply_rope_does_with_the_base_of_the_layer():
+    layer, x = grouped(rotary=True, rope_base=50.0), random(2, 7, 5)
+    _, weights = layer(x, need_weights=True)
+    query = apply_rope(split_heads(layer.W_query(x), 6), torch.arange(7), base=50.0)
+    key = apply_rope(split_heads(layer.W_key(x), 2), torch.arange(7), base=50.0)
+    _, expected = scaled_dot_product_attention(
+        query, repeat_kv(key, 3), repeat_kv(key, 3), causal_mask(7)
+    )
+    torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rotary_tables_are_computed_once_follow_the_module_and_are_not_saved():
+    layer = grouped(rotary=True)
+    assert layer.tables.shape == (2, 13, 2)
+    assert list(layer.state_dict()) == list(grouped().state_dict())
+    with Made() as made:
+        layer(random(2, 7, 5))
+    assert not {"cos", "sin", "pow"} & made.functions
+    assert layer.to("meta").tables.is_meta
+
+
+def test_alibi_adds_its_bias_to_the_scores():
+    layer, x = grouped(alibi=True), random(2, 7, 5)
+    _, weights = layer(x, need_weights=True)
+    query = split_heads(layer.W_query(x), 6)
+    key = repeat_kv(split_heads(layer.W_key(x), 2), 3)
+    scores = query @ key.mT / 2 + alibi_bias(6, 7)
+    torch.testing.assert_close(weights, masked_softmax(scores, causal_mask(7)))
+
+
+@pytest.mark.parametrize("window", [1, 3, 7, 20])
+def test_a_window_hides_what_lies_further_back(window):
+    _, weights = grouped(window=window)(random(2, 7, 5), need_weights=True)
+    expected = torch.tensor([[0 <= i - j < window for j in range(7)] for i in range(7)])
+    assert torch.equal(weights > 0, expected.expand(2, 6, 7, 7))
+
+
+@pytest.mark.parametrize("options", [{"window": 3}, {"alibi": True}])
+def test_window_and_alibi_without_a_causal_layer_are_named(options):
+    with pytest.raises(ValueError, match="window and alibi with causal=True alone"):
+        grouped(causal=False, **options)
+
+
+def test_a_window_below_one_is_named():
+    with pytest.raises(ValueError, match="window of 1 or more, got 0"):
+        grouped(window=0)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_rotary_layer_names_a_sequence_longer_than_its_tables(causal):
+    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
+        grouped(causal=causal, rotary=True)(random(2, 14, 5))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("pieces", [(1, 1, 1, 1, 1, 1, 1), (5, 1, 1), (3, 4), (7,)])
-def test_a_cache_changes_nothing(rotary, need_weights, pieces):
-    layer, x, cache = grouped(rotary=rotary), random(2, 7, 5), KeyValueCache()
+@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (3, 10), (13,)])
+def test_a_cache_changes_nothing(kind, need_weights, pieces):
+    layer, x = grouped(**kind), random(2, 13, 5)
+    cache = KeyValueCache(13, layer.window)
     outputs = [
         layer(piece, cache=cache, need_weights=need_weights)
         for piece in x.split(pieces, dim=1)
     ]
     outputs = [o[0] for o in outputs] if need_weights else outputs
     torch.testing.assert_close(torch.cat(outputs, dim=1), layer(x))
-    assert len(cache) == 7
+    assert len(cache) == 13
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_cache_changes_nothing_for_padded_sentences(kind):
+    layer, x, cache = grouped(**kind), random(3, 13, 5), KeyValueCache(13)
+    cache.window = layer.window
+    padding = padding_mask([13, 9, 1], 13).flip(-1)
+    outputs = [
+        layer(x[:, [i]], padding_mask=padding[:, : i + 1], cache=cache)
+        for i in range(13)
+    ]
+    expected = layer(x, padding_mask=padding)
+    torch.testing.assert_close(torch.cat(outputs, dim=1), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_token_behind_padding_alone_gets_zeros_in_every_kind(kind, need_weights):
+    layer, x = grouped(**kind), random(3, 7, 5).requires_grad_()
+    padding = padding_mask([7, 4, 0], 7).flip(-1)
+    output = layer(x, padding_mask=padding, need_weights=need_weights)
+    output = output[0] if need_weights else output
+    empty = ~padding
+    expected = layer.out_proj.bias.expand(int(empty.sum()), 24)
+    torch.testing.assert_close(output[empty], expected)
+    output.square().sum().backward()
+    assert x.grad.isfinite().all()
+
+
+# A context from elsewhere
+
+
+def test_a_causal_layer_with_a_context_asks_what_is_meant():
+    layer, x = grouped(), random(2, 7, 5)
+    for context in (x, random(2, 5, 5)):
+        with pytest.raises(ValueError, match="causal=False .* causal=True .* neither"):
+            layer(x, context=context)
+
+
+def test_a_causal_layer_told_so_attends_to_the_past_of_a_context():
+    layer, x = grouped(), random(2, 7, 5)
+    torch.testing.assert_close(layer(x, context=x, causal=True), layer(x))
+    _, weights = layer(x[:, 4:], context=x, causal=True, need_weights=True)
+    assert torch.equal(weights > 0, causal_mask(7)[4:].expand(2, 6, 3, 7))
+
+
+def test_a_token_before_the_whole_context_gets_zeros():
+    layer, x = grouped(), random(2, 7, 5)
+    for need_weights in (True, False):
+        output = layer(x, x[:, 4:], need_weights=need_weights, causal=True)
+        output = output[0] if need_weights else output
+        torch.testing.assert_close(output[:, :4], layer.out_proj.bias.expand(2, 4, 24))
+
+
+def test_a_call_may_open_the_future():
+    layer, twin, x = grouped(), grouped(causal=False), random(2, 7, 5)
+    torch.testing.assert_close(layer(x, causal=False), twin(x))
+    torch.testing.assert_close(twin(x, causal=True), layer(x))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_foreign_context_is_never_rotated(causal):
+    x, context = random(2, 7, 5), random(2, 20, 5, seed=1)
+    expected = grouped()(x, context, causal=causal)
+    output = grouped(rotary=True)(x, context, causal=causal)
+    torch.testing.assert_close(output, expected)
+
+
+# Other projections
+
+
+class LowRank(nn.Sequential):
+    """A linear layer as the product of two narrow ones, with no `in_features`."""
+
+    def __init__(self, d_in, rank, d_out):
+        super().__init__(nn.Linear(d_in, rank, bias=False), nn.Linear(rank, d_out))
+
+
+def test_projections_may_be_replaced():
+    layer, x = multi_head(d_in=10), random(2, 7, 10)
+    layer.W_query = layer.W_value = nn.Identity()
+    layer.W_key = LowRank(10, 3, 10).double()
+    heads = [split_heads(t, 2) for t in (x, layer.W_key(x), x)]
+    expected = F.scaled_dot_product_attention(*heads, is_causal=True)
+    torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
+
+
+def test_projections_may_be_quantised():
+    layer, x = multi_head(d_in=10).float(), random(2, 7, 10, dtype=torch.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch will move its quantisation elsewhere
+        quantised = torch.ao.quantization.quantize_dynamic(copy.deepcopy(layer))
+    assert not isinstance(quantised.W_query, nn.Linear)
+    torch.testing.assert_close(quantised(x), layer(x), atol=0.05, rtol=0)
+
+
+def test_a_replaced_projection_may_read_a_context_of_another_width():
+    layer, x, context = multi_head(causal=False), random(2, 5, 6), random(2, 7, 3)
+    layer.W_key, layer.W_value = (nn.Linear(3, 10).double() for _ in range(2))
+    assert layer(x, context).shape == (2, 5, 10)
+
+
+def test_widths_are_checked_with_replaced_projections_too():
+    layer = multi_head(d_in=10)
+    layer.W_query = nn.Identity()
+    with pytest.raises(ValueError, match=r"x \(B, T, 10\), got \(2, 7, 6\)"):
+        layer(random(2, 7, 6))
+    layer.W_key = LowRank(10, 3, 12).double()
+    with pytest.raises(ValueError, match=r"W_key to give \(B, T, 10\), got \(2, 7, 12"):
+        layer(random(2, 7, 10))
 
 
 # The fast path and the one that returns weights
@@ -612,7 +787,7 @@ def test_a_cache_changes_nothing(rotary, need_weights, pieces):
 
 def cached(layer, x, need_weights):
     """Read four tokens, then the others with what the cache keeps."""
-    cache = KeyValueCache()
+    cache = KeyValueCache(13, layer.window)
     layer(x[:, :4], cache=cache)
     return layer(x[:, 4:], need_weights=need_weights, cache=cache)
 
@@ -620,20 +795,21 @@ def cached(layer, x, need_weights):
 CALLS = {
     "alone": lambda layer, x, n: layer(x, need_weights=n),
     "padded": lambda layer, x, n: layer(x, None, padding_mask([7, 4, 0], 7), n),
-    "context": lambda layer, x, n: layer(x[:, :5], x, None, n),
+    "context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=False),
     "padded context": lambda layer, x, n: layer(
-        x[:, :5], x, padding_mask([7, 4, 1], 7), n
+        x[:, :5], x, padding_mask([7, 4, 1], 7), n, causal=False
     ),
+    "causal context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=True),
     "cached": cached,
 }
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("rotary", [False, True])
-def test_every_path_gives_the_same_output_and_gradients(call, rotary):
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_path_gives_the_same_output_and_gradients(call, kind):
     results = []
     for need_weights in (False, True):
-        layer, x = grouped(rotary=rotary), random(3, 7, 5).requires_grad_()
+        layer, x = grouped(**kind), random(3, 7, 5).requires_grad_()
         output = CALLS[call](layer, x, need_weights)
         output = output[0] if need_weights else output
         output.square().sum().backward()
@@ -656,18 +832,18 @@ def test_the_fast_path_is_four_products_and_the_attention_of_torch():
         torch.testing.assert_close(ours.grad, floors.grad)
 
 
-class Squares(TorchDispatchMode):
-    """Note whether a tensor is made whose axes are tokens by tokens."""
+class Made(TorchDispatchMode):
+    """Note all tensors that are made, and by which functions."""
 
-    def __init__(self, num_tokens):
+    def __init__(self):
         super().__init__()
-        self.num_tokens, self.found = num_tokens, False
+        self.tensors, self.functions = [], set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        for tensor in made if isinstance(made, tuple) else (made,):
-            if torch.is_tensor(tensor):
-                self.found |= list(tensor.shape).count(self.num_tokens) > 1
+        self.functions.add(func.overloadpacket.__name__)
+        tensors = made if isinstance(made, tuple) else (made,)
+        self.tensors += [tensor for tensor in tensors if torch.is_tensor(tensor)]
         return made
 
 
@@ -677,20 +853,44 @@ def test_nothing_of_tokens_by_tokens_is_made_unless_weights_are_asked_for(
     need_weights, rotary
 ):
     layer, x = grouped(rotary=rotary), random(3, 11, 5)
-    with Squares(11) as squares:
+    with Made() as made:
         output = layer(x, need_weights=need_weights)
         (output[0] if need_weights else output).square().sum().backward()
-    assert squares.found == need_weights
+    squares = [t for t in made.tensors if list(t.shape).count(11) > 1]
+    assert bool(squares) == need_weights
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+@pytest.mark.parametrize("num_new", [1, 3])
+def test_shared_keys_and_the_cache_are_not_copied(need_weights, num_kv_heads, num_new):
+    layer = MultiHeadAttention(5, 384, 400, 0.0, 6, num_kv_heads=num_kv_heads)
+    x, cache = random(1, 303, 5, dtype=torch.float32), KeyValueCache(400)
+    layer(x[:, :300], cache=cache)
+    known = (cache.key, cache.value, *layer.parameters())
+    places = {tensor.untyped_storage().data_ptr() for tensor in known}
+    with Made() as made:
+        layer(x[:, :num_new], cache=cache, need_weights=need_weights)
+    copies = [t for t in made.tensors if t.untyped_storage().data_ptr() not in places]
+    assert max(tensor.numel() for tensor in copies) < 300 * 64  # the keys of one head
 
 
 def test_a_cache_beyond_the_context_is_named_and_keeps_what_it_has():
-    layer, cache = grouped(), KeyValueCache()
+    layer, cache = grouped(), KeyValueCache(13)
     layer(random(2, 11, 5), cache=cache)
     with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
         layer(random(2, 3, 5), cache=cache)
     assert len(cache) == 11
 
 
-def test_a_cache_without_causal_attention_is_named():
+def test_a_cache_without_causal_self_attention_is_named():
     with pytest.raises(ValueError, match="cache with causal self-attention alone"):
-        multi_head(causal=False)(random(2, 5, 6), cache=KeyValueCache())
+        multi_head(causal=False)(random(2, 5, 6), cache=KeyValueCache(13))
+    x, cache = random(2, 5, 6), KeyValueCache(13)
+    with pytest.raises(ValueError, match="cache with causal self-attention alone"):
+        multi_head()(x, context=x, causal=True, cache=cache)
+
+
+def test_a_cache_with_another_window_is_named():
+    with pytest.raises(ValueError, match="a cache with window=3, got None"):
+        grouped(window=3)(random(2, 5, 5), cache=KeyValueCache(13))

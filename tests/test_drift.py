@@ -16,7 +16,15 @@ from torch.nn import Linear
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
-MODULES = ["tokenizer", "data", "embeddings", "attention", "model", "training"]
+MODULES = [
+    "tokenizer",
+    "data",
+    "embeddings",
+    "attention",
+    "cache",
+    "model",
+    "training",
+]
 
 
 def random(*shape, seed=0):
@@ -86,6 +94,7 @@ CASES = {
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
     "GPT": layer(11, 5, 8, 2, 3, x=IDS),
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
+    "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
 }
 

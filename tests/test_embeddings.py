@@ -10,6 +10,8 @@ from utils.embeddings import (
     alibi_bias,
     apply_rope,
     embed,
+    rotary_tables,
+    rotate_pairs,
     sinusoidal_positions,
 )
 
@@ -92,6 +94,30 @@ def test_the_embedding_goes_on_where_earlier_tokens_end():
     assert torch.equal(layer(ids[:, 3:], start=3), layer(ids)[:, 3:])
 
 
+def test_padding_on_the_left_moves_no_position():
+    torch.manual_seed(0)
+    layer, ids = TokenAndPositionEmbedding(11, 5, 3), torch.tensor([[0, 0, 7, 1, 2]])
+    real = torch.tensor([[False, False, True, True, True]])
+    torch.testing.assert_close(layer(ids, 0, real)[:, 2:], layer(ids[:, 2:]))
+    torch.testing.assert_close(layer(ids[:, 4:], 4, real), layer(ids[:, 2:])[:, 2:])
+
+
+def test_the_embedding_names_a_padding_mask_that_does_not_fit():
+    layer, real = TokenAndPositionEmbedding(11, 5, 3), torch.ones(1, 2).bool()
+    with pytest.raises(
+        ValueError, match=r"\(B, S\) = \(1, 3\), got torch.bool \(1, 2\)"
+    ):
+        layer(torch.tensor([[7, 1]]), 1, real)
+
+
+def test_without_a_table_tokens_stand_alone_and_nothing_is_too_long():
+    layer, ids = TokenAndPositionEmbedding(11, None, 3), torch.tensor([[7, 1, 7]])
+    assert list(layer.state_dict()) == ["token_embedding.weight"]
+    assert torch.equal(layer(ids, start=1000), layer.token_embedding(ids))
+    with pytest.raises(ValueError, match="from 0 to 10, got 11"):
+        layer(torch.tensor([[11]]))
+
+
 def test_rotation_equals_multiplication_by_a_complex_number():
     torch.manual_seed(0)
     x, positions = torch.randn(2, 3, 5, 6), torch.tensor([0, 1, 4, 9, 100])
@@ -142,6 +168,25 @@ def test_alibi_follows_the_formula():
         for i in range(7):
             for j in range(i + 1):
                 assert bias[h, i, j] == -(2.0 ** (-2 * (h + 1))) * (i - j)
+
+
+@pytest.mark.parametrize("num_queries", [1, 3, 7])
+def test_alibi_of_the_last_queries_is_the_last_rows(num_queries):
+    expected = alibi_bias(4, 7)[:, -num_queries:]
+    assert torch.equal(alibi_bias(4, 7, num_queries), expected)
+
+
+def test_rotary_tables_name_an_odd_width():
+    with pytest.raises(ValueError, match="even width to rotate in pairs, got 5"):
+        rotary_tables(torch.arange(3), 5)
+
+
+def test_tables_computed_before_turn_as_apply_rope_does():
+    torch.manual_seed(0)
+    x, tables = torch.randn(2, 3, 5, 6), rotary_tables(torch.arange(9), 6, base=50.0)
+    cos, sin = (table[4:] for table in tables)
+    expected = apply_rope(x, torch.arange(4, 9), base=50.0)
+    assert torch.equal(rotate_pairs(x, cos, sin), expected)
 
 
 def test_alibi_names_a_number_of_heads_below_one():

@@ -12,15 +12,38 @@ from utils.model import (
     generate,
     next_token_loss,
     next_token_probs,
+    top_p_probs,
 )
 
+KINDS = [
+    {},
+    {"positions": "rotary", "num_kv_heads": 1},
+    {"positions": "alibi", "num_kv_heads": 2},
+    {"positions": "none", "window": 3},
+]
 
-def gpt(**attention):
+
+def gpt(context_length=13, num_layers=2, **options):
     torch.manual_seed(0)
-    model = GPT(
-        53, context_length=13, d_model=24, num_heads=6, num_layers=2, **attention
-    )
-    return model.eval()
+    sizes = {"d_model": 24, "num_heads": 6, "num_layers": num_layers}
+    return GPT(53, context_length, **sizes, **options).eval()
+
+
+def far_from_even(num_layers=2, **options):
+    """Return a model with large weights: its best token is best by far."""
+    model = gpt(num_layers=num_layers, **options)
+    for parameter in model.parameters():
+        if parameter.dim() == 2:
+            nn.init.normal_(parameter, std=0.5)
+    return model
+
+
+def left_padded(sentences, padding_id=0):
+    """Return ids (B, T) and the mask of real tokens, padded on the left."""
+    length = max(map(len, sentences))
+    rows = [[padding_id] * (length - len(s)) + s.tolist() for s in sentences]
+    real = [[i >= length - len(s) for i in range(length)] for s in sentences]
+    return torch.tensor(rows), torch.tensor(real)
 
 
 def token_ids(*shape):
@@ -67,14 +90,83 @@ def test_the_past_does_not_move_when_a_later_token_changes(changed):
 
 
 def test_it_compiles_into_one_graph():
-    model, ids = gpt(rotary=True), token_ids(7, 13)
+    model, ids = gpt(positions="rotary"), token_ids(7, 13)
     compiled = torch.compile(model, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(ids), model(ids))
 
 
-def test_a_sequence_longer_than_the_context_is_named():
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_sequence_longer_than_the_context_is_named(kind):
     with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
-        gpt()(token_ids(1, 14))
+        gpt(**kind)(token_ids(1, 14))
+
+
+def test_positions_that_nobody_knows_are_named():
+    with pytest.raises(ValueError, match=r"'alibi', 'none'\), got 'sinusoidal'"):
+        gpt(positions="sinusoidal")
+
+
+def test_positions_are_chosen_once():
+    with pytest.raises(
+        TypeError, match="multiple values for keyword argument 'rotary'"
+    ):
+        gpt(rotary=True)
+
+
+def test_parameters_keep_their_names():
+    names = list(gpt().state_dict())
+    assert names[:7] == [
+        "embedding.token_embedding.weight",
+        "embedding.position_embedding.weight",
+        "blocks.0.norm1.weight",
+        "blocks.0.norm1.bias",
+        "blocks.0.attention.W_query.weight",
+        "blocks.0.attention.W_key.weight",
+        "blocks.0.attention.W_value.weight",
+    ]
+    names.remove("embedding.position_embedding.weight")
+    for positions in ("rotary", "alibi", "none"):
+        assert list(gpt(positions=positions).state_dict()) == names
+
+
+@pytest.mark.parametrize("positions", ["rotary", "alibi", "none"])
+def test_weights_without_a_table_fit_into_a_longer_context(positions):
+    short, long = gpt(positions=positions), gpt(29, positions=positions)
+    long.load_state_dict(short.state_dict())
+    torch.testing.assert_close(long(token_ids(2, 13)), short(token_ids(2, 13)))
+    assert long(token_ids(2, 29)).shape == (2, 29, 53)
+
+
+def test_positions_are_what_tells_an_order():
+    ids = token_ids(1, 13)
+    mixed = torch.cat((ids[:, :12].flip(-1), ids[:, 12:]), dim=1)
+    for kind in KINDS[:3]:
+        model = far_from_even(num_layers=1, **kind)
+        assert not torch.allclose(model(mixed)[:, -1], model(ids)[:, -1], atol=1e-3)
+    model = far_from_even(num_layers=1, positions="none")
+    torch.testing.assert_close(model(mixed)[:, -1], model(ids)[:, -1])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padded_sentences_come_out_as_each_alone(kind, side):
+    model = far_from_even(**kind)
+    sentences = [token_ids(9), token_ids(4), token_ids(1)]
+    ids, real = left_padded(sentences)
+    if side == "right":
+        order = real.int().argsort(dim=-1, descending=True, stable=True)
+        ids, real = ids.gather(1, order), real.gather(1, order)
+    logits = model(ids, padding_mask=real)
+    for sentence, row, mask in zip(sentences, logits, real):
+        expected = model(sentence[None])[0]
+        torch.testing.assert_close(row[mask], expected, atol=1e-3, rtol=1e-3)
+
+
+def test_a_padding_mask_that_does_not_fit_is_named():
+    with pytest.raises(
+        ValueError, match=r"\(B, S\) = \(2, 5\), got torch.bool \(2, 4\)"
+    ):
+        gpt()(token_ids(2, 5), padding_mask=torch.ones(2, 4).bool())
 
 
 def test_an_id_outside_the_vocabulary_is_named():
@@ -109,16 +201,147 @@ def test_a_top_k_out_of_range_is_named(top_k):
         next_token_probs(torch.zeros(5), top_k=top_k)
 
 
-@pytest.mark.parametrize(
-    "attention", [{}, {"num_kv_heads": 2}, {"rotary": True, "num_kv_heads": 1}]
-)
-def test_a_cache_writes_the_same_tokens(attention):
-    model, start = gpt(**attention), token_ids(3, 4)
+def test_top_p_keeps_the_fewest_that_reach_p():
+    logits = torch.tensor([[0.1, 0.5, 0.15, 0.25], [0.25, 0.25, 0.25, 0.25]]).log()
+    kept = top_p_probs(logits, 0.7) > 0
+    assert kept.tolist() == [[False, True, False, True], [True, True, True, False]]
+    assert (top_p_probs(logits, 0.01) > 0).sum(dim=-1).tolist() == [1, 1]
+
+
+def test_top_p_renormalises_what_it_keeps():
+    logits = torch.randn(2, 3, 11, generator=torch.Generator().manual_seed(0))
+    probs, all_probs = top_p_probs(logits, 0.6), torch.softmax(logits, dim=-1)
+    kept = torch.where(probs > 0, all_probs, 0.0)
+    torch.testing.assert_close(probs, kept / kept.sum(dim=-1, keepdim=True))
+    torch.testing.assert_close(top_p_probs(logits, 1.0), all_probs)
+
+
+@pytest.mark.parametrize("p", [0.0, -0.5, 1.5])
+def test_a_top_p_out_of_range_is_named(p):
+    with pytest.raises(ValueError, match=f"above 0 and up to 1, got {p}"):
+        next_token_probs(torch.zeros(5), top_p=p)
+
+
+def test_top_p_comes_after_temperature_and_top_k():
+    logits = torch.tensor([3.0, 2.0, 1.0, 0.0])
+    probs = next_token_probs(logits, temperature=2.0, top_k=3, top_p=0.8)
+    expected = torch.softmax(torch.tensor([1.5, 1.0]), dim=-1)  # 0.51 and 0.31 of three
+    torch.testing.assert_close(probs, torch.cat((expected, torch.zeros(2))))
+
+
+def both_ways(model, start, num_tokens, **options):
+    """Write with a cache and without, from the same seed; assert that they agree."""
     texts = []
     for use_cache in (True, False):
         torch.manual_seed(5)
-        texts.append(generate(model, start, 9, use_cache=use_cache))
-    assert torch.equal(*texts) and texts[0].shape == (3, 13)
+        texts.append(generate(model, start, num_tokens, use_cache=use_cache, **options))
+    assert torch.equal(*texts)
+    return texts[0]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_cache_writes_the_same_tokens(kind):
+    assert both_ways(gpt(**kind), token_ids(3, 4), 9).shape == (3, 13)
+
+
+def test_a_cache_keeps_every_pass_short():
+    lengths, model = [], gpt()
+    model.blocks[1].register_forward_pre_hook(
+        lambda _, x: lengths.append(x[0].shape[1])
+    )
+    generate(model, token_ids(3, 4), 5)
+    assert lengths == [4, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_prompts_padded_on_the_left_go_on_as_each_alone(kind):
+    model = far_from_even(**kind)
+    sentences = [token_ids(9), token_ids(4), token_ids(1)]
+    ids, real = left_padded(sentences)
+    written = both_ways(model, ids, 4, top_k=1, padding_mask=real)
+    for sentence, row in zip(sentences, written):
+        alone = both_ways(model, sentence[None], 4, top_k=1)[0]
+        assert row[9 - len(sentence) :].tolist() == alone.tolist()
+
+
+def test_what_stands_on_the_padding_does_not_matter():
+    sentences = [token_ids(9), token_ids(4), token_ids(1)]
+    texts = []
+    for padding_id in (0, 52):
+        ids, real = left_padded(sentences, padding_id)
+        texts.append(both_ways(gpt(), ids, 4, padding_mask=real)[:, 9:])
+    assert torch.equal(*texts)
+
+
+def test_writing_is_without_dropout_and_each_part_keeps_its_mode():
+    model = gpt(dropout=0.5).train()
+    model.blocks[1].eval()
+    before = [module.training for module in model.modules()]
+    text = both_ways(model, token_ids(3, 4), 9)
+    assert [module.training for module in model.modules()] == before
+    torch.manual_seed(5)
+    assert torch.equal(text, generate(model.eval(), token_ids(3, 4), 9))
+
+
+def test_an_error_leaves_the_mode_as_it_was():
+    model = gpt(dropout=0.5).train()
+    with pytest.raises(ValueError, match="temperature above 0"):
+        generate(model, token_ids(3, 4), 9, temperature=0.0)
+    assert all(module.training for module in model.modules())
+
+
+def test_writing_stops_where_all_have_ended():
+    start = token_ids(1, 4)
+    text = both_ways(gpt(), start, 9)[0].tolist()
+    end_id = text[6]
+    length = text.index(end_id, 4) + 1
+    assert both_ways(gpt(), start, 9, end_id=end_id)[0].tolist() == text[:length]
+
+
+def test_a_text_that_has_ended_is_filled_up_until_all_have():
+    text = both_ways(far_from_even(), token_ids(5, 3), 9, end_id=7, temperature=9.0)
+    ends = [row[3:].tolist().index(7) if 7 in row[3:] else 9 for row in text]
+    for row, end in zip(text, ends):
+        assert (row[3 + end :] == 7).all()
+    assert text.shape[1] - 3 == min(9, max(ends) + 1)
+
+
+def test_an_end_token_in_the_beginning_ends_nothing():
+    start = torch.tensor([[7, 7, 3]])
+    assert generate(gpt(), start, 5, top_k=1, end_id=7).shape[1] > 4
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_beyond_its_context_it_reads_the_last_tokens(kind):
+    model = far_from_even(**kind)
+    written = both_ways(model, token_ids(2, 4), 20, top_k=1)
+    assert written.shape == (2, 24)
+    for end in range(13, 24):
+        seen = written[:, end - 13 : end]
+        assert torch.equal(model(seen)[:, -1].argmax(dim=-1), written[:, end])
+
+
+def test_padded_prompts_go_beyond_the_context_as_each_alone():
+    model, sentences = far_from_even(), [token_ids(9), token_ids(2)]
+    ids, real = left_padded(sentences)
+    written = both_ways(model, ids, 16, top_k=1, padding_mask=real)
+    alone = both_ways(model, sentences[1][None], 16, top_k=1)[0]
+    assert written[1, 7:].tolist() == alone.tolist()
+
+
+@pytest.mark.parametrize(
+    "mask", [[True, True, False], [True, False, True], [False, False, False]]
+)
+def test_padding_that_is_not_on_the_left_is_named(mask):
+    real = torch.tensor([[True] * 3, mask])
+    message = "padding on the left alone, with a real token at the end, got .False|True"
+    with pytest.raises(ValueError, match=message):
+        generate(gpt(), token_ids(2, 3), 2, padding_mask=real)
+
+
+def test_an_empty_beginning_is_named():
+    with pytest.raises(ValueError, match=r"\(B, T\), one or more each, got \(2, 0\)"):
+        generate(gpt(), token_ids(2, 0), 2)
 
 
 def test_writing_keeps_the_beginning():
@@ -130,8 +353,3 @@ def test_the_best_token_alone_is_greedy():
     model, start = gpt(), token_ids(3, 4)
     written = generate(model, start, 1, top_k=1)
     assert torch.equal(written[:, -1], model(start)[:, -1].argmax(dim=-1))
-
-
-def test_writing_beyond_the_context_is_named():
-    with pytest.raises(ValueError, match=r"context_length = 13 tokens, got 4 \+ 10"):
-        generate(gpt(), token_ids(1, 4), 10)

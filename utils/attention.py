@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.embeddings import apply_rope
+from utils.embeddings import alibi_bias, check_padding_mask, rotary_tables, rotate_pairs
 
 
 def softmax(scores, dim=-1):
@@ -141,7 +141,9 @@ def dropout(x, p):
     return x * (torch.rand_like(x) >= p) / (1 - p)
 
 
-def scaled_dot_product_attention(query, key, value, mask=None, dropout_p=0.0):
+def scaled_dot_product_attention(
+    query, key, value, mask=None, dropout_p=0.0, bias=None
+):
     """Average the values, weighted by how well each key answers the query.
 
     softmax(Q K^T / sqrt(d_k)) V
@@ -151,6 +153,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout_p=0.0):
     value: (..., S, d_v), d_v may differ from d_k
     mask: boolean, broadcasts to (..., T, S), True = may attend
     dropout_p: share of the weights dropped; 0 outside training
+    bias: numbers, broadcast to (..., T, S), added to the scores
     returns: output (..., T, d_v) and weights (..., T, S), as used: after dropout
 
     A query that may attend to nothing gets zeros. Raises ValueError for shapes that
@@ -167,7 +170,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, dropout_p=0.0):
     """
     _check_query_key_value(query, key, value)
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
-    weights = masked_softmax(scores, mask)
+    weights = masked_softmax(scores if bias is None else scores + bias, mask)
     if dropout_p:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
@@ -195,6 +198,7 @@ class SelfAttention(nn.Module):
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.d_in = d_in
 
     def forward(self, x, need_weights=False):
         _check_width("x", x, self.d_in)
@@ -228,6 +232,7 @@ class CausalAttention(nn.Module):
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.d_in = d_in
         self.dropout_p = dropout
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 
@@ -259,7 +264,7 @@ def split_heads(x, num_heads):
     """
     width = x.shape[-1]
     _check_division(width, num_heads)
-    heads = x.unflatten(-1, (num_heads, width // num_heads))  # (B, T, H, K)
+    heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)
     return heads.transpose(-3, -2)  # (B, H, T, K)
 
 
@@ -296,30 +301,18 @@ def repeat_kv(x, n_rep):
     return x.repeat_interleave(n_rep, dim=-3) if n_rep > 1 else x
 
 
-class KeyValueCache:
-    """Keep the keys and values of the tokens seen so far, for one attention layer.
+def regroup(x, num_heads):
+    """Put the rows of neighbouring heads below each other, or apart again.
 
-    key, value: (B, H_kv, S, K), or None before the first tokens
+    x: (B, H, T, N)
+    returns: (B, num_heads, H * T / num_heads, N)
 
-    >>> cache = KeyValueCache()
-    >>> key, value = cache.append(torch.zeros(1, 2, 5, 3), torch.zeros(1, 2, 5, 3))
-    >>> len(cache)
-    5
+    >>> regroup(torch.tensor([[[[1]], [[2]], [[3]], [[4]]]]), num_heads=2)[0, 1]
+    tensor([[3],
+            [4]])
     """
-
-    def __init__(self):
-        self.key = self.value = None
-
-    def __len__(self):
-        return 0 if self.key is None else self.key.shape[-2]
-
-    def append(self, key, value):
-        """Add the keys and values of new tokens; return those of all tokens."""
-        if self.key is not None:
-            key = torch.cat((self.key, key), dim=-2)
-            value = torch.cat((self.value, value), dim=-2)
-        self.key, self.value = key, value
-        return key, value
+    batch_size, heads, num_rows, width = x.shape
+    return x.reshape(batch_size, num_heads, heads * num_rows // num_heads, width)
 
 
 class MultiHeadAttention(nn.Module):
@@ -329,26 +322,30 @@ class MultiHeadAttention(nn.Module):
 
     x: (B, T, d_in), the queries
     context: (B, S, d_in), keys and values from elsewhere; x itself where not given
-    padding_mask: boolean (B, S), True = a real token, which may be attended to
+    padding_mask: boolean (B, S), True = a real token, which may be attended to; S
+        counts the tokens of the cache, too
     cache: `KeyValueCache` of the tokens before x, which grows by those of x
+    causal: for this call alone, in place of what the layer was built with
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
-    With `causal=True` a token attends to itself and to the tokens before it; a
-    separate context is known as a whole, so all of it may be attended to.
+    With `causal=True` a token attends to itself and to the tokens before it, `window`
+    in all. Of a separate context a causal layer does not guess how much may be seen:
+    the call says `causal=False`, or `causal=True` where context and x end together.
 
     With fewer `num_kv_heads` than heads, neighbouring heads share their keys and
-    values (grouped-query attention; one: multi-query). With `rotary=True` queries and
-    keys are turned by their positions.
+    values, without copies (grouped-query attention; one: multi-query). With
+    `rotary=True` queries and keys are turned by their positions, but for a separate
+    context; with `alibi=True` the scores of a causal layer fall with the distance.
 
     Without `need_weights` PyTorch's fused kernel computes the output, and nothing of
-    size (T, S) is made. Two things ask for more: a causal mask together with a cache or
-    padding becomes a boolean (T, S) or (B, 1, T, S), and on the CPU the kernel knows no
-    dropout.
+    size (T, S) is made. Some things ask for more: a causal mask together with a cache,
+    padding or a window becomes a boolean (B or 1, 1, T, S), with ALiBi numbers (B or 1,
+    H, T, S), and on the CPU the kernel knows no dropout.
 
-    Raises ValueError where a width is not divisible by its number of heads, x or
-    context has another width, a causal x has more than `context_length` tokens (those
-    of the cache included), the padding mask is not boolean (B, S), or a cache comes
-    with a layer that is not causal.
+    Raises ValueError where a width is not divisible by its number of heads or differs,
+    a causal or rotary x has more than `context_length` tokens (those of the cache
+    included), the padding mask is not boolean (B, S), a causal layer gets a context
+    without a word on `causal`, or a cache, a window or ALiBi does not fit.
 
     >>> layer = MultiHeadAttention(3, 4, context_length=6, dropout=0.0, num_heads=2)
     >>> output, weights = layer(torch.zeros(2, 5, 3), need_weights=True)
@@ -370,96 +367,157 @@ class MultiHeadAttention(nn.Module):
         *,
         causal=True,
         num_kv_heads=None,
+        window=None,
         rotary=False,
+        rope_base=10000.0,
+        alibi=False,
     ):
         super().__init__()
         _check_division(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         _check_groups(num_heads, num_kv_heads)
+        _check_window(window, alibi, causal)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
+        self.head_dim = d_out // num_heads
         self.dropout_p = dropout
         self.causal = causal
+        self.window = window
         self.rotary = rotary
-        d_kv = d_out // num_heads * num_kv_heads
+        self.alibi = alibi
+        d_kv = self.head_dim * num_kv_heads
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
+        if rotary:
+            positions = torch.arange(context_length)
+            tables = rotary_tables(positions, self.head_dim, rope_base)
+            self.register_buffer("tables", torch.stack(tables), persistent=False)
 
     def forward(
-        self, x, context=None, padding_mask=None, need_weights=False, cache=None
+        self,
+        x,
+        context=None,
+        padding_mask=None,
+        need_weights=False,
+        cache=None,
+        causal=None,
     ):
         source = x if context is None else context
-        causal = self.causal and context is None
-        self._check(x, source, padding_mask, causal, cache)
-        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K)
-        key = split_heads(self.W_key(source), self.num_kv_heads)  # (B, H_kv, S, K)
-        value = split_heads(self.W_value(source), self.num_kv_heads)  # (B, H_kv, S, K)
-        if self.rotary:
+        causal = self._is_causal(context, causal)
+        self._check(x, context, padding_mask, causal, cache)
+        query = self._heads("W_query", x, self.num_heads)  # (B, H, T, K)
+        key = self._heads("W_key", source, self.num_kv_heads)  # (B, H_kv, S, K)
+        value = self._heads("W_value", source, self.num_kv_heads)  # (B, H_kv, S, K)
+        if self.rotary and context is None:
             query, key = (self._rotate(t, cache) for t in (query, key))
         if cache is not None:
             key, value = cache.append(key, value)
-        groups = self.num_heads // self.num_kv_heads
-        key, value = repeat_kv(key, groups), repeat_kv(value, groups)  # (B, H, S, K)
         attend = self._attend_explicitly if need_weights else self._attend_fused
         output, weights = attend(query, key, value, padding_mask, causal)
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
     def _attend_explicitly(self, query, key, value, padding_mask, causal):
-        mask = _combined_mask(query, key, padding_mask, causal)
-        return scaled_dot_product_attention(query, key, value, mask, self._dropout())
+        mask = _combined_mask(query, key, padding_mask, causal, self.window)
+        bias = self._bias(query, key, causal)
+        query, mask, bias = self._share(query, mask, bias)
+        output, weights = scaled_dot_product_attention(
+            query, key, value, mask, self._dropout(), bias
+        )
+        return regroup(output, self.num_heads), regroup(weights, self.num_heads)
 
     def _attend_fused(self, query, key, value, padding_mask, causal):
+        mask, skip = self._fused_mask(query, key, padding_mask, causal)
+        if query.shape[-2] == 1:  # faster than enable_gqa, which reads keys per head
+            query, mask = self._share(query, mask)
+        shared = query.shape[1] != key.shape[1]
+        output = F.scaled_dot_product_attention(
+            query, key, value, mask, self._dropout(), is_causal=skip, enable_gqa=shared
+        )
+        return regroup(output, self.num_heads), None
+
+    def _fused_mask(self, query, key, padding_mask, causal):
         # is_causal lets the kernel skip the future and needs no (T, S) mask, but it
         # counts from the top left and takes no other mask beside it.
-        square = query.shape[-2] == key.shape[-2]
-        skip = causal and square and padding_mask is None
-        mask = None if skip else _combined_mask(query, key, padding_mask, causal)
-        output = F.scaled_dot_product_attention(
-            query, key, value, mask, self._dropout(), is_causal=skip
-        )
-        return output, None
+        num_keys = key.shape[-2]
+        square = query.shape[-2] == num_keys <= (self.window or num_keys)
+        if causal and square and padding_mask is None and not self.alibi:
+            return None, True
+        mask = _combined_mask(query, key, padding_mask, causal, self.window)
+        bias = self._bias(query, key, causal)
+        if bias is not None:
+            mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+        return mask, False
+
+    def _bias(self, query, key, causal):
+        if not (self.alibi and causal):
+            return None
+        sizes = self.num_heads, key.shape[-2], query.shape[-2]
+        return alibi_bias(*sizes, query.device)[None].to(query.dtype)  # (1, H, T, S)
+
+    def _share(self, query, *masks):
+        # Heads that share their keys become one head, which asks for all of them.
+        shape = -1, self.num_heads, query.shape[-2], -1
+        whole = [query, *(t if t is None else t.expand(shape) for t in masks)]
+        return [t if t is None else regroup(t, self.num_kv_heads) for t in whole]
+
+    def _heads(self, name, x, num_heads):
+        projected = getattr(self, name)(x)
+        _check_width(f"{name} to give", projected, num_heads * self.head_dim, dims=3)
+        return split_heads(projected, num_heads)
+
+    def _width(self, projection):  # a replaced one may not say how wide its input is
+        return getattr(projection, "in_features", self.d_in)
 
     def _rotate(self, x, cache):
         start = 0 if cache is None else len(cache)
-        positions = torch.arange(start, start + x.shape[-2], device=x.device)
-        return apply_rope(x, positions)
+        return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
 
     def _dropout(self):
         return self.dropout_p if self.training else 0.0
 
-    def _check(self, x, source, padding_mask, causal, cache):
-        _check_width("x", x, self.d_in, dims=3)
-        _check_width("context", source, self.d_in, dims=3)
+    def _is_causal(self, context, causal):
+        if causal is None and context is not None and self.causal:
+            raise ValueError(
+                "expected causal=False (all of the context may be seen) or causal=True "
+                "when a causal layer is called with a context, got neither"
+            )
+        return self.causal if causal is None else causal
+
+    def _check(self, x, context, padding_mask, causal, cache):
+        own, source = context is None, x if context is None else context
+        _check_width("x", x, self._width(self.W_query), dims=3)
+        if not own:
+            _check_width("context", context, self._width(self.W_key), dims=3)
         if len(source) != len(x):
             raise ValueError(
-                f"expected a context for each of the {len(x)} sentences, "
-                f"got {len(source)}"
+                f"expected a context for each of {len(x)} sentences, got {len(source)}"
             )
-        if cache is not None and not causal:
-            raise ValueError("expected a cache with causal self-attention alone")
+        if cache is not None:
+            _check_cache(cache, causal and own, self.window)
         num_keys = source.shape[-2] + (0 if cache is None else len(cache))
-        if causal:
+        if own and (causal or self.rotary):
             _check_length(num_keys, self.context_length)
         if padding_mask is not None:
-            _check_padding(padding_mask, (len(x), num_keys))
+            check_padding_mask(padding_mask, (len(x), num_keys))
 
 
-def _combined_mask(query, key, padding_mask, causal):
+def _combined_mask(query, key, padding_mask, causal, window):
     num_queries, num_keys = query.shape[-2], key.shape[-2]
+    far = window is not None and num_keys > window
     mask = None
-    if causal and num_queries > 1:  # the newest token may attend to everything
-        everything = torch.ones(
-            num_queries, num_keys, dtype=torch.bool, device=query.device
-        )
-        mask = everything.tril(num_keys - num_queries)  # (T, S)
+    if causal and (num_queries > 1 or far):  # else the newest token may see everything
+        everything = query.new_ones(1, 1, num_queries, num_keys, dtype=torch.bool)
+        mask = everything.tril(num_keys - num_queries)  # the last query sees all keys
+        if far:
+            mask = mask.triu(num_keys - num_queries - window + 1)
     if padding_mask is None:
         return mask
-    keys = padding_mask[:, None, None, :]  # (B, 1, 1, S)
+    keys = padding_mask[:, None, None, padding_mask.shape[-1] - num_keys :]
     return keys if mask is None else mask & keys  # (B, 1, T, S)
 
 
@@ -497,14 +555,6 @@ def _check_mask(mask, shape):
         )
 
 
-def _check_padding(mask, shape):
-    if mask.dtype != torch.bool or mask.shape != shape:
-        raise ValueError(
-            f"expected a boolean padding mask (B, S) = {shape}, "
-            f"got {mask.dtype} {tuple(mask.shape)}"
-        )
-
-
 def _check_width(name, x, width, dims=None):
     if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
         axes = "B, T" if dims else "..., T"
@@ -533,3 +583,17 @@ def _check_groups(num_heads, num_kv_heads):
             f"expected num_kv_heads to divide num_heads, "
             f"got {num_kv_heads} and {num_heads}"
         )
+
+
+def _check_window(window, alibi, causal):
+    if window is not None and window < 1:
+        raise ValueError(f"expected a window of 1 or more, got {window}")
+    if (alibi or window is not None) and not causal:
+        raise ValueError("expected window and alibi with causal=True alone")
+
+
+def _check_cache(cache, causal, window):
+    if not causal:
+        raise ValueError("expected a cache with causal self-attention alone")
+    if cache.window != window:
+        raise ValueError(f"expected a cache with window={window}, got {cache.window}")

@@ -55,9 +55,13 @@ class TokenAndPositionEmbedding(nn.Module):
 
     token_ids: (B, T) with T up to `context_length`
     start: position of the first token, where earlier ones are known already
+    padding_mask: boolean (B, start + T), True = a real token; each sentence then
+        counts its real tokens alone, so padding on the left moves nobody
     returns: (B, T, D)
 
-    Raises ValueError for an id outside the vocabulary and for a longer sequence.
+    With None for `context_length` there is no table of positions, and no limit: the
+    model has its positions from elsewhere. Raises ValueError for an id outside the
+    vocabulary, a longer sequence, and a padding mask that does not fit.
 
     >>> TokenAndPositionEmbedding(50257, 4, 8)(torch.tensor([[11, 22]])).shape
     torch.Size([1, 2, 8])
@@ -68,18 +72,41 @@ class TokenAndPositionEmbedding(nn.Module):
     def __init__(self, vocab_size, context_length, d_model):
         super().__init__()
         self.token_embedding = nn.Embedding(vocab_size, d_model)
-        self.position_embedding = nn.Embedding(context_length, d_model)
+        self.position_embedding = None
+        if context_length is not None:
+            self.position_embedding = nn.Embedding(context_length, d_model)
 
-    def forward(self, token_ids, start=0):
+    def forward(self, token_ids, start=0, padding_mask=None):
+        check_token_ids(token_ids, self.token_embedding.num_embeddings)
+        if self.position_embedding is None:
+            return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
         context_length = self.position_embedding.num_embeddings
         if end > context_length:
             raise ValueError(
                 f"expected at most context_length = {context_length} tokens, got {end}"
             )
-        check_token_ids(token_ids, self.token_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
+        if padding_mask is not None:
+            check_padding_mask(padding_mask, (len(token_ids), end))
+            counted = padding_mask.cumsum(dim=-1) - 1
+            positions = counted.clamp(min=0)[:, start:]  # (B, T)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
+
+
+def check_padding_mask(mask, shape):
+    """Raise ValueError unless the mask is boolean, True = a real token, and (B, S).
+
+    >>> check_padding_mask(torch.ones(5).bool(), (2, 5))
+    Traceback (most recent call last):
+    ...
+    ValueError: expected a boolean padding mask (B, S) = (2, 5), got torch.bool (5,)
+    """
+    if mask.dtype != torch.bool or mask.shape != shape:
+        raise ValueError(
+            f"expected a boolean padding mask (B, S) = {shape}, "
+            f"got {mask.dtype} {tuple(mask.shape)}"
+        )
 
 
 def check_token_ids(ids, vocab_size):
@@ -122,8 +149,6 @@ def apply_rope(x, positions, base=10000.0):
     instead (GPT-NeoX, Llama as Hugging Face stores it).
     """
     width = x.shape[-1]
-    if width % 2:
-        raise ValueError(f"expected an even width to rotate in pairs, got {width}")
     try:
         together = torch.broadcast_shapes(positions.shape, x.shape[:-1])
         fits = positions.dim() > 0 and together == x.shape[:-1]
@@ -134,21 +159,55 @@ def apply_rope(x, positions, base=10000.0):
             f"expected positions that broadcast to {tuple(x.shape[:-1])}, "
             f"got {tuple(positions.shape)}"
         )
-    even = torch.arange(0, width, 2, dtype=torch.float32, device=x.device)  # 2i
+    return rotate_pairs(x, *rotary_tables(positions, width, base))
+
+
+def rotary_tables(positions, width, base=10000.0):
+    """Compute the cosines and sines by which `apply_rope` turns each pair.
+
+    A layer computes them once, for all positions that it may meet.
+
+    positions: (..., T)
+    returns: cosines and sines, (..., T, D / 2) each
+
+    Raises ValueError for an odd width.
+
+    >>> rotary_tables(torch.arange(2), width=2)
+    (tensor([[1.0000],
+            [0.5403]]), tensor([[0.0000],
+            [0.8415]]))
+    """
+    if width % 2:
+        raise ValueError(f"expected an even width to rotate in pairs, got {width}")
+    even = torch.arange(0, width, 2, dtype=torch.float32, device=positions.device)  # 2i
     angles = positions[..., None].float() / base ** (even / width)  # (..., T, D / 2)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    return angles.cos(), angles.sin()
+
+
+def rotate_pairs(x, cos, sin):
+    """Turn each pair of neighbouring features, counter-clockwise.
+
+    x: (..., T, D)
+    cos, sin: (T, D / 2), or anything that broadcasts to (..., T, D / 2)
+    returns: (..., T, D)
+
+    >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
+    tensor([[0., 3.]])
+    """
+    cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
     return rotated.flatten(-2)  # (..., T, D)
 
 
-def alibi_bias(num_heads, num_tokens):
+def alibi_bias(num_heads, num_tokens, num_queries=None, device=None):
     """Give each head a penalty that grows with the distance to an earlier token.
 
     bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal,
     which the causal mask hides
 
-    returns: (H, T, T), to be added to the scores
+    returns: (H, T, T), to be added to the scores; the rows of the last `num_queries`
+        tokens alone where these are asked for
 
     Raises ValueError for less than one head.
 
@@ -162,7 +221,10 @@ def alibi_bias(num_heads, num_tokens):
     """
     if num_heads < 1:
         raise ValueError(f"expected num_heads of 1 or more, got {num_heads}")
-    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
-    positions = torch.arange(num_tokens)
-    offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)
+    heads = torch.arange(1, num_heads + 1, device=device)
+    slopes = 2.0 ** (-8 * heads / num_heads)  # (H,)
+    keys = torch.arange(num_tokens, device=device)
+    first = 0 if num_queries is None else num_tokens - num_queries
+    queries = torch.arange(first, num_tokens, device=device)
+    offset = (keys - queries[:, None]).clamp(max=0)  # (T, T), -(i - j)
     return slopes[:, None, None] * offset

@@ -1,8 +1,12 @@
 """Files: those of `data/`, checked against their hashes, and writing without loss."""
 
+import contextlib
+import errno
+import glob
 import hashlib
 import os
-import tempfile
+import secrets
+import shutil
 from pathlib import Path
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -46,7 +50,8 @@ def read_data(name, folder=DATA):
 def write_atomically(path, content):
     """Put bytes into a file so that it is never half-written, whatever happens.
 
-    They go into a new file beside it, which then takes its place in one step.
+    They go into a new file beside it, are synced to the disk, and the new file then
+    takes the place of the old one in one step. A link stays a link.
 
     Raises OSError where the folder cannot be written to; the old file is kept.
 
@@ -56,12 +61,46 @@ def write_atomically(path, content):
     >>> path.read_bytes()
     b'whole'
     """
-    path = Path(path)
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    path = Path(path).resolve()
+    if not path.parent.is_dir():
+        reason = os.strerror(errno.ENOENT)
+        raise FileNotFoundError(errno.ENOENT, reason, str(path.parent))
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(beside, "xb") as file:
             file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, beside)
         os.replace(beside, path)
     except BaseException:
-        os.unlink(beside)
+        beside.unlink(missing_ok=True)
         raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder):
+    # The new name is safe from a power cut once the folder is synced; some systems
+    # cannot do that, and then the file is whole all the same.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def remove_parts(path):
+    """Delete what a killed `write_atomically` may have left beside a file.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "new.txt"
+    >>> path.with_name(".new.txt.0a1b2c3d.part").touch()
+    >>> remove_parts(path)
+    >>> list(path.parent.iterdir())
+    []
+    """
+    path = Path(path).resolve()
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        part.unlink(missing_ok=True)

@@ -1,11 +1,14 @@
 """A small GPT made of the attention of this course, and how it writes."""
 
+from contextlib import contextmanager
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-from utils.attention import KeyValueCache, MultiHeadAttention
-from utils.embeddings import TokenAndPositionEmbedding
+from utils.attention import MultiHeadAttention
+from utils.cache import KeyValueCache
+from utils.embeddings import TokenAndPositionEmbedding, check_padding_mask
 
 
 class TransformerBlock(nn.Module):
@@ -48,16 +51,23 @@ def feed_forward(d_model):
     )
 
 
+POSITIONS = "learned", "rotary", "alibi", "none"
+
+
 class GPT(nn.Module):
     """Predict the next token at every position.
 
     token_ids: (B, T) with T up to `context_length`
     caches: a `KeyValueCache` for each block; token_ids then follow what they hold
+    padding_mask: boolean (B, S), True = a real token; S counts the tokens of the
+        caches, too. Padded on the left, each sentence comes out as it does alone.
     returns: logits (B, T, V)
 
-    Further keyword arguments go to `MultiHeadAttention`; with `rotary=True` the learned
-    positions stay beside the turned ones. The output layer shares its weights with the
-    token embedding. Raises ValueError as the layers do.
+    `positions` are "learned" (a table), "rotary", "alibi" or "none". All but the table
+    know distances alone: their weights fit into a model with a longer context, too.
+    Further keyword arguments go to `MultiHeadAttention`. The output layer shares its
+    weights with the token embedding. Raises ValueError for other positions, and as the
+    layers do.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -76,14 +86,26 @@ class GPT(nn.Module):
         num_heads,
         num_layers,
         dropout=0.0,
+        positions="learned",
         **attention,
     ):
         super().__init__()
-        self.embedding = TokenAndPositionEmbedding(vocab_size, context_length, d_model)
+        if positions not in POSITIONS:
+            raise ValueError(f"expected positions from {POSITIONS}, got {positions!r}")
+        self.context_length = context_length
+        length = context_length if positions == "learned" else None
+        self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
         self.blocks = nn.ModuleList(
             TransformerBlock(
                 MultiHeadAttention(
-                    d_model, d_model, context_length, dropout, num_heads, **attention
+                    d_model,
+                    d_model,
+                    context_length,
+                    dropout,
+                    num_heads,
+                    rotary=positions == "rotary",
+                    alibi=positions == "alibi",
+                    **attention,
                 ),
                 feed_forward(d_model),
                 d_model,
@@ -98,16 +120,17 @@ class GPT(nn.Module):
             for layer in (block.attention.out_proj, block.feed_forward[-1]):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
-    @property
-    def context_length(self):
-        return self.embedding.position_embedding.num_embeddings
-
-    def forward(self, token_ids, caches=None):
+    def forward(self, token_ids, caches=None, padding_mask=None):
         past = len(caches[0]) if caches else 0
-        x = self.embedding(token_ids, start=past)  # (B, T, D)
-        for i, block in enumerate(self.blocks):
-            x = block(x, cache=caches[i] if caches else None)
+        x = self.embedding(token_ids, past, padding_mask)  # (B, T, D)
+        for block, cache in zip(self.blocks, caches or [None] * len(self.blocks)):
+            x = block(x, cache=cache, padding_mask=padding_mask)
         return self.output(self.norm(x))  # (B, T, V)
+
+    def new_caches(self, num_tokens):
+        """Return an empty cache for each block, with room for `num_tokens`."""
+        layers = [block.attention for block in self.blocks]
+        return [KeyValueCache(num_tokens, layer.window) for layer in layers]
 
 
 def _small_weights(module):
@@ -128,13 +151,38 @@ def next_token_loss(model, batch):
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
-def next_token_probs(logits, temperature=1.0, top_k=None):
-    """Turn logits into probabilities, sharpened and cut to the `top_k` best.
+def top_p_probs(logits, p):
+    """Cut to the smallest set of best tokens whose probabilities sum to `p` or more.
 
     logits: (..., V)
-    returns: (..., V), sums to one; of equal logits at the border all are kept
+    returns: probabilities (..., V), which sum to one; one best token always stays
 
-    Raises ValueError for a temperature that is not positive or top_k outside 1 ... V.
+    Raises ValueError for p outside 0 ... 1, and for 0.
+
+    >>> top_p_probs(torch.tensor([0.5, 0.3, 0.2]).log(), p=0.7)
+    tensor([0.6250, 0.3750, 0.0000])
+
+    Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
+    """
+    if not 0 < p <= 1:
+        raise ValueError(f"expected p above 0 and up to 1, got {p}")
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    better = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # what the better ones hold
+    kept = probs.masked_fill(better >= p, 0.0) if p < 1 else probs
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None):
+    """Turn logits into probabilities, sharpened and cut to the best.
+
+    logits: (..., V)
+    top_k: keep so many tokens; of equal logits at the border all are kept
+    top_p: keep, of what is left, the fewest that hold this share (`top_p_probs`)
+    returns: (..., V), sums to one
+
+    Raises ValueError for a temperature that is not positive, top_k outside 1 ... V or
+    top_p outside 0 ... 1.
 
     >>> next_token_probs(torch.tensor([0.0, 0.0, -1.0]), top_k=2)
     tensor([0.5000, 0.5000, 0.0000])
@@ -150,35 +198,93 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
             )
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
+    if top_p is not None:
+        return top_p_probs(logits / temperature, top_p)
     return torch.softmax(logits / temperature, dim=-1)
 
 
 @torch.no_grad()
-def generate(model, token_ids, num_tokens, temperature=1.0, top_k=None, use_cache=True):
+def generate(
+    model,
+    token_ids,
+    num_tokens,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    end_id=None,
+    padding_mask=None,
+    use_cache=True,
+):
     """Write on: draw one token after the other from the model's probabilities.
 
-    token_ids: (B, T), the beginning
-    returns: (B, T + num_tokens)
+    token_ids: (B, T), the beginnings, padded on the left to one length
+    padding_mask: boolean (B, T), True = a real token; where nothing is padded, None
+    end_id: a text ends with this token, and is filled up with it until all have ended
+    returns: (B, T + num_tokens), or less where all have ended
 
-    With `use_cache` the keys and values of earlier tokens are kept rather than
-    computed again; what is drawn is the same. Raises ValueError where the whole would
-    not fit into the model's context.
+    The model writes without dropout and is then as it was, each part in its own mode.
+    Beyond its context it reads the last `context_length` tokens alone, and all of them
+    for each new token, since their positions move. Up to there `use_cache` keeps the
+    keys and values of earlier tokens; what is drawn is the same.
+
+    Raises ValueError for an empty beginning and for a mask that is not boolean (B, T)
+    with the padding on the left, and as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
-    total = token_ids.shape[-1] + num_tokens
-    if total > model.context_length:
-        raise ValueError(
-            f"expected at most context_length = {model.context_length} tokens, "
-            f"got {token_ids.shape[-1]} + {num_tokens}"
-        )
-    caches = [KeyValueCache() for _ in model.blocks] if use_cache else None
-    new = token_ids
-    for _ in range(num_tokens):
-        logits = model(new if use_cache else token_ids, caches)[:, -1]  # (B, V)
-        probs = next_token_probs(logits, temperature, top_k)
-        new = torch.multinomial(probs, num_samples=1)  # (B, 1)
-        token_ids = torch.cat((token_ids, new), dim=-1)
+    real = _check_beginnings(token_ids, padding_mask)
+    total = min(token_ids.shape[-1] + num_tokens, model.context_length)
+    caches = model.new_caches(total) if use_cache else None
+    ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)
+    with _evaluating(model):
+        for _ in range(num_tokens):
+            logits = _last_logits(model, token_ids, caches, real)  # (B, V)
+            probs = next_token_probs(logits, temperature, top_k, top_p)
+            new = torch.multinomial(probs, num_samples=1)  # (B, 1)
+            if end_id is not None:
+                new = new.masked_fill(ended, end_id)
+                ended = new == end_id
+            token_ids = torch.cat((token_ids, new), dim=-1)
+            if real is not None:
+                real = F.pad(real, (0, 1), value=True)
+            if end_id is not None and ended.all():
+                break
     return token_ids
+
+
+def _last_logits(model, token_ids, caches, real):
+    length = model.context_length
+    if token_ids.shape[-1] > length:
+        token_ids, caches = token_ids[:, -length:], None
+        real = None if real is None else real[:, -length:]
+    new = token_ids[:, len(caches[0]) :] if caches else token_ids
+    return model(new, caches, real)[:, -1]
+
+
+@contextmanager
+def _evaluating(model):
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def _check_beginnings(token_ids, mask):
+    if token_ids.dim() != 2 or not token_ids.shape[-1]:
+        raise ValueError(
+            f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
+        )
+    if mask is None:
+        return None
+    check_padding_mask(mask, tuple(token_ids.shape))
+    for row in mask[~mask[:, -1] | (mask[:, :-1] & ~mask[:, 1:]).any(dim=-1)]:
+        raise ValueError(
+            f"expected padding on the left alone, with a real token at the end, "
+            f"got {row.tolist()}"
+        )
+    return None if mask.all() else mask

@@ -16,7 +16,16 @@ import time
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler talks otherwise
 
-TABLES = ("checks", "opening", "byte_pairs", "growth", "attention", "gpt")
+TABLES = (
+    "checks",
+    "opening",
+    "byte_pairs",
+    "growth",
+    "attention",
+    "gpt",
+    "decoding",
+    "training",
+)
 
 
 def race(runs, rounds):

@@ -1,0 +1,83 @@
+"""Each test pins one sentence about `utils.cache`."""
+
+import pytest
+import torch
+
+from utils.cache import KeyValueCache
+
+
+def keys(num_tokens, start=0, shape=(2, 3, 5)):
+    """Return keys (B, H_kv, T, K) that tell which token they belong to."""
+    batch_size, heads, width = shape
+    tokens = torch.arange(start, start + num_tokens, dtype=torch.float32)
+    return tokens[:, None].expand(batch_size, heads, num_tokens, width)
+
+
+def tokens_of(key):
+    return key[0, 0, :, 0].tolist()
+
+
+def test_what_is_appended_comes_back_behind_what_was_there():
+    cache = KeyValueCache(7)
+    cache.append(keys(4), -keys(4))
+    key, value = cache.append(keys(3, start=4), -keys(3, start=4))
+    assert torch.equal(key, keys(7)) and torch.equal(value, -keys(7))
+
+
+def test_room_is_set_aside_once_and_written_in_place():
+    cache, places = KeyValueCache(7), set()
+    for start in range(7):
+        key, value = cache.append(keys(1, start), keys(1, start))
+        places |= {(key.data_ptr(), value.data_ptr())}
+    assert len(places) == 1
+    assert cache.key.shape == cache.value.shape == (2, 3, 7, 5)
+
+
+def test_keys_and_values_may_differ_in_width():
+    key, value = KeyValueCache(7).append(keys(4), keys(4, shape=(2, 3, 11)))
+    assert key.shape == (2, 3, 4, 5) and value.shape == (2, 3, 4, 11)
+
+
+def test_more_tokens_than_there_is_room_for_are_named_and_change_nothing():
+    cache = KeyValueCache(7)
+    cache.append(keys(5), keys(5))
+    with pytest.raises(ValueError, match="at most capacity = 7 tokens, got 8"):
+        cache.append(keys(3), keys(3))
+    assert len(cache) == 5
+    assert tokens_of(cache.append(keys(2, 5), keys(2, 5))[0]) == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 5), (2, 1, 5), (2, 3, 1)])
+def test_another_shape_than_before_is_named(shape):
+    cache = KeyValueCache(7)
+    cache.append(keys(4), keys(4))
+    with pytest.raises(ValueError, match=r"\(2, 3, 'T', 5\) as before, got"):
+        cache.append(keys(1), keys(1, shape=shape))
+
+
+@pytest.mark.parametrize("pieces", [(1,) * 30, (3, 1, 1, 9, 1, 1, 14), (29, 1), (30,)])
+def test_with_a_window_new_tokens_see_it_and_the_rest_is_forgotten(pieces):
+    cache, start = KeyValueCache(100, window=4), 0
+    for num_new in pieces:
+        key, value = cache.append(keys(num_new, start), -keys(num_new, start))
+        expected = list(range(max(0, start - 3), start + num_new))
+        assert tokens_of(key) == expected and torch.equal(key, -value)
+        start += num_new
+    assert len(cache) == 30
+    assert cache.key.shape[-2] == 8  # two windows, however long the text
+
+
+def test_a_window_needs_no_more_room_than_the_text():
+    cache = KeyValueCache(3, window=4)
+    cache.append(keys(3), keys(3))
+    assert cache.key.shape[-2] == 3
+    with pytest.raises(ValueError, match="at most capacity = 3 tokens, got 4"):
+        cache.append(keys(1), keys(1))
+
+
+def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
+    cache, x = KeyValueCache(7), keys(1).clone().requires_grad_()
+    first = cache.append(2 * x, x)[0].square().sum()
+    second = cache.append(2 * x, x)[0].square().sum()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (first + second).backward()

@@ -1,0 +1,72 @@
+"""What a layer remembers while it writes: the keys and values of the tokens so far."""
+
+import torch
+
+
+class KeyValueCache:
+    """Keep the keys and values of the tokens seen so far, for one attention layer.
+
+    capacity: the number of tokens to set room aside for, once, at the first of them
+    window: of a layer with a sliding window, for which two windows are room enough:
+        when they are full, the newest window moves to the front and the rest is lost
+    key, value: (B, H_kv, room, K), written in place; None before the first tokens
+
+    `len` counts all tokens seen, those lost included. Made for writing: what is kept is
+    overwritten, so a gradient that would need it raises PyTorch's RuntimeError.
+
+    >>> cache = KeyValueCache(capacity=8)
+    >>> key, value = cache.append(torch.zeros(1, 2, 5, 3), torch.zeros(1, 2, 5, 3))
+    >>> len(cache), key.shape
+    (5, torch.Size([1, 2, 5, 3]))
+    """
+
+    def __init__(self, capacity, window=None):
+        self.capacity = capacity if window is None else min(capacity, 2 * window)
+        self.window = window
+        self.key = self.value = None
+        self.seen = self.held = 0
+
+    def __len__(self):
+        return self.seen
+
+    def append(self, key, value):
+        """Add the keys and values of new tokens; return those that these may see.
+
+        key, value: (B, H_kv, T, K)
+        returns: both (B, H_kv, S, K), the new ones last
+
+        Raises ValueError where the room is used up and for another shape than before.
+        """
+        if self.key is None:
+            self.key, self.value = self._set_aside(key), self._set_aside(value)
+        start, num_new = self.held, key.shape[-2]
+        self._check(key, value, start + num_new)
+        # The first of the new tokens sees itself and window - 1 of those before it.
+        past = start if self.window is None else min(start, self.window - 1)
+        self.seen += num_new
+        if start + num_new > self.capacity:
+            self.held = self.window
+            seen = slice(start - past, start)
+            return self._move(self.key, seen, key), self._move(self.value, seen, value)
+        self.held = end = start + num_new
+        self.key[:, :, start:end], self.value[:, :, start:end] = key, value
+        return self.key[:, :, start - past : end], self.value[:, :, start - past : end]
+
+    def _set_aside(self, new):
+        return new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])
+
+    def _move(self, kept, seen, new):
+        together = torch.cat((kept[:, :, seen], new), dim=-2)
+        kept[:, :, : self.window] = together[:, :, -self.window :]
+        return together
+
+    def _check(self, key, value, num_tokens):
+        for kept, new in ((self.key, key), (self.value, value)):
+            if new.shape[:2] != kept.shape[:2] or new.shape[-1] != kept.shape[-1]:
+                expected = (*kept.shape[:2], "T", kept.shape[-1])
+                got = tuple(new.shape)
+                raise ValueError(f"expected shape {expected} as before, got {got}")
+        if num_tokens > self.capacity and (self.window or num_tokens) > self.capacity:
+            raise ValueError(
+                f"expected at most capacity = {self.capacity} tokens, got {num_tokens}"
+            )
