@@ -83,7 +83,7 @@ def layers(book, seed):
     model = book["LastWords"](scrambled, book["mlp"](1), 1)
     learned = book["right"](book["trained"](model)).item()
     x = torch.randn(3, 16, 32)
-    far = (scrambled(x) - book["one_by_one"](scrambled, x)).abs().max().item()
+    far = (scrambled(x) - book["loop_over_heads"](scrambled, x)).abs().max().item()
     found = {
         "scrambled: right": (learned, 0.9, 0.97),
         "scrambled: leak": (book["future_leaks"](scrambled, x).item(), 0, 1e-5),
