@@ -44,7 +44,7 @@ def main(seed):
     found = {
         "1024 rooms, with the root": (right[1024, root], 0.97, 1),
         "1024 rooms, without": (right[1024, plain], 0.97, 1),
-        "512 rooms, with minus without": (gap[512], 0.05, 1),
+        "512 rooms, with minus without": (gap[512], 0.01, 1),
         "256 rooms, with minus without": (gap[256], 0.03, 1),
     }
     fast = with_fast_values(book, 256, seed)
