@@ -344,7 +344,7 @@ def _draw_heads(ax, box, content):
         inset = (3 - head["weights"].shape[1]) * LINE / 2
         _matrix(ax, x + inset, _top(box), head["weights"], LINE, cmap=WEIGHTS,
                 mask=head["mask"], known=box.known, write=lambda weight: "")
-        _label(ax, box, x + 1.5 * LINE, f"head {i + 1}")
+        _label(ax, box, x + 1.5 * LINE, f"head {i}")
         x += 3 * LINE + 0.08
     for head in content["heads"]:
         _matrix(ax, x, _top(box), head["context"], SIGNED_CELL, known=box.known)
