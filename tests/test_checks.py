@@ -581,7 +581,7 @@ def test_each_notebook_says_its_name_minutes_and_needs():
 
 def test_every_exercise_of_the_course_has_a_check():
     wanted = "1.1 1.2 2.1 2.2 3.1 3.2 3.3 4.1 4.2 5.1 5.2 5.3 5.4 5.5 6.1 6.2 6.3 "
-    wanted += "7.1 7.2 8.1 9.1 9.2 10.1 10.2 11.1"
+    wanted += "7.1 7.2 8.1 8.2 9.1 9.2 9.3 10.1 10.2 10.3 11.1"
     assert [*EXERCISES] == wanted.split()
 
 
