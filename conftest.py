@@ -35,7 +35,7 @@ def pytest_runtest_setup(item):
 def pytest_collectstart(collector):
     """Compare the text of a picture, which is also text/plain, and not its bytes."""
     if isinstance(collector, IPyNbFile):
-        collector.skip_compare += ("text/html",)
+        collector.skip_compare += ("text/html", "image/png")
 
 
 def pytest_itemcollected(item):
