@@ -80,22 +80,28 @@ def test_ruff_reads_the_tool_and_the_notebooks():
 
 
 @pytest.mark.parametrize(
-    "name, torch", [("requirements.txt", "2.13.0"), ("tests/colab.txt", "2.11.0")]
+    "name, pin",
+    [
+        ("requirements.txt", "torch==2.13.0"),
+        ("tests/colab.txt", "torch==2.11.0"),
+        ("tests/gpt2.txt", "transformers==5.23.0"),
+    ],
 )
-def test_requirements_are_pinned_exactly(name, torch):
+def test_requirements_are_pinned_exactly(name, pin):
     lines = read(name).split("\n")
     loose = [line for line in lines if not re.fullmatch(r"([\w-]+==[\d.]+)?", line)]
     assert loose == []
-    assert f"torch=={torch}" in lines
+    assert pin in lines
 
 
 def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
     rows = [line for line in read("data/README.md").splitlines() if line[:1] == "|"]
     for path in files():
-        if path.parent == ROOT / "data" and path.name != "README.md":
-            row = next((r for r in rows if f"`{path.name}`" in r), "no row")
-            assert f"{path.stat().st_size:,}" in row, path.name
-            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, path.name
+        name = path.relative_to(ROOT).as_posix().removeprefix("data/")
+        if path.is_relative_to(ROOT / "data") and name != "README.md":
+            row = next((r for r in rows if f"`{name}`" in r), "no row")
+            assert f"{path.stat().st_size:,}" in row, name
+            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
 
 
 def test_ci_and_workflow_run_the_command_of_the_readme():
