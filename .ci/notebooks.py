@@ -23,6 +23,10 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from utils.files import write_atomically  # noqa: E402
+
 KEPT_METADATA = ("tags", "tolerance", "reason")
 METADATA = {
     "kernelspec": {
@@ -122,20 +126,19 @@ def prepare(notebook, path, address):
             cell.source = setup_cell(address)
 
 
-def write_atomically(path, text):
-    """Replace the file at `path` by `text` unless it says so already."""
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return False
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(new, path)
-    return True
-
-
 def store(notebook, path):
     """Write `notebook` to `path` if that changes it."""
     nbformat.validate(notebook)
-    return write_atomically(path, nbformat.writes(notebook) + "\n")
+    return store_text(nbformat.writes(notebook) + "\n", path)
+
+
+def store_text(text, path):
+    """Write `text` to `path` unless it says so already; return whether it did not."""
+    content = text.encode("utf-8")
+    if path.exists() and path.read_bytes() == content:
+        return False
+    write_atomically(path, content)
+    return True
 
 
 # ------------------------------------------------------------------- execute
@@ -258,7 +261,7 @@ def write_address(address, root=ROOT):
     project = root / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
     new = text.replace(f'repository = "{old}"', f'repository = "{address}"')
-    write_atomically(project, new)
+    store_text(new, project)
     for path in find_notebooks(root):
         notebook = nbformat.read(path, as_version=4)
         prepare(notebook, path.relative_to(root).as_posix(), address)
@@ -267,7 +270,7 @@ def write_address(address, root=ROOT):
     if readme.exists():
         text = readme.read_text(encoding="utf-8").replace(old, address)
         link = colab_link(address, "notebooks/00_start_here.ipynb")
-        write_atomically(readme, with_colab_link(text, link) + "\n")
+        store_text(with_colab_link(text, link) + "\n", readme)
 
 
 def main():

@@ -49,14 +49,16 @@ def copy(tmp_path):
     hidden = shutil.ignore_patterns(".*")  # a reader's JupyterLab leaves checkpoints
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=hidden)
     (tmp_path / ".ci").mkdir()
-    for name in ("pyproject.toml", "README.md", ".ci/notebooks.py"):
+    (tmp_path / "utils").mkdir()
+    tool = (".ci/notebooks.py", "utils/files.py")
+    for name in ("pyproject.toml", "README.md", *tool):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
 def move(root, address):
     """Run the address command in `root`; return every file there."""
-    command = [sys.executable, ".ci/notebooks.py", "address", address]
+    command = [sys.executable, "-B", ".ci/notebooks.py", "address", address]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return contents(root)
@@ -197,6 +199,19 @@ def test_writing_the_address_twice_or_back_changes_nothing(copy):
     )
     assert move(copy, "https://git.example.org/somebody/course") == once
     assert move(copy, tool.read_address()) == before
+
+
+def test_what_the_tool_stores_is_synced_first_and_left_alone_where_it_is_the_same(
+    tmp_path, monkeypatch
+):
+    done, sync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
+    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
+    assert tool.store_text("naïve\n", tmp_path / "a")
+    assert done[:2] == ["sync", "replace"]
+    assert (tmp_path / "a").read_bytes() == "naïve\n".encode()
+    done.clear()
+    assert not tool.store_text("naïve\n", tmp_path / "a") and done == []
 
 
 def test_an_address_that_cannot_be_one_is_refused():
