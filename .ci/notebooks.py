@@ -185,7 +185,10 @@ def run_cells(notebook, folder, **env):
     with tempfile.TemporaryDirectory() as own:
         # No run touches the reader's progress or IPython, or sees another's. What a
         # cell writes to stderr comes as an output; this stderr is the kernel's own.
-        env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own} | env
+        # What a reader may fetch is not there, whatever is kept on this machine.
+        apart = {"COURSE_PROGRESS": own, "IPYTHONDIR": own}
+        apart |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": own}
+        env = os.environ | apart | env
         try:
             client.execute(env=env, stderr=subprocess.DEVNULL)
         finally:

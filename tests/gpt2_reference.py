@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 
 STORED = Path(__file__).resolve().parents[1] / "data" / "tiny_gpt2"
 FILES = "config.json", "model.safetensors", "reference.safetensors"
-SIZES = {"vocab_size": 128, "n_positions": 64, "n_embd": 16, "n_layer": 2, "n_head": 2}
+SIZES = {"vocab_size": 128, "n_positions": 96, "n_embd": 16, "n_layer": 2, "n_head": 2}
 
 
 def make(folder):

@@ -1,8 +1,12 @@
 """Each test pins one sentence about `utils.gpt2` and `utils.model.load_gpt2`."""
 
 import json
+import re
 import shutil
+import sys
+from types import SimpleNamespace
 
+import nbformat
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -13,6 +17,7 @@ from utils.files import DATA
 from utils.gpt2 import gpt2_tensors
 from utils.model import GPT, generate, load_gpt2
 
+NOTEBOOK = DATA.parent / "notebooks/deeper/gpt2_itself.ipynb"
 TINY = DATA / "tiny_gpt2"
 REFERENCE = load_file(TINY / "reference.safetensors")
 SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12}
@@ -60,7 +65,7 @@ def as_first_published(tensors):
     """Use the names of the first published files, which keep the mask in each block."""
     masks = {}
     for i in range(2):
-        masks[f"h.{i}.attn.bias"] = torch.ones(1, 1, 64, 64).tril()
+        masks[f"h.{i}.attn.bias"] = torch.ones(1, 1, 96, 96).tril()
         masks[f"h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
     return short(tensors) | masks
 
@@ -124,7 +129,7 @@ def test_loading_draws_no_random_number_and_leaves_the_files(copy):
 
 
 def test_it_is_a_gpt_like_any_other_with_the_output_tied():
-    model, other = load_gpt2(TINY), GPT(128, 64, 16, 2, 2, qkv_bias=True)
+    model, other = load_gpt2(TINY), GPT(128, 96, 16, 2, 2, qkv_bias=True)
     assert model.output.weight is model.embedding.token_embedding.weight
     assert not model.training and {m.training for m in model.modules()} == {False}
     shapes = [{n: p.shape for n, p in m.named_parameters()} for m in (model, other)]
@@ -216,7 +221,7 @@ def test_a_tensor_that_does_not_fit_is_named(copy, change, said):
         ({"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
         ({"n_layer": 3}, r"h.2.ln_1.weight of shape \(16,\), got none"),
         ({"n_layer": 1}, r"no tensor h.1.attn.c_attn.bias, got one of shape \(48,\)"),
-        ({"n_positions": 65}, r"wpe.weight of shape \(65, 16\), got one of shape"),
+        ({"n_positions": 95}, r"wpe.weight of shape \(95, 16\), got one of shape"),
         ({"n_head": 3}, "got width 16 and 3 heads"),
         ({"n_head": 0}, "expected n_head of 1 or more, got 0"),
         ({"vocab_size": "left out"}, "expected vocab_size of 1 or more, got None"),
@@ -275,3 +280,81 @@ def test_a_missing_file_is_named(copy, name):
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="found no .*nowhere.config.json"):
         load_gpt2(tmp_path / "nowhere")
+
+
+@pytest.fixture
+def standing_in(copy):
+    """Return the folder of a GPT-2 with its own vocabulary and random weights."""
+    sizes = {"vocab_size": 50257, "n_positions": 128, "n_layer": 3, "n_head": 4}
+    torch.manual_seed(0)
+    config = {"n_embd": 16, **sizes}
+    tensors = {
+        name: 0.3 * torch.randn(shape) + (len(shape) == 1 and "ln" in name)
+        for name, (shape, _) in gpt2_tensors(config).items()
+    }
+    return copy(lambda _: tensors, **config)
+
+
+def run_notebook(capsys):
+    """Run the cells of the notebook; return what it says, and its names."""
+    names = {}
+    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    return capsys.readouterr().out, names
+
+
+def test_with_a_network_the_notebook_runs_with_the_weights_that_are_fetched(
+    standing_in, monkeypatch, capsys
+):
+    def fetched(name, allow_patterns):
+        assert name == "openai-community/gpt2"
+        assert allow_patterns == ["config.json", "model.safetensors"]
+        return str(standing_in)
+
+    hub = SimpleNamespace(snapshot_download=fetched)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    out, names = run_notebook(capsys)
+    assert "The real weights aren't here" not in out
+    lines = [line for line in out.splitlines() if line.startswith("GPT-2")]
+    assert "GPT-2: 'The animal" in lines[0]
+    assert "GPT-2: the rows of it differ by 0.0000" in lines
+    assert len([line for line in lines if "animal / street" in line]) == 2
+    assert "Arrows between tokens: Where it looks, in head " in out
+    assert re.search(r"Query: \d+ .?it\. Keys: 0 The, 1 .?animal", out), out
+    model, tokenizer = names["models"]["GPT-2"]
+    assert model.embedding.token_embedding.num_embeddings == tokenizer.n_vocab
+    weights = names["row"](model, tokenizer, "tired", names["place"](tokenizer, " it"))
+    assert weights.shape == (3, 4, 12)
+
+
+def refused(*arguments, **options):
+    raise OSError("no network")
+
+
+@pytest.mark.parametrize("hub", [None, SimpleNamespace(snapshot_download=refused)])
+def test_without_a_network_or_the_library_the_notebook_says_so_and_goes_on(
+    hub, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    out, names = run_notebook(capsys)
+    said = "The real weights aren't here: that takes a network and huggingface_hub.\n"
+    assert said in out
+    assert list(names["models"]) == ["random"]
+
+
+def test_a_model_whose_heads_are_known_gets_their_names(monkeypatch, capsys):
+    _, names = run_notebook(capsys)
+
+    def maps(model, ids):
+        batch, length = ids.shape
+        maps = torch.full((3, batch, 4, length, length), 0.02).tril()
+        maps[1, :, 2] = torch.eye(length).roll(-1, dims=1)  # one back
+        maps[2, :, 3] = torch.eye(length).roll(-24, dims=1)  # after the last time
+        return maps
+
+    names["attention_maps"] = maps
+    previous, induction = names["head_scores"](load_gpt2(TINY))
+    assert names["strongest"](previous)[0] == (1, 2)
+    assert names["strongest"](induction)[0] == (2, 3)
+    assert previous[1, 2] == induction[2, 3] == 1
