@@ -24,6 +24,10 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from utils.files import write_atomically  # noqa: E402
+
 KEPT_METADATA = ("tags", "tolerance", "reason")
 METADATA = {
     "kernelspec": {
@@ -134,20 +138,19 @@ def prepare(notebook, path, home):
             cell.source = setup_cell(home)
 
 
-def write_atomically(path, text):
-    """Replace the file at `path` by `text` unless it says so already."""
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return False
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(new, path)
-    return True
-
-
 def store(notebook, path):
     """Write `notebook` to `path` if that changes it."""
     nbformat.validate(notebook)
-    return write_atomically(path, nbformat.writes(notebook) + "\n")
+    return store_text(nbformat.writes(notebook) + "\n", path)
+
+
+def store_text(text, path):
+    """Write `text` to `path` unless it says so already; return whether it did not."""
+    content = text.encode("utf-8")
+    if path.exists() and path.read_bytes() == content:
+        return False
+    write_atomically(path, content)
+    return True
 
 
 # ------------------------------------------------------------------- execute
@@ -194,7 +197,10 @@ def run_cells(notebook, folder, **env):
     with tempfile.TemporaryDirectory() as own:
         # No run touches the reader's progress or IPython, or sees another's. What a
         # cell writes to stderr comes as an output; this stderr is the kernel's own.
-        env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own} | env
+        # What a reader may fetch is not there, whatever is kept on this machine.
+        apart = {"COURSE_PROGRESS": own, "IPYTHONDIR": own}
+        apart |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": own}
+        env = os.environ | apart | env
         try:
             client.execute(env=env, stderr=subprocess.DEVNULL)
         finally:
@@ -277,7 +283,7 @@ def write_home(address, version, root=ROOT):
     before, course = text.split("[tool.course]")
     for was, now in zip(old, home):
         course = course.replace(f' = "{was}"', f' = "{now}"', 1)
-    write_atomically(project, f"{before}[tool.course]{course}")
+    store_text(f"{before}[tool.course]{course}", project)
     for path in find_notebooks(root):
         notebook = nbformat.read(path, as_version=4)
         prepare(notebook, path.relative_to(root).as_posix(), home)
@@ -286,7 +292,7 @@ def write_home(address, version, root=ROOT):
     if readme.exists():
         text = readme.read_text(encoding="utf-8").replace(old[0], home[0])
         link = colab_link(home, "notebooks/00_start_here.ipynb")
-        write_atomically(readme, with_colab_link(text, link) + "\n")
+        store_text(with_colab_link(text, link) + "\n", readme)
 
 
 def main():

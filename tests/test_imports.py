@@ -7,7 +7,7 @@ from repository import ROOT
 
 # From the ground up: a room may import what stands before it, and nothing behind it.
 ROOMS = [
-    "files", "tokenizer", "data", "embeddings", "cache", "attention", "model",
+    "files", "tokenizer", "data", "embeddings", "cache", "attention", "gpt2", "model",
     "training", "plots", "checks",
 ]  # fmt: skip
 PATHS = sorted((ROOT / "utils").rglob("*.py"))

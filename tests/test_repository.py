@@ -36,14 +36,16 @@ def copy(tmp_path):
     hidden = shutil.ignore_patterns(".*")  # a reader's JupyterLab leaves checkpoints
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=hidden)
     (tmp_path / ".ci").mkdir()
-    for name in ("pyproject.toml", "README.md", "requirements.txt", ".ci/notebooks.py"):
+    (tmp_path / "utils").mkdir()
+    tool = (".ci/notebooks.py", "utils/files.py")
+    for name in ("pyproject.toml", "README.md", "requirements.txt", *tool):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
 def move(root, *home):
     """Run the address command in `root`; return every file there."""
-    command = [sys.executable, ".ci/notebooks.py", "address", *home]
+    command = [sys.executable, "-B", ".ci/notebooks.py", "address", *home]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return contents(root)
@@ -67,22 +69,28 @@ def test_ruff_reads_the_tool_and_the_notebooks():
 
 
 @pytest.mark.parametrize(
-    "name, torch", [("requirements.txt", "2.13.0"), ("tests/colab.txt", "2.11.0")]
+    "name, pin",
+    [
+        ("requirements.txt", "torch==2.13.0"),
+        ("tests/colab.txt", "torch==2.11.0"),
+        ("tests/gpt2.txt", "transformers==5.23.0"),
+    ],
 )
-def test_requirements_are_pinned_exactly(name, torch):
+def test_requirements_are_pinned_exactly(name, pin):
     lines = read(name).split("\n")
     loose = [line for line in lines if not re.fullmatch(r"([\w-]+==[\d.]+)?", line)]
     assert loose == []
-    assert f"torch=={torch}" in lines
+    assert pin in lines
 
 
 def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
     rows = [line for line in read("data/README.md").splitlines() if line[:1] == "|"]
     for path in files():
-        if path.parent == ROOT / "data" and path.name != "README.md":
-            row = next((r for r in rows if f"`{path.name}`" in r), "no row")
-            assert f"{path.stat().st_size:,}" in row, path.name
-            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, path.name
+        name = path.relative_to(ROOT).as_posix().removeprefix("data/")
+        if path.is_relative_to(ROOT / "data") and name != "README.md":
+            row = next((r for r in rows if f"`{name}`" in r), "no row")
+            assert f"{path.stat().st_size:,}" in row, name
+            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
 
 
 def test_ci_and_workflow_run_the_command_of_the_readme():
@@ -177,6 +185,19 @@ def test_writing_the_address_twice_or_back_changes_nothing(copy):
     )
     assert move(copy, "https://git.example.org/somebody/course") == once
     assert move(copy, *tool.read_home()) == before
+
+
+def test_what_the_tool_stores_is_synced_first_and_left_alone_where_it_is_the_same(
+    tmp_path, monkeypatch
+):
+    done, sync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
+    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
+    assert tool.store_text("naïve\n", tmp_path / "a")
+    assert done[:2] == ["sync", "replace"]
+    assert (tmp_path / "a").read_bytes() == "naïve\n".encode()
+    done.clear()
+    assert not tool.store_text("naïve\n", tmp_path / "a") and done == []
 
 
 def test_an_address_or_a_version_that_cannot_be_one_is_refused():
