@@ -212,6 +212,39 @@ def split_weights_over_processes(model):
     fully_shard(model)
 
 
+def split_batch_over_processes(model, compute_loss):
+    """Let each process compute the loss of its share of a batch.
+
+    model: every process has the same weights, as after the same seed
+    compute_loss: function (model, batch) -> the mean over the sentences of a batch
+    returns: such a function, whose value is that of the whole batch and whose gradient
+        is averaged over the processes while it is computed
+
+    Raises ValueError for a batch that the processes cannot share equally.
+
+    Source: Li et al. 2020, section 3.
+    """
+    shared = DistributedDataParallel(model)
+
+    def compute(model, batch):
+        loss = compute_loss(shared, _own_part(batch))
+        mean = loss.detach().clone()
+        dist.all_reduce(mean)
+        return loss + (mean / dist.get_world_size() - loss.detach())
+
+    return compute
+
+
+def _own_part(batch):
+    rank, count = dist.get_rank(), dist.get_world_size()
+    if len(batch[0]) % count:
+        raise ValueError(
+            f"expected a batch that {count} processes can share equally, "
+            f"got {len(batch[0])}"
+        )
+    return [part.chunk(count)[rank] for part in batch]
+
+
 class Traffic(TorchDispatchMode):
     """Count what this process gives to the others while the context is open.
 
@@ -250,8 +283,7 @@ def compare_batch():
     """Train on a batch alone, and with a share of the sentences for each process."""
     alone, shared, batch = *_twins(), _batch()
     next_token_loss(alone, batch).backward()
-    shared = DistributedDataParallel(shared)
-    mine = [part.chunk(dist.get_world_size())[dist.get_rank()] for part in batch]
+    shared, mine = DistributedDataParallel(shared), _own_part(batch)
     with Traffic() as traffic:
         next_token_loss(shared, mine).backward()
     _expect_equal(_gradients(shared), _gradients(alone))
@@ -315,9 +347,8 @@ def compare_weights():
     during = []
     for block in shared.blocks:  # its weights are whole while its parts compute
         block.norm2.register_forward_hook(lambda *_: during.append(_held(shared)))
-    mine = [part.chunk(dist.get_world_size())[dist.get_rank()] for part in batch]
     with Traffic() as traffic:
-        next_token_loss(shared, mine).backward()
+        next_token_loss(shared, _own_part(batch)).backward()
     _expect_equal(_gradients(shared), _gradients(alone))
     return {
         "bytes of weights": before,

@@ -38,6 +38,7 @@ def train(
     resume=False,
     about=None,
     show=None,
+    writes=True,
 ):
     """Minimise a loss with AdamW, showing the progress in a notebook.
 
@@ -51,6 +52,7 @@ def train(
     clip: the largest norm of the gradient;  accumulate: batches in a step
     about: dict that says what is trained, kept in the checkpoint and compared
     show: function (losses so far, a tensor) called after each step, for a progress bar
+    writes: False where another process writes the checkpoint, and this one only reads
     returns: the losses, one float per step, those before a resumption included
 
     A resumed training comes to the losses of one that was never interrupted, if the
@@ -74,10 +76,12 @@ def train(
         )
     groups = decay_groups(model, weight_decay)
     run = _Run(model, torch.optim.AdamW(groups, lr=lr, fused=True), steps)
-    if checkpoint:
-        remove_parts(checkpoint)
     if resume:
         run.load(checkpoint, about)
+    if not writes:
+        checkpoint = None
+    if checkpoint:
+        remove_parts(checkpoint)
     stream = run.repeat(batches)
     show = show or _progress_bar(steps)
     model.train()

@@ -1,6 +1,7 @@
 """A GPT of any text: the command that trains it, and how it is read back.
 
     python -m utils.training TEXT [--steps N] [--checkpoint FILE] ...
+    torchrun --nproc-per-node 2 -m utils.training TEXT ...
 
 The command reads a text as notebook 09 does, in bytes and in byte pairs learned on it:
 no alphabet has to be chosen, no character is unknown, frequent words are one token.
@@ -19,6 +20,7 @@ import torch
 
 from utils.data import sliding_windows
 from utils.model import GPT, generate, next_token_loss
+from utils.parallel import processes, split_batch_over_processes
 from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
 from utils.training import load_checkpoint, read_checkpoint, to_device, train
 
@@ -53,19 +55,25 @@ def main(arguments=None):
     returns: the exit code: 0, 2 after an error, 130 after Ctrl-C
     """
     options = _options(arguments)
-    try:
-        _train_on_text(options)
-    except KeyboardInterrupt:
-        file = options.checkpoint
-        kept = f"the same command goes on from {file}" if file else "nothing is kept"
-        print(f"\nstopped: {kept}", file=sys.stderr)
-        return 130
-    except (OSError, ValueError) as error:
-        name = getattr(error, "filename", None)
-        said = f"{name}: {error.strerror}" if name else error
-        print(f"error: {said}", file=sys.stderr)
-        return 2
+    with processes() as (options.rank, options.processes):
+        say = print if options.rank == 0 else _say_nothing
+        try:
+            _train_on_text(options, say)
+        except KeyboardInterrupt:
+            file = options.checkpoint
+            goes_on = f"the same command goes on from {file}"
+            say(f"\nstopped: {goes_on if file else 'nothing is kept'}", file=sys.stderr)
+            return 130
+        except (OSError, ValueError) as error:
+            name = getattr(error, "filename", None)
+            said = f"{name}: {error.strerror}" if name else error
+            say(f"error: {said}", file=sys.stderr)
+            return 2
     return 0
+
+
+def _say_nothing(*words, **options):
+    """Stand in for `print` in all processes but the first."""
 
 
 def _options(arguments):
@@ -105,20 +113,24 @@ def _positive(text):
     return int(text)
 
 
-def _train_on_text(options):
+def _train_on_text(options, say):
     ids, held_ids, about = _prepare(options)
-    torch.manual_seed(options.seed)
+    torch.manual_seed(options.seed)  # of all processes, which so drop the same, too
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = _gpt(about, options.dropout).to(device)
     size = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_ids):,} held out"
-    print(f"{counts}, {size:,} parameters", flush=True)
+    say(f"{counts}, {size:,} parameters", flush=True)
     report = functools.partial(_report, model, held_ids, options)
     numbers = (options.context, options.batch, options.seed)
+    resume = bool(options.checkpoint and options.checkpoint.exists())
+    compute_loss = next_token_loss
+    if options.processes > 1:  # none goes on before all have looked for the file
+        compute_loss = split_batch_over_processes(model, next_token_loss)
     losses = train(
         model,
         lambda number: draw_windows(ids, *numbers, number),
-        next_token_loss,
+        compute_loss,
         options.steps,
         options.lr,
         options.checkpoint,
@@ -128,12 +140,15 @@ def _train_on_text(options):
         clip=1.0,
         accumulate=options.accumulate,
         save_every=options.save_every,
-        resume=bool(options.checkpoint and options.checkpoint.exists()),
+        resume=resume,
         about=about,
-        show=_reporter(options, report),
+        show=_reporter(options, report) if options.rank == 0 else _say_nothing,
+        writes=options.rank == 0,
     )
-    torch.manual_seed(options.seed)
-    print(f"\n{_sample(model, held_ids, about)}\n\n{report(torch.tensor(losses))}")
+    if options.rank == 0:
+        torch.manual_seed(options.seed)
+        sample, last = _sample(model, held_ids, about), report(torch.tensor(losses))
+        say(f"\n{sample}\n\n{last}")
 
 
 def _prepare(options):
