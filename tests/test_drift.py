@@ -166,5 +166,4 @@ def test_a_definition_that_differs_would_be_found():
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_case_belongs_to_a_public_name(name):
-    twin = public_names()[name]
-    torch.testing.assert_close(CASES[name](twin), CASES[name](twin))
+    assert name in public_names()
