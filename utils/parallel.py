@@ -353,6 +353,7 @@ def compare_weights():
     return {
         "bytes of weights": before,
         "bytes of weights while computing": f"{max(during):,}",
+        "bytes of weights afterwards": f"{_held(shared):,}",
         **_said(traffic),
     }
 
