@@ -88,18 +88,19 @@ def maps(book, name, model):
     right = sum(columns[word] == theirs for word, theirs in crossed.items())
     found[f"{name}: rows right of black, cat, blue, car"] = (right, 4, 4)
     looks = {"cat": 0.8, "blue": 0.5, "a": 0.8 if name == "transformer" else 0}
-    needs = {"cat": 0.6, "blue": 0.6, "a": 0.4 if name == "transformer" else 0}
+    needs = {"cat": 0.5, "blue": 0.5, "a": 0.4 if name == "transformer" else 0}
     for word, start in book["WORDS"].items():
         pairs = book["held_out"][200:300]
         some = [pair for pair in pairs if pair[1].split().count(word) == 1]
         row = [book["look_and_need"](model, pair, word, start) for pair in some]
         look, need = torch.stack(row).mean(dim=0).tolist()
-        most = 1 if name == "transformer" or word != "a" else 0.5
+        free = {("additive", "a"): (0.75, 0.2)}.get((name, word), (1, 1))
+        free = (1, 0.25) if word == "not" else free
         found[f"{name}: {word} looks at its counterpart"] = (
-            *(look, looks.get(word, 0), most),
+            *(look, looks.get(word, 0), free[0]),
         )
         found[f"{name}: {word} loses without it"] = (
-            *(need, needs.get(word, 0), 0.25 if word == "not" else most),
+            *(need, needs.get(word, 0), free[1]),
         )
     return found
 
@@ -114,7 +115,7 @@ def padding(book, models):
         found[f"{name}: masked, kept"] = (kept, 1, 1)
         found[f"{name}: without mask, moved"] = (broken_moved, 0.01, 1)
         if name != "additive":  # there it may be all or nothing
-            most = (0, 0.6) if name == "one vector" else (0.6, 1)
+            most = (0, 0.6) if name == "one vector" else (0.8, 1)
             found[f"{name}: without mask, kept"] = (broken_kept, *most)
     return found
 
