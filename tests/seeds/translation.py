@@ -89,19 +89,18 @@ def maps(book, name, model):
     found[f"{name}: rows right of black, cat, blue, car"] = (right, 4, 4)
     looks = {"cat": 0.8, "blue": 0.5, "a": 0.8 if name == "transformer" else 0}
     needs = {"cat": 0.5, "blue": 0.5, "a": 0.4 if name == "transformer" else 0}
+    needs |= {"does": 0.5, "not": 0}
     for word, start in book["WORDS"].items():
         pairs = book["held_out"][200:300]
         some = [pair for pair in pairs if pair[1].split().count(word) == 1]
         row = [book["look_and_need"](model, pair, word, start) for pair in some]
         look, need = torch.stack(row).mean(dim=0).tolist()
         free = {("additive", "a"): (0.75, 0.2)}.get((name, word), (1, 1))
-        free = (1, 0.25) if word == "not" else free
-        found[f"{name}: {word} looks at its counterpart"] = (
-            *(look, looks.get(word, 0), free[0]),
-        )
-        found[f"{name}: {word} loses without it"] = (
-            *(need, needs.get(word, 0), free[1]),
-        )
+        if word in looks:
+            limits = looks[word], free[0]
+            found[f"{name}: {word} looks at its counterpart"] = (look, *limits)
+        limits = needs[word], 0.25 if word == "not" else free[1]
+        found[f"{name}: {word} loses without it"] = (need, *limits)
     return found
 
 
