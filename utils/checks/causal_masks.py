@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from utils.checks.attention_steps import project
 from utils.checks.draw import (
     draws,
     past_stays,
@@ -14,7 +15,6 @@ from utils.checks.draw import (
 from utils.checks.dropout import dropout, several
 from utils.checks.engine import Exercise, Mistake, case
 from utils.checks.modules import ModuleExercise
-from utils.checks.scaled_dot_product_attention import project
 from utils.checks.training_facts import TRAINING_FACTS, sentences
 from utils.checks.values import number, numbers, shape
 

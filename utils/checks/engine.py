@@ -6,22 +6,28 @@ every case; a mistake is named when it gives what the answer gives on every case
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 
+from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference
+from utils.checks.steps import Pipeline
 from utils.checks.values import agrees, all_finite, safe_text, same_form
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found: `passed`, the slug of a named mistake or None, the text."""
+    """What a check found: `passed`, the slug of a named mistake or None, the text.
+
+    Where two mistakes together give what the answer gave, `also` is the second slug.
+    """
 
     passed: bool
     diagnosis: str | None
     message: str
+    also: str | None = None
 
     def _ipython_display_(self):
         """Show nothing: the check has printed its message already."""
@@ -33,11 +39,35 @@ class Mistake:
 
     `compute` takes what the oracle takes. `explain` is a text, or a function from the
     evidence (`args`, `got`, `expected` on the first case that shows it) to a text.
+    `forms` are the wrong forms of steps that it consists of, if it does.
     """
 
     slug: str
     compute: Callable
     explain: str | Callable
+    forms: tuple = ()
+
+
+def mistakes_of(pipeline, *own):
+    """Return the mistakes of an exercise: one wrong step each, then those of its own.
+
+    Order matters: of two that give the same on every case, the first is named.
+    """
+    return [*(combined(pipeline, (one,)) for one in pipeline.forms), *own]
+
+
+def combined(pipeline, forms):
+    """Return the mistake of these wrong forms of steps together."""
+    wrong = [one for one in forms if one.slug]
+
+    def compute(*args):
+        return pipeline.run(args, *forms)
+
+    def explain(evidence):
+        texts = [pipeline.explain(evidence.args, forms, one) for one in wrong]
+        return search.joined(texts)
+
+    return Mistake(wrong[0].slug, compute, explain, tuple(forms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +86,7 @@ def case(*args, note="", raises=None, otherwise=(None, ""), **settings):
 
     `note` says what is special about it. Where an error is the right result, `raises`
     is its type and `otherwise` the slug and text for an answer that raises none.
+    With `special=True` a failure here is shown only where no other case fails.
     """
     return Case(args, note, raises, otherwise, settings)
 
@@ -76,6 +107,7 @@ class Exercise:
     the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
     `(answer) -> (slug, text) or None`, may still name one that is seen otherwise, and
     `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    Where the answer is a `pipeline`, two wrong steps together are looked for as well.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
     """
@@ -90,6 +122,7 @@ class Exercise:
     facts: tuple = ()
     properties: tuple = ()
     observe_as: Callable | None = None
+    pipeline: Pipeline | None = None
 
     noun = "function"
 
@@ -130,6 +163,11 @@ class Exercise:
         """Return the facts to look at where all results are right, or not all."""
         return self.facts
 
+    def pairs(self, trial):
+        """Yield two wrong steps as one mistake, where they may give this result."""
+        for forms in self.pipeline.pairs(trial):
+            yield combined(self.pipeline, forms)
+
     def parameters(self):
         """Return the names of the inputs."""
         return [*inspect.signature(self.oracle).parameters]
@@ -154,6 +192,7 @@ class Trial:
     expected: Outcome
     call: Callable = None
     through: Callable = unchanged  # how a function is run to be compared
+    states: list = field(default_factory=list)  # of the right steps, once looked at
 
     @property
     def same_form(self):
@@ -174,6 +213,15 @@ class Trial:
         return self.outcome.error is None and all_finite(self.outcome.value)
 
     @property
+    def comparable(self):
+        """Whether a value is the right result here, and the answer came so far."""
+        return self.case.raises is None and self.expected.value is not None
+
+    @property
+    def special(self):
+        return bool(self.case.settings.get("special"))
+
+    @property
     def evidence(self):
         return SimpleNamespace(
             args=self.args,
@@ -192,7 +240,7 @@ def examine(exercise, answer):
         trials = _run(exercise, answer, memory)
         early = (
             _nothing(exercise, trials[0])
-            or _recognised(exercise, trials)
+            or _named(exercise, search.exact(exercise, trials))
             or _errors_missing(exercise, trials)
         )
         if early is None and not trials[-1].outcome.stopped:
@@ -224,24 +272,6 @@ def _nothing(exercise, trial):
     return None
 
 
-def _recognised(exercise, trials):
-    """Return the result of the first mistake that gives what the answer gives.
-
-    If none does on every case, the cases that raise or are not finite are left out:
-    where two mistakes meet, the other one is often seen there alone.
-    """
-    if trials[-1].outcome.stopped:
-        return None
-    usual = [trial for trial in trials if trial.case.raises is None]
-    finite = [trial for trial in usual if trial.finite]
-    for some in (usual, finite) if len(finite) < len(usual) else (usual,):
-        wrong = [trial for trial in some if not trial.right]
-        for mistake in exercise.mistakes if wrong else ():
-            if all(_matches(mistake, trial) for trial in some):
-                return _explained(exercise, mistake, wrong[0])
-    return None
-
-
 def _errors_missing(exercise, trials):
     """Return the result where all is right but for an error that is to be raised."""
     wrong = [trial for trial in trials if not trial.right]
@@ -268,27 +298,17 @@ def _judged(exercise, trials):
             text = f"`{name}` is not what it was before: make a new one instead."
             return Result(False, "input-changed", text)
     if wrong:
-        return Result(False, None, describe(exercise, wrong))
+        near = _named(exercise, search.near(exercise, trials))
+        return near or Result(False, None, describe(exercise, wrong))
     return Result(True, None, f"{len(trials)} inputs tried, all right.")
 
 
-def _matches(mistake, trial):
-    """Say whether a mistake gives on this case what the answer gave."""
-    theirs = quietly(trial.through(mistake.compute), trial.args)
-    got = trial.outcome
-    if theirs.error is None or got.error is None:
-        return theirs.error is got.error and agrees(got.value, theirs.value)
-    said = safe_text(theirs.error)
-    same_text = said in ("", safe_text(got.error))
-    return type(theirs.error) is type(got.error) and same_text
-
-
-def _explained(exercise, mistake, trial):
-    text = mistake.explain
-    if callable(text):
-        said = quietly(text, [trial.evidence])
-        text = said.value if said.error is None else f"{mistake.slug}."
-    return Result(False, mistake.slug, f"{difference(exercise, trial)}\n{text}")
+def _named(exercise, found):
+    """Return the result of a mistake that was found, if there is one."""
+    if found is None:
+        return None
+    text = f"{difference(exercise, found.trial)}\n{found.text}"
+    return Result(False, found.slugs[0], text, *found.slugs[1:])
 
 
 def _refusal(exercise, slug, text):

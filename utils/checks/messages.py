@@ -20,13 +20,15 @@ from utils.checks.values import (
 
 
 def describe(exercise, wrong):
-    """Say which property fails first, on the smallest input where it does."""
-    for look in (_form, _finite, *map(_property, exercise.properties)):
-        for trial in wrong:
+    """Say which property fails first, on the smallest ordinary input where it does."""
+    looks = (_form, _finite, *map(_property, exercise.properties))
+    ordinary = [trial for trial in wrong if not trial.special]
+    for look in looks:
+        for trial in ordinary or wrong:
             text = look(exercise, trial)
             if text:
                 return text
-    return difference(exercise, wrong[0])
+    return difference(exercise, (ordinary or wrong)[0])
 
 
 def _form(exercise, trial):
