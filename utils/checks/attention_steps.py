@@ -77,28 +77,33 @@ RIGHT = {  # the right way of the steps that every exercise takes alike
 }
 
 
-def steps(**own):
+def steps(leaving_out=(), **own):
     """Return the right steps in order, with those of an exercise's own."""
-    known = RIGHT | own
+    known = {name: way for name, way in RIGHT.items() if name not in leaving_out} | own
     return {name: known[name] for name in GIVES if name in known}
 
 
 def forms_of(steps, *groups, without=(), renamed=()):
     """Return the wrong forms of these steps from groups of forms.
 
-    `without` names slugs that an exercise cannot tell apart or does not ask for, and
-    `renamed` gives a slug another name.
+    `without` names slugs (or holds forms) that an exercise cannot tell apart or does
+    not ask for, and `renamed` gives a slug another name.
     """
     renamed = dict(renamed)
     return [
         form(renamed.get(one.slug, one.slug), one.text, **one.ways)
         for group in groups
         for one in group
-        if one.slug not in without and one.ways.keys() <= steps.keys()
+        if not {one, one.slug} & {*without} and one.ways.keys() <= steps.keys()
     ]
 
 
 # --- facts that a text may ask for -------------------------------------------------
+
+
+def right_mask(s):
+    """Return the mask that is right: given at the start, or the causal one."""
+    return s.allowed if hasattr(s, "allowed") else triangle(s)
 
 
 def row_sum(s):
@@ -112,7 +117,7 @@ def row_sum(s):
 
 def leak(s):
     """Return the weight that hidden places of a row get at most, as text."""
-    hidden = s.weights.double().nan_to_num(0.0) * ~s.allowed
+    hidden = s.weights.double().nan_to_num(0.0) * ~right_mask(s)
     return number(hidden.sum(-1).max().item())
 
 
@@ -235,6 +240,12 @@ ANGLES = (
     "Queries and keys are brought to length 1 first, which compares angles. The dot "
     "product keeps the lengths; divide by {root} alone."
 )
+ONE_LEADING_AXIS = form(
+    "fixed-axes",
+    "transpose(1, 2) fits exactly one leading axis: count from the end, "
+    "key.transpose(-2, -1), and any number of them will do.",
+    score=turned(1, 2),
+)
 SCORE = [
     form(
         "keys-times-queries",
@@ -250,12 +261,7 @@ SCORE = [
         "axes are meant, key.transpose(-2, -1).",
         score=turned(0, 1),
     ),
-    form(
-        "fixed-axes",
-        "transpose(1, 2) fits exactly one leading axis: count from the end, "
-        "key.transpose(-2, -1), and any number of them will do.",
-        score=turned(1, 2),
-    ),
+    ONE_LEADING_AXIS,
     form(
         "fixed-axes",
         "transpose(2, 3) fits exactly two leading axes: count from the end, "
@@ -423,7 +429,7 @@ SOFTMAX = [
         "hardmax",
         "The key that fits best gets the whole weight: a softmax leaves every key a "
         "share.",
-        drop=lambda s: F.one_hot(s.cleared.argmax(-1), s.key.shape[-2]).float(),
+        drop=lambda s: F.one_hot(s.cleared.argmax(-1), s.cleared.shape[-1]).float(),
     ),
     form(
         "weights-squared",

@@ -240,12 +240,13 @@ def examine(exercise, answer):
         trials = _run(exercise, answer, memory)
         early = (
             _nothing(exercise, trials[0])
-            or _named(exercise, search.exact(exercise, trials))
+            or _named(exercise, search.single(exercise, trials))
             or _errors_missing(exercise, trials)
         )
         if early is None and not trials[-1].outcome.stopped:
             right = all(trial.right for trial in trials)
             _look_at_facts(exercise, exercise.subject(answer, memory), right)
+            early = _named(exercise, search.other(exercise, trials))
     except Named as fact:
         return _refusal(exercise, fact.slug, str(fact))
     return early or _judged(exercise, trials)

@@ -6,11 +6,15 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.attention_steps import project
-from utils.checks.causal_masks import fails_in_half, mask_is_trained
 from utils.checks.draw import draws, past_stays, samples_stay_apart, worst_sum
 from utils.checks.engine import Exercise, Mistake, case
 from utils.checks.modules import ModuleExercise
-from utils.checks.training_facts import TRAINING_FACTS, sentences
+from utils.checks.training_facts import (
+    TRAINING_FACTS,
+    fails_in_half,
+    mask_is_trained,
+    sentences,
+)
 from utils.checks.values import number
 
 draw = draws(6)

@@ -1,9 +1,9 @@
 """Find what explains an answer: the mistake, or the two, that give what it gave.
 
-In this order: one mistake that gives on every case what the answer gave; two wrong
-steps that do; one that does so wherever the answer gave finite numbers. Where none
-does, `near` looks for one that does on the case that is shown, and for one whose
-result has the same shape at least.
+In this order: one mistake that gives on every case what the answer gave (`single`);
+two wrong steps that do; one that does so wherever the answer gave finite numbers
+(`other`); one that does on the case that is shown; one whose result has the same shape
+at least (`near`).
 """
 
 from dataclasses import dataclass
@@ -32,17 +32,27 @@ def joined(texts):
     return "Two things together give this. " + " And: ".join(texts)
 
 
-def exact(exercise, trials):
-    """Return what gives on every case what the answer gave, or None."""
+def single(exercise, trials):
+    """Return the mistake that gives on every case what the answer gave, or None."""
+    if trials[-1].outcome.stopped:
+        return None
+    with quiet():
+        return _single(exercise, [trial for trial in trials if trial.comparable])
+
+
+def other(exercise, trials):
+    """Return two wrong steps that do so, or one mistake on all finite results.
+
+    Where two mistakes meet that are not both known, one is often seen alone where the
+    other does not make NaN or fail.
+    """
     if trials[-1].outcome.stopped:
         return None
     usual = [trial for trial in trials if trial.comparable]
     finite = [trial for trial in usual if trial.finite]
     with quiet():
-        return (
-            _single(exercise, usual)
-            or _double(exercise, usual)
-            or (_single(exercise, finite) if len(finite) < len(usual) else None)
+        return _double(exercise, usual) or (
+            _single(exercise, finite) if len(finite) < len(usual) else None
         )
 
 
@@ -50,14 +60,14 @@ def near(exercise, trials):
     """Return a mistake that gives the same on the case shown, or the same shape."""
     wrong = [trial for trial in trials if not trial.right and not trial.special]
     wrong = [trial for trial in wrong if trial.comparable]
-    if not wrong or trials[-1].outcome.stopped:
+    if not wrong or wrong[0].outcome.error is not None:
         return None
     trial = wrong[0]
     with quiet():
         for mistake in exercise.mistakes:
             if fits(exercise, mistake, trial):
                 return _found(mistake, trial, ON_THIS_INPUT)
-        if trial.outcome.error is None and not trial.same_form:
+        if not trial.same_form:
             for mistake in exercise.mistakes:
                 theirs = _theirs(mistake, trial)
                 if theirs.error is None and _same_shape(trial, theirs.value):
@@ -80,13 +90,16 @@ def _single(exercise, some):
 
 
 def _double(exercise, some):
-    """Return the first two wrong steps that do so together."""
+    """Return the first two wrong steps that do so together.
+
+    An answer that fails wherever it is wrong has one mistake to mend before a second
+    can be seen.
+    """
     wrong = [trial for trial in some if not trial.right]
-    if exercise.pipeline is None or not wrong:
-        return None
-    for mistake in exercise.pairs(wrong[0]):
-        if all(matches(mistake, trial) for trial in some):
-            return _found(mistake, wrong[0])
+    shown = next((trial for trial in wrong if trial.outcome.error is None), None)
+    for mistake in exercise.pairs(shown) if exercise.pipeline and shown else ():
+        if all(matches(mistake, trial) for trial in (shown, *some)):
+            return _found(mistake, shown)
     return None
 
 
@@ -115,6 +128,5 @@ def matches(mistake, trial):
     theirs, got = _theirs(mistake, trial), trial.outcome
     if theirs.error is None or got.error is None:
         return theirs.error is got.error and agrees(got.value, theirs.value)
-    said = safe_text(theirs.error)
-    same_text = said in ("", safe_text(got.error))
+    same_text = safe_text(theirs.error) in safe_text(got.error)  # or a part of it
     return type(theirs.error) is type(got.error) and same_text

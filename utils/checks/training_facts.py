@@ -6,6 +6,7 @@ dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit
 module.
 """
 
+import copy
 import math
 
 import torch
@@ -201,6 +202,34 @@ def changes_in_training(module, weights):
         "In training mode the output is another one: is there a dropout? This exercise "
         "asks for none.",
     )
+
+
+def fails_in_half(module, weights):
+    """Name a fill value that float16 cannot hold."""
+    half = copy.deepcopy(module).half().eval()
+    try:
+        half(sentences(weights.build[0]).half())
+    except RuntimeError as error:
+        if "without overflow" in str(error):
+            return (
+                "minus-1e9",
+                "After module.half() the forward pass fails: -1e9 does not fit into "
+                "float16, whose smallest number is -65504; float('-inf') exists in "
+                "every precision.",
+            )
+    return None
+
+
+def mask_is_trained(module, weights):
+    """Name a mask that is a parameter."""
+    for name, parameter in module.named_parameters():
+        if parameter.shape[-2:] == (weights.build[2],) * 2:
+            text = (
+                f"The outputs are right, but `{name}` is an nn.Parameter: an optimizer "
+                "would train it. A mask is a buffer, register_buffer."
+            )
+            return "mask-is-a-parameter", text
+    return None
 
 
 TRAINING_FACTS = (

@@ -2,17 +2,12 @@
 
 import torch
 
-from utils.checks.draw import draws
+from utils.checks.draw import draws, several
 from utils.checks.engine import Exercise, Mistake, case
 from utils.checks.values import number
 
 draw = draws(54)
 INF = torch.inf
-
-
-def several(slug, explain, *computes):
-    """Return one mistake that can be made in several ways."""
-    return [Mistake(slug, compute, explain) for compute in computes]
 
 
 CALLS = 20
