@@ -246,6 +246,12 @@ ONE_LEADING_AXIS = form(
     "key.transpose(-2, -1), and any number of them will do.",
     score=turned(1, 2),
 )
+TWO_LEADING_AXES = form(
+    "fixed-axes",
+    "transpose(2, 3) fits exactly two leading axes: count from the end, "
+    "key.transpose(-2, -1), and any number of them will do.",
+    score=turned(2, 3),
+)
 SCORE = [
     form(
         "keys-times-queries",
@@ -262,12 +268,7 @@ SCORE = [
         score=turned(0, 1),
     ),
     ONE_LEADING_AXIS,
-    form(
-        "fixed-axes",
-        "transpose(2, 3) fits exactly two leading axes: count from the end, "
-        "key.transpose(-2, -1), and any number of them will do.",
-        score=turned(2, 3),
-    ),
+    TWO_LEADING_AXES,
     form(
         "transpose-missing",
         "The keys are not transposed: a score compares a query with a key, row with "

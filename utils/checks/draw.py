@@ -74,3 +74,23 @@ def samples_stay_apart(evidence):
 def several(slug, explain, *computes):
     """Return one mistake that can be made in several ways."""
     return [Mistake(slug, compute, explain) for compute in computes]
+
+
+def came_from(*axes):
+    """Return a property: say where in the input the first wrong entry was taken."""
+
+    def named(x, entry):
+        found = (x.double() == entry.double()).nonzero()
+        if not len(found):
+            return None
+        return ", ".join(f"{a} {i}" for a, i in zip(axes, found[0].tolist()))
+
+    def look(evidence):
+        x, got, expected = evidence.args[0], evidence.got, evidence.expected
+        place = (got.double() != expected.double()).nonzero()[0].tolist()
+        came, wanted = (named(x, value[(*place,)]) for value in (got, expected))
+        if came is None:
+            return f"The entry at {place} is none of x: the entries move, unchanged."
+        return f"At {place} stands {came} of x. There belongs {wanted}."
+
+    return look

@@ -37,7 +37,7 @@ def single(exercise, trials):
     if trials[-1].outcome.stopped:
         return None
     with quiet():
-        return _single(exercise, [trial for trial in trials if trial.comparable])
+        return _single(exercise, [t for t in trials if t.case.raises is None])
 
 
 def other(exercise, trials):
@@ -96,7 +96,8 @@ def _double(exercise, some):
     can be seen.
     """
     wrong = [trial for trial in some if not trial.right]
-    shown = next((trial for trial in wrong if trial.outcome.error is None), None)
+    seen = (t for t in wrong if t.outcome.error is None and not t.special)
+    shown = next(seen, None)
     for mistake in exercise.pairs(shown) if exercise.pipeline and shown else ():
         if all(matches(mistake, trial) for trial in (shown, *some)):
             return _found(mistake, shown)
@@ -114,7 +115,9 @@ def _found(mistake, trial, lead=""):
 
 def fits(exercise, mistake, trial):
     """Say whether a mistake gives what the answer gave: first at a glance."""
-    if mistake.forms and not exercise.pipeline.at_a_glance(mistake.forms, trial):
+    if mistake.forms and not (
+        trial.comparable and exercise.pipeline.at_a_glance(mistake.forms, trial)
+    ):
         return False
     return matches(mistake, trial)
 

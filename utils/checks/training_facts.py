@@ -232,6 +232,25 @@ def mask_is_trained(module, weights):
     return None
 
 
+def future_in_training(module, weights):
+    """Name a mask that is not applied in training mode."""
+    x = sentences(weights.build[0])
+    outputs = []
+    module.train()
+    for later in (0.0, 1.0):
+        torch.default_generator.manual_seed(789)  # the same dropout both times
+        outputs.append(module(torch.cat((x[:, :-1], x[:, -1:] + later), dim=1)))
+    module.eval()
+    moved = (outputs[0] - outputs[1])[:, :-1].abs().max().item()
+    if moved < 1e-4:
+        return None
+    return (
+        "mask-off-in-training",
+        "The outputs of eval mode are right, but in training mode the last token moves "
+        f"those before it by up to {number(moved)}: hide the future in both modes.",
+    )
+
+
 TRAINING_FACTS = (
     no_gradient,
     breaks_in_float64,
