@@ -418,7 +418,7 @@ SOFTMAX = [
     form(
         "log-softmax",
         "These are the logarithms of the weights, log_softmax for softmax.",
-        drop=lambda s: s.cleared.log(),
+        drop=lambda s: torch.log_softmax(s.hidden, s.dim),
     ),
     form(
         "sigmoid",
