@@ -8,6 +8,7 @@ from dataclasses import replace
 from utils.checks import records
 from utils.checks.engine import Result, examine
 from utils.checks.guard import untouched
+from utils.checks.limit import WATCH
 from utils.checks.messages import wrapped
 from utils.checks.values import safe_text
 
@@ -41,7 +42,7 @@ def check(exercise, answer):
             f"Exercise {safe_text(exercise)}", _refused("no-such-exercise", text)
         )
     try:
-        with untouched():
+        with untouched(), WATCH:
             found = examine(known, answer)
     except BaseException as error:  # an answer that breaks even its own description
         text = f"The answer could not be examined ({type(error).__name__})."

@@ -12,9 +12,14 @@ from types import SimpleNamespace
 
 from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
-from utils.checks.messages import describe, difference
+from utils.checks.messages import describe, difference, inputs
 from utils.checks.steps import Pipeline
 from utils.checks.values import agrees, all_finite, safe_text, same_form
+
+NEVER_ENDS = (
+    "A loop goes round for ever: does each way through it come nearer to its end, as a "
+    "counter in a `while` does with `i += 1`?"
+)
 
 
 @dataclass(frozen=True)
@@ -239,7 +244,8 @@ def examine(exercise, answer):
         exercise.refuse(answer)
         trials = _run(exercise, answer, memory)
         early = (
-            _nothing(exercise, trials[0])
+            _endless(exercise, trials[-1])
+            or _nothing(exercise, trials[0])
             or _named(exercise, search.single(exercise, trials))
             or _errors_missing(exercise, trials)
         )
@@ -260,6 +266,15 @@ def _run(exercise, answer, memory):
         if trials[-1].outcome.unfinished or trials[-1].outcome.stopped:
             break
     return trials
+
+
+def _endless(exercise, trial):
+    """Return the result of an answer that had to be stopped."""
+    if not trial.outcome.endless:
+        return None
+    at = f"\n  at {trial.outcome.where}" if trial.outcome.where else ""
+    text = f"{inputs(exercise, trial.case)} your code did not end and was stopped{at}"
+    return Result(False, "never-ends", f"On {text}\n{NEVER_ENDS}")
 
 
 def _nothing(exercise, trial):
@@ -285,9 +300,11 @@ def _errors_missing(exercise, trials):
 def _look_at_facts(exercise, subject, right):
     """Raise `Named` for the first fact that is found."""
     for look in exercise.looks(right) if subject else ():
-        found = attempt(look, *subject, tidy=lambda found: found).value
-        if found:
-            raise Named(*found)
+        found = attempt(look, *subject, tidy=lambda found: found)
+        if found.endless:
+            raise Named("never-ends", f"Your code did not end. {NEVER_ENDS}")
+        if found.value:
+            raise Named(*found.value)
 
 
 def _judged(exercise, trials):

@@ -63,7 +63,7 @@ def _property(look):
 
 def difference(exercise, trial):
     """Return the lines that show one case: its input, what is expected, what came."""
-    on = f"On {_inputs(exercise, trial.case)}"
+    on = f"On {inputs(exercise, trial.case)}"
     got = trial.outcome
     if trial.case.raises is not None:
         came = _raised(got) if got.error else "no error"
@@ -79,7 +79,7 @@ def _raised(outcome):
     return f"{text}\n  at {outcome.where}" if outcome.where else text
 
 
-def _inputs(exercise, case):
+def inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     shown = []
     for name, value in exercise.inputs(case).items():
