@@ -488,7 +488,7 @@ def of_tokens(give, *groups, leaving_out=()):
         start=lambda x: {"x": x, "query": x, "key": x, "value": x},
         steps=made,
         gives=GIVES,
-        forms=forms_of(made, WEIGHTS, of_attention.SOFTMAX, *groups),
+        forms=forms_of(made, of_attention.SOFTMAX, WEIGHTS, *groups),
         facts=FACTS | {"D": lambda s: s.x.shape[-1]},
     )
 

@@ -110,8 +110,9 @@ class Exercise:
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
     the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
-    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise, and
-    `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise
+    (`when_right`: only where all results are right), and `properties`, functions
+    `(evidence) -> text or None`, say in words what is wrong.
     Where the answer is a `pipeline`, two wrong steps together are looked for as well.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
@@ -125,6 +126,7 @@ class Exercise:
     mistakes: list
     parts: tuple = ()
     facts: tuple = ()
+    when_right: tuple = ()
     properties: tuple = ()
     observe_as: Callable | None = None
     pipeline: Pipeline | None = None
@@ -166,7 +168,7 @@ class Exercise:
 
     def looks(self, right):
         """Return the facts to look at where all results are right, or not all."""
-        return self.facts
+        return (*self.facts, *(self.when_right if right else ()))
 
     def pairs(self, trial):
         """Yield two wrong steps as one mistake, where they may give this result."""
@@ -291,7 +293,8 @@ def _nothing(exercise, trial):
 def _errors_missing(exercise, trials):
     """Return the result where all is right but for an error that is to be raised."""
     wrong = [trial for trial in trials if not trial.right]
-    if not wrong or wrong[0].case.raises is None:
+    in_place = any(trial.outcome.changed is not None for trial in trials)
+    if in_place or not wrong or wrong[0].case.raises is None:
         return None
     slug, text = wrong[0].case.otherwise
     return slug and Result(False, slug, f"{difference(exercise, wrong[0])}\n{text}")
@@ -312,8 +315,11 @@ def _judged(exercise, trials):
     wrong = [trial for trial in trials if not trial.right]
     for trial in trials:
         if trial.outcome.changed is not None:
-            name = [*exercise.inputs(trial.case)][trial.outcome.changed]
-            text = f"`{name}` is not what it was before: make a new one instead."
+            name = exercise.parameters()[trial.outcome.changed]
+            text = (
+                f"`{name}` is not what it was before: `{name} += …` and the like "
+                "change it in place. Make a new one instead."
+            )
             return Result(False, "input-changed", text)
     if wrong:
         near = _named(exercise, search.near(exercise, trials))

@@ -119,7 +119,7 @@ split_heads = Exercise(
             draw(2, 5, 8),
             3,
             note="3 heads do not divide 8 features",
-            raises=Exception,
+            raises=ValueError,
             otherwise=(
                 "width-not-divided",
                 "8 features cannot be shared out evenly among 3 heads, and rounding "
@@ -133,15 +133,16 @@ split_heads = Exercise(
             split_by_view,
             "view(B, H, T, K) deals out the numbers in the order in which they lie in "
             "memory, so a row of a head holds what belongs to other tokens or heads. "
-            "Cut the last axis alone, view(B, T, H, K), then transpose(1, 2).",
+            "Cut the last axis alone and leave the others where they are: they change "
+            "places afterwards.",
         ),
         *(
             Mistake(
                 "split-after-transpose",
                 compute,
                 "The tokens and the features of x change places first, then a view "
-                "cuts the result across both. Cut the features first, "
-                "view(B, T, H, K), then transpose(1, 2).",
+                "cuts the result across both. The other way round: cut the features "
+                "first, then let axes change places.",
             )
             for compute in (split_after_transpose, split_of_all_axes_turned)
         ),
@@ -150,15 +151,15 @@ split_heads = Exercise(
             view_after_transpose,
             "After transpose the numbers no longer lie in the order that view needs. "
             "The error advises reshape, which would scramble tokens and features: cut "
-            "first, view(B, T, H, K), then transpose(1, 2).",
+            "the features first, then let axes change places.",
         ),
         Mistake(
             "features-interleaved",
             interleaved_split,
             lambda e: (
                 f"Head 0 takes the features 0, {e.args[1]}, {2 * e.args[1]} …; a head "
-                "owns features that follow each other, h*K … (h+1)*K - 1. In the view "
-                "the heads come before the width, view(B, T, H, K)."
+                "owns features that follow each other, h*K … (h+1)*K - 1. In which "
+                "order do the two new axes stand in the view?"
             ),
         ),
         Mistake(
@@ -173,8 +174,8 @@ split_heads = Exercise(
         Mistake(
             "axes-not-swapped",
             moved(0, 1, 2, 3),
-            "The features are cut rightly, but the axes are (B, T, H, K): add "
-            "transpose(1, 2), so that each head has its own matrix of tokens.",
+            "The features are cut rightly, but the axes are (B, T, H, K): each head is "
+            "to have a matrix of tokens of its own, so two axes change places.",
         ),
         Mistake(
             "heads-before-batch",
@@ -185,8 +186,8 @@ split_heads = Exercise(
         Mistake(
             "tokens-before-batch",
             moved(1, 0, 2, 3),
-            "The axes are (T, B, H, K): the batch stays first and the tokens change "
-            "places with the heads, transpose(1, 2).",
+            "The axes are (T, B, H, K): the batch stays first; the tokens change "
+            "places with another axis.",
         ),
         Mistake(
             "heads-last",
@@ -204,7 +205,7 @@ split_heads = Exercise(
             "width-before-tokens",
             moved(0, 3, 1, 2),
             "The features are cut rightly, but the axes end as (B, K, T, H): the axis "
-            "that moves in front of the tokens is H, transpose(1, 2).",
+            "that moves in front of the tokens is that of the heads.",
         ),
         Mistake(
             "heads-in-batch",
@@ -271,7 +272,7 @@ split_heads = Exercise(
             "samples-mixed",
             split_mixing_samples,
             "view(H, B, T, K) cuts across the samples of the batch: the batch stays "
-            "the first axis. Cut the last one, view(B, T, H, K), then transpose(1, 2).",
+            "the first axis, and only the last one is cut.",
         ),
         Mistake(
             "tokens-shared-out",

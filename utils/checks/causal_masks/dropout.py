@@ -157,6 +157,23 @@ def returns_the_mask(answer):
     return None
 
 
+def all_dropped_for_one(answer):
+    """Name an answer that divides 0 by 0 where p = 1."""
+    try:
+        found = answer(torch.full((3, 5), 2.0), 1.0)
+    except ZeroDivisionError:
+        came = "1 / (1 - p) divides by 0"
+    else:
+        if not found.any():
+            return None
+        came = f"an entry is {number(found.flatten()[0].item())}"
+    return (
+        "p-one-fails",
+        f"With p = 1 everything is dropped and the result is all zeros: here {came}, "
+        "because 1 - p is 0. Treat p = 1 by itself.",
+    )
+
+
 def variants(slug, coins, explain, scales=(right_scale, bare)):
     """Return the mistake of these coins, with each way of scaling."""
     return [Mistake(slug, kept_by(coins, scale), explain) for scale in scales]
@@ -172,6 +189,7 @@ dropout = Exercise(
     observe_as=habits,
     parts=HABITS,
     facts=[returns_the_mask],
+    when_right=[all_dropped_for_one],
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.6),

@@ -88,7 +88,14 @@ mask = Exercise(
     returns="a boolean tensor (T, T), True where the query (row) may attend to the key "
     "(column)",
     oracle=right_mask,
-    cases=[case(3), case(5), case(2), case(11), case(1, note="one token")],
+    cases=[
+        case(3),
+        case(5),
+        case(2),
+        case(11),
+        case(1, note="one token"),
+        case(0, note="no token", special=True),
+    ],
     mistakes=[
         Mistake(
             "upper-for-lower",
@@ -226,6 +233,13 @@ mask = Exercise(
         ),
         *other_kinds(right_mask),
         *several(
+            "no-token-fails",
+            "Without a token the mask is empty, (0, 0) and boolean: torch.tensor([]) "
+            "has one axis and holds floats.",
+            lambda n: right_mask(n) if n else torch.tensor([]),
+            lambda n: right_mask(n) if n else torch.tensor([], dtype=torch.bool),
+        ),
+        *several(
             "size-of-a-number",
             "`num_tokens` is a number, not a tensor: it is the side T of the mask.",
             read_sizes_of_a_number("shape"),
@@ -277,21 +291,30 @@ def rows_for_columns(lengths, num_tokens):
     return rows[:, None].expand(-1, num_tokens)
 
 
-def right_for_a_list(answer):
-    """Name an answer that is right for a Python list of lengths alone."""
-    expected = right_padding(torch.tensor([2, 3]), 5)
-    try:
-        if torch.equal(answer(torch.tensor([2, 3]), 5), expected):
-            return None
-    except Exception:  # what a list may cure
-        pass
-    if torch.equal(answer([2, 3], 5), expected):
-        return (
-            "tensor-not-accepted",
-            "With a list of lengths the answer is right, with a tensor it is not: "
-            "torch.as_tensor(lengths) takes either.",
-        )
-    return None
+def right_for(answer, kind):
+    """Say whether an answer is right where the lengths come as this kind."""
+    for lengths, num_tokens in (([2, 3], 5), ([3, 1, 2], 3), ([4, 0], 6)):
+        expected = right_padding(torch.tensor(lengths), num_tokens)
+        try:
+            if not torch.equal(answer(kind(lengths), num_tokens), expected):
+                return False
+        except Exception:
+            return False
+    return True
+
+
+def lists_and_tensors(answer):
+    """Name an answer that takes the lengths as a list alone, or as a tensor alone."""
+    kinds = {"list": list, "tensor": torch.tensor}
+    taken = [name for name, kind in kinds.items() if right_for(answer, kind)]
+    if len(taken) != 1:
+        return None
+    other = "tensor" if taken == ["list"] else "list"
+    return (
+        f"{other}-not-accepted",
+        f"With a {taken[0]} of lengths the answer is right, with a {other} it is not: "
+        "torch.as_tensor(lengths) takes either.",
+    )
 
 
 def sliced_by_tensor(lengths, num_tokens):
@@ -317,7 +340,7 @@ padding = Exercise(
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     oracle=right_padding,
-    facts=[right_for_a_list],
+    facts=[lists_and_tensors],
     cases=[
         case(torch.tensor([1, 3]), 3),
         case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
