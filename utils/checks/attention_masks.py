@@ -12,7 +12,21 @@ def left_alone(s):
     return s.scores
 
 
+def uncleared(s):
+    return s.soft
+
+
 # --- which places a causal mask allows -----------------------------------------------
+
+
+def without_zeros(forms, step="hide"):
+    """Return the same of answers that do not look after rows of nothing either."""
+    return [
+        form(one.slug, one.text, **one.ways, clear=uncleared)
+        for one in forms
+        if [*one.ways] == [step]
+    ]
+
 
 UNUSED = form(
     "mask-not-used",
@@ -139,6 +153,11 @@ OF_BUILD = {
 # --- how the scores are hidden -------------------------------------------------------
 
 
+def where_masked(way):
+    """Return the step that leaves the scores alone where there is no mask."""
+    return lambda s: s.scores if s.mask is None else way(s)
+
+
 def infinity_times(s):
     return s.scores + (~s.mask).float() * -INF
 
@@ -150,6 +169,10 @@ def masked_late(s):
 def renormalised(s, at_least=0.0):
     made = s.soft * allowed(s)
     return made / made.sum(-1, keepdim=True).clamp(at_least)
+
+
+def selected_exps(s):
+    return s.shifted.exp().masked_fill(~s.mask, 0.0)
 
 
 RENORMALISED = (
@@ -169,34 +192,42 @@ ZERO_FILL = (
     "A hidden score becomes 0 (or 1e-9), and e⁰ = 1 is a share like others: hidden "
     "places take {leak} of a row. Hide with -inf, before the softmax."
 )
+LARGE_FILLS, SMALL_FILLS = (
+    [
+        form(
+            "fill-not-small-enough",
+            SMALL_FILL,
+            hide=lambda s, value=value: fill(s, value),
+        )
+        for value in values
+    ]
+    for values in ((-1e4, -1e3, -100.0), (-10.0, -1.0))
+)
 HIDE = [
     form(
         "zero-times-infinity",
         "0 times infinity is NaN: a mask times -inf spoils exactly the allowed places. "
         "Put -inf there alone: scores.masked_fill(~mask, float('-inf')).",
-        hide=infinity_times,
+        hide=where_masked(infinity_times),
     ),
     form(
         "zero-for-minus-infinity",
         ZERO_FILL,
         hide=lambda s: fill(s, 0.0),
     ),
-    *(
-        form(
-            "fill-not-small-enough",
-            SMALL_FILL,
-            hide=lambda s, value=value: fill(s, value),
-        )
-        for value in (-1e4, -1e3, -100.0, -10.0, -1.0)
-    ),
+    *LARGE_FILLS,
+    *SMALL_FILLS,
     *(
         form(
             "mask-added",
             "The mask is added to the scores as 1 and 0, which hides nothing: hidden "
             "places get up to {leak}. Use scores.masked_fill(~mask, float('-inf')).",
-            hide=lambda s, sign=sign: s.scores + (s.mask if sign else ~s.mask).float(),
+            hide=where_masked(added),
         )
-        for sign in (True, False)
+        for added in (
+            lambda s: s.scores + s.mask.float(),
+            lambda s: s.scores + (~s.mask).float(),
+        )
     ),
     form(
         "mask-filled-with-plus",
@@ -217,7 +248,7 @@ HIDE = [
         "weights: the mask comes after the softmax. Fill the scores with "
         "float('-inf'), before the softmax.",
         hide=left_alone,
-        clear=lambda s: s.soft.masked_fill(~s.mask, -INF),
+        clear=lambda s: s.soft if s.mask is None else s.soft.masked_fill(~s.mask, -INF),
     ),
     form(
         "mask-after-softmax",
@@ -265,7 +296,7 @@ HIDE = [
         "use torch.softmax, which subtracts each row's maximum.",
         hide=left_alone,
         shift=lambda s: s.hidden,
-        exp=lambda s: s.shifted.exp().masked_fill(~s.mask, 0.0),
+        exp=lambda s: s.shifted.exp() if s.mask is None else selected_exps(s),
     ),
 ]
 # Right as well, but a mistake beside them gives something else.

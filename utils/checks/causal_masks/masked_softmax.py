@@ -4,7 +4,11 @@ import torch
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_masks import MINUS_1E9, left_alone
+from utils.checks.attention_masks import (
+    MINUS_1E9,
+    left_alone,
+    uncleared,
+)
 from utils.checks.attention_steps import (
     FACTS,
     GIVES,
@@ -31,10 +35,6 @@ def right_softmax(scores, mask):
     top = scores.masked_fill(~mask, -INF).amax(-1, keepdim=True)
     exps = torch.where(mask, scores - top, -INF).exp()
     return (exps / exps.sum(-1, keepdim=True)).masked_fill(~mask, 0.0).float()
-
-
-def uncleared(s):
-    return s.soft
 
 
 def lowest(s):
@@ -205,12 +205,6 @@ BOOLEANS = [
         lambda s: not s.allowed,
     )
 ]
-# A wrong way to hide the scores, of answers that do not look after empty rows either.
-UNCLEARED = [
-    form(one.slug, one.text, **one.ways, clear=uncleared)
-    for one in of_masks.HIDE
-    if [*one.ways] == ["hide"]
-]
 STEPS = steps(
     scale=lambda s: s.products,
     mask=lambda s: s.allowed,
@@ -225,7 +219,7 @@ pipeline = Pipeline(
     forms=forms_of(
         STEPS,
         MASK,
-        UNCLEARED,
+        of_masks.without_zeros(of_masks.HIDE),
         of_masks.HIDE,
         of_attention.AXIS,
         of_attention.SOFTMAX,
