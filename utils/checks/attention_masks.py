@@ -5,7 +5,7 @@ with -inf, and `clear` sees to rows in which nothing is allowed, where there are
 """
 
 from utils.checks.attention_steps import INF, allowed, fill, lower, triangle, zeroed
-from utils.checks.steps import form
+from utils.checks.steps import Forms, form
 
 
 def left_alone(s):
@@ -30,45 +30,44 @@ def without_zeros(forms, step="hide"):
 
 UNUSED = form(
     "mask-not-used",
-    "Token 0 gives {future} of its weight to later tokens: no mask reaches the scores. "
-    "masked_fill returns a new tensor, so keep its result: scores = "
+    "Token 0 gives {future} of its weight to later tokens: no mask reaches the "
+    "scores. masked_fill returns a new tensor, so keep its result: scores = "
     "scores.masked_fill(…).",
     hide=left_alone,
 )
-CAUSAL = [
-    UNUSED,
-    form(
-        "diagonal-masked",
-        "A token is hidden from itself, so token 0 may attend to nothing. The diagonal "
-        "stays, the current token counts as known: hide torch.triu(…, diagonal=1).",
-        mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1),
-    ),
-    form(
-        "one-step-leaked",
-        "Each token also sees the next one: token 0 gives {future} of its weight to "
-        "token 1. Hide from the first diagonal on, torch.triu(…, diagonal=1).",
-        mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1),
-    ),
-    form(
-        "upper-for-lower",
-        "Each token sees itself and what comes after it: the mask is the upper "
-        "triangle where the lower is meant. Row i may attend to the columns 0 … i.",
-        mask=lambda s: triangle(s).mT,
-    ),
-    form(
-        "polarity-inverted",
-        "The mask works the wrong way round: the past is hidden, the future seen, and "
-        "the last token may attend to nothing. masked_fill hides where it is given "
-        "True; attn_mask of PyTorch's function shows where it is True.",
-        mask=lambda s: ~triangle(s),
-    ),
-    form(
-        "first-row-alone",
-        "Every query gets the row of the first one, and sees token 0 alone: row i may "
-        "attend to the columns 0 … i.",
-        mask=lambda s: triangle(s)[:1],
-    ),
-]
+CAUSAL = Forms()
+CAUSAL.append(UNUSED)
+CAUSAL.wrong(
+    "diagonal-masked",
+    "A token is hidden from itself, so token 0 may attend to nothing. The diagonal "
+    "stays, the current token counts as known: hide torch.triu(…, diagonal=1).",
+    mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1),
+)
+CAUSAL.wrong(
+    "one-step-leaked",
+    "Each token also sees the next one: token 0 gives {future} of its weight to token "
+    "1. Hide from the first diagonal on, torch.triu(…, diagonal=1).",
+    mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1),
+)
+CAUSAL.wrong(
+    "upper-for-lower",
+    "Each token sees itself and what comes after it: the mask is the upper triangle "
+    "where the lower is meant. Row i may attend to the columns 0 … i.",
+    mask=lambda s: triangle(s).mT,
+)
+CAUSAL.wrong(
+    "polarity-inverted",
+    "The mask works the wrong way round: the past is hidden, the future seen, and the "
+    "last token may attend to nothing. masked_fill hides where it is given True; "
+    "attn_mask of PyTorch's function shows where it is True.",
+    mask=lambda s: ~triangle(s),
+)
+CAUSAL.wrong(
+    "first-row-alone",
+    "Every query gets the row of the first one, and sees token 0 alone: row i may "
+    "attend to the columns 0 … i.",
+    mask=lambda s: triangle(s)[:1],
+)
 
 
 def cut(slug, pick, text):
@@ -131,15 +130,15 @@ CUT = [
     cut(
         "mask-sliced-by-heads",
         lambda s: s.learned.build[-1],
-        "The mask is cut to the number of heads; x has {T} tokens. Scores are "
-        "(B, H, T, T): cut mask[:T, :T].",
+        "The mask is cut to the number of heads; x has {T} tokens. Scores are (B, H, "
+        "T, T): cut mask[:T, :T].",
     ),
     too_small(0, "d_in"),
     too_small(1, "d_out"),
     form(
         "mask-too-small",
-        "Sentences of the full context_length fail: the mask is made one too small, or "
-        "forward overwrites self.mask with its slice for the sentence before. Keep "
+        "Sentences of the full context_length fail: the mask is made one too small, "
+        "or forward overwrites self.mask with its slice for the sentence before. Keep "
         "self.mask whole and give the slice a name of its own.",
         mask=full_length_fails,
     ),
@@ -177,8 +176,8 @@ def selected_exps(s):
 
 RENORMALISED = (
     "The mask comes after the softmax and the rows are divided by what is left. With "
-    "nothing allowed, or a hidden score far above the others, 0 is left, and 0/0 is no "
-    "weight. Hide the scores before the softmax."
+    "nothing allowed, or a hidden score far above the others, 0 is left, and 0/0 is "
+    "no weight. Hide the scores before the softmax."
 )
 SMALL_FILL = (
     "The number put in for hidden scores is not small enough: allowed scores below it "
@@ -203,105 +202,100 @@ LARGE_FILLS, SMALL_FILLS = (
     ]
     for values in ((-1e4, -1e3, -100.0), (-10.0, -1.0))
 )
-HIDE = [
+HIDE = Forms()
+HIDE.wrong(
+    "zero-times-infinity",
+    "0 times infinity is NaN: a mask times -inf spoils exactly the allowed places. "
+    "Put -inf there alone: scores.masked_fill(~mask, float('-inf')).",
+    hide=where_masked(infinity_times),
+)
+HIDE.wrong(
+    "zero-for-minus-infinity",
+    ZERO_FILL,
+    hide=lambda s: fill(s, 0.0),
+)
+HIDE.extend(LARGE_FILLS)
+HIDE.extend(SMALL_FILLS)
+HIDE.extend(
     form(
-        "zero-times-infinity",
-        "0 times infinity is NaN: a mask times -inf spoils exactly the allowed places. "
-        "Put -inf there alone: scores.masked_fill(~mask, float('-inf')).",
-        hide=where_masked(infinity_times),
-    ),
-    form(
-        "zero-for-minus-infinity",
-        ZERO_FILL,
-        hide=lambda s: fill(s, 0.0),
-    ),
-    *LARGE_FILLS,
-    *SMALL_FILLS,
-    *(
-        form(
-            "mask-added",
-            "The mask is added to the scores as 1 and 0, which hides nothing: hidden "
-            "places get up to {leak}. Use scores.masked_fill(~mask, float('-inf')).",
-            hide=where_masked(added),
-        )
-        for added in (
-            lambda s: s.scores + s.mask.float(),
-            lambda s: s.scores + (~s.mask).float(),
-        )
-    ),
-    form(
-        "mask-filled-with-plus",
-        "Hidden scores become hugely positive, so they win the softmax: fill with "
-        "float('-inf').",
-        hide=lambda s: fill(s, 1e9),
-    ),
-    form(
-        "infinite-weights",
-        "Every row that hides anything is NaN, because an infinity is among its "
-        "weights: the mask comes after the softmax, or it fills with +inf. Fill the "
-        "scores with float('-inf'), before the softmax.",
-        hide=lambda s: fill(s, INF),
-    ),
-    form(
-        "infinite-weights",
-        "Every row that hides anything is NaN, because an infinity is among its "
-        "weights: the mask comes after the softmax. Fill the scores with "
-        "float('-inf'), before the softmax.",
-        hide=left_alone,
-        clear=lambda s: s.soft if s.mask is None else s.soft.masked_fill(~s.mask, -INF),
-    ),
-    form(
-        "mask-after-softmax",
-        "A row of the weights sums to {row_sum}: the mask comes after the softmax, "
-        "which has divided by the hidden scores too. Fill the scores with -inf, before "
-        "it.",
-        hide=left_alone,
-        clear=masked_late,
-    ),
-    form("renormalised-after", RENORMALISED, hide=left_alone, clear=renormalised),
-    form(
-        "renormalised-after",
-        RENORMALISED,
-        hide=left_alone,
-        clear=lambda s: renormalised(s).nan_to_num(0.0),
-    ),
-    form(
-        "renormalised-after",
-        RENORMALISED,
-        hide=left_alone,
-        clear=lambda s: (
-            masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(1e-8)
-        ),
-    ),
-    form(
-        "softmax-missing",
-        "The scores, hidden or not, meet the values as they are: a softmax over the "
-        "keys comes in between.",
-        hide=lambda s: fill(s, 0.0),
-        divide=lambda s: s.hidden,
-    ),
-    form(
-        "maximum-not-subtracted",
-        "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, "
-        "so large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and "
-        "use torch.softmax, which subtracts each row's maximum.",
-        hide=left_alone,
-        shift=lambda s: s.hidden,
-        exp=lambda s: s.shifted.exp() * allowed(s),
-    ),
-    form(
-        "maximum-not-subtracted",
-        "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, "
-        "so large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and "
-        "use torch.softmax, which subtracts each row's maximum.",
-        hide=left_alone,
-        shift=lambda s: s.hidden,
-        exp=lambda s: s.shifted.exp() if s.mask is None else selected_exps(s),
-    ),
-]
+        "mask-added",
+        "The mask is added to the scores as 1 and 0, which hides nothing: hidden "
+        "places get up to {leak}. Use scores.masked_fill(~mask, float('-inf')).",
+        hide=where_masked(added),
+    )
+    for added in (
+        lambda s: s.scores + s.mask.float(),
+        lambda s: s.scores + (~s.mask).float(),
+    )
+)
+HIDE.wrong(
+    "mask-filled-with-plus",
+    "Hidden scores become hugely positive, so they win the softmax: fill with "
+    "float('-inf').",
+    hide=lambda s: fill(s, 1e9),
+)
+HIDE.wrong(
+    "infinite-weights",
+    "Every row that hides anything is NaN, because an infinity is among its weights: "
+    "the mask comes after the softmax, or it fills with +inf. Fill the scores with "
+    "float('-inf'), before the softmax.",
+    hide=lambda s: fill(s, INF),
+)
+HIDE.wrong(
+    "infinite-weights",
+    "Every row that hides anything is NaN, because an infinity is among its weights: "
+    "the mask comes after the softmax. Fill the scores with float('-inf'), before the "
+    "softmax.",
+    hide=left_alone,
+    clear=lambda s: s.soft if s.mask is None else s.soft.masked_fill(~s.mask, -INF),
+)
+HIDE.wrong(
+    "mask-after-softmax",
+    "A row of the weights sums to {row_sum}: the mask comes after the softmax, which "
+    "has divided by the hidden scores too. Fill the scores with -inf, before it.",
+    hide=left_alone,
+    clear=masked_late,
+)
+HIDE.wrong("renormalised-after", RENORMALISED, hide=left_alone, clear=renormalised)
+HIDE.wrong(
+    "renormalised-after",
+    RENORMALISED,
+    hide=left_alone,
+    clear=lambda s: renormalised(s).nan_to_num(0.0),
+)
+HIDE.wrong(
+    "renormalised-after",
+    RENORMALISED,
+    hide=left_alone,
+    clear=lambda s: masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(1e-8),
+)
+HIDE.wrong(
+    "softmax-missing",
+    "The scores, hidden or not, meet the values as they are: a softmax over the keys "
+    "comes in between.",
+    hide=lambda s: fill(s, 0.0),
+    divide=lambda s: s.hidden,
+)
+HIDE.wrong(
+    "maximum-not-subtracted",
+    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
+    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
+    "torch.softmax, which subtracts each row's maximum.",
+    hide=left_alone,
+    shift=lambda s: s.hidden,
+    exp=lambda s: s.shifted.exp() * allowed(s),
+)
+HIDE.wrong(
+    "maximum-not-subtracted",
+    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
+    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
+    "torch.softmax, which subtracts each row's maximum.",
+    hide=left_alone,
+    shift=lambda s: s.hidden,
+    exp=lambda s: s.shifted.exp() if s.mask is None else selected_exps(s),
+)
 # Right as well, but a mistake beside them gives something else.
-HARMLESS = [
-    form(None, hide=lambda s: fill(s, -1e9)),
-    form(None, clear=lambda s: s.soft.nan_to_num(0.0)),
-    form(None, clear=zeroed),
-]
+HARMLESS = Forms()
+HARMLESS.also(hide=lambda s: fill(s, -1e9))
+HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
+HARMLESS.also(clear=zeroed)

@@ -53,6 +53,18 @@ class Mistake:
     forms: tuple = ()
 
 
+class Mistakes(list):
+    """The table of an exercise's mistakes: of two that fit, the first is named."""
+
+    def add(self, slug, compute, explain):
+        """Add a mistake."""
+        self.append(Mistake(slug, compute, explain))
+
+    def several(self, slug, explain, *computes):
+        """Add a mistake that can be made in several ways."""
+        self.extend(Mistake(slug, compute, explain) for compute in computes)
+
+
 def mistakes_of(pipeline, *own):
     """Return the mistakes of an exercise: one wrong step each, then those of its own.
 

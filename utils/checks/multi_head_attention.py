@@ -32,7 +32,7 @@ from utils.checks.attention_steps import (
     triangle,
 )
 from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart
-from utils.checks.engine import Exercise, Mistake, case, mistakes_of
+from utils.checks.engine import Exercise, Mistake, Mistakes, case, mistakes_of
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.steps import Pipeline, form
 from utils.checks.training_facts import (
@@ -101,6 +101,181 @@ def moved(*order):
     return lambda x, num_heads: x.unflatten(-1, (num_heads, -1)).permute(order)
 
 
+SPLIT_HEADS_MISTAKES = Mistakes()
+SPLIT_HEADS_MISTAKES.add(
+    "split-by-view",
+    split_by_view,
+    "view(B, H, T, K) deals out the numbers in the order in which they lie in memory, "
+    "so a row of a head holds what belongs to other tokens or heads. Cut the last "
+    "axis alone and leave the others where they are: they change places afterwards.",
+)
+SPLIT_HEADS_MISTAKES.extend(
+    Mistake(
+        "split-after-transpose",
+        compute,
+        "The tokens and the features of x change places first, then a view cuts the "
+        "result across both. The other way round: cut the features first, then let "
+        "axes change places.",
+    )
+    for compute in (split_after_transpose, split_of_all_axes_turned)
+)
+SPLIT_HEADS_MISTAKES.add(
+    "split-after-transpose",
+    view_after_transpose,
+    "After transpose the numbers no longer lie in the order that view needs. The "
+    "error advises reshape, which would scramble tokens and features: cut the "
+    "features first, then let axes change places.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "features-interleaved",
+    interleaved_split,
+    lambda e: (
+        f"Head 0 takes the features 0, {e.args[1]}, {2 * e.args[1]} …; a head "
+        "owns features that follow each other, h*K … (h+1)*K - 1. In which "
+        "order do the two new axes stand in the view?"
+    ),
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-and-width-exchanged",
+    exchanged_split,
+    lambda e: (
+        f"There are {e.got.shape[1]} heads of {e.got.shape[3]} features: "
+        f"num_heads = {e.args[1]} was taken for the width of a head. The width "
+        f"is K = {e.args[0].shape[-1]} // {e.args[1]}."
+    ),
+)
+SPLIT_HEADS_MISTAKES.add(
+    "axes-not-swapped",
+    moved(0, 1, 2, 3),
+    "The features are cut rightly, but the axes are (B, T, H, K): each head is to "
+    "have a matrix of tokens of its own, so two axes change places.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-before-batch",
+    moved(2, 0, 1, 3),
+    "The heads are right, but their axis comes first, (H, B, T, K): it belongs after "
+    "the batch; with torch.stack that is dim=1.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "tokens-before-batch",
+    moved(1, 0, 2, 3),
+    "The axes are (T, B, H, K): the batch stays first; the tokens change places with "
+    "another axis.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-last",
+    moved(0, 1, 3, 2),
+    "The heads are right, but their axis comes last, (B, T, K, H): it belongs after "
+    "the batch; with torch.stack that is dim=1.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "tokens-last",
+    moved(0, 2, 3, 1),
+    "The axes are (B, H, K, T), as the keys need them for the scores alone: return "
+    "(B, H, T, K) and transpose where the scores are made.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "width-before-tokens",
+    moved(0, 3, 1, 2),
+    "The features are cut rightly, but the axes end as (B, K, T, H): the axis that "
+    "moves in front of the tokens is that of the heads.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-in-batch",
+    lambda x, num_heads: right_split(x, num_heads).flatten(0, 1),
+    "The heads are right, but batch and heads share one axis, (B*H, T, K): keep them "
+    "apart, (B, H, T, K).",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-in-batch",
+    lambda x, num_heads: moved(2, 0, 1, 3)(x, num_heads).flatten(0, 1),
+    "The heads are right, but heads and batch share one axis, (H*B, T, K): put the "
+    "heads on an axis of their own, (B, H, T, K).",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "list-of-heads",
+    lambda x, num_heads: list(right_split(x, num_heads).unbind(1)),
+    "The pieces are right, but they are a list: put them on a new axis, "
+    "torch.stack(heads, dim=1).",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "list-of-heads",
+    lambda x, num_heads: right_split(x, num_heads).unbind(1),
+    "The pieces are right, but they are a tuple: put them on a new axis, "
+    "torch.stack(heads, dim=1).",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "full-width-per-head",
+    lambda x, num_heads: x.unsqueeze(1).expand(-1, num_heads, -1, -1),
+    lambda e: (
+        f"Each head gets all {e.args[0].shape[-1]} features: the heads share "
+        f"them, {e.args[0].shape[-1]} // {e.args[1]} for each."
+    ),
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-overlap",
+    overlapping_split,
+    "Head h begins at feature h, so neighbouring heads overlap: it begins at h*K, the "
+    "slice is h*K : (h+1)*K.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-from-one",
+    split_from_one,
+    "The slices begin one head too late and the last one is empty: heads count from "
+    "0, range(num_heads).",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "last-feature-lost",
+    shortened_split,
+    "Each head lacks its last feature: a slice ends before its second number, so it "
+    "is h*K : (h+1)*K, without - 1.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "one-head-repeated",
+    repeated_split,
+    "All heads hold the features of head 0: the slice must move with h, h*K : (h+1)*K.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "heads-reversed",
+    reversed_split,
+    "The heads are right, in reverse order: head 0 owns the first features.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "samples-mixed",
+    split_mixing_samples,
+    "view(H, B, T, K) cuts across the samples of the batch: the batch stays the first "
+    "axis, and only the last one is cut.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "tokens-shared-out",
+    lambda x, num_heads: torch.stack(x.chunk(num_heads, dim=1), dim=1),
+    "The tokens are shared out among the heads: every head sees all tokens, and a "
+    "part of the features. Cut the last axis, dim=-1.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "tokens-shared-out",
+    tokens_by_view,
+    "The tokens are shared out among the heads, T // H for each: every head sees all "
+    "tokens, and D // H of the features.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "width-is-a-float",
+    fraction("view"),
+    "In Python / gives a float, even where it comes out even, and a size must be an "
+    "integer: K = D // num_heads.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "width-is-a-float",
+    fraction("reshape"),
+    "In Python / gives a float, even where it comes out even, and a size must be an "
+    "integer: K = D // num_heads.",
+)
+SPLIT_HEADS_MISTAKES.add(
+    "size-one-axes-dropped",
+    lambda x, num_heads: right_split(x, num_heads).squeeze(),
+    "squeeze() drops every axis of size 1, so one sentence, one head or one token "
+    "changes the shape: leave it out.",
+)
 split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
@@ -127,184 +302,7 @@ split_heads = Exercise(
             ),
         ),
     ],
-    mistakes=[
-        Mistake(
-            "split-by-view",
-            split_by_view,
-            "view(B, H, T, K) deals out the numbers in the order in which they lie in "
-            "memory, so a row of a head holds what belongs to other tokens or heads. "
-            "Cut the last axis alone and leave the others where they are: they change "
-            "places afterwards.",
-        ),
-        *(
-            Mistake(
-                "split-after-transpose",
-                compute,
-                "The tokens and the features of x change places first, then a view "
-                "cuts the result across both. The other way round: cut the features "
-                "first, then let axes change places.",
-            )
-            for compute in (split_after_transpose, split_of_all_axes_turned)
-        ),
-        Mistake(
-            "split-after-transpose",
-            view_after_transpose,
-            "After transpose the numbers no longer lie in the order that view needs. "
-            "The error advises reshape, which would scramble tokens and features: cut "
-            "the features first, then let axes change places.",
-        ),
-        Mistake(
-            "features-interleaved",
-            interleaved_split,
-            lambda e: (
-                f"Head 0 takes the features 0, {e.args[1]}, {2 * e.args[1]} …; a head "
-                "owns features that follow each other, h*K … (h+1)*K - 1. In which "
-                "order do the two new axes stand in the view?"
-            ),
-        ),
-        Mistake(
-            "heads-and-width-exchanged",
-            exchanged_split,
-            lambda e: (
-                f"There are {e.got.shape[1]} heads of {e.got.shape[3]} features: "
-                f"num_heads = {e.args[1]} was taken for the width of a head. The width "
-                f"is K = {e.args[0].shape[-1]} // {e.args[1]}."
-            ),
-        ),
-        Mistake(
-            "axes-not-swapped",
-            moved(0, 1, 2, 3),
-            "The features are cut rightly, but the axes are (B, T, H, K): each head is "
-            "to have a matrix of tokens of its own, so two axes change places.",
-        ),
-        Mistake(
-            "heads-before-batch",
-            moved(2, 0, 1, 3),
-            "The heads are right, but their axis comes first, (H, B, T, K): it belongs "
-            "after the batch; with torch.stack that is dim=1.",
-        ),
-        Mistake(
-            "tokens-before-batch",
-            moved(1, 0, 2, 3),
-            "The axes are (T, B, H, K): the batch stays first; the tokens change "
-            "places with another axis.",
-        ),
-        Mistake(
-            "heads-last",
-            moved(0, 1, 3, 2),
-            "The heads are right, but their axis comes last, (B, T, K, H): it belongs "
-            "after the batch; with torch.stack that is dim=1.",
-        ),
-        Mistake(
-            "tokens-last",
-            moved(0, 2, 3, 1),
-            "The axes are (B, H, K, T), as the keys need them for the scores alone: "
-            "return (B, H, T, K) and transpose where the scores are made.",
-        ),
-        Mistake(
-            "width-before-tokens",
-            moved(0, 3, 1, 2),
-            "The features are cut rightly, but the axes end as (B, K, T, H): the axis "
-            "that moves in front of the tokens is that of the heads.",
-        ),
-        Mistake(
-            "heads-in-batch",
-            lambda x, num_heads: right_split(x, num_heads).flatten(0, 1),
-            "The heads are right, but batch and heads share one axis, (B*H, T, K): "
-            "keep them apart, (B, H, T, K).",
-        ),
-        Mistake(
-            "heads-in-batch",
-            lambda x, num_heads: moved(2, 0, 1, 3)(x, num_heads).flatten(0, 1),
-            "The heads are right, but heads and batch share one axis, (H*B, T, K): "
-            "put the heads on an axis of their own, (B, H, T, K).",
-        ),
-        Mistake(
-            "list-of-heads",
-            lambda x, num_heads: list(right_split(x, num_heads).unbind(1)),
-            "The pieces are right, but they are a list: put them on a new axis, "
-            "torch.stack(heads, dim=1).",
-        ),
-        Mistake(
-            "list-of-heads",
-            lambda x, num_heads: right_split(x, num_heads).unbind(1),
-            "The pieces are right, but they are a tuple: put them on a new axis, "
-            "torch.stack(heads, dim=1).",
-        ),
-        Mistake(
-            "full-width-per-head",
-            lambda x, num_heads: x.unsqueeze(1).expand(-1, num_heads, -1, -1),
-            lambda e: (
-                f"Each head gets all {e.args[0].shape[-1]} features: the heads share "
-                f"them, {e.args[0].shape[-1]} // {e.args[1]} for each."
-            ),
-        ),
-        Mistake(
-            "heads-overlap",
-            overlapping_split,
-            "Head h begins at feature h, so neighbouring heads overlap: it begins at "
-            "h*K, the slice is h*K : (h+1)*K.",
-        ),
-        Mistake(
-            "heads-from-one",
-            split_from_one,
-            "The slices begin one head too late and the last one is empty: heads count "
-            "from 0, range(num_heads).",
-        ),
-        Mistake(
-            "last-feature-lost",
-            shortened_split,
-            "Each head lacks its last feature: a slice ends before its second number, "
-            "so it is h*K : (h+1)*K, without - 1.",
-        ),
-        Mistake(
-            "one-head-repeated",
-            repeated_split,
-            "All heads hold the features of head 0: the slice must move with h, "
-            "h*K : (h+1)*K.",
-        ),
-        Mistake(
-            "heads-reversed",
-            reversed_split,
-            "The heads are right, in reverse order: head 0 owns the first features.",
-        ),
-        Mistake(
-            "samples-mixed",
-            split_mixing_samples,
-            "view(H, B, T, K) cuts across the samples of the batch: the batch stays "
-            "the first axis, and only the last one is cut.",
-        ),
-        Mistake(
-            "tokens-shared-out",
-            lambda x, num_heads: torch.stack(x.chunk(num_heads, dim=1), dim=1),
-            "The tokens are shared out among the heads: every head sees all tokens, "
-            "and a part of the features. Cut the last axis, dim=-1.",
-        ),
-        Mistake(
-            "tokens-shared-out",
-            tokens_by_view,
-            "The tokens are shared out among the heads, T // H for each: every head "
-            "sees all tokens, and D // H of the features.",
-        ),
-        Mistake(
-            "width-is-a-float",
-            fraction("view"),
-            "In Python / gives a float, even where it comes out even, and a size must "
-            "be an integer: K = D // num_heads.",
-        ),
-        Mistake(
-            "width-is-a-float",
-            fraction("reshape"),
-            "In Python / gives a float, even where it comes out even, and a size must "
-            "be an integer: K = D // num_heads.",
-        ),
-        Mistake(
-            "size-one-axes-dropped",
-            lambda x, num_heads: right_split(x, num_heads).squeeze(),
-            "squeeze() drops every axis of size 1, so one sentence, one head or one "
-            "token changes the shape: leave it out.",
-        ),
-    ],
+    mistakes=SPLIT_HEADS_MISTAKES,
 )
 
 
@@ -316,6 +314,145 @@ def sizes_misread(x):
     return x.transpose(1, 2).reshape(batch, num_tokens, num_heads * width)
 
 
+MERGE_HEADS_MISTAKES = Mistakes()
+MERGE_HEADS_MISTAKES.add(
+    "merge-without-transpose",
+    merge_by_view,
+    "The shape is right, but a row holds several tokens of one head, because the "
+    "numbers lie head by head in memory. First transpose(1, 2), so that the heads of "
+    "a token become neighbours, then reshape.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "view-not-contiguous",
+    view_not_contiguous,
+    "The steps are right, but after transpose the numbers do not lie in the order "
+    "that view needs: use reshape, flatten(2), or contiguous() first.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "heads-summed",
+    lambda x: x.sum(1),
+    "The heads are added up, so a token keeps K features: put them side by side, H*K "
+    "features.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "heads-averaged",
+    lambda x: x.mean(1),
+    "The heads are averaged, so a token keeps K features: put them side by side, H*K "
+    "features.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "one-head-kept",
+    lambda x: x[:, 0],
+    "This is head 0 alone: put all heads side by side, H*K features.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "one-head-kept",
+    lambda x: x[:, -1],
+    "This is the last head alone: put all heads side by side, H*K features.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "samples-side-by-side",
+    lambda x: torch.cat([*x], dim=-1),
+    "A loop over x goes over its first axis, the batch, so samples stand side by "
+    "side: the heads are x[:, h], or x.unbind(dim=1).",
+)
+MERGE_HEADS_MISTAKES.add(
+    "batch-and-tokens-merged",
+    lambda x: right_merge(x).flatten(0, 1),
+    "The heads of a token stand side by side rightly, but batch and tokens became one "
+    "axis, (B*T, H*K): reshape(B, T, H*K) keeps them apart.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "all-merged",
+    lambda x: x.flatten(1),
+    "flatten(1) makes one axis of all but the batch: first transpose(1, 2), then "
+    "flatten(2), which takes the last two alone.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "axes-not-merged",
+    lambda x: x.transpose(1, 2),
+    "The axes are in the right order, (B, T, H, K), but still four: make one of the "
+    "last two, flatten(2) or reshape(B, T, H*K).",
+)
+MERGE_HEADS_MISTAKES.add(
+    "merge-interleaved",
+    merged_after(0, 2, 3, 1),
+    "The first features of all heads come first, then the second ones: each head "
+    "stays together. The axes before the reshape are (B, T, H, K), or torch.cat(…, "
+    "dim=-1) instead of a stack.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "batch-and-heads-merged",
+    lambda x: x.flatten(0, 1),
+    "Batch and heads became one axis, (B*H, T, K): H and K are the two to merge. "
+    "First transpose(1, 2), then flatten(2).",
+)
+MERGE_HEADS_MISTAKES.add(
+    "heads-under-each-other",
+    lambda x: x.flatten(1, 2),
+    "The heads stand one below the other, (B, H*T, K), as if there were more tokens: "
+    "put them side by side, along the features. With torch.cat that is dim=-1; "
+    "otherwise transpose(1, 2) before the reshape.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "tokens-merged",
+    lambda x: x.flatten(2),
+    "T and K became one axis, (B, H, T*K): H and K are the two to merge. First "
+    "transpose(1, 2), then flatten(2).",
+)
+MERGE_HEADS_MISTAKES.add(
+    "sizes-misread",
+    sizes_misread,
+    "The second axis of x is H and the third T, (B, H, T, K); here the sizes are read "
+    "as B, T, H, K. Unpack them in the order of x.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "samples-mixed",
+    merged_after(2, 0, 1, 3),
+    "The axes before the reshape are (T, B, H, K), so a sample gets rows of others: "
+    "the batch stays first, transpose(1, 2) moves H and T alone.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "samples-mixed",
+    merged_after(1, 2, 0, 3),
+    "The axes before the reshape are (H, T, B, K), so samples and heads mix: the "
+    "batch stays first, transpose(1, 2) moves H and T alone.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "samples-mixed",
+    merged_after(1, 0, 2, 3),
+    "The axes before the reshape are (H, B, T, K), so samples and heads mix: the "
+    "batch stays first, transpose(1, 2) moves H and T alone.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "wrong-axes-transposed",
+    merged_after(0, 1, 3, 2),
+    "The last two axes, T and K, change places before the reshape: the heads and the "
+    "tokens are to change, transpose(1, 2).",
+)
+MERGE_HEADS_MISTAKES.add(
+    "wrong-axes-transposed",
+    merged_after(0, 3, 2, 1),
+    "The axes 1 and 3, H and K, change places before the reshape: the heads and the "
+    "tokens are to change, transpose(1, 2).",
+)
+MERGE_HEADS_MISTAKES.add(
+    "features-before-tokens",
+    lambda x: right_merge(x).mT,
+    "The heads are put together rightly, but the axes are (B, H*K, T): the features "
+    "come last.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "heads-reversed",
+    lambda x: right_merge(x.flip(1)),
+    "The heads stand in reverse order: head 0 owns the first features.",
+)
+MERGE_HEADS_MISTAKES.add(
+    "size-one-axes-dropped",
+    lambda x: right_merge(x).squeeze(),
+    "squeeze() drops every axis of size 1, so one sentence or one token changes the "
+    "shape: leave it out.",
+)
 merge_heads = Exercise(
     id="6.2",
     signature="merge_heads(x)",
@@ -331,146 +468,7 @@ merge_heads = Exercise(
         case(draw(2, 1, 5, 7), note="one head"),
         case(draw(3, 2, 1, 5), note="one token"),
     ],
-    mistakes=[
-        Mistake(
-            "merge-without-transpose",
-            merge_by_view,
-            "The shape is right, but a row holds several tokens of one head, because "
-            "the numbers lie head by head in memory. First transpose(1, 2), so that "
-            "the heads of a token become neighbours, then reshape.",
-        ),
-        Mistake(
-            "view-not-contiguous",
-            view_not_contiguous,
-            "The steps are right, but after transpose the numbers do not lie in the "
-            "order that view needs: use reshape, flatten(2), or contiguous() first.",
-        ),
-        Mistake(
-            "heads-summed",
-            lambda x: x.sum(1),
-            "The heads are added up, so a token keeps K features: put them side by "
-            "side, H*K features.",
-        ),
-        Mistake(
-            "heads-averaged",
-            lambda x: x.mean(1),
-            "The heads are averaged, so a token keeps K features: put them side by "
-            "side, H*K features.",
-        ),
-        Mistake(
-            "one-head-kept",
-            lambda x: x[:, 0],
-            "This is head 0 alone: put all heads side by side, H*K features.",
-        ),
-        Mistake(
-            "one-head-kept",
-            lambda x: x[:, -1],
-            "This is the last head alone: put all heads side by side, H*K features.",
-        ),
-        Mistake(
-            "samples-side-by-side",
-            lambda x: torch.cat([*x], dim=-1),
-            "A loop over x goes over its first axis, the batch, so samples stand side "
-            "by side: the heads are x[:, h], or x.unbind(dim=1).",
-        ),
-        Mistake(
-            "batch-and-tokens-merged",
-            lambda x: right_merge(x).flatten(0, 1),
-            "The heads of a token stand side by side rightly, but batch and tokens "
-            "became one axis, (B*T, H*K): reshape(B, T, H*K) keeps them apart.",
-        ),
-        Mistake(
-            "all-merged",
-            lambda x: x.flatten(1),
-            "flatten(1) makes one axis of all but the batch: first transpose(1, 2), "
-            "then flatten(2), which takes the last two alone.",
-        ),
-        Mistake(
-            "axes-not-merged",
-            lambda x: x.transpose(1, 2),
-            "The axes are in the right order, (B, T, H, K), but still four: make one "
-            "of the last two, flatten(2) or reshape(B, T, H*K).",
-        ),
-        Mistake(
-            "merge-interleaved",
-            merged_after(0, 2, 3, 1),
-            "The first features of all heads come first, then the second ones: each "
-            "head stays together. The axes before the reshape are (B, T, H, K), or "
-            "torch.cat(…, dim=-1) instead of a stack.",
-        ),
-        Mistake(
-            "batch-and-heads-merged",
-            lambda x: x.flatten(0, 1),
-            "Batch and heads became one axis, (B*H, T, K): H and K are the two to "
-            "merge. First transpose(1, 2), then flatten(2).",
-        ),
-        Mistake(
-            "heads-under-each-other",
-            lambda x: x.flatten(1, 2),
-            "The heads stand one below the other, (B, H*T, K), as if there were more "
-            "tokens: put them side by side, along the features. With torch.cat that is "
-            "dim=-1; otherwise transpose(1, 2) before the reshape.",
-        ),
-        Mistake(
-            "tokens-merged",
-            lambda x: x.flatten(2),
-            "T and K became one axis, (B, H, T*K): H and K are the two to merge. First "
-            "transpose(1, 2), then flatten(2).",
-        ),
-        Mistake(
-            "sizes-misread",
-            sizes_misread,
-            "The second axis of x is H and the third T, (B, H, T, K); here the sizes "
-            "are read as B, T, H, K. Unpack them in the order of x.",
-        ),
-        Mistake(
-            "samples-mixed",
-            merged_after(2, 0, 1, 3),
-            "The axes before the reshape are (T, B, H, K), so a sample gets rows of "
-            "others: the batch stays first, transpose(1, 2) moves H and T alone.",
-        ),
-        Mistake(
-            "samples-mixed",
-            merged_after(1, 2, 0, 3),
-            "The axes before the reshape are (H, T, B, K), so samples and heads mix: "
-            "the batch stays first, transpose(1, 2) moves H and T alone.",
-        ),
-        Mistake(
-            "samples-mixed",
-            merged_after(1, 0, 2, 3),
-            "The axes before the reshape are (H, B, T, K), so samples and heads mix: "
-            "the batch stays first, transpose(1, 2) moves H and T alone.",
-        ),
-        Mistake(
-            "wrong-axes-transposed",
-            merged_after(0, 1, 3, 2),
-            "The last two axes, T and K, change places before the reshape: the heads "
-            "and the tokens are to change, transpose(1, 2).",
-        ),
-        Mistake(
-            "wrong-axes-transposed",
-            merged_after(0, 3, 2, 1),
-            "The axes 1 and 3, H and K, change places before the reshape: the heads "
-            "and the tokens are to change, transpose(1, 2).",
-        ),
-        Mistake(
-            "features-before-tokens",
-            lambda x: right_merge(x).mT,
-            "The heads are put together rightly, but the axes are (B, H*K, T): the "
-            "features come last.",
-        ),
-        Mistake(
-            "heads-reversed",
-            lambda x: right_merge(x.flip(1)),
-            "The heads stand in reverse order: head 0 owns the first features.",
-        ),
-        Mistake(
-            "size-one-axes-dropped",
-            lambda x: right_merge(x).squeeze(),
-            "squeeze() drops every axis of size 1, so one sentence or one token "
-            "changes the shape: leave it out.",
-        ),
-    ],
+    mistakes=MERGE_HEADS_MISTAKES,
 )
 
 
@@ -571,12 +569,12 @@ def where_to_look(evidence):
     if torch.allclose(got.double(), expected.double(), atol=1e-4):
         return (
             "Token 0 is right, and it sees itself alone: values, merge and out_proj "
-            "are fine. What differs is how tokens are weighed: the features of a head, "
-            "the scale, the mask or the softmax."
+            "are fine. What differs is how tokens are weighed: the features of a "
+            "head, the scale, the mask or the softmax."
         )
     return (
-        "Token 0 is wrong already, which sees itself alone, with weight 1: look at the "
-        "values, at splitting and merging, at out_proj, and at the mask."
+        "Token 0 is wrong already, which sees itself alone, with weight 1: look at "
+        "the values, at splitting and merging, at out_proj, and at the mask."
     )
 
 

@@ -123,8 +123,8 @@ OWN = [
     size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]),
     form(
         "three-axes-only",
-        "Here x has no batch or two leading axes: count axes from the end, x.shape[-1] "
-        "and transpose(-2, -1), instead of unpacking three of them.",
+        "Here x has no batch or two leading axes: count axes from the end, "
+        "x.shape[-1] and transpose(-2, -1), instead of unpacking three of them.",
         query=three_axes,
     ),
 ]

@@ -35,6 +35,18 @@ def form(slug, text="", **ways):
     return Form(slug, text, ways)
 
 
+class Forms(list):
+    """A group of wrong forms, in the order in which they are looked for."""
+
+    def wrong(self, slug, text, **ways):
+        """Add the form in which these steps go another way."""
+        self.append(Form(slug, text, ways))
+
+    def also(self, **ways):
+        """Add a harmless form: these steps go another way that is right as well."""
+        self.append(Form(None, "", ways))
+
+
 class State(SimpleNamespace):
     """What the steps have computed so far."""
 

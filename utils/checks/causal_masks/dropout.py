@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.draw import draws, several
-from utils.checks.engine import Exercise, Mistake, case
+from utils.checks.draw import draws
+from utils.checks.engine import Exercise, Mistake, Mistakes, case
 from utils.checks.values import number
 
 draw = draws(54)
@@ -181,6 +181,182 @@ def variants(slug, coins, explain, scales=(right_scale, bare)):
 
 OWN_COIN = "each entry has a coin of its own, torch.rand_like(x)."
 
+DROPOUT_MISTAKES = Mistakes()
+DROPOUT_MISTAKES.add(
+    "not-rescaled",
+    kept_by(fair, bare),
+    "The survivors stay as they are, so the average shrinks by 1 - p. Divide them by "
+    "1 - p, and eval mode needs no correction.",
+)
+DROPOUT_MISTAKES.add(
+    "divided-by-p",
+    kept_by(fair, over_p),
+    "The survivors are divided by p: a share of 1 - p survives, so divide by 1 - p, "
+    "and the average stays.",
+)
+DROPOUT_MISTAKES.add(
+    "multiplied-by-keep",
+    kept_by(fair, lambda p: 1 - p),
+    "The survivors are multiplied by 1 - p, which makes the average smaller still: "
+    "divide by 1 - p.",
+)
+DROPOUT_MISTAKES.add(
+    "multiplied-by-p",
+    kept_by(fair, lambda p: p),
+    "The survivors are multiplied by p: divide them by 1 - p.",
+)
+DROPOUT_MISTAKES.add(
+    "scaled-by-own-share",
+    by_own_share,
+    "The factor depends on how many entries survived: divide by 1 - p itself, the "
+    "average over many calls is to stay, not that of each call.",
+)
+DROPOUT_MISTAKES.several(
+    "factors-differ",
+    "The survivors get different factors: all are divided by 1 - p. Rows under "
+    "dropout keep their sum only on average, so normalise nothing again.",
+    renormalised_rows,
+    sums_of_one,
+)
+DROPOUT_MISTAKES.add(
+    "parentheses-missing",
+    lambda x, p: x * fair(x, p) / 1 - p,
+    "Dropped entries become -p: `… / 1 - p` divides by 1 and then subtracts p. Write "
+    "`… / (1 - p)`.",
+)
+DROPOUT_MISTAKES.add(
+    "scaled-by-one-plus-p",
+    kept_by(fair, lambda p: 1 + p),
+    "The survivors are multiplied by 1 + p, which is near 1/(1-p) for small p alone: "
+    "divide by 1 - p.",
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "keeps-p",
+        lambda x, p: torch.rand(x.shape) < p,
+        "A share of p is kept where p is to be dropped: keep an entry where its "
+        "random number is at least p.",
+        (right_scale, over_p, bare),
+    )
+)
+DROPOUT_MISTAKES.add(
+    "nothing-dropped",
+    lambda x, p: x,
+    "Every entry survives: the random numbers are not used, or this is dropout in "
+    "eval mode. It is to work as in training.",
+)
+DROPOUT_MISTAKES.add(
+    "nothing-dropped",
+    lambda x, p: x / (1 - p),
+    "The entries are scaled, but none becomes 0: multiply by the coins too.",
+)
+DROPOUT_MISTAKES.add(
+    "everything-dropped",
+    lambda x, p: 0 * x,
+    "Every entry becomes 0: a coin that is never True? A random number is at least p "
+    "with probability 1 - p.",
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "one-coin-for-all",
+        lambda x, p: torch.rand(()) >= p,
+        f"One coin decides for the whole tensor: {OWN_COIN}",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "whole-rows",
+        lambda x, p: torch.rand(x.shape[:-1])[..., None] >= p,
+        f"Whole rows fall together: {OWN_COIN}",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "whole-columns",
+        lambda x, p: torch.rand(x.shape[-1]) >= p,
+        f"Whole columns fall together, because one row is broadcast: {OWN_COIN}",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "one-mask-for-the-batch",
+        lambda x, p: torch.rand(x.shape[-2:]) >= p,
+        f"All samples of a batch get the same coins: {OWN_COIN}",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "same-mask-each-time",
+        reseeded,
+        "Every call drops the same entries: draw new random numbers in each call, and "
+        "set no seed inside the function.",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "exact-share",
+        exact_share,
+        "Exactly the same number of entries falls in every call: each entry is to be "
+        "dropped with probability p, independently of the others.",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "normal-for-uniform",
+        lambda x, p: torch.randn(x.shape) >= p,
+        "The random numbers are normal, so the share below p is not p: rand is "
+        "uniform from 0 to 1, randn is not.",
+    )
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "p-ignored",
+        lambda x, p: torch.rand(x.shape) >= 0.5,
+        "Half of the entries fall whatever p is: the coin has to fall with "
+        "probability p, torch.rand_like(x) < p.",
+        (right_scale, bare, lambda p: 2.0),
+    )
+)
+DROPOUT_MISTAKES.several(
+    "compares-x",
+    "x itself is compared with p, so the same entries fall each time: compare random "
+    "numbers with p, torch.rand_like(x).",
+    *(
+        kept_by(coins, scale)
+        for coins in (lambda x, p: x >= p, lambda x, p: x.abs() >= p)
+        for scale in (right_scale, bare)
+    ),
+)
+DROPOUT_MISTAKES.add(
+    "random-factors",
+    lambda x, p: x * torch.rand(x.shape),
+    "No entry becomes 0: each is multiplied by a random number. Compare the random "
+    "numbers with p, and multiply by the result, 0 or 1.",
+)
+DROPOUT_MISTAKES.extend(
+    variants(
+        "fixed-axes",
+        lambda x, p: torch.rand(x.shape[0], x.shape[1]) >= p,
+        "The coins are made for two axes: x may have any shape, and "
+        "torch.rand_like(x) draws one for each entry.",
+    )
+)
+DROPOUT_MISTAKES.add(
+    "mask-returned",
+    lambda x, p: fair(x, p).float(),
+    "The answer returns the coins themselves, 0 or 1: multiply x by them, and divide "
+    "by 1 - p.",
+)
+DROPOUT_MISTAKES.add(
+    "mask-returned",
+    lambda x, p: fair(x, p) / (1 - p),
+    "The answer returns the scaled coins themselves: multiply x by them.",
+)
+DROPOUT_MISTAKES.add(
+    "minus-infinity-for-zero",
+    lambda x, p: x.masked_fill(~fair(x, p), -INF) / (1 - p),
+    "Dropped entries become -inf, as blocked scores do: a dropped weight becomes 0.",
+)
 dropout = Exercise(
     id="5.4",
     signature="dropout(x, p)",
@@ -196,162 +372,5 @@ dropout = Exercise(
         case(draw(389), 0.25),
         case(draw(5, 3), 0.0, note="nothing to drop"),
     ],
-    mistakes=[
-        Mistake(
-            "not-rescaled",
-            kept_by(fair, bare),
-            "The survivors stay as they are, so the average shrinks by 1 - p. Divide "
-            "them by 1 - p, and eval mode needs no correction.",
-        ),
-        Mistake(
-            "divided-by-p",
-            kept_by(fair, over_p),
-            "The survivors are divided by p: a share of 1 - p survives, so divide by "
-            "1 - p, and the average stays.",
-        ),
-        Mistake(
-            "multiplied-by-keep",
-            kept_by(fair, lambda p: 1 - p),
-            "The survivors are multiplied by 1 - p, which makes the average smaller "
-            "still: divide by 1 - p.",
-        ),
-        Mistake(
-            "multiplied-by-p",
-            kept_by(fair, lambda p: p),
-            "The survivors are multiplied by p: divide them by 1 - p.",
-        ),
-        Mistake(
-            "scaled-by-own-share",
-            by_own_share,
-            "The factor depends on how many entries survived: divide by 1 - p itself, "
-            "the average over many calls is to stay, not that of each call.",
-        ),
-        *several(
-            "factors-differ",
-            "The survivors get different factors: all are divided by 1 - p. Rows under "
-            "dropout keep their sum only on average, so normalise nothing again.",
-            renormalised_rows,
-            sums_of_one,
-        ),
-        Mistake(
-            "parentheses-missing",
-            lambda x, p: x * fair(x, p) / 1 - p,
-            "Dropped entries become -p: `… / 1 - p` divides by 1 and then subtracts p. "
-            "Write `… / (1 - p)`.",
-        ),
-        Mistake(
-            "scaled-by-one-plus-p",
-            kept_by(fair, lambda p: 1 + p),
-            "The survivors are multiplied by 1 + p, which is near 1/(1-p) for small p "
-            "alone: divide by 1 - p.",
-        ),
-        *variants(
-            "keeps-p",
-            lambda x, p: torch.rand(x.shape) < p,
-            "A share of p is kept where p is to be dropped: keep an entry where its "
-            "random number is at least p.",
-            (right_scale, over_p, bare),
-        ),
-        Mistake(
-            "nothing-dropped",
-            lambda x, p: x,
-            "Every entry survives: the random numbers are not used, or this is "
-            "dropout in eval mode. It is to work as in training.",
-        ),
-        Mistake(
-            "nothing-dropped",
-            lambda x, p: x / (1 - p),
-            "The entries are scaled, but none becomes 0: multiply by the coins too.",
-        ),
-        Mistake(
-            "everything-dropped",
-            lambda x, p: 0 * x,
-            "Every entry becomes 0: a coin that is never True? A random number is at "
-            "least p with probability 1 - p.",
-        ),
-        *variants(
-            "one-coin-for-all",
-            lambda x, p: torch.rand(()) >= p,
-            f"One coin decides for the whole tensor: {OWN_COIN}",
-        ),
-        *variants(
-            "whole-rows",
-            lambda x, p: torch.rand(x.shape[:-1])[..., None] >= p,
-            f"Whole rows fall together: {OWN_COIN}",
-        ),
-        *variants(
-            "whole-columns",
-            lambda x, p: torch.rand(x.shape[-1]) >= p,
-            f"Whole columns fall together, because one row is broadcast: {OWN_COIN}",
-        ),
-        *variants(
-            "one-mask-for-the-batch",
-            lambda x, p: torch.rand(x.shape[-2:]) >= p,
-            f"All samples of a batch get the same coins: {OWN_COIN}",
-        ),
-        *variants(
-            "same-mask-each-time",
-            reseeded,
-            "Every call drops the same entries: draw new random numbers in each call, "
-            "and set no seed inside the function.",
-        ),
-        *variants(
-            "exact-share",
-            exact_share,
-            "Exactly the same number of entries falls in every call: each entry is to "
-            "be dropped with probability p, independently of the others.",
-        ),
-        *variants(
-            "normal-for-uniform",
-            lambda x, p: torch.randn(x.shape) >= p,
-            "The random numbers are normal, so the share below p is not p: rand is "
-            "uniform from 0 to 1, randn is not.",
-        ),
-        *variants(
-            "p-ignored",
-            lambda x, p: torch.rand(x.shape) >= 0.5,
-            "Half of the entries fall whatever p is: the coin has to fall with "
-            "probability p, torch.rand_like(x) < p.",
-            (right_scale, bare, lambda p: 2.0),
-        ),
-        *several(
-            "compares-x",
-            "x itself is compared with p, so the same entries fall each time: compare "
-            "random numbers with p, torch.rand_like(x).",
-            *(
-                kept_by(coins, scale)
-                for coins in (lambda x, p: x >= p, lambda x, p: x.abs() >= p)
-                for scale in (right_scale, bare)
-            ),
-        ),
-        Mistake(
-            "random-factors",
-            lambda x, p: x * torch.rand(x.shape),
-            "No entry becomes 0: each is multiplied by a random number. Compare the "
-            "random numbers with p, and multiply by the result, 0 or 1.",
-        ),
-        *variants(
-            "fixed-axes",
-            lambda x, p: torch.rand(x.shape[0], x.shape[1]) >= p,
-            "The coins are made for two axes: x may have any shape, and "
-            "torch.rand_like(x) draws one for each entry.",
-        ),
-        Mistake(
-            "mask-returned",
-            lambda x, p: fair(x, p).float(),
-            "The answer returns the coins themselves, 0 or 1: multiply x by them, and "
-            "divide by 1 - p.",
-        ),
-        Mistake(
-            "mask-returned",
-            lambda x, p: fair(x, p) / (1 - p),
-            "The answer returns the scaled coins themselves: multiply x by them.",
-        ),
-        Mistake(
-            "minus-infinity-for-zero",
-            lambda x, p: x.masked_fill(~fair(x, p), -INF) / (1 - p),
-            "Dropped entries become -inf, as blocked scores do: a dropped weight "
-            "becomes 0.",
-        ),
-    ],
+    mistakes=DROPOUT_MISTAKES,
 )

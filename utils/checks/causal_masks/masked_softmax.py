@@ -23,7 +23,7 @@ from utils.checks.attention_steps import (
 )
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case, mistakes_of
-from utils.checks.steps import Pipeline, State, form
+from utils.checks.steps import Forms, Pipeline, State, form
 
 draw = draws(5)
 
@@ -68,129 +68,128 @@ EMPTY_UNIFORM = (
     "uniform and see everything, as when all its scores become the same number. Set "
     "the hidden weights to 0 once more after the softmax."
 )
-MASK = [
+MASK = Forms()
+MASK.wrong(
+    "mask-not-used",
+    "Hidden places get a weight of up to {leak}: the mask has no effect. masked_fill "
+    "returns a new tensor: is its result used?",
+    hide=left_alone,
+    clear=uncleared,
+)
+MASK.wrong("polarity-inverted", INVERTED, mask=lambda s: ~s.allowed)
+MASK.wrong("polarity-inverted", INVERTED, mask=lambda s: ~s.allowed, clear=uncleared)
+MASK.wrong(
+    "polarity-inverted",
+    "The weights vanish: the scores are hidden where the mask is True and the weights "
+    "where it is False. True means that the query may attend, so both times fill at "
+    "~mask.",
+    hide=lambda s: fill(s, -INF, ~s.mask),
+)
+MASK.wrong(
+    "polarity-inverted",
+    "The right scores are hidden, but then the allowed weights are set to 0 and the "
+    "others kept: fill at ~mask both times.",
+    clear=lambda s: s.soft.masked_fill(s.mask, 0.0),
+)
+MASK.wrong(
+    "empty-row-nan",
+    "A row without any allowed position must be all zeros. Its scores are all -inf, "
+    "and the softmax of that is 0/0, NaN: set the hidden weights to 0 once more after "
+    "the softmax.",
+    clear=uncleared,
+)
+MASK.wrong("empty-row-uniform", EMPTY_UNIFORM, hide=lowest, clear=uncleared)
+MASK.wrong(
+    "empty-row-uniform",
+    EMPTY_UNIFORM,
+    hide=lambda s: s.scores + ~s.mask * -1e9,
+    clear=uncleared,
+)
+MASK.wrong(
+    "empty-row-unmasked",
+    "A row without any allowed position keeps its softmax over all scores: it must be "
+    "all zeros, because there is nothing it may see.",
+    mask=lambda s: s.allowed | ~s.allowed.any(-1, keepdim=True),
+)
+MASK.extend(
     form(
-        "mask-not-used",
-        "Hidden places get a weight of up to {leak}: the mask has no effect. "
-        "masked_fill returns a new tensor: is its result used?",
-        hide=left_alone,
-        clear=uncleared,
-    ),
-    form("polarity-inverted", INVERTED, mask=lambda s: ~s.allowed),
-    form("polarity-inverted", INVERTED, mask=lambda s: ~s.allowed, clear=uncleared),
+        "fixed-axis",
+        f"mask.any(dim={axis}) is not the axis of the keys for every mask: count "
+        "from the end, mask.any(dim=-1, keepdim=True).",
+        clear=rows_by_axis(axis),
+    )
+    for axis in (1, 0)
+)
+MASK.wrong(
+    "minus-1e9",
+    f"{EMPTY_UNIFORM} {MINUS_1E9}",
+    hide=lambda s: fill(s, -1e9),
+    clear=uncleared,
+)
+MASK.wrong("minus-1e9", MINUS_1E9, hide=lambda s: fill(s, -1e9))
+MASK.wrong(
+    "zero-for-minus-infinity",
+    "The allowed weights of a row sum to {row_sum}: hidden scores of 0 (or 1e-9) take "
+    "their share first, e⁰ = 1. Hide with -inf.",
+    hide=lambda s: fill(s, 0.0),
+)
+MASK.extend(
     form(
-        "polarity-inverted",
-        "The weights vanish: the scores are hidden where the mask is True and the "
-        "weights where it is False. True means that the query may attend, so both "
-        "times fill at ~mask.",
-        hide=lambda s: fill(s, -INF, ~s.mask),
-    ),
-    form(
-        "polarity-inverted",
-        "The right scores are hidden, but then the allowed weights are set to 0 and "
-        "the others kept: fill at ~mask both times.",
-        clear=lambda s: s.soft.masked_fill(s.mask, 0.0),
-    ),
-    form(
-        "empty-row-nan",
-        "A row without any allowed position must be all zeros. Its scores are all "
-        "-inf, and the softmax of that is 0/0, NaN: set the hidden weights to 0 once "
-        "more after the softmax.",
-        clear=uncleared,
-    ),
-    form("empty-row-uniform", EMPTY_UNIFORM, hide=lowest, clear=uncleared),
-    form(
-        "empty-row-uniform",
-        EMPTY_UNIFORM,
-        hide=lambda s: s.scores + ~s.mask * -1e9,
-        clear=uncleared,
-    ),
-    form(
-        "empty-row-unmasked",
-        "A row without any allowed position keeps its softmax over all scores: it "
-        "must be all zeros, because there is nothing it may see.",
-        mask=lambda s: s.allowed | ~s.allowed.any(-1, keepdim=True),
-    ),
-    *(
-        form(
-            "fixed-axis",
-            f"mask.any(dim={axis}) is not the axis of the keys for every mask: count "
-            "from the end, mask.any(dim=-1, keepdim=True).",
-            clear=rows_by_axis(axis),
-        )
-        for axis in (1, 0)
-    ),
-    form(
-        "minus-1e9",
-        f"{EMPTY_UNIFORM} {MINUS_1E9}",
-        hide=lambda s: fill(s, -1e9),
-        clear=uncleared,
-    ),
-    form("minus-1e9", MINUS_1E9, hide=lambda s: fill(s, -1e9)),
-    form(
-        "zero-for-minus-infinity",
-        "The allowed weights of a row sum to {row_sum}: hidden scores of 0 (or 1e-9) "
-        "take their share first, e⁰ = 1. Hide with -inf.",
-        hide=lambda s: fill(s, 0.0),
-    ),
-    *(
-        form(
-            "mask-not-broadcast",
-            "Indexing with a mask, scores[~mask] = …, asks for a mask with all axes of "
-            "the scores. masked_fill and torch.where broadcast to them.",
-            **ways,
-        )
-        for ways in (
-            {"hide": by_index},
-            {"hide": by_index, "clear": uncleared},
-            {"clear": rows_by_index},
-        )
-    ),
-    form(
-        "axis-added-to-mask",
-        "An axis is inserted into the mask: it broadcasts to the scores as it is "
-        "given, whoever calls the function has seen to that.",
-        mask=lambda s: s.allowed.unsqueeze(1),
-    ),
-    form(
-        "axis-added-to-mask",
-        "An axis is inserted into the mask: it broadcasts to the scores as it is "
-        "given, whoever calls the function has seen to that.",
-        mask=lambda s: s.allowed.unsqueeze(1),
-        clear=uncleared,
-    ),
-    form(
-        "rows-dropped",
-        "Every row in which anything is hidden becomes zero: only the rows without any "
-        "allowed position should, mask.any(dim=-1), not all.",
-        mask=lambda s: s.allowed & s.allowed.all(-1, keepdim=True),
-    ),
-    form(
-        "triangle-for-mask",
-        "A causal triangle is used whatever the mask says: use the mask given, it may "
-        "hide something else.",
-        mask=triangle,
-    ),
-    form(
-        "selected-scores",
-        "scores[mask] puts the allowed scores of all rows into one long row: keep the "
-        "shape and fill the others with -inf.",
-        drop=lambda s: torch.softmax(s.scores[s.mask], -1),
-    ),
-    form(
-        "scaled",
-        "The scores are divided by √S = √{keys}: scaling is not asked for here. The "
-        "scores come as they are to be used.",
-        scale=lambda s: s.products / s.products.shape[-1] ** 0.5,
-    ),
-    form(
-        "softmax-missing",
-        "These are the scores, the hidden ones at -inf: a softmax over the last axis "
-        "turns scores into weights.",
-        divide=lambda s: s.hidden,
-        clear=uncleared,
-    ),
-]
+        "mask-not-broadcast",
+        "Indexing with a mask, scores[~mask] = …, asks for a mask with all axes of "
+        "the scores. masked_fill and torch.where broadcast to them.",
+        **ways,
+    )
+    for ways in (
+        {"hide": by_index},
+        {"hide": by_index, "clear": uncleared},
+        {"clear": rows_by_index},
+    )
+)
+MASK.wrong(
+    "axis-added-to-mask",
+    "An axis is inserted into the mask: it broadcasts to the scores as it is given, "
+    "whoever calls the function has seen to that.",
+    mask=lambda s: s.allowed.unsqueeze(1),
+)
+MASK.wrong(
+    "axis-added-to-mask",
+    "An axis is inserted into the mask: it broadcasts to the scores as it is given, "
+    "whoever calls the function has seen to that.",
+    mask=lambda s: s.allowed.unsqueeze(1),
+    clear=uncleared,
+)
+MASK.wrong(
+    "rows-dropped",
+    "Every row in which anything is hidden becomes zero: only the rows without any "
+    "allowed position should, mask.any(dim=-1), not all.",
+    mask=lambda s: s.allowed & s.allowed.all(-1, keepdim=True),
+)
+MASK.wrong(
+    "triangle-for-mask",
+    "A causal triangle is used whatever the mask says: use the mask given, it may "
+    "hide something else.",
+    mask=triangle,
+)
+MASK.wrong(
+    "selected-scores",
+    "scores[mask] puts the allowed scores of all rows into one long row: keep the "
+    "shape and fill the others with -inf.",
+    drop=lambda s: torch.softmax(s.scores[s.mask], -1),
+)
+MASK.wrong(
+    "scaled",
+    "The scores are divided by √S = √{keys}: scaling is not asked for here. The "
+    "scores come as they are to be used.",
+    scale=lambda s: s.products / s.products.shape[-1] ** 0.5,
+)
+MASK.wrong(
+    "softmax-missing",
+    "These are the scores, the hidden ones at -inf: a softmax over the last axis "
+    "turns scores into weights.",
+    divide=lambda s: s.hidden,
+    clear=uncleared,
+)
 BOOLEANS = [
     form(
         "bool-arithmetic",

@@ -22,7 +22,7 @@ from utils.checks.attention_steps import (
 )
 from utils.checks.draw import draws, worst_sum
 from utils.checks.engine import Exercise, case, mistakes_of
-from utils.checks.steps import Pipeline, State, form
+from utils.checks.steps import Forms, Pipeline, State, form
 from utils.checks.values import shape
 
 draw = draws(8)
@@ -128,57 +128,56 @@ OF_BOTH = {
     "value": lambda s: joined(s) @ s.learned.W_value,
 }
 OF_CONTEXT = {"query": lambda s: s.context @ s.learned.W_query}
-SOURCES = [
-    form("roles-swapped", SWAPPED, **OF_CONTEXT, **OF_X),
-    form("roles-swapped", SWAPPED, **OF_CONTEXT, **OF_X, mask=no_mask),
-    form("context-not-used", NOT_USED, **OF_X),
-    form("context-not-used", NOT_USED, **OF_X, mask=no_mask),
-    form(
-        "x-not-used",
-        "Queries, keys and values all come from context: the queries come from x.",
-        **OF_CONTEXT,
-    ),
-    form("x-among-the-keys", AMONG_KEYS, **OF_BOTH),
-    form("x-among-the-keys", AMONG_KEYS, **OF_BOTH, mask=no_mask),
-    form(
-        "values-from-x",
-        "The values come from x: what is looked at in `context` is also what is "
-        "averaged, so the values are context @ W_value.",
-        value=OF_X["value"],
-    ),
-    form(
-        "keys-from-x",
-        "The keys come from x, so x looks at itself: the keys are context @ W_key.",
-        key=OF_X["key"],
-    ),
-    form(
-        "query-and-key-matrices-exchanged",
-        "x is multiplied by W_key and context by W_query: exchange the two.",
-        query=lambda s: s.x @ s.learned.W_key,
-        key=lambda s: s.context @ s.learned.W_query,
-    ),
-    form(
-        "matrices-transposed",
-        "The matrices are (D, K), ready for x @ W_query: only the weight of an "
-        "nn.Linear is stored turned.",
-        query=lambda s: s.x @ s.learned.W_query.T,
-        key=lambda s: s.context @ s.learned.W_key.T,
-        value=lambda s: s.context @ s.learned.W_value.T,
-    ),
-    form(
-        "x-added",
-        "The output is the right one plus x: the residual belongs to the block around "
-        "the attention. Return the weighted sum alone.",
-        give=lambda s: (s.x + s.output, s.weights),
-    ),
-]
+SOURCES = Forms()
+SOURCES.wrong("roles-swapped", SWAPPED, **OF_CONTEXT, **OF_X)
+SOURCES.wrong("roles-swapped", SWAPPED, **OF_CONTEXT, **OF_X, mask=no_mask)
+SOURCES.wrong("context-not-used", NOT_USED, **OF_X)
+SOURCES.wrong("context-not-used", NOT_USED, **OF_X, mask=no_mask)
+SOURCES.wrong(
+    "x-not-used",
+    "Queries, keys and values all come from context: the queries come from x.",
+    **OF_CONTEXT,
+)
+SOURCES.wrong("x-among-the-keys", AMONG_KEYS, **OF_BOTH)
+SOURCES.wrong("x-among-the-keys", AMONG_KEYS, **OF_BOTH, mask=no_mask)
+SOURCES.wrong(
+    "values-from-x",
+    "The values come from x: what is looked at in `context` is also what is averaged, "
+    "so the values are context @ W_value.",
+    value=OF_X["value"],
+)
+SOURCES.wrong(
+    "keys-from-x",
+    "The keys come from x, so x looks at itself: the keys are context @ W_key.",
+    key=OF_X["key"],
+)
+SOURCES.wrong(
+    "query-and-key-matrices-exchanged",
+    "x is multiplied by W_key and context by W_query: exchange the two.",
+    query=lambda s: s.x @ s.learned.W_key,
+    key=lambda s: s.context @ s.learned.W_query,
+)
+SOURCES.wrong(
+    "matrices-transposed",
+    "The matrices are (D, K), ready for x @ W_query: only the weight of an nn.Linear "
+    "is stored turned.",
+    query=lambda s: s.x @ s.learned.W_query.T,
+    key=lambda s: s.context @ s.learned.W_key.T,
+    value=lambda s: s.context @ s.learned.W_value.T,
+)
+SOURCES.wrong(
+    "x-added",
+    "The output is the right one plus x: the residual belongs to the block around the "
+    "attention. Return the weighted sum alone.",
+    give=lambda s: (s.x + s.output, s.weights),
+)
 CAUSAL = (
     "The weights above the diagonal are 0: there is a causal mask. All of the context "
     "is known before the first query, only `context_mask` hides."
 )
 ON_QUERIES = (
-    "The mask blanks whole rows, the queries, and leaves the hidden words to be looked "
-    "at: its axis is that of the keys, context_mask[..., None, :]."
+    "The mask blanks whole rows, the queries, and leaves the hidden words to be "
+    "looked at: its axis is that of the keys, context_mask[..., None, :]."
 )
 FIXED_MASK_AXIS = (
     "The axis for the queries is put in at a fixed place, which fits a mask (B, S) "
@@ -186,8 +185,8 @@ FIXED_MASK_AXIS = (
 )
 INVERTED = (
     "Hidden words get a weight of up to {leak}, real ones none. True means that the "
-    "word may be attended to; masked_fill fills where the mask given to it is True, so "
-    "give it ~mask."
+    "word may be attended to; masked_fill fills where the mask given to it is True, "
+    "so give it ~mask."
 )
 EMPTY = (
     "a sentence without any word that may be attended to must give zeros, in the "
@@ -201,102 +200,101 @@ NEEDS_MASK = (
     "Without a mask the answer fails: `context_mask` is None then, and every word may "
     "be attended to."
 )
-MASK = [
-    form(
-        "mask-ignored",
-        "Hidden words get a weight of up to {leak}: the mask has no effect. "
-        "masked_fill returns a new tensor: is its result used?",
-        mask=no_mask,
-    ),
-    form("mask-inverted", INVERTED, mask=with_words(lambda s: ~spread(s.words))),
-    form("mask-causal", CAUSAL, mask=triangle),
-    form(
-        "mask-causal",
-        "Beside `context_mask` a causal mask hides words: all of the context is known "
-        "before the first query, so nothing in it is the future.",
-        mask=causal_too,
-    ),
-    form(
-        "mask-causal",
-        "The mask given was replaced by a causal one: all of the context is known "
-        "before the first query. Hide what `context_mask` marks False.",
-        mask=with_words(triangle),
-    ),
-    form(
-        "mask-on-queries", ON_QUERIES, mask=with_words(lambda s: s.words[..., :, None])
-    ),
-    form(
-        "mask-on-queries",
-        "The mask is laid over rows and columns: it belongs to the words of context "
-        "alone, the columns, context_mask[..., None, :].",
-        mask=with_words(lambda s: spread(s.words) & s.words[..., :, None]),
-    ),
-    form(
-        "mask-axis-missing",
-        "A mask (B, S) laid over scores (B, T, S) as it is lines the sentences up with "
-        "the queries: give it an axis for them, context_mask[..., None, :].",
-        mask=lambda s: s.words,
-    ),
-    form(
-        "mask-axis-fixed",
-        FIXED_MASK_AXIS,
-        mask=with_words(lambda s: s.words[:, None, :]),
-    ),
-    form(
-        "mask-axis-fixed",
-        FIXED_MASK_AXIS,
-        mask=with_words(lambda s: s.words.unsqueeze(1)),
-    ),
-    form(
-        "one-mask-for-all",
-        "Every sentence gets the mask of the first one: each has its own row.",
-        mask=with_words(one_sentence),
-    ),
-    form("mask-needed", NEEDS_MASK, mask=needs_mask(TypeError())),
-    form("mask-needed", NEEDS_MASK, mask=needs_mask(AttributeError())),
-    form(
-        "mask-as-truth-value",
-        "A mask of shape {mask_shape} is neither true nor false: ask `if context_mask "
-        "is not None`.",
-        mask=truth_of_mask,
-    ),
-    form(
-        "values-hidden-alone",
-        "The values of hidden words are zero, but their keys still take part in the "
-        "softmax and draw weight: hide the scores.",
-        value=lambda s: hidden_words_zero(s, s.context @ s.learned.W_value),
-        mask=no_mask,
-    ),
-    form(
-        "context-zeroed",
-        "Hidden words get a weight of up to {leak}: as zero vectors they still have a "
-        "score, 0, and the softmax gives them a share. Hide the scores with -inf.",
-        key=lambda s: hidden_words_zero(s, s.context) @ s.learned.W_key,
-        value=lambda s: hidden_words_zero(s, s.context) @ s.learned.W_value,
-        mask=no_mask,
-    ),
-    form("empty-row-nan", NAN, clear=uncleared),
-    form(
-        "empty-row-nan",
-        f"The weights are mended, but the output was made before that: {EMPTY}.",
-        clear=uncleared,
-        give=lambda s: (s.output, s.weights.nan_to_num(0.0)),
-    ),
-    form(
-        "empty-row-uniform",
-        f"A large negative number makes an empty row uniform: {EMPTY}. Use -inf and "
-        "set the hidden weights to 0 afterwards.",
-        hide=lambda s: fill(s, -1e9),
-        clear=uncleared,
-    ),
-    form(
-        "softmax-missing",
-        "The scores are used as they are: a softmax over the words of context turns "
-        "them into weights.",
-        mask=no_mask,
-        divide=lambda s: s.hidden,
-    ),
-]
+MASK = Forms()
+MASK.wrong(
+    "mask-ignored",
+    "Hidden words get a weight of up to {leak}: the mask has no effect. masked_fill "
+    "returns a new tensor: is its result used?",
+    mask=no_mask,
+)
+MASK.wrong("mask-inverted", INVERTED, mask=with_words(lambda s: ~spread(s.words)))
+MASK.wrong("mask-causal", CAUSAL, mask=triangle)
+MASK.wrong(
+    "mask-causal",
+    "Beside `context_mask` a causal mask hides words: all of the context is known "
+    "before the first query, so nothing in it is the future.",
+    mask=causal_too,
+)
+MASK.wrong(
+    "mask-causal",
+    "The mask given was replaced by a causal one: all of the context is known before "
+    "the first query. Hide what `context_mask` marks False.",
+    mask=with_words(triangle),
+)
+MASK.wrong(
+    "mask-on-queries", ON_QUERIES, mask=with_words(lambda s: s.words[..., :, None])
+)
+MASK.wrong(
+    "mask-on-queries",
+    "The mask is laid over rows and columns: it belongs to the words of context "
+    "alone, the columns, context_mask[..., None, :].",
+    mask=with_words(lambda s: spread(s.words) & s.words[..., :, None]),
+)
+MASK.wrong(
+    "mask-axis-missing",
+    "A mask (B, S) laid over scores (B, T, S) as it is lines the sentences up with "
+    "the queries: give it an axis for them, context_mask[..., None, :].",
+    mask=lambda s: s.words,
+)
+MASK.wrong(
+    "mask-axis-fixed",
+    FIXED_MASK_AXIS,
+    mask=with_words(lambda s: s.words[:, None, :]),
+)
+MASK.wrong(
+    "mask-axis-fixed",
+    FIXED_MASK_AXIS,
+    mask=with_words(lambda s: s.words.unsqueeze(1)),
+)
+MASK.wrong(
+    "one-mask-for-all",
+    "Every sentence gets the mask of the first one: each has its own row.",
+    mask=with_words(one_sentence),
+)
+MASK.wrong("mask-needed", NEEDS_MASK, mask=needs_mask(TypeError()))
+MASK.wrong("mask-needed", NEEDS_MASK, mask=needs_mask(AttributeError()))
+MASK.wrong(
+    "mask-as-truth-value",
+    "A mask of shape {mask_shape} is neither true nor false: ask `if context_mask is "
+    "not None`.",
+    mask=truth_of_mask,
+)
+MASK.wrong(
+    "values-hidden-alone",
+    "The values of hidden words are zero, but their keys still take part in the "
+    "softmax and draw weight: hide the scores.",
+    value=lambda s: hidden_words_zero(s, s.context @ s.learned.W_value),
+    mask=no_mask,
+)
+MASK.wrong(
+    "context-zeroed",
+    "Hidden words get a weight of up to {leak}: as zero vectors they still have a "
+    "score, 0, and the softmax gives them a share. Hide the scores with -inf.",
+    key=lambda s: hidden_words_zero(s, s.context) @ s.learned.W_key,
+    value=lambda s: hidden_words_zero(s, s.context) @ s.learned.W_value,
+    mask=no_mask,
+)
+MASK.wrong("empty-row-nan", NAN, clear=uncleared)
+MASK.wrong(
+    "empty-row-nan",
+    f"The weights are mended, but the output was made before that: {EMPTY}.",
+    clear=uncleared,
+    give=lambda s: (s.output, s.weights.nan_to_num(0.0)),
+)
+MASK.wrong(
+    "empty-row-uniform",
+    f"A large negative number makes an empty row uniform: {EMPTY}. Use -inf and "
+    "set the hidden weights to 0 afterwards.",
+    hide=lambda s: fill(s, -1e9),
+    clear=uncleared,
+)
+MASK.wrong(
+    "softmax-missing",
+    "The scores are used as they are: a softmax over the words of context turns them "
+    "into weights.",
+    mask=no_mask,
+    divide=lambda s: s.hidden,
+)
 FAILING = ("mask-ignored", "mask-needed")  # alike whether zeros follow or not
 HIDE = [one for one in of_masks.HIDE if one not in of_masks.LARGE_FILLS]
 SIZES = [
@@ -374,6 +372,70 @@ def sums(e):
     return None
 
 
+CASES = [
+    case(draw(2, 5), draw(3, 5), draw(5, 7), draw(5, 7), draw(5, 11)),
+    case(
+        *(draw(2, 5), draw(3, 5), draw(5, 7), draw(5, 7), draw(5, 11)),
+        torch.tensor([True, True, False]),
+        note="the last word hidden",
+    ),
+    case(
+        *(draw(2, 3, 5), draw(2, 7, 5), draw(5, 11), draw(5, 11), draw(5, 2)),
+        lengths(7, 4, longest=7),
+        note="a batch with padding",
+    ),
+    case(
+        *(draw(3, 3, 5), draw(3, 7, 5), draw(5, 2), draw(5, 2), draw(5, 11)),
+        lengths(5, 7, 2, longest=7),
+        note="B = T",
+    ),
+    case(
+        *(draw(2, 5, 7), draw(2, 5, 7), draw(7, 3), draw(7, 3), draw(7, 11)),
+        lengths(2, 5, longest=5),
+        note="T = S",
+    ),
+]
+CASES += [
+    case(
+        *(draw(2, 5, 7), draw(2, 3, 7), draw(7, 7), draw(7, 7), draw(7, 7)),
+        note="all matrices square",
+    ),
+    case(
+        *(draw(2, 5, 7), draw(2, 5, 7), draw(7, 7), draw(7, 7), draw(7, 7)),
+        torch.tensor([[True, False, True, True, False], [True] * 5]),
+        note="T = S, all matrices square, a word in the middle hidden",
+    ),
+    case(
+        *(draw(2, 3, 5), draw(2, 7, 5), draw(5, 11), draw(5, 11), draw(5, 2)),
+        lengths(3, 0, longest=7),
+        note="nothing allowed in the second sentence",
+    ),
+    case(
+        *(draw(2, 3, 5, 7), draw(2, 3, 11, 7)),
+        *(draw(7, 2), draw(7, 2), draw(7, 5)),
+        lengths(11, 4, 7, 1, 2, 5, longest=11).view(2, 3, 11),
+        note="two leading axes",
+    ),
+    case(
+        *(draw(2, 5, scale=9.0), draw(7, 5, scale=9.0)),
+        *(draw(5, 3), draw(5, 3), draw(5, 2)),
+        note="large scores",
+        special=True,
+    ),
+    case(
+        *(draw(2, 5), torch.cat([FAR, -FAR, draw(3, 5)])),
+        *(draw(5, 3), draw(5, 3), draw(5, 2)),
+        torch.tensor([False, False, True, True, True]),
+        note="hidden words whose scores are far from the others",
+        special=True,
+    ),
+    case(
+        *(draw(1, 5), draw(1, 5), draw(5, 3), draw(5, 3), draw(5, 2)),
+        note="one word each",
+        special=True,
+    ),
+]
+
 cross_attention = Exercise(
     id="8.1",
     signature="cross_attention(x, context, W_query, W_key, W_value, context_mask=None)",
@@ -383,65 +445,5 @@ cross_attention = Exercise(
     properties=[padding_looked_at, sums],
     pipeline=pipeline,
     mistakes=mistakes_of(pipeline),
-    cases=[
-        case(draw(2, 5), draw(3, 5), draw(5, 7), draw(5, 7), draw(5, 11)),
-        case(
-            *(draw(2, 5), draw(3, 5), draw(5, 7), draw(5, 7), draw(5, 11)),
-            torch.tensor([True, True, False]),
-            note="the last word hidden",
-        ),
-        case(
-            *(draw(2, 3, 5), draw(2, 7, 5), draw(5, 11), draw(5, 11), draw(5, 2)),
-            lengths(7, 4, longest=7),
-            note="a batch with padding",
-        ),
-        case(
-            *(draw(3, 3, 5), draw(3, 7, 5), draw(5, 2), draw(5, 2), draw(5, 11)),
-            lengths(5, 7, 2, longest=7),
-            note="B = T",
-        ),
-        case(
-            *(draw(2, 5, 7), draw(2, 5, 7), draw(7, 3), draw(7, 3), draw(7, 11)),
-            lengths(2, 5, longest=5),
-            note="T = S",
-        ),
-        case(
-            *(draw(2, 5, 7), draw(2, 3, 7), draw(7, 7), draw(7, 7), draw(7, 7)),
-            note="all matrices square",
-        ),
-        case(
-            *(draw(2, 5, 7), draw(2, 5, 7), draw(7, 7), draw(7, 7), draw(7, 7)),
-            torch.tensor([[True, False, True, True, False], [True] * 5]),
-            note="T = S, all matrices square, a word in the middle hidden",
-        ),
-        case(
-            *(draw(2, 3, 5), draw(2, 7, 5), draw(5, 11), draw(5, 11), draw(5, 2)),
-            lengths(3, 0, longest=7),
-            note="nothing allowed in the second sentence",
-        ),
-        case(
-            *(draw(2, 3, 5, 7), draw(2, 3, 11, 7)),
-            *(draw(7, 2), draw(7, 2), draw(7, 5)),
-            lengths(11, 4, 7, 1, 2, 5, longest=11).view(2, 3, 11),
-            note="two leading axes",
-        ),
-        case(
-            *(draw(2, 5, scale=9.0), draw(7, 5, scale=9.0)),
-            *(draw(5, 3), draw(5, 3), draw(5, 2)),
-            note="large scores",
-            special=True,
-        ),
-        case(
-            *(draw(2, 5), torch.cat([FAR, -FAR, draw(3, 5)])),
-            *(draw(5, 3), draw(5, 3), draw(5, 2)),
-            torch.tensor([False, False, True, True, True]),
-            note="hidden words whose scores are far from the others",
-            special=True,
-        ),
-        case(
-            *(draw(1, 5), draw(1, 5), draw(5, 3), draw(5, 3), draw(5, 2)),
-            note="one word each",
-            special=True,
-        ),
-    ],
+    cases=CASES,
 )
