@@ -318,6 +318,8 @@ def _look_at_facts(exercise, subject, right):
         found = attempt(look, *subject, tidy=lambda found: found)
         if found.endless:
             raise Named("never-ends", f"Your code did not end. {NEVER_ENDS}")
+        if search.STRICT and right and found.error and not found.where:
+            raise found.error
         if found.value:
             raise Named(*found.value)
 
