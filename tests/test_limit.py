@@ -121,6 +121,22 @@ def test_endless_module_is_stopped(soon):
     assert check("4.2", InTraining).diagnosis == "never-ends"
 
 
+def test_nothing_is_raised_after_the_call(monkeypatch):
+    """Not even where an answer ends in the very moment in which it is stopped."""
+    monkeypatch.setattr(limit, "SECONDS", 0.0)
+
+    def count(n):
+        return sum(range(n))
+
+    stopped = 0
+    with limit.WATCH:
+        for n in range(200):
+            stopped += attempt(count, 20_000 * n).endless
+            assert limit.WATCH.since is None
+    assert stopped > 3
+    assert sum(count(1000) for _ in range(1000)) > 0
+
+
 def test_waiting_is_not_stopped(soon):
     """A debugger that waits for its reader takes no time of the processor."""
 

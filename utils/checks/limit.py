@@ -33,53 +33,60 @@ class NeverEnds(BaseException):
 
 
 class Watch:
-    """What the second thread looks at."""
+    """What the second thread looks at: which thread is at work, and since when."""
 
     def __init__(self):
         self.lock = threading.Lock()
+        self.ends = []  # of the blocks that are open
         self.thread = self.since = None
         self.memory = 0
 
     def __enter__(self):
         """Begin to look, until the block ends."""
-        self.over = threading.Event()
-        threading.Thread(target=self._look, args=(self.over,), daemon=True).start()
+        self.ends.append(threading.Event())
+        threading.Thread(target=self._look, args=self.ends[-1:], daemon=True).start()
 
     def __exit__(self, *error):
-        self.over.set()
+        self.ends.pop().set()
 
-    def _look(self, over):
+    def _look(self, end):
         raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        while not over.wait(0.1):
+        while not end.wait(0.1):
             with self.lock:
-                if self.since and self._too_much():
+                since = self.since
+                if since and self._too_much(since):
                     raise_in(ctypes.c_ulong(self.thread), ctypes.py_object(NeverEnds))
 
-    def _too_much(self):
-        taken, grown = time.process_time() - self.since, largest_use() - self.memory
+    def _too_much(self, since):
+        taken, grown = time.process_time() - since, largest_use() - self.memory
         return taken > SECONDS or grown > BYTES
 
     def call(self, function, *args):
-        """Return what `function` returns, unless it takes too long."""
+        """Return what `function` returns, unless it takes too long.
+
+        The interpreter raises `NeverEnds` where a call begins or ends. So `since` is
+        put back before any other call, and what was on its way by then comes while we
+        wait for the other thread, twice at most.
+        """
         if self.since:  # within another call
             return function(*args)
-        with self.lock:
-            self.thread, self.memory = threading.get_ident(), largest_use()
-            self.since = time.process_time()
+        self.thread, self.memory = threading.get_ident(), largest_use()
+        self.since = time.process_time()
         try:
             return function(*args)
         finally:
-            self._end()
-
-    def _end(self):
-        """Look no longer; what was raised in this very moment came too late."""
-        while self.since:
+            self.since = None
             try:
-                with self.lock:
-                    self.since = None
-                time.sleep(0)  # here it is raised, if it was to be
+                self._wait()
             except NeverEnds:
-                pass
+                try:
+                    self._wait()
+                except NeverEnds:
+                    pass
+
+    def _wait(self):
+        with self.lock:
+            time.sleep(0)
 
 
 WATCH = Watch()
