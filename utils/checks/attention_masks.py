@@ -68,6 +68,18 @@ CAUSAL.wrong(
     "attend to the columns 0 … i.",
     mask=lambda s: triangle(s)[:1],
 )
+CAUSAL.wrong(
+    "window-alone",
+    "Each token sees itself and the one before it alone: all tokens before it are "
+    "allowed, row i the columns 0 … i.",
+    mask=lambda s: triangle(s).triu(-1),
+)
+CAUSAL.wrong(
+    "window-alone",
+    "Each token sees itself and the two before it alone: all tokens before it are "
+    "allowed, row i the columns 0 … i.",
+    mask=lambda s: triangle(s).triu(-2),
+)
 
 
 def cut(slug, pick, text):
@@ -158,7 +170,7 @@ def where_masked(way):
 
 
 def infinity_times(s):
-    return s.scores + (~s.mask).float() * -INF
+    return s.scores + (~s.mask).to(s.scores.dtype) * -INF
 
 
 def masked_late(s):
@@ -225,7 +237,8 @@ HIDE.extend(
     )
     for added in (
         lambda s: s.scores + s.mask.float(),
-        lambda s: s.scores + (~s.mask).float(),
+        lambda s: s.scores + s.mask,
+        lambda s: s.scores + ~s.mask,
     )
 )
 HIDE.wrong(

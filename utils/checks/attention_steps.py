@@ -185,6 +185,12 @@ SCALE.wrong(
     scale=lambda s: s.products / s.width**2,
 )
 SCALE.wrong(
+    "scale-fixed",
+    "The scores are divided by 8 whatever the width: that is √64, and here {width} = "
+    "{n}.",
+    scale=lambda s: s.products / 8,
+)
+SCALE.wrong(
     "root-rounded",
     "The scores are divided by {isqrt}, which is √{n} rounded down: leave the root as "
     "it is.",

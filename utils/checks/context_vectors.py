@@ -158,6 +158,11 @@ FORMS.wrong(
 )
 FORMS.wrong(
     "exponential-missing",
+    of_attention.NO_EXPONENTIAL,
+    exp=lambda s: s.shifted,
+)
+FORMS.wrong(
+    "exponential-missing",
     "The magnitudes are divided by their sum without the exponential: a score far "
     "below zero gets a large weight.",
     divide=shares(lambda s: s.hidden.abs()),
@@ -269,6 +274,12 @@ WEIGHTS.wrong(
     "divided-by-width",
     "The scores are divided by D = {D}: here they are the plain dot products.",
     scale=lambda s: s.products / s.x.shape[-1],
+)
+WEIGHTS.wrong(
+    "divided-by-width",
+    "The scores are divided by D = {D} and by 2: here they are the plain dot products. "
+    "(`/ D ** 1 / 2` is no root either: Python takes the power first.)",
+    scale=lambda s: s.products / s.x.shape[-1] / 2,
 )
 WEIGHTS.wrong(
     "scale-of-tokens",

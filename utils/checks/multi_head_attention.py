@@ -502,19 +502,25 @@ OWN = [
     size("scale-of-context-length", "context_length", lambda s: s.learned.build[2]),
     size("scale-of-number-of-heads", "H", num_heads),
     size("scale-of-batch", "B", lambda s: s.x.shape[0]),
-    form(
-        "softmax-over-heads",
-        "The softmax runs over axis 1, the heads (softmax picks that axis, too, where "
-        "dim is left out): the weights of one pair of tokens sum to 1 over the heads. "
-        "Use dim=-1, the keys.",
-        axis=lambda s: 1,
-    ),
-    form(
-        "softmax-over-batch",
-        "The softmax runs over axis 0, the batch, so the samples mix: use dim=-1, the "
-        "keys.",
-        axis=lambda s: 0,
-    ),
+]
+OTHER_AXES = [
+    form(slug, text, axis=lambda s, axis=axis: axis, **more)
+    for slug, axis, text in (
+        (
+            "softmax-over-heads",
+            1,
+            "The softmax runs over axis 1, the heads (softmax picks that axis, too, "
+            "where dim is left out): the weights of one pair of tokens sum to 1 over "
+            "the heads. Use dim=-1, the keys.",
+        ),
+        (
+            "softmax-over-batch",
+            0,
+            "The softmax runs over axis 0, the batch, so the samples mix: use dim=-1, "
+            "the keys.",
+        ),
+    )
+    for more in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)})
 ]
 STEPS = steps(**PROJECTED, **of_heads.HEADS, mask=triangle)
 pipeline = Pipeline(
@@ -525,6 +531,7 @@ pipeline = Pipeline(
         STEPS,
         of_attention.SCALE,
         OWN,
+        OTHER_AXES,
         of_masks.CAUSAL,
         of_masks.HIDE,
         of_masks.CUT,

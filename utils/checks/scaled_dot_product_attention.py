@@ -48,6 +48,22 @@ SIZES = [
     size("scale-of-second-axis", "query.shape[1]", lambda s: s.query.shape[1]),
 ]
 STEPS = steps(give=lambda s: (s.output, s.weights))
+
+
+def not_the_same_twice(attention):
+    """Name a result that depends on chance."""
+    inputs = draws(41)(3, 7, 5).unbind()
+    torch.default_generator.manual_seed(789)
+    first, again = (attention(*map(torch.clone, inputs))[1] for _ in range(2))
+    if torch.allclose(first, again, equal_nan=True):
+        return None
+    return (
+        "random-result",
+        "Two runs on the same input give different weights: is there a dropout? This "
+        "exercise asks for none.",
+    )
+
+
 pipeline = Pipeline(
     start=lambda query, key, value: {"query": query, "key": key, "value": value},
     steps=STEPS,
@@ -78,6 +94,7 @@ attention = Exercise(
     parts=("output", "weights"),
     oracle=right_attention,
     properties=[rows_sum_to_one(lambda value: value[1]), samples_stay_apart],
+    facts=[not_the_same_twice],
     pipeline=pipeline,
     mistakes=mistakes_of(pipeline),
     cases=[

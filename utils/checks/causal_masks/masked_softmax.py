@@ -13,6 +13,7 @@ from utils.checks.attention_steps import (
     FACTS,
     GIVES,
     INF,
+    allowed,
     fill,
     forms_of,
     leak,
@@ -127,6 +128,22 @@ MASK.wrong(
     clear=uncleared,
 )
 MASK.wrong("minus-1e9", MINUS_1E9, hide=lambda s: fill(s, -1e9))
+MASK.wrong(
+    "mask-filled-with-plus",
+    "Rows in which something is hidden become zero: hidden scores are hugely positive "
+    "there and take everything (fill with -inf), or rows are kept only where all is "
+    "allowed, mask.all for mask.any.",
+    hide=lambda s: fill(s, 1e9),
+)
+MASK.wrong(
+    "global-maximum-subtracted",
+    "One maximum, of all scores, is subtracted: rows far below it, and rows whose "
+    "hidden score is far above the others, become 0/0. Hide first, then subtract each "
+    "row's own maximum.",
+    hide=left_alone,
+    shift=lambda s: s.hidden - s.hidden.max(),
+    exp=lambda s: s.shifted.exp() * allowed(s),
+)
 MASK.wrong(
     "zero-for-minus-infinity",
     "The allowed weights of a row sum to {row_sum}: hidden scores of 0 (or 1e-9) take "
