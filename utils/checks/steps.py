@@ -11,7 +11,7 @@ import warnings
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from utils.checks.values import alike
+from utils.checks.values import alike, same_form
 
 LIMIT = 1.0  # seconds for the search of two mistakes
 
@@ -127,16 +127,36 @@ class Pipeline:
 
     def at_a_glance(self, forms, trial):
         """Say, by a few entries, whether wrong forms may give what the answer gave."""
+        place = min(map(self.first, forms))
+        state = self.right_states(trial)[place]
+        return self.gives_the_same(forms, state, place, trial)
+
+    def right_states(self, trial):
+        """Return the states of the right way on a case, computed once."""
         if not trial.states:
             trial.states.extend(self.states(trial.args))
-        place = min(map(self.first, forms))
-        return self.gives_the_same(forms, trial.states[place], place, trial)
+        return trial.states
+
+    def reaches(self, trial):
+        """Say whether the right way or a wrong form gives a result of this form."""
+        got = trial.outcome.value
+        for one in self.forms if not trial.same_form else ():
+            place = self.first(one)
+            try:
+                result = self.go_on(self.right_states(trial)[place], place, (one,))
+            except Exception:
+                continue
+            if same_form(got, result):
+                return True
+        return trial.same_form
 
     def pairs(self, trial):
         """Yield wrong forms beside a harmless one, then two wrong ones, that fit.
 
         The time is the processor's: a busy machine finds the same.
         """
+        if not self.reaches(trial):
+            return
         end = time.thread_time() + LIMIT
         for others in (self.harmless, self.forms):
             for i, one in enumerate(self.forms):
