@@ -56,6 +56,12 @@ def legible(num_tokens, width):
 # --- 6.1 --------------------------------------------------------------------------
 
 
+def right_split_or_refusal(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError
+    return right_split(x, num_heads)
+
+
 def split_after_transpose(x, num_heads):
     return split_by_view(x.mT.contiguous().view(x.shape), num_heads)
 
@@ -281,7 +287,7 @@ split_heads = Exercise(
     signature="split_heads(x, num_heads)",
     returns="for x (B, T, D) the heads (B, H, T, K), head h with the features "
     "h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
-    oracle=right_split,
+    oracle=right_split_or_refusal,
     properties=[came_from("sample", "token", "feature")],
     cases=[
         case(legible(5, 6), 2, note=LEGIBLE),

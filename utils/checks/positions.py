@@ -141,7 +141,8 @@ def slow_first(x, positions, base=10000.0):
 def later_pairs_faster(answer):
     """Fact: the exponent has lost its minus. Large angles would hide it in rounding."""
     x, positions = torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([1])
-    if torch.allclose(answer(x, positions, 4.0), rope(factor=-1.0)(x, positions, 4.0)):
+    found = answer(x, positions, 4.0).float()
+    if torch.allclose(found, rope(factor=-1.0)(x, positions, 4.0)):
         text = "Later pairs turn faster instead of more slowly: the exponent −2i/D has "
         return "multiplied-for-divided", text + "lost its minus."
     return None

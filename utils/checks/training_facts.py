@@ -44,7 +44,8 @@ def mask_is_plain(module, weights):
 
 def dropout_in_eval(module, weights):
     """Name dropout that stays active in eval mode."""
-    x = sentences(weights.build[0])
+    width = next(size for size in weights.build if type(size) is int)
+    x = sentences(width)
     module.eval()
     first, second = module(x), module(x)
     if torch.allclose(first, second, equal_nan=True):

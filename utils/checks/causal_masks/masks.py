@@ -253,7 +253,7 @@ mask = Exercise(
 
 
 def right_padding(lengths, num_tokens):
-    return torch.arange(num_tokens) < lengths[:, None]
+    return torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
 
 
 def shifted(steps):
