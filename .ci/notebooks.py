@@ -1,11 +1,12 @@
 """Keep the notebooks in order.
 
     python .ci/notebooks.py execute [notebook ...]
-    python .ci/notebooks.py address https://github.com/OWNER/REPOSITORY
+    python .ci/notebooks.py address https://github.com/OWNER/REPOSITORY [VERSION]
 
 `execute` runs notebooks from top to bottom and stores what they print; without
-names it takes all of them. `address` writes where the course lives into
-pyproject.toml, the setup cells, the Colab links and the README.
+names it takes all of them. `address` writes where the course lives, and the branch
+or tag that a notebook belongs to and fetches, into pyproject.toml, the setup cells,
+the Colab links and the README.
 """
 
 import argparse
@@ -23,6 +24,10 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from utils.files import write_atomically  # noqa: E402
+
 KEPT_METADATA = ("tags", "tolerance", "reason")
 METADATA = {
     "kernelspec": {
@@ -35,9 +40,9 @@ METADATA = {
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 COLAB = "[Open in Colab]("
 
-# Ten lines, the same in every notebook. The notebook lies in the course, or was opened
-# from another folder (VS Code and JupyterLab say from where), or an earlier run fetched
-# the course into the working folder. Git refuses a folder that a fetch left half full.
+# The same in every notebook. The notebook lies in the course, or was opened from
+# another folder (VS Code and JupyterLab say from where), or an earlier run fetched the
+# course into the working folder. Git refuses a folder that a fetch left half full.
 SETUP = """\
 import os, subprocess, sys  # noqa: E401, I001
 from pathlib import Path
@@ -46,15 +51,19 @@ opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME", ""
 near = [*Path("x").absolute().parents, *Path(opened).parents, Path("attention-course")]
 root = next((p for p in near if (p / "utils/checks/__init__.py").is_file()), near[-1])
 if not (root / "utils").is_dir():  # only this file is at hand, as on Colab
-    os.system(f'"{{sys.executable}}" -m pip install -qq tiktoken ipywidgets matplotlib')
-    subprocess.check_call(["git", "clone", "-q", "--no-local", "--depth=1", url, root])
+    get = f'"{{sys.executable}}" -m pip install -qq {tiktoken}'
+    get += f' && git clone -q --no-local --depth=1 -b {version} "{{url}}" {{root}}'
+    failed, said = subprocess.getstatusoutput(get)
+    if failed:
+        sys.exit(f"{{said}}\\nCannot fetch {{url}}. Open this notebook in its folder.")
 sys.path.insert(0, str(root.absolute()))"""
 
 
-def read_address(root=ROOT):
-    """Return the address of the course from pyproject.toml, the one place of it."""
+def read_home(root=ROOT):
+    """Return address and version of the course from pyproject.toml, their one place."""
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)["tool"]["course"]["repository"]
+    course = tomllib.loads(text)["tool"]["course"]
+    return course["repository"], course["version"]
 
 
 def find_notebooks(root=ROOT):
@@ -63,20 +72,27 @@ def find_notebooks(root=ROOT):
     return [path for kind in kinds for path in sorted((root / "notebooks").glob(kind))]
 
 
-def setup_cell(address):
-    """Return the source of the setup cell for a course at `address`."""
-    first = SETUP.format(address=address, width="")
+def setup_cell(home):
+    """Return the source of the setup cell for a course at `home`, address and version.
+
+    It asks for the one package that Colab lacks, as the requirements pin it.
+    """
+    pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
+    pin = next(line for line in pins if line.startswith("tiktoken=="))
+    known = {"address": home[0], "version": home[1], "tiktoken": pin}
+    first = SETUP.format(**known, width="")
     too_wide = any(len(line) > 88 for line in first.splitlines())
-    return SETUP.format(address=address, width="  # noqa: E501" if too_wide else "")
+    return SETUP.format(**known, width="  # noqa: E501" if too_wide else "")
 
 
-def colab_link(address, path):
+def colab_link(home, path):
     """Return the markdown link that opens `path` in Colab; empty unless on GitHub."""
+    address, version = home
     github = re.fullmatch(r"https://github\.com/([^/]+/[^/]+)", address)
     if github is None:
         return ""
     base = "https://colab.research.google.com/github"
-    return f"{COLAB}{base}/{github[1]}/blob/main/{path})"
+    return f"{COLAB}{base}/{github[1]}/blob/{version}/{path})"
 
 
 def with_colab_link(text, link):
@@ -107,35 +123,34 @@ def is_setup(cell):
     return "setup" in cell.metadata.get("tags", [])
 
 
-def prepare(notebook, path, address):
+def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
     opening = notebook.cells[0]
     opening.source = with_colab_link(opening.source, "")  # nobody reads an address
     about = f"About {5 * max(1, round(reading_minutes(notebook) / 5))} minutes"
     text = re.sub(r"About \d+ minutes", about, opening.source)
-    opening.source = with_colab_link(text, colab_link(address, path))
+    opening.source = with_colab_link(text, colab_link(home, path))
     for cell in notebook.cells:
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
         if is_setup(cell):
-            cell.source = setup_cell(address)
-
-
-def write_atomically(path, text):
-    """Replace the file at `path` by `text` unless it says so already."""
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return False
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(new, path)
-    return True
+            cell.source = setup_cell(home)
 
 
 def store(notebook, path):
     """Write `notebook` to `path` if that changes it."""
     nbformat.validate(notebook)
-    return write_atomically(path, nbformat.writes(notebook) + "\n")
+    return store_text(nbformat.writes(notebook) + "\n", path)
+
+
+def store_text(text, path):
+    """Write `text` to `path` unless it says so already; return whether it did not."""
+    content = text.encode("utf-8")
+    if path.exists() and path.read_bytes() == content:
+        return False
+    write_atomically(path, content)
+    return True
 
 
 # ------------------------------------------------------------------- execute
@@ -182,7 +197,10 @@ def run_cells(notebook, folder, **env):
     with tempfile.TemporaryDirectory() as own:
         # No run touches the reader's progress or IPython, or sees another's. What a
         # cell writes to stderr comes as an output; this stderr is the kernel's own.
-        env = os.environ | {"COURSE_PROGRESS": own, "IPYTHONDIR": own} | env
+        # What a reader may fetch is not there, whatever is kept on this machine.
+        apart = {"COURSE_PROGRESS": own, "IPYTHONDIR": own}
+        apart |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": own}
+        env = os.environ | apart | env
         try:
             client.execute(env=env, stderr=subprocess.DEVNULL)
         finally:
@@ -199,7 +217,7 @@ def describe(error, notebook):
     return f"{type(error).__name__}: {error}\nafter code cell {max(counts)}"
 
 
-def execute_one(path, address):
+def execute_one(path, home):
     """Run and store one notebook; return its minutes and what went wrong, if anything.
 
     Nothing is stored when a cell fails, nor when only a time or a version differs.
@@ -208,13 +226,13 @@ def execute_one(path, address):
     stored = nbformat.read(path, as_version=4)
     notebook = copy.deepcopy(stored)
     name = path.relative_to(ROOT).as_posix()
-    prepare(notebook, name, address)
+    prepare(notebook, name, home)
     try:
         run_cells(notebook, path.parent)
     except Exception as error:  # a failing cell, a dead kernel or a timeout
         return (time.monotonic() - start) / 60, describe(error, notebook)
     drop_widget_views(notebook)
-    prepare(notebook, name, address)  # once more: now the pictures are there to count
+    prepare(notebook, name, home)  # once more: now the pictures are there to count
     if without_ignored(notebook) != without_ignored(stored):
         store(notebook, path)
     return (time.monotonic() - start) / 60, ""
@@ -224,9 +242,9 @@ def execute(paths):
     """Run and store notebooks, two at a time; return how many failed."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     failed = 0
-    address = read_address()
+    home = read_home()
     with ProcessPoolExecutor(2) as pool:
-        runs = [(path, pool.submit(execute_one, path, address)) for path in paths]
+        runs = [(path, pool.submit(execute_one, path, home)) for path in paths]
         for path, run in runs:
             minutes, error = run.result()
             print(f"{minutes:5.2f} min  {path.relative_to(ROOT)}", flush=True)
@@ -239,35 +257,42 @@ def execute(paths):
 # ------------------------------------------------------------------- address
 
 
-def checked_address(address):
-    """Return `address` without a trailing slash or .git; refuse what cannot be one."""
-    if re.fullmatch(r"[^\s\"'\\{}()]+", address) is None:
+def checked_home(address, version):
+    """Return both, the address without a trailing slash or .git.
+
+    Refuse what cannot be: they become part of a command and of a link.
+    """
+    if re.fullmatch(r"[^\s\"'`$\\{}()]+", address) is None:
         raise ValueError(
             "expected the address of a repository, such as "
             f"https://github.com/OWNER/REPOSITORY, received {address!r}"
         )
+    if re.fullmatch(r"\w[\w./-]*", version) is None:
+        raise ValueError(f"expected a branch or a tag, received {version!r}")
     address = address.rstrip("/")
     if address.startswith("https://github.com/"):
-        return address.removesuffix(".git")
-    return address
+        address = address.removesuffix(".git")
+    return address, version
 
 
-def write_address(address, root=ROOT):
-    """Write `address` into pyproject.toml, all notebooks and the README of `root`."""
-    address, old = checked_address(address), read_address(root)
+def write_home(address, version, root=ROOT):
+    """Write address and version into pyproject.toml, all notebooks and the README."""
+    home, old = checked_home(address, version), read_home(root)
     project = root / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    new = text.replace(f'repository = "{old}"', f'repository = "{address}"')
-    write_atomically(project, new)
+    before, course = text.split("[tool.course]")
+    for was, now in zip(old, home):
+        course = course.replace(f' = "{was}"', f' = "{now}"', 1)
+    store_text(f"{before}[tool.course]{course}", project)
     for path in find_notebooks(root):
         notebook = nbformat.read(path, as_version=4)
-        prepare(notebook, path.relative_to(root).as_posix(), address)
+        prepare(notebook, path.relative_to(root).as_posix(), home)
         store(notebook, path)
     readme = root / "README.md"
     if readme.exists():
-        text = readme.read_text(encoding="utf-8").replace(old, address)
-        link = colab_link(address, "notebooks/00_start_here.ipynb")
-        write_atomically(readme, with_colab_link(text, link) + "\n")
+        text = readme.read_text(encoding="utf-8").replace(old[0], home[0])
+        link = colab_link(home, "notebooks/00_start_here.ipynb")
+        store_text(with_colab_link(text, link) + "\n", readme)
 
 
 def main():
@@ -278,9 +303,11 @@ def main():
     run.add_argument("notebooks", nargs="*", type=Path, help="default: all")
     move = commands.add_parser("address", help="write where the course lives")
     move.add_argument("url")
+    branch = "branch or tag that the notebooks belong to (default: as it is)"
+    move.add_argument("version", nargs="?", default=read_home()[1], help=branch)
     given = parser.parse_args()
     if given.command == "address":
-        return write_address(given.url)
+        return write_home(given.url, given.version)
     return execute([path.resolve() for path in given.notebooks] or find_notebooks())
 
 

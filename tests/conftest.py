@@ -2,7 +2,7 @@
 
 import pytest
 from bank.score import pytest_terminal_summary
-from notebook_tool import ROOT, tool
+from repository import ROOT, tool
 
 __all__ = ["pytest_terminal_summary"]
 

@@ -40,17 +40,24 @@ class Step:
     env: dict = field(default_factory=dict)
 
 
-def steps(colab):
-    """Return all steps; `colab` is the Python with Colab's versions, or None."""
+def steps(colab, reference):
+    """Return all steps.
+
+    colab: the Python with Colab's versions, or None
+    reference: the folder with the reference implementation of GPT-2, or None
+    """
     there = [colab, *PYTEST] if colab else None
     offline = [*UNSHARED, *HERE] if works(*UNSHARED, "true") else None
     alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_places.py"]
     settings = [(kind, threads) for kind in capabilities() for threads in (1, 2)]
     own = settings.pop(-2)  # the best instructions and one thread, as everything runs
     everything = f"`python -m pytest --full`, {described(*own)}"
+    anew = reference and [sys.executable, "-m", "tests.gpt2_reference"]
+    there_too = {"PYTHONPATH": str(reference)}
     return [
         Step("everything", everything, [*HERE, "--full"]),
         Step("no-network", "the quick run without a network", offline),
+        Step("gpt2", "the tiny GPT-2 made anew by `transformers`", anew, there_too),
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
@@ -85,10 +92,24 @@ def on(kind, threads):
     return Step(f"{kind}-{threads}", what, command, env)
 
 
+def kept(name):
+    """Return a folder in the cache of this account."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "attention-course" / name
+
+
+def reference_folder():
+    """Return a folder with the reference implementation of GPT-2, filled anew."""
+    folder, wanted = kept("gpt2"), ROOT / "tests" / "gpt2.txt"
+    shutil.rmtree(folder, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+    command = [*pip, "--quiet", "--target", folder, "-r", wanted]
+    return folder if subprocess.run(command).returncode == 0 else None
+
+
 def colab_python():
     """Return the Python of an environment with Colab's versions, made once and kept."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "attention-course" / "colab"
+    folder = kept("colab")
     python = folder / "bin" / "python"
     if not python.exists():
         if not works("python3.13", "--version"):
@@ -146,12 +167,13 @@ def main():
 
     On the code host a step that is not possible counts as failed.
     """
-    names = [step.name for step in steps(None)]
+    names = [step.name for step in steps(None, None)]
     wanted, colab = asked_for(names)
+    reference = reference_folder() if "gpt2" in wanted else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""
     print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)
-    for step in [step for step in steps(colab) if step.name in wanted]:
+    for step in [s for s in steps(colab, reference) if s.name in wanted]:
         log = logs / f"{step.name}.log"
         row = run(step, log)
         print(row, end="", flush=True)

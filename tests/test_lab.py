@@ -16,9 +16,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from browser import chromium
-from notebook_tool import ROOT
-from test_pages import FORMULA, without_code
-from test_setup import make_course
+from markdown_text import FORMULA, without_code
+from repository import ROOT, make_course
 
 # The quick run: the start, and the notebooks of part one that have controls.
 pytestmark = pytest.mark.sample(

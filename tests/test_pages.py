@@ -13,17 +13,18 @@ import nbformat
 import pytest
 from browser import chromium, needed
 from bs4 import BeautifulSoup
-from nbconvert import HTMLExporter
-from notebook_tool import ROOT, tool
+from markdown_text import FENCE, FORMULA, without_code
+from nbconvert import HTMLExporter, LatexExporter, SlidesExporter
+from nbformat.v4 import new_notebook
 from PIL import Image
+from repository import ROOT, tool
 
 NOTEBOOKS = ROOT / "notebooks"
 NAMES = [path.relative_to(NOTEBOOKS).as_posix() for path in tool.find_notebooks()]
 AXE = Path(sys.prefix, "node_modules/axe-core/axe.min.js")
 OUTPUT = ".jp-OutputArea-output"
+LATEX = LatexExporter()
 STAND_IN = "No description has been provided"  # nbconvert's words for want of a text
-FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)
-FENCE = re.compile(r"^(```+).*?^\1", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^(#+) +(.+)$", re.MULTILINE)
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 FOLD = re.compile(r"<details>(.*?)</details>", re.DOTALL)
@@ -55,11 +56,6 @@ def notebook(request):
 def outputs_of(notebook):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return [output for cell in code for output in cell.outputs]
-
-
-def without_code(source):
-    """Return markdown without its code, in which nothing is markup."""
-    return re.sub(r"`[^`\n]*`", "", FENCE.sub("", source))
 
 
 def words(text):
@@ -157,8 +153,27 @@ def test_every_link_within_the_page_leads_somewhere(notebook):
     assert dead == []
 
 
-def test_all_notebooks_together_stay_below_8_mb():
-    assert sum((NOTEBOOKS / name).stat().st_size for name in NAMES) < 8e6
+def test_all_notebooks_together_stay_below_12_mb():
+    assert sum((NOTEBOOKS / name).stat().st_size for name in NAMES) < 12e6
+
+
+def test_a_pdf_has_every_picture(notebook):
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]  # no pandoc
+    tex, resources = LATEX.from_notebook_node(new_notebook(cells=code))
+    files = re.findall(r"\\adjustimage\{.*\}\{(.*\.png)\}", tex)
+    data = [output.get("data", {}) for output in outputs_of(notebook)]
+    stored = [base64.b64decode(d["image/png"]) for d in data if "text/html" in d]
+    assert [resources["outputs"][file] for file in files] == stored
+
+
+@pytest.mark.sample("00_start_here.ipynb", "04_scaled_dot_product_attention.ipynb")
+def test_slides_have_every_picture_with_its_text(path):
+    stored = nbformat.read(path, as_version=4)
+    slides = SlidesExporter().from_notebook_node(stored)[0]
+    shown = BeautifulSoup(slides, "html.parser").select(f"{OUTPUT} img")
+    data = [output.get("data", {}) for output in outputs_of(stored)]
+    texts = [each["text/plain"] for each in data if "text/html" in each]
+    assert [picture["alt"] for picture in shown] == texts
 
 
 # ------------------------------------------------------------- accessibility

@@ -116,8 +116,9 @@ def test_a_picture_is_one_small_png_with_its_text(draw, published):
     rc, title = dict(matplotlib.rcParams), "A finding that takes many words, " * 5
     assert draw(title=title) is None
     [bundle] = published
-    assert set(bundle) == {"text/html", "text/plain"}
+    assert set(bundle) == {"text/html", "image/png", "text/plain"}
     alt, png = parts_of(bundle["text/html"])
+    assert base64.b64decode(bundle["image/png"]) == png
     assert alt == bundle["text/plain"]
     assert title in alt
     assert len(png) < 30_000
@@ -567,7 +568,7 @@ def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
     plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
     [bundle] = published
     assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html",
-                           "text/plain"}
+                           "image/png", "text/plain"}
     assert bundle["text/plain"].endswith("(interactive: height)")
     one_bar(0.5)
     pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
@@ -622,7 +623,7 @@ def test_explore_names_a_control_after_its_keyword(published):
 def test_explore_without_ipywidgets_publishes_the_picture(published, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     plots.explore(one_bar, height=SimpleNamespace(value=0.5))
-    assert set(published[0]) == {"text/html", "text/plain"}
+    assert set(published[0]) == {"text/html", "image/png", "text/plain"}
 
 
 def test_explore_asks_for_exactly_one_picture(published):

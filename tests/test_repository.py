@@ -10,7 +10,7 @@ import sys
 import full
 import nbformat
 import pytest
-from notebook_tool import ROOT, tool
+from repository import ROOT, files, tool
 
 from tests import guide
 
@@ -20,19 +20,6 @@ FULL = "python -m tests.full"
 
 def read(name, root=ROOT):
     return (root / name).read_text(encoding="utf-8")
-
-
-def files():
-    """Return the files that git keeps or would keep; without git, all files."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    if (ROOT / ".git").exists() and shutil.which("git"):
-        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-        paths = [ROOT / os.fsdecode(name) for name in listed.stdout.split(b"\0")]
-    else:
-        inside = [path.relative_to(ROOT) for path in ROOT.rglob("*")]
-        left_out = {"__pycache__", ".venv", "venv"}
-        paths = [ROOT / path for path in inside if not left_out & {*path.parts}]
-    return [path for path in paths if path.is_file()]
 
 
 def texts():
@@ -49,14 +36,16 @@ def copy(tmp_path):
     hidden = shutil.ignore_patterns(".*")  # a reader's JupyterLab leaves checkpoints
     shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=hidden)
     (tmp_path / ".ci").mkdir()
-    for name in ("pyproject.toml", "README.md", ".ci/notebooks.py"):
+    (tmp_path / "utils").mkdir()
+    tool = (".ci/notebooks.py", "utils/files.py")
+    for name in ("pyproject.toml", "README.md", "requirements.txt", *tool):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 
 
-def move(root, address):
+def move(root, *home):
     """Run the address command in `root`; return every file there."""
-    command = [sys.executable, ".ci/notebooks.py", "address", address]
+    command = [sys.executable, "-B", ".ci/notebooks.py", "address", *home]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     return contents(root)
@@ -80,22 +69,28 @@ def test_ruff_reads_the_tool_and_the_notebooks():
 
 
 @pytest.mark.parametrize(
-    "name, torch", [("requirements.txt", "2.13.0"), ("tests/colab.txt", "2.11.0")]
+    "name, pin",
+    [
+        ("requirements.txt", "torch==2.13.0"),
+        ("tests/colab.txt", "torch==2.11.0"),
+        ("tests/gpt2.txt", "transformers==5.23.0"),
+    ],
 )
-def test_requirements_are_pinned_exactly(name, torch):
+def test_requirements_are_pinned_exactly(name, pin):
     lines = read(name).split("\n")
     loose = [line for line in lines if not re.fullmatch(r"([\w-]+==[\d.]+)?", line)]
     assert loose == []
-    assert f"torch=={torch}" in lines
+    assert pin in lines
 
 
 def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
     rows = [line for line in read("data/README.md").splitlines() if line[:1] == "|"]
     for path in files():
-        if path.parent == ROOT / "data" and path.name != "README.md":
-            row = next((r for r in rows if f"`{path.name}`" in r), "no row")
-            assert f"{path.stat().st_size:,}" in row, path.name
-            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, path.name
+        name = path.relative_to(ROOT).as_posix().removeprefix("data/")
+        if path.is_relative_to(ROOT / "data") and name != "README.md":
+            row = next((r for r in rows if f"`{name}`" in r), "no row")
+            assert f"{path.stat().st_size:,}" in row, name
+            assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
 
 
 def test_ci_and_workflow_run_the_command_of_the_readme():
@@ -148,35 +143,34 @@ def test_the_readme_is_short():
     assert len(read("README.md").splitlines()) <= 120
 
 
-def test_no_file_names_a_folder_of_a_machine_or_a_package_registry():
+def test_no_file_names_a_folder_of_a_machine():
     # In quoted pictures (base64) the lookbehind keeps chance matches out.
-    folder = r"(?<![\w.+/=-])/(?:work|tmp|root|home)/"
-    registry = r"pypi\.org|pythonhosted|npmjs|pytorch\.org/whl"
-    found = {name: re.findall(f"{folder}|{registry}", t) for name, t in texts().items()}
-    found.pop("tests/test_repository.py")
+    folder = re.compile(r"(?<![\w.+/=-])/(?:work|tmp|root|home)/")
+    found = {name: folder.findall(text) for name, text in texts().items()}
     assert {name: hits for name, hits in found.items() if hits} == {}
 
 
 def test_the_address_stands_in_pyproject_and_in_the_copies_that_the_tool_writes():
-    address = tool.read_address()
+    address, _ = tool.read_home()
     copies = {"pyproject.toml", "README.md"}
     copies |= {path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()}
     assert {name for name, text in texts().items() if address in text} <= copies
 
 
 def test_the_readme_opens_the_first_notebook_in_colab():
-    link = tool.colab_link(tool.read_address(), "notebooks/00_start_here.ipynb")
+    link = tool.colab_link(tool.read_home(), "notebooks/00_start_here.ipynb")
     assert read("README.md") == tool.with_colab_link(read("README.md"), link) + "\n"
 
 
-def test_a_fork_writes_its_address_everywhere_with_one_command(copy):
-    old, new = tool.read_address(), "https://github.com/somebody/attention-too"
-    move(copy, new + ".git/")
-    assert tool.read_address(copy) == new
-    base = "https://colab.research.google.com/github/somebody/attention-too/blob/main"
+def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(copy):
+    old, _ = tool.read_home()
+    new = "https://github.com/somebody/attention-too"
+    move(copy, new + ".git/", "v2.1")
+    assert tool.read_home(copy) == (new, "v2.1")
+    base = "https://colab.research.google.com/github/somebody/attention-too/blob/v2.1"
     for path in tool.find_notebooks(copy):
         cells = nbformat.read(path, as_version=4).cells
-        assert cells[1].source == tool.setup_cell(new)
+        assert cells[1].source == tool.setup_cell((new, "v2.1"))
         link = f"{base}/{path.relative_to(copy).as_posix()})"
         assert cells[0].source.splitlines()[2] == tool.COLAB + link
     owner = old.removeprefix("https://github.com/").encode()
@@ -190,18 +184,39 @@ def test_writing_the_address_twice_or_back_changes_nothing(copy):
         data for path, data in once.items() if path.suffix in (".ipynb", ".md")
     )
     assert move(copy, "https://git.example.org/somebody/course") == once
-    assert move(copy, tool.read_address()) == before
+    assert move(copy, *tool.read_home()) == before
 
 
-def test_an_address_that_cannot_be_one_is_refused():
-    for wrong in ("", "two words", 'quo"ted', "a{b}"):
+def test_what_the_tool_stores_is_synced_first_and_left_alone_where_it_is_the_same(
+    tmp_path, monkeypatch
+):
+    done, sync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
+    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
+    assert tool.store_text("naïve\n", tmp_path / "a")
+    assert done[:2] == ["sync", "replace"]
+    assert (tmp_path / "a").read_bytes() == "naïve\n".encode()
+    done.clear()
+    assert not tool.store_text("naïve\n", tmp_path / "a") and done == []
+
+
+def test_an_address_or_a_version_that_cannot_be_one_is_refused():
+    for wrong in ("", "two words", 'quo"ted', "a{b}", "$HOME", "a`b`"):
         with pytest.raises(ValueError, match="expected the address of a repository"):
-            tool.checked_address(wrong)
+            tool.checked_home(wrong, "main")
+    for wrong in ("", "two words", "-b", "v1;ls", "v1$"):
+        with pytest.raises(ValueError, match="expected a branch or a tag"):
+            tool.checked_home("https://github.com/somebody/course", wrong)
+
+
+def test_the_readme_says_how_to_give_the_course_an_address_before_the_colab_link():
+    first_screen = read("README.md").split("##")[0]
+    assert "python .ci/notebooks.py address" in first_screen
 
 
 def test_a_long_address_keeps_the_setup_cell_clean(tmp_path):
     long = "https://github.com/" + "a" * 39 + "/" + "b" * 60
-    (tmp_path / "cell.py").write_text(tool.setup_cell(long) + "\n")
+    (tmp_path / "cell.py").write_text(tool.setup_cell((long, "main")) + "\n")
     config = ["--no-cache", "--config", str(ROOT / "pyproject.toml")]
     command = [sys.executable, "-m", "ruff", "check", *config, str(tmp_path)]
     checked = subprocess.run(command, capture_output=True, text=True)

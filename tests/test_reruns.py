@@ -11,7 +11,7 @@ from types import CodeType
 
 import nbformat
 import pytest
-from notebook_tool import ROOT, tool
+from repository import ROOT, tool
 
 from tests.tolerance import agree
 

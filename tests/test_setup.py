@@ -1,15 +1,14 @@
 """Each test pins one sentence about the setup cell, run in a fresh Python."""
 
 import os
-import shutil
+import re
 import subprocess
 import sys
 
 import pytest
-from notebook_tool import ROOT, tool
-from test_repository import files
+from repository import commit, git, make_repository, tool
 
-CELL = tool.setup_cell(tool.read_address()) + "\n"
+CELL = tool.setup_cell(tool.read_home()) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
 # The tests need no network: pip finds everything in place, git copies a folder.
 ENV = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "COURSE_REPO")}
@@ -32,22 +31,6 @@ def says(run):
 
 def expected(folder):
     return ascii(str(folder))[:-1]
-
-
-def make_course(folder):
-    """Copy the course as it stands now, not as last committed, into `folder`."""
-    for path in files():
-        copy = folder / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
-
-
-def make_repository(folder):
-    """Copy the course into `folder` and commit there what git keeps of it."""
-    make_course(folder)
-    who = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
-    for command in (["init", "-q"], ["add", "."], [*who, "commit", "-q", "-m", "all"]):
-        subprocess.run(["git", *command], cwd=folder, env=ENV, check=True)
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +69,43 @@ def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     assert says(run(tmp_path, COURSE_REPO="/nowhere")) == fetched
 
 
-def test_a_fetch_that_fails_says_so_and_leaves_nothing(tmp_path):
+def test_a_notebook_fetches_the_version_that_it_belongs_to(tmp_path):
+    home, old = tmp_path / "home", tmp_path / "old"
+    make_repository(home)
+    git(home, "tag", "v1")
+    (home / "utils/new.py").write_text("# later than v1")
+    git(home, "add", ".")
+    commit(home)
+    old.mkdir()
+    cell = tool.setup_cell((tool.read_home()[0], "v1")) + "\n"
+    assert says(run(old, cell + SAY_WHERE, COURSE_REPO=str(home)))
+    assert not (old / "attention-course/utils/new.py").exists()
+    assert says(run(tmp_path, COURSE_REPO=str(home)))
+    assert (tmp_path / "attention-course/utils/new.py").exists()
+
+
+def test_a_fetch_that_fails_says_in_a_sentence_what_to_do_and_leaves_nothing(tmp_path):
     failed = run(tmp_path)
     assert failed.returncode != 0
-    assert "repository '/nowhere' does not exist" in failed.stderr
-    assert "CalledProcessError: Command '['git', 'clone'" in failed.stderr
+    said = failed.stderr.splitlines()
+    assert "repository '/nowhere' does not exist" in said[0]
+    assert said[1:] == [
+        "Cannot fetch /nowhere. Open this notebook in its folder."
+    ]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_installation_that_fails_says_so_and_fetches_nothing(course, tmp_path):
+    fake = tmp_path / "fake/pip/__main__.py"
+    fake.parent.mkdir(parents=True)
+    fake.write_text("import sys; sys.exit('no room on the disk')")
+    fake.with_name("__init__.py").touch()
+    new = tmp_path / "new"
+    python = {"PYTHONPATH": str(tmp_path / "fake")}
+    failed = run(new, CELL, COURSE_REPO=str(course), **python)
+    assert failed.returncode != 0
+    assert failed.stderr.startswith("no room on the disk\nCannot fetch")
+    assert list(new.iterdir()) == []
 
 
 def test_a_folder_that_a_fetch_left_half_full_is_named(course, tmp_path):
@@ -107,16 +121,18 @@ def test_pip_is_asked_for_packages_only_with_a_fetch_and_never_for_torch(
 ):
     fake = tmp_path / "fake/pip/__main__.py"
     fake.parent.mkdir(parents=True)
-    fake.write_text("import sys; print(sys.argv[1:])")
+    fake.write_text("import sys; open('asked', 'w').write(str(sys.argv[1:]))")
     fake.with_name("__init__.py").touch()
     python = {"PYTHONPATH": str(tmp_path / "fake")}
-    wanted = "['install', '-qq', 'tiktoken', 'ipywidgets', 'matplotlib']\n"
-    assert run(course, CELL, **python).stdout == ""
+    assert says(run(course, CELL, **python)) == ""
+    assert not (course / "asked").exists()
     new = tmp_path / "new"
-    assert run(new, CELL, COURSE_REPO=str(course), **python).stdout == wanted
+    assert says(run(new, CELL, COURSE_REPO=str(course), **python)) == ""
+    asked = (new / "asked").read_text()
+    assert re.fullmatch(r"\['install', '-qq', 'tiktoken==[\d.]+'\]", asked)
 
 
-def test_the_cell_has_at_most_ten_lines_for_any_address():
+def test_the_cell_has_at_most_13_lines_for_any_address():
     long = "https://github.com/" + "a" * 39 + "/" + "b" * 60
-    for address in (tool.read_address(), long):
-        assert len(tool.setup_cell(address).splitlines()) <= 10
+    for address in (tool.read_home()[0], long):
+        assert len(tool.setup_cell((address, "main")).splitlines()) <= 13

@@ -6,7 +6,7 @@ import sys
 
 import nbformat
 import pytest
-from notebook_tool import ROOT
+from repository import ROOT
 
 from tests.tolerance import agree
 

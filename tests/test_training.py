@@ -1,4 +1,4 @@
-"""Each test pins one sentence about `utils.training`."""
+"""Each test pins one sentence about `utils.training`, the loop and the command."""
 
 import math
 import os
@@ -17,19 +17,20 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
-from utils import training
 from utils.data import load_text
 from utils.files import write_atomically
-from utils.model import GPT
+from utils.model import GPT, generate
 from utils.training import (
     decay_groups,
-    draw_windows,
     learning_rate,
     load_checkpoint,
-    main,
     save_checkpoint,
     train,
 )
+from utils.training import (
+    text as command,
+)
+from utils.training.text import draw_windows, load_text_model, main
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -491,8 +492,8 @@ def test_ctrl_c_ends_the_command_politely(text, tmp_path, capsys, monkeypatch, c
             signal.raise_signal(signal.SIGINT)
         return loss(model, batch)
 
-    loss = training.next_token_loss
-    monkeypatch.setattr(training, "next_token_loss", press)
+    loss = command.next_token_loss
+    monkeypatch.setattr(command, "next_token_loss", press)
     assert main(arguments) == 130
     said = f"\nstopped: the same command goes on from {tmp_path / 'a.pt'}\n"
     assert capsys.readouterr().err == said
@@ -520,6 +521,37 @@ def test_a_text_that_will_not_do_is_an_error_of_one_line(
     out, err = capsys.readouterr()
     assert err.startswith(f"error: {tmp_path}") and said in err
     assert (out, err.count("\n")) == ("", 1)
+
+
+def test_a_checkpoint_of_the_command_becomes_a_model_again(text, tmp_path, capsys):
+    path = tmp_path / "a.pt"
+    main([text, "--steps", "12", *TINY, "--checkpoint", str(path)])
+    *_, sample, _, last = capsys.readouterr().out.splitlines()
+    model, encode, decode = load_text_model(path)
+    told = Path(text).read_text(encoding="utf-8")
+    assert decode(encode(told)) == told and len(encode(told)) < len(told)
+    assert not model.training and model.context_length == 8
+    held_out = torch.tensor([encode(told[2700:])])
+    torch.manual_seed(0)
+    written = decode(generate(model, held_out[:, :4], 150, 0.8)[0].tolist())
+    assert written.splitlines()[-1] == sample
+
+
+def test_a_checkpoint_of_another_training_does_not_become_one(tmp_path):
+    for about in ({}, {"about": {"width": 8}}, {"about": [8]}):
+        save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", **about)
+        with pytest.raises(ValueError, match="checkpoint of `python -m .* got .*a.pt"):
+            load_text_model(tmp_path / "a.pt")
+    (tmp_path / "a.pt").write_bytes(b"half a file")
+    with pytest.raises(ValueError, match="a.pt is no checkpoint"):
+        load_text_model(tmp_path / "a.pt")
+
+
+def test_the_command_is_that_of_the_module(text):
+    command = [sys.executable, "-m", "utils.training", text, "--steps", "2", *TINY]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("step 2  training loss ")
 
 
 def other_text(path):

@@ -9,6 +9,7 @@ from torch import nn
 from utils.attention import MultiHeadAttention
 from utils.cache import KeyValueCache
 from utils.embeddings import TokenAndPositionEmbedding, check_padding_mask
+from utils.gpt2 import SIZES, read_gpt2
 
 
 class TransformerBlock(nn.Module):
@@ -139,6 +140,37 @@ def _small_weights(module):
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear) and module.bias is not None:
         nn.init.zeros_(module.bias)
+
+
+def load_gpt2(path):
+    """Make a `GPT` of GPT-2's published files: its layers are those of this course.
+
+    path: a folder with config.json and model.safetensors
+    returns: the model in float32, without dropout, in evaluation mode
+
+    Besides the weights, GPT-2 asks for biases on queries, keys and values, for GELU
+    computed by way of tanh, and names the epsilon of its norms.
+
+    Raises FileNotFoundError and ValueError as `read_gpt2` does.
+
+    >>> from utils.files import DATA
+    >>> load_gpt2(DATA / "tiny_gpt2")(torch.tensor([[1, 2]])).shape
+    torch.Size([1, 2, 128])
+
+    Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
+    """
+    config, weights = read_gpt2(path)
+    with torch.device("meta"):  # shapes alone, since the numbers are at hand
+        model = GPT(*(config[size] for size in SIZES), qkv_bias=True)
+    weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    model.load_state_dict(weights, assign=True)
+    model.output.weight = model.embedding.token_embedding.weight
+    for module in model.modules():
+        if isinstance(module, nn.GELU):
+            module.approximate = "tanh"
+        if isinstance(module, nn.LayerNorm):
+            module.eps = config["layer_norm_epsilon"]
+    return model.eval()
 
 
 def next_token_loss(model, batch):

@@ -513,3 +513,420 @@ def repeat_view(x, n_rep):
 @wrong("10.2", "returns-nothing")
 def repeat_without_return(x, n_rep):
     x = x.repeat_interleave(n_rep, dim=1)
+
+
+# --- 10.3 -------------------------------------------------------------------------
+
+
+@right("10.3")
+def cached_concatenated(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat([cache[0], key], dim=-2)
+        value = torch.cat([cache[1], value], dim=-2)
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(S, S, dtype=torch.bool).tril()[S - T :]
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    scores = scores.masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ value, (key, value)
+
+
+@right("10.3")
+def cached_by_the_library(query, key, value, cache):
+    keys, values = cache if cache else (key[..., :0, :], value[..., :0, :])
+    keys, values = torch.cat((keys, key), -2), torch.cat((values, value), -2)
+    offset = keys.size(-2) - query.size(-2)
+    mask = torch.ones(query.size(-2), keys.size(-2)).bool().tril(offset)
+    output = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+    return output, (keys, values)
+
+
+@right("10.3")
+def cached_by_positions(query, key, value, cache):
+    start = 0
+    if cache is not None:
+        keys, values = cache
+        start = keys.shape[-2]
+        key, value = torch.cat((keys, key), -2), torch.cat((values, value), -2)
+    rows = torch.arange(query.shape[-2])[:, None] + start
+    future = torch.arange(key.shape[-2])[None] > rows
+    scores = torch.einsum("...td,...sd->...ts", query, key) / math.sqrt(key.shape[-1])
+    scores[..., future] = -torch.inf
+    return scores.softmax(-1) @ value, (key, value)
+
+
+@right("10.3")
+def cached_one_by_one(query, key, value, cache):
+    """Let the new tokens come one after the other: the newest needs no mask."""
+    outputs = []
+    for i in range(query.shape[-2]):
+        new = key[..., i : i + 1, :], value[..., i : i + 1, :]
+        cache = new if cache is None else tuple(map(glue, cache, new))
+        one = query[..., i : i + 1, :]
+        outputs.append(F.scaled_dot_product_attention(one, *cache))
+    return torch.cat(outputs, -2), cache
+
+
+def glue(old, new):
+    return torch.cat((old, new), dim=-2)
+
+
+@right("10.3")
+def cached_with_added_mask(query, key, value, cache):
+    old_keys, old_values = cache or (None, None)
+    keys = key if old_keys is None else torch.cat([old_keys, key], -2)
+    values = value if old_values is None else torch.cat([old_values, value], -2)
+    T, S = query.shape[-2], keys.shape[-2]
+    hidden = torch.full((T, S), -math.inf, dtype=query.dtype).triu(S - T + 1)
+    scores = query @ keys.mT * query.shape[-1] ** -0.5 + hidden
+    return torch.softmax(scores, -1) @ values, (keys, values)
+
+
+@right("10.3")
+def cached_preallocated(query, key, value, cache):
+    """Write into new room, large enough for old and new."""
+    past = 0 if cache is None else cache[0].shape[-2]
+    total = past + key.shape[-2]
+    keys = key.new_zeros(*key.shape[:-2], total, key.shape[-1])
+    values = value.new_zeros(*value.shape[:-2], total, value.shape[-1])
+    if cache is not None:
+        keys[..., :past, :], values[..., :past, :] = cache
+    keys[..., past:, :], values[..., past:, :] = key, value
+    mask = torch.arange(total) <= torch.arange(past, total)[:, None]
+    output = F.scaled_dot_product_attention(query, keys, values, mask)
+    return [output, (keys, values)]
+
+
+def cached(
+    query, key, value, cache, mask=lambda T, S: torch.ones(T, S).tril(S - T).bool()
+):
+    """Do the right step, but for the mask."""
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    allowed = mask(query.shape[-2], key.shape[-2])
+    return F.scaled_dot_product_attention(query, key, value, allowed), (key, value)
+
+
+@wrong("10.3", "causal-from-the-top-left")
+def cached_is_causal(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat((cache[0], key), dim=-2)
+        value = torch.cat((cache[1], value), dim=-2)
+    output = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return output, (key, value)
+
+
+@wrong("10.3", "causal-from-the-top-left")
+def cached_causal_but_for_one(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat((cache[0], key), dim=-2)
+        value = torch.cat((cache[1], value), dim=-2)
+    causal = query.shape[-2] > 1
+    output = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
+    return output, (key, value)
+
+
+@wrong("10.3", "causal-from-the-top-left")
+def cached_first_rows(query, key, value, cache):
+    def first_rows(T, S):
+        return torch.ones(S, S, dtype=torch.bool).tril()[:T]
+
+    return cached(query, key, value, cache, first_rows)
+
+
+@wrong("10.3", "no-causal-mask")
+def cached_without_mask(query, key, value, cache):
+    return cached(query, key, value, cache, lambda T, S: None)
+
+
+@wrong("10.3", "diagonal-masked")
+def cached_strictly_before(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    scores = scores.masked_fill(torch.ones(T, S).triu(S - T).bool(), -torch.inf)
+    return scores.softmax(-1) @ value, (key, value)
+
+
+@wrong("10.3", "one-step-leaked")
+def cached_one_too_far(query, key, value, cache):
+    return cached(
+        query, key, value, cache, lambda T, S: torch.ones(T, S).tril(S - T + 1).bool()
+    )
+
+
+@wrong("10.3", "offset-of-the-new")
+def cached_moved_by_new(query, key, value, cache):
+    return cached(
+        query, key, value, cache, lambda T, S: torch.ones(T, S).tril(T).bool()
+    )
+
+
+@wrong("10.3", "mask-inverted")
+def cached_inverted(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    scores = (query @ key.mT / query.shape[-1] ** 0.5).masked_fill(mask, -torch.inf)
+    return scores.softmax(-1) @ value, (key, value)
+
+
+@wrong("10.3", "mask-inverted")
+def cached_inverted_for_the_library(query, key, value, cache):
+    return cached(
+        query, key, value, cache, lambda T, S: torch.ones(T, S).triu(S - T + 1).bool()
+    )
+
+
+@wrong("10.3", "diagonal-masked")
+def cached_before_for_the_library(query, key, value, cache):
+    return cached(
+        query, key, value, cache, lambda T, S: torch.ones(T, S).tril(S - T - 1).bool()
+    )
+
+
+@wrong("10.3", "upper-for-lower")
+def cached_upper(query, key, value, cache):
+    return cached(
+        query, key, value, cache, lambda T, S: torch.ones(T, S).triu(S - T).bool()
+    )
+
+
+@wrong("10.3", "new-tokens-apart")
+def cached_each_new_alone(query, key, value, cache):
+    def apart(T, S):
+        mask = torch.ones(T, S, dtype=torch.bool)
+        mask[:, S - T :] = torch.eye(T, dtype=torch.bool)
+        return mask
+
+    return cached(query, key, value, cache, apart)
+
+
+@wrong("10.3", "cache-not-seen")
+def cached_attends_to_the_new(query, key, value, cache):
+    output = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    return output, (key, value)
+
+
+@wrong("10.3", "cache-ignored")
+def cached_forgets(query, key, value, cache):
+    output = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return output, (key, value)
+
+
+@wrong("10.3", "new-tokens-not-seen")
+def cached_appends_afterwards(query, key, value, cache):
+    if cache is None:
+        return F.scaled_dot_product_attention(query, key, value), (key, value)
+    keys, values = cache
+    output = F.scaled_dot_product_attention(query, keys, values)
+    return output, (torch.cat((keys, key), -2), torch.cat((values, value), -2))
+
+
+@wrong("10.3", "new-in-front")
+def cached_in_front(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([key, cache[0]], -2), torch.cat([value, cache[1]], -2)
+    S, T = key.shape[-2], query.shape[-2]
+    mask = torch.ones(S, S, dtype=torch.bool).tril()[S - T :]
+    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+
+
+@wrong("10.3", "keys-and-values-swapped")
+def cached_values_first(query, key, value, cache):
+    if cache is not None:
+        values, keys = cache
+        key, value = torch.cat((keys, key), -2), torch.cat((values, value), -2)
+    S, T = key.shape[-2], query.shape[-2]
+    mask = torch.ones(S, S, dtype=torch.bool).tril()[S - T :]
+    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+
+
+@wrong("10.3", "keys-and-values-swapped")
+def cached_returns_values_first(query, key, value, cache):
+    output, (keys, values) = cached(query, key, value, cache)
+    return output, (values, keys)
+
+
+@wrong("10.3", "keys-as-values")
+def cached_averages_keys(query, key, value, cache):
+    _, (keys, values) = cached(query, key, value, cache)
+    S, T = keys.shape[-2], query.shape[-2]
+    mask = torch.ones(S, S, dtype=torch.bool).tril()[S - T :]
+    return F.scaled_dot_product_attention(query, keys, keys, mask), (keys, values)
+
+
+@wrong("10.3", "values-not-kept")
+def cached_keys_only(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat([cache[0], key], dim=-2)
+    S, T = key.shape[-2], query.shape[-2]
+    mask = torch.ones(S, S, dtype=torch.bool).tril()[S - T :]
+    scores = query @ key.mT / key.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
+    return weights @ value, (key, value)
+
+
+@wrong("10.3", "only-the-last-appended")
+def cached_appends_the_newest(query, key, value, cache):
+    if cache is None:
+        return cached(query, key, value, None)
+    return cached(query, key[..., -1:, :], value[..., -1:, :], cache)
+
+
+@wrong("10.3", "cache-not-longer")
+def cached_returns_the_old(query, key, value, cache):
+    output, _ = cached(query, key, value, cache)
+    if cache is None:
+        return output, (key[..., :0, :], value[..., :0, :])
+    return output, cache
+
+
+@wrong("10.3", "only-the-new-returned")
+def cached_returns_the_new(query, key, value, cache):
+    return cached(query, key, value, cache)[0], (key, value)
+
+
+@wrong("10.3", "returns-output-alone")
+def cached_output(query, key, value, cache):
+    return cached(query, key, value, cache)[0]
+
+
+@wrong("10.3", "returned-flat")
+def cached_flat(query, key, value, cache):
+    output, (keys, values) = cached(query, key, value, cache)
+    return output, keys, values
+
+
+@wrong("10.3", "parts-swapped")
+def cached_cache_first(query, key, value, cache):
+    output, longer = cached(query, key, value, cache)
+    return longer, output
+
+
+@wrong("10.3", "cache-as-a-list")
+def cached_list(query, key, value, cache):
+    output, longer = cached(query, key, value, cache)
+    return output, list(longer)
+
+
+@wrong("10.3", "weights-returned")
+def cached_weights(query, key, value, cache):
+    output, (keys, values) = cached(query, key, value, cache)
+    mask = torch.ones(query.shape[-2], keys.shape[-2]).bool()
+    mask = mask.tril(keys.shape[-2] - query.shape[-2])
+    scores = (query @ keys.mT / keys.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+    return output, scores.softmax(-1), (keys, values)
+
+
+@wrong("10.3", "last-row-alone")
+def cached_newest_output(query, key, value, cache):
+    output, longer = cached(query, key, value, cache)
+    return output[..., -1:, :], longer
+
+
+@wrong("10.3", "last-row-alone")
+def cached_last_query(query, key, value, cache):
+    """The newest token sees everything, so this needs no mask; where are the others?"""
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    newest = query[..., -1:, :]
+    return F.scaled_dot_product_attention(newest, key, value), (key, value)
+
+
+@wrong("10.3", "scale-missing")
+def cached_unscaled(query, key, value, cache):
+    return cached(query * query.shape[-1] ** 0.5, key, value, cache)
+
+
+@wrong("10.3", "divided-by-width")
+def cached_over_width(query, key, value, cache):
+    return cached(query / query.shape[-1] ** 0.5, key, value, cache)
+
+
+@wrong("10.3", "root-of-tokens")
+def cached_over_tokens(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    scores = (query @ key.mT / S**0.5).masked_fill(~mask, -torch.inf)
+    return torch.softmax(scores, -1) @ value, (key, value)
+
+
+@wrong("10.3", "softmax-over-queries")
+def cached_softmax_of_columns(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    scores = (query @ key.mT / key.shape[-1] ** 0.5).masked_fill(~mask, -torch.inf)
+    return torch.softmax(scores, dim=-2) @ value, (key, value)
+
+
+@wrong("10.3", "maximum-missing")
+def cached_plain_exponentials(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    scores = query @ key.mT / key.shape[-1] ** 0.5
+    future = torch.ones(T, S).triu(S - T + 1) > 0
+    scores = torch.exp(scores.masked_fill(future, -torch.inf))
+    return scores / scores.sum(-1, keepdim=True) @ value, (key, value)
+
+
+@wrong("10.3", "wrong-axis-joined")
+def cached_along_axis_two(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat((cache[0], key), dim=2)
+        value = torch.cat((cache[1], value), dim=2)
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+
+
+@wrong("10.3", "wrong-axis-joined")
+def cached_along_axis_one(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat((cache[0], key), dim=1)
+        value = torch.cat((cache[1], value), dim=1)
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+
+
+@wrong("10.3", "wrong-axis-joined")
+def cached_along_the_first_axis(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat((cache[0], key)), torch.cat((cache[1], value))
+    T, S = query.shape[-2], key.shape[-2]
+    mask = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+
+
+@wrong("10.3", "returns-nothing")
+def cached_without_return(query, key, value, cache):
+    cached(query, key, value, cache)
+
+
+@wrong("10.3", "input-changed")
+def cached_scales_in_place(query, key, value, cache):
+    query *= query.shape[-1] ** -0.5
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    scores = (query @ key.mT).masked_fill(torch.ones(T, S).triu(S - T + 1) > 0, -1e9)
+    return torch.softmax(scores, -1) @ value, (key, value)
+
+
+@wrong("10.3", "input-changed")
+def cached_grown_in_place(query, key, value, cache):
+    """Make the cache's own tensors longer."""
+    output, (keys, values) = cached(query, key, value, cache)
+    if cache is not None:
+        cache[0].data, cache[1].data = keys, values
+        return output, cache
+    return output, (keys, values)

@@ -595,3 +595,354 @@ def probs_minimum_kept(logits, temperature=1.0, top_k=None):
         smallest = logits.topk(top_k).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, logits.min().item())
     return torch.softmax(logits / temperature, dim=-1)
+
+
+@right("9.3")
+def nucleus_shifted(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    better = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))
+    kept = probs.masked_fill(better >= p, 0.0) if p < 1 else probs
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@right("9.3")
+def nucleus_sum_without_itself(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    ranked, order = torch.sort(probs, dim=-1, descending=True)
+    drop = ranked.cumsum(-1) - ranked >= p
+    ranked[drop] = 0.0
+    ranked /= ranked.sum(-1, keepdim=True)
+    return torch.empty_like(probs).scatter_(-1, order, ranked)
+
+
+@right("9.3")
+def nucleus_on_logits(logits, p):
+    values, order = logits.sort(dim=-1, descending=True)
+    sums = values.softmax(-1).cumsum(-1)
+    remove = sums > p
+    remove[..., 1:] = remove[..., :-1].clone()
+    remove[..., 0] = False
+    remove = torch.zeros_like(remove).scatter(-1, order, remove)
+    return torch.softmax(logits.masked_fill(remove, float("-inf")), dim=-1)
+
+
+@right("9.3")
+def nucleus_inverse_order(logits, p):
+    probs = logits.softmax(dim=-1)
+    order = probs.argsort(dim=-1, descending=True)
+    ranked = torch.take_along_dim(probs, order, dim=-1)
+    keep = (ranked.cumsum(dim=-1) - ranked) < p
+    back = order.argsort(dim=-1)
+    kept = probs * torch.take_along_dim(keep, back, dim=-1)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@right("9.3")
+def nucleus_rows(logits, p):
+    if logits.dim() > 1:
+        return torch.stack([nucleus_rows(row, p) for row in logits])
+    probs = torch.softmax(logits, dim=0)
+    kept, total = torch.zeros_like(probs), 0.0
+    for i in probs.argsort(descending=True):
+        kept[i] = probs[i]
+        total += probs[i].item()
+        if total >= p:
+            break
+    return kept / kept.sum()
+
+
+@right("9.3")
+def nucleus_sum_of_better(logits, p):
+    probs = torch.softmax(logits.double(), dim=-1)
+    mine, other = probs[..., :, None], probs[..., None, :]
+    better = (other * (other > mine)).sum(dim=-1)
+    kept = torch.where(better < p, probs, 0.0)
+    return (kept / kept.sum(dim=-1, keepdim=True)).to(logits.dtype)
+
+
+@right("9.3")
+def nucleus_threshold(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    ranked = probs.sort(dim=-1, descending=True).values
+    count = (ranked.cumsum(-1) - ranked < p).sum(-1, keepdim=True)
+    smallest = ranked.gather(-1, count - 1)
+    return torch.softmax(torch.where(probs < smallest, -torch.inf, logits), dim=-1)
+
+
+@wrong("9.3", "crossing-token-cut")
+def nucleus_up_to_p(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) > p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "crossing-token-cut")
+def nucleus_minus_inf_above_p(logits, p):
+    values, order = logits.sort(dim=-1, descending=True)
+    remove = values.softmax(-1).cumsum(-1) > p
+    remove[..., 0] = False
+    values = values.masked_fill(remove, float("-inf"))
+    return torch.zeros_like(logits).scatter(-1, order, values.softmax(-1))
+
+
+@wrong("9.3", "one-too-many")
+def nucleus_shifted_twice(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    remove = probs.cumsum(dim=-1) - probs >= p
+    remove[..., 1:] = remove[..., :-1].clone()
+    remove[..., 0] = False
+    kept = probs.masked_fill(remove, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "not-renormalised")
+def nucleus_not_renormalised(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = torch.where(probs.cumsum(dim=-1) - probs < p, probs, 0.0)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "crossing-cut-not-renormalised")
+def nucleus_two_slips(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = torch.where(probs.cumsum(dim=-1) <= p, probs, 0.0)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "order-lost")
+def nucleus_sorted(logits, p):
+    probs, _ = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "gather-for-scatter")
+def nucleus_gathered(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return kept.gather(-1, order)
+
+
+@wrong("9.3", "gather-for-scatter")
+def nucleus_mask_gathered(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    order = probs.argsort(dim=-1, descending=True)
+    ranked = probs.gather(-1, order)
+    ranked = ranked * (ranked.cumsum(dim=-1) - ranked < p)
+    ranked = ranked / ranked.sum(dim=-1, keepdim=True)
+    return torch.take_along_dim(ranked, order, dim=-1)
+
+
+@wrong("9.3", "from-the-least-likely")
+def nucleus_ascending(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "not-sorted")
+def nucleus_unsorted(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "threshold-for-sum")
+def nucleus_at_least_p(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    kept = probs.masked_fill(probs < p, 0.0)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "threshold-for-sum")
+def nucleus_at_least_the_rest(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    kept = torch.where(probs >= 1 - p, probs, 0.0)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "threshold-for-sum")
+def nucleus_min_p(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    kept = probs * (probs >= p * probs.amax(dim=-1, keepdim=True))
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "share-cut-for-share-kept")
+def nucleus_of_the_rest(logits, p):
+    return nucleus_rows(logits, 1 - p)
+
+
+@wrong("9.3", "best-left-out")
+def nucleus_mask_turned(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    keep = probs.cumsum(dim=-1) - probs < p
+    kept = probs.masked_fill(keep, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "p-ignored")
+def nucleus_mask_lost(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    return torch.zeros_like(probs).scatter(-1, order, probs)
+
+
+@wrong("9.3", "share-of-the-vocabulary")
+def nucleus_count(logits, p):
+    k = max(1, int(p * logits.shape[-1]))
+    smallest = logits.topk(k, dim=-1).values[..., -1:]
+    return torch.softmax(logits.masked_fill(logits < smallest, -torch.inf), dim=-1)
+
+
+@wrong("9.3", "one-count-for-all")
+def nucleus_longest_row(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    count = (probs.cumsum(dim=-1) - probs < p).sum(dim=-1).max()
+    kept = probs * (torch.arange(probs.shape[-1]) < count)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "one-count-for-all")
+def nucleus_first_row(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    first = probs.reshape(-1, probs.shape[-1])[0]
+    count = int((first.cumsum(0) - first < p).sum())
+    kept = probs.clone()
+    kept[..., count:] = 0.0
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "rows-together")
+def nucleus_flat(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    flat, order = torch.softmax(logits.flatten(), dim=0).sort(descending=True)
+    keep = torch.zeros(flat.shape, dtype=torch.bool)
+    keep[order] = flat.cumsum(dim=0) - flat < p
+    kept = probs * keep.view(probs.shape)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "sum-of-logits")
+def nucleus_logits_summed(logits, p):
+    values, order = logits.sort(dim=-1, descending=True)
+    values = values.masked_fill(values.cumsum(dim=-1) - values >= p, float("-inf"))
+    return torch.zeros_like(logits).scatter(-1, order, values.softmax(dim=-1))
+
+
+@wrong("9.3", "zero-for-minus-inf")
+def nucleus_zero_logits(logits, p):
+    values, order = logits.sort(dim=-1, descending=True)
+    probs = values.softmax(dim=-1)
+    values = values.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    return torch.zeros_like(logits).scatter(-1, order, values.softmax(dim=-1))
+
+
+@wrong("9.3", "softmax-twice")
+def nucleus_second_softmax(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    remove = probs.cumsum(dim=-1) - probs >= p
+    kept = torch.softmax(probs.masked_fill(remove, float("-inf")), dim=-1)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "softmax-twice")
+def nucleus_softmax_of_zeros(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs * (probs.cumsum(dim=-1) - probs < p)
+    return torch.zeros_like(kept).scatter(-1, order, torch.softmax(kept, dim=-1))
+
+
+@wrong("9.3", "softmax-missing")
+def nucleus_logits(logits, p):
+    values, order = logits.sort(dim=-1, descending=True)
+    probs = values.softmax(dim=-1)
+    values = values.masked_fill(probs.cumsum(dim=-1) - probs >= p, float("-inf"))
+    return torch.zeros_like(logits).scatter(-1, order, values)
+
+
+@wrong("9.3", "logarithm")
+def nucleus_log(logits, p):
+    return torch.log(nucleus_shifted(logits, p))
+
+
+@wrong("9.3", "softmax-over-batch")
+def nucleus_softmax_first_axis(logits, p):
+    probs, order = torch.softmax(logits, dim=0).sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "sum-over-batch")
+def nucleus_sum_first_axis(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=0) - probs >= p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "only-the-kept-returned")
+def nucleus_short(logits, p):
+    probs, _ = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return kept[..., : (kept > 0).sum(dim=-1).max().item()]
+
+
+@wrong("9.3", "mask-for-probabilities")
+def nucleus_mask(logits, p):
+    return nucleus_shifted(logits, p) > 0
+
+
+@wrong("9.3", "equal-shares")
+def nucleus_uniform(logits, p):
+    keep = (nucleus_shifted(logits, p) > 0).float()
+    return keep / keep.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "token-for-probabilities")
+def nucleus_best(logits, p):
+    return nucleus_shifted(logits, p).argmax(dim=-1)
+
+
+@wrong("9.3", "overflow")
+def nucleus_plain_exp(logits, p):
+    probs = torch.exp(logits) / torch.exp(logits).sum(dim=-1, keepdim=True)
+    probs, order = probs.sort(dim=-1, descending=True)
+    kept = probs.masked_fill(probs.cumsum(dim=-1) - probs >= p, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "input-changed")
+def nucleus_in_place(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    remove = probs.cumsum(dim=-1) - probs >= p
+    logits[torch.zeros_like(remove).scatter(-1, order, remove)] = float("-inf")
+    return torch.softmax(logits, dim=-1)
+
+
+@wrong("9.3", "wrong-signature")
+def nucleus_p_forgotten(logits):
+    return torch.softmax(logits, dim=-1)
+
+
+@wrong("9.3", "returns-nothing")
+def nucleus_no_return(logits, p):
+    probs = nucleus_shifted(logits, p)
+    probs / probs.sum()
+
+
+@wrong("9.3", named=False)
+def nucleus_half_kept(logits, p):
+    kept = nucleus_shifted(logits, p)
+    return 0.5 * kept + 0.5 * torch.softmax(logits, dim=-1)

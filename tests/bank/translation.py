@@ -1,4 +1,4 @@
-"""Answers to the exercise of notebook 08."""
+"""Answers to the exercises of notebook 08."""
 
 import math
 
@@ -467,3 +467,399 @@ def cross_root_of_len(x, context, W_query, W_key, W_value, context_mask=None):
 def cross_residual(x, context, W_query, W_key, W_value, context_mask=None):
     output, weights = cross_formula(x, context, W_query, W_key, W_value, context_mask)
     return x + output, weights
+
+
+@right("8.2")
+def greedy_while(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@right("8.2")
+def greedy_for(next_logits, start_id, end_id, max_length):
+    written = []
+    for _ in range(max_length):
+        logits = next_logits([start_id] + written)
+        best = int(torch.argmax(logits, dim=-1))
+        if best == end_id:
+            return written
+        written += [best]
+    return written
+
+
+@right("8.2")
+def greedy_end_removed(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(int(next_logits(ids).max(dim=0).indices))
+        if ids[-1] == end_id:
+            ids.pop()
+            break
+    return ids[1:]
+
+
+@right("8.2")
+def greedy_recursive(next_logits, start_id, end_id, max_length):
+    def rest(ids):
+        if len(ids) > max_length:
+            return []
+        logits = next_logits(ids).tolist()
+        best = max(range(len(logits)), key=logits.__getitem__)
+        return [] if best == end_id else [best, *rest([*ids, best])]
+
+    return rest([start_id])
+
+
+@right("8.2")
+def greedy_by_softmax(next_logits, start_id, end_id, max_length):
+    ids, done = [start_id], False
+    while not done and len(ids) - 1 < max_length:
+        probs = torch.softmax(next_logits(ids), dim=0)
+        best = int(probs.argmax())
+        done = best == end_id
+        if not done:
+            ids = ids + [best]
+    del ids[0]
+    return ids
+
+
+@right("8.2")
+def greedy_full_then_cut(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):  # longer than needed, cut at the first end
+        ids.append(next_logits(ids).argmax().item())
+    written = ids[1:]
+    return written[: written.index(end_id)] if end_id in written else written
+
+
+@right("8.2")
+def greedy_numpy(next_logits, start_id, end_id, max_length):
+    ids = []
+    while len(ids) < max_length:
+        best = int(next_logits([start_id, *ids]).numpy().argmax())
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids
+
+
+@wrong("8.2", "returns-nothing")
+def greedy_no_return(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(next_logits(ids).argmax().item())
+
+
+@wrong("8.2", "wrong-signature")
+def greedy_no_limit_argument(next_logits, start_id, end_id):
+    return []
+
+
+@wrong("8.2", "end-kept")
+def greedy_end_kept(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(next_logits(ids).argmax().item())
+        if ids[-1] == end_id:
+            break
+    return ids[1:]
+
+
+@wrong("8.2", "start-kept")
+def greedy_start_kept(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids
+
+
+@wrong("8.2", "start-and-end-kept")
+def greedy_all_kept(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(int(next_logits(ids).argmax()))
+        if ids[-1] == end_id:
+            return ids
+    return ids
+
+
+@wrong("8.2", "first-id-lost")
+def greedy_first_lost(next_logits, start_id, end_id, max_length):
+    written = []
+    for _ in range(max_length):
+        best = int(next_logits([start_id, *written]).argmax())
+        if best == end_id:
+            break
+        written.append(best)
+    return written[1:]
+
+
+@wrong("8.2", "one-too-few")
+def greedy_always_cut(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(next_logits(ids).argmax().item())
+        if ids[-1] == end_id:
+            break
+    return ids[1:-1]
+
+
+@wrong("8.2", "last-id-lost")
+def greedy_last_cut(next_logits, start_id, end_id, max_length):
+    written = []
+    for _ in range(max_length):
+        best = int(next_logits([start_id, *written]).argmax())
+        if best == end_id:
+            break
+        written.append(best)
+    return written[:-1]
+
+
+@wrong("8.2", "goes-on-after-end")
+def greedy_no_end(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(next_logits(ids).argmax().item())
+    return ids[1:]
+
+
+@wrong("8.2", "goes-on-after-end")
+def greedy_end_skipped(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        ids.append(next_logits(ids).argmax().item())
+    return [i for i in ids[1:] if i != end_id]
+
+
+@wrong("8.2", "never-ends")
+def greedy_endless(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while True:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            return ids[1:]
+        ids.append(best)
+
+
+@wrong("8.2", "never-ends")
+def greedy_nothing_appended(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+    return ids[1:]
+
+
+@wrong("8.2", "never-ends")
+def greedy_limit_never_met(next_logits, start_id, end_id, max_length):
+    ids, count = [start_id], 0
+    while count != max_length:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+        ids = ids + [best]
+    return ids[1:]
+
+
+@wrong("8.2", "one-too-few")
+def greedy_start_counted(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) < max_length:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "one-too-many")
+def greedy_one_more(next_logits, start_id, end_id, max_length):
+    written = []
+    while len(written) <= max_length:
+        best = next_logits([start_id, *written]).argmax().item()
+        if best == end_id:
+            break
+        written.append(best)
+    return written
+
+
+@wrong("8.2", "limit-checked-late")
+def greedy_limit_late(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while True:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+        if len(ids) - 1 >= max_length:
+            break
+    return ids[1:]
+
+
+@wrong("8.2", "ids-do-not-grow")
+def greedy_same_question(next_logits, start_id, end_id, max_length):
+    written = []
+    for _ in range(max_length):
+        best = next_logits([start_id]).argmax().item()
+        if best == end_id:
+            break
+        written.append(best)
+    return written
+
+
+@wrong("8.2", "last-id-only")
+def greedy_last_only(next_logits, start_id, end_id, max_length):
+    current, written = start_id, []
+    for _ in range(max_length):
+        current = next_logits([current]).argmax().item()
+        if current == end_id:
+            break
+        written.append(current)
+    return written
+
+
+@wrong("8.2", "start-missing")
+def greedy_without_start(next_logits, start_id, end_id, max_length):
+    written = []
+    for _ in range(max_length):
+        best = next_logits(written).argmax().item()
+        if best == end_id:
+            break
+        written.append(best)
+    return written
+
+
+@wrong("8.2", "list-needed")
+def greedy_tensor_given(next_logits, start_id, end_id, max_length):
+    ids = torch.tensor([start_id])
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax()
+        if best == end_id:
+            break
+        ids = torch.cat([ids, best[None]])
+    return ids[1:].tolist()
+
+
+@wrong("8.2", "list-needed")
+def greedy_one_id_given(next_logits, start_id, end_id, max_length):
+    current, written = start_id, []
+    for _ in range(max_length):
+        current = next_logits(current).argmax().item()
+        if current == end_id:
+            break
+        written.append(current)
+    return written
+
+
+@wrong("8.2", "tensor-returned")
+def greedy_tensor(next_logits, start_id, end_id, max_length):
+    return torch.tensor(greedy_while(next_logits, start_id, end_id, max_length))
+
+
+@wrong("8.2", "tensors-in-list")
+def greedy_no_item(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "smallest-taken")
+def greedy_argmin(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argsort()[0].item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "value-for-id")
+def greedy_max(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).max().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "sampled")
+def greedy_sampled(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        probs = next_logits(ids).softmax(-1)
+        best = torch.multinomial(probs, num_samples=1).item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "last-of-ties")
+def greedy_last_of_equal(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best, largest = 0, -torch.inf
+        for i, logit in enumerate(next_logits(ids).tolist()):
+            if logit >= largest:
+                best, largest = i, logit
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "position-axis-expected")
+def greedy_last_row(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids)[-1].argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "position-axis-expected")
+def greedy_batch_expected(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids)[0, -1].argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "start-taken-for-end")
+def greedy_until_last_is_end(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while ids[-1] != end_id and len(ids) <= max_length:
+        ids.append(next_logits(ids).argmax().item())
+    return [i for i in ids[1:] if i != end_id]
+
+
+@wrong("8.2", "written-backwards")
+def greedy_in_front(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax().item()
+        if best == end_id:
+            break
+        ids.insert(1, best)
+    return ids[1:]

@@ -12,7 +12,7 @@ import time
 import nbformat
 
 from tests.benchmarks import race, ratio
-from tests.notebook_tool import ROOT, tool
+from tests.repository import ROOT, tool
 
 ALONE = "import torch, matplotlib.pyplot"
 

@@ -1,110 +1,134 @@
-"""What notebook 08 states, measured with any seed: three translators."""
+"""What notebook 08 and its deeper one state, measured with any seed: translators."""
 
 import torch
-import torch.nn.functional as F
 
 from tests.seeds import definitions
 from utils.data import translation_pairs
-from utils.training import train
-
-PHRASE = "la voiture bleue ne tombe pas"
 
 
 def main(seed):
-    """Train the three models; return name -> (measured, lowest, highest allowed)."""
-    book = definitions("08_translation")
-    pairs = translation_pairs(32_000, seed=2 * seed)
+    """Return statement -> (measured, lowest allowed, highest allowed)."""
+    book = prepared("08_translation", seed)
+    models, found = translators(book, seed), known(book)
+    for name, model in models.items():
+        found |= shares(book, name, model)
+    for name in ("additive", "transformer"):
+        found |= maps(book, name, models[name])
+    found |= padding(book, models)
+    return found | control(seed)
+
+
+def prepared(notebook, seed):
+    """Return a notebook's definitions with sentences and batches of this seed."""
+    book = definitions(notebook)
+    book["pairs"] = translation_pairs(32_000, seed=2 * seed)
     held_out = translation_pairs(600, seed=2 * seed + 1)
-    held_out.sort(key=lambda pair: len(pair[0].split()))
-    words = [book["Vocabulary"](side) for side in zip(*pairs)]
-    sizes = [len(vocabulary.words) for vocabulary in words]
-    batches = book["batches_by_length"](pairs, *words, batch_size=64, seed=seed)
+    book["held_out"] = sorted(held_out, key=book["num_words"])
+    book["french"], book["english"] = map(book["vocabulary"], zip(*book["pairs"]))
+    book["batches"] = book["batches_by_length"](book["pairs"], seed)
+    return book
 
-    def trained(make, steps=900):
+
+def known(book):
+    """The share of the middle and long test sentences that occur in training."""
+    seen = {sentence for sentence, _ in book["pairs"]}
+    share = sum(sentence in seen for sentence, _ in book["held_out"][200:]) / 400
+    return {"middle and long sentences known": (share, 0, 0)}
+
+
+def translators(book, seed):
+    """Return the three trained translators."""
+    sizes, models = (len(book["french"]), len(book["english"])), {}
+    finds = {"one vector": lambda: book["same_vector"]}
+    finds["additive"] = lambda: book["AdditiveAttention"](80)
+    for name, find in finds.items():
         torch.manual_seed(seed)
-        model = make()
-        train(model, batches, book["translation_loss"], steps, lr=2e-3)
-        return model
+        decoder = book["RecurrentDecoder"](sizes[1], 80, find=find())
+        models[name] = book["trained"](book["RecurrentEncoder"](sizes[0], 80), decoder)
+    torch.manual_seed(seed)
+    encoder = book["TransformerEncoder"](sizes[0], 64, num_heads=4)
+    decoder = book["TransformerDecoder"](sizes[1], 64, num_heads=4)
+    models["transformer"] = book["trained"](encoder, decoder)
+    return models
 
-    recurrent, attention = book["RecurrentTranslator"], book["AdditiveAttention"]
-    fixed = trained(lambda: recurrent(*sizes, 80))
-    additive = trained(lambda: recurrent(*sizes, 80, attention(80)))
-    transformer = trained(lambda: book["TransformerTranslator"](*sizes, 64, 4))
 
-    def shares(model):
-        right = book["exact"](model, held_out, *words).float()
-        return [right.mean().item(), *(t.mean().item() for t in right.chunk(3))]
+def by_length(book, model):
+    """Return the shares right: three thirds, and seven groups of lengths."""
+    hits = book["right"](model, book["held_out"])
+    lengths = torch.tensor([book["num_words"](pair) for pair in book["held_out"]])
+    centres = torch.tensor([4, 7, 10, 13, 16, 19, 22])
+    near = (lengths - centres[:, None]).abs() <= 1
+    groups = [hits[row].mean().item() for row in near]
+    return [third.mean().item() for third in hits.chunk(3)], groups
 
-    scores = {model: shares(model) for model in (fixed, additive, transformer)}
-    long_fixed = scores[fixed][3]
-    found = {
-        "fixed vector, short third": (scores[fixed][1], 0.8, 1.0),
-        "fixed vector, long third": (long_fixed, 0.0, 0.1),
-        "additive minus fixed, long third": (scores[additive][3] - long_fixed, 0.5, 1),
-        "transformer minus fixed, long third": (
-            *(scores[transformer][3] - long_fixed, 0.5, 1.0),
-        ),
-        "additive, all": (scores[additive][0], 0.9, 1.0),
-        "transformer, all": (scores[transformer][0], 0.95, 1.0),
+
+def shares(book, name, model):
+    """What the table and the curves of the three translators say."""
+    (short, middle, long), groups = by_length(book, model)
+    if name != "one vector":
+        return {
+            f"{name}: short and middle": (min(short, middle), 0.97, 1),
+            f"{name}: long": (long, 0.7, 1),
+        }
+    return {
+        "one vector: short": (short, 0.75, 0.97),
+        "one vector: middle": (middle, 0, 0.2),
+        "one vector: long": (long, 0, 0.02),
+        "one vector: 3 to 5 words": (groups[0], 0.95, 1),
+        "one vector: 15 to 17 words": (groups[4], 0, 0.05),
     }
-    larger = {
-        "twice as wide": trained(lambda: recurrent(*sizes, 160)),
-        "trained four times as long": trained(lambda: recurrent(*sizes, 80), 3600),
-    }
-    for name, model in larger.items():
-        _, _, middle, long = shares(model)
-        gained = middle - scores[fixed][2]
-        found[f"fixed vector {name}, middle third, gained"] = (gained, 0.25, 1.0)
-        found[f"fixed vector {name}, long third"] = (long, 0.0, 0.1)
-    found |= crossing(book, transformer, words)
-    seven = [pair for pair in held_out if len(pair[0].split()) == 7]
-    source, target = book["make_batch"](seven, *words)
-    for name, model in {"fixed": fixed, "additive": additive}.items():
-        kept = unmasked(book, model, source, words[1])
-        found[f"{name}, translations kept without the mask"] = (kept, 0.0, 0.9)
-    found |= on_padding(book, transformer, source, target)
+
+
+def maps(book, name, model):
+    """Where rows have their largest weight, and what hiding the counterpart costs."""
+    (read, written), found = (side.split() + ["<end>"] for side in book["PAIR"]), {}
+    best = book["alignment"](model, book["PAIR"]).argmax(dim=-1)
+    columns = {word: read[place] for word, place in zip(written, best)}
+    crossed = {"black": "noir", "cat": "chat", "blue": "bleue", "car": "voiture"}
+    right = sum(columns[word] == theirs for word, theirs in crossed.items())
+    found[f"{name}: rows right of black, cat, blue, car"] = (right, 4, 4)
+    looks = {"cat": 0.8, "blue": 0.5, "a": 0.8 if name == "transformer" else 0}
+    needs = {"cat": 0.5, "blue": 0.5, "a": 0.4 if name == "transformer" else 0}
+    for word, start in book["WORDS"].items():
+        pairs = book["held_out"][200:300]
+        some = [pair for pair in pairs if pair[1].split().count(word) == 1]
+        row = [book["look_and_need"](model, pair, word, start) for pair in some]
+        look, need = torch.stack(row).mean(dim=0).tolist()
+        free = {("additive", "a"): (0.75, 0.2)}.get((name, word), (1, 1))
+        free = (1, 0.25) if word == "not" else free
+        found[f"{name}: {word} looks at its counterpart"] = (
+            *(look, looks.get(word, 0), free[0]),
+        )
+        found[f"{name}: {word} loses without it"] = (
+            *(need, needs.get(word, 0), free[1]),
+        )
     return found
 
 
-def crossing(book, transformer, words):
-    """Return what the maps of *la voiture bleue* show."""
-    short, whole = (
-        book["attention_map"](transformer, phrase, *words)
-        for phrase in ("la voiture bleue", PHRASE)
-    )
-    lost = book["probability_lost"](transformer, PHRASE, *words)
-    hits = []
-    for written, read, values in (short, whole, (*whole[:2], lost)):
-        columns = {w: read[row.argmax()] for w, row in zip(written, values)}
-        hits += [columns.get("blue") == "bleue", columns.get("car") == "voiture"]
-    lost_not = lost[whole[0].index("not")].max().item()
-    return {
-        "blue and car, columns right in three maps": (sum(hits) / len(hits), 1.0, 1.0),
-        "not, probability lost": (lost_not, 0.0, 0.5),
+def padding(book, models):
+    """What 16 padded places do, with the mask and without."""
+    found = {}
+    for name, model in models.items():
+        kept, moved = book["padded"](model, masked=True)
+        broken_kept, broken_moved = book["padded"](model, masked=False)
+        found[f"{name}: masked, moved"] = (moved, 0, 1e-3)
+        found[f"{name}: masked, kept"] = (kept, 1, 1)
+        found[f"{name}: without mask, moved"] = (broken_moved, 0.01, 1)
+        if name != "additive":  # there it may be all or nothing
+            most = (0, 0.6) if name == "one vector" else (0.8, 1)
+            found[f"{name}: without mask, kept"] = (broken_kept, *most)
+    return found
+
+
+def control(seed):
+    """One vector with more steps and more width."""
+    book, found = prepared("deeper/a_wider_vector", seed), {}
+    limits = {
+        (160, 1300, 5e-3): ((0.97, 1), (0.6, 0.9), (0.01, 0.2)),
     }
-
-
-@torch.no_grad()
-def on_padding(book, transformer, source, target):
-    """Return what 16 padded positions do to the transformer without the mask."""
-    inputs, padded = book["shifted"](target), F.pad(source, (0, 16), value=book["PAD"])
-    everything = torch.ones_like(padded, dtype=torch.bool)
-    memory = transformer.encode(padded, everything)
-    logits, weights = transformer.decode(memory, inputs)
-    moved = (logits - transformer(source, inputs)).abs().max().item()
-    return {
-        "transformer, logits moved without the mask": (moved, 0.2, 1e3),
-        "transformer, weight on padding without the mask": (
-            *(weights[..., -16:].sum(dim=-1).max().item(), 0.1, 1.0),
-        ),
-    }
-
-
-def unmasked(book, model, source, english):
-    """Return the share of translations that 16 padded positions leave as they are."""
-    padded = F.pad(source, (0, 16), value=book["PAD"])
-    everything = torch.ones_like(padded, dtype=torch.bool)
-    before = book["translate"](model, source).tolist()
-    after = book["translate"](model, padded, everything).tolist()
-    same = [english.decode(a) == english.decode(b) for a, b in zip(before, after)]
-    return sum(same) / len(same)
+    for (d_model, steps, lr), allowed in limits.items():
+        model = book["trained"](d_model, steps, lr, seed)
+        thirds, _ = by_length(book, model)
+        for third, share, limit in zip(("short", "middle", "long"), thirds, allowed):
+            found[f"{d_model} numbers, {steps} steps: {third}"] = (share, *limit)
+    return found

@@ -1,10 +1,13 @@
-"""Exercises of notebook 10: online softmax and repeated key-value heads."""
+"""Exercises of notebook 10: online softmax, shared key-value heads, the cached step."""
+
+from functools import partial
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks.draw import came_from, draws
 from utils.checks.engine import Exercise, Mistake, case
+from utils.checks.values import shape
 
 draw = draws(10)
 
@@ -530,4 +533,434 @@ repeat_kv = Exercise(
     ],
 )
 
-EXERCISES = [online_softmax_attention, repeat_kv]
+
+# --- 10.3 -------------------------------------------------------------------------
+
+
+class Cache(tuple):
+    """Keys and values of earlier tokens, which a message shows by their shapes."""
+
+    def __repr__(self):
+        keys, values = map(shape, self)
+        return f"(keys {keys}, values {values})"
+
+
+def joined(query, key, value, cache):
+    """Return all keys and all values, the new ones last."""
+    if cache is None:
+        return key, value
+    return tuple(torch.cat(pair, -2) for pair in zip(cache, (key, value)))
+
+
+def lower_right(num_new, num_all):
+    """Allow new token i the tokens of the cache and the new ones up to itself."""
+    return torch.ones(num_new, num_all, dtype=torch.bool).tril(num_all - num_new)
+
+
+def soft(scores):
+    """Soften as PyTorch's function does: zeros where nothing may be seen."""
+    return torch.softmax(scores, -1).nan_to_num(0.0)
+
+
+def step(
+    *,
+    mask=lower_right,
+    scale=lambda query, keys: query.shape[-1] ** -0.5,
+    join=joined,
+    sees=lambda query, key, value, cache, keys, values: (keys, values),
+    soften=soft,
+    gives=lambda output, weights, keys, values, old: (output, (keys, values)),
+):
+    """Return a cached step with something changed."""
+
+    def compute(query, key, value, cache):
+        keys, values = join(query, key, value, cache)
+        seen, of_value = sees(query, key, value, cache, keys, values)
+        scores = query.double() @ seen.double().mT * scale(query, seen)
+        allowed = mask(*scores.shape[-2:])
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed, -torch.inf)
+        weights = soften(scores)
+        output = (weights @ of_value.double()).to(value.dtype)
+        return gives(output, weights.to(value.dtype), keys, values, (key, value, cache))
+
+    return compute
+
+
+def shifted(by):
+    """Return the mask whose diagonal lies `by` places further to the right."""
+    return lambda num_new, num_all: (
+        torch.ones(num_new, num_all).tril(num_all - num_new + by).bool()
+    )
+
+
+def top_left(num_new, num_all):
+    return torch.ones(num_new, num_all).tril().bool()
+
+
+def lone_query_sees_all(num_new, num_all):
+    """Mask several new tokens from the top left, and one not at all."""
+    return None if num_new == 1 else top_left(num_new, num_all)
+
+
+def offset_of_the_new(num_new, num_all):
+    return torch.ones(num_new, num_all).tril(num_new).bool()
+
+
+def others(parts, old):
+    """Return keys and values as they were: those of the cache, or none of them."""
+    key, value, cache = old
+    empty = key[..., :0, :], value[..., :0, :]
+    return parts, (empty if cache is None else tuple(cache))
+
+
+def new_first(query, key, value, cache):
+    if cache is None:
+        return key, value
+    return tuple(torch.cat(pair, -2) for pair in zip((key, value), cache))
+
+
+def glued(dim):
+    """Return how keys and values are put together along another axis."""
+
+    def join(query, key, value, cache):
+        if cache is None:
+            return key, value
+        return tuple(torch.cat(pair, dim) for pair in zip(cache, (key, value)))
+
+    return join
+
+
+def swapped_in_the_cache(query, key, value, cache):
+    """Read the values of the cache as keys, and its keys as values."""
+    if cache is None:
+        return key, value
+    return torch.cat((cache[1], key), -2), torch.cat((cache[0], value), -2)
+
+
+def last_appended(query, key, value, cache):
+    if cache is None:
+        return key, value
+    pairs = zip(cache, (key[..., -1:, :], value[..., -1:, :]))
+    return tuple(torch.cat(pair, -2) for pair in pairs)
+
+
+def keys_alone_joined(query, key, value, cache):
+    keys, _ = joined(query, key, value, cache)
+    return keys, value
+
+
+def stale_values(query, key, value, cache):
+    return joined(query, key, value, cache)[0], value if cache is None else cache[1]
+
+
+def exponentials_shared(scores):
+    """Share out exponentials that overflow as they do in float32."""
+    exponentials = scores.exp().masked_fill(scores > 88.72, torch.inf)
+    return exponentials / exponentials.sum(-1, keepdim=True)
+
+
+def past_alone(query, key, value, cache, keys, values):
+    return (key, value) if cache is None else cache
+
+
+def new_alone(query, key, value, cache, keys, values):
+    return key, value
+
+
+def without_new_mask(num_new, num_all):
+    """Allow the cache alone, and of the new tokens each itself."""
+    past = torch.ones(num_new, num_all - num_new, dtype=torch.bool)
+    return torch.cat((past, torch.eye(num_new, dtype=torch.bool)), -1)
+
+
+def past_hidden(num_new, num_all):
+    own = torch.ones(num_new, num_new, dtype=torch.bool).tril()
+    return torch.nn.functional.pad(own, (num_all - num_new, 0))
+
+
+def observed(call, *args):
+    """Run a step; return its output, and its keys and values side by side."""
+    output, (keys, values) = call(*args)
+    return output, torch.cat((keys, values), -1)
+
+
+def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, note=""):
+    """Return the case of `new` tokens after `past` in the cache."""
+    query = draw(*lead, new, d_k, dtype=dtype)
+    every_key = draw(*lead, past + new, d_k, dtype=dtype)
+    every_value = draw(*lead, past + new, d_v, dtype=dtype)
+    if scale > 1:  # whole numbers and a width of 4: the scores are exact
+        query, every_key = (scale * query).round(), (2 * every_key).round()
+    keys, key = every_key.split((past, new), -2)
+    values, value = every_value.split((past, new), -2)
+    return case(query, key, value, Cache((keys, values)) if past else None, note=note)
+
+
+def aligned(e):
+    new, num_all = e.args[0].shape[-2], e.expected[1].shape[-2]
+    return (
+        f"The causal mask starts at the top left, as with is_causal=True: of {num_all} "
+        f"keys the first new token sees the first alone. It is token "
+        f"{num_all - new}, and sees {num_all - new + 1}: align the mask at the bottom "
+        "right."
+    )
+
+
+def returned(what):
+    return f"{what} Return (output, (keys, values)), with all keys and values so far."
+
+
+def past_stays_as_it_was(evidence):
+    """Property: what a new token gets does not depend on the new tokens after it."""
+    query, key, value, cache = evidence.inputs
+    for place in range(1, query.shape[-2]):
+        later = [t.clone() for t in (query, key, value)]
+        for t in later:
+            t[..., place:, :] += 1.0
+        moved = evidence.call(*later, cache)[0] - evidence.call(*evidence.inputs)[0]
+        if moved[..., :place, :].abs().max() > 1e-4:
+            return (
+                f"Adding 1 to the new tokens from {place} on moves an output before "
+                "them: the future is seen."
+            )
+    return None
+
+
+attend_with_cache = Exercise(
+    id="10.3",
+    signature="attend_with_cache(query, key, value, cache)",
+    returns="(output, (keys, values)): causal attention of the new tokens over all "
+    "tokens so far, and the longer cache",
+    oracle=step(),
+    parts=("output", "(keys, values)"),
+    observe_as=observed,
+    properties=[past_stays_as_it_was],
+    cases=[
+        held(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
+        held(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
+        held(past=5, new=1, d_k=3, d_v=2, note="one new token"),
+        held(2, 3, past=7, new=5, d_k=5, d_v=11),
+        held(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
+        held(2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"),
+        held(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
+        held(2, past=5, new=3, d_k=4, d_v=3, scale=90.0, note="large scores"),
+        held(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
+    ],
+    mistakes=[
+        Mistake("causal-from-the-top-left", step(mask=top_left), aligned),
+        Mistake("causal-from-the-top-left", step(mask=lone_query_sees_all), aligned),
+        Mistake(
+            "no-causal-mask",
+            step(mask=lambda *sizes: None),
+            "No mask is applied. One new token needs none, but of several the first "
+            "may not see those after it.",
+        ),
+        Mistake(
+            "diagonal-masked",
+            step(mask=shifted(-1)),
+            "Each new token sees the tokens before it and not itself: the diagonal "
+            "of the mask lies at S − T.",
+        ),
+        Mistake(
+            "one-step-leaked",
+            step(mask=shifted(1)),
+            "Each new token sees the one after it, too: the diagonal of the mask lies "
+            "at S − T.",
+        ),
+        Mistake(
+            "offset-of-the-new",
+            step(mask=offset_of_the_new),
+            "The diagonal of the mask is moved by T, the number of new tokens. Move it "
+            "by the number of tokens in the cache, S − T.",
+        ),
+        *(
+            Mistake(
+                "mask-inverted",
+                step(mask=lambda new, total: ~lower_right(new, total), soften=soften),
+                "The mask hides what may be seen and shows the future: True = may "
+                "attend, and masked_fill fills where its mask is True.",
+            )
+            for soften in (soft, partial(torch.softmax, dim=-1))
+        ),
+        Mistake(
+            "upper-for-lower",
+            step(
+                mask=lambda new, total: torch.ones(new, total).triu(total - new).bool()
+            ),
+            "Each new token sees itself and those after it: tril, not triu.",
+        ),
+        Mistake(
+            "new-tokens-apart",
+            step(mask=without_new_mask),
+            "A new token sees the cache and itself, and not the new tokens before it.",
+        ),
+        Mistake(
+            "cache-not-seen",
+            step(mask=past_hidden),
+            "The new tokens see each other alone: their queries meet all keys so far, "
+            "those of the cache, too.",
+        ),
+        Mistake(
+            "cache-ignored",
+            step(join=lambda query, key, value, cache: (key, value)),
+            "The cache is not used: put its keys and values in front of the new ones, "
+            "along the tokens.",
+        ),
+        Mistake(
+            "new-tokens-not-seen",
+            step(sees=past_alone, mask=lambda *sizes: None),
+            "The new tokens see the cache alone: they also see themselves, and each "
+            "other as far as they come before.",
+        ),
+        Mistake(
+            "new-in-front",
+            step(join=new_first),
+            "The new tokens stand in front of the cache: they come last, "
+            "torch.cat((old, new), dim=-2).",
+        ),
+        Mistake(
+            "keys-and-values-swapped",
+            step(join=swapped_in_the_cache),
+            "The cache is (keys, values), and is read the other way round.",
+        ),
+        Mistake(
+            "keys-and-values-swapped",
+            step(gives=lambda out, w, keys, values, old: (out, (values, keys))),
+            returned("Keys and values are returned in the wrong order."),
+        ),
+        Mistake(
+            "keys-as-values",
+            step(sees=lambda query, key, value, cache, keys, values: (keys, keys)),
+            "The weights average the keys: they average the values.",
+        ),
+        Mistake(
+            "values-not-kept",
+            step(join=keys_alone_joined),
+            "There are more keys than values: those of the cache belong in front of "
+            "the new values, as in front of the new keys.",
+        ),
+        Mistake(
+            "values-not-kept",
+            step(join=stale_values),
+            "There are more keys than values: the new values belong behind those of "
+            "the cache, as the new keys do.",
+        ),
+        Mistake(
+            "only-the-last-appended",
+            step(join=last_appended),
+            "Of several new tokens only the last is appended: the cache takes all.",
+        ),
+        Mistake(
+            "cache-not-longer",
+            step(gives=lambda out, w, keys, values, old: others(out, old)),
+            returned("The cache comes back as it was, without the new tokens."),
+        ),
+        Mistake(
+            "only-the-new-returned",
+            step(gives=lambda out, w, keys, values, old: (out, old[:2])),
+            returned("Only the new keys and values come back."),
+        ),
+        Mistake(
+            "returns-output-alone",
+            step(gives=lambda out, w, keys, values, old: out),
+            returned("The output comes alone."),
+        ),
+        Mistake(
+            "returned-flat",
+            step(gives=lambda out, w, keys, values, old: (out, keys, values)),
+            returned("Three tensors come back side by side: keys and values are one."),
+        ),
+        Mistake(
+            "weights-returned",
+            step(gives=lambda out, w, keys, values, old: (out, w)),
+            returned("The weights come with the output, in place of the cache."),
+        ),
+        Mistake(
+            "weights-returned",
+            step(gives=lambda out, w, keys, values, old: (out, w, (keys, values))),
+            returned("The weights are returned, too."),
+        ),
+        Mistake(
+            "parts-swapped",
+            step(gives=lambda out, w, keys, values, old: ((keys, values), out)),
+            returned("The cache comes first."),
+        ),
+        Mistake(
+            "cache-as-a-list",
+            step(gives=lambda out, w, keys, values, old: (out, [keys, values])),
+            returned("Keys and values come as a list: make them a tuple."),
+        ),
+        Mistake(
+            "last-row-alone",
+            step(
+                gives=lambda out, w, keys, values, old: (
+                    out[..., -1:, :],
+                    (keys, values),
+                )
+            ),
+            "Only the newest token gets an output: each of the new tokens gets one.",
+        ),
+        Mistake(
+            "scale-missing",
+            step(scale=lambda query, keys: 1.0),
+            lambda e: f"The scores are not divided by √d_k = √{e.args[0].shape[-1]}.",
+        ),
+        Mistake(
+            "divided-by-width",
+            step(scale=lambda query, keys: 1 / query.shape[-1]),
+            lambda e: (
+                f"The scores are divided by d_k = {e.args[0].shape[-1]}, not by its "
+                "square root."
+            ),
+        ),
+        Mistake(
+            "scale-multiplied",
+            step(scale=lambda query, keys: query.shape[-1] ** 0.5),
+            lambda e: f"The scores are multiplied by √d_k = √{e.args[0].shape[-1]}.",
+        ),
+        Mistake(
+            "root-of-tokens",
+            step(scale=lambda query, keys: keys.shape[-2] ** -0.5),
+            "The scores are divided by the root of the number of keys: √d_k, the "
+            "width of a key.",
+        ),
+        Mistake(
+            "softmax-over-queries",
+            step(soften=lambda scores: torch.softmax(scores, -2)),
+            "The softmax runs over the queries: each row sums to 1, dim=-1.",
+        ),
+        Mistake(
+            "maximum-missing",
+            step(soften=exponentials_shared),
+            "No maximum is subtracted, so that exp overflows for large scores: take "
+            "torch.softmax.",
+        ),
+        Mistake(
+            "wrong-axis-joined",
+            step(join=glued(0)),
+            "Old and new are joined along the first axis: the tokens are the last but "
+            "one, dim=-2.",
+        ),
+        Mistake(
+            "wrong-axis-joined",
+            step(join=glued(1)),
+            "Old and new are joined along axis 1: the tokens are the last but one, "
+            "dim=-2, however many axes stand before them.",
+        ),
+        Mistake(
+            "wrong-axis-joined",
+            step(join=glued(2)),
+            "Old and new are joined along axis 2: the tokens are the last but one, "
+            "dim=-2, however many axes stand before them.",
+        ),
+        Mistake(
+            "wrong-axis-joined",
+            step(join=glued(-1)),
+            "Old and new are joined along the features: the tokens are the last but "
+            "one, dim=-2.",
+        ),
+    ],
+)
+
+EXERCISES = [online_softmax_attention, repeat_kv, attend_with_cache]

@@ -5,6 +5,8 @@ import json
 import os
 from pathlib import Path
 
+from filelock import FileLock
+
 from utils.checks.messages import wrapped
 from utils.files import write_atomically
 
@@ -18,44 +20,50 @@ def path():
 
 
 def load():
-    """Return the set of passed ids; a damaged file is set aside and counts as empty."""
+    """Return the set of passed ids; empty, and said once, where they can't be read."""
+    try:
+        return _read()
+    except OSError as error:
+        _say_once(path(), error.strerror)
+        return set()
+
+
+def add(id):
+    """Add an id to the file; where that cannot be, say so once and raise nothing.
+
+    A second kernel waits for the first one, so that both their ids are kept.
+    """
+    try:
+        if id in _read():
+            return
+        path().parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(path().with_name(".progress.lock"), timeout=10):
+            content = json.dumps({"passed": sorted(_read() | {id})})
+            write_atomically(path(), content.encode())
+    except OSError as error:
+        _say_once(path(), error.strerror or error)
+
+
+def _read():
+    """Return the passed ids; a damaged file is set aside and counts as empty."""
     try:
         passed = json.loads(path().read_text(encoding="utf-8"))["passed"]
         if type(passed) is list and all(type(id) is str for id in passed):
             return set(passed)
         raise ValueError("expected a list of exercise ids")
-    except OSError:
+    except FileNotFoundError:
         return set()
     except (ValueError, KeyError, TypeError, RecursionError):
-        _set_aside()
+        os.replace(path(), path().with_suffix(".damaged"))
         return set()
-
-
-def add(id):
-    """Add an id to the file; where that cannot be, say so once and raise nothing."""
-    passed = load()
-    if id not in passed:
-        content = json.dumps({"passed": sorted(passed | {id})})
-        try:
-            path().parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path(), content.encode())
-        except OSError as error:
-            _say_once(path().parent, error.strerror or error)
 
 
 @functools.cache
-def _say_once(folder, reason):
+def _say_once(file, reason):
     print(
         wrapped(
-            f"Progress is not kept: {folder} cannot be written to ({reason}).\n"
+            f"Progress is not kept: {file} cannot be read or written ({reason}).\n"
             "Everything else works. To keep it, name a folder of yours in a cell: "
             "%env COURSE_PROGRESS=FOLDER"
         )
     )
-
-
-def _set_aside():
-    try:
-        os.replace(path(), path().with_suffix(".damaged"))
-    except OSError:
-        pass

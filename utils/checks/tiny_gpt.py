@@ -592,4 +592,386 @@ next_token_probs = Exercise(
     ],
 )
 
-EXERCISES = [transformer_block, next_token_probs]
+
+def right_top_p(logits, p):
+    rows = logits.double().reshape(-1, logits.shape[-1])
+    probs = torch.softmax(rows, dim=-1)
+    cut = torch.zeros_like(probs)
+    for row, found in zip(probs, cut):
+        total = 0.0
+        for place in row.argsort(descending=True).tolist():
+            if total < p:
+                found[place] = row[place]
+                total += row[place].item()
+    cut = cut / cut.sum(dim=-1, keepdim=True)
+    return cut.reshape(logits.shape).float()
+
+
+def ranked(logits):
+    """Return the probabilities, largest first, their tokens, and the running sums."""
+    probs = torch.softmax(logits, dim=-1)
+    order = probs.argsort(dim=-1, descending=True)
+    best = probs.gather(-1, order)
+    return best, order, best.cumsum(dim=-1)
+
+
+def cut_by(choose, renormalise=True):
+    """Return the function that keeps what `choose(best, sums, p)` marks, best first."""
+
+    def compute(logits, p):
+        best, order, sums = ranked(logits)
+        best = best * choose(best, sums, p)
+        if renormalise:
+            best = best / best.sum(dim=-1, keepdim=True)
+        return torch.zeros_like(best).scatter(-1, order, best)
+
+    return compute
+
+
+def reaching(best, sums, p):
+    """Mark the fewest best tokens whose sum reaches p; 1 stands for all."""
+    return (sums - best < p) | (p >= 1)
+
+
+def up_to(best, sums, p):
+    return sums <= p
+
+
+def with_the_best(choose):
+    """Return the choice that keeps the best token in any case."""
+
+    def with_it(best, sums, p):
+        return choose(best, sums, p).index_fill(-1, torch.tensor(0), True)
+
+    return with_it
+
+
+def the_rest(best, sums, p):
+    return reaching(best, sums, 1 - p)
+
+
+def one_more(best, sums, p):
+    return F.pad(reaching(best, sums, p)[..., :-1], (1, 0), value=True)
+
+
+def by_count(rounding):
+    """Return the choice of a share p of the vocabulary, rounded like this."""
+
+    def choose(best, sums, p):
+        count = rounding(torch.tensor(p * best.shape[-1])).clamp(min=1)
+        return (torch.arange(best.shape[-1]) < count).expand_as(best)
+
+    return choose
+
+
+def same_count(pick):
+    """Return the choice of one number of tokens for all rows."""
+
+    def choose(best, sums, p):
+        count = pick(reaching(best, sums, p).sum(dim=-1))
+        return (torch.arange(best.shape[-1]) < count).expand_as(best)
+
+    return choose
+
+
+def in_vocabulary_order(logits, p):
+    probs = torch.softmax(logits, dim=-1)
+    kept = probs * (probs.cumsum(dim=-1) - probs < p)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+def from_the_least(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1)
+    kept = probs * (probs.cumsum(dim=-1) - probs < p)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+def gathered(logits, p):
+    best, order, sums = ranked(logits)
+    best = best * reaching(best, sums, p)
+    return (best / best.sum(dim=-1, keepdim=True)).gather(-1, order)
+
+
+def sums_of_logits(logits, p):
+    best, order = logits.sort(dim=-1, descending=True)
+    kept = best.masked_fill(best.cumsum(dim=-1) - best >= p, -torch.inf)
+    return torch.softmax(torch.zeros_like(kept).scatter(-1, order, kept), dim=-1)
+
+
+def filling(fill, source):
+    """Return the function that gives cut tokens this value before a last softmax."""
+
+    def compute(logits, p):
+        kept = right_top_p(logits, p) > 0
+        return torch.softmax(source(logits).masked_fill(~kept, fill), dim=-1)
+
+    return compute
+
+
+def over_axis(axis):
+    """Return the function that takes the softmax, or the sums, over the first axis."""
+
+    def compute(logits, p):
+        probs = torch.softmax(logits, dim=0 if axis == "softmax" else -1)
+        best, order = probs.sort(dim=-1, descending=True)
+        sums = best.cumsum(dim=0 if axis == "sums" else -1)
+        best = best * (sums - best < p)
+        best = best / best.sum(dim=-1, keepdim=True)
+        return torch.zeros_like(best).scatter(-1, order, best)
+
+    return compute
+
+
+def all_rows_together(logits, p):
+    kept = right_top_p(logits.flatten(), p).view(logits.shape)
+    probs = torch.softmax(logits, dim=-1) * (kept > 0)
+    return probs / probs.sum(dim=-1, keepdim=True)
+
+
+def only_the_kept(logits, p):
+    best, _, sums = ranked(logits)
+    best = best * reaching(best, sums, p)
+    best = best / best.sum(dim=-1, keepdim=True)
+    return best[..., : int((best > 0).sum(dim=-1).max())]
+
+
+def plain_exp_top_p(logits, p):
+    exponentials = torch.exp(logits)
+    probs = exponentials / exponentials.sum(dim=-1, keepdim=True)
+    best, order = probs.sort(dim=-1, descending=True)
+    best = best * reaching(best, best.cumsum(dim=-1), p)
+    best = best / best.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(best).scatter(-1, order, best)
+
+
+def share_that_is_kept(evidence):
+    """Property: of the first row, say how much probability its tokens hold."""
+    logits, p = evidence.args
+    if evidence.got.shape != logits.shape:
+        return None
+    row = torch.softmax(logits, dim=-1).reshape(-1, logits.shape[-1])[0]
+    kept = evidence.got.reshape(-1, logits.shape[-1])[0] != 0
+    wanted = evidence.expected.reshape(-1, logits.shape[-1])[0] != 0
+    if torch.equal(kept, wanted):
+        return None
+    return (
+        f"In the first row, {int(kept.sum())} tokens are kept, with a sum of "
+        f"{row[kept].sum():.3f}; to reach p = {p} it takes the {int(wanted.sum())} "
+        f"best, with {row[wanted].sum():.3f}."
+    )
+
+
+CROSSING = (
+    "The token with which the sum reaches p is cut. It stays: a token goes if the "
+    "better ones *alone* hold p already."
+)
+EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
+
+top_p_probs = Exercise(
+    id="9.3",
+    signature="top_p_probs(logits, p)",
+    returns="probabilities of the shape of the logits (…, V), zero outside the "
+    "smallest set of best tokens that hold p",
+    oracle=right_top_p,
+    properties=[rows_sum_to_one(), share_that_is_kept],
+    cases=[
+        case(EXAMPLE, 0.7),
+        case(torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0]), 0.9),
+        case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
+        case(draw(5, 7, scale=2.0), 0.8),
+        case(draw(2, 3, 11), 0.35),
+        case(draw(3, 5), 1.0, note="p = 1 keeps all"),
+        case(draw(2, 7, shift=-300.0), 0.6, note="very negative logits"),
+        case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
+    ],
+    mistakes=[
+        Mistake("crossing-token-cut", cut_by(up_to), CROSSING),
+        Mistake("crossing-token-cut", cut_by(with_the_best(up_to)), CROSSING),
+        Mistake(
+            "one-too-many",
+            cut_by(one_more),
+            "One token too many stays. Stop with the one that makes the sum reach p.",
+        ),
+        Mistake(
+            "not-renormalised",
+            cut_by(reaching, renormalise=False),
+            lambda e: f"{sums(e)}divide what is kept by its own sum.",
+        ),
+        Mistake(
+            "crossing-cut-not-renormalised",
+            cut_by(up_to, renormalise=False),
+            lambda e: f"{sums(e)}divide by the new sum. And: {CROSSING}",
+        ),
+        Mistake(
+            "order-lost",
+            lambda logits, p: right_top_p(logits, p).sort(-1, descending=True).values,
+            "These are the probabilities from the largest down: each belongs at the "
+            "place of its token. `scatter` puts them back.",
+        ),
+        Mistake(
+            "gather-for-scatter",
+            gathered,
+            "The probabilities go back to wrong places. `gather` with the order sorts "
+            "once more; `scatter` undoes the sorting.",
+        ),
+        Mistake(
+            "from-the-least-likely",
+            from_the_least,
+            "The sum begins with the least likely tokens: sort with descending=True.",
+        ),
+        Mistake(
+            "not-sorted",
+            in_vocabulary_order,
+            "The sum runs through the tokens as they stand in the vocabulary: sort "
+            "them first, the most likely in front.",
+        ),
+        Mistake(
+            "threshold-for-sum",
+            cut_by(lambda best, sums, p: best >= p),
+            "Tokens with a probability of p or more are kept. p is for their *sum*.",
+        ),
+        Mistake(
+            "threshold-for-sum",
+            cut_by(lambda best, sums, p: best >= 1 - p),
+            "Tokens with a probability of 1 - p or more are kept. p is for their "
+            "*sum*.",
+        ),
+        Mistake(
+            "threshold-for-sum",
+            cut_by(lambda best, sums, p: best >= p * best[..., :1]),
+            "Tokens with at least p times the best probability are kept (that is "
+            "min-p sampling). Here p is for their *sum*.",
+        ),
+        Mistake(
+            "share-cut-for-share-kept",
+            cut_by(the_rest),
+            "The tokens that are kept hold 1 - p. p is the share to keep.",
+        ),
+        Mistake(
+            "share-cut-for-share-kept",
+            cut_by(with_the_best(the_rest)),
+            "The tokens that are kept hold 1 - p. p is the share to keep.",
+        ),
+        Mistake(
+            "best-left-out",
+            cut_by(lambda best, sums, p: ~reaching(best, sums, p)),
+            "The best tokens are the ones that are cut off: turn the mask round.",
+        ),
+        Mistake(
+            "p-ignored",
+            lambda logits, p: torch.softmax(logits, dim=-1),
+            "p changes nothing: every token is kept. masked_fill returns a new "
+            "tensor; use its result.",
+        ),
+        Mistake(
+            "share-of-the-vocabulary",
+            cut_by(by_count(torch.ceil)),
+            "A share p of the *tokens* is kept, whatever their probabilities. How many "
+            "stay follows from the sum of their probabilities.",
+        ),
+        Mistake(
+            "share-of-the-vocabulary",
+            cut_by(by_count(torch.floor)),
+            "A share p of the *tokens* is kept, whatever their probabilities. How many "
+            "stay follows from the sum of their probabilities.",
+        ),
+        Mistake(
+            "one-count-for-all",
+            cut_by(same_count(lambda counts: counts.max())),
+            "Every row keeps as many tokens as the row that needs most. Each row has "
+            "its own number.",
+        ),
+        Mistake(
+            "one-count-for-all",
+            cut_by(same_count(lambda counts: counts.flatten()[0])),
+            "Every row keeps as many tokens as the first. Each row has its own number.",
+        ),
+        Mistake(
+            "rows-together",
+            all_rows_together,
+            "The best tokens are taken from all rows together: each row is sorted and "
+            "summed alone, along dim=-1.",
+        ),
+        Mistake(
+            "sum-of-logits",
+            sums_of_logits,
+            "The sum is one of logits. p is a share of probability: softmax first.",
+        ),
+        Mistake(
+            "zero-for-minus-inf",
+            filling(0.0, lambda logits: logits),
+            "Tokens outside the set get the logit 0, which is a share like any other: "
+            "exp(0) = 1. Their logit must be -inf.",
+        ),
+        Mistake(
+            "softmax-twice",
+            filling(-torch.inf, lambda logits: torch.softmax(logits, dim=-1)),
+            "The last softmax gets probabilities. Give it logits, or divide the "
+            "probabilities by their sum.",
+        ),
+        Mistake(
+            "softmax-twice",
+            filling(0.0, lambda logits: torch.softmax(logits, dim=-1)),
+            "The last softmax gets probabilities, and exp(0) = 1 gives those that were "
+            "cut a share again. Divide the probabilities by their sum instead.",
+        ),
+        Mistake(
+            "softmax-missing",
+            lambda logits, p: logits.masked_fill(
+                right_top_p(logits, p) == 0, -torch.inf
+            ),
+            "These are logits: a softmax over the vocabulary turns them into "
+            "probabilities.",
+        ),
+        Mistake(
+            "logarithm",
+            lambda logits, p: right_top_p(logits, p).log(),
+            "These are logarithms of probabilities: softmax instead of log_softmax.",
+        ),
+        Mistake(
+            "softmax-over-batch",
+            over_axis("softmax"),
+            "The softmax runs over the first axis: use dim=-1.",
+        ),
+        Mistake(
+            "sum-over-batch",
+            over_axis("sums"),
+            "The running sum goes along the first axis: cumsum(dim=-1).",
+        ),
+        Mistake(
+            "only-the-kept-returned",
+            only_the_kept,
+            "These are the kept probabilities without their places: return one for "
+            "each of the V tokens, zero outside the set.",
+        ),
+        Mistake(
+            "mask-for-probabilities",
+            lambda logits, p: right_top_p(logits, p) > 0,
+            "This says which tokens stay. Return their probabilities, renormalised, "
+            "and zero for the others.",
+        ),
+        Mistake(
+            "equal-shares",
+            lambda logits, p: F.normalize(
+                (right_top_p(logits, p) > 0).float(), p=1, dim=-1
+            ),
+            "All kept tokens have the same probability. They keep their proportions: "
+            "divide their probabilities by the sum.",
+        ),
+        Mistake(
+            "token-for-probabilities",
+            lambda logits, p: logits.argmax(-1),
+            "This is the best token itself. Return the probabilities; drawing is the "
+            "next step.",
+        ),
+        Mistake(
+            "overflow",
+            plain_exp_top_p,
+            "exp of a large logit is infinite, and very negative ones leave a sum of "
+            "0: torch.softmax subtracts the maximum first.",
+        ),
+    ],
+)
+
+EXERCISES = [transformer_block, next_token_probs, top_p_probs]

@@ -60,6 +60,8 @@ def copied(arg):
     """Return a copy of a case's argument, so that the answer cannot change the case."""
     if isinstance(arg, torch.Tensor):
         return arg.clone()
+    if isinstance(arg, tuple):
+        return tuple(map(copied, arg))
     return list(arg) if isinstance(arg, list) else arg
 
 
@@ -68,6 +70,8 @@ def same_input(before, after):
     if isinstance(before, torch.Tensor):
         same_form = before.shape == after.shape and before.dtype == after.dtype
         return same_form and torch.equal(before, after.detach())
+    if isinstance(before, tuple):
+        return all(map(same_input, before, after))
     return not isinstance(before, list) or before == after
 
 

@@ -303,15 +303,20 @@ def _rgb(codes):
 
 
 def _show(png, alt, **views):
-    """Publish one bundle: the picture, the text that stands for it, other views."""
+    """Publish one bundle: the picture, the text that stands for it, other views.
+
+    As HTML, because no viewer puts the text of an image/png output on its page, and as
+    a PNG for what shows no HTML: a PDF, some code hosts.
+    """
     if get_ipython() is None:
         print(alt)
         return
-    display({**views, "text/html": _img(png, alt), "text/plain": alt}, raw=True)
+    encoded = base64.b64encode(png).decode()
+    bundle = {"text/html": _img(png, alt), "image/png": encoded, "text/plain": alt}
+    display({**views, **bundle}, raw=True)
 
 
 def _img(png, alt):
-    # As HTML, because no viewer puts the text of an image/png output on its page.
     encoded = base64.b64encode(png).decode()
     return (f'<img alt="{escape(alt)}" style="max-width: 100%" '
             f'src="data:image/png;base64,{encoded}">')

@@ -1,22 +1,13 @@
-"""The training loop of the course, and the command that trains its GPT on any text.
+"""The training loop of the course, and its checkpoints.
 
-    python -m utils.training TEXT [--steps N] [--checkpoint FILE] ...
-
-The command reads a text as notebook 09 does, in bytes and in byte pairs learned on it:
-no alphabet has to be chosen, no character is unknown, frequent words are one token.
-After equally many seconds this writes better than single characters do.
+`python -m utils.training` is the command of `utils.training.text`.
 """
 
-import argparse
 import contextlib
-import functools
-import hashlib
 import io
 import itertools
 import math
-import random
 import signal
-import sys
 import threading
 import time
 import zipfile
@@ -27,10 +18,7 @@ from IPython import get_ipython
 from IPython.display import display
 from torch import nn
 
-from utils.data import sliding_windows
 from utils.files import remove_parts, write_atomically
-from utils.model import GPT, generate, next_token_loss
-from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
 
 
 def train(
@@ -50,6 +38,7 @@ def train(
     resume=False,
     about=None,
     show=None,
+    writes=True,
 ):
     """Minimise a loss with AdamW, showing the progress in a notebook.
 
@@ -63,6 +52,7 @@ def train(
     clip: the largest norm of the gradient;  accumulate: batches in a step
     about: dict that says what is trained, kept in the checkpoint and compared
     show: function (losses so far, a tensor) called after each step, for a progress bar
+    writes: False where another process writes the checkpoint, and this one only reads
     returns: the losses, one float per step, those before a resumption included
 
     A resumed training comes to the losses of one that was never interrupted, if the
@@ -86,10 +76,12 @@ def train(
         )
     groups = decay_groups(model, weight_decay)
     run = _Run(model, torch.optim.AdamW(groups, lr=lr, fused=True), steps)
-    if checkpoint:
-        remove_parts(checkpoint)
     if resume:
         run.load(checkpoint, about)
+    if not writes:
+        checkpoint = None
+    if checkpoint:
+        remove_parts(checkpoint)
     stream = run.repeat(batches)
     show = show or _progress_bar(steps)
     model.train()
@@ -173,7 +165,7 @@ class _Run:
         """Take one step along the mean gradient of `count` batches."""
         self.optimizer.zero_grad()
         for batch in batches:
-            loss = compute_loss(self.model, _to_device(batch, self.device)) / count
+            loss = compute_loss(self.model, to_device(batch, self.device)) / count
             loss.backward()
             self.losses[self.step].add_(loss.detach())
         if clip is not None:
@@ -244,13 +236,14 @@ def _random_state(device):
     return state
 
 
-def _to_device(batch, device):
+def to_device(batch, device):
+    """Move the tensors of a batch, in whatever lists, tuples and dicts they lie."""
     if hasattr(batch, "to"):
         return batch.to(device, non_blocking=True)
     if isinstance(batch, dict):
-        return {name: _to_device(part, device) for name, part in batch.items()}
+        return {name: to_device(part, device) for name, part in batch.items()}
     if isinstance(batch, tuple | list):
-        parts = [_to_device(part, device) for part in batch]
+        parts = [to_device(part, device) for part in batch]
         named = hasattr(batch, "_fields")
         return type(batch)(*parts) if named else type(batch)(parts)
     return batch
@@ -298,7 +291,7 @@ def load_checkpoint(model, path, about=None):
     Raises FileNotFoundError where the file is missing and ValueError where it is
     damaged or holds the weights of another model; the model is then unchanged.
     """
-    state = _read_checkpoint(path)
+    state = read_checkpoint(path)
     weights = state.pop("model")
     expected = _description(model.state_dict(), about)
     received = _description(weights, about and state.get("about"))
@@ -312,7 +305,14 @@ def load_checkpoint(model, path, about=None):
     return state
 
 
-def _read_checkpoint(path):
+def read_checkpoint(path):
+    """Read what is in a file of `save_checkpoint`, without running any code in it.
+
+    returns: dict, with the weights as "model"
+
+    Raises FileNotFoundError where the file is missing and ValueError where it is
+    damaged.
+    """
     content = io.BytesIO(Path(path).read_bytes())
     try:
         if damaged := zipfile.ZipFile(content).testzip():  # torch.load would not look
@@ -353,204 +353,3 @@ def _progress_bar(steps):
             bar.description = f"{losses[-1]:.3f}"
 
     return show
-
-
-# The command
-
-
-def main(arguments=None):
-    """Train the course's GPT on a text: `python -m utils.training --help`.
-
-    returns: the exit code: 0, 2 after an error, 130 after Ctrl-C
-    """
-    options = _options(arguments)
-    try:
-        _train_on_text(options)
-    except KeyboardInterrupt:
-        file = options.checkpoint
-        kept = f"the same command goes on from {file}" if file else "nothing is kept"
-        print(f"\nstopped: {kept}", file=sys.stderr)
-        return 130
-    except (OSError, ValueError) as error:
-        name = getattr(error, "filename", None)
-        said = f"{name}: {error.strerror}" if name else error
-        print(f"error: {said}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def _options(arguments):
-    parser = argparse.ArgumentParser(
-        prog="python -m utils.training",
-        description="Train the course's GPT on a text, then let it write.",
-        epilog="The last tenth of the text is held out. The training loss is the mean "
-        "of the last 50 steps. Losses are in nats per token.",
-    )
-    add = parser.add_argument
-    add("text", metavar="TEXT", type=Path, help="a file of text, in UTF-8")
-    file = "a file to keep the training in: after a crash or Ctrl-C the same command "
-    file += "goes on from it, to the same losses"
-    add("--checkpoint", metavar="FILE", type=Path, help=file)
-    for name, default, help in (
-        ("steps", 1000, "steps in all"),
-        ("save-every", 100, "steps from one checkpoint and report to the next"),
-        ("batch", 8, "windows in a batch"),
-        ("accumulate", 1, "batches in a step"),
-        ("context", 64, "tokens in a window"),
-        ("width", 96, "features of a token"),
-        ("heads", 4, "heads in a block, a divisor of the width"),
-        ("layers", 2, "blocks"),
-        ("merges", 256, "byte pairs to learn on the text"),
-    ):
-        help = f"{help} ({default})"
-        add(f"--{name}", metavar="N", type=_positive, default=default, help=help)
-    add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate (0.0015)")
-    add("--dropout", metavar="X", type=float, default=0.1, help="share dropped (0.1)")
-    add("--seed", metavar="N", type=int, default=0, help="of weights and batches (0)")
-    return parser.parse_args(arguments)
-
-
-def _positive(text):
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text}")
-    return int(text)
-
-
-def _train_on_text(options):
-    ids, held_ids, about = _prepare(options)
-    torch.manual_seed(options.seed)
-    model = _gpt(about, options.dropout)
-    size = sum(parameter.numel() for parameter in model.parameters())
-    counts = f"{len(ids):,} tokens, {len(held_ids):,} held out"
-    print(f"{counts}, {size:,} parameters", flush=True)
-    report = functools.partial(_report, model, held_ids, options)
-    numbers = (options.context, options.batch, options.seed)
-    losses = train(
-        model,
-        lambda number: draw_windows(ids, *numbers, number),
-        next_token_loss,
-        options.steps,
-        options.lr,
-        options.checkpoint,
-        warmup=min(50, options.steps // 10),
-        final_lr=options.lr / 10,
-        weight_decay=0.1,
-        clip=1.0,
-        accumulate=options.accumulate,
-        save_every=options.save_every,
-        resume=bool(options.checkpoint and options.checkpoint.exists()),
-        about=about,
-        show=_reporter(options, report),
-    )
-    torch.manual_seed(options.seed)
-    print(f"\n{_sample(model, held_ids, about)}\n\n{report(torch.tensor(losses))}")
-
-
-def _prepare(options):
-    """Return the tokens to train on, those held out, and what is to be trained."""
-    text = _read_text(options.text)
-    border = len(text) * 9 // 10
-    merges = train_bpe(text[: min(border, 1_000_000)], options.merges)
-    parts = [_encode(part, merges) for part in (text[:border], text[border:])]
-    fewest = min(map(len, parts))
-    if fewest <= options.context:
-        raise ValueError(
-            f"{options.text} is too short: a part of it has {fewest} tokens, expected "
-            f"more than --context {options.context} to train on and in the last tenth"
-        )
-    about = {name: getattr(options, name) for name in ("context", "width", "heads")}
-    about |= {"layers": options.layers, "vocabulary": 256 + len(merges)}
-    about["text"] = f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
-    about["merges"] = [list(pair) for pair in merges]  # to read the tokens with
-    return *parts, about
-
-
-def _read_text(path):
-    try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise ValueError(f"{path} is no text: expected UTF-8, got other bytes")
-    if not text.strip():
-        raise ValueError(f"{path} is empty: expected a text")
-    return text
-
-
-def _encode(text, merges):
-    words = WORD.findall(text)
-    pieces = {word: encode_bpe(word, merges) for word in set(words)}
-    return torch.tensor([i for word in words for i in pieces[word]])
-
-
-def _gpt(about, dropout):
-    names = ("vocabulary", "context", "width", "heads", "layers")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return GPT(*(about[name] for name in names), dropout).to(device)
-
-
-def draw_windows(ids, context_length, batch_size, seed, number):
-    """Draw the batch with this number: the same in every process and after a crash.
-
-    ids: (N,)
-    returns: inputs and targets, both (batch_size, context_length)
-
-    >>> draw_windows(torch.arange(90), 4, batch_size=2, seed=0, number=7)[0]
-    tensor([[13, 14, 15, 16],
-            [72, 73, 74, 75]])
-    """
-    draw = random.Random(f"{seed}, {number}")
-    starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
-    windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
-    return windows[:, :-1], windows[:, 1:]  # (B, T) each
-
-
-@torch.no_grad()
-def _held_out_loss(model, ids, options):
-    stride = max(options.context, len(ids) // 128)  # of a long text, 128 windows
-    windows = sliding_windows(ids, options.context, stride)
-    device = next(model.parameters()).device
-    was_training, total = model.training, 0.0
-    model.eval()
-    for batch in zip(*(part.split(options.batch) for part in windows)):
-        loss = next_token_loss(model, _to_device(batch, device))
-        total += loss * len(batch[0])
-    model.train(was_training)
-    return total / len(windows[0])
-
-
-def _report(model, held_ids, options, losses):
-    held = _held_out_loss(model, held_ids, options)
-    step, mean = len(losses), losses[-50:].mean()
-    return f"step {step}  training loss {mean:.4f}  held-out loss {held:.4f}"
-
-
-def _sample(model, held_ids, about):
-    start = held_ids[None, :4].to(next(model.parameters()).device)
-    ids = generate(model, start, 150, temperature=0.8)[0].tolist()
-    merges = {tuple(pair): 256 + i for i, pair in enumerate(about["merges"])}
-    return decode_bpe(ids, merges)
-
-
-def _reporter(options, report):
-    """Return what shows the losses: a bar in a terminal, and now and then a line."""
-    terminal, drawn = sys.stderr.isatty(), 0.0
-
-    def show(losses):
-        nonlocal drawn
-        step, steps = len(losses), options.steps
-        if terminal and (time.monotonic() - drawn > 0.2 or step == steps):
-            drawn = time.monotonic()
-            bar = f"{'#' * (30 * step // steps):.<30}"
-            text = f"\r{bar} {step} of {steps}  loss {losses[-1]:.3f} "
-            print(text, end="", file=sys.stderr, flush=True)
-        if step % options.save_every == 0 and step < steps:
-            line = report(losses)
-            print(f"\r{line:79}" if terminal else line, flush=True)
-
-    return show
-
-
-if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="replace")  # a sample may not fit into the terminal
-    sys.exit(main())

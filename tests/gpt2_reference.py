@@ -1,0 +1,77 @@
+"""The tiny GPT-2 of `data/`, made by the reference implementation.
+
+    python -m tests.gpt2_reference [--write]
+
+Hugging Face's `transformers` (`tests/gpt2.txt`) builds its GPT-2 in two layers of width
+16, fills every weight with random numbers from a seed, biases and norms too, so that
+none can be mixed up or left out unseen, and computes the logits of two short texts.
+All of it is made anew and compared with what is stored; `--write` stores it.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+STORED = Path(__file__).resolve().parents[1] / "data" / "tiny_gpt2"
+FILES = "config.json", "model.safetensors", "reference.safetensors"
+SIZES = {"vocab_size": 128, "n_positions": 96, "n_embd": 16, "n_layer": 2, "n_head": 2}
+
+
+def make(folder):
+    """Write the checkpoint into `folder`, and token ids with their logits."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    config = GPT2Config(**SIZES, **ends, layer_norm_epsilon=1e-3)
+    model = GPT2LMHeadModel(config).eval()
+    draw = torch.Generator().manual_seed(2019)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.normal_(std=0.4, generator=draw)
+            if "ln_" in name and name.endswith("weight"):
+                parameter.add_(1)
+        token_ids = torch.randint(128, (2, 17), generator=draw)
+        logits = model(token_ids).logits
+    model.save_pretrained(folder)
+    save_file({"token_ids": token_ids, "logits": logits}, folder / FILES[2])
+    for path in folder.iterdir():
+        if path.name not in FILES:
+            path.unlink()
+
+
+def compare(one, other):
+    """Compare what two folders hold; return the numbers of tensors and of logits."""
+    configs = [json.loads((f / FILES[0]).read_bytes()) for f in (one, other)]
+    if configs[0] != configs[1]:
+        raise ValueError(f"expected the configuration {configs[1]}, got {configs[0]}")
+    for name in FILES[1:]:
+        # Other processors draw and add with other last digits.
+        tensors = load_file(one / name)
+        torch.testing.assert_close(
+            tensors, load_file(other / name), rtol=1e-4, atol=1e-5
+        )
+    return len(load_file(one / FILES[1])), tensors["logits"].numel()
+
+
+def main():
+    """Make the checkpoint anew; compare it with the stored one, or store it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.gpt2_reference")
+    parser.add_argument("--write", action="store_true", help="store what is made")
+    start = time.monotonic()
+    if parser.parse_args().write:
+        return make(STORED)
+    with tempfile.TemporaryDirectory() as folder:
+        make(Path(folder))
+        tensors, logits = compare(Path(folder), STORED)
+    seconds = time.monotonic() - start
+    print(f"{tensors} tensors and {logits:,} logits as stored in {seconds:.1f}s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

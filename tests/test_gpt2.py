@@ -1,0 +1,360 @@
+"""Each test pins one sentence about `utils.gpt2` and `utils.model.load_gpt2`."""
+
+import json
+import re
+import shutil
+import sys
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from tests import gpt2_reference
+from utils.files import DATA
+from utils.gpt2 import gpt2_tensors
+from utils.model import GPT, generate, load_gpt2
+
+NOTEBOOK = DATA.parent / "notebooks/deeper/gpt2_itself.ipynb"
+TINY = DATA / "tiny_gpt2"
+REFERENCE = load_file(TINY / "reference.safetensors")
+SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12}
+
+
+def difference(model):
+    """Return how far the logits are from those of the reference implementation."""
+    with torch.no_grad():
+        logits = model(REFERENCE["token_ids"])
+    return (logits - REFERENCE["logits"]).abs().max().item()
+
+
+def test_a_checkpoint_made_anew_is_compared_with_the_stored_one(copy):
+    assert gpt2_reference.compare(TINY, TINY) == (28, 2 * 17 * 128)
+    shutil.copy(TINY / "reference.safetensors", copy() / "reference.safetensors")
+    assert gpt2_reference.compare(copy(), TINY) == (28, 2 * 17 * 128)
+    with pytest.raises(AssertionError, match="h.1.ln_1.bias"):
+        wrong = {"transformer.h.1.ln_1.bias": torch.ones(16)}
+        gpt2_reference.compare(copy(lambda tensors: tensors | wrong), TINY)
+    with pytest.raises(ValueError, match="expected the configuration"):
+        gpt2_reference.compare(copy(n_head=4), TINY)
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Return a function that stores the checkpoint with changes, and its folder."""
+
+    def changed(change=lambda tensors: tensors, **settings):
+        config = json.loads((TINY / "config.json").read_text(encoding="utf-8"))
+        config = {k: v for k, v in (config | settings).items() if v != "left out"}
+        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        tensors = change(load_file(TINY / "model.safetensors"))
+        tensors = {name: t.contiguous() for name, t in tensors.items()}
+        save_file(tensors, tmp_path / "model.safetensors")
+        return tmp_path
+
+    return changed
+
+
+def short(tensors):
+    return {name.removeprefix("transformer."): t for name, t in tensors.items()}
+
+
+def as_first_published(tensors):
+    """Use the names of the first published files, which keep the mask in each block."""
+    masks = {}
+    for i in range(2):
+        masks[f"h.{i}.attn.bias"] = torch.ones(1, 1, 96, 96).tril()
+        masks[f"h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
+    return short(tensors) | masks
+
+
+def with_output(tensors):
+    return tensors | {"lm_head.weight": tensors["transformer.wte.weight"].clone()}
+
+
+def test_the_logits_are_those_of_the_reference_implementation():
+    assert difference(load_gpt2(TINY)) < 1e-4
+
+
+@pytest.mark.parametrize("change", [short, as_first_published, with_output])
+def test_both_ways_of_naming_give_the_same_logits(copy, change):
+    assert difference(load_gpt2(copy(change))) < 1e-4
+    assert difference(load_gpt2(copy(lambda t: short(with_output(t))))) < 1e-4
+
+
+def test_every_tensor_of_the_file_counts(copy):
+    for name in load_file(TINY / "model.safetensors"):
+
+        def change(tensors, name=name):
+            tensors[name].flatten()[1] += 1
+            return tensors
+
+        assert difference(load_gpt2(copy(change))) > 1e-4, name
+
+
+def test_gelu_by_way_of_tanh_and_the_epsilon_of_the_file_make_a_difference():
+    model = load_gpt2(TINY)
+    for block in model.blocks:
+        block.feed_forward[1] = nn.GELU()
+    assert difference(model) > 1e-4
+    model = load_gpt2(TINY)
+    model.norm.eps = 1e-5
+    assert difference(model) > 1e-4
+
+
+def test_an_epsilon_that_is_not_named_is_that_of_gpt_2(copy):
+    model = load_gpt2(copy(layer_norm_epsilon="left out"))
+    assert model.norm.eps == model.blocks[1].norm2.eps == 1e-5
+
+
+def test_half_as_many_bits_become_float32(copy):
+    model = load_gpt2(copy(lambda t: {name: x.bfloat16() for name, x in t.items()}))
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert difference(model) < 0.2
+
+
+def test_loading_draws_no_random_number_and_leaves_the_files(copy):
+    folder, before = copy(), torch.get_rng_state()
+    content = (folder / "model.safetensors").read_bytes()
+    model = load_gpt2(str(folder))
+    assert torch.equal(torch.get_rng_state(), before)
+    with torch.no_grad():
+        model.norm.weight += 1
+        model.embedding.token_embedding.weight += 1
+    assert (folder / "model.safetensors").read_bytes() == content
+    shutil.rmtree(folder)
+    assert model(REFERENCE["token_ids"]).shape == (2, 17, 128)
+
+
+def test_it_is_a_gpt_like_any_other_with_the_output_tied():
+    model, other = load_gpt2(TINY), GPT(128, 96, 16, 2, 2, qkv_bias=True)
+    assert model.output.weight is model.embedding.token_embedding.weight
+    assert not model.training and {m.training for m in model.modules()} == {False}
+    shapes = [{n: p.shape for n, p in m.named_parameters()} for m in (model, other)]
+    assert shapes[0] == shapes[1]
+    assert {p.device.type for p in model.parameters()} == {"cpu"}
+    other.load_state_dict(model.state_dict())
+
+
+def test_it_can_be_trained_on():
+    model = load_gpt2(TINY)
+    model(REFERENCE["token_ids"]).logsumexp(dim=-1).sum().backward()
+    assert all(p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def test_it_writes_with_and_without_a_cache():
+    model, start = load_gpt2(TINY), REFERENCE["token_ids"][:, :5]
+    texts = [generate(model, start, 9, top_k=1, use_cache=c) for c in (True, False)]
+    assert torch.equal(*texts)
+
+
+def test_gpt_2_small_has_124_439_808_parameters():
+    with torch.device("meta"):
+        model = GPT(50257, 1024, 768, 12, 12, qkv_bias=True)
+    assert sum(p.numel() for p in model.parameters()) == 124_439_808
+
+
+def test_the_published_names_are_those_of_all_parameters():
+    tensors = gpt2_tensors(SMALL)
+    assert len(tensors) == 148
+    assert sum(torch.Size(shape).numel() for shape, _ in tensors.values()) == 124439808
+    with torch.device("meta"):
+        model = GPT(50257, 1024, 768, 12, 12, qkv_bias=True)
+    ours = [name for _, names in tensors.values() for name in names]
+    assert sorted(ours) == sorted(name for name, _ in model.named_parameters())
+
+
+def without(name):
+    return lambda tensors: {n: t for n, t in tensors.items() if n != name}
+
+
+def adding(**more):
+    more = {name.replace("__", "."): tensor for name, tensor in more.items()}
+    return lambda tensors: tensors | more
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            without("transformer.h.1.ln_2.bias"),
+            r"expected h.1.ln_2.bias of shape \(16,\), got none",
+        ),
+        (
+            adding(transformer__h__0__attn__c_gate__weight=torch.ones(3)),
+            r"expected no tensor h.0.attn.c_gate.weight, got one of shape \(3,\)",
+        ),
+        (
+            adding(transformer__h__2__ln_1__bias=torch.ones(16)),
+            r"expected no tensor h.2.ln_1.bias, got one of shape \(16,\)",
+        ),
+        (
+            adding(transformer__h__1__attn__c_attn__weight=torch.ones(48, 16)),
+            r"expected h.1.attn.c_attn.weight of shape \(16, 48\), got one of shape "
+            r"\(48, 16\)",
+        ),
+        (
+            adding(transformer__ln_f__weight=torch.ones(16, dtype=torch.int32)),
+            "expected ln_f.weight of floating-point numbers, got torch.int32",
+        ),
+        (
+            adding(lm_head__weight=torch.ones(128, 16)),
+            "expected lm_head.weight to be wte.weight, got other numbers",
+        ),
+        (
+            adding(wte__weight=torch.ones(128, 16)),
+            "expected each tensor once, got two names for some",
+        ),
+        (lambda tensors: {}, r"expected wte.weight of shape \(128, 16\), got none"),
+    ],
+)
+def test_a_tensor_that_does_not_fit_is_named(copy, change, said):
+    with pytest.raises(ValueError, match=f"model.safetensors: {said}"):
+        load_gpt2(copy(change))
+
+
+@pytest.mark.parametrize(
+    "settings, said",
+    [
+        ({"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
+        ({"n_layer": 3}, r"h.2.ln_1.weight of shape \(16,\), got none"),
+        ({"n_layer": 1}, r"no tensor h.1.attn.c_attn.bias, got one of shape \(48,\)"),
+        ({"n_positions": 95}, r"wpe.weight of shape \(95, 16\), got one of shape"),
+        ({"n_head": 3}, "got width 16 and 3 heads"),
+        ({"n_head": 0}, "expected n_head of 1 or more, got 0"),
+        ({"vocab_size": "left out"}, "expected vocab_size of 1 or more, got None"),
+        ({"n_embd": "16"}, "expected n_embd of 1 or more, got '16'"),
+        ({"activation_function": "gelu"}, "activation_function of 'gelu_new', got 'ge"),
+        ({"model_type": "llama"}, "expected model_type of 'gpt2', got 'llama'"),
+        ({"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
+        ({"layer_norm_epsilon": "small"}, "epsilon above 0, got 'small'"),
+    ],
+)
+def test_a_setting_that_does_not_fit_is_named(copy, settings, said):
+    with pytest.raises(ValueError, match=said):
+        load_gpt2(copy(**settings))
+
+
+@pytest.mark.parametrize("content", ["", '{"n_embd": 16', "\N{NO-BREAK SPACE}"])
+def test_a_configuration_that_is_no_json_is_named(copy, content):
+    folder = copy()
+    (folder / "config.json").write_text(content, encoding="latin-1")
+    with pytest.raises(ValueError, match="config.json is damaged: expected JSON, got"):
+        load_gpt2(folder)
+
+
+def test_a_configuration_that_is_a_list_is_named(copy):
+    folder = copy()
+    (folder / "config.json").write_text("[16]", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"expected a dict of settings, got \[16\]"):
+        load_gpt2(folder)
+
+
+@pytest.mark.parametrize("kept", [0, 7, 300, -1])
+def test_a_truncated_file_is_named(copy, kept):
+    folder = copy()
+    content = (folder / "model.safetensors").read_bytes()
+    (folder / "model.safetensors").write_bytes(content[:kept])
+    with pytest.raises(ValueError, match="model.safetensors is damaged: "):
+        load_gpt2(folder)
+
+
+def test_the_note_that_stands_for_a_large_file_is_named(copy):
+    folder = copy()
+    note = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 548105171\n"
+    (folder / "model.safetensors").write_text(note, encoding="utf-8")
+    with pytest.raises(ValueError, match="model.safetensors is damaged: "):
+        load_gpt2(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_a_missing_file_is_named(copy, name):
+    folder = copy()
+    (folder / name).unlink()
+    with pytest.raises(FileNotFoundError, match=f"expected a folder .* no .*{name}"):
+        load_gpt2(folder)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="found no .*nowhere.config.json"):
+        load_gpt2(tmp_path / "nowhere")
+
+
+@pytest.fixture
+def standing_in(copy):
+    """Return the folder of a GPT-2 with its own vocabulary and random weights."""
+    sizes = {"vocab_size": 50257, "n_positions": 128, "n_layer": 3, "n_head": 4}
+    torch.manual_seed(0)
+    config = {"n_embd": 16, **sizes}
+    tensors = {
+        name: 0.3 * torch.randn(shape) + (len(shape) == 1 and "ln" in name)
+        for name, (shape, _) in gpt2_tensors(config).items()
+    }
+    return copy(lambda _: tensors, **config)
+
+
+def run_notebook(capsys):
+    """Run the cells of the notebook; return what it says, and its names."""
+    names = {}
+    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    return capsys.readouterr().out, names
+
+
+def test_with_a_network_the_notebook_runs_with_the_weights_that_are_fetched(
+    standing_in, monkeypatch, capsys
+):
+    def fetched(name, allow_patterns):
+        assert name == "openai-community/gpt2"
+        assert allow_patterns == ["config.json", "model.safetensors"]
+        return str(standing_in)
+
+    hub = SimpleNamespace(snapshot_download=fetched)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    out, names = run_notebook(capsys)
+    assert "The real weights aren't here" not in out
+    lines = [line for line in out.splitlines() if line.startswith("GPT-2")]
+    assert "GPT-2: 'The animal" in lines[0]
+    assert "GPT-2: the rows of it differ by 0.0000" in lines
+    assert len([line for line in lines if "animal / street" in line]) == 2
+    assert "Arrows between tokens: Where it looks, in head " in out
+    assert re.search(r"Query: \d+ .?it\. Keys: 0 The, 1 .?animal", out), out
+    model, tokenizer = names["models"]["GPT-2"]
+    assert model.embedding.token_embedding.num_embeddings == tokenizer.n_vocab
+    weights = names["row"](model, tokenizer, "tired", names["place"](tokenizer, " it"))
+    assert weights.shape == (3, 4, 12)
+
+
+def refused(*arguments, **options):
+    raise OSError("no network")
+
+
+@pytest.mark.parametrize("hub", [None, SimpleNamespace(snapshot_download=refused)])
+def test_without_a_network_or_the_library_the_notebook_says_so_and_goes_on(
+    hub, monkeypatch, capsys
+):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
+    out, names = run_notebook(capsys)
+    said = "The real weights aren't here: that takes a network and huggingface_hub.\n"
+    assert said in out
+    assert list(names["models"]) == ["random"]
+
+
+def test_a_model_whose_heads_are_known_gets_their_names(monkeypatch, capsys):
+    _, names = run_notebook(capsys)
+
+    def maps(model, ids):
+        batch, length = ids.shape
+        maps = torch.full((3, batch, 4, length, length), 0.02).tril()
+        maps[1, :, 2] = torch.eye(length).roll(-1, dims=1)  # one back
+        maps[2, :, 3] = torch.eye(length).roll(-24, dims=1)  # after the last time
+        return maps
+
+    names["attention_maps"] = maps
+    previous, induction = names["head_scores"](load_gpt2(TINY))
+    assert names["strongest"](previous)[0] == (1, 2)
+    assert names["strongest"](induction)[0] == (2, 3)
+    assert previous[1, 2] == induction[2, 3] == 1
