@@ -40,9 +40,8 @@ def mask_not_triu(num_tokens):
 
 @right("5.1")
 def mask_nested_lists(num_tokens):
-    return torch.tensor(
-        [[key <= query for key in range(num_tokens)] for query in range(num_tokens)]
-    )
+    rows = [[key <= query for key in range(num_tokens)] for query in range(num_tokens)]
+    return torch.tensor(rows, dtype=torch.bool).view(num_tokens, num_tokens)
 
 
 @right("5.1")
@@ -156,6 +155,12 @@ def mask_of_scores(scores):
 def mask_averaged(num_tokens):
     mask = torch.tril(torch.ones(num_tokens, num_tokens))
     return mask / mask.sum(1, keepdim=True)
+
+
+@wrong("5.1", "no-token-fails")
+def mask_nested_lists_of_none(num_tokens):
+    places = range(num_tokens)
+    return torch.tensor([[key <= query for key in places] for query in places])
 
 
 @wrong("5.1", "returns-nothing")
@@ -373,6 +378,12 @@ def softmax_not_mask(scores, mask):
     return torch.softmax(scores.masked_fill(not mask, float("-inf")), dim=-1)
 
 
+@wrong("5.2", "fixed-axis")
+def softmax_rows_along_dim_one(scores, mask):
+    weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
+    return torch.where(mask.any(dim=1, keepdim=True), weights, 0.0)
+
+
 @wrong("5.2", "keepdim-missing")
 def softmax_sum_without_axis(scores, mask):
     hidden = scores.masked_fill(~mask, float("-inf"))
@@ -396,7 +407,8 @@ def padding_compared(lengths, num_tokens):
 
 
 @right("5.3")
-def padding_tensor_only(lengths, num_tokens):
+def padding_on_its_device(lengths, num_tokens):
+    lengths = torch.as_tensor(lengths)
     positions = torch.arange(num_tokens, device=lengths.device)
     return positions.expand(len(lengths), num_tokens) < lengths.unsqueeze(1)
 
@@ -565,6 +577,12 @@ def padding_cut_from_the_end(lengths, num_tokens):
     return mask
 
 
+@wrong("5.3", "list-not-accepted")
+def padding_tensor_alone(lengths, num_tokens):
+    positions = torch.arange(num_tokens, device=lengths.device)
+    return positions.expand(len(lengths), num_tokens) < lengths.unsqueeze(1)
+
+
 @wrong("5.3", "tensor-not-accepted")
 def padding_list_alone(lengths, num_tokens):
     mask = torch.zeros(len(lengths), num_tokens, dtype=torch.bool)
@@ -589,13 +607,15 @@ def padding_early_return(lengths, num_tokens):
 
 @right("5.4")
 def dropout_rand_like(x, p):
+    if p == 1:
+        return torch.zeros_like(x)
     return x * (torch.rand_like(x) >= p) / (1 - p)
 
 
 @right("5.4")
 def dropout_bernoulli(x, p):
     keep = torch.bernoulli(torch.full_like(x, 1 - p))
-    return x * keep / (1.0 - p)
+    return x * keep / max(1.0 - p, 1e-9)
 
 
 @right("5.4")
@@ -626,7 +646,19 @@ def dropout_loop(x, p):
 @right("5.4")
 def dropout_numpy_coins(x, p):
     coins = np.random.default_rng().random(x.shape)
-    return x.masked_fill(torch.from_numpy(coins < p), 0.0) * (1 / (1 - p))
+    kept = x.masked_fill(torch.from_numpy(coins < p), 0.0)
+    return kept * (1 / (1 - p)) if p < 1 else kept
+
+
+@wrong("5.4", "p-one-fails")
+def dropout_of_all(x, p):
+    return x * (torch.rand_like(x) >= p) / (1 - p)
+
+
+@wrong("5.4", "p-one-fails")
+def dropout_of_all_by_a_factor(x, p):
+    scale = 1 / (1 - p)
+    return x.masked_fill(torch.rand_like(x) < p, 0.0) * scale
 
 
 @wrong("5.4", "not-rescaled")

@@ -252,6 +252,12 @@ def weights_no_keepdim(x):
     return exps / exps.sum(dim=-1)
 
 
+@wrong("3.2", "maximum-not-subtracted")
+def weights_naive_without_keepdim(x):
+    exps = torch.exp(x @ x.T)
+    return exps / exps.sum(dim=-1)
+
+
 @wrong("3.2", "itself-excluded")
 def weights_of_others(x):
     scores = (x @ x.T).fill_diagonal_(float("-inf"))

@@ -21,13 +21,16 @@ def split_view(x, num_heads):
 
 @right("6.1")
 def split_unflatten(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError
     return x.unflatten(-1, (num_heads, -1)).permute(0, 2, 1, 3).contiguous()
 
 
 @right("6.1")
 def split_slices(x, num_heads):
     head_dim = x.shape[-1] // num_heads
-    assert head_dim * num_heads == x.shape[-1]
+    if head_dim * num_heads != x.shape[-1]:
+        raise ValueError("the heads cannot share the features out evenly")
     heads = []
     for h in range(num_heads):
         heads.append(x[:, :, h * head_dim : (h + 1) * head_dim])
@@ -36,22 +39,28 @@ def split_slices(x, num_heads):
 
 @right("6.1")
 def split_chunks(x, num_heads):
+    if x.shape[-1] % num_heads != 0:
+        raise ValueError(f"{x.shape[-1]} is not divisible by {num_heads}")
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
 
 
 @right("6.1")
 def split_one_hot(x, num_heads):
     B, T, D = x.shape
-    K = D // num_heads
+    K, rest = divmod(D, num_heads)
+    if rest > 0:
+        raise ValueError(f"{rest} features are left over")
     pick = torch.zeros(num_heads, K, D)
     for d in range(D):
-        pick[d // K, d % K, d] = 1.0  # an index error where D does not divide
+        pick[d // K, d % K, d] = 1.0
     return torch.einsum("btd,hkd->bhtk", x, pick)
 
 
 @right("6.1")
 def split_transposed_first(x, num_heads):
     B, T, D = x.shape
+    if D % num_heads:
+        raise ValueError("D must be a multiple of num_heads")
     return x.mT.reshape(B, num_heads, D // num_heads, T).transpose(-1, -2)
 
 
@@ -246,6 +255,17 @@ def split_drops_the_rest(x, num_heads):
 def split_by_width(x, num_heads):
     K = x.shape[-1] // num_heads
     return x.unfold(-1, K, K).transpose(1, 2)
+
+
+@wrong("6.1", "width-not-divided")
+def split_asserted(x, num_heads):
+    assert x.shape[-1] % num_heads == 0
+    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
+
+
+@wrong("6.1", "width-not-divided")
+def split_left_to_torch(x, num_heads):
+    return x.unflatten(-1, (num_heads, -1)).permute(0, 2, 1, 3).contiguous()
 
 
 @wrong("6.1", "size-one-axes-dropped")
@@ -1258,6 +1278,13 @@ class MultiHeadSoftmaxTwice(Heads):
     def weigh(self, scores):
         weights = super().weigh(scores)
         return F.softmax(weights, dim=-1)
+
+
+@wrong("6.3", "renormalised-after")
+class MultiHeadSumRestored(Heads):
+    def weigh(self, scores):
+        weights = torch.softmax(scores, dim=-1).tril()
+        return weights / weights.sum(dim=-1, keepdim=True)
 
 
 @wrong("6.3", "softmax-overflows")

@@ -74,6 +74,19 @@ def attention_late_scale(query, key, value):
     return weights @ value, weights
 
 
+@wrong("4.1", "maximum-not-subtracted")
+def attention_bare_exponentials(query, key, value):
+    exps = torch.exp(query @ key.mT / math.sqrt(key.shape[-1]))
+    weights = exps / exps.sum(dim=-1, keepdim=True)
+    return weights @ value, weights
+
+
+@wrong("4.1", "scale-halves")
+def attention_precedence(query, key, value):
+    weights = F.softmax(query @ key.mT / key.shape[-1] ** 1 / 2, dim=-1)
+    return weights @ value, weights
+
+
 @wrong("4.1", "softmax-over-queries")
 def attention_columns(query, key, value):
     weights = F.softmax(query @ key.mT / math.sqrt(key.shape[-1]), dim=-2)
@@ -269,6 +282,23 @@ class SelfAttentionUnscaled(Linears):
     def forward(self, x):
         weights = torch.softmax(self.W_query(x) @ self.W_key(x).transpose(-2, -1), -1)
         return weights @ self.W_value(x)
+
+
+@wrong("4.2", "created-in-another-order")
+class SelfAttentionKeyFirst(Linears):
+    def __init__(self, d_in, d_out):
+        nn.Module.__init__(self)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+
+
+@wrong("4.2", "maximum-not-subtracted")
+class SelfAttentionBareExponentials(Linears):
+    def forward(self, x):
+        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5
+        exps = torch.exp(scores)
+        return exps / exps.sum(dim=-1, keepdim=True) @ self.W_value(x)
 
 
 @wrong("4.2", "scale-of-input-width")

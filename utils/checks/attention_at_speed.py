@@ -5,9 +5,8 @@ from functools import partial
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
-from utils.checks.draw import draws
+from utils.checks.draw import came_from, draws
 from utils.checks.engine import Exercise, Mistake, case
-from utils.checks.multi_head_attention import came_from
 from utils.checks.values import shape
 
 draw = draws(10)

@@ -1,13 +1,28 @@
 """Exercises of notebook 03: softmax, attention weights, context vectors."""
 
 import math
-from types import SimpleNamespace
 
 import torch
 from torch.nn import functional as F
 
+from utils.checks import attention_steps as of_attention
+from utils.checks.attention_steps import (
+    FACTS,
+    GIVES,
+    INF,
+    RIGHT,
+    angles,
+    every_axis,
+    forms_of,
+    lower,
+    max_without_keepdim,
+    steps,
+    unshifted,
+    without_keepdim,
+)
 from utils.checks.draw import draws, rows_sum_to_one, worst_sum
-from utils.checks.engine import Exercise, Mistake, case
+from utils.checks.engine import Exercise, Mistake, case, mistakes_of
+from utils.checks.steps import Forms, Pipeline
 
 draw = draws(3)
 
@@ -19,34 +34,184 @@ def right_softmax(scores, dim=-1):
     return torch.softmax(scores.double(), dim).to(scores.dtype)
 
 
-def without_keepdim(scores, dim=-1):
-    exps = torch.exp(scores - scores.amax(dim, keepdim=True))
-    return exps / exps.sum(dim)
+def max_minus_scores(s):
+    return s.hidden.amax(s.dim, keepdim=True) - s.hidden
 
 
-def max_without_keepdim(scores, dim=-1):
-    exps = torch.exp(scores - scores.max(dim).values)
-    return exps / exps.sum(dim, keepdim=True)
+def hardmax(s):
+    winner = s.hidden.argmax(s.dim, keepdim=True)
+    return torch.zeros_like(s.hidden).scatter(s.dim, winner, 1.0)
 
 
-def shifted(shift):
-    """Return the softmax that subtracts `shift(scores, dim)` and may overflow."""
-
-    def compute(scores, dim=-1):
-        exps = (scores - shift(scores, dim)).exp()
-        return exps / exps.sum(dim, keepdim=True)
-
-    return compute
+def shares(numerators):
+    """Return the step that divides these by their sum along `dim`."""
+    return lambda s: numerators(s) / numerators(s).sum(s.dim, keepdim=True)
 
 
-def sum_over_the_last_axis(scores, dim=-1):
-    exps = torch.exp(scores - scores.amax(dim, keepdim=True))
-    return exps / exps.sum(-1, keepdim=True)
-
-
-def hardmax(scores, dim=-1):
-    winner = scores.argmax(dim, keepdim=True)
-    return torch.zeros_like(scores).scatter(dim, winner, 1.0)
+STILL_OVERFLOWS = (
+    "is subtracted, so a score far above it still overflows: subtract the maximum, "
+    "and the largest exponential is exp(0) = 1."
+)
+NOT_ONE = (
+    "The entries sum to {row_sum} instead of 1: divide the exponentials by their sum "
+    "along `dim`."
+)
+FORMS = Forms()
+FORMS.wrong(
+    "softmax-over-everything",
+    "All {count} entries together sum to 1: the sum runs over everything. Sum along "
+    "`dim` alone, with `keepdim=True`.",
+    axis=every_axis,
+)
+FORMS.wrong(
+    "dim-ignored",
+    "The entries along the last axis sum to 1 although `dim` asks for another axis: "
+    "pass `dim` on to the maximum and to the sum.",
+    axis=lambda s: -1,
+)
+FORMS.wrong(
+    "dim-ignored",
+    "The maximum is taken along `dim`, the sum along the last axis: both run along "
+    "`dim`.",
+    divide=lambda s: s.exps / s.exps.sum(-1, keepdim=True),
+)
+FORMS.wrong(
+    "dim-ignored",
+    "The sum runs along `dim`, the maximum along the last axis: both run along `dim`.",
+    shift=lambda s: s.hidden - s.hidden.amax(-1, keepdim=True),
+)
+FORMS.wrong(
+    "max-is-a-pair",
+    "max() with a dim returns two things, values and positions: use amax(), or "
+    "max(…).values.",
+    shift=lambda s: s.hidden - s.hidden.max(s.dim, keepdim=True),
+)
+FORMS.wrong(
+    "wrong-axis",
+    "The entries along axis 0 sum to 1 whatever `dim` is: pass `dim` on to the "
+    "maximum and to the sum; the default, -1, is the last axis.",
+    axis=lambda s: 0,
+)
+FORMS.wrong(
+    "softmax-over-everything",
+    "The sum runs over everything: sum along `dim` alone, with `keepdim=True`.",
+    divide=lambda s: s.exps / s.exps.sum(),
+)
+FORMS.wrong(
+    "maximum-not-subtracted",
+    "exp() of a score above 88 is infinite in float32 and inf / inf is NaN; of scores "
+    "below -104 it is 0, and 0 / 0 is NaN. Subtract the maximum along `dim` first: "
+    "the result stays the same and nothing overflows.",
+    shift=unshifted,
+)
+FORMS.wrong(
+    "global-maximum-subtracted",
+    "One maximum is subtracted from all rows: a row far below it becomes 0/0, NaN. "
+    "Subtract the maximum along `dim`, with `keepdim=True`.",
+    shift=lambda s: s.hidden - s.hidden.max(),
+)
+FORMS.wrong(
+    "minimum-subtracted",
+    f"The minimum {STILL_OVERFLOWS}",
+    shift=lambda s: s.hidden - s.hidden.amin(s.dim, keepdim=True),
+)
+FORMS.wrong(
+    "mean-subtracted",
+    f"The mean {STILL_OVERFLOWS}",
+    shift=lambda s: s.hidden - s.hidden.mean(s.dim, keepdim=True),
+)
+FORMS.wrong(
+    "keepdim-missing",
+    "The sums have lost their axis, so they line up with the wrong one: add "
+    "`keepdim=True` to the sum.",
+    divide=without_keepdim,
+)
+FORMS.wrong(
+    "keepdim-missing",
+    "The maxima have lost their axis, so they line up with the wrong one: add "
+    "`keepdim=True` to the maximum.",
+    shift=max_without_keepdim,
+)
+FORMS.wrong(
+    "keepdim-missing",
+    "Maxima and sums have lost their axis, so they line up with the wrong one: add "
+    "`keepdim=True` to both.",
+    shift=max_without_keepdim,
+    divide=without_keepdim,
+)
+FORMS.wrong(
+    "log-softmax",
+    "These are the logarithms of the right values, log_softmax for softmax.",
+    drop=lambda s: torch.log_softmax(s.hidden, s.dim),
+)
+FORMS.wrong("not-normalised", NOT_ONE, divide=lambda s: s.exps)
+FORMS.wrong("not-normalised", NOT_ONE, shift=unshifted, divide=lambda s: s.exps)
+FORMS.wrong(
+    "not-normalised",
+    "The exponentials are divided by their mean: divide by their sum along `dim`.",
+    divide=lambda s: s.exps / s.exps.mean(s.dim, keepdim=True),
+)
+FORMS.wrong(
+    "exponential-missing",
+    of_attention.NO_EXPONENTIAL,
+    divide=shares(lambda s: s.hidden),
+)
+FORMS.wrong(
+    "exponential-missing",
+    of_attention.NO_EXPONENTIAL,
+    exp=lambda s: s.shifted,
+)
+FORMS.wrong(
+    "exponential-missing",
+    "The magnitudes are divided by their sum without the exponential: a score far "
+    "below zero gets a large weight.",
+    divide=shares(lambda s: s.hidden.abs()),
+)
+FORMS.wrong(
+    "softmax-twice",
+    "The softmax is taken twice, which makes the weights nearly equal: once is enough.",
+    drop=lambda s: torch.softmax(s.cleared, s.dim),
+)
+FORMS.wrong(
+    "hardmax",
+    "The largest score takes the whole weight: a softmax leaves every score a share, "
+    "exp(score) / sum.",
+    divide=hardmax,
+)
+FORMS.wrong(
+    "sign-flipped",
+    "The largest score gets the smallest weight: the exponent's sign is wrong.",
+    shift=lambda s: s.hidden.amin(s.dim, keepdim=True) - s.hidden,
+)
+FORMS.wrong(
+    "sign-flipped",
+    "The scores are subtracted from the maximum, so the largest gets the smallest "
+    "weight: subtract the maximum from the scores.",
+    shift=max_minus_scores,
+)
+FORMS.wrong(
+    "base-two",
+    "The weights are powers of 2, not of e: use torch.exp.",
+    exp=lambda s: (s.shifted * math.log(2)).exp(),
+)
+FORMS.wrong(
+    "sigmoid",
+    "Each score went through a sigmoid of its own; a softmax divides by the sum over "
+    "all scores along `dim`.",
+    divide=lambda s: torch.sigmoid(s.hidden),
+)
+SOFTMAX = {
+    "axis": lambda s: s.asked,
+    **{name: RIGHT[name] for name in ("shift", "exp", "divide", "clear", "drop")},
+    "give": lambda s: s.weights,
+}
+of_softmax = Pipeline(
+    start=lambda scores, dim=-1: {"scores": scores, "hidden": scores, "asked": dim},
+    steps=SOFTMAX,
+    gives=GIVES,
+    forms=FORMS,
+    facts=FACTS | {"count": lambda s: s.hidden.numel()},
+)
 
 
 def sums_along_dim(evidence):
@@ -71,162 +236,21 @@ softmax = Exercise(
         case(draw(2, 3, 5)),
         case(draw(2, 3, 5), 1),
         case(draw(5, 5)),
-        case(draw(3, 5, scale=400.0), note="large scores"),
-        case(draw(3, 5, shift=-300.0), note="very negative scores"),
-        case(torch.tensor([[0.7]]), note="one score"),
+        case(draw(3, 5, scale=400.0), note="large scores", special=True),
+        case(draw(3, 5, shift=-300.0), note="very negative scores", special=True),
+        case(torch.tensor([[0.7]]), note="one score", special=True),
     ],
     properties=[sums_along_dim],
-    mistakes=[
-        Mistake(
-            "softmax-over-everything",
-            lambda scores, dim=-1: right_softmax(scores.flatten(), 0).view_as(scores),
-            lambda e: (
-                f"All {e.got.numel()} entries together sum to 1: the sum runs over "
-                "everything. Sum along `dim` alone, with `keepdim=True`."
-            ),
-        ),
-        Mistake(
-            "dim-ignored",
-            lambda scores, dim=-1: right_softmax(scores, -1),
-            "The entries along the last axis sum to 1 although `dim` asks for another "
-            "axis: pass `dim` on to the maximum and to the sum.",
-        ),
-        Mistake(
-            "dim-ignored",
-            sum_over_the_last_axis,
-            "The maximum is taken along `dim`, the sum along the last axis: both run "
-            "along `dim`.",
-        ),
-        Mistake(
-            "max-is-a-pair",
-            lambda scores, dim=-1: scores - scores.max(dim, keepdim=True),
-            "max() with a dim returns two things, values and positions: use amax(), or "
-            "max(…).values.",
-        ),
-        Mistake(
-            "wrong-axis",
-            lambda scores, dim=-1: right_softmax(scores, 0),
-            "The entries along axis 0 sum to 1 whatever `dim` is: pass `dim` on to the "
-            "maximum and to the sum; the default, -1, is the last axis.",
-        ),
-        Mistake(
-            "maximum-not-subtracted",
-            shifted(lambda scores, dim: 0.0),
-            "exp() of a score above 88 is infinite in float32 and inf / inf is NaN; of "
-            "scores below -104 it is 0, and 0 / 0 is NaN. Subtract the maximum along "
-            "`dim` first: the result stays the same and nothing overflows.",
-        ),
-        Mistake(
-            "global-maximum-subtracted",
-            shifted(lambda scores, dim: scores.max()),
-            "One maximum is subtracted from all rows: a row far below it becomes 0/0, "
-            "NaN. Subtract the maximum along `dim`, with `keepdim=True`.",
-        ),
-        Mistake(
-            "minimum-subtracted",
-            shifted(lambda scores, dim: scores.amin(dim, keepdim=True)),
-            "The minimum is subtracted, so large scores still overflow: subtract the "
-            "maximum, and the largest exponential is exp(0) = 1.",
-        ),
-        Mistake(
-            "mean-subtracted",
-            shifted(lambda scores, dim: scores.mean(dim, keepdim=True)),
-            "The mean is subtracted, so a score far above it still overflows: subtract "
-            "the maximum, and the largest exponential is exp(0) = 1.",
-        ),
-        Mistake(
-            "keepdim-missing",
-            without_keepdim,
-            "The sums have lost their axis, so they line up with the wrong one: add "
-            "`keepdim=True` to the sum.",
-        ),
-        Mistake(
-            "keepdim-missing",
-            max_without_keepdim,
-            "The maxima have lost their axis, so they line up with the wrong one: add "
-            "`keepdim=True` to the maximum.",
-        ),
-        Mistake(
-            "log-softmax",
-            lambda scores, dim=-1: torch.log_softmax(scores, dim),
-            "These are the logarithms of the right values, log_softmax for softmax.",
-        ),
-        Mistake(
-            "not-normalised",
-            lambda scores, dim=-1: (scores - scores.amax(dim, keepdim=True)).exp(),
-            lambda e: (
-                f"The entries sum to {worst_sum(e.got)} instead of 1: divide the "
-                "exponentials by their sum along `dim`."
-            ),
-        ),
-        Mistake(
-            "not-normalised",
-            lambda scores, dim=-1: scores.exp(),
-            lambda e: (
-                f"The entries sum to {worst_sum(e.got)} instead of 1: divide the "
-                "exponentials by their sum along `dim`."
-            ),
-        ),
-        Mistake(
-            "exponential-missing",
-            lambda scores, dim=-1: scores / scores.sum(dim, keepdim=True),
-            "The scores are divided by their sum without the exponential: a negative "
-            "score gives a negative weight.",
-        ),
-        Mistake(
-            "exponential-missing",
-            lambda scores, dim=-1: scores.abs() / scores.abs().sum(dim, keepdim=True),
-            "The magnitudes are divided by their sum without the exponential: a score "
-            "far below zero gets a large weight.",
-        ),
-        Mistake(
-            "softmax-twice",
-            lambda scores, dim=-1: right_softmax(right_softmax(scores, dim), dim),
-            "The softmax is taken twice, which makes the weights nearly equal: once is "
-            "enough.",
-        ),
-        Mistake(
-            "hardmax",
-            hardmax,
-            "The largest score takes the whole weight: a softmax leaves every score a "
-            "share, exp(score) / sum.",
-        ),
-        Mistake(
-            "sign-flipped",
-            lambda scores, dim=-1: right_softmax(-scores, dim),
-            "The largest score gets the smallest weight: the exponent's sign is wrong.",
-        ),
-        Mistake(
-            "sign-flipped",
-            lambda scores, dim=-1: (scores.amax(dim, keepdim=True) - scores).exp()
-            / (scores.amax(dim, keepdim=True) - scores).exp().sum(dim, keepdim=True),
-            "The scores are subtracted from the maximum, so the largest gets the "
-            "smallest weight: subtract the maximum from the scores.",
-        ),
-        Mistake(
-            "base-two",
-            lambda scores, dim=-1: right_softmax(scores * math.log(2), dim),
-            "The weights are powers of 2, not of e: use torch.exp.",
-        ),
-        Mistake(
-            "sigmoid",
-            lambda scores, dim=-1: torch.sigmoid(scores),
-            "Each score went through a sigmoid of its own; a softmax divides by the "
-            "sum over all scores along `dim`.",
-        ),
-    ],
+    pipeline=of_softmax,
+    mistakes=mistakes_of(of_softmax),
 )
 
 
 # --- 3.2 and 3.3 ------------------------------------------------------------------
 
 
-def scores_of(x):
-    return x.double() @ x.double().mT
-
-
-def right_weights(x, factor=1.0, dim=-1):
-    return torch.softmax(factor * scores_of(x), dim).to(x.dtype)
+def right_weights(x):
+    return torch.softmax(x.double() @ x.double().mT, -1).to(x.dtype)
 
 
 def right_context(x):
@@ -234,204 +258,244 @@ def right_context(x):
     return F.scaled_dot_product_attention(x64, x64, x64, scale=1.0).to(x.dtype)
 
 
-def exponentials(x):
-    """Return exp of the scores without any care, so that large ones overflow."""
-    return torch.exp(x @ x.mT)
+def itself(s):
+    return torch.eye(len(s.x), dtype=torch.bool)
 
 
-def without_itself(x):
-    itself = torch.eye(len(x), dtype=torch.bool)
-    weights = torch.softmax(scores_of(x).masked_fill(itself, float("-inf")), -1)
-    return weights.to(x.dtype)
-
-
-def hidden_future(x):
-    past = torch.ones(len(x), len(x), dtype=torch.bool).tril()
-    return torch.softmax(scores_of(x).masked_fill(~past, float("-inf")), -1).to(x.dtype)
-
-
-def weights_without_keepdim(x):
-    exps = torch.exp(scores_of(x) - scores_of(x).amax(-1, keepdim=True))
-    return (exps / exps.sum(-1)).to(x.dtype)
-
-
-# What may be wrong with the weights, as the answer itself or on the way to it: a slug,
-# the weights of `x`, and an explanation whose evidence holds these weights.
-WRONG_WEIGHTS = [
-    (
-        "scaled",
-        lambda x: right_weights(x, x.shape[-1] ** -0.5),
-        lambda e: f"The scores are divided by √D = √{e.args[0].shape[-1]}: that comes "
-        "in notebook 04. Here they are the plain dot products.",
-    ),
-    (
-        "divided-by-width",
-        lambda x: right_weights(x, 1 / x.shape[-1]),
-        lambda e: f"The scores are divided by D = {e.args[0].shape[-1]}: here they are "
-        "the plain dot products.",
-    ),
-    (
-        "softmax-over-queries",
-        lambda x: right_weights(x, dim=0),
-        lambda e: f"A row of the weights sums to {worst_sum(e.got)} while every column "
-        "sums to 1: the softmax runs over the queries, or the weights are transposed. "
-        "Row i belongs to query i: dim=-1.",
-    ),
-    (
-        "softmax-over-everything",
-        lambda x: torch.softmax(scores_of(x).flatten(), 0).view(len(x), -1).to(x.dtype),
-        lambda e: f"A row of the weights sums to {worst_sum(e.got)}: the softmax runs "
-        "over all scores at once. Each query has a softmax of its own: dim=-1.",
-    ),
-    (
-        "softmax-missing",
-        lambda x: scores_of(x).to(x.dtype),
-        lambda e: f"A row of the weights sums to {worst_sum(e.got)}: these are the "
-        "scores. A softmax over each row turns them into weights.",
-    ),
-    (
-        "maximum-not-subtracted",
-        lambda x: exponentials(x) / exponentials(x).sum(-1, keepdim=True),
-        "exp() of a score above 88 is infinite in float32, and inf / inf is NaN: use a "
-        "softmax that subtracts each row's maximum first.",
-    ),
-    (
-        "keepdim-missing",
-        weights_without_keepdim,
-        lambda e: f"A row of the weights sums to {worst_sum(e.got)}: the sums have "
-        "lost their axis, so they line up with the columns. Sum with keepdim=True.",
-    ),
-    (
-        "not-normalised",
-        lambda x: scores_of(x).exp().to(x.dtype),
-        lambda e: f"A row of the weights sums to {worst_sum(e.got)}: divide the "
-        "exponentials by the sum of their row.",
-    ),
-    (
-        "exponential-missing",
-        lambda x: x @ x.mT / (x @ x.mT).sum(-1, keepdim=True),
-        "The scores are divided by their sum without the exponential: a negative score "
-        "gives a negative weight.",
-    ),
-    (
-        "log-softmax",
-        lambda x: torch.log_softmax(scores_of(x), -1).to(x.dtype),
-        "These are the logarithms of the weights, log_softmax for softmax.",
-    ),
-    (
-        "sigmoid",
-        lambda x: torch.sigmoid(scores_of(x)).to(x.dtype),
-        "Each score went through a sigmoid of its own, so a row does not sum to 1: use "
-        "a softmax over the row.",
-    ),
-    (
-        "sign-flipped",
-        lambda x: right_weights(x, -1.0),
-        "The token that fits best gets the smallest weight: the scores have the wrong "
-        "sign.",
-    ),
-    (
-        "cosine",
-        lambda x: right_weights(F.normalize(x, dim=-1)),
-        "The vectors are brought to length 1 first, so these are cosines: the scores "
-        "are dot products of the tokens as they are.",
-    ),
-    (
-        "distance",
-        lambda x: torch.softmax(-torch.cdist(x.double(), x.double()), -1).to(x.dtype),
-        "The scores are distances: use the dot product of the two tokens.",
-    ),
-    (
-        "future-hidden",
-        hidden_future,
-        "No token attends to those behind it: that is the causal mask of notebook 05. "
-        "Here every token attends to all.",
-    ),
-    (
-        "hardmax",
-        lambda x: hardmax(scores_of(x)).to(x.dtype),
-        "The token that fits best gets the whole weight: a softmax leaves every token "
-        "a share.",
-    ),
-    (
-        "itself-excluded",
-        without_itself,
-        "No token attends to itself: in self-attention it does, so the diagonal stays.",
-    ),
-    (
-        "uniform-weights",
-        lambda x: torch.full((len(x), len(x)), 1 / len(x), dtype=x.dtype),
-        "Every token gets the same weight: the scores play no part.",
-    ),
-]
-
-
-def context_mistake(slug, compute, explain):
-    """Return the mistake that mixes the tokens with wrong weights."""
-
-    def explained(e):
-        if not callable(explain):
-            return explain
-        return explain(SimpleNamespace(args=e.args, got=compute(e.args[0])))
-
-    return Mistake(slug, lambda x: compute(x) @ x, explained)
-
-
-TOKENS = [
-    case(draw(3, 2)),
-    case(draw(5, 3)),
-    case(draw(2, 7)),
-    case(draw(5, 5), note="as many tokens as features"),
-    case(draw(7, 3, scale=20.0).round(), note="large scores"),
-    case(torch.cat([draw(3, 5), torch.zeros(2, 5)]), note="two tokens are zero"),
-    case(draw(1, 3), note="one token"),
-]
-
-weights = Exercise(
-    id="3.2",
-    signature="attention_weights(x)",
-    returns="the weights (T, T): a row for each query, which sums to 1",
-    oracle=lambda x: right_weights(x),
-    cases=TOKENS,
-    properties=[rows_sum_to_one()],
-    mistakes=[
-        *(Mistake(*entry) for entry in WRONG_WEIGHTS),
-        Mistake(
-            "features-for-tokens",
-            lambda x: torch.softmax(x.double().mT @ x.double(), -1).to(x.dtype),
-            lambda e: f"XᵀX compares the {e.args[0].shape[-1]} features, (D, D): to "
-            "compare the tokens, (T, T), the transposed matrix stands on the right.",
-        ),
-        Mistake(
-            "transpose-missing",
-            lambda x: torch.softmax(x @ x, -1),
-            "x @ x multiplies rows with columns of the same matrix: to compare the "
-            "tokens with each other the second one is transposed, x @ x.T.",
-        ),
-        Mistake(
-            "elementwise-product",
-            lambda x: torch.softmax((x * x).double(), -1).to(x.dtype),
-            "x * x multiplies entry by entry, (T, D): the dot product of every token "
-            "with every token is a matrix product, x @ x.T.",
-        ),
-        Mistake(
-            "one-row-only",
-            lambda x: right_weights(x)[0],
-            "These are the weights of the first query alone: every token is a query.",
-        ),
-        Mistake(
-            "one-row-only",
-            lambda x: right_weights(x)[-1],
-            "These are the weights of the last query alone: every token is a query. In "
-            "a loop, keep the row of every pass.",
-        ),
-        Mistake(
-            "context-returned",
-            right_context,
-            "These are the context vectors (T, D), a step too far: return the weights.",
-        ),
-    ],
+# What may be wrong with the weights, as the answer itself or on the way to it.
+WEIGHTS = Forms()
+WEIGHTS.wrong(
+    "scaled",
+    "The scores are divided by √D = √{D}: that comes in notebook 04. Here they are "
+    "the plain dot products.",
+    scale=lambda s: s.products / s.x.shape[-1] ** 0.5,
 )
+WEIGHTS.wrong(
+    "divided-by-width",
+    "The scores are divided by D = {D}: here they are the plain dot products.",
+    scale=lambda s: s.products / s.x.shape[-1],
+)
+WEIGHTS.wrong(
+    "divided-by-width",
+    "The scores are divided by D = {D} and by 2: here they are the plain dot products. "
+    "(`/ D ** 1 / 2` is no root either: Python takes the power first.)",
+    scale=lambda s: s.products / s.x.shape[-1] / 2,
+)
+WEIGHTS.wrong(
+    "scale-of-tokens",
+    "The scores are divided by √T = √{T}: here they are the plain dot products.",
+    scale=lambda s: s.products / len(s.x) ** 0.5,
+)
+WEIGHTS.wrong(
+    "softmax-over-queries",
+    "A row of the weights sums to {row_sum} while every column sums to 1: the softmax "
+    "runs over the queries, the weights are transposed, or their sums have lost their "
+    "axis (keepdim=True). Row i belongs to query i: dim=-1.",
+    axis=lambda s: 0,
+)
+WEIGHTS.wrong(
+    "softmax-over-everything",
+    "A row of the weights sums to {row_sum}: the softmax runs over all scores at "
+    "once. Each query has a softmax of its own: dim=-1.",
+    axis=every_axis,
+)
+WEIGHTS.wrong(
+    "softmax-missing",
+    "A row of the weights sums to {row_sum}: these are the scores. A softmax over "
+    "each row turns them into weights.",
+    divide=lambda s: s.hidden,
+)
+WEIGHTS.wrong(
+    "sign-flipped",
+    "The token that fits best gets the smallest weight: the scores have the wrong "
+    "sign.",
+    score=lambda s: -(s.query @ s.key.mT),
+)
+WEIGHTS.wrong(
+    "cosine",
+    "The vectors are brought to length 1 first, so these are cosines: the scores are "
+    "dot products of the tokens as they are.",
+    score=angles,
+)
+WEIGHTS.wrong(
+    "distance",
+    "The scores are distances: use the dot product of the two tokens.",
+    score=lambda s: -torch.cdist(s.query, s.key),
+)
+WEIGHTS.wrong(
+    "future-hidden",
+    "No token attends to those behind it: that is the causal mask of notebook 05. "
+    "Here every token attends to all.",
+    hide=lambda s: s.scores.masked_fill(~lower(*s.scores.shape), -INF),
+)
+WEIGHTS.wrong(
+    "itself-excluded",
+    "No token attends to itself: in self-attention it does, so the diagonal stays.",
+    hide=lambda s: s.scores.masked_fill(itself(s), -INF),
+)
+WEIGHTS.wrong(
+    "uniform-weights",
+    "Every token gets the same weight: the scores play no part.",
+    scale=lambda s: torch.zeros_like(s.products),
+)
+WEIGHTS.wrong(
+    "transpose-missing",
+    "x @ x multiplies rows with columns of the same matrix: to compare the tokens "
+    "with each other the second one is transposed, x @ x.T.",
+    score=lambda s: s.x @ s.x,
+)
+RETURN_WEIGHTS = Forms()
+RETURN_WEIGHTS.wrong(
+    "features-for-tokens",
+    "XᵀX compares the {D} features, (D, D): to compare the tokens, (T, T), the "
+    "transposed matrix stands on the right.",
+    score=lambda s: s.x.mT @ s.x,
+)
+RETURN_WEIGHTS.wrong(
+    "elementwise-product",
+    "x * x multiplies entry by entry, (T, D): the dot product of every token with "
+    "every token is a matrix product, x @ x.T.",
+    score=lambda s: s.x * s.x,
+)
+RETURN_WEIGHTS.wrong(
+    "one-row-only",
+    "These are the weights of the first query alone: every token is a query.",
+    give=lambda s: s.weights[0],
+)
+RETURN_WEIGHTS.wrong(
+    "one-row-only",
+    "These are the weights of the last query alone: every token is a query. In a "
+    "loop, keep the row of every pass.",
+    give=lambda s: s.weights[-1],
+)
+RETURN_WEIGHTS.wrong(
+    "context-returned",
+    "These are the context vectors (T, D), a step too far: return the weights.",
+    give=lambda s: s.weights @ s.x,
+)
+RETURN_CONTEXT = Forms()
+RETURN_CONTEXT.wrong(
+    "weights-returned",
+    "These are the weights (T, T): multiply them with the tokens, weights @ x.",
+    give=lambda s: s.weights,
+)
+RETURN_CONTEXT.wrong(
+    "scores-for-values",
+    "The weights are right, but they average the scores (T, T): average the tokens, "
+    "weights @ x.",
+    average=lambda s: s.weights @ s.scores,
+)
+RETURN_CONTEXT.wrong(
+    "weights-for-values",
+    "The weights are right, but they average the weights: average the tokens, weights "
+    "@ x.",
+    average=lambda s: s.weights @ s.weights,
+)
+RETURN_CONTEXT.wrong(
+    "one-row-only",
+    "This is the context vector of the first token: every token gets one.",
+    give=lambda s: s.output[0],
+)
+RETURN_CONTEXT.wrong(
+    "one-row-only",
+    "This is the context vector of the last token: every token gets one. In a loop, "
+    "keep the vector of every pass.",
+    give=lambda s: s.output[-1],
+)
+RETURN_CONTEXT.wrong(
+    "one-vector-for-all",
+    "This is one plain average for the whole sentence, (D,): every token gets a "
+    "vector of its own, with weights of its own.",
+    give=lambda s: s.x.mean(0),
+)
+RETURN_CONTEXT.wrong(
+    "one-vector-for-all",
+    "The context vectors are added up, (D,): keep one for every token.",
+    give=lambda s: s.output.sum(0),
+)
+RETURN_CONTEXT.wrong(
+    "values-transposed",
+    "The weights (T, T) meet the tokens as they are, (T, D): weights @ x, without a "
+    "transpose.",
+    average=lambda s: s.weights @ s.x.T,
+)
+RETURN_CONTEXT.wrong(
+    "transposed",
+    "The numbers are right, the axes turned round: (D, T) for (T, D).",
+    give=lambda s: s.output.mT,
+)
+RETURN_CONTEXT.wrong(
+    "elementwise-product",
+    "The weights are multiplied with the tokens entry by entry: a weighted sum is a "
+    "matrix product, weights @ x.",
+    average=lambda s: s.weights * s.x,
+)
+RETURN_CONTEXT.wrong(
+    "not-summed",
+    "The weighted tokens are there, (T, T, D), but not added up: sum over the keys, "
+    "dim=1.",
+    average=lambda s: s.weights[..., None] * s.x,
+)
+RETURN_CONTEXT.wrong(
+    "summed-over-queries",
+    "The weighted tokens are summed over the queries: the sum runs over the keys, "
+    "dim=1.",
+    average=lambda s: (s.weights[..., None] * s.x).sum(0),
+)
+RETURN_CONTEXT.wrong(
+    "tokens-added",
+    "The token itself is added to its context vector: its own share is in the "
+    "weighted sum already.",
+    give=lambda s: s.x + s.output,
+)
+RETURN_CONTEXT.wrong(
+    "averaged-twice",
+    "The weights are applied twice: once is enough.",
+    average=lambda s: s.weights @ (s.weights @ s.x),
+)
+RETURN_CONTEXT.wrong(
+    "divided-by-tokens",
+    "The sum is divided by T = {T}, but the weights sum to 1 already: leave the "
+    "division out.",
+    give=lambda s: s.output / len(s.x),
+)
+RETURN_CONTEXT.wrong(
+    "values-of-length-one",
+    "The weights are right, but they average the tokens brought to length 1: average "
+    "the tokens as they are.",
+    average=lambda s: s.weights @ F.normalize(s.x, dim=-1),
+)
+RETURN_CONTEXT.wrong(
+    "weights-returned-too",
+    "The context vectors are right: return them alone, without the weights.",
+    give=lambda s: (s.output, s.weights),
+)
+RETURN_CONTEXT.wrong(
+    "no-attention",
+    "The tokens come back as they were: the weights are not used, or each row of them "
+    "multiplies its own token, and sums to 1. Row i takes a share of every token, "
+    "x[j].",
+    average=lambda s: s.x,
+)
+RETURN_CONTEXT.wrong(
+    "features-for-tokens",
+    "The softmax of XᵀX mixes the features: the weights are the softmax of X Xᵀ, (T, "
+    "T), and stand on the left.",
+    score=lambda s: s.x.mT @ s.x,
+    average=lambda s: s.x @ s.weights,
+)
+
+
+def of_tokens(give, *groups, leaving_out=()):
+    """Return the pipeline of unscaled self-attention, with nothing to learn."""
+    made = steps(scale=lambda s: s.products, give=give, leaving_out=leaving_out)
+    return Pipeline(
+        start=lambda x: {"x": x, "query": x, "key": x, "value": x},
+        steps=made,
+        gives=GIVES,
+        forms=forms_of(made, of_attention.SOFTMAX, WEIGHTS, *groups),
+        facts=FACTS | {"D": lambda s: s.x.shape[-1]},
+    )
 
 
 def written_while_reading(x):
@@ -440,6 +504,37 @@ def written_while_reading(x):
     for i in range(len(contexts)):
         contexts[i] = right_weights(contexts)[i] @ contexts
     return contexts
+
+
+TOKENS = [
+    case(draw(3, 2)),
+    case(draw(5, 3)),
+    case(draw(2, 7)),
+    case(draw(5, 5), note="as many tokens as features"),
+    case(draw(7, 3, scale=20.0).round(), note="large scores", special=True),
+    case(
+        torch.cat([draw(3, 5), torch.zeros(2, 5)]),
+        note="two tokens are zero",
+        special=True,
+    ),
+    case(draw(1, 3), note="one token", special=True),
+]
+
+of_weights = of_tokens(
+    lambda s: s.weights,
+    RETURN_WEIGHTS,
+    leaving_out=("average", "merge", "project_out"),
+)
+weights = Exercise(
+    id="3.2",
+    signature="attention_weights(x)",
+    returns="the weights (T, T): a row for each query, which sums to 1",
+    oracle=right_weights,
+    cases=TOKENS,
+    properties=[rows_sum_to_one()],
+    pipeline=of_weights,
+    mistakes=mistakes_of(of_weights),
+)
 
 
 def stays_among_the_tokens(evidence):
@@ -457,6 +552,7 @@ def stays_among_the_tokens(evidence):
     return None
 
 
+of_context = of_tokens(lambda s: s.output, RETURN_CONTEXT)
 context = Exercise(
     id="3.3",
     signature="context_vectors(x)",
@@ -464,128 +560,16 @@ context = Exercise(
     oracle=right_context,
     cases=TOKENS,
     properties=[stays_among_the_tokens],
-    mistakes=[
-        *(context_mistake(*entry) for entry in WRONG_WEIGHTS),
-        Mistake(
-            "weights-returned",
-            right_weights,
-            "These are the weights (T, T): multiply them with the tokens, weights @ x.",
-        ),
-        Mistake(
-            "scores-for-values",
-            lambda x: (right_weights(x).double() @ scores_of(x)).to(x.dtype),
-            "The weights are right, but they average the scores (T, T): average the "
-            "tokens, weights @ x.",
-        ),
-        Mistake(
-            "weights-for-values",
-            lambda x: right_weights(x) @ right_weights(x),
-            "The weights are right, but they average the weights: average the tokens, "
-            "weights @ x.",
-        ),
-        Mistake(
-            "one-row-only",
-            lambda x: right_context(x)[0],
-            "This is the context vector of the first token: every token gets one.",
-        ),
-        Mistake(
-            "one-row-only",
-            lambda x: right_context(x)[-1],
-            "This is the context vector of the last token: every token gets one. In a "
-            "loop, keep the vector of every pass.",
-        ),
-        Mistake(
-            "one-vector-for-all",
-            lambda x: x.mean(0),
-            "This is one plain average for the whole sentence, (D,): every token gets "
-            "a vector of its own, with weights of its own.",
-        ),
-        Mistake(
-            "one-vector-for-all",
-            lambda x: right_context(x).sum(0),
-            "The context vectors are added up, (D,): keep one for every token.",
-        ),
-        Mistake(
-            "transpose-missing",
-            lambda x: torch.softmax(x @ x, -1) @ x,
-            "x @ x multiplies rows with columns of the same matrix: to compare the "
-            "tokens with each other the second one is transposed, x @ x.T.",
-        ),
-        Mistake(
-            "values-transposed",
-            lambda x: right_weights(x) @ x.T,
-            "The weights (T, T) meet the tokens as they are, (T, D): weights @ x, "
-            "without a transpose.",
-        ),
-        Mistake(
-            "transposed",
-            lambda x: right_context(x).mT,
-            "The numbers are right, the axes turned round: (D, T) for (T, D).",
-        ),
-        Mistake(
-            "elementwise-product",
-            lambda x: right_weights(x) * x,
-            "The weights are multiplied with the tokens entry by entry: a weighted sum "
-            "is a matrix product, weights @ x.",
-        ),
-        Mistake(
-            "not-summed",
-            lambda x: right_weights(x)[..., None] * x,
-            "The weighted tokens are there, (T, T, D), but not added up: sum over the "
-            "keys, dim=1.",
-        ),
-        Mistake(
-            "summed-over-queries",
-            lambda x: (right_weights(x)[..., None] * x).sum(0),
-            "The weighted tokens are summed over the queries: the sum runs over the "
-            "keys, dim=1.",
-        ),
-        Mistake(
-            "tokens-added",
-            lambda x: x + right_context(x),
-            "The token itself is added to its context vector: its own share is in the "
-            "weighted sum already.",
-        ),
-        Mistake(
-            "averaged-twice",
-            lambda x: right_weights(x) @ right_context(x),
-            "The weights are applied twice: once is enough.",
-        ),
-        Mistake(
-            "divided-by-tokens",
-            lambda x: right_context(x) / len(x),
-            lambda e: f"The sum is divided by T = {len(e.args[0])}, but the weights "
-            "sum to 1 already: leave the division out.",
-        ),
-        Mistake(
-            "values-of-length-one",
-            lambda x: right_weights(x) @ F.normalize(x, dim=-1),
-            "The weights are right, but they average the tokens brought to length 1: "
-            "average the tokens as they are.",
-        ),
+    pipeline=of_context,
+    mistakes=mistakes_of(
+        of_context,
         Mistake(
             "written-while-reading",
             written_while_reading,
             "A context vector takes its token's place before the next query is read: "
             "write into a new tensor.",
         ),
-        Mistake(
-            "weights-returned-too",
-            lambda x: (right_context(x), right_weights(x)),
-            "The context vectors are right: return them alone, without the weights.",
-        ),
-        Mistake(
-            "no-attention",
-            lambda x: x,
-            "The tokens come back as they were: the weights are not used.",
-        ),
-        Mistake(
-            "features-for-tokens",
-            lambda x: x @ torch.softmax(x.double().mT @ x.double(), -1).to(x.dtype),
-            "The softmax of XᵀX mixes the features: the weights are the softmax of "
-            "X Xᵀ, (T, T), and stand on the left.",
-        ),
-    ],
+    ),
 )
 
 EXERCISES = [softmax, weights, context]

@@ -2,6 +2,7 @@
 
 import torch
 
+from utils.checks.engine import Mistake
 from utils.checks.values import number
 
 
@@ -68,3 +69,28 @@ def samples_stay_apart(evidence):
     if all(torch.allclose(g[-1:], a, atol=1e-4) for g, a in zip(got, alone)):
         return None
     return "The last sample of the batch gets another result alone: the samples mix."
+
+
+def several(slug, explain, *computes):
+    """Return one mistake that can be made in several ways."""
+    return [Mistake(slug, compute, explain) for compute in computes]
+
+
+def came_from(*axes):
+    """Return a property: say where in the input the first wrong entry was taken."""
+
+    def named(x, entry):
+        found = (x.double() == entry.double()).nonzero()
+        if not len(found):
+            return None
+        return ", ".join(f"{a} {i}" for a, i in zip(axes, found[0].tolist()))
+
+    def look(evidence):
+        x, got, expected = evidence.args[0], evidence.got, evidence.expected
+        place = (got.double() != expected.double()).nonzero()[0].tolist()
+        came, wanted = (named(x, value[(*place,)]) for value in (got, expected))
+        if came is None:
+            return f"The entry at {place} is none of x: the entries move, unchanged."
+        return f"At {place} stands {came} of x. There belongs {wanted}."
+
+    return look

@@ -6,22 +6,33 @@ every case; a mistake is named when it gives what the answer gives on every case
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 
+from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
-from utils.checks.messages import describe, difference
+from utils.checks.messages import describe, difference, inputs
+from utils.checks.steps import Pipeline
 from utils.checks.values import agrees, all_finite, safe_text, same_form
+
+NEVER_ENDS = (
+    "A loop goes round for ever: does each way through it come nearer to its end, as a "
+    "counter in a `while` does with `i += 1`?"
+)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found: `passed`, the slug of a named mistake or None, the text."""
+    """What a check found: `passed`, the slug of a named mistake or None, the text.
+
+    Where two mistakes together give what the answer gave, `also` is the second slug.
+    """
 
     passed: bool
     diagnosis: str | None
     message: str
+    also: str | None = None
 
     def _ipython_display_(self):
         """Show nothing: the check has printed its message already."""
@@ -33,11 +44,47 @@ class Mistake:
 
     `compute` takes what the oracle takes. `explain` is a text, or a function from the
     evidence (`args`, `got`, `expected` on the first case that shows it) to a text.
+    `forms` are the wrong forms of steps that it consists of, if it does.
     """
 
     slug: str
     compute: Callable
     explain: str | Callable
+    forms: tuple = ()
+
+
+class Mistakes(list):
+    """The table of an exercise's mistakes: of two that fit, the first is named."""
+
+    def add(self, slug, compute, explain):
+        """Add a mistake."""
+        self.append(Mistake(slug, compute, explain))
+
+    def several(self, slug, explain, *computes):
+        """Add a mistake that can be made in several ways."""
+        self.extend(Mistake(slug, compute, explain) for compute in computes)
+
+
+def mistakes_of(pipeline, *own):
+    """Return the mistakes of an exercise: one wrong step each, then those of its own.
+
+    Order matters: of two that give the same on every case, the first is named.
+    """
+    return [*(combined(pipeline, (one,)) for one in pipeline.forms), *own]
+
+
+def combined(pipeline, forms):
+    """Return the mistake of these wrong forms of steps together."""
+    wrong = [one for one in forms if one.slug]
+
+    def compute(*args):
+        return pipeline.run(args, *forms)
+
+    def explain(evidence):
+        texts = [pipeline.explain(evidence.args, forms, one) for one in wrong]
+        return search.joined(texts)
+
+    return Mistake(wrong[0].slug, compute, explain, tuple(forms))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +103,7 @@ def case(*args, note="", raises=None, otherwise=(None, ""), **settings):
 
     `note` says what is special about it. Where an error is the right result, `raises`
     is its type and `otherwise` the slug and text for an answer that raises none.
+    With `special=True` a failure here is shown only where no other case fails.
     """
     return Case(args, note, raises, otherwise, settings)
 
@@ -74,8 +122,10 @@ class Exercise:
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
     the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
-    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise, and
-    `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise
+    (`when_right`: only where all results are right), and `properties`, functions
+    `(evidence) -> text or None`, say in words what is wrong.
+    Where the answer is a `pipeline`, two wrong steps together are looked for as well.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
     """
@@ -88,8 +138,10 @@ class Exercise:
     mistakes: list
     parts: tuple = ()
     facts: tuple = ()
+    when_right: tuple = ()
     properties: tuple = ()
     observe_as: Callable | None = None
+    pipeline: Pipeline | None = None
 
     noun = "function"
 
@@ -128,7 +180,12 @@ class Exercise:
 
     def looks(self, right):
         """Return the facts to look at where all results are right, or not all."""
-        return self.facts
+        return (*self.facts, *(self.when_right if right else ()))
+
+    def pairs(self, trial):
+        """Yield two wrong steps as one mistake, where they may give this result."""
+        for forms in self.pipeline.pairs(trial):
+            yield combined(self.pipeline, forms)
 
     def parameters(self):
         """Return the names of the inputs."""
@@ -154,6 +211,7 @@ class Trial:
     expected: Outcome
     call: Callable = None
     through: Callable = unchanged  # how a function is run to be compared
+    states: list = field(default_factory=list)  # of the right steps, once looked at
 
     @property
     def same_form(self):
@@ -174,6 +232,15 @@ class Trial:
         return self.outcome.error is None and all_finite(self.outcome.value)
 
     @property
+    def comparable(self):
+        """Whether a value is the right result here, and the answer came so far."""
+        return self.case.raises is None and self.expected.value is not None
+
+    @property
+    def special(self):
+        return bool(self.case.settings.get("special"))
+
+    @property
     def evidence(self):
         return SimpleNamespace(
             args=self.args,
@@ -191,13 +258,15 @@ def examine(exercise, answer):
         exercise.refuse(answer)
         trials = _run(exercise, answer, memory)
         early = (
-            _nothing(exercise, trials[0])
-            or _recognised(exercise, trials)
+            _endless(exercise, trials[-1])
+            or _nothing(exercise, trials[0])
+            or _named(exercise, search.single(exercise, trials))
             or _errors_missing(exercise, trials)
         )
         if early is None and not trials[-1].outcome.stopped:
             right = all(trial.right for trial in trials)
             _look_at_facts(exercise, exercise.subject(answer, memory), right)
+            early = _named(exercise, search.other(exercise, trials))
     except Named as fact:
         return _refusal(exercise, fact.slug, str(fact))
     return early or _judged(exercise, trials)
@@ -213,6 +282,15 @@ def _run(exercise, answer, memory):
     return trials
 
 
+def _endless(exercise, trial):
+    """Return the result of an answer that had to be stopped."""
+    if not trial.outcome.endless:
+        return None
+    at = f"\n  at {trial.outcome.where}" if trial.outcome.where else ""
+    text = f"{inputs(exercise, trial.case)} your code did not end and was stopped{at}"
+    return Result(False, "never-ends", f"On {text}\n{NEVER_ENDS}")
+
+
 def _nothing(exercise, trial):
     """Return the result of an answer that is not written yet or returns nothing."""
     got = trial.outcome
@@ -224,28 +302,11 @@ def _nothing(exercise, trial):
     return None
 
 
-def _recognised(exercise, trials):
-    """Return the result of the first mistake that gives what the answer gives.
-
-    If none does on every case, the cases that raise or are not finite are left out:
-    where two mistakes meet, the other one is often seen there alone.
-    """
-    if trials[-1].outcome.stopped:
-        return None
-    usual = [trial for trial in trials if trial.case.raises is None]
-    finite = [trial for trial in usual if trial.finite]
-    for some in (usual, finite) if len(finite) < len(usual) else (usual,):
-        wrong = [trial for trial in some if not trial.right]
-        for mistake in exercise.mistakes if wrong else ():
-            if all(_matches(mistake, trial) for trial in some):
-                return _explained(exercise, mistake, wrong[0])
-    return None
-
-
 def _errors_missing(exercise, trials):
     """Return the result where all is right but for an error that is to be raised."""
     wrong = [trial for trial in trials if not trial.right]
-    if not wrong or wrong[0].case.raises is None:
+    in_place = any(trial.outcome.changed is not None for trial in trials)
+    if in_place or not wrong or wrong[0].case.raises is None:
         return None
     slug, text = wrong[0].case.otherwise
     return slug and Result(False, slug, f"{difference(exercise, wrong[0])}\n{text}")
@@ -254,9 +315,13 @@ def _errors_missing(exercise, trials):
 def _look_at_facts(exercise, subject, right):
     """Raise `Named` for the first fact that is found."""
     for look in exercise.looks(right) if subject else ():
-        found = attempt(look, *subject, tidy=lambda found: found).value
-        if found:
-            raise Named(*found)
+        found = attempt(look, *subject, tidy=lambda found: found)
+        if found.endless:
+            raise Named("never-ends", f"Your code did not end. {NEVER_ENDS}")
+        if search.STRICT and right and found.error and not found.where:
+            raise found.error
+        if found.value:
+            raise Named(*found.value)
 
 
 def _judged(exercise, trials):
@@ -264,31 +329,24 @@ def _judged(exercise, trials):
     wrong = [trial for trial in trials if not trial.right]
     for trial in trials:
         if trial.outcome.changed is not None:
-            name = [*exercise.inputs(trial.case)][trial.outcome.changed]
-            text = f"`{name}` is not what it was before: make a new one instead."
+            name = exercise.parameters()[trial.outcome.changed]
+            text = (
+                f"`{name}` is not what it was before: `{name} += …` and the like "
+                "change it in place. Make a new one instead."
+            )
             return Result(False, "input-changed", text)
     if wrong:
-        return Result(False, None, describe(exercise, wrong))
+        near = _named(exercise, search.near(exercise, trials))
+        return near or Result(False, None, describe(exercise, wrong))
     return Result(True, None, f"{len(trials)} inputs tried, all right.")
 
 
-def _matches(mistake, trial):
-    """Say whether a mistake gives on this case what the answer gave."""
-    theirs = quietly(trial.through(mistake.compute), trial.args)
-    got = trial.outcome
-    if theirs.error is None or got.error is None:
-        return theirs.error is got.error and agrees(got.value, theirs.value)
-    said = safe_text(theirs.error)
-    same_text = said in ("", safe_text(got.error))
-    return type(theirs.error) is type(got.error) and same_text
-
-
-def _explained(exercise, mistake, trial):
-    text = mistake.explain
-    if callable(text):
-        said = quietly(text, [trial.evidence])
-        text = said.value if said.error is None else f"{mistake.slug}."
-    return Result(False, mistake.slug, f"{difference(exercise, trial)}\n{text}")
+def _named(exercise, found):
+    """Return the result of a mistake that was found, if there is one."""
+    if found is None:
+        return None
+    text = f"{difference(exercise, found.trial)}\n{found.text}"
+    return Result(False, found.slugs[0], text, *found.slugs[1:])
 
 
 def _refusal(exercise, slug, text):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from utils.checks.limit import WATCH, NeverEnds
 from utils.checks.values import clean, copied, one_line, safe_text, same_input
 
 LIBRARIES = (
@@ -40,14 +41,22 @@ class Outcome:
         """Whether the reader (or the answer) asked the whole run to stop."""
         return self.error is not None and not isinstance(self.error, Exception)
 
+    @property
+    def endless(self):
+        """Whether the call had to be stopped because it did not end."""
+        return isinstance(self.error, NeverEnds)
+
 
 def attempt(function, *args, tidy=clean):
     """Call `function` on copies of `args` and return the `Outcome` in any case."""
     mine = [copied(arg) for arg in args]
     try:
-        value = tidy(function(*mine))
+        value = WATCH.call(lambda: tidy(function(*mine)))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
-        return Outcome(error=error, where=_where(error), unfinished=_is_stub(error))
+        where, unfinished = _where(error), _is_stub(error)
+        if isinstance(error, NeverEnds):
+            error.__traceback__ = None  # and all that the answer has heaped up
+        return Outcome(error=error, where=where, unfinished=unfinished)
     pairs = enumerate(zip(args, mine))
     changed = next((i for i, (old, new) in pairs if not same_input(old, new)), None)
     return Outcome(value=value, changed=changed)

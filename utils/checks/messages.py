@@ -20,13 +20,15 @@ from utils.checks.values import (
 
 
 def describe(exercise, wrong):
-    """Say which property fails first, on the smallest input where it does."""
-    for look in (_form, _finite, *map(_property, exercise.properties)):
-        for trial in wrong:
+    """Say which property fails first, on the smallest ordinary input where it does."""
+    looks = (_form, _finite, *map(_property, exercise.properties))
+    ordinary = [trial for trial in wrong if not trial.special]
+    for look in looks:
+        for trial in ordinary or wrong:
             text = look(exercise, trial)
             if text:
                 return text
-    return difference(exercise, wrong[0])
+    return difference(exercise, (ordinary or wrong)[0])
 
 
 def _form(exercise, trial):
@@ -61,7 +63,7 @@ def _property(look):
 
 def difference(exercise, trial):
     """Return the lines that show one case: its input, what is expected, what came."""
-    on = f"On {_inputs(exercise, trial.case)}"
+    on = f"On {inputs(exercise, trial.case)}"
     got = trial.outcome
     if trial.case.raises is not None:
         came = _raised(got) if got.error else "no error"
@@ -77,7 +79,7 @@ def _raised(outcome):
     return f"{text}\n  at {outcome.where}" if outcome.where else text
 
 
-def _inputs(exercise, case):
+def inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     shown = []
     for name, value in exercise.inputs(case).items():

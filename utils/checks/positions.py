@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks.draw import draws
-from utils.checks.engine import Exercise, Mistake, case
+from utils.checks.engine import Exercise, Mistakes, case
 
 draw = draws(7)
 
@@ -141,7 +141,8 @@ def slow_first(x, positions, base=10000.0):
 def later_pairs_faster(answer):
     """Fact: the exponent has lost its minus. Large angles would hide it in rounding."""
     x, positions = torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([1])
-    if torch.allclose(answer(x, positions, 4.0), rope(factor=-1.0)(x, positions, 4.0)):
+    found = answer(x, positions, 4.0).float()
+    if torch.allclose(found, rope(factor=-1.0)(x, positions, 4.0)):
         text = "Later pairs turn faster instead of more slowly: the exponent −2i/D has "
         return "multiplied-for-divided", text + "lost its minus."
     return None
@@ -167,6 +168,174 @@ def distance_to_first(x, positions, base=10000.0):
     return rope()(x, positions - positions[0], base)
 
 
+APPLY_ROPE_MISTAKES = Mistakes()
+APPLY_ROPE_MISTAKES.add(
+    "does-nothing",
+    lambda x, positions, base=10000.0: x,
+    "x comes back as it was: is the rotated tensor returned?",
+)
+APPLY_ROPE_MISTAKES.add(
+    "halves-for-pairs",
+    in_halves,
+    "Feature i is turned together with feature i + D/2. Here the pairs are "
+    "neighbours: `x[..., 0::2]` and `x[..., 1::2]`.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "halves-for-pairs",
+    halves_from_pairs,
+    "The pairs are turned rightly and then not put back: all first features stand "
+    "before all second ones. `torch.stack(…, dim=-1).flatten(-2)` makes them "
+    "neighbours again.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "layouts-mixed",
+    mixed(partners, side_by_side),
+    "The partners are neighbours, but the angles are laid out for halves: repeat each "
+    "angle twice in a row (`repeat_interleave(2, dim=-1)`).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "layouts-mixed",
+    mixed(half_partners, neighbours),
+    "The angles are laid out for neighbours, but the partner of feature i is taken "
+    "from i + D/2: it is the neighbour, (−b, a) for the pair (a, b).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "backwards",
+    rope(direction=-1.0),
+    "The pairs turn clockwise. Counter-clockwise is (a cos − b sin, a sin + b cos): "
+    "the minus stands in the first line.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "one-frequency",
+    rope(factor=0.0),
+    "All pairs turn by the position itself: each needs a speed of its own, "
+    "base^(-2i/D).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "positions-from-one",
+    rope(shift=1),
+    "Every token is turned one step too far: the positions are taken as they are "
+    "given, and position 0 turns nothing.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "positions-ignored",
+    counted,
+    "The rows are numbered 0, 1, 2 … whatever `positions` says: with a cache a text "
+    "does not start at 0.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "positions-ignored",
+    distance_to_first,
+    "The first token is taken for position 0: use the positions as they are.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "base-ignored",
+    own_base(10000.0),
+    "The base is always 10,000: the argument `base` is not used.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "wrong-base",
+    rope(default=1000.0),
+    "The base is 1,000 where none is given; it should be 10,000.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "wrong-base",
+    own_base(1000.0),
+    "The base is 1,000, whatever is given: use the argument `base`, which is 10,000 "
+    "by default.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "wrong-base",
+    rope(default=100000.0),
+    "The base is 100,000 where none is given; it should be 10,000.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "exponent-halved",
+    rope(factor=0.5),
+    "The exponent is −i/D, half of what it should be: 2i is the number of the even "
+    "feature, `torch.arange(0, D, 2)`.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "exponent-doubled",
+    rope(factor=2.0),
+    "The exponent is −4i/D, twice what it should be: `torch.arange(0, D, 2)` is 2i "
+    "already, and it is divided by D, not by D/2.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "exponent-reaches-one",
+    one_pair_short,
+    "The exponent of the last pair is −1: it ends before that, at −(D−2)/D, because "
+    "2i is divided by D.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "degrees",
+    in_degrees,
+    "The angles are turned into radians, but base^(-2i/D) gives radians already: "
+    "leave out the factor π/180.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "pairs-left-apart",
+    left_apart,
+    "The pairs still have an axis of their own, (…, T, D/2, 2): flatten the last two "
+    "axes, `.flatten(-2)`.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "slow-pairs-first",
+    slow_first,
+    "The speeds are in reverse order: the first pair turns fastest, by one radian a "
+    "position.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "added-not-rotated",
+    added,
+    "Sines and cosines are added to x as in Notebook 02: here they turn x, by a "
+    "product.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "added-not-rotated",
+    added_turned,
+    "The rotated x is added to x: return the rotated one alone.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "angles-as-factors",
+    scaled,
+    "x is multiplied with the angles themselves: a rotation takes their sines and "
+    "cosines.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "cosine-alone",
+    cosine_alone,
+    "Each feature is multiplied with a cosine and knows nothing of its partner: the "
+    "pair (a, b) becomes (a cos − b sin, a sin + b cos).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "overwritten-too-early",
+    in_place,
+    "The second feature is computed from the first one after it was changed. `x[..., "
+    "0::2]` is a view: compute both before either is written.",
+)
+APPLY_ROPE_MISTAKES.add(
+    "no-minus",
+    signs(1.0, 1.0),
+    "Both lines have a plus, so lengths change: (a cos − b sin, a sin + b cos).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "no-minus",
+    signs(-1.0, -1.0),
+    "Both lines have a minus, so lengths change: (a cos − b sin, a sin + b cos).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "mirrored",
+    mirrored,
+    "The minus stands before the cosine: the pair is mirrored, and position 0 changes "
+    "b. It is (a cos − b sin, a sin + b cos).",
+)
+APPLY_ROPE_MISTAKES.add(
+    "sine-and-cosine-swapped",
+    swapped,
+    "Sine and cosine have changed places, so that position 0 turns by a quarter: (a "
+    "cos − b sin, a sin + b cos).",
+)
 apply_rope = Exercise(
     id="7.1",
     signature="apply_rope(x, positions, base=10000.0)",
@@ -181,177 +350,7 @@ apply_rope = Exercise(
         case(draw(3, 2), torch.arange(3), note="a single pair"),
     ],
     facts=[later_pairs_faster],
-    mistakes=[
-        Mistake(
-            "does-nothing",
-            lambda x, positions, base=10000.0: x,
-            "x comes back as it was: is the rotated tensor returned?",
-        ),
-        Mistake(
-            "halves-for-pairs",
-            in_halves,
-            "Feature i is turned together with feature i + D/2. Here the pairs are "
-            "neighbours: `x[..., 0::2]` and `x[..., 1::2]`.",
-        ),
-        Mistake(
-            "halves-for-pairs",
-            halves_from_pairs,
-            "The pairs are turned rightly and then not put back: all first features "
-            "stand before all second ones. `torch.stack(…, dim=-1).flatten(-2)` makes "
-            "them neighbours again.",
-        ),
-        Mistake(
-            "layouts-mixed",
-            mixed(partners, side_by_side),
-            "The partners are neighbours, but the angles are laid out for halves: "
-            "repeat each angle twice in a row (`repeat_interleave(2, dim=-1)`).",
-        ),
-        Mistake(
-            "layouts-mixed",
-            mixed(half_partners, neighbours),
-            "The angles are laid out for neighbours, but the partner of feature i is "
-            "taken from i + D/2: it is the neighbour, (−b, a) for the pair (a, b).",
-        ),
-        Mistake(
-            "backwards",
-            rope(direction=-1.0),
-            "The pairs turn clockwise. Counter-clockwise is "
-            "(a cos − b sin, a sin + b cos): the minus stands in the first line.",
-        ),
-        Mistake(
-            "one-frequency",
-            rope(factor=0.0),
-            "All pairs turn by the position itself: each needs a speed of its own, "
-            "base^(-2i/D).",
-        ),
-        Mistake(
-            "positions-from-one",
-            rope(shift=1),
-            "Every token is turned one step too far: the positions are taken as they "
-            "are given, and position 0 turns nothing.",
-        ),
-        Mistake(
-            "positions-ignored",
-            counted,
-            "The rows are numbered 0, 1, 2 … whatever `positions` says: with a cache "
-            "a text does not start at 0.",
-        ),
-        Mistake(
-            "positions-ignored",
-            distance_to_first,
-            "The first token is taken for position 0: use the positions as they are.",
-        ),
-        Mistake(
-            "base-ignored",
-            own_base(10000.0),
-            "The base is always 10,000: the argument `base` is not used.",
-        ),
-        Mistake(
-            "wrong-base",
-            rope(default=1000.0),
-            "The base is 1,000 where none is given; it should be 10,000.",
-        ),
-        Mistake(
-            "wrong-base",
-            own_base(1000.0),
-            "The base is 1,000, whatever is given: use the argument `base`, which is "
-            "10,000 by default.",
-        ),
-        Mistake(
-            "wrong-base",
-            rope(default=100000.0),
-            "The base is 100,000 where none is given; it should be 10,000.",
-        ),
-        Mistake(
-            "exponent-halved",
-            rope(factor=0.5),
-            "The exponent is −i/D, half of what it should be: 2i is the number of the "
-            "even feature, `torch.arange(0, D, 2)`.",
-        ),
-        Mistake(
-            "exponent-doubled",
-            rope(factor=2.0),
-            "The exponent is −4i/D, twice what it should be: `torch.arange(0, D, 2)` "
-            "is 2i already, and it is divided by D, not by D/2.",
-        ),
-        Mistake(
-            "exponent-reaches-one",
-            one_pair_short,
-            "The exponent of the last pair is −1: it ends before that, at −(D−2)/D, "
-            "because 2i is divided by D.",
-        ),
-        Mistake(
-            "degrees",
-            in_degrees,
-            "The angles are turned into radians, but base^(-2i/D) gives radians "
-            "already: leave out the factor π/180.",
-        ),
-        Mistake(
-            "pairs-left-apart",
-            left_apart,
-            "The pairs still have an axis of their own, (…, T, D/2, 2): flatten the "
-            "last two axes, `.flatten(-2)`.",
-        ),
-        Mistake(
-            "slow-pairs-first",
-            slow_first,
-            "The speeds are in reverse order: the first pair turns fastest, by one "
-            "radian a position.",
-        ),
-        Mistake(
-            "added-not-rotated",
-            added,
-            "Sines and cosines are added to x as in Notebook 02: here they turn x, by "
-            "a product.",
-        ),
-        Mistake(
-            "added-not-rotated",
-            added_turned,
-            "The rotated x is added to x: return the rotated one alone.",
-        ),
-        Mistake(
-            "angles-as-factors",
-            scaled,
-            "x is multiplied with the angles themselves: a rotation takes their sines "
-            "and cosines.",
-        ),
-        Mistake(
-            "cosine-alone",
-            cosine_alone,
-            "Each feature is multiplied with a cosine and knows nothing of its "
-            "partner: the pair (a, b) becomes (a cos − b sin, a sin + b cos).",
-        ),
-        Mistake(
-            "overwritten-too-early",
-            in_place,
-            "The second feature is computed from the first one after it was changed. "
-            "`x[..., 0::2]` is a view: compute both before either is written.",
-        ),
-        Mistake(
-            "no-minus",
-            signs(1.0, 1.0),
-            "Both lines have a plus, so lengths change: "
-            "(a cos − b sin, a sin + b cos).",
-        ),
-        Mistake(
-            "no-minus",
-            signs(-1.0, -1.0),
-            "Both lines have a minus, so lengths change: "
-            "(a cos − b sin, a sin + b cos).",
-        ),
-        Mistake(
-            "mirrored",
-            mirrored,
-            "The minus stands before the cosine: the pair is mirrored, and position 0 "
-            "changes b. It is (a cos − b sin, a sin + b cos).",
-        ),
-        Mistake(
-            "sine-and-cosine-swapped",
-            swapped,
-            "Sine and cosine have changed places, so that position 0 turns by a "
-            "quarter: (a cos − b sin, a sin + b cos).",
-        ),
-    ],
+    mistakes=APPLY_ROPE_MISTAKES,
 )
 
 
@@ -429,6 +428,139 @@ def below_the_diagonal(call, num_heads, num_tokens):
     return found.tril() if fits else found
 
 
+ALIBI_BIAS_MISTAKES = Mistakes()
+ALIBI_BIAS_MISTAKES.add(
+    "slope-sign",
+    bias(sign=1.0),
+    "The bias grows with the distance, so that far keys are preferred: it is a "
+    "penalty and needs a minus.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "distance-transposed",
+    bias(distance=transposed),
+    "Earlier keys get no penalty: the distances stand above the diagonal. Rows are "
+    "queries, so i − j is `places[:, None] - places`.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "same-slope",
+    bias(one_slope(0)),
+    "All heads have the slope of head 0: it depends on the head, 2^(-8(h+1)/H).",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "same-slope",
+    bias(one_slope(-1)),
+    "All heads have the slope of the last one: it depends on the head, 2^(-8(h+1)/H).",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "same-slope",
+    bias(exponents(lambda h, n: 0 * h - 1)),
+    "All heads have the slope 1/2: it depends on the head, 2^(-8(h+1)/H).",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "first-slope-one",
+    bias(exponents(lambda h, n: -8 * h / n)),
+    "Head 0 has the slope 1: heads count from 0, the exponent from 1, so it is -8(h + "
+    "1)/H.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "heads-not-shared-out",
+    bias(exponents(lambda h, n: -(h + 1))),
+    "The slopes are 1/2, 1/4, 1/8 … for any number of heads: that is right for 8 "
+    "heads. The exponent is -8(h + 1)/H.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "exponent-upside-down",
+    bias(exponents(lambda h, n: -8 / (h + 1))),
+    "The exponent divides by h + 1: it multiplies with h + 1 and divides by H.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "exponent-without-eight",
+    bias(exponents(lambda h, n: -(h + 1) / n)),
+    "The exponent is −(h+1)/H: the 8 is missing.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "exponent-sign",
+    bias(exponents(lambda h, n: 8 * (h + 1) / n)),
+    "The slopes grow to 256: the exponent has lost its minus.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "linear-slopes",
+    bias(linear),
+    "The slopes grow in equal steps: each is a power of 2, 2^(-8(h+1)/H).",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "slopes-reversed",
+    bias(lambda num_heads: slopes_of(num_heads).flip(0)),
+    "The slopes are in reverse order: head 0 is the steepest.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "distance-from-one",
+    bias(distance=lambda num_tokens: back(num_tokens) + 1),
+    "The token itself is at distance 1: the diagonal is 0.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "distance-squared",
+    bias(distance=lambda num_tokens: back(num_tokens) ** 2),
+    "The distance is squared: ALiBi is linear in it.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "distance-logarithmic",
+    bias(distance=lambda num_tokens: (back(num_tokens).clamp(min=0) + 1).log()),
+    "The bias grows with the logarithm of the distance: ALiBi is linear in it.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "no-distance",
+    bias(distance=no_distance),
+    "The bias is the same for all keys: multiply the slopes with i − j.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "key-place-alone",
+    bias(distance=key_places),
+    "The bias is slope times j. After the softmax that is the same, because a row "
+    "differs by a constant; asked for is the distance, zero on the diagonal.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "key-place-alone",
+    bias(distance=to_the_end),
+    "The distance is counted from the last token for every row. After the softmax "
+    "that is the same, because a row differs by a constant; asked for is the distance "
+    "to the query, zero on the diagonal.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "weights-for-bias",
+    lambda num_heads, num_tokens: torch.softmax(
+        bias(distance=lambda n: back(n).clamp(min=0))(num_heads, num_tokens), -1
+    ),
+    "The result has been through a softmax: return the bias itself, which is added to "
+    "the scores before it.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "query-place-alone",
+    bias(distance=query_places),
+    "The bias is the same along each row, so the softmax takes it out again: it must "
+    "depend on the key, i − j.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "distance-alone",
+    bias(lambda num_heads: torch.ones(num_heads, dtype=torch.float64), back),
+    "There are no slopes in it: multiply with 2^(-8(h+1)/H).",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "head-axis-missing",
+    without_head_axis,
+    "One matrix (T, T) for all heads: each head has its own, (H, T, T).",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "heads-last",
+    lambda num_heads, num_tokens: bias()(num_heads, num_tokens).movedim(0, -1),
+    "The heads stand last: they come first, (H, T, T), as in the scores.",
+)
+ALIBI_BIAS_MISTAKES.add(
+    "slopes-alone",
+    lambda num_heads, num_tokens: slopes_of(num_heads).float(),
+    "These are the slopes: multiply them with the distances, `slopes[:, None, None] * "
+    "…`.",
+)
 alibi_bias = Exercise(
     id="7.2",
     signature="alibi_bias(num_heads, num_tokens)",
@@ -443,143 +575,7 @@ alibi_bias = Exercise(
         case(1, 5, note="one head"),
         case(5, 1, note="one token"),
     ],
-    mistakes=[
-        Mistake(
-            "slope-sign",
-            bias(sign=1.0),
-            "The bias grows with the distance, so that far keys are preferred: it is "
-            "a penalty and needs a minus.",
-        ),
-        Mistake(
-            "distance-transposed",
-            bias(distance=transposed),
-            "Earlier keys get no penalty: the distances stand above the diagonal. Rows "
-            "are queries, so i − j is `places[:, None] - places`.",
-        ),
-        Mistake(
-            "same-slope",
-            bias(one_slope(0)),
-            "All heads have the slope of head 0: it depends on the head, "
-            "2^(-8(h+1)/H).",
-        ),
-        Mistake(
-            "same-slope",
-            bias(one_slope(-1)),
-            "All heads have the slope of the last one: it depends on the head, "
-            "2^(-8(h+1)/H).",
-        ),
-        Mistake(
-            "same-slope",
-            bias(exponents(lambda h, n: 0 * h - 1)),
-            "All heads have the slope 1/2: it depends on the head, 2^(-8(h+1)/H).",
-        ),
-        Mistake(
-            "first-slope-one",
-            bias(exponents(lambda h, n: -8 * h / n)),
-            "Head 0 has the slope 1: heads count from 0, the exponent from 1, so it is "
-            "-8(h + 1)/H.",
-        ),
-        Mistake(
-            "heads-not-shared-out",
-            bias(exponents(lambda h, n: -(h + 1))),
-            "The slopes are 1/2, 1/4, 1/8 … for any number of heads: that is right for "
-            "8 heads. The exponent is -8(h + 1)/H.",
-        ),
-        Mistake(
-            "exponent-upside-down",
-            bias(exponents(lambda h, n: -8 / (h + 1))),
-            "The exponent divides by h + 1: it multiplies with h + 1 and divides by H.",
-        ),
-        Mistake(
-            "exponent-without-eight",
-            bias(exponents(lambda h, n: -(h + 1) / n)),
-            "The exponent is −(h+1)/H: the 8 is missing.",
-        ),
-        Mistake(
-            "exponent-sign",
-            bias(exponents(lambda h, n: 8 * (h + 1) / n)),
-            "The slopes grow to 256: the exponent has lost its minus.",
-        ),
-        Mistake(
-            "linear-slopes",
-            bias(linear),
-            "The slopes grow in equal steps: each is a power of 2, 2^(-8(h+1)/H).",
-        ),
-        Mistake(
-            "slopes-reversed",
-            bias(lambda num_heads: slopes_of(num_heads).flip(0)),
-            "The slopes are in reverse order: head 0 is the steepest.",
-        ),
-        Mistake(
-            "distance-from-one",
-            bias(distance=lambda num_tokens: back(num_tokens) + 1),
-            "The token itself is at distance 1: the diagonal is 0.",
-        ),
-        Mistake(
-            "distance-squared",
-            bias(distance=lambda num_tokens: back(num_tokens) ** 2),
-            "The distance is squared: ALiBi is linear in it.",
-        ),
-        Mistake(
-            "distance-logarithmic",
-            bias(distance=lambda num_tokens: (back(num_tokens).clamp(min=0) + 1).log()),
-            "The bias grows with the logarithm of the distance: ALiBi is linear in it.",
-        ),
-        Mistake(
-            "no-distance",
-            bias(distance=no_distance),
-            "The bias is the same for all keys: multiply the slopes with i − j.",
-        ),
-        Mistake(
-            "key-place-alone",
-            bias(distance=key_places),
-            "The bias is slope times j. After the softmax that is the same, because a "
-            "row differs by a constant; asked for is the distance, zero on the "
-            "diagonal.",
-        ),
-        Mistake(
-            "key-place-alone",
-            bias(distance=to_the_end),
-            "The distance is counted from the last token for every row. After the "
-            "softmax that is the same, because a row differs by a constant; asked for "
-            "is the distance to the query, zero on the diagonal.",
-        ),
-        Mistake(
-            "weights-for-bias",
-            lambda num_heads, num_tokens: torch.softmax(
-                bias(distance=lambda n: back(n).clamp(min=0))(num_heads, num_tokens), -1
-            ),
-            "The result has been through a softmax: return the bias itself, which is "
-            "added to the scores before it.",
-        ),
-        Mistake(
-            "query-place-alone",
-            bias(distance=query_places),
-            "The bias is the same along each row, so the softmax takes it out again: "
-            "it must depend on the key, i − j.",
-        ),
-        Mistake(
-            "distance-alone",
-            bias(lambda num_heads: torch.ones(num_heads, dtype=torch.float64), back),
-            "There are no slopes in it: multiply with 2^(-8(h+1)/H).",
-        ),
-        Mistake(
-            "head-axis-missing",
-            without_head_axis,
-            "One matrix (T, T) for all heads: each head has its own, (H, T, T).",
-        ),
-        Mistake(
-            "heads-last",
-            lambda num_heads, num_tokens: bias()(num_heads, num_tokens).movedim(0, -1),
-            "The heads stand last: they come first, (H, T, T), as in the scores.",
-        ),
-        Mistake(
-            "slopes-alone",
-            lambda num_heads, num_tokens: slopes_of(num_heads).float(),
-            "These are the slopes: multiply them with the distances, "
-            "`slopes[:, None, None] * …`.",
-        ),
-    ],
+    mistakes=ALIBI_BIAS_MISTAKES,
 )
 
 EXERCISES = [apply_rope, alibi_bias]

@@ -4,7 +4,7 @@ import re
 
 import torch
 
-from utils.checks.engine import Exercise, Mistake, case
+from utils.checks.engine import Exercise, Mistakes, case
 
 # --- 1.1 merge --------------------------------------------------------------------
 
@@ -138,6 +138,124 @@ PAST_THE_END = (
     "only where i + 1 < len(ids), and keep the last id as it is."
 )
 
+MERGE_MISTAKES = Mistakes()
+MERGE_MISTAKES.add(
+    "nothing-merged",
+    lambda ids, pair, new_id: ids,
+    "The list comes back as it was: no pair was recognised. A slice of a list is a "
+    "list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
+)
+MERGE_MISTAKES.add(
+    "second-symbol-kept",
+    second_kept,
+    "The second id of each pair is still there: after a match go on two places "
+    "further. In a `for` loop over a range, i += 1 does not do that; a `while` loop "
+    "does.",
+)
+MERGE_MISTAKES.add(
+    "first-symbol-kept",
+    first_kept,
+    "The first id of each pair is still there, before `new_id`: the new id takes the "
+    "place of both.",
+)
+MERGE_MISTAKES.add("overlapping-merges", overlapping, OVERLAPPING)
+MERGE_MISTAKES.add("overlapping-merges", runs_joined, OVERLAPPING)
+MERGE_MISTAKES.add(
+    "return-inside-the-loop",
+    lambda ids, pair, new_id: right_merge(ids, pair, new_id)[:1] or None,
+    "The result ends after the first id: the `return` stands inside the loop. Move it "
+    "out to the left.",
+)
+MERGE_MISTAKES.add(
+    "both-symbols-replaced",
+    both_replaced,
+    "Each id of the pair has become `new_id`; the two together become one.",
+)
+MERGE_MISTAKES.add(
+    "pair-removed",
+    lambda ids, pair, new_id: [x for x in right_merge(ids, pair, None) if x],
+    "The pair is gone and nothing stands for it: append `new_id`.",
+)
+MERGE_MISTAKES.add(
+    "pair-kept-as-a-tuple",
+    lambda ids, pair, new_id: right_merge(ids, pair, pair),
+    "The pair itself stands in the list, as a tuple: append `new_id`.",
+)
+MERGE_MISTAKES.add(
+    "new-id-invented",
+    lambda ids, pair, new_id: right_merge(ids, pair, max(ids, default=0) + 1),
+    "The merged pair got another id than `new_id`.",
+)
+MERGE_MISTAKES.add(
+    "first-occurrence-only",
+    first_alone,
+    "The first occurrence alone is merged: go on to the end of the list.",
+)
+MERGE_MISTAKES.add(
+    "right-to-left",
+    from_the_right,
+    "The merges begin at the right end: read from left to right, so that of three "
+    "equal ids the first two are merged.",
+)
+MERGE_MISTAKES.add(
+    "last-symbol-lost",
+    last_lost,
+    "The last id is missing: the loop ends one id early. It has no neighbour, but it "
+    "still belongs to the result.",
+)
+MERGE_MISTAKES.add(
+    "last-pair-missed",
+    last_pair_missed,
+    "A pair at the very end is not merged: the last pair begins at len(ids) - 2, and "
+    "the loop does not look there.",
+)
+MERGE_MISTAKES.add(
+    "next-symbol-lost",
+    next_lost,
+    "The id after each merged pair is missing: after a match `i` moves by 3. Perhaps "
+    "+= 2 in the `if` is followed by += 1 outside it.",
+)
+MERGE_MISTAKES.add(
+    "pairs-at-even-places-only",
+    in_steps_of_two,
+    "The list is cut into twos, so a pair that begins at an odd position is not seen: "
+    "move on by one where there is no match.",
+)
+MERGE_MISTAKES.add(
+    "either-order",
+    either_order,
+    "The two ids are merged in the opposite order as well: a pair has a first and a "
+    "second id.",
+)
+MERGE_MISTAKES.add(
+    "order-turned-round",
+    lambda ids, pair, new_id: right_merge(ids, pair[::-1], new_id),
+    "The pair is looked for with its two ids in the opposite order.",
+)
+MERGE_MISTAKES.add(
+    "each-symbol-alone",
+    lambda ids, pair, new_id: [new_id if x in pair else x for x in ids],
+    "Every id that is one of the two became `new_id`: both must stand there, side by "
+    "side and in this order.",
+)
+MERGE_MISTAKES.add("past-the-end", past_the_end, PAST_THE_END)
+MERGE_MISTAKES.add("past-the-end", past_the_end_sometimes, PAST_THE_END)
+MERGE_MISTAKES.add(
+    "ids-compared-as-text",
+    as_text,
+    "The ids are joined to a text and replaced there, so the end of 11 passes for the "
+    "id 1: compare numbers.",
+)
+MERGE_MISTAKES.add(
+    "tuple-for-list",
+    lambda ids, pair, new_id: tuple(right_merge(ids, pair, new_id)),
+    "The ids are right, in a tuple: return a list.",
+)
+MERGE_MISTAKES.add(
+    "tensor-for-list",
+    lambda ids, pair, new_id: torch.tensor(right_merge(ids, pair, new_id)),
+    "The ids are right, in a tensor: return a list.",
+)
 merge = Exercise(
     id="1.1",
     signature="merge(ids, pair, new_id)",
@@ -155,125 +273,7 @@ merge = Exercise(
         case([1], (1, 2), 9, note="one id"),
         case([], (1, 2), 9, note="no ids"),
     ],
-    mistakes=[
-        Mistake(
-            "nothing-merged",
-            lambda ids, pair, new_id: ids,
-            "The list comes back as it was: no pair was recognised. A slice of a list "
-            "is a list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
-        ),
-        Mistake(
-            "second-symbol-kept",
-            second_kept,
-            "The second id of each pair is still there: after a match go on two places "
-            "further. In a `for` loop over a range, i += 1 does not do that; a `while` "
-            "loop does.",
-        ),
-        Mistake(
-            "first-symbol-kept",
-            first_kept,
-            "The first id of each pair is still there, before `new_id`: the new id "
-            "takes the place of both.",
-        ),
-        Mistake("overlapping-merges", overlapping, OVERLAPPING),
-        Mistake("overlapping-merges", runs_joined, OVERLAPPING),
-        Mistake(
-            "return-inside-the-loop",
-            lambda ids, pair, new_id: right_merge(ids, pair, new_id)[:1] or None,
-            "The result ends after the first id: the `return` stands inside the loop. "
-            "Move it out to the left.",
-        ),
-        Mistake(
-            "both-symbols-replaced",
-            both_replaced,
-            "Each id of the pair has become `new_id`; the two together become one.",
-        ),
-        Mistake(
-            "pair-removed",
-            lambda ids, pair, new_id: [x for x in right_merge(ids, pair, None) if x],
-            "The pair is gone and nothing stands for it: append `new_id`.",
-        ),
-        Mistake(
-            "pair-kept-as-a-tuple",
-            lambda ids, pair, new_id: right_merge(ids, pair, pair),
-            "The pair itself stands in the list, as a tuple: append `new_id`.",
-        ),
-        Mistake(
-            "new-id-invented",
-            lambda ids, pair, new_id: right_merge(ids, pair, max(ids, default=0) + 1),
-            "The merged pair got another id than `new_id`.",
-        ),
-        Mistake(
-            "first-occurrence-only",
-            first_alone,
-            "The first occurrence alone is merged: go on to the end of the list.",
-        ),
-        Mistake(
-            "right-to-left",
-            from_the_right,
-            "The merges begin at the right end: read from left to right, so that of "
-            "three equal ids the first two are merged.",
-        ),
-        Mistake(
-            "last-symbol-lost",
-            last_lost,
-            "The last id is missing: the loop ends one id early. It has no neighbour, "
-            "but it still belongs to the result.",
-        ),
-        Mistake(
-            "last-pair-missed",
-            last_pair_missed,
-            "A pair at the very end is not merged: the last pair begins at "
-            "len(ids) - 2, and the loop does not look there.",
-        ),
-        Mistake(
-            "next-symbol-lost",
-            next_lost,
-            "The id after each merged pair is missing: after a match `i` moves by 3. "
-            "Perhaps += 2 in the `if` is followed by += 1 outside it.",
-        ),
-        Mistake(
-            "pairs-at-even-places-only",
-            in_steps_of_two,
-            "The list is cut into twos, so a pair that begins at an odd position is "
-            "not seen: move on by one where there is no match.",
-        ),
-        Mistake(
-            "either-order",
-            either_order,
-            "The two ids are merged in the opposite order as well: a pair has a first "
-            "and a second id.",
-        ),
-        Mistake(
-            "order-turned-round",
-            lambda ids, pair, new_id: right_merge(ids, pair[::-1], new_id),
-            "The pair is looked for with its two ids in the opposite order.",
-        ),
-        Mistake(
-            "each-symbol-alone",
-            lambda ids, pair, new_id: [new_id if x in pair else x for x in ids],
-            "Every id that is one of the two became `new_id`: both must stand there, "
-            "side by side and in this order.",
-        ),
-        Mistake("past-the-end", past_the_end, PAST_THE_END),
-        Mistake("past-the-end", past_the_end_sometimes, PAST_THE_END),
-        Mistake(
-            "ids-compared-as-text",
-            as_text,
-            "The ids are joined to a text and replaced there, so the end of 11 passes "
-            "for the id 1: compare numbers.",
-        ),
-        Mistake(
-            "tuple-for-list",
-            lambda ids, pair, new_id: tuple(right_merge(ids, pair, new_id)),
-            "The ids are right, in a tuple: return a list.",
-        ),
-        Mistake(
-            "tensor-for-list",
-            lambda ids, pair, new_id: torch.tensor(right_merge(ids, pair, new_id)),
-            "The ids are right, in a tensor: return a list.",
-        ),
-    ],
+    mistakes=MERGE_MISTAKES,
 )
 
 
@@ -407,8 +407,8 @@ SHIFTS = [
     ("shifted-by-context", 3, BY_CONTEXT),
 ]
 LAST_LOST = (
-    "The last window is missing although its targets exist: a start s is right as long "
-    "as s + context_length < len(ids)."
+    "The last window is missing although its targets exist: a start s is right as "
+    "long as s + context_length < len(ids)."
 )
 TOO_SHORT = (
     "A window of `context_length` ids gives one pair less than that: take "
@@ -419,18 +419,200 @@ ONE_TARGET = (
     "example and has a target of its own, the id that comes next."
 )
 PAIRS = (
-    "This is a list of pairs, one for each window: return all inputs as one tensor and "
-    "all targets as another."
+    "This is a list of pairs, one for each window: return all inputs as one tensor "
+    "and all targets as another."
 )
 TOO_MANY = (
-    "There is one window too many: its targets would end behind the last id. A start s "
-    "needs s + context_length < len(ids)."
+    "There is one window too many: its targets would end behind the last id. A start "
+    "s needs s + context_length < len(ids)."
 )
 TOO_FAR = (
     "The starts run on to the end of the ids, where the windows become shorter: a "
     "start s needs s + context_length < len(ids)."
 )
 
+SLIDING_WINDOWS_MISTAKES = Mistakes()
+SLIDING_WINDOWS_MISTAKES.add("no-shift", shifted_by(lambda length, stride: 0), NO_SHIFT)
+SLIDING_WINDOWS_MISTAKES.add(
+    "shifted-by-stride", shifted_by(lambda length, stride: stride), BY_STRIDE
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "shifted-by-context", shifted_by(lambda length, stride: length), BY_CONTEXT
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "inputs-and-targets-swapped",
+    lambda ids, length, stride: right_windows(ids, length, stride)[::-1],
+    "Both are right, in the wrong order: the inputs come first.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "stride-ignored",
+    lambda ids, length, stride: right_windows(ids, length, 1),
+    "A window begins at every id: the starts are 0, stride, 2 * stride …",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "context-for-stride",
+    lambda ids, length, stride: right_windows(ids, length, length),
+    "The starts are `context_length` apart: they should be `stride` apart.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "last-window-lost",
+    from_starts(lambda n, length, stride: range(0, n - length - 1, stride)),
+    LAST_LOST,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "last-window-lost",
+    from_starts(lambda n, length, stride: range(0, n - length, stride)[:-1]),
+    LAST_LOST,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "last-targets-lost",
+    fewer_targets,
+    "There are fewer windows of targets than of inputs: a range that begins one later "
+    "has to end one later. Better take the same starts for both.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "unfold-arguments-swapped",
+    unfold_swapped,
+    "Size and step are swapped: it is ids.unfold(0, size, step).",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "first-window-lost",
+    from_starts(lambda n, length, stride: range(stride, n - length, stride)),
+    "The first window is missing: the starts begin at 0.",
+)
+SLIDING_WINDOWS_MISTAKES.add("window-too-many", one_more_input, TOO_MANY)
+SLIDING_WINDOWS_MISTAKES.add(
+    "window-too-many",
+    ragged(lambda n, length: n - length + 1, ValueError),
+    TOO_MANY,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "window-too-many",
+    ragged(lambda n, length: n - length + 1, RuntimeError),
+    TOO_MANY,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "starts-too-far", ragged(lambda n, length: n, ValueError), TOO_FAR
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "starts-too-far", ragged(lambda n, length: n, RuntimeError), TOO_FAR
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "windows-too-short",
+    lambda ids, length, stride: chunks(ids, length, stride, stop=1),
+    TOO_SHORT,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "windows-too-short",
+    chunks,
+    TOO_SHORT,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "targets-in-the-inputs",
+    lambda ids, length, stride: (
+        windows(ids, starts_of(ids, length, stride), length + 1),
+        right_windows(ids, length, stride)[1],
+    ),
+    "The inputs are one id too long: they hold the last target as well.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "target-wraps-round",
+    wrapped_round,
+    "The last target of each window is its first input: a rotation brings the front "
+    "to the back. The last target is the id behind the window.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "last-target-missing",
+    padded_target,
+    "The last target of each window is 0: it is the id behind the window.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "last-target-missing",
+    lambda ids, length, stride: (
+        right_windows(ids, length, stride)[0],
+        right_windows(ids, length, stride)[0][:, 1:],
+    ),
+    "Each window has one target less than inputs: the last target is the id behind "
+    "the window.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "one-target-per-window",
+    lambda ids, length, stride: (
+        right_windows(ids, length, stride)[0],
+        right_windows(ids, length, stride)[1][:, -1],
+    ),
+    ONE_TARGET,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "one-target-per-window",
+    lambda ids, length, stride: (
+        right_windows(ids, length, stride)[0],
+        right_windows(ids, length, stride)[1][:, -1:],
+    ),
+    ONE_TARGET,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "positions-for-ids",
+    lambda ids, length, stride: right_windows([*range(len(ids))], length, stride),
+    "These are positions in the list: look up the ids that stand there.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "float-tensors",
+    lambda ids, length, stride: tuple(
+        part.float() for part in right_windows(ids, length, stride)
+    ),
+    "The numbers are right, as floats: ids are integers. torch.tensor keeps them, "
+    "torch.Tensor makes floats.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "lists-for-tensors", as_lists, "Right, as lists: make two tensors."
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "rows-not-stacked",
+    lambda ids, length, stride: tuple(
+        list(part) for part in right_windows(ids, length, stride)
+    ),
+    "Right, as lists of rows: torch.stack makes one tensor of each list.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "pairs-for-two-tensors",
+    lambda ids, length, stride: tuple(zip(*right_windows(ids, length, stride))),
+    PAIRS,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "pairs-for-two-tensors",
+    lambda ids, length, stride: tuple(zip(*as_lists(ids, length, stride))),
+    PAIRS,
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "one-tensor-for-two",
+    lambda ids, length, stride: torch.stack(right_windows(ids, length, stride)),
+    "Inputs and targets are stacked into one tensor: return the two.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "targets-missing",
+    lambda ids, length, stride: right_windows(ids, length, stride)[0],
+    "These are the right inputs, but the targets are missing.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "windows-not-split",
+    lambda ids, length, stride: torch.cat(
+        (
+            right_windows(ids, length, stride)[0],
+            right_windows(ids, length, stride)[1][:, -1:],
+        ),
+        1,
+    ),
+    "These are windows of context_length + 1 ids: all but the last are the inputs, "
+    "all but the first the targets.",
+)
+SLIDING_WINDOWS_MISTAKES.add(
+    "axes-swapped",
+    lambda ids, length, stride: tuple(
+        part.T for part in right_windows(ids, length, stride)
+    ),
+    "The windows stand in the columns: a row is a window.",
+)
 sliding_windows = Exercise(
     id="1.2",
     signature="sliding_windows(ids, context_length, stride)",
@@ -447,185 +629,7 @@ sliding_windows = Exercise(
         case([50, 20, 70, 30, 60, 10, 40, 80], 7, 3, note="one window"),
     ],
     facts=[seen_on_many_windows, step_seen],
-    mistakes=[
-        Mistake("no-shift", shifted_by(lambda length, stride: 0), NO_SHIFT),
-        Mistake(
-            "shifted-by-stride", shifted_by(lambda length, stride: stride), BY_STRIDE
-        ),
-        Mistake(
-            "shifted-by-context", shifted_by(lambda length, stride: length), BY_CONTEXT
-        ),
-        Mistake(
-            "inputs-and-targets-swapped",
-            lambda ids, length, stride: right_windows(ids, length, stride)[::-1],
-            "Both are right, in the wrong order: the inputs come first.",
-        ),
-        Mistake(
-            "stride-ignored",
-            lambda ids, length, stride: right_windows(ids, length, 1),
-            "A window begins at every id: the starts are 0, stride, 2 * stride …",
-        ),
-        Mistake(
-            "context-for-stride",
-            lambda ids, length, stride: right_windows(ids, length, length),
-            "The starts are `context_length` apart: they should be `stride` apart.",
-        ),
-        Mistake(
-            "last-window-lost",
-            from_starts(lambda n, length, stride: range(0, n - length - 1, stride)),
-            LAST_LOST,
-        ),
-        Mistake(
-            "last-window-lost",
-            from_starts(lambda n, length, stride: range(0, n - length, stride)[:-1]),
-            LAST_LOST,
-        ),
-        Mistake(
-            "last-targets-lost",
-            fewer_targets,
-            "There are fewer windows of targets than of inputs: a range that begins "
-            "one later has to end one later. Better take the same starts for both.",
-        ),
-        Mistake(
-            "unfold-arguments-swapped",
-            unfold_swapped,
-            "Size and step are swapped: it is ids.unfold(0, size, step).",
-        ),
-        Mistake(
-            "first-window-lost",
-            from_starts(lambda n, length, stride: range(stride, n - length, stride)),
-            "The first window is missing: the starts begin at 0.",
-        ),
-        Mistake("window-too-many", one_more_input, TOO_MANY),
-        Mistake(
-            "window-too-many",
-            ragged(lambda n, length: n - length + 1, ValueError),
-            TOO_MANY,
-        ),
-        Mistake(
-            "window-too-many",
-            ragged(lambda n, length: n - length + 1, RuntimeError),
-            TOO_MANY,
-        ),
-        Mistake("starts-too-far", ragged(lambda n, length: n, ValueError), TOO_FAR),
-        Mistake("starts-too-far", ragged(lambda n, length: n, RuntimeError), TOO_FAR),
-        Mistake(
-            "windows-too-short",
-            lambda ids, length, stride: chunks(ids, length, stride, stop=1),
-            TOO_SHORT,
-        ),
-        Mistake(
-            "windows-too-short",
-            chunks,
-            TOO_SHORT,
-        ),
-        Mistake(
-            "targets-in-the-inputs",
-            lambda ids, length, stride: (
-                windows(ids, starts_of(ids, length, stride), length + 1),
-                right_windows(ids, length, stride)[1],
-            ),
-            "The inputs are one id too long: they hold the last target as well.",
-        ),
-        Mistake(
-            "target-wraps-round",
-            wrapped_round,
-            "The last target of each window is its first input: a rotation brings the "
-            "front to the back. The last target is the id behind the window.",
-        ),
-        Mistake(
-            "last-target-missing",
-            padded_target,
-            "The last target of each window is 0: it is the id behind the window.",
-        ),
-        Mistake(
-            "last-target-missing",
-            lambda ids, length, stride: (
-                right_windows(ids, length, stride)[0],
-                right_windows(ids, length, stride)[0][:, 1:],
-            ),
-            "Each window has one target less than inputs: the last target is the id "
-            "behind the window.",
-        ),
-        Mistake(
-            "one-target-per-window",
-            lambda ids, length, stride: (
-                right_windows(ids, length, stride)[0],
-                right_windows(ids, length, stride)[1][:, -1],
-            ),
-            ONE_TARGET,
-        ),
-        Mistake(
-            "one-target-per-window",
-            lambda ids, length, stride: (
-                right_windows(ids, length, stride)[0],
-                right_windows(ids, length, stride)[1][:, -1:],
-            ),
-            ONE_TARGET,
-        ),
-        Mistake(
-            "positions-for-ids",
-            lambda ids, length, stride: right_windows(
-                [*range(len(ids))], length, stride
-            ),
-            "These are positions in the list: look up the ids that stand there.",
-        ),
-        Mistake(
-            "float-tensors",
-            lambda ids, length, stride: tuple(
-                part.float() for part in right_windows(ids, length, stride)
-            ),
-            "The numbers are right, as floats: ids are integers. torch.tensor keeps "
-            "them, torch.Tensor makes floats.",
-        ),
-        Mistake("lists-for-tensors", as_lists, "Right, as lists: make two tensors."),
-        Mistake(
-            "rows-not-stacked",
-            lambda ids, length, stride: tuple(
-                list(part) for part in right_windows(ids, length, stride)
-            ),
-            "Right, as lists of rows: torch.stack makes one tensor of each list.",
-        ),
-        Mistake(
-            "pairs-for-two-tensors",
-            lambda ids, length, stride: tuple(zip(*right_windows(ids, length, stride))),
-            PAIRS,
-        ),
-        Mistake(
-            "pairs-for-two-tensors",
-            lambda ids, length, stride: tuple(zip(*as_lists(ids, length, stride))),
-            PAIRS,
-        ),
-        Mistake(
-            "one-tensor-for-two",
-            lambda ids, length, stride: torch.stack(right_windows(ids, length, stride)),
-            "Inputs and targets are stacked into one tensor: return the two.",
-        ),
-        Mistake(
-            "targets-missing",
-            lambda ids, length, stride: right_windows(ids, length, stride)[0],
-            "These are the right inputs, but the targets are missing.",
-        ),
-        Mistake(
-            "windows-not-split",
-            lambda ids, length, stride: torch.cat(
-                (
-                    right_windows(ids, length, stride)[0],
-                    right_windows(ids, length, stride)[1][:, -1:],
-                ),
-                1,
-            ),
-            "These are windows of context_length + 1 ids: all but the last are the "
-            "inputs, all but the first the targets.",
-        ),
-        Mistake(
-            "axes-swapped",
-            lambda ids, length, stride: tuple(
-                part.T for part in right_windows(ids, length, stride)
-            ),
-            "The windows stand in the columns: a row is a window.",
-        ),
-    ],
+    mistakes=SLIDING_WINDOWS_MISTAKES,
 )
 
 EXERCISES = [merge, sliding_windows]

@@ -6,6 +6,7 @@ dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit
 module.
 """
 
+import copy
 import math
 
 import torch
@@ -43,7 +44,8 @@ def mask_is_plain(module, weights):
 
 def dropout_in_eval(module, weights):
     """Name dropout that stays active in eval mode."""
-    x = sentences(weights.build[0])
+    width = next(size for size in weights.build if type(size) is int)
+    x = sentences(width)
     module.eval()
     first, second = module(x), module(x)
     if torch.allclose(first, second, equal_nan=True):
@@ -200,6 +202,53 @@ def changes_in_training(module, weights):
         "changes-in-training",
         "In training mode the output is another one: is there a dropout? This exercise "
         "asks for none.",
+    )
+
+
+def fails_in_half(module, weights):
+    """Name a fill value that float16 cannot hold."""
+    half = copy.deepcopy(module).half().eval()
+    try:
+        half(sentences(weights.build[0]).half())
+    except RuntimeError as error:
+        if "without overflow" in str(error):
+            return (
+                "minus-1e9",
+                "After module.half() the forward pass fails: -1e9 does not fit into "
+                "float16, whose smallest number is -65504; float('-inf') exists in "
+                "every precision.",
+            )
+    return None
+
+
+def mask_is_trained(module, weights):
+    """Name a mask that is a parameter."""
+    for name, parameter in module.named_parameters():
+        if parameter.shape[-2:] == (weights.build[2],) * 2:
+            text = (
+                f"The outputs are right, but `{name}` is an nn.Parameter: an optimizer "
+                "would train it. A mask is a buffer, register_buffer."
+            )
+            return "mask-is-a-parameter", text
+    return None
+
+
+def future_in_training(module, weights):
+    """Name a mask that is not applied in training mode."""
+    x = sentences(weights.build[0])
+    outputs = []
+    module.train()
+    for later in (0.0, 1.0):
+        torch.default_generator.manual_seed(789)  # the same dropout both times
+        outputs.append(module(torch.cat((x[:, :-1], x[:, -1:] + later), dim=1)))
+    module.eval()
+    moved = (outputs[0] - outputs[1])[:, :-1].abs().max().item()
+    if moved < 1e-4:
+        return None
+    return (
+        "mask-off-in-training",
+        "The outputs of eval mode are right, but in training mode the last token moves "
+        f"those before it by up to {number(moved)}: hide the future in both modes.",
     )
 
 

@@ -1,0 +1,314 @@
+"""What goes wrong with a mask: which places it allows, how scores are hidden by it.
+
+The right way: `mask` is True where a query may attend, `hide` fills the other scores
+with -inf, and `clear` sees to rows in which nothing is allowed, where there are any.
+"""
+
+from utils.checks.attention_steps import INF, allowed, fill, lower, triangle, zeroed
+from utils.checks.steps import Forms, form
+
+
+def left_alone(s):
+    return s.scores
+
+
+def uncleared(s):
+    return s.soft
+
+
+# --- which places a causal mask allows -----------------------------------------------
+
+
+def without_zeros(forms, step="hide"):
+    """Return the same of answers that do not look after rows of nothing either."""
+    return [
+        form(one.slug, one.text, **one.ways, clear=uncleared)
+        for one in forms
+        if [*one.ways] == [step]
+    ]
+
+
+UNUSED = form(
+    "mask-not-used",
+    "Token 0 gives {future} of its weight to later tokens: no mask reaches the "
+    "scores. masked_fill returns a new tensor, so keep its result: scores = "
+    "scores.masked_fill(…).",
+    hide=left_alone,
+)
+CAUSAL = Forms()
+CAUSAL.append(UNUSED)
+CAUSAL.wrong(
+    "diagonal-masked",
+    "A token is hidden from itself, so token 0 may attend to nothing. The diagonal "
+    "stays, the current token counts as known: hide torch.triu(…, diagonal=1).",
+    mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1),
+)
+CAUSAL.wrong(
+    "one-step-leaked",
+    "Each token also sees the next one: token 0 gives {future} of its weight to token "
+    "1. Hide from the first diagonal on, torch.triu(…, diagonal=1).",
+    mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1),
+)
+CAUSAL.wrong(
+    "upper-for-lower",
+    "Each token sees itself and what comes after it: the mask is the upper triangle "
+    "where the lower is meant. Row i may attend to the columns 0 … i.",
+    mask=lambda s: triangle(s).mT,
+)
+CAUSAL.wrong(
+    "polarity-inverted",
+    "The mask works the wrong way round: the past is hidden, the future seen, and the "
+    "last token may attend to nothing. masked_fill hides where it is given True; "
+    "attn_mask of PyTorch's function shows where it is True.",
+    mask=lambda s: ~triangle(s),
+)
+CAUSAL.wrong(
+    "first-row-alone",
+    "Every query gets the row of the first one, and sees token 0 alone: row i may "
+    "attend to the columns 0 … i.",
+    mask=lambda s: triangle(s)[:1],
+)
+CAUSAL.wrong(
+    "window-alone",
+    "Each token sees itself and the one before it alone: all tokens before it are "
+    "allowed, row i the columns 0 … i.",
+    mask=lambda s: triangle(s).triu(-1),
+)
+CAUSAL.wrong(
+    "window-alone",
+    "Each token sees itself and the two before it alone: all tokens before it are "
+    "allowed, row i the columns 0 … i.",
+    mask=lambda s: triangle(s).triu(-2),
+)
+
+
+def cut(slug, pick, text):
+    """Return the form whose mask is cut to another number of tokens.
+
+    Where the sizes do not fit, it fails in the words of any way to apply a mask.
+    """
+
+    def mask(s):
+        made = lower(s.learned.build[2])[: pick(s), : pick(s)]
+        num_tokens = s.scores.shape[-1]
+        if made.shape[-1] not in (1, num_tokens):
+            raise RuntimeError("must match the" if num_tokens > 1 else "")
+        return made
+
+    return form(slug, text, mask=mask)
+
+
+def too_small(which, name):
+    """Return the form whose mask has another argument of the class for its side."""
+
+    def mask(s):
+        if s.scores.shape[-1] > s.learned.build[which]:
+            raise RuntimeError("must match the")
+        return triangle(s)
+
+    return form(
+        "mask-too-small",
+        f"Sentences of more than {name} tokens fail: the side of the mask is "
+        f"context_length, not {name}.",
+        mask=mask,
+    )
+
+
+def full_length_fails(s):
+    if s.scores.shape[-1] == s.learned.build[2]:
+        raise RuntimeError("must match the")
+    return triangle(s)
+
+
+CUT = [
+    cut(
+        "mask-not-sliced",
+        lambda s: s.learned.build[2],
+        "The mask is made for context_length = {context_length} tokens and x has {T}: "
+        "cut both axes of it in forward, mask[:T, :T] with T = x.shape[1].",
+    ),
+    cut(
+        "mask-sliced-by-batch",
+        lambda s: s.x.shape[0],
+        "The mask is cut to {B} tokens, which is the size of the batch: in x (B, T, "
+        "d_in) the number of tokens is x.shape[1] = {T}.",
+    ),
+    cut(
+        "mask-sliced-by-width",
+        lambda s: s.x.shape[2],
+        "The mask is cut to the width of x: in x (B, T, d_in) the number of tokens is "
+        "x.shape[1] = {T}.",
+    ),
+    cut(
+        "mask-sliced-by-heads",
+        lambda s: s.learned.build[-1],
+        "The mask is cut to the number of heads; x has {T} tokens. Scores are (B, H, "
+        "T, T): cut mask[:T, :T].",
+    ),
+    too_small(0, "d_in"),
+    too_small(1, "d_out"),
+    form(
+        "mask-too-small",
+        "Sentences of the full context_length fail: the mask is made one too small, "
+        "or forward overwrites self.mask with its slice for the sentence before. Keep "
+        "self.mask whole and give the slice a name of its own.",
+        mask=full_length_fails,
+    ),
+]
+OF_BUILD = {
+    "context_length": lambda s: s.learned.build[2],
+    "B": lambda s: s.x.shape[0],
+}
+
+
+# --- how the scores are hidden -------------------------------------------------------
+
+
+def where_masked(way):
+    """Return the step that leaves the scores alone where there is no mask."""
+    return lambda s: s.scores if s.mask is None else way(s)
+
+
+def infinity_times(s):
+    return s.scores + (~s.mask).to(s.scores.dtype) * -INF
+
+
+def masked_late(s):
+    return s.soft * allowed(s)
+
+
+def renormalised(s, at_least=0.0):
+    made = s.soft * allowed(s)
+    return made / made.sum(-1, keepdim=True).clamp(at_least)
+
+
+def selected_exps(s):
+    return s.shifted.exp().masked_fill(~s.mask, 0.0)
+
+
+RENORMALISED = (
+    "The mask comes after the softmax and the rows are divided by what is left. With "
+    "nothing allowed, or a hidden score far above the others, 0 is left, and 0/0 is "
+    "no weight. Hide the scores before the softmax."
+)
+SMALL_FILL = (
+    "The number put in for hidden scores is not small enough: allowed scores below it "
+    "lose to the hidden ones. Use float('-inf'), which is below every score."
+)
+MINUS_1E9 = (
+    "-1e9 does not fit into float16, whose smallest number is -65504; float('-inf') "
+    "exists in every precision."
+)
+ZERO_FILL = (
+    "A hidden score becomes 0 (or 1e-9), and e⁰ = 1 is a share like others: hidden "
+    "places take {leak} of a row. Hide with -inf, before the softmax."
+)
+LARGE_FILLS, SMALL_FILLS = (
+    [
+        form(
+            "fill-not-small-enough",
+            SMALL_FILL,
+            hide=lambda s, value=value: fill(s, value),
+        )
+        for value in values
+    ]
+    for values in ((-1e4, -1e3, -100.0), (-10.0, -1.0))
+)
+HIDE = Forms()
+HIDE.wrong(
+    "zero-times-infinity",
+    "0 times infinity is NaN: a mask times -inf spoils exactly the allowed places. "
+    "Put -inf there alone: scores.masked_fill(~mask, float('-inf')).",
+    hide=where_masked(infinity_times),
+)
+HIDE.wrong(
+    "zero-for-minus-infinity",
+    ZERO_FILL,
+    hide=lambda s: fill(s, 0.0),
+)
+HIDE.extend(LARGE_FILLS)
+HIDE.extend(SMALL_FILLS)
+HIDE.extend(
+    form(
+        "mask-added",
+        "The mask is added to the scores as 1 and 0, which hides nothing: hidden "
+        "places get up to {leak}. Use scores.masked_fill(~mask, float('-inf')).",
+        hide=where_masked(added),
+    )
+    for added in (
+        lambda s: s.scores + s.mask.float(),
+        lambda s: s.scores + s.mask,
+        lambda s: s.scores + ~s.mask,
+    )
+)
+HIDE.wrong(
+    "mask-filled-with-plus",
+    "Hidden scores become hugely positive, so they win the softmax: fill with "
+    "float('-inf').",
+    hide=lambda s: fill(s, 1e9),
+)
+HIDE.wrong(
+    "infinite-weights",
+    "Every row that hides anything is NaN, because an infinity is among its weights: "
+    "the mask comes after the softmax, or it fills with +inf. Fill the scores with "
+    "float('-inf'), before the softmax.",
+    hide=lambda s: fill(s, INF),
+)
+HIDE.wrong(
+    "infinite-weights",
+    "Every row that hides anything is NaN, because an infinity is among its weights: "
+    "the mask comes after the softmax. Fill the scores with float('-inf'), before the "
+    "softmax.",
+    hide=left_alone,
+    clear=lambda s: s.soft if s.mask is None else s.soft.masked_fill(~s.mask, -INF),
+)
+HIDE.wrong(
+    "mask-after-softmax",
+    "A row of the weights sums to {row_sum}: the mask comes after the softmax, which "
+    "has divided by the hidden scores too. Fill the scores with -inf, before it.",
+    hide=left_alone,
+    clear=masked_late,
+)
+HIDE.wrong("renormalised-after", RENORMALISED, hide=left_alone, clear=renormalised)
+HIDE.wrong(
+    "renormalised-after",
+    RENORMALISED,
+    hide=left_alone,
+    clear=lambda s: renormalised(s).nan_to_num(0.0),
+)
+HIDE.wrong(
+    "renormalised-after",
+    RENORMALISED,
+    hide=left_alone,
+    clear=lambda s: masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(1e-8),
+)
+HIDE.wrong(
+    "softmax-missing",
+    "The scores, hidden or not, meet the values as they are: a softmax over the keys "
+    "comes in between.",
+    hide=lambda s: fill(s, 0.0),
+    divide=lambda s: s.hidden,
+)
+HIDE.wrong(
+    "maximum-not-subtracted",
+    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
+    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
+    "torch.softmax, which subtracts each row's maximum.",
+    hide=left_alone,
+    shift=lambda s: s.hidden,
+    exp=lambda s: s.shifted.exp() * allowed(s),
+)
+HIDE.wrong(
+    "maximum-not-subtracted",
+    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
+    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
+    "torch.softmax, which subtracts each row's maximum.",
+    hide=left_alone,
+    shift=lambda s: s.hidden,
+    exp=lambda s: s.shifted.exp() if s.mask is None else selected_exps(s),
+)
+# Right as well, but a mistake beside them gives something else.
+HARMLESS = Forms()
+HARMLESS.also(hide=lambda s: fill(s, -1e9))
+HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
+HARMLESS.also(clear=zeroed)

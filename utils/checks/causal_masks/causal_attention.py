@@ -1,0 +1,156 @@
+"""Exercise 5.5: a causal layer of attention with dropout."""
+
+from dataclasses import dataclass
+
+import torch
+
+from utils.checks import attention_masks as of_masks
+from utils.checks import attention_steps as of_attention
+from utils.checks.attention_steps import (
+    FACTS,
+    GIVES,
+    PROJECTED,
+    forms_of,
+    of_module,
+    project,
+    size,
+    steps,
+    triangle,
+)
+from utils.checks.draw import draws, past_stays, samples_stay_apart
+from utils.checks.engine import Mistake, case, mistakes_of
+from utils.checks.modules import ModuleExercise
+from utils.checks.steps import Pipeline, form
+from utils.checks.training_facts import (
+    TRAINING_FACTS,
+    fails_in_half,
+    mask_is_trained,
+    sentences,
+)
+
+draw = draws(55)
+
+
+def attend_to(query, key, value):
+    """Return the causal attention of these three, in float64 inside."""
+    attended = torch.nn.functional.scaled_dot_product_attention(
+        query.double(), key.double(), value.double(), is_causal=True
+    )
+    return attended.to(value.dtype)
+
+
+def batch_joined(weights, x):
+    """Let the sentences of a batch follow each other as one long text."""
+    joined = attend_to(*project(weights, x.flatten(0, 1)))
+    return joined.unflatten(0, x.shape[:2])
+
+
+def projected_again(module, weights):
+    """Name a layer through which the right output goes."""
+    x = sentences(weights.build[0])
+    attended = attend_to(*project(weights, x))
+    for name, layer in module.named_children():
+        if not hasattr(weights, name) and any(True for _ in layer.parameters()):
+            if torch.allclose(layer(attended), module(x), atol=1e-4):
+                return (
+                    "unasked-projection",
+                    f"The output is right until it goes through `{name}`: none is "
+                    "asked for here. It comes with several heads, in 06.",
+                )
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class CausalExercise(ModuleExercise):
+    """A causal module; where its outputs are wrong, look for one layer too many."""
+
+    def looks(self, right):
+        looks = super().looks(right)
+        return looks if right else (*looks, projected_again)
+
+
+SIZES = [
+    size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]),
+    size("scale-of-tokens", "T", lambda s: s.x.shape[1]),
+    size("scale-of-context-length", "context_length", lambda s: s.learned.build[2]),
+    size("scale-of-batch", "B", lambda s: s.x.shape[0]),
+]
+OVER_BATCH = [
+    form(
+        "softmax-over-batch",
+        "The softmax runs over the sentences of the batch (dim=0, or no `dim`): use "
+        "dim=-1, the keys.",
+        axis=lambda s: 0,
+    ),
+]
+STEPS = steps(**PROJECTED, mask=triangle)
+pipeline = Pipeline(
+    start=of_module,
+    steps=STEPS,
+    gives=GIVES,
+    forms=forms_of(
+        STEPS,
+        of_masks.CAUSAL,
+        of_masks.HIDE,
+        of_masks.CUT,
+        OVER_BATCH,
+        of_attention.AXIS,
+        of_attention.SCALE,
+        SIZES,
+        of_attention.SCORE,
+        of_attention.PROJECT,
+        of_attention.RETURN_OUTPUT,
+        of_attention.SOFTMAX,
+        of_attention.AVERAGE,
+        of_attention.UNIFORM,
+        without=(
+            "axis-left-open",
+            "fixed-axis",
+            "mask-sliced-by-heads",
+            "queries-not-projected",  # fails as keys that are not projected do
+            of_attention.ONE_LEADING_AXIS,  # as there is here
+        ),
+    ),
+    harmless=of_masks.HARMLESS,
+    words={
+        "width": "d_out",
+        "root": "√d_out",
+        "source": "x",
+        "average_value": "average the values, W_value(x)",
+    },
+    facts=FACTS | of_masks.OF_BUILD,
+)
+JOINED = Mistake(
+    "batch-joined",
+    batch_joined,
+    "The sentences of a batch see each other, as one long text: keep the batch axis, "
+    "and matmul works on each sentence alone.",
+)
+LONG = (3, 5, 11, 0.2)
+NARROW = (7, 2, 5, 0.2)
+
+causal_attention = CausalExercise(
+    id="5.5",
+    signature="CausalAttention(d_in, d_out, context_length, dropout)",
+    returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), "
+    "with the learned matrices W_query, W_key, W_value",
+    oracle=lambda weights, x: attend_to(*project(weights, x)),
+    properties=[past_stays, samples_stay_apart],
+    facts=(*TRAINING_FACTS, fails_in_half, mask_is_trained),
+    pipeline=pipeline,
+    mistakes=mistakes_of(pipeline, JOINED),
+    cases=[
+        case(draw(2, 7, 3, scale=2.0), build=LONG),
+        case(draw(2, 11, 3, scale=2.0), build=LONG, note="the full length"),
+        case(draw(5, 3, 3, scale=2.0), build=LONG, note="a shorter length"),
+        case(draw(3, 3, 7, scale=2.0), build=NARROW, note="d_out below d_in, B = T"),
+        case(draw(2, 5, 7, scale=2.0), build=NARROW, note="the full length"),
+        case(
+            draw(13, 2, 7, scale=300.0),
+            build=NARROW,
+            note="large scores",
+            special=True,
+        ),
+        case(draw(2, 1, 3), build=LONG, note="one token", special=True),
+    ],
+)

@@ -1,0 +1,92 @@
+"""Stop an answer that does not end: in a kernel too, and on every system.
+
+A second thread looks at the clock and asks the interpreter to raise `NeverEnds` in the
+thread that runs the answer. What counts is the processor's time, so an answer that
+waits, for a debugger say, is left alone. A single call into C cannot be stopped.
+Where the system tells it, what the answer heaps up is limited as well.
+"""
+
+import ctypes
+import sys
+import threading
+import time
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None
+
+SECONDS = 3.0  # of the processor's time, for one call of an answer
+BYTES = 1e9  # by which the largest use of memory may grow meanwhile
+
+
+def largest_use():
+    """Return the most memory that was in use so far; 0 where nobody tells."""
+    if resource is None:
+        return 0
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else 1024 * used
+
+
+class NeverEnds(BaseException):
+    """Raised in the middle of an answer that has used up its time."""
+
+
+class Watch:
+    """What the second thread looks at: which thread is at work, and since when."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.ends = []  # of the blocks that are open
+        self.thread = self.since = None
+        self.memory = 0
+
+    def __enter__(self):
+        """Begin to look, until the block ends."""
+        self.ends.append(threading.Event())
+        threading.Thread(target=self._look, args=self.ends[-1:], daemon=True).start()
+
+    def __exit__(self, *error):
+        self.ends.pop().set()
+
+    def _look(self, end):
+        raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        while not end.wait(0.1):
+            with self.lock:
+                since = self.since
+                if since and self._too_much(since):
+                    raise_in(ctypes.c_ulong(self.thread), ctypes.py_object(NeverEnds))
+
+    def _too_much(self, since):
+        taken, grown = time.process_time() - since, largest_use() - self.memory
+        return taken > SECONDS or grown > BYTES
+
+    def call(self, function, *args):
+        """Return what `function` returns, unless it takes too long.
+
+        The interpreter raises `NeverEnds` where a call begins or ends. So `since` is
+        put back before any other call, and what was on its way by then comes while we
+        wait for the other thread, twice at most.
+        """
+        if self.since:  # within another call
+            return function(*args)
+        self.thread, self.memory = threading.get_ident(), largest_use()
+        self.since = time.process_time()
+        try:
+            return function(*args)
+        finally:
+            self.since = None
+            try:
+                self._wait()
+            except NeverEnds:
+                try:
+                    self._wait()
+                except NeverEnds:
+                    pass
+
+    def _wait(self):
+        with self.lock:
+            time.sleep(0)
+
+
+WATCH = Watch()

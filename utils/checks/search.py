@@ -1,0 +1,141 @@
+"""Find what explains an answer: the mistake, or the two, that give what it gave.
+
+In this order: one mistake that gives on every case what the answer gave (`single`);
+two wrong steps that do; one that does so wherever the answer gave finite numbers
+(`other`); one that does on the case that is shown; one whose result has the same shape
+at least (`near`).
+"""
+
+from dataclasses import dataclass
+
+from utils.checks.guard import quietly
+from utils.checks.steps import quiet
+from utils.checks.values import agrees, safe_text, same_form
+
+STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
+ON_THIS_INPUT = "On this input, though not on all, it looks like this: "
+BY_ITS_SHAPE = "The shape is that of this mistake, the numbers are not: "
+
+
+@dataclass(frozen=True)
+class Found:
+    """The slugs of what explains an answer, the case that shows it, the text."""
+
+    slugs: tuple
+    trial: object
+    text: str
+
+
+def joined(texts):
+    """Return one text, or two that explain an answer together."""
+    if len(texts) == 1:
+        return texts[0]
+    return "Two things together give this. " + " And: ".join(texts)
+
+
+def single(exercise, trials):
+    """Return the mistake that gives on every case what the answer gave, or None."""
+    if trials[-1].outcome.stopped:
+        return None
+    with quiet():
+        return _single(exercise, [t for t in trials if t.case.raises is None])
+
+
+def other(exercise, trials):
+    """Return two wrong steps that do so, or one mistake on all finite results.
+
+    Where two mistakes meet that are not both known, one is often seen alone where the
+    other does not make NaN or fail.
+    """
+    if trials[-1].outcome.stopped:
+        return None
+    usual = [trial for trial in trials if trial.comparable]
+    finite = [trial for trial in usual if trial.finite]
+    looks = [lambda: _double(exercise, usual)]
+    if len(finite) < len(usual):
+        looks.append(lambda: _single(exercise, finite))
+    if usual and usual[0].outcome.error is not None:
+        looks.reverse()  # it fails: a second mistake is not to be seen yet
+    with quiet():
+        return next(filter(None, (look() for look in looks)), None)
+
+
+def near(exercise, trials):
+    """Return a mistake that gives the same on the case shown, or the same shape."""
+    wrong = [trial for trial in trials if not trial.right and not trial.special]
+    wrong = [trial for trial in wrong if trial.comparable]
+    if not wrong or wrong[0].outcome.error is not None:
+        return None
+    trial = wrong[0]
+    with quiet():
+        for mistake in exercise.mistakes:
+            if fits(exercise, mistake, trial):
+                return _found(mistake, trial, ON_THIS_INPUT)
+        if not trial.same_form:
+            for mistake in exercise.mistakes:
+                theirs = _theirs(mistake, trial)
+                if theirs.error is None and _same_shape(trial, theirs.value):
+                    return _found(mistake, trial, BY_ITS_SHAPE)
+    return None
+
+
+def _same_shape(trial, value):
+    got = trial.outcome.value
+    return type(got) in (type(trial.expected.value), tuple) and same_form(got, value)
+
+
+def _single(exercise, some):
+    """Return the first mistake that gives on these cases what the answer gave."""
+    wrong = [trial for trial in some if not trial.right]
+    for mistake in exercise.mistakes if wrong else ():
+        if all(fits(exercise, mistake, trial) for trial in (wrong[0], *some)):
+            return _found(mistake, wrong[0])
+    return None
+
+
+def _double(exercise, some):
+    """Return the first two wrong steps that do so together.
+
+    An answer that fails wherever it is wrong has one mistake to mend before a second
+    can be seen.
+    """
+    wrong = [trial for trial in some if not trial.right]
+    seen = (t for t in wrong if t.outcome.error is None and not t.special)
+    shown = next(seen, None)
+    for mistake in exercise.pairs(shown) if exercise.pipeline and shown else ():
+        if all(matches(mistake, trial) for trial in (shown, *some)):
+            return _found(mistake, shown)
+    return None
+
+
+def _found(mistake, trial, lead=""):
+    slugs = [one.slug for one in mistake.forms if one.slug] or [mistake.slug]
+    text = mistake.explain
+    if callable(text):
+        said = quietly(text, [trial.evidence])
+        if said.error is not None and STRICT:
+            raise said.error
+        text = said.value if said.error is None else f"{mistake.slug}."
+    return Found(tuple(slugs), trial, lead + text)
+
+
+def fits(exercise, mistake, trial):
+    """Say whether a mistake gives what the answer gave: first at a glance."""
+    if mistake.forms and not (
+        trial.comparable and exercise.pipeline.at_a_glance(mistake.forms, trial)
+    ):
+        return False
+    return matches(mistake, trial)
+
+
+def _theirs(mistake, trial):
+    return quietly(trial.through(mistake.compute), trial.args)
+
+
+def matches(mistake, trial):
+    """Say whether a mistake gives on this case what the answer gave."""
+    theirs, got = _theirs(mistake, trial), trial.outcome
+    if theirs.error is None or got.error is None:
+        return theirs.error is got.error and agrees(got.value, theirs.value)
+    same_text = safe_text(theirs.error) in safe_text(got.error)  # or a part of it
+    return type(theirs.error) is type(got.error) and same_text

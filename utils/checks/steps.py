@@ -1,0 +1,188 @@
+"""An answer as a pipeline of steps: the right way of each, and wrong forms of it.
+
+A step is a function from the state to one value (or several), which the state keeps
+under the name that the step gives. A wrong form puts another way in the place of a
+step, or of a few that go wrong together. So one description of the steps gives every
+answer with one mistake, with two, and with harmless variants of the right way.
+"""
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from utils.checks.values import alike, same_form
+
+LIMIT = 1.0  # seconds for the search of two mistakes
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A wrong form: `ways` says what some steps do instead.
+
+    `text` explains it; what stands in braces is filled in from the exercise's words
+    and from what the wrong form computes. A form without a slug is harmless: another
+    right way, which changes what a mistake beside it gives.
+    """
+
+    slug: str | None
+    text: str
+    ways: dict
+
+
+def form(slug, text="", **ways):
+    """Return the `Form` in which these steps go another way."""
+    return Form(slug, text, ways)
+
+
+class Forms(list):
+    """A group of wrong forms, in the order in which they are looked for."""
+
+    def wrong(self, slug, text, **ways):
+        """Add the form in which these steps go another way."""
+        self.append(Form(slug, text, ways))
+
+    def also(self, **ways):
+        """Add a harmless form: these steps go another way that is right as well."""
+        self.append(Form(None, "", ways))
+
+
+class State(SimpleNamespace):
+    """What the steps have computed so far."""
+
+    def keep(self, name, value):
+        """Keep a value under its name, or each of several under one of the names."""
+        if type(name) is str:
+            setattr(self, name, value)
+        else:
+            vars(self).update(zip(name, value))
+
+
+class Words(dict):
+    """The words that a text may ask for: the exercise's own, sizes, measured facts."""
+
+    def __init__(self, pipeline, state):
+        super().__init__(pipeline.words)
+        self.facts, self.state = pipeline.facts, state
+
+    def __missing__(self, name):
+        return self.facts[name](self.state)
+
+
+@dataclass(frozen=True, eq=False)
+class Pipeline:
+    """The steps of an exercise: `start(*args)` gives what the first step needs.
+
+    `steps` are the right ways by name, in order; `gives` says what each leaves in the
+    state, and the last leaves `result`. `forms` are the wrong forms: where two give
+    the same, the first is named. `harmless` are other right ways.
+    """
+
+    start: object
+    steps: dict
+    gives: dict
+    forms: list
+    harmless: list = ()
+    words: dict = field(default_factory=dict)
+    facts: dict = field(default_factory=dict)
+
+    def states(self, args, *forms):
+        """Return the states before each step and after the last, or up to an error."""
+        states, ways = [State(**self.start(*args))], self.steps
+        for one in forms:
+            ways = ways | one.ways
+        for name, way in ways.items():
+            state = State(**vars(states[-1]))
+            try:
+                state.keep(self.gives[name], way(state))
+            except Exception as error:
+                return [*states, error]
+            states.append(state)
+        return states
+
+    def run(self, args, *forms):
+        """Return the result with these wrong forms; raise what a step raises."""
+        last = self.states(args, *forms)[-1]
+        if isinstance(last, Exception):
+            raise last
+        return last.result
+
+    def go_on(self, state, place, forms):
+        """Return the result from the state before the step at `place` on."""
+        state = State(**vars(state))
+        ways = {name: way for one in forms for name, way in one.ways.items()}
+        for name in [*self.steps][place:]:
+            way = ways.get(name) or self.steps[name]
+            state.keep(self.gives[name], way(state))
+        return state.result
+
+    def first(self, one):
+        """Return the place of the first step that a form changes."""
+        return min([*self.steps].index(name) for name in one.ways)
+
+    def explain(self, args, forms, one):
+        """Return the text of one of the wrong forms that gave a result together."""
+        states = [s for s in self.states(args, *forms) if isinstance(s, State)]
+        return one.text.format_map(Words(self, states[-1]))
+
+    def at_a_glance(self, forms, trial):
+        """Say, by a few entries, whether wrong forms may give what the answer gave."""
+        place = min(map(self.first, forms))
+        state = self.right_states(trial)[place]
+        return self.gives_the_same(forms, state, place, trial)
+
+    def right_states(self, trial):
+        """Return the states of the right way on a case, computed once."""
+        if not trial.states:
+            trial.states.extend(self.states(trial.args))
+        return trial.states
+
+    def reaches(self, trial):
+        """Say whether the right way or a wrong form gives a result of this form."""
+        got = trial.outcome.value
+        for one in self.forms if not trial.same_form else ():
+            place = self.first(one)
+            try:
+                result = self.go_on(self.right_states(trial)[place], place, (one,))
+            except Exception:
+                continue
+            if same_form(got, result):
+                return True
+        return trial.same_form
+
+    def pairs(self, trial):
+        """Yield wrong forms beside a harmless one, then two wrong ones, that fit.
+
+        The time is the processor's: a busy machine finds the same.
+        """
+        if not self.reaches(trial):
+            return
+        end = time.thread_time() + LIMIT
+        for others in (self.harmless, self.forms):
+            for i, one in enumerate(self.forms):
+                states = self.states(trial.args, one)
+                for other in self.forms[i + 1 :] if others is self.forms else others:
+                    if time.thread_time() > end:
+                        return
+                    place = self.first(other)
+                    if one.ways.keys() & other.ways.keys() or place >= len(states) - 1:
+                        continue
+                    if self.gives_the_same((one, other), states[place], place, trial):
+                        yield tuple(sorted((one, other), key=self.first))
+
+    def gives_the_same(self, forms, state, place, trial):
+        """Say, at a glance, whether the forms give what the answer gave on a case."""
+        failed = trial.outcome.error is not None
+        try:
+            result = self.go_on(state, place, forms)
+        except Exception:
+            return failed
+        return not failed and alike(trial.outcome.value, result)
+
+
+class quiet(warnings.catch_warnings):
+    """Keep warnings of wrong forms from the reader."""
+
+    def __enter__(self):
+        super().__enter__()
+        warnings.simplefilter("ignore")
