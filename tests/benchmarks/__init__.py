@@ -26,6 +26,7 @@ TABLES = (
     "gpt",
     "decoding",
     "training",
+    "processes",
 )
 
 
