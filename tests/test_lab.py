@@ -169,7 +169,8 @@ def open_notebook(page, lab, path, num_cells):
     page.goto(f"{own}/tree/{name}?token={lab.token}")
     page.wait_for_function(
         "count => document.querySelectorAll('.jp-Notebook .jp-Cell').length === count",
-        arg=num_cells)
+        arg=num_cells,
+    )
     wait_until_idle(page)
     wait_until_drawn(page)
 
@@ -186,7 +187,9 @@ def wait_until_drawn(page):
     with contextlib.suppress(TimeoutError):
         page.wait_for_function(
             f"() => ({PICTURES})().every(picture => picture.drawn)"
-            f" && ({PROSE})().every(prose => !/[$\\\\]/.test(prose))", timeout=5_000)
+            f" && ({PROSE})().every(prose => !/[$\\\\]/.test(prose))",
+            timeout=5_000,
+        )
 
 
 def run_all(page):
@@ -239,7 +242,8 @@ def redraws(page, cell, keys):
         page.wait_for_function(
             "([old, cell]) => document.querySelectorAll('.jp-Notebook .jp-Cell')[cell]"
             ".querySelector('.jp-OutputArea img').src !== old",
-            arg=[before, cell])
+            arg=[before, cell],
+        )
     except TimeoutError:
         return False
     return True

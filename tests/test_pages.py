@@ -87,8 +87,10 @@ def test_every_picture_on_the_page_is_a_whole_png(notebook):
 
 
 def test_every_text_that_a_cell_printed_is_on_the_page(notebook):
-    data = [output.get("data", {"text/plain": output.get("text")})
-            for output in outputs_of(notebook)]
+    data = [
+        output.get("data", {"text/plain": output.get("text")})
+        for output in outputs_of(notebook)
+    ]
     printed = [each["text/plain"] for each in data if "text/html" not in each]
     said = [element.get_text() for element in notebook.page.select(".jp-RenderedText")]
     assert [text.strip() for text in said] == [text.strip() for text in printed]
@@ -105,8 +107,10 @@ def test_every_table_keeps_its_rows_and_columns(notebook):
         tables = [table.strip().splitlines() for table in TABLE.findall(source)]
         columns = [re.sub(r"`[^`]*`", "", lines[1]).count("|") - 1 for lines in tables]
         written = [[n] * (len(rows) - 1) for n, rows in zip(columns, tables)]
-        shown = [[len(row.select("th, td")) for row in table.select("tr")]
-                 for table in rendered.select("table")]
+        shown = [
+            [len(row.select("th, td")) for row in table.select("tr")]
+            for table in rendered.select("table")
+        ]
         assert shown == written
 
 
@@ -126,8 +130,9 @@ def test_hints_and_answers_are_folded_with_all_they_say(notebook):
 
 
 def test_a_number_that_opens_a_sentence_does_not_make_it_a_list(notebook):
-    counted = [text for _, rendered in notebook.texts
-               for text in rendered.select("ol[start]")]
+    counted = [
+        text for _, rendered in notebook.texts for text in rendered.select("ol[start]")
+    ]
     assert counted == []
 
 
@@ -209,6 +214,9 @@ def test_a_page_is_accessible_with_its_folds_open(path, tab):
         "([exclude, rules]) => axe.run({exclude}, {rules})", [TEMPLATE, RULES]
     )
     assert found["passes"]
-    said = [(each["id"], node["html"], node["failureSummary"])
-            for each in found["violations"] for node in each["nodes"]]
+    said = [
+        (each["id"], node["html"], node["failureSummary"])
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
     assert said == []

@@ -36,30 +36,60 @@ CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
 PICTURES = {
     "heatmap": lambda **k: plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, **k),
     "heatmaps": lambda **k: plots.heatmaps(
-        [WEIGHTS] * 5, WORDS, titles=[f"head {h}" for h in range(5)], **k),
+        [WEIGHTS] * 5, WORDS, titles=[f"head {h}" for h in range(5)], **k
+    ),
     "arrows": lambda **k: plots.arrows(WEIGHTS, WORDS, 2, **k),
     "graph": lambda **k: plots.graph(WEIGHTS, WORDS, **k),
     "tokens": lambda **k: plots.tokens(WORDS, [7120, 7002, 4940], **k),
     "tokens without ids": lambda **k: plots.tokens(WORDS, **k),
     "bars": lambda **k: plots.bars({"one": WEIGHTS[1], "two": WEIGHTS[2]}, WORDS, **k),
     "curves": lambda **k: plots.curves(
-        {"a": [1.0, 2.0, 4.0], "b": [3.0, 2.0, 1.0]}, [4, 16, 64], xlabel="x",
-        ylabel="y", log_x=True, log_y=True, reference={"one": 1.0}, **k),
+        {"a": [1.0, 2.0, 4.0], "b": [3.0, 2.0, 1.0]},
+        [4, 16, 64],
+        xlabel="x",
+        ylabel="y",
+        log_x=True,
+        log_y=True,
+        reference={"one": 1.0},
+        **k,
+    ),
     "points": lambda **k: plots.points(
-        torch.arange(12.0).reshape(2, 3, 2), WORDS, groups=["u", "v", "u"],
-        titles=["before", "after"], **k),
+        torch.arange(12.0).reshape(2, 3, 2),
+        WORDS,
+        groups=["u", "v", "u"],
+        titles=["before", "after"],
+        **k,
+    ),
     "clocks": lambda **k: plots.clocks(
-        torch.arange(6.0).reshape(2, 3), titles=["fast", "slow"], **k),
+        torch.arange(6.0).reshape(2, 3), titles=["fast", "slow"], **k
+    ),
     "tensors": lambda **k: plots.tensors(
-        [("x", (8, 4, 256), ("B samples", "T tokens", "D features")), "@",
-         ("W", (256, 64), ("D", "K")), "=", ("b", (64,), ("K",))], **k),
+        [
+            ("x", (8, 4, 256), ("B samples", "T tokens", "D features")),
+            "@",
+            ("W", (256, 64), ("D", "K")),
+            "=",
+            ("b", (64,), ("K",)),
+        ],
+        **k,
+    ),
     "cells": lambda **k: plots.cells(
-        [torch.arange(6).view(2, 3)], titles=["x"], colors=[[[0, 0, 1], [0, 0, 1]]],
-        row_labels=[["u", "v"]], **k),
+        [torch.arange(6).view(2, 3)],
+        titles=["x"],
+        colors=[[[0, 0, 1], [0, 0, 1]]],
+        row_labels=[["u", "v"]],
+        **k,
+    ),
     "course_map": lambda **k: plots.course_map(
-        [(0, "Start here", 15, 0, 0, []), (1, "Tokens", 60, 1, 2, [0]),
-         (7, "Positions", 60, 0, 2, [6]), (12, "The clinic", 40, 0, 0, [6]),
-         (None, "Faster byte pairs", 25, 0, 0, [1])], **k),
+        [
+            (0, "Start here", 15, 0, 0, []),
+            (1, "Tokens", 60, 1, 2, [0]),
+            (7, "Positions", 60, 0, 2, [6]),
+            (12, "The clinic", 40, 0, 0, [6]),
+            (None, "Faster byte pairs", 25, 0, 0, [1]),
+        ],
+        **k,
+    ),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
     "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }
@@ -102,7 +132,8 @@ def figures(monkeypatch):
 def parts_of(html):
     """Return the alternative text and the bytes of a picture."""
     found = re.fullmatch(
-        r'<img alt="([^"]*)" style="[^"]*" src="data:image/png;base64,([^"]*)">', html)
+        r'<img alt="([^"]*)" style="[^"]*" src="data:image/png;base64,([^"]*)">', html
+    )
     return unescape(found[1]), base64.b64decode(found[2])
 
 
@@ -157,19 +188,28 @@ def test_inputs_are_not_changed(published):
     assert words == WORDS and torch.equal(groups["one"], torch.tensor(WEIGHTS[1]))
 
 
-@pytest.mark.parametrize("call", [
-    lambda: plots.heatmap(WEIGHTS, WORDS[:2], title="t"),
-    lambda: plots.heatmaps([WEIGHTS], WORDS[:2], titles=["one"], title="t"),
-    lambda: plots.arrows(WEIGHTS, WORDS[:2], 1, title="t"),
-    lambda: plots.graph(WEIGHTS, WORDS[:2], title="t"),
-    lambda: plots.bars({"one": WEIGHTS[0]}, WORDS[:2], title="t"),
-    lambda: plots.points(torch.zeros(3, 2), WORDS[:2], title="t"),
-    lambda: plots.tokens(WORDS, [1, 2], title="t"),
-    lambda: plots.curves({"one": WEIGHTS[0]}, [1, 2], title="t", xlabel="x",
-                         ylabel="y"),
-    lambda: plots.cells([WEIGHTS], titles=["x"], title="t", colors=[CAUSAL.int()],
-                        row_labels=[WORDS[:2]]),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: plots.heatmap(WEIGHTS, WORDS[:2], title="t"),
+        lambda: plots.heatmaps([WEIGHTS], WORDS[:2], titles=["one"], title="t"),
+        lambda: plots.arrows(WEIGHTS, WORDS[:2], 1, title="t"),
+        lambda: plots.graph(WEIGHTS, WORDS[:2], title="t"),
+        lambda: plots.bars({"one": WEIGHTS[0]}, WORDS[:2], title="t"),
+        lambda: plots.points(torch.zeros(3, 2), WORDS[:2], title="t"),
+        lambda: plots.tokens(WORDS, [1, 2], title="t"),
+        lambda: plots.curves(
+            {"one": WEIGHTS[0]}, [1, 2], title="t", xlabel="x", ylabel="y"
+        ),
+        lambda: plots.cells(
+            [WEIGHTS],
+            titles=["x"],
+            title="t",
+            colors=[CAUSAL.int()],
+            row_labels=[WORDS[:2]],
+        ),
+    ],
+)
 def test_a_wrong_number_of_labels_is_an_error_with_both_numbers(call):
     with pytest.raises(ValueError, match="2.*3|3.*2"):
         call()
@@ -198,7 +238,8 @@ def test_blocked_cells_are_hatched_and_hold_no_number(figures):
         for j in range(3):
             assert hatched.get_path().contains_point((j, i)) == (not CAUSAL[i, j])
     assert {text.get_position() for text in ax.texts} == {
-        (j, i) for i in range(3) for j in range(i + 1)}
+        (j, i) for i in range(3) for j in range(i + 1)
+    }
 
 
 def test_ticks_are_position_and_token(figures):
@@ -218,8 +259,11 @@ def test_weights_go_from_white_at_zero_to_dark_blue_at_one(figures):
 @pytest.mark.parametrize("size", [3, 60])
 def test_a_map_of_zeros_still_has_an_edge(size, figures):
     plots.heatmap(torch.zeros(size, size), title="t")
-    lines = [line for part in figures[0].fig.axes[0].collections
-             for line in part.get_segments()]
+    lines = [
+        line
+        for part in figures[0].fig.axes[0].collections
+        for line in part.get_segments()
+    ]
     ends = {tuple(point) for line in lines for point in line}
     last = size - 0.5
     assert {(-0.5, -0.5), (last, -0.5), (-0.5, last), (last, last)} <= ends
@@ -272,16 +316,23 @@ def test_a_map_of_zeros_and_ones_has_two_squares_for_a_key(figures):
 
 
 def test_each_map_can_have_its_own_mask(figures):
-    plots.heatmaps([WEIGHTS, WEIGHTS], WORDS, mask=[None, CAUSAL], title="t",
-                   titles=["without", "with"])
-    hatched = [any(patch.get_hatch() for patch in ax.patches)
-               for ax in figures[0].fig.axes]
+    plots.heatmaps(
+        [WEIGHTS, WEIGHTS],
+        WORDS,
+        mask=[None, CAUSAL],
+        title="t",
+        titles=["without", "with"],
+    )
+    hatched = [
+        any(patch.get_hatch() for patch in ax.patches) for ax in figures[0].fig.axes
+    ]
     assert hatched == [False, True]
 
 
 def test_nan_and_infinity_are_written_out(figures):
-    plots.heatmap([[float("nan"), float("-inf"), 0.5]], ["a"], list("bcd"), title="t",
-                  signed=True)
+    plots.heatmap(
+        [[float("nan"), float("-inf"), 0.5]], ["a"], list("bcd"), title="t", signed=True
+    )
     texts = [text.get_text() for text in figures[0].fig.axes[0].texts]
     assert texts == ["nan", "−∞", "0.50"]
 
@@ -294,8 +345,9 @@ def test_whole_numbers_are_written_without_decimals(figures):
 
 
 def test_six_lines_have_six_colours_and_six_markers(figures):
-    plots.curves({str(i): [1.0, float(i)] for i in range(6)}, title="t", xlabel="x",
-                 ylabel="y")
+    plots.curves(
+        {str(i): [1.0, float(i)] for i in range(6)}, title="t", xlabel="x", ylabel="y"
+    )
     lines = figures[0].fig.axes[0].lines
     colors = [mcolors.to_hex(line.get_color()).upper() for line in lines]
     assert set(colors) == set(publishing.SERIES)
@@ -317,8 +369,13 @@ def test_whole_numbers_across_have_ticks_at_whole_numbers(figures):
 
 
 def test_smoothing_keeps_the_values_behind_the_average(figures):
-    plots.curves({"loss": [4.0, 2.0, 3.0, 1.0]}, smooth=2, title="t", xlabel="step",
-                 ylabel="loss")
+    plots.curves(
+        {"loss": [4.0, 2.0, 3.0, 1.0]},
+        smooth=2,
+        title="t",
+        xlabel="step",
+        ylabel="loss",
+    )
     raw, mean = figures[0].fig.axes[0].lines
     assert list(raw.get_ydata()) == [4.0, 2.0, 3.0, 1.0]
     assert list(mean.get_xdata()) == [1, 2, 3]
@@ -389,7 +446,7 @@ def test_no_empty_band_lies_under_the_title(name, published):
     _, png = parts_of(published[0]["text/html"])
     ink = (np.array(Image.open(io.BytesIO(png)).convert("L")) < 250).any(axis=1)
     title, first = np.flatnonzero(np.diff(ink.astype(int)) > 0)[:2]
-    height_of_title = np.flatnonzero(~ink[title + 1:])[0]
+    height_of_title = np.flatnonzero(~ink[title + 1 :])[0]
     assert first - title - height_of_title < 0.2 * publishing.DPI
 
 
@@ -421,11 +478,22 @@ def test_the_map_has_three_parts_and_a_list_for_another_evening(figures):
     assert figures[0].alt.endswith("Deeper: Faster byte pairs, 25 minutes, needs 01.")
 
 
-@pytest.mark.parametrize("piece, shown", [
-    (" sun", "·sun"), ("\n", "↵"), ("  ", "··"), ("a b", "a b"), (b" sun", "·sun"),
-    ("ήλιος", "ήλιος"), ("$5", "$5"), (b"\xe0\xa4", "\\xe0\\xa4"),
-    ("\u0928", "\\u0928"), ("\U0001f600", "\\U0001f600"), ("\x00", "\\x00"),
-])
+@pytest.mark.parametrize(
+    "piece, shown",
+    [
+        (" sun", "·sun"),
+        ("\n", "↵"),
+        ("  ", "··"),
+        ("a b", "a b"),
+        (b" sun", "·sun"),
+        ("ήλιος", "ήλιος"),
+        ("$5", "$5"),
+        (b"\xe0\xa4", "\\xe0\\xa4"),
+        ("\u0928", "\\u0928"),
+        ("\U0001f600", "\\U0001f600"),
+        ("\x00", "\\x00"),
+    ],
+)
 def test_every_piece_of_text_is_made_visible(piece, shown):
     assert publishing._visible(piece) == shown
 
@@ -448,19 +516,36 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
 # matrices of severity 1.
 SIGHTS = {
     "all cones": np.eye(3),
-    "protanopia": np.array([[0.152286, 1.052583, -0.204868],
-                            [0.114503, 0.786281, 0.099216],
-                            [-0.003882, -0.048116, 1.051998]]),
-    "deuteranopia": np.array([[0.367322, 0.860646, -0.227968],
-                              [0.280085, 0.672501, 0.047413],
-                              [-0.011820, 0.042940, 0.968881]]),
-    "tritanopia": np.array([[1.255528, -0.076749, -0.178779],
-                            [-0.078411, 0.930809, 0.147602],
-                            [0.004733, 0.691367, 0.303900]]),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
 }
 every_sight = pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS)
-TO_XYZ = np.array([[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
-                   [0.0193339, 0.1191920, 0.9503041]])  # from linear sRGB
+TO_XYZ = np.array(
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+)  # from linear sRGB
 # CIE Lab: two colours side by side differ from 2.3 on; these stand apart.
 APART = 14
 
@@ -475,8 +560,9 @@ def lab(color, sight):
 
 
 @every_sight
-@pytest.mark.parametrize("colors", [publishing.SERIES, publishing.FILLS],
-                         ids=["lines", "areas"])
+@pytest.mark.parametrize(
+    "colors", [publishing.SERIES, publishing.FILLS], ids=["lines", "areas"]
+)
 def test_any_two_colours_of_a_picture_are_apart_for_all_eyes(colors, sight):
     for first, second in itertools.combinations(colors, 2):
         between = np.linalg.norm(lab(first, sight) - lab(second, sight))
@@ -502,8 +588,11 @@ def test_signed_values_darken_on_both_sides_which_are_apart_for_all_eyes(sight):
         assert np.linalg.norm(seen[i] - seen[-1 - i]) > APART
 
 
-@pytest.mark.parametrize("scale", [
-    publishing.WEIGHTS, matplotlib.colormaps["RdBu_r"]], ids=["weights", "signed"])
+@pytest.mark.parametrize(
+    "scale",
+    [publishing.WEIGHTS, matplotlib.colormaps["RdBu_r"]],
+    ids=["weights", "signed"],
+)
 def test_numbers_in_cells_stand_out_from_every_colour(scale):
     for color in scale(np.linspace(0, 1, 256)):
         assert contrast(color, publishing._ink(color)) >= 4.5
@@ -511,8 +600,13 @@ def test_numbers_in_cells_stand_out_from_every_colour(scale):
 
 def test_black_text_stands_out_from_every_area():
     nodes = [publishing._tint(color) for color in publishing.SERIES]
-    assert min(contrast(color, "black")
-               for color in (*publishing.FILLS, *publishing.TINTS, *nodes)) >= 4.5
+    assert (
+        min(
+            contrast(color, "black")
+            for color in (*publishing.FILLS, *publishing.TINTS, *nodes)
+        )
+        >= 4.5
+    )
 
 
 @every_picture
@@ -541,8 +635,9 @@ def test_every_line_and_bar_stands_out_from_white():
     assert min(contrast(color, "white") for color in publishing.SERIES) >= 3
 
 
-@pytest.mark.parametrize("name", ["arrows", "graph", "bars", "curves", "points",
-                                  "tensors"])
+@pytest.mark.parametrize(
+    "name", ["arrows", "graph", "bars", "curves", "points", "tensors"]
+)
 def test_every_mark_stands_out_from_white_by_its_area_or_its_edge(name, figures):
     PICTURES[name](title="t")
     for ax in figures[0].fig.axes:
@@ -567,8 +662,12 @@ def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
     ipywidgets = pytest.importorskip("ipywidgets")
     plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
     [bundle] = published
-    assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html",
-                           "image/png", "text/plain"}
+    assert set(bundle) == {
+        "application/vnd.jupyter.widget-view+json",
+        "text/html",
+        "image/png",
+        "text/plain",
+    }
     assert bundle["text/plain"].endswith("(interactive: height)")
     one_bar(0.5)
     pictures = [parts_of(bundle["text/html"])[1] for bundle in published]

@@ -19,21 +19,49 @@ from utils.tokenizer import load_tokenizer
 
 NOTEBOOKS = [f"{number:02d}" for number in range(14)]
 every_state = pytest.mark.parametrize(
-    "notebook, filled", [*itertools.product(NOTEBOOKS, (False, True))])
+    "notebook, filled", [*itertools.product(NOTEBOOKS, (False, True))]
+)
 NAMES = [
-    "text", "tokens", "embeddings", "positions", "inputs x", "queries, keys, values",
-    "scores", "mask", "weights", "context", "heads", "block", "GPT", "next token"]
+    "text",
+    "tokens",
+    "embeddings",
+    "positions",
+    "inputs x",
+    "queries, keys, values",
+    "scores",
+    "mask",
+    "weights",
+    "context",
+    "heads",
+    "block",
+    "GPT",
+    "next token",
+]
 LIT = {
-    "00": "text", "01": "text; tokens", "02": "embeddings; positions; inputs x",
-    "03": "scores; weights; context", "04": "queries, keys, values; scores",
-    "05": "mask; weights", "06": "heads", "07": "positions",
-    "08": "queries, keys, values", "09": "block; GPT; next token",
-    "10": "scores; weights", "11": "text",
+    "00": "text",
+    "01": "text; tokens",
+    "02": "embeddings; positions; inputs x",
+    "03": "scores; weights; context",
+    "04": "queries, keys, values; scores",
+    "05": "mask; weights",
+    "06": "heads",
+    "07": "positions",
+    "08": "queries, keys, values",
+    "09": "block; GPT; next token",
+    "10": "scores; weights",
+    "11": "text",
     "12": "queries, keys, values; scores; mask; weights; context; heads",
-    "13": "; ".join(NAMES)}
+    "13": "; ".join(NAMES),
+}
 FILLED = {  # after a notebook, what was empty before
-    "01": "tokens", "02": LIT["02"], "03": LIT["03"], "04": "queries, keys, values",
-    "05": "mask", "06": "heads", "09": LIT["09"]}
+    "01": "tokens",
+    "02": LIT["02"],
+    "03": LIT["03"],
+    "04": "queries, keys, values",
+    "05": "mask",
+    "06": "heads",
+    "09": LIT["09"],
+}
 WORDS = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
 
 
@@ -66,9 +94,12 @@ def inside(place, x, y):
 
 def numbers(picture, name):
     """Return what is written in a station and is a number, row by row."""
-    texts = [text for text in picture.texts
-             if inside(picture.places[name], *text.get_position())
-             and re.fullmatch(r"−?\d+\.\d\d", text.get_text())]
+    texts = [
+        text
+        for text in picture.texts
+        if inside(picture.places[name], *text.get_position())
+        and re.fullmatch(r"−?\d+\.\d\d", text.get_text())
+    ]
     texts.sort(key=lambda text: (-text.get_position()[1], text.get_position()[0]))
     return [float(text.get_text().replace("−", "-")) for text in texts]
 
@@ -85,8 +116,9 @@ def said(alt, part):
 @every_state
 def test_the_text_says_which_stations_are_filled_lit_and_ahead(notebook, filled, draw):
     alt = draw(notebook, filled).alt
-    done = [FILLED.get(n, "") for n in NOTEBOOKS if n < notebook or
-            filled and n == notebook]
+    done = [
+        FILLED.get(n, "") for n in NOTEBOOKS if n < notebook or filled and n == notebook
+    ]
     known = {"text"} | {name for names in done for name in names.split("; ")} - {""}
     assert said(alt, "Stations") == "; ".join(NAMES)
     assert said(alt, "Lit") == LIT[notebook]
@@ -105,9 +137,13 @@ def test_every_station_is_named_whatever_its_state(notebook, filled, draw):
 @every_state
 def test_the_part_of_a_notebook_is_framed_in_blue(notebook, filled, draw):
     picture = draw(notebook, filled)
-    framed = [p for p in picture.ax.patches if isinstance(p, FancyBboxPatch)
-              and mcolors.to_hex(p.get_edgecolor()).upper() == publishing.BLUE
-              and p.get_linewidth() > 2]
+    framed = [
+        p
+        for p in picture.ax.patches
+        if isinstance(p, FancyBboxPatch)
+        and mcolors.to_hex(p.get_edgecolor()).upper() == publishing.BLUE
+        and p.get_linewidth() > 2
+    ]
     assert len(framed) == len(LIT[notebook].split("; "))
     for frame in framed:
         assert publishing._luminance(frame.get_facecolor()[:3]) > 0.75
@@ -117,8 +153,11 @@ def test_the_part_of_a_notebook_is_framed_in_blue(notebook, filled, draw):
 @every_state
 def test_a_question_mark_stands_at_the_start_and_not_at_the_end(notebook, filled, draw):
     marks = [text for text in draw(notebook, filled).texts if text.get_text() == "?"]
-    asked = 0 if filled or notebook in ("00", "12", "13") else len(
-        LIT[notebook].split("; ")) - (notebook == "01")
+    asked = (
+        0
+        if filled or notebook in ("00", "12", "13")
+        else len(LIT[notebook].split("; ")) - (notebook == "01")
+    )
     assert len(marks) == asked
 
 
@@ -146,7 +185,8 @@ def published(notebook, filled, title):
     """Return the PNG of a scheme."""
     controls = {"filled": SimpleNamespace(value=filled)}
     png, _ = exploring._drawn(
-        lambda filled: plots.scheme(notebook, filled=filled, title=title), controls)
+        lambda filled: plots.scheme(notebook, filled=filled, title=title), controls
+    )
     return png
 
 
@@ -157,8 +197,10 @@ def test_a_scheme_takes_less_than_30_kilobytes(notebook, filled):
 
 def test_the_palette_keeps_the_colours_of_the_weights():
     picture = Image.open(io.BytesIO(published("12", True, "t"))).convert("RGB")
-    seen = {mcolors.to_hex(np.array(color) / 255)
-            for _, color in picture.getcolors(picture.width * picture.height)}
+    seen = {
+        mcolors.to_hex(np.array(color) / 255)
+        for _, color in picture.getcolors(picture.width * picture.height)
+    }
     weights = example.steps(12)["weights"]
     wanted = {mcolors.to_hex(publishing.WEIGHTS(w)) for w in weights.flatten().tolist()}
     assert wanted <= seen and "#000000" in seen
@@ -166,8 +208,11 @@ def test_the_palette_keeps_the_colours_of_the_weights():
 
 def test_the_notebook_that_is_open_stands_white_on_blue_beside_its_stations(draw):
     picture = draw("10")
-    white = [t.get_text() for t in picture.texts if t.get_color() == "white"
-             and t.get_text() in NOTEBOOKS]
+    white = [
+        t.get_text()
+        for t in picture.texts
+        if t.get_color() == "white" and t.get_text() in NOTEBOOKS
+    ]
     assert white == ["10", "10"]
 
 
@@ -187,8 +232,10 @@ def test_the_ids_are_those_of_the_vocabulary(draw):
 
 def test_embeddings_and_positions_add_up_to_the_words_of_notebook_03(draw):
     picture = draw("02")
-    parts = [torch.tensor(numbers(picture, name)) for name in
-             ("embeddings", "positions", "inputs x")]
+    parts = [
+        torch.tensor(numbers(picture, name))
+        for name in ("embeddings", "positions", "inputs x")
+    ]
     assert torch.allclose(parts[0] + parts[1], parts[2])
     assert close(numbers(picture, "inputs x"), WORDS)
 
@@ -202,9 +249,14 @@ def test_in_03_the_numbers_are_those_that_notebook_03_computes(draw):
     assert close(numbers(picture, "context"), weights @ WORDS)
 
 
-@pytest.mark.parametrize("name, row", [
-    ("scores", [0.7842, 1.3569, 1.2487]), ("weights", [0.2291, 0.4063, 0.3646]),
-    ("context", [0.3990, 0.3854, 0.8610])])
+@pytest.mark.parametrize(
+    "name, row",
+    [
+        ("scores", [0.7842, 1.3569, 1.2487]),
+        ("weights", [0.2291, 0.4063, 0.3646]),
+        ("context", [0.3990, 0.3854, 0.8610]),
+    ],
+)
 def test_the_row_of_shiny_is_that_of_notebook_03_to_four_decimals(name, row):
     assert [round(value, 4) for value in example.steps(3)[name][1].tolist()] == row
 
@@ -224,8 +276,10 @@ def test_from_04_on_the_context_is_what_pytorch_computes(notebook, causal, draw)
 
 
 def test_two_heads_stand_side_by_side_and_differ(draw):
-    outputs = [F.scaled_dot_product_attention(*projected(head), is_causal=True)
-               for head in range(2)]
+    outputs = [
+        F.scaled_dot_product_attention(*projected(head), is_causal=True)
+        for head in range(2)
+    ]
     assert close(numbers(draw("06"), "heads"), torch.cat(outputs, dim=1))
     first, second = (head["weights"] for head in example.steps(6)["heads"])
     assert (first - second).abs().max() > 0.2
@@ -245,8 +299,12 @@ def test_an_empty_station_holds_no_number(draw):
 
 
 def cells(picture, name):
-    return [patch for patch in picture.ax.patches if type(patch) is Rectangle
-            and inside(picture.places[name], *patch.get_center())]
+    return [
+        patch
+        for patch in picture.ax.patches
+        if type(patch) is Rectangle
+        and inside(picture.places[name], *patch.get_center())
+    ]
 
 
 def test_blocked_weights_are_hatched_and_hold_no_number(draw):

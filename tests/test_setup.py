@@ -89,9 +89,7 @@ def test_a_fetch_that_fails_says_in_a_sentence_what_to_do_and_leaves_nothing(tmp
     assert failed.returncode != 0
     said = failed.stderr.splitlines()
     assert "repository '/nowhere' does not exist" in said[0]
-    assert said[1:] == [
-        "Cannot fetch /nowhere. Open this notebook in its folder."
-    ]
+    assert said[1:] == ["Cannot fetch /nowhere. Open this notebook in its folder."]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -147,9 +147,7 @@ def pronoun_sentences(num_sentences, held_out=False, seed=0):
     if num_sentences < 0:
         raise ValueError(f"expected num_sentences of 0 or more, got {num_sentences}")
     draw, scenes = random.Random(seed), _pronoun_scenes(held_out)
-    return [
-        _pronoun_sentence(draw, *draw.choice(scenes)) for _ in range(num_sentences)
-    ]
+    return [_pronoun_sentence(draw, *draw.choice(scenes)) for _ in range(num_sentences)]
 
 
 def encode_pronouns(sentences):

@@ -4,7 +4,9 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.attention_steps import lower
-from utils.checks.steps import Forms, form
+from utils.checks.steps import Forms, form, texts_of
+
+TEXTS = texts_of(__file__)
 
 
 def head_width(s):
@@ -172,21 +174,10 @@ SAMPLES_MIXED = (
     "Samples of the batch and heads are mixed by a view over both axes: the batch "
     "stays the first axis, in splitting and in merging."
 )
-SPLIT = Forms()
+SPLIT = Forms(TEXTS["SPLIT"])
+SPLIT.wrong("split-by-view", split=all_by(split_by_view))
 SPLIT.wrong(
-    "split-by-view",
-    "view(B, H, T, K) deals out the numbers in the order in which they lie in memory, "
-    "so a head gets features that belong to others, and tokens that come later. Cut "
-    "the features alone, view(B, T, H, K), then transpose(1, 2).",
-    split=all_by(split_by_view),
-)
-SPLIT.wrong(
-    "split-by-view",
-    "view splits the heads and view merges them, which fits the shapes and scrambles "
-    "tokens and features twice. Split with view(B, T, H, K) and transpose(1, 2); "
-    "merge with transpose(1, 2) and reshape(B, T, d_out).",
-    split=all_by(split_by_view),
-    merge=merged_by(merge_by_view),
+    "split-by-view 2", split=all_by(split_by_view), merge=merged_by(merge_by_view)
 )
 SPLIT.extend(
     form(
@@ -198,131 +189,78 @@ SPLIT.extend(
     )
     for i, names in enumerate(("queries", "keys", "values"))
 )
-SPLIT.wrong("features-interleaved", INTERLEAVED, split=all_by(interleaved_split))
+SPLIT.wrong("features-interleaved", split=all_by(interleaved_split))
 SPLIT.wrong(
     "features-interleaved",
-    INTERLEAVED,
     split=all_by(interleaved_split),
     merge=merged_by(merged_after(0, 2, 3, 1)),
 )
-SPLIT.wrong("heads-and-width-exchanged", EXCHANGED, split=all_by(exchanged_split))
+SPLIT.wrong("heads-and-width-exchanged", split=all_by(exchanged_split))
 SPLIT.wrong(
-    "heads-and-width-exchanged",
-    EXCHANGED,
-    split=all_by(exchanged_split),
-    width=head_width,
+    "heads-and-width-exchanged", split=all_by(exchanged_split), width=head_width
 )
 SPLIT.wrong(
     "attends-over-heads",
-    OVER_HEADS,
     split=all_by(tokens_first),
     mask=of_tokens,
     merge=merged_by(lambda x: x.flatten(2)),
 )
 SPLIT.wrong(
     "attends-over-heads",
-    OVER_HEADS,
     split=all_by(tokens_first),
     merge=merged_by(lambda x: x.flatten(2)),
 )
 SPLIT.wrong(
     "attends-over-heads",
-    OVER_HEADS,
     split=all_by(tokens_first),
     merge=merged_by(lambda x: x.transpose(1, 2).reshape_as(x)),
 )
-SPLIT.wrong("heads-ignored", ONE_HEAD, split=one_wide_head)
-SPLIT.wrong("heads-ignored", ONE_HEAD, split=one_wide_head, width=head_width)
+SPLIT.wrong("heads-ignored", split=one_wide_head)
+SPLIT.wrong("heads-ignored", split=one_wide_head, width=head_width)
+SPLIT.wrong("one-head-repeated", split=all_by(repeated_split))
+SPLIT.wrong("heads-overlap", split=all_by(overlapping_split))
 SPLIT.wrong(
-    "one-head-repeated",
-    "All heads use the features of head 0: the slice must move with the head, h*K : "
-    "(h+1)*K.",
-    split=all_by(repeated_split),
-)
-SPLIT.wrong(
-    "heads-overlap",
-    "Head h begins at feature h, so neighbouring heads overlap: it begins at h*K, the "
-    "slice is h*K : (h+1)*K.",
-    split=all_by(overlapping_split),
+    "heads-reversed", split=lambda s: tuple(x.flip(1) for x in HEADS["split"](s))
 )
 SPLIT.wrong(
-    "heads-reversed",
-    "The heads are used in reverse order: head 0 owns the first features.",
-    split=lambda s: tuple(x.flip(1) for x in HEADS["split"](s)),
+    "full-width-per-head", split=values_unsplit, merge=merged_by(lambda x: x.sum(1))
 )
-SPLIT.wrong(
-    "full-width-per-head",
-    "Each head averages all {d_out} features of the values and the heads are added "
-    "up: give each the {head_width} features of its own slice and put the heads side "
-    "by side.",
-    split=values_unsplit,
-    merge=merged_by(lambda x: x.sum(1)),
-)
-SPLIT.wrong("samples-mixed", SAMPLES_MIXED, split=all_by(split_mixing_samples))
-MERGE = Forms()
-MERGE.wrong(
-    "merge-without-transpose",
-    "The heads are right, but the merge puts several tokens of one head into a row. "
-    "First transpose(1, 2), which gives (B, T, H, K), then reshape(B, T, d_out).",
-    merge=merged_by(merge_by_view),
-)
-MERGE.wrong(
-    "merge-interleaved",
-    "The heads are right, but the merge mixes their features, first all first ones: "
-    "each head stays together. Merge from (B, T, H, K), or with torch.cat(…, dim=-1).",
-    merge=merged_by(merged_after(0, 2, 3, 1)),
-)
-MERGE.wrong(
-    "view-not-contiguous",
-    "The steps are right, but after transpose the numbers do not lie in the order "
-    "that view needs: use reshape, flatten(2), or contiguous() first.",
-    merge=merged_by(view_not_contiguous),
-)
-MERGE.wrong("heads-summed", SUMMED, merge=merged_by(lambda x: x.sum(1)))
-MERGE.wrong("heads-not-merged", NOT_MERGED, merge=merged_by(lambda x: x))
-MERGE.wrong("heads-not-merged", NOT_MERGED, merge=merged_by(lambda x: x.flatten(1, 2)))
-MERGE.wrong("samples-mixed", SAMPLES_MIXED, merge=merged_by(heads_first_by_view))
-MERGE.wrong("samples-mixed", SAMPLES_MIXED, merge=merged_by(merged_after(2, 0, 1, 3)))
+SPLIT.wrong("samples-mixed", split=all_by(split_mixing_samples))
+MERGE = Forms(TEXTS["MERGE"])
+MERGE.wrong("merge-without-transpose", merge=merged_by(merge_by_view))
+MERGE.wrong("merge-interleaved", merge=merged_by(merged_after(0, 2, 3, 1)))
+MERGE.wrong("view-not-contiguous", merge=merged_by(view_not_contiguous))
+MERGE.wrong("heads-summed", merge=merged_by(lambda x: x.sum(1)))
+MERGE.wrong("heads-not-merged", merge=merged_by(lambda x: x))
+MERGE.wrong("heads-not-merged", merge=merged_by(lambda x: x.flatten(1, 2)))
+MERGE.wrong("samples-mixed", merge=merged_by(heads_first_by_view))
+MERGE.wrong("samples-mixed", merge=merged_by(merged_after(2, 0, 1, 3)))
 STORED_TURNED = (
     "nn.Linear stores its weight as (d_out, d_in), ready for x @ weight.T: call the "
     "layer, self.out_proj(x), and it does so by itself."
 )
-PROJECT_OUT = Forms()
+PROJECT_OUT = Forms(TEXTS["PROJECT_OUT"])
+PROJECT_OUT.wrong("output-projection-unused", project_out=lambda s: s.merged)
 PROJECT_OUT.wrong(
-    "output-projection-unused",
-    "This is right up to the last step: send the merged heads through self.out_proj.",
-    project_out=lambda s: s.merged,
-)
-PROJECT_OUT.wrong(
-    "output-projection-twice",
-    "out_proj is applied twice: once, to the merged heads, is enough.",
-    project_out=lambda s: out(s, out(s, s.merged)),
+    "output-projection-twice", project_out=lambda s: out(s, out(s, s.merged))
 )
 PROJECT_OUT.wrong(
     "output-projection-of-values",
-    "out_proj is applied to the values, before the heads: it comes last, where it "
-    "mixes what the heads have found.",
     value=lambda s: out(s, s.x @ s.learned.W_value),
     project_out=lambda s: s.merged,
 )
 PROJECT_OUT.wrong(
-    "weight-not-transposed",
-    STORED_TURNED,
-    project_out=lambda s: s.merged @ s.learned.out_proj.mT,
+    "weight-not-transposed", project_out=lambda s: s.merged @ s.learned.out_proj.mT
 )
 PROJECT_OUT.wrong(
     "weight-not-transposed",
-    STORED_TURNED,
     project_out=lambda s: (
         s.merged @ s.learned.out_proj.mT
         + (0 if s.learned.out_proj_bias is None else s.learned.out_proj_bias)
     ),
 )
 PROJECT_OUT.wrong(
-    "heads-share-weights",
-    "Every feature gets the mean of all heads' weights: each head keeps weights of "
-    "its own, for its own slice of the values.",
-    average=lambda s: s.weights.mean(1, keepdim=True) @ s.value,
+    "heads-share-weights", average=lambda s: s.weights.mean(1, keepdim=True) @ s.value
 )
 OF_HEADS = {
     "H": num_heads,

@@ -5,7 +5,9 @@ with -inf, and `clear` sees to rows in which nothing is allowed, where there are
 """
 
 from utils.checks.attention_steps import INF, allowed, fill, lower, triangle, zeroed
-from utils.checks.steps import Forms, form
+from utils.checks.steps import Forms, form, texts_of
+
+TEXTS = texts_of(__file__)
 
 
 def left_alone(s):
@@ -35,51 +37,15 @@ UNUSED = form(
     "scores.masked_fill(…).",
     hide=left_alone,
 )
-CAUSAL = Forms()
+CAUSAL = Forms(TEXTS["CAUSAL"])
 CAUSAL.append(UNUSED)
-CAUSAL.wrong(
-    "diagonal-masked",
-    "A token is hidden from itself, so token 0 may attend to nothing. The diagonal "
-    "stays, the current token counts as known: hide torch.triu(…, diagonal=1).",
-    mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1),
-)
-CAUSAL.wrong(
-    "one-step-leaked",
-    "Each token also sees the next one: token 0 gives {future} of its weight to token "
-    "1. Hide from the first diagonal on, torch.triu(…, diagonal=1).",
-    mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1),
-)
-CAUSAL.wrong(
-    "upper-for-lower",
-    "Each token sees itself and what comes after it: the mask is the upper triangle "
-    "where the lower is meant. Row i may attend to the columns 0 … i.",
-    mask=lambda s: triangle(s).mT,
-)
-CAUSAL.wrong(
-    "polarity-inverted",
-    "The mask works the wrong way round: the past is hidden, the future seen, and the "
-    "last token may attend to nothing. masked_fill hides where it is given True; "
-    "attn_mask of PyTorch's function shows where it is True.",
-    mask=lambda s: ~triangle(s),
-)
-CAUSAL.wrong(
-    "first-row-alone",
-    "Every query gets the row of the first one, and sees token 0 alone: row i may "
-    "attend to the columns 0 … i.",
-    mask=lambda s: triangle(s)[:1],
-)
-CAUSAL.wrong(
-    "window-alone",
-    "Each token sees itself and the one before it alone: all tokens before it are "
-    "allowed, row i the columns 0 … i.",
-    mask=lambda s: triangle(s).triu(-1),
-)
-CAUSAL.wrong(
-    "window-alone",
-    "Each token sees itself and the two before it alone: all tokens before it are "
-    "allowed, row i the columns 0 … i.",
-    mask=lambda s: triangle(s).triu(-2),
-)
+CAUSAL.wrong("diagonal-masked", mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1))
+CAUSAL.wrong("one-step-leaked", mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1))
+CAUSAL.wrong("upper-for-lower", mask=lambda s: triangle(s).mT)
+CAUSAL.wrong("polarity-inverted", mask=lambda s: ~triangle(s))
+CAUSAL.wrong("first-row-alone", mask=lambda s: triangle(s)[:1])
+CAUSAL.wrong("window-alone", mask=lambda s: triangle(s).triu(-1))
+CAUSAL.wrong("window-alone 2", mask=lambda s: triangle(s).triu(-2))
 
 
 def cut(slug, pick, text):
@@ -214,18 +180,9 @@ LARGE_FILLS, SMALL_FILLS = (
     ]
     for values in ((-1e4, -1e3, -100.0), (-10.0, -1.0))
 )
-HIDE = Forms()
-HIDE.wrong(
-    "zero-times-infinity",
-    "0 times infinity is NaN: a mask times -inf spoils exactly the allowed places. "
-    "Put -inf there alone: scores.masked_fill(~mask, float('-inf')).",
-    hide=where_masked(infinity_times),
-)
-HIDE.wrong(
-    "zero-for-minus-infinity",
-    ZERO_FILL,
-    hide=lambda s: fill(s, 0.0),
-)
+HIDE = Forms(TEXTS["HIDE"])
+HIDE.wrong("zero-times-infinity", hide=where_masked(infinity_times))
+HIDE.wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
 HIDE.extend(LARGE_FILLS)
 HIDE.extend(SMALL_FILLS)
 HIDE.extend(
@@ -241,68 +198,34 @@ HIDE.extend(
         lambda s: s.scores + ~s.mask,
     )
 )
+HIDE.wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
+HIDE.wrong("infinite-weights", hide=lambda s: fill(s, INF))
 HIDE.wrong(
-    "mask-filled-with-plus",
-    "Hidden scores become hugely positive, so they win the softmax: fill with "
-    "float('-inf').",
-    hide=lambda s: fill(s, 1e9),
-)
-HIDE.wrong(
-    "infinite-weights",
-    "Every row that hides anything is NaN, because an infinity is among its weights: "
-    "the mask comes after the softmax, or it fills with +inf. Fill the scores with "
-    "float('-inf'), before the softmax.",
-    hide=lambda s: fill(s, INF),
-)
-HIDE.wrong(
-    "infinite-weights",
-    "Every row that hides anything is NaN, because an infinity is among its weights: "
-    "the mask comes after the softmax. Fill the scores with float('-inf'), before the "
-    "softmax.",
+    "infinite-weights 2",
     hide=left_alone,
     clear=lambda s: s.soft if s.mask is None else s.soft.masked_fill(~s.mask, -INF),
 )
-HIDE.wrong(
-    "mask-after-softmax",
-    "A row of the weights sums to {row_sum}: the mask comes after the softmax, which "
-    "has divided by the hidden scores too. Fill the scores with -inf, before it.",
-    hide=left_alone,
-    clear=masked_late,
-)
-HIDE.wrong("renormalised-after", RENORMALISED, hide=left_alone, clear=renormalised)
+HIDE.wrong("mask-after-softmax", hide=left_alone, clear=masked_late)
+HIDE.wrong("renormalised-after", hide=left_alone, clear=renormalised)
 HIDE.wrong(
     "renormalised-after",
-    RENORMALISED,
     hide=left_alone,
     clear=lambda s: renormalised(s).nan_to_num(0.0),
 )
 HIDE.wrong(
     "renormalised-after",
-    RENORMALISED,
     hide=left_alone,
     clear=lambda s: masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(1e-8),
 )
-HIDE.wrong(
-    "softmax-missing",
-    "The scores, hidden or not, meet the values as they are: a softmax over the keys "
-    "comes in between.",
-    hide=lambda s: fill(s, 0.0),
-    divide=lambda s: s.hidden,
-)
+HIDE.wrong("softmax-missing", hide=lambda s: fill(s, 0.0), divide=lambda s: s.hidden)
 HIDE.wrong(
     "maximum-not-subtracted",
-    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
-    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
-    "torch.softmax, which subtracts each row's maximum.",
     hide=left_alone,
     shift=lambda s: s.hidden,
     exp=lambda s: s.shifted.exp() * allowed(s),
 )
 HIDE.wrong(
     "maximum-not-subtracted",
-    "exp() is infinite for scores above 88 and 0 for scores below -104 in float32, so "
-    "large scores give inf/inf and low or hidden ones 0/0. Fill with -inf and use "
-    "torch.softmax, which subtracts each row's maximum.",
     hide=left_alone,
     shift=lambda s: s.hidden,
     exp=lambda s: s.shifted.exp() if s.mask is None else selected_exps(s),

@@ -7,8 +7,10 @@ answer with one mistake, with two, and with harmless variants of the right way.
 """
 
 import time
+import tomllib
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 from utils.checks.values import alike, same_form
@@ -30,17 +32,30 @@ class Form:
     ways: dict
 
 
-def form(slug, text="", **ways):
+def form(slug, text="", /, **ways):
     """Return the `Form` in which these steps go another way."""
     return Form(slug, text, ways)
 
 
-class Forms(list):
-    """A group of wrong forms, in the order in which they are looked for."""
+def texts_of(file):
+    """Return the texts of a module by group and key: those of the .toml beside it."""
+    return tomllib.loads(Path(file).with_suffix(".toml").read_text(encoding="utf-8"))
 
-    def wrong(self, slug, text, **ways):
+
+class Forms(list):
+    """A group of wrong forms, in the order in which they are looked for.
+
+    `texts` explain them by key. A key is a slug; where one slug has several texts, what
+    follows a space tells them apart.
+    """
+
+    def __init__(self, texts=None):
+        super().__init__()
+        self.texts = texts
+
+    def wrong(self, key, text=None, /, **ways):
         """Add the form in which these steps go another way."""
-        self.append(Form(slug, text, ways))
+        self.append(Form(key.split()[0], text or self.texts[key], ways))
 
     def also(self, **ways):
         """Add a harmless form: these steps go another way that is right as well."""

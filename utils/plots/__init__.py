@@ -13,6 +13,18 @@ from utils.plots.overview import scheme
 from utils.plots.route import course_map
 
 __all__ = [
-    "arrows", "bars", "cells", "clocks", "course_map", "curves", "explore", "graph",
-    "heatmap", "heatmaps", "points", "scheme", "tensors", "tokens",
+    "arrows",
+    "bars",
+    "cells",
+    "clocks",
+    "course_map",
+    "curves",
+    "explore",
+    "graph",
+    "heatmap",
+    "heatmaps",
+    "points",
+    "scheme",
+    "tensors",
+    "tokens",
 ]

@@ -48,9 +48,20 @@ from utils.plots.publishing import (
 
 
 @_styled
-def heatmap(values, rows=None, columns=None, *, title, row_axis="query",
-            column_axis="key", mask=None, signed=False, show_values=None, vmax=None,
-            alt=None):
+def heatmap(
+    values,
+    rows=None,
+    columns=None,
+    *,
+    title,
+    row_axis="query",
+    column_axis="key",
+    mask=None,
+    signed=False,
+    show_values=None,
+    vmax=None,
+    alt=None,
+):
     """Draw a matrix, by default attention weights: rows are queries, columns keys.
 
     Args:
@@ -69,14 +80,38 @@ def heatmap(values, rows=None, columns=None, *, title, row_axis="query",
     Heatmap: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b.
     """
     values = _array(values, "values", 2)
-    _maps([values], rows, columns, [None], title, row_axis, column_axis, [mask],
-          signed, show_values, vmax, alt)
+    _maps(
+        [values],
+        rows,
+        columns,
+        [None],
+        title,
+        row_axis,
+        column_axis,
+        [mask],
+        signed,
+        show_values,
+        vmax,
+        alt,
+    )
 
 
 @_styled
-def heatmaps(maps, rows=None, columns=None, *, titles, title, row_axis="query",
-             column_axis="key", mask=None, signed=False, show_values=None, vmax=None,
-             alt=None):
+def heatmaps(
+    maps,
+    rows=None,
+    columns=None,
+    *,
+    titles,
+    title,
+    row_axis="query",
+    column_axis="key",
+    mask=None,
+    signed=False,
+    show_values=None,
+    vmax=None,
+    alt=None,
+):
     """Draw matrices side by side on one colour scale, at most four to a row.
 
     Args:
@@ -95,16 +130,40 @@ Columns (key): 0 a.
     titles = _counted(titles, len(maps), "titles")
     several = isinstance(mask, (list, tuple)) and not _is_matrix(mask)
     masks = _counted(mask, len(maps), "mask") if several else [mask] * len(maps)
-    _maps(maps, rows, columns, titles, title, row_axis, column_axis, masks, signed,
-          show_values, vmax, alt)
+    _maps(
+        maps,
+        rows,
+        columns,
+        titles,
+        title,
+        row_axis,
+        column_axis,
+        masks,
+        signed,
+        show_values,
+        vmax,
+        alt,
+    )
 
 
 def _is_matrix(nested):
     return isinstance(nested[0], (list, tuple)) and isinstance(nested[0][0], bool)
 
 
-def _maps(maps, rows, columns, titles, title, row_axis, column_axis, masks, signed,
-          show_values, vmax, alt):
+def _maps(
+    maps,
+    rows,
+    columns,
+    titles,
+    title,
+    row_axis,
+    column_axis,
+    masks,
+    signed,
+    show_values,
+    vmax,
+    alt,
+):
     shape = maps[0].shape
     if columns is None and shape[0] == shape[1]:
         columns = rows
@@ -130,9 +189,20 @@ def _maps(maps, rows, columns, titles, title, row_axis, column_axis, masks, sign
         seen = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
         _draw_key(fig, axes, axes[across - 1], set(seen), scale)
     kind = "Heatmap" if titles == [None] else "Heatmaps side by side"
-    _publish(fig, title, alt or _describe(
-        kind, title, Panels=[t for t in titles if t],
-        **{f"Rows_({row_axis})": row_names, f"Columns_({column_axis})": column_names}))
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            kind,
+            title,
+            Panels=[t for t in titles if t],
+            **{
+                f"Rows_({row_axis})": row_names,
+                f"Columns_({column_axis})": column_names,
+            },
+        ),
+    )
 
 
 def _mask(mask, shape):
@@ -151,11 +221,17 @@ def _scale(maps, masks, signed, vmax):
     low, high = seen.min(initial=0), seen.max(initial=0)
     top = vmax or (max(high, -low, 1e-12) if signed else 1)
     bottom = -top if signed else 0
-    _expect(bottom - 1e-6 <= low and high <= top + 1e-6, "values",
-            f"{'values' if signed else 'weights'} from {bottom:g} to {top:g} "
-            "(else use signed=True or vmax=)", f"values from {low:.3g} to {high:.3g}")
-    return (mcolors.Normalize(bottom, top),
-            matplotlib.colormaps["RdBu_r"] if signed else WEIGHTS)
+    _expect(
+        bottom - 1e-6 <= low and high <= top + 1e-6,
+        "values",
+        f"{'values' if signed else 'weights'} from {bottom:g} to {top:g} "
+        "(else use signed=True or vmax=)",
+        f"values from {low:.3g} to {high:.3g}",
+    )
+    return (
+        mcolors.Normalize(bottom, top),
+        matplotlib.colormaps["RdBu_r"] if signed else WEIGHTS,
+    )
 
 
 def _map_panels(num_maps, shape, row_names, column_names):
@@ -185,11 +261,20 @@ def _draw_map(ax, values, mask, scale, cell):
     ax.spines[:].set_visible(False)
     ax.set(xticks=[], yticks=[])
     if not mask.all():
-        squares = [Path.unit_rectangle().vertices + (j - 0.5, i - 0.5)
-                   for i, j in np.argwhere(~mask)]
+        squares = [
+            Path.unit_rectangle().vertices + (j - 0.5, i - 0.5)
+            for i, j in np.argwhere(~mask)
+        ]
         blocked = Path.make_compound_path(*(Path(s, closed=True) for s in squares))
-        ax.add_patch(PathPatch(blocked, facecolor=BLOCKED, edgecolor="#808080",
-                               hatch="////", linewidth=0))
+        ax.add_patch(
+            PathPatch(
+                blocked,
+                facecolor=BLOCKED,
+                edgecolor="#808080",
+                hatch="////",
+                linewidth=0,
+            )
+        )
     digits = _digits(values[mask])
     for i, j in np.argwhere(mask if cell else mask & ~known):
         color = cmap(norm(values[i, j])) if known[i, j] else "white"
@@ -211,8 +296,10 @@ def _draw_key(fig, axes, corner, values, scale):
     """Say what the colours mean: a bar, or squares where all values are 0 or 1."""
     norm, cmap = scale
     if set(values) <= {0.0, 1.0}:
-        squares = [Patch(facecolor=cmap(norm(value)), edgecolor=GREY, label=int(value))
-                   for value in sorted(values, reverse=True)]
+        squares = [
+            Patch(facecolor=cmap(norm(value)), edgecolor=GREY, label=int(value))
+            for value in sorted(values, reverse=True)
+        ]
         corner.legend(handles=squares, loc="upper left", bbox_to_anchor=(1, 1))
     else:
         fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
@@ -229,9 +316,13 @@ def _thinned(names, cell, plain):
 def _label_columns(ax, names, cell, plain=False):
     ticks, size = _thinned(names, cell, plain)
     apart = cell * (ticks[1] if len(ticks) > 1 else 1)
-    style = {"fontsize": size, "rotation": 90 if apart < 0.25 else 45,
-             "rotation_mode": "anchor", "ha": "right",
-             "va": "center" if apart < 0.25 else "top"}
+    style = {
+        "fontsize": size,
+        "rotation": 90 if apart < 0.25 else 45,
+        "rotation_mode": "anchor",
+        "ha": "right",
+        "va": "center" if apart < 0.25 else "top",
+    }
     if _widest([names[i] for i in ticks], 9) < apart * 0.92:
         style = {"fontsize": 9}
     ax.set_xticks(ticks, [names[i] for i in ticks], **style)
@@ -285,13 +376,31 @@ def bars(groups, labels, *, title, ylabel="weight", ylim=None, alt=None):
             ax.set_yticklabels([])
         else:
             ax.set_ylabel(ylabel)
-    _publish(fig, title, alt or _describe("Bars", title, Panels=list(groups),
-                                          Categories=names, Height=ylabel))
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            "Bars", title, Panels=list(groups), Categories=names, Height=ylabel
+        ),
+    )
 
 
 @_styled
-def curves(series, x=None, *, title, xlabel, ylabel, log_x=False, log_y=False,
-           reference=None, smooth=None, ylim=None, alt=None):
+def curves(
+    series,
+    x=None,
+    *,
+    title,
+    xlabel,
+    ylabel,
+    log_x=False,
+    log_y=False,
+    reference=None,
+    smooth=None,
+    ylim=None,
+    alt=None,
+):
     """Draw lines, each with its own colour and marker.
 
     Args:
@@ -313,15 +422,24 @@ def curves(series, x=None, *, title, xlabel, ylabel, log_x=False, log_y=False,
         at = x[name] if isinstance(x, dict) else x
         at = np.arange(len(y)) if at is None else _array(at, "x", 1)
         _expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
-        style = {"color": SERIES[i % 6], "marker": MARKERS[i % 8],
-                 "markevery": max(1, len(y) // 12), "label": name}
+        style = {
+            "color": SERIES[i % 6],
+            "marker": MARKERS[i % 8],
+            "markevery": max(1, len(y) // 12),
+            "label": name,
+        }
         if smooth and smooth < len(y):
             ax.plot(at, y, color=style["color"], alpha=0.25, linewidth=0.8)
-            y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1:]
+            y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
         ax.plot(at, y, **style)
     for i, (name, height) in enumerate((reference or {}).items()):
-        ax.axhline(float(height), color=GREY, linestyle=("--", ":", "-.")[i % 3],
-                   linewidth=1.2, label=name)
+        ax.axhline(
+            float(height),
+            color=GREY,
+            linestyle=("--", ":", "-.")[i % 3],
+            linewidth=1.2,
+            label=name,
+        )
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if ylim is not None:
         ax.set_ylim(*ylim)
@@ -330,8 +448,11 @@ def curves(series, x=None, *, title, xlabel, ylabel, log_x=False, log_y=False,
     names = [*series, *(reference or {})]
     columns = max(1, int((WIDE - 0.4) / (_widest(names, 9) + 0.65)))
     fig.legend(loc="outside lower center", ncols=min(columns, len(names)))
-    _publish(fig, title, alt or _describe("Curves", title, Across=xlabel, Up=ylabel,
-                                          Lines=names))
+    _publish(
+        fig,
+        title,
+        alt or _describe("Curves", title, Across=xlabel, Up=ylabel, Lines=names),
+    )
 
 
 def _place_ticks(ax, x, log_x, log_y):
@@ -363,8 +484,12 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
     """
     panels = _array(positions, "positions")
     panels = panels[None] if panels.ndim == 2 else panels
-    _expect(panels.ndim == 3 and panels.shape[2] == 2, "positions",
-            "shape (N, 2) for each panel", panels.shape)
+    _expect(
+        panels.ndim == 3 and panels.shape[2] == 2,
+        "positions",
+        "shape (N, 2) for each panel",
+        panels.shape,
+    )
     names = _names(labels, panels.shape[1], "labels")
     titles = [""] * len(panels) if titles is None else titles
     groups = [""] * len(names) if groups is None else groups
@@ -380,14 +505,26 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
         ax.margins(0.18)
         ax.grid(color="#eeeeee", linewidth=0.8)
     if len(kinds) > 1:
-        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center",
-                   ncols=min(6, len(kinds)))
+        fig.legend(
+            *axes[0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=min(6, len(kinds)),
+        )
     fig.draw_without_rendering()
     for ax, panel in zip(axes, panels):
         _label_points(ax, panel, names)
-    _publish(fig, title, alt or _describe(
-        "Points", title, Panels=[t for t in titles if t], Labels=names,
-        Groups=[kind for kind in kinds if kind]))
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            "Points",
+            title,
+            Panels=[t for t in titles if t],
+            Labels=names,
+            Groups=[kind for kind in kinds if kind],
+        ),
+    )
 
 
 @_styled
@@ -416,8 +553,14 @@ def clocks(angles, *, titles, title, alt=None):
             if all(np.linalg.norm(tip - other) > 0.2 for other in written):
                 written.append(tip)  # nearer numbers would overlap
                 ax.text(*1.15 * tip, i, ha="center", va="center", fontsize=8)
-    _publish(fig, title, alt or _describe(
-        "Clocks", title, Clocks=titles, Hands=f"0 to {angles.shape[1] - 1}"))
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            "Clocks", title, Clocks=titles, Hands=f"0 to {angles.shape[1] - 1}"
+        ),
+    )
 
 
 def _label_points(ax, positions, names):
@@ -428,15 +571,28 @@ def _label_points(ax, positions, names):
     for point, name in zip(pixels, names):
         width = _text_width(name, 9) * DPI + 3
         left, right, middle = -gap - width, gap, -width / 2
-        corners = [(right, -height / 2), (left, -height / 2), (middle, gap),
-                   (middle, -gap - height), (right, 4), (right, -4 - height),
-                   (left, 4), (left, -4 - height)]
-        boxes = [Bbox.from_bounds(*(point + corner), width, height)
-                 for corner in corners]
+        corners = [
+            (right, -height / 2),
+            (left, -height / 2),
+            (middle, gap),
+            (middle, -gap - height),
+            (right, 4),
+            (right, -4 - height),
+            (left, 4),
+            (left, -4 - height),
+        ]
+        boxes = [
+            Bbox.from_bounds(*(point + corner), width, height) for corner in corners
+        ]
         best = min(boxes, key=lambda box: _covered(box, taken, ax.bbox))
         taken.append(best)
-        ax.annotate(name, (best.x0, best.y0 + 3), xycoords="figure pixels", fontsize=9,
-                    annotation_clip=False)
+        ax.annotate(
+            name,
+            (best.x0, best.y0 + 3),
+            xycoords="figure pixels",
+            fontsize=9,
+            annotation_clip=False,
+        )
 
 
 def _covered(box, taken, frame):

@@ -45,8 +45,12 @@ def arrows(weights, tokens, query, *, title, alt=None):
     """
     weights = _array(weights, "weights")
     names = _names(tokens, weights.shape[-1], "tokens")
-    _expect(-len(names) <= query < len(names), "query",
-            f"a position below {len(names)}", query)
+    _expect(
+        -len(names) <= query < len(names),
+        "query",
+        f"a position below {len(names)}",
+        query,
+    )
     row = weights[query] if weights.ndim == 2 else weights
     places, size, turned = _spread(names, WIDE)
     fig, ax = _canvas(WIDE, 2.4)
@@ -57,14 +61,28 @@ def arrows(weights, tokens, query, *, title, alt=None):
         color = "black" if weight > 0 else GREY
         number = _number(weight)
         if turned:
-            ax.text(x, 1.82, f"{name}  {number}", ha="center", va="bottom",
-                    fontsize=size, rotation=90, color=color)
+            ax.text(
+                x,
+                1.82,
+                f"{name}  {number}",
+                ha="center",
+                va="bottom",
+                fontsize=size,
+                rotation=90,
+                color=color,
+            )
         else:
             ax.text(x, 1.84, number, ha="center", fontsize=9, color=color)
             ax.text(x, 2.06, name, ha="center", fontsize=size, color=color)
     numbered = [f"{i} {name}" for i, name in enumerate(names)]
-    _publish(fig, title, alt or _describe("Arrows between tokens", title,
-                                          Query=numbered[query], Keys=numbered))
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            "Arrows between tokens", title, Query=numbered[query], Keys=numbered
+        ),
+    )
 
 
 def _write_query(ax, x, name):
@@ -80,10 +98,20 @@ def _write_query(ax, x, name):
 
 
 def _point_at(ax, start, end, share):
-    ax.add_patch(FancyArrowPatch(
-        (start, 0.36), (end, 1.75), arrowstyle="-|>", color=BLUE, shrinkA=0, shrinkB=0,
-        linewidth=0.5 + 4.5 * share, mutation_scale=6 + 10 * share,
-        alpha=0.7 + 0.3 * share, capstyle="butt"))
+    ax.add_patch(
+        FancyArrowPatch(
+            (start, 0.36),
+            (end, 1.75),
+            arrowstyle="-|>",
+            color=BLUE,
+            shrinkA=0,
+            shrinkB=0,
+            linewidth=0.5 + 4.5 * share,
+            mutation_scale=6 + 10 * share,
+            alpha=0.7 + 0.3 * share,
+            capstyle="butt",
+        )
+    )
 
 
 def _spread(names, width):
@@ -111,14 +139,20 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
     """
     weights = _array(weights, "weights", 2)
     names = _names(tokens, len(weights), "tokens")
-    _expect(weights.shape[0] == weights.shape[1], "weights", "a square matrix",
-            f"shape {weights.shape}")
+    _expect(
+        weights.shape[0] == weights.shape[1],
+        "weights",
+        "a square matrix",
+        f"shape {weights.shape}",
+    )
     fig, ax = _canvas(WIDE, 4.6)
     angles = math.pi / 2 - 2 * math.pi * np.arange(len(names)) / len(names)
     ellipse = np.stack([2.9 * np.cos(angles), 1.75 * np.sin(angles)], 1)
     centres = ellipse + (WIDE / 2, 2.3)
-    nodes = [_node(ax, *centre, name, SERIES[i % 6])
-             for i, (centre, name) in enumerate(zip(centres, names))]
+    nodes = [
+        _node(ax, *centre, name, SERIES[i % 6])
+        for i, (centre, name) in enumerate(zip(centres, names))
+    ]
     taken = np.full((1, 2), np.inf)
     for query, key in np.argwhere((weights >= threshold) & (weights > 0)):
         weight = weights[query, key]
@@ -130,38 +164,75 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
         if len(names) <= 6:
             place = max(free, key=lambda at: np.hypot(*(taken - at).T).min())
             taken = np.vstack([taken, place])
-            ax.text(*place, _number(weight), ha="center", va="center", fontsize=8,
-                    bbox={"facecolor": "white", "pad": 0.6, "edgecolor": "none"})
-    caption = (f"An arrow leads from the query to the key, in the query's colour; "
-               f"weights below {threshold:g} are left out.")
-    _publish(fig, title, alt or _describe(
-        "Directed graph, arrows from queries to keys", title,
-        Tokens=[f"{i} {name}" for i, name in enumerate(names)]), caption)
+            ax.text(
+                *place,
+                _number(weight),
+                ha="center",
+                va="center",
+                fontsize=8,
+                bbox={"facecolor": "white", "pad": 0.6, "edgecolor": "none"},
+            )
+    caption = (
+        f"An arrow leads from the query to the key, in the query's colour; "
+        f"weights below {threshold:g} are left out."
+    )
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            "Directed graph, arrows from queries to keys",
+            title,
+            Tokens=[f"{i} {name}" for i, name in enumerate(names)],
+        ),
+        caption,
+    )
 
 
 def _node(ax, x, y, name, color):
     half = _text_width(name, 10) / 2 + 0.04
-    box = FancyBboxPatch((x - half, y - 0.1), 2 * half, 0.2, facecolor=_tint(color),
-                         boxstyle="round,pad=0.06", edgecolor=color,
-                         zorder=2.5)  # above the arrows that pass behind it
+    box = FancyBboxPatch(
+        (x - half, y - 0.1),
+        2 * half,
+        0.2,
+        facecolor=_tint(color),
+        boxstyle="round,pad=0.06",
+        edgecolor=color,
+        zorder=2.5,
+    )  # above the arrows that pass behind it
     ax.add_patch(box)
     ax.text(x, y - 0.05, name, ha="center", zorder=5)
     return box
 
 
 def _edge_style(weight, color):
-    return {"color": color, "arrowstyle": "-|>", "linewidth": 0.5 + 4 * weight,
-            "mutation_scale": 8 + 6 * weight}
+    return {
+        "color": color,
+        "arrowstyle": "-|>",
+        "linewidth": 0.5 + 4 * weight,
+        "mutation_scale": 8 + 6 * weight,
+    }
 
 
 def _edge(ax, ends, node_a, node_b, style, bend=0.16):
     """Draw a curved arrow; return places for its label, near the query first."""
-    ax.add_patch(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", shrinkA=1,
-                                 shrinkB=1, patchA=node_a, patchB=node_b, **style))
+    ax.add_patch(
+        FancyArrowPatch(
+            *ends,
+            connectionstyle=f"arc3,rad={bend}",
+            shrinkA=1,
+            shrinkB=1,
+            patchA=node_a,
+            patchB=node_b,
+            **style,
+        )
+    )
     (dx, dy) = ends[1] - ends[0]
     knee = ends.mean(0) + bend * np.array([dy, -dx])
-    return [np.array([(1 - t) ** 2, 2 * t * (1 - t), t**2]) @ [ends[0], knee, ends[1]]
-            for t in (0.35, 0.45, 0.55, 0.25)]
+    return [
+        np.array([(1 - t) ** 2, 2 * t * (1 - t), t**2]) @ [ends[0], knee, ends[1]]
+        for t in (0.35, 0.45, 0.55, 0.25)
+    ]
 
 
 def _loop(ax, centre, name, angle, style):
@@ -173,8 +244,16 @@ def _loop(ax, centre, name, angle, style):
         out = np.array([0.0, np.sign(math.sin(angle))])
         start = centre + out * 0.16
     side = np.array([-out[1], out[0]]) * 0.11
-    ax.add_patch(FancyArrowPatch(start + side, start - side, shrinkA=0, shrinkB=0,
-                                 connectionstyle="arc3,rad=-2.2", **style))
+    ax.add_patch(
+        FancyArrowPatch(
+            start + side,
+            start - side,
+            shrinkA=0,
+            shrinkB=0,
+            connectionstyle="arc3,rad=-2.2",
+            **style,
+        )
+    )
     return [start + out * 0.36]
 
 
@@ -196,19 +275,23 @@ def tokens(pieces, ids=None, *, title, alt=None):
     numbers = [""] * len(names)
     if ids is not None:
         numbers = [str(int(i)) for i in _counted(ids, len(names), "ids")]
-    widths = [0.1 + max(len(name) * 0.602 * 11 / 72, len(number) * 0.602 * 8 / 72)
-              for name, number in zip(names, numbers)]  # 0.602: the advance of Mono
+    widths = [
+        0.1 + max(len(name) * 0.602 * 11 / 72, len(number) * 0.602 * 8 / 72)
+        for name, number in zip(names, numbers)
+    ]  # 0.602: the advance of Mono
     places, num_lines = _broken(widths, WIDE - 0.2)
     step = 0.38 if ids is None else 0.56
     fig, ax = _canvas(WIDE, num_lines * step)
     for i, (x, line) in enumerate(places):
         y = (num_lines - line) * step - 0.3
-        ax.add_patch(Rectangle((x, y), widths[i], 0.27, edgecolor="none",
-                               facecolor=TINTS[i % 2]))
+        ax.add_patch(
+            Rectangle((x, y), widths[i], 0.27, edgecolor="none", facecolor=TINTS[i % 2])
+        )
         style = {"ha": "center", "family": "DejaVu Sans Mono"}
         ax.text(x + widths[i] / 2, y + 0.08, names[i], fontsize=11, **style)
-        ax.text(x + widths[i] / 2, y - 0.13, numbers[i], fontsize=8, color=GREY,
-                **style)
+        ax.text(
+            x + widths[i] / 2, y - 0.13, numbers[i], fontsize=8, color=GREY, **style
+        )
     _publish(fig, title, alt or _describe("Text as token boxes", title, Tokens=names))
 
 
@@ -239,8 +322,9 @@ def tensors(blocks, *, title, alt=None):
     Tensors as blocks: A sentence. Blocks: x (T tokens = 4, D features = 256).
     """
     parts = [item if isinstance(item, str) else _block(*item) for item in blocks]
-    spans = [_text_width(p, 12) + 0.3 if isinstance(p, str) else p["span"]
-             for p in parts]
+    spans = [
+        _text_width(p, 12) + 0.3 if isinstance(p, str) else p["span"] for p in parts
+    ]
     needed = sum(spans) + 0.2
     zoom = min(1.0, WIDE / needed)  # everything shrinks alike, texts too
     height = max(p["rise"] for p in parts if not isinstance(p, str)) + 0.8
@@ -249,15 +333,24 @@ def tensors(blocks, *, title, alt=None):
     x = (WIDE / zoom - needed) / 2 + 0.1
     for part, span in zip(parts, spans):
         if isinstance(part, str):
-            ax.text(x + span / 2, height / 2, part, ha="center", va="center",
-                    fontsize=12 * zoom)
+            ax.text(
+                x + span / 2,
+                height / 2,
+                part,
+                ha="center",
+                va="center",
+                fontsize=12 * zoom,
+            )
         else:
             _draw_block(ax, x, height / 2, part, zoom)
         x += span
-    said = [p if isinstance(p, str) else f"{p['name']} ({', '.join(p['axes'])})"
-            for p in parts]
-    _publish(fig, title, alt or _describe("Tensors as blocks", title,
-                                          Blocks=" ".join(said)))
+    said = [
+        p if isinstance(p, str) else f"{p['name']} ({', '.join(p['axes'])})"
+        for p in parts
+    ]
+    _publish(
+        fig, title, alt or _describe("Tensors as blocks", title, Blocks=" ".join(said))
+    )
 
 
 def _block(name, shape, axis_names):
@@ -270,11 +363,26 @@ def _block(name, shape, axis_names):
     back = np.array([0.42, 0.33]) * (deep if len(shape) == 3 else 0)
     tail = any(back) * max(back[0], back[0] / 2 + 0.1 + _text_width(axes[0], 8.5))
     heading = f"{name} {tuple(shape)}"
-    span = max(0.3 + wide + tail, _text_width(axes[-1], 8.5),
-               _text_width(heading, 10, "bold")) + 0.15
-    return {"name": name, "heading": heading, "axes": axes, "counts": counts,
-            "wide": wide, "high": high, "back": back, "tail": tail, "span": span,
-            "rise": high + back[1]}
+    span = (
+        max(
+            0.3 + wide + tail,
+            _text_width(axes[-1], 8.5),
+            _text_width(heading, 10, "bold"),
+        )
+        + 0.15
+    )
+    return {
+        "name": name,
+        "heading": heading,
+        "axes": axes,
+        "counts": counts,
+        "wide": wide,
+        "high": high,
+        "back": back,
+        "tail": tail,
+        "span": span,
+        "rise": high + back[1],
+    }
 
 
 def _side(size):
@@ -288,27 +396,59 @@ def _draw_block(ax, x, middle, block, zoom):
     left = x + (block["span"] + 0.15 - wide - block["tail"]) / 2
     corner = np.array([left, middle - block["rise"] / 2])
     right, up = np.array([wide, 0]), np.array([0, high])
-    faces = [(corner, right, up, count_x, count_y, 0.25),
-             (corner + up, right, back, count_x, count_z, 0.12),
-             (corner + right, back, up, count_z, count_y, 0.4)]
+    faces = [
+        (corner, right, up, count_x, count_y, 0.25),
+        (corner + up, right, back, count_x, count_z, 0.12),
+        (corner + right, back, up, count_z, count_y, 0.4),
+    ]
     for face in faces if any(back) else faces[:1]:
         _draw_face(ax, *face)
     size = 8.5 * zoom
-    ax.text(left + (wide + back[0]) / 2, middle + block["rise"] / 2 + 0.1,
-            block["heading"], ha="center", fontsize=10 * zoom, fontweight="bold")
-    ax.text(left + wide / 2, corner[1] - 0.07, block["axes"][-1], ha="center", va="top",
-            fontsize=size)
+    ax.text(
+        left + (wide + back[0]) / 2,
+        middle + block["rise"] / 2 + 0.1,
+        block["heading"],
+        ha="center",
+        fontsize=10 * zoom,
+        fontweight="bold",
+    )
+    ax.text(
+        left + wide / 2,
+        corner[1] - 0.07,
+        block["axes"][-1],
+        ha="center",
+        va="top",
+        fontsize=size,
+    )
     if len(block["axes"]) > 1:
-        ax.text(left - 0.06, corner[1] + high / 2, block["axes"][-2], ha="right",
-                va="center", rotation=90, fontsize=size)
+        ax.text(
+            left - 0.06,
+            corner[1] + high / 2,
+            block["axes"][-2],
+            ha="right",
+            va="center",
+            rotation=90,
+            fontsize=size,
+        )
     if any(back):
-        ax.text(*(corner + right + back / 2 + (0.07, -0.05)), block["axes"][0],
-                ha="left", va="top", fontsize=size)
+        ax.text(
+            *(corner + right + back / 2 + (0.07, -0.05)),
+            block["axes"][0],
+            ha="left",
+            va="top",
+            fontsize=size,
+        )
 
 
 def _draw_face(ax, start, a, b, count_a, count_b, share):
-    ax.add_patch(Polygon([start, start + a, start + a + b, start + b], edgecolor=BLUE,
-                         facecolor=_tint(BLUE, share), linewidth=1))
+    ax.add_patch(
+        Polygon(
+            [start, start + a, start + a + b, start + b],
+            edgecolor=BLUE,
+            facecolor=_tint(BLUE, share),
+            linewidth=1,
+        )
+    )
     for along, across, count in ((a, b, count_a), (b, a, count_b)):
         for k in range(1, count if count <= 8 else 0):
             line = start + along * k / count
@@ -316,8 +456,9 @@ def _draw_face(ax, start, a, b, count_a, count_b, share):
 
 
 @_styled
-def cells(arrays, *, titles, title, colors, row_labels=None, column_labels=None,
-          alt=None):
+def cells(
+    arrays, *, titles, title, colors, row_labels=None, column_labels=None, alt=None
+):
     """Draw small arrays as grids of coloured cells, to follow what a reshape moves.
 
     Args:
@@ -330,13 +471,19 @@ def cells(arrays, *, titles, title, colors, row_labels=None, column_labels=None,
     Grids of cells: Rows. Arrays: x 0 1 / 2 3.
     """
     grids = [[[_plain(value) for value in row] for row in array] for array in arrays]
-    texts = [np.array([[_cell_text(value) for value in row] for row in grid])
-             for grid in grids]
+    texts = [
+        np.array([[_cell_text(value) for value in row] for row in grid])
+        for grid in grids
+    ]
     groups = [_array(c, "colors", 2).astype(int) for c in colors]
     titles = _counted(titles, len(texts), "titles")
     shapes = [text.shape for text in texts]
-    _expect([g.shape for g in groups] == shapes, "colors", f"shapes {shapes}",
-            [g.shape for g in groups])
+    _expect(
+        [g.shape for g in groups] == shapes,
+        "colors",
+        f"shapes {shapes}",
+        [g.shape for g in groups],
+    )
     rows = _cell_labels(row_labels, shapes, 0, "row_labels")
     columns = _cell_labels(column_labels, shapes, 1, "column_labels")
     places, cell, height = _cell_places(shapes, [_widest(n, 9) + 0.4 for n in rows])
@@ -344,22 +491,36 @@ def cells(arrays, *, titles, title, colors, row_labels=None, column_labels=None,
     fig, ax = _canvas(WIDE, height)
     for i, (x, y) in enumerate(places):
         _draw_cells(ax, x, y, cell, size, texts[i], groups[i], rows[i], columns[i])
-        ax.text(x + shapes[i][1] * cell / 2, y + (0.29 if any(columns) else 0.07),
-                titles[i], ha="center")
-    content = [f"{name} {' / '.join(' '.join(row) for row in text)}"
-               for name, text in zip(titles, texts)]
+        ax.text(
+            x + shapes[i][1] * cell / 2,
+            y + (0.29 if any(columns) else 0.07),
+            titles[i],
+            ha="center",
+        )
+    content = [
+        f"{name} {' / '.join(' '.join(row) for row in text)}"
+        for name, text in zip(titles, texts)
+    ]
     if any(isinstance(v, float) for grid in grids for row in grid for v in row):
         content = titles  # the text says nothing measured
-    _publish(fig, title, alt or _describe("Grids of cells", title,
-                                          Arrays="; ".join(content)))
+    _publish(
+        fig, title, alt or _describe("Grids of cells", title, Arrays="; ".join(content))
+    )
 
 
 def _cell_places(shapes, room):
     """Set grids on lines; return their top left corners, the cell and the height."""
-    lines = [range(i, min(i + MAX_COLUMNS, len(shapes)))
-             for i in range(0, len(shapes), MAX_COLUMNS)]
-    cell = min(0.55, *((WIDE - sum(room[i] for i in line))
-                       / sum(shapes[i][1] for i in line) for line in lines))
+    lines = [
+        range(i, min(i + MAX_COLUMNS, len(shapes)))
+        for i in range(0, len(shapes), MAX_COLUMNS)
+    ]
+    cell = min(
+        0.55,
+        *(
+            (WIDE - sum(room[i] for i in line)) / sum(shapes[i][1] for i in line)
+            for line in lines
+        ),
+    )
     heights = [max(shapes[i][0] for i in line) * cell + 0.6 for line in lines]
     places, y = [], sum(heights) - 0.45
     for line, height in zip(lines, heights):
@@ -381,20 +542,44 @@ def _cell_text(value):
 
 def _cell_labels(given, shapes, axis, what):
     given = _counted(given or [None] * len(shapes), len(shapes), what)
-    return [[] if names is None else _names(names, shape[axis], what)
-            for names, shape in zip(given, shapes)]
+    return [
+        [] if names is None else _names(names, shape[axis], what)
+        for names, shape in zip(given, shapes)
+    ]
 
 
 def _draw_cells(ax, x, y, cell, size, text, groups, rows, columns):
     for (i, j), group in np.ndenumerate(groups):
         corner = (x + j * cell, y - (i + 1) * cell)
-        ax.add_patch(Rectangle(corner, cell, cell, edgecolor="white", linewidth=1.5,
-                               facecolor=FILLS[group % 6]))
-        ax.text(corner[0] + cell / 2, corner[1] + cell / 2, text[i, j], ha="center",
-                va="center_baseline", fontsize=size)
+        ax.add_patch(
+            Rectangle(
+                corner,
+                cell,
+                cell,
+                edgecolor="white",
+                linewidth=1.5,
+                facecolor=FILLS[group % 6],
+            )
+        )
+        ax.text(
+            corner[0] + cell / 2,
+            corner[1] + cell / 2,
+            text[i, j],
+            ha="center",
+            va="center_baseline",
+            fontsize=size,
+        )
     for j, name in enumerate(columns):
-        ax.text(x + (j + 0.5) * cell, y + 0.05, name, ha="center", fontsize=size,
-                color=GREY)
+        ax.text(
+            x + (j + 0.5) * cell, y + 0.05, name, ha="center", fontsize=size, color=GREY
+        )
     for i, name in enumerate(rows):
-        ax.text(x - 0.06, y - (i + 0.5) * cell, name, ha="right", va="center",
-                fontsize=9, color=GREY)
+        ax.text(
+            x - 0.06,
+            y - (i + 0.5) * cell,
+            name,
+            ha="right",
+            va="center",
+            fontsize=9,
+            color=GREY,
+        )

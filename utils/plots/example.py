@@ -12,23 +12,38 @@ from utils.tokenizer import load_tokenizer
 TEXT = "Hello shiny sun"
 BEYOND_TEXT = "an image,\na strand of DNA,\nsentences"
 INPUTS = torch.tensor(
-    [[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]], dtype=torch.double)
+    [[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]], dtype=torch.double
+)
 POSITIONS = torch.tensor(
-    [[0.1, 0.0, 0.1], [0.2, 0.1, 0.0], [0.0, 0.2, 0.1]], dtype=torch.double)
+    [[0.1, 0.0, 0.1], [0.2, 0.1, 0.0], [0.0, 0.2, 0.1]], dtype=torch.double
+)
 # In notebook 08 the keys and values come from another text.
 OTHER_TEXT = "Bonjour soleil"
 OTHER = torch.tensor([[0.5, 0.1, 0.2], [0.7, 0.9, 0.8]], dtype=torch.double)
 # W_query, W_key and W_value of each head: the first looks back, the second at itself.
-HEADS = torch.tensor([
-    [[[-2, 2], [2, -2], [2, 2]], [[3, 2], [1, -1], [0, -2]], [[1, 0], [0, 2], [1, -1]]],
-    [[[2, 0], [1, 0], [1, 1]], [[0, -1], [2, 0], [1, -1]], [[-1, 1], [1, 1], [0, 0]]],
-], dtype=torch.double)
+HEADS = torch.tensor(
+    [
+        [
+            [[-2, 2], [2, -2], [2, 2]],
+            [[3, 2], [1, -1], [0, -2]],
+            [[1, 0], [0, 2], [1, -1]],
+        ],
+        [
+            [[2, 0], [1, 0], [1, 1]],
+            [[0, -1], [2, 0], [1, -1]],
+            [[-1, 1], [1, 1], [0, 0]],
+        ],
+    ],
+    dtype=torch.double,
+)
 OUT_PROJ = torch.tensor(
-    [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, -1, 0]], dtype=torch.double)
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, -1, 0]], dtype=torch.double
+)
 MLP = torch.tensor([[1, 0, -1], [0, 2, 1], [1, 1, 0]], dtype=torch.double)
 NEXT_WORDS = ("!", "·sun", "·shiny", "Hello")
 TO_WORDS = torch.tensor(
-    [[1, 1, -1, 0], [-1, 1, 0, 0], [-1, 1, 1, 2]], dtype=torch.double)
+    [[1, 1, -1, 0], [-1, 1, 0, 0], [-1, 1, 1, 2]], dtype=torch.double
+)
 
 
 def token_ids():
@@ -49,9 +64,14 @@ def steps(notebook, other_text=False, beyond_text=False):
     projections = HEADS if notebook >= 4 else [None]
     causal = notebook >= 5 and not other_text
     heads = [_attend(INPUTS, source, matrices, causal) for matrices in projections]
-    return {**heads[0], "embeddings": INPUTS - POSITIONS, "positions": POSITIONS,
-            "inputs": INPUTS, "heads": heads,
-            "text": BEYOND_TEXT if beyond_text else TEXT}
+    return {
+        **heads[0],
+        "embeddings": INPUTS - POSITIONS,
+        "positions": POSITIONS,
+        "inputs": INPUTS,
+        "heads": heads,
+        "text": BEYOND_TEXT if beyond_text else TEXT,
+    }
 
 
 def _attend(x, source, matrices, causal):
@@ -64,8 +84,15 @@ def _attend(x, source, matrices, causal):
     mask = torch.ones_like(scores, dtype=torch.bool)
     mask = mask.tril() if causal else mask
     weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
-    return {"query": query, "key": key, "value": value, "scores": scores, "mask": mask,
-            "weights": weights, "context": weights @ value}
+    return {
+        "query": query,
+        "key": key,
+        "value": value,
+        "scores": scores,
+        "mask": mask,
+        "weights": weights,
+        "context": weights @ value,
+    }
 
 
 def next_token():

@@ -40,7 +40,10 @@ def explore(draw, **controls):
     if ipywidgets and get_ipython() is not None:
         panel = _panel(ipywidgets, draw, controls, _img(png, alt))
         views["application/vnd.jupyter.widget-view+json"] = {
-            "version_major": 2, "version_minor": 0, "model_id": panel.model_id}
+            "version_major": 2,
+            "version_minor": 0,
+            "model_id": panel.model_id,
+        }
     _show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
 
 

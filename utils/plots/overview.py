@@ -171,9 +171,14 @@ def _in_words(title, boxes):
         return "; ".join(STATIONS[box.key].name for box in boxes if which(box))
 
     return _describe(
-        "Scheme of the course", title, Stations=those(lambda box: True),
-        Filled_in=those(lambda box: box.known), Lit=those(lambda box: box.lit),
-        In_question=those(lambda box: box.asks), Ahead=those(lambda box: box.ahead))
+        "Scheme of the course",
+        title,
+        Stations=those(lambda box: True),
+        Filled_in=those(lambda box: box.known),
+        Lit=those(lambda box: box.lit),
+        In_question=those(lambda box: box.asks),
+        Ahead=those(lambda box: box.ahead),
+    )
 
 
 # --- the way ----------------------------------------------------------------------
@@ -199,15 +204,30 @@ def _draw_ways(ax, boxes):
 def _turn(ax, start, end, color):
     """Lead from the end of a row to the start of the next."""
     right, left, between = start[0] + 0.09, end[0] - 0.12, start[1] - BOX / 2 - 0.17
-    ax.plot((start[0], right, right, left, left),
-            (start[1], start[1], between, between, end[1]), color=color, linewidth=1.2,
-            solid_joinstyle="round", clip_on=False)
+    ax.plot(
+        (start[0], right, right, left, left),
+        (start[1], start[1], between, between, end[1]),
+        color=color,
+        linewidth=1.2,
+        solid_joinstyle="round",
+        clip_on=False,
+    )
     _arrow(ax, (left, end[1]), end, color)
 
 
 def _arrow(ax, start, end, color):
-    ax.add_patch(FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=8,
-                                 color=color, linewidth=1.2, shrinkA=0, shrinkB=0.5))
+    ax.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=8,
+            color=color,
+            linewidth=1.2,
+            shrinkA=0,
+            shrinkB=0.5,
+        )
+    )
 
 
 def _draw_frame(ax, box, notebook):
@@ -216,11 +236,23 @@ def _draw_frame(ax, box, notebook):
         style = {"facecolor": _tint(BLUE, 0.13), "edgecolor": BLUE, "linewidth": 2.2}
     elif box.ahead:
         style = {"facecolor": "white", "edgecolor": PALE, "linewidth": 0.8}
-    ax.add_patch(FancyBboxPatch((box.x + 0.04, box.y + 0.04), box.width - 0.08,
-                                BOX - 0.08, boxstyle="round,pad=0.04", **style))
-    ax.text(box.x + 0.01, box.y + BOX + 0.045, STATIONS[box.key].name, fontsize=8.5,
-            fontweight="normal" if box.ahead else "bold",
-            color=BLUE if box.lit else GREY if box.ahead else "black")
+    ax.add_patch(
+        FancyBboxPatch(
+            (box.x + 0.04, box.y + 0.04),
+            box.width - 0.08,
+            BOX - 0.08,
+            boxstyle="round,pad=0.04",
+            **style,
+        )
+    )
+    ax.text(
+        box.x + 0.01,
+        box.y + BOX + 0.045,
+        STATIONS[box.key].name,
+        fontsize=8.5,
+        fontweight="normal" if box.ahead else "bold",
+        color=BLUE if box.lit else GREY if box.ahead else "black",
+    )
     _number_notebooks(ax, box, notebook)
 
 
@@ -230,28 +262,53 @@ def _number_notebooks(ax, box, notebook):
     for number in reversed(STATIONS[box.key].explained):
         here = box.lit and number == notebook
         x -= 0.2
-        ax.add_patch(FancyBboxPatch(
-            (x + 0.02, box.y - 0.05), 0.14, 0.1, boxstyle="round,pad=0.02", zorder=3,
-            facecolor=BLUE if here else "white", linewidth=0.6,
-            edgecolor=BLUE if box.lit else PALE if box.ahead else GREY))
-        ax.text(x + 0.09, box.y - 0.003, number, ha="center", va="center_baseline",
-                fontsize=SMALL, color="white" if here else GREY, zorder=4)
+        ax.add_patch(
+            FancyBboxPatch(
+                (x + 0.02, box.y - 0.05),
+                0.14,
+                0.1,
+                boxstyle="round,pad=0.02",
+                zorder=3,
+                facecolor=BLUE if here else "white",
+                linewidth=0.6,
+                edgecolor=BLUE if box.lit else PALE if box.ahead else GREY,
+            )
+        )
+        ax.text(
+            x + 0.09,
+            box.y - 0.003,
+            number,
+            ha="center",
+            va="center_baseline",
+            fontsize=SMALL,
+            color="white" if here else GREY,
+            zorder=4,
+        )
 
 
 def _ask(ax, box):
     """Mark a lit station as the question of the notebook."""
     at = (box.x + box.width - 0.02, box.y + BOX - 0.02)
     ax.add_patch(Circle(at, 0.095, facecolor=BLUE, edgecolor="white", zorder=5))
-    ax.text(*at, "?", color="white", fontweight="bold", fontsize=9, ha="center",
-            va="center_baseline", zorder=6)
+    ax.text(
+        *at,
+        "?",
+        color="white",
+        fontweight="bold",
+        fontsize=9,
+        ha="center",
+        va="center_baseline",
+        zorder=6,
+    )
 
 
 # --- what the stations hold -------------------------------------------------------
 
 
 def _write(ax, x, y, text, size=SMALL, **style):
-    ax.text(x, y, text, fontsize=size,
-            **{"ha": "center", "va": "center_baseline", **style})
+    ax.text(
+        x, y, text, fontsize=size, **{"ha": "center", "va": "center_baseline", **style}
+    )
 
 
 def _label(ax, box, x, text):
@@ -262,8 +319,9 @@ def _two_decimals(value):
     return _number(round(value, 9))  # so that no processor rounds the other way
 
 
-def _matrix(ax, x, top, values, wide=CELL, cmap=None, mask=None, known=True,
-            write=_two_decimals):
+def _matrix(
+    ax, x, top, values, wide=CELL, cmap=None, mask=None, known=True, write=_two_decimals
+):
     """Draw a matrix with its corner at `x, top`; unless known, its cells are empty."""
     for (i, j), value in np.ndenumerate(np.asarray(values)):
         at = (x + j * wide, top - (i + 1) * LINE)
@@ -272,8 +330,9 @@ def _matrix(ax, x, top, values, wide=CELL, cmap=None, mask=None, known=True,
         style = {"facecolor": color} if allowed or not known else HATCHED
         ax.add_patch(Rectangle(at, wide, LINE, **CELL_EDGE, **style))
         if known and allowed:
-            _write(ax, at[0] + wide / 2, at[1] + LINE / 2, write(value),
-                   color=_ink(color))
+            _write(
+                ax, at[0] + wide / 2, at[1] + LINE / 2, write(value), color=_ink(color)
+            )
 
 
 def _top(box):
@@ -294,16 +353,25 @@ def _one(name, **style):
 
 
 def _draw_text(ax, box, content):
-    _write(ax, box.x + box.width / 2, box.y + BOX / 2, content["text"], 8.5,
-           linespacing=1.4)
+    _write(
+        ax,
+        box.x + box.width / 2,
+        box.y + BOX / 2,
+        content["text"],
+        8.5,
+        linespacing=1.4,
+    )
 
 
 def _draw_tokens(ax, box, content):
     pieces, ids = example.token_ids() if box.known else (("",) * 3, ("",) * 3)
     for i, (piece, number) in enumerate(zip(_names(pieces, 3, "tokens"), ids)):
         y = _top(box) - (i + 1) * LINE
-        ax.add_patch(Rectangle((box.x + 0.1, y + 0.02), 0.54, LINE - 0.04,
-                               facecolor=TINTS[i % 2]))
+        ax.add_patch(
+            Rectangle(
+                (box.x + 0.1, y + 0.02), 0.54, LINE - 0.04, facecolor=TINTS[i % 2]
+            )
+        )
         _write(ax, box.x + 0.37, y + LINE / 2, piece, 8)
         _write(ax, box.x + 0.92, y + LINE / 2, str(number), 8)
 
@@ -332,8 +400,16 @@ def _name_source(ax, right, y):
 def _draw_mask(ax, box, content):
     mask = content["mask"]
     x = box.x + (box.width - LINE * mask.shape[1]) / 2
-    _matrix(ax, x, _top(box), mask, LINE, mask=mask, known=box.known,
-            write=lambda allowed: "✓")
+    _matrix(
+        ax,
+        x,
+        _top(box),
+        mask,
+        LINE,
+        mask=mask,
+        known=box.known,
+        write=lambda allowed: "✓",
+    )
     if box.known and not mask.all():
         _label(ax, box, box.x + box.width / 2, "no future")
 
@@ -342,8 +418,17 @@ def _draw_heads(ax, box, content):
     x = box.x + 0.1
     for i, head in enumerate(content["heads"]):
         inset = (3 - head["weights"].shape[1]) * LINE / 2
-        _matrix(ax, x + inset, _top(box), head["weights"], LINE, cmap=WEIGHTS,
-                mask=head["mask"], known=box.known, write=lambda weight: "")
+        _matrix(
+            ax,
+            x + inset,
+            _top(box),
+            head["weights"],
+            LINE,
+            cmap=WEIGHTS,
+            mask=head["mask"],
+            known=box.known,
+            write=lambda weight: "",
+        )
         _label(ax, box, x + 1.5 * LINE, f"head {i}")
         x += 3 * LINE + 0.08
     for head in content["heads"]:
@@ -362,8 +447,12 @@ def _draw_block(ax, box, content):
 def _sublayer(ax, x, y, name):
     """Draw norm, sublayer and the sum with what went in."""
     plus = x + 1.25
-    ax.plot((x, x + 0.04, x + 0.04, plus, plus), (y, y, y + 0.16, y + 0.16, y),
-            color=DARK, linewidth=0.9)
+    ax.plot(
+        (x, x + 0.04, x + 0.04, plus, plus),
+        (y, y, y + 0.16, y + 0.16, y),
+        color=DARK,
+        linewidth=0.9,
+    )
     _arrow(ax, (x, y), (plus - 0.07, y), DARK)
     _part(ax, x + 0.12, y, 0.34, "norm")
     _part(ax, x + 0.54, y, 0.54, name)
@@ -372,8 +461,17 @@ def _sublayer(ax, x, y, name):
 
 
 def _part(ax, x, y, width, name):
-    ax.add_patch(Rectangle((x, y - 0.08), width, 0.16, facecolor="white",
-                           edgecolor=DARK, linewidth=0.8, zorder=3))
+    ax.add_patch(
+        Rectangle(
+            (x, y - 0.08),
+            width,
+            0.16,
+            facecolor="white",
+            edgecolor=DARK,
+            linewidth=0.8,
+            zorder=3,
+        )
+    )
     _write(ax, x + width / 2, y, name, zorder=4)
 
 
@@ -393,8 +491,9 @@ def _draw_next(ax, box, content):
     for i, (word, share) in enumerate(zip(example.NEXT_WORDS, shares)):
         y = _top(box) - 0.06 - i * 0.155
         _write(ax, box.x + 0.44, y, word, ha="right")
-        ax.add_patch(Rectangle((box.x + 0.49, y - 0.05), 0.36 * share, 0.1,
-                               facecolor=BLUE))
+        ax.add_patch(
+            Rectangle((box.x + 0.49, y - 0.05), 0.36 * share, 0.1, facecolor=BLUE)
+        )
         _write(ax, box.x + 0.52 + 0.36 * share, y, _number(share), ha="left")
 
 

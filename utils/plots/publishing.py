@@ -33,9 +33,20 @@ SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#882255", "#000000")
 FILLS = ("#99C7E0", "#EFC159", "#4DBB9D", "#E49659", "#CCCCCC", "#F8F2A0")
 # Weights: from white to dark blue through the first colour of SERIES, in steps of equal
 # lightness (CIE L*, 100 to 13), so that twice the weight looks like twice the ink.
-WEIGHTS = mcolors.LinearSegmentedColormap.from_list("white to blue", (
-    "#FFFFFF", "#D7E1F0", "#AEC3E0", "#84A7D0", "#558BC1", "#0071B0", "#03548E",
-    "#02386D", "#001F4D"))
+WEIGHTS = mcolors.LinearSegmentedColormap.from_list(
+    "white to blue",
+    (
+        "#FFFFFF",
+        "#D7E1F0",
+        "#AEC3E0",
+        "#84A7D0",
+        "#558BC1",
+        "#0071B0",
+        "#03548E",
+        "#02386D",
+        "#001F4D",
+    ),
+)
 TINTS = ("#C9DFEE", "#E6E6E6")  # tokens by turns: colour says only where one ends
 EDGE, BLOCKED = "#CCCCCC", "#F4F4F4"  # between cells; the ground of the hatched ones
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -124,7 +135,8 @@ def _visible(piece):
 def _drawable(text):
     """Return the text with escapes for what the font lacks."""
     return "".join(
-        c if c == "\n" or ord(c) in _glyphs() and c.isprintable()
+        c
+        if c == "\n" or ord(c) in _glyphs() and c.isprintable()
         else c.encode("unicode_escape").decode()
         for c in text
     )
@@ -248,16 +260,27 @@ def _publish(fig, title, alt, caption=None, colors=256):
     fig.set_layout_engine("none")
     width, height = fig.get_size_inches()
     box = _drawn_box(fig)
-    texts = [(title, 10, "bold", "black", box.y1 + 0.12, "bottom"),
-             (caption, 9, "normal", GREY, box.y0 - 0.12, "top")]
+    texts = [
+        (title, 10, "bold", "black", box.y1 + 0.12, "bottom"),
+        (caption, 9, "normal", GREY, box.y0 - 0.12, "top"),
+    ]
     for text, size, weight, color, y, side in texts:
         if text:
             wrapped = _wrap(text, width - 0.2, size, weight)
-            fig.text(0.1 / width, y / height, wrapped, va=side, fontsize=size,
-                     fontweight=weight, color=color, linespacing=1.25)
+            fig.text(
+                0.1 / width,
+                y / height,
+                wrapped,
+                va=side,
+                fontsize=size,
+                fontweight=weight,
+                color=color,
+                linespacing=1.25,
+            )
     box = _drawn_box(fig)
-    crop = Bbox.from_extents(min(0, box.x0), box.y0 - 0.06, max(width, box.x1),
-                             box.y1 + 0.06)
+    crop = Bbox.from_extents(
+        min(0, box.x0), box.y0 - 0.06, max(width, box.x1), box.y1 + 0.06
+    )
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", dpi=DPI, bbox_inches=crop)
     fig.clear()
@@ -273,8 +296,11 @@ def _drawn_box(fig):
     marks = [*fig.texts, *fig.legends]
     for ax in fig.axes:
         marks += [ax] if ax.axison else [*ax.patches, *ax.lines, *ax.texts]
-    boxes = [mark.get_tightbbox() for mark in marks
-             if not isinstance(mark, Text) or mark.get_text()]
+    boxes = [
+        mark.get_tightbbox()
+        for mark in marks
+        if not isinstance(mark, Text) or mark.get_text()
+    ]
     return Bbox.union(boxes).transformed(fig.dpi_scale_trans.inverted())
 
 
@@ -286,8 +312,9 @@ def _compressed(buffer, colors):
     pixels = np.asarray(Image.open(buffer).convert("RGB")).astype(np.int32)
     codes = pixels @ (1 << 16, 1 << 8, 1)
     areas = codes[:, 1:][codes[:, 1:] == codes[:, :-1]]  # like their neighbour
-    common, count = np.unique(np.concatenate([codes.ravel(), areas, areas]),
-                              return_counts=True)
+    common, count = np.unique(
+        np.concatenate([codes.ravel(), areas, areas]), return_counts=True
+    )
     kept = _rgb(common[np.argsort(-count, kind="stable")[:colors]])
     seen, at = np.unique(codes, return_inverse=True)
     nearest = ((_rgb(seen)[:, None] - kept) ** 2).sum(axis=2).argmin(axis=1)
@@ -318,5 +345,7 @@ def _show(png, alt, **views):
 
 def _img(png, alt):
     encoded = base64.b64encode(png).decode()
-    return (f'<img alt="{escape(alt)}" style="max-width: 100%" '
-            f'src="data:image/png;base64,{encoded}">')
+    return (
+        f'<img alt="{escape(alt)}" style="max-width: 100%" '
+        f'src="data:image/png;base64,{encoded}">'
+    )

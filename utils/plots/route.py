@@ -49,10 +49,18 @@ Deeper: Byte pairs, 25 minutes, needs 01.
     if deeper:
         _draw_list(ax, listed, lines)
     # How many are passed is the reader's, so the text that is compared leaves it out.
-    _publish(fig, title, alt or _describe(
-        "Map of the course", title,
-        Notebooks="; ".join(_in_words(e) for e in status if e[0] is not None),
-        Deeper="; ".join(_in_words(e) for e in deeper)), colors=32)
+    _publish(
+        fig,
+        title,
+        alt
+        or _describe(
+            "Map of the course",
+            title,
+            Notebooks="; ".join(_in_words(e) for e in status if e[0] is not None),
+            Deeper="; ".join(_in_words(e) for e in deeper),
+        ),
+        colors=32,
+    )
 
 
 def _in_words(entry):
@@ -90,14 +98,30 @@ def _draw_notebook(ax, x, top, part, number, name, minutes, passed, total, needs
     if part:
         ax.text(x, y + 1.38, part, color=GREY, fontsize=9)
     else:
-        ax.add_patch(FancyArrowPatch(
-            (x - 0.15, y + 0.68), (x + 0.01, y + 0.68), color=GREY, arrowstyle="-|>",
-            mutation_scale=8, shrinkA=0, shrinkB=0))
+        ax.add_patch(
+            FancyArrowPatch(
+                (x - 0.15, y + 0.68),
+                (x + 0.01, y + 0.68),
+                color=GREY,
+                arrowstyle="-|>",
+                mutation_scale=8,
+                shrinkA=0,
+                shrinkB=0,
+            )
+        )
     ax.add_patch(Rectangle((x, y), width, 1.32, facecolor="white", edgecolor=BLUE))
-    ax.text(x + 0.06, y + 1.26, f"{number:02d}", va="top", fontweight="bold",
-            color=BLUE)
-    ax.text(x + width - 0.06, y + 1.25, f"{minutes} min", va="top", ha="right",
-            fontsize=8, color=GREY)
+    ax.text(
+        x + 0.06, y + 1.26, f"{number:02d}", va="top", fontweight="bold", color=BLUE
+    )
+    ax.text(
+        x + width - 0.06,
+        y + 1.25,
+        f"{minutes} min",
+        va="top",
+        ha="right",
+        fontsize=8,
+        color=GREY,
+    )
     words = textwrap.fill(name, max(9, int(width / 0.078)), break_on_hyphens=True)
     _write_lines(ax, x + 0.06, y + 0.93, words)
     ax.text(x + 0.06, y + 0.3, "".join(_needs(needs)), fontsize=7.5, color=GREY)
@@ -113,18 +137,35 @@ def _write_lines(ax, x, y, text):
 def _draw_passed(ax, x, y, width, passed, total):
     """Draw how many exercises are passed as a bar along the lower edge."""
     for share, color in ((1, "#EEEEEE"), (passed / total, FILLS[2])):
-        ax.add_patch(Rectangle((x, y), width * share, 0.22, facecolor=color,
-                               edgecolor=BLUE if share == 1 else "none"))
-    ax.text(x + width / 2, y + 0.105, f"{passed} / {total}", ha="center", va="center",
-            fontsize=8.5)
+        ax.add_patch(
+            Rectangle(
+                (x, y),
+                width * share,
+                0.22,
+                facecolor=color,
+                edgecolor=BLUE if share == 1 else "none",
+            )
+        )
+    ax.text(
+        x + width / 2,
+        y + 0.105,
+        f"{passed} / {total}",
+        ha="center",
+        va="center",
+        fontsize=8.5,
+    )
 
 
 def _lines(entries):
     """Set the list on lines; return for each its height and its entries, wrapped."""
     wrapped = [(_wrap(entry[1], LIST_WIDTH, 8.5), *entry[2:]) for entry in entries]
-    lines = [wrapped[i:i + LIST_COLUMNS] for i in range(0, len(wrapped), LIST_COLUMNS)]
-    return [(0.43 + 0.14 * max(name.count("\n") for name, *_ in line), line)
-            for line in lines]
+    lines = [
+        wrapped[i : i + LIST_COLUMNS] for i in range(0, len(wrapped), LIST_COLUMNS)
+    ]
+    return [
+        (0.43 + 0.14 * max(name.count("\n") for name, *_ in line), line)
+        for line in lines
+    ]
 
 
 def _draw_list(ax, top, lines):
@@ -133,11 +174,19 @@ def _draw_list(ax, top, lines):
     for step, entries in lines:
         for i, (name, minutes, _, _, needs) in enumerate(entries):
             x = 0.1 + i * (LIST_WIDTH + 0.23)
-            ax.add_patch(Rectangle(
-                (x, top - step + 0.06), LIST_WIDTH + 0.1, step - 0.06,
-                facecolor="white", edgecolor=EDGE, linewidth=0.8))
+            ax.add_patch(
+                Rectangle(
+                    (x, top - step + 0.06),
+                    LIST_WIDTH + 0.1,
+                    step - 0.06,
+                    facecolor="white",
+                    edgecolor=EDGE,
+                    linewidth=0.8,
+                )
+            )
             _write_lines(ax, x + 0.06, top - 0.15, name)
             said = [f"{minutes} min"] * bool(minutes) + _needs(needs)
-            ax.text(x + 0.06, top - step + 0.12, ", ".join(said), fontsize=7.5,
-                    color=GREY)
+            ax.text(
+                x + 0.06, top - step + 0.12, ", ".join(said), fontsize=7.5, color=GREY
+            )
         top -= step
