@@ -2,7 +2,9 @@
 
 import ast
 import random
+import tomllib
 from pathlib import Path
+from string import Formatter
 
 import pytest
 import torch
@@ -132,6 +134,62 @@ def test_a_change_in_place_is_told_how_it_came():
     result = check("4.1", attention)
     assert result.diagnosis == "input-changed"
     assert "`query += …` and the like change" in result.message
+
+
+# ---- the texts ----------------------------------------------------------------------
+
+
+def first_wrong(exercise, one, trials):
+    """Return the first case on which a form does not give the right result, or None."""
+    for trial in trials:
+        try:
+            result = clean(exercise.pipeline.run(trial.args, one))
+        except Exception:
+            return trial
+        if not agrees(result, trial.expected.value):
+            return trial
+    return None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("exercise", STEPWISE, ids=IDS)
+def test_each_form_is_explained_with_all_its_words(exercise):
+    trials = trials_of(exercise)
+    for one in exercise.pipeline.forms:
+        trial = first_wrong(exercise, one, trials)
+        if trial:
+            text = exercise.pipeline.explain(trial.args, (one,), one)
+            assert text
+
+
+def python_of(file):
+    """Return the syntax tree of the module whose texts these are."""
+    return ast.parse(file.with_suffix(".py").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("file", sorted(CHECKS.rglob("*.toml")), ids=lambda p: p.stem)
+def test_each_text_is_used(file):
+    strings = {
+        node.value for node in ast.walk(python_of(file)) if type(node) is ast.Constant
+    }
+    for group, texts in tomllib.loads(file.read_text(encoding="utf-8")).items():
+        assert not {group, *texts} - strings
+
+
+def said(file):
+    """Yield the key and the names of the words of each fact that is said."""
+    for node in ast.walk(python_of(file)):
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "say":
+            yield node.args[0].value, {word.arg for word in node.keywords}
+
+
+@pytest.mark.parametrize("file", sorted(CHECKS.rglob("*.toml")), ids=lambda p: p.stem)
+def test_each_fact_is_said_with_all_its_words(file):
+    groups = tomllib.loads(file.read_text(encoding="utf-8")).values()
+    for key, given in said(file):
+        texts = [texts[key] for texts in groups if key in texts]
+        asked = [{w[1] for w in Formatter().parse(t) if w[1]} for t in texts]
+        assert given in asked, key
 
 
 # ---- the order of the house ---------------------------------------------------------

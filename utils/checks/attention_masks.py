@@ -4,6 +4,8 @@ The right way: `mask` is True where a query may attend, `hide` fills the other s
 with -inf, and `clear` sees to rows in which nothing is allowed, where there are any.
 """
 
+from dataclasses import replace
+
 from utils.checks.attention_steps import INF, allowed, fill, lower, triangle, zeroed
 from utils.checks.steps import Forms, form, texts_of
 
@@ -24,7 +26,7 @@ def uncleared(s):
 def without_zeros(forms, step="hide"):
     """Return the same of answers that do not look after rows of nothing either."""
     return [
-        form(one.slug, one.text, **one.ways, clear=uncleared)
+        replace(one, ways=one.ways | {"clear": uncleared})
         for one in forms
         if [*one.ways] == [step]
     ]

@@ -9,6 +9,7 @@ facts measured on the wrong form itself (`FACTS`).
 """
 
 import math
+from dataclasses import replace
 
 import torch
 from torch.nn import functional as F
@@ -92,7 +93,7 @@ def forms_of(steps, *groups, without=(), renamed=()):
     """
     renamed = dict(renamed)
     return [
-        form(renamed.get(one.slug, one.slug), one.text, **one.ways)
+        replace(one, slug=renamed.get(one.slug, one.slug))
         for group in groups
         for one in group
         if not {one, one.slug} & {*without} and one.ways.keys() <= steps.keys()

@@ -125,7 +125,7 @@ class Exercise:
     `(answer) -> (slug, text) or None`, may still name one that is seen otherwise
     (`when_right`: only where all results are right), and `properties`, functions
     `(evidence) -> text or None`, say in words what is wrong.
-    Where the answer is a `pipeline`, two wrong steps together are looked for as well.
+    The mistakes of a `pipeline` are its wrong forms, and two of them together.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
     """
@@ -135,7 +135,7 @@ class Exercise:
     returns: str
     oracle: Callable
     cases: list
-    mistakes: list
+    mistakes: list = ()
     parts: tuple = ()
     facts: tuple = ()
     when_right: tuple = ()
@@ -144,6 +144,11 @@ class Exercise:
     pipeline: Pipeline | None = None
 
     noun = "function"
+
+    def __post_init__(self):
+        """Take the mistakes of the pipeline where none are given."""
+        if self.pipeline and not self.mistakes:
+            object.__setattr__(self, "mistakes", mistakes_of(self.pipeline))
 
     @property
     def name(self):

@@ -22,14 +22,16 @@ LIMIT = 1.0  # seconds for the search of two mistakes
 class Form:
     """A wrong form: `ways` says what some steps do instead.
 
-    `text` explains it; what stands in braces is filled in from the exercise's words
-    and from what the wrong form computes. A form without a slug is harmless: another
-    right way, which changes what a mistake beside it gives.
+    `text` explains it; what stands in braces is filled in from `words`, its own and
+    the pipeline's: each a text, or a function of what the wrong form has computed. A
+    form without a slug is harmless: another right way, which changes what a mistake
+    beside it gives.
     """
 
     slug: str | None
     text: str
     ways: dict
+    words: dict = field(default_factory=dict)
 
 
 def form(slug, text="", /, **ways):
@@ -37,25 +39,44 @@ def form(slug, text="", /, **ways):
     return Form(slug, text, ways)
 
 
+class Texts(dict):
+    """A group of texts by key.
+
+    A key is a slug; where one slug has several texts, what follows a space tells them
+    apart.
+    """
+
+    def say(self, key, /, **words):
+        """Return a slug and its text with these words, as a fact names a mistake."""
+        return key.split()[0], self[key].format_map(words)
+
+
 def texts_of(file):
-    """Return the texts of a module by group and key: those of the .toml beside it."""
-    return tomllib.loads(Path(file).with_suffix(".toml").read_text(encoding="utf-8"))
+    """Return the groups of texts of a module: those of the .toml beside it."""
+    path = Path(file).with_suffix(".toml")
+    groups = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: Texts(group) for name, group in groups.items()}
 
 
 class Forms(list):
     """A group of wrong forms, in the order in which they are looked for.
 
-    `texts` explain them by key. A key is a slug; where one slug has several texts, what
-    follows a space tells them apart.
+    `texts`, a group of them, explain the forms by key.
     """
 
     def __init__(self, texts=None):
         super().__init__()
         self.texts = texts
 
-    def wrong(self, key, text=None, /, **ways):
-        """Add the form in which these steps go another way."""
-        self.append(Form(key.split()[0], text or self.texts[key], ways))
+    def wrong(self, key, words=None, /, **ways):
+        """Add the form in which these steps go another way.
+
+        `words` are its own, for what stands in braces in its text.
+        """
+        old = type(words) is str  # a text given here
+        text = words if old else self.texts[key]
+        words = {} if old else words or {}
+        self.append(Form(key.split()[0], text, ways, words))
 
     def also(self, **ways):
         """Add a harmless form: these steps go another way that is right as well."""
@@ -73,30 +94,32 @@ class State(SimpleNamespace):
             vars(self).update(zip(name, value))
 
 
-class Words(dict):
-    """The words that a text may ask for: the exercise's own, sizes, measured facts."""
+@dataclass(frozen=True)
+class Words:
+    """The words that a text asks for, each a text or found in a state."""
 
-    def __init__(self, pipeline, state):
-        super().__init__(pipeline.words)
-        self.facts, self.state = pipeline.facts, state
+    known: dict
+    state: State
 
-    def __missing__(self, name):
-        return self.facts[name](self.state)
+    def __getitem__(self, name):
+        word = self.known[name]
+        return word(self.state) if callable(word) else word
 
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
     """The steps of an exercise: `start(*args)` gives what the first step needs.
 
-    `steps` are the right ways by name, in order; `gives` says what each leaves in the
-    state, and the last leaves `result`. `forms` are the wrong forms: where two give
-    the same, the first is named. `harmless` are other right ways.
+    `steps` are the right ways by name, in order. What each leaves in the state has the
+    name of the step, or that in `gives`; the last leaves `result`. `forms` are the
+    wrong forms: where two give the same, the first is named. `harmless` are other right
+    ways. `words` are for all texts of the forms.
     """
 
     start: object
     steps: dict
-    gives: dict
     forms: list
+    gives: dict = field(default_factory=dict)
     harmless: list = ()
     words: dict = field(default_factory=dict)
     facts: dict = field(default_factory=dict)
@@ -109,7 +132,7 @@ class Pipeline:
         for name, way in ways.items():
             state = State(**vars(states[-1]))
             try:
-                state.keep(self.gives[name], way(state))
+                state.keep(self.gives.get(name, name), way(state))
             except Exception as error:
                 return [*states, error]
             states.append(state)
@@ -128,7 +151,7 @@ class Pipeline:
         ways = {name: way for one in forms for name, way in one.ways.items()}
         for name in [*self.steps][place:]:
             way = ways.get(name) or self.steps[name]
-            state.keep(self.gives[name], way(state))
+            state.keep(self.gives.get(name, name), way(state))
         return state.result
 
     def first(self, one):
@@ -138,7 +161,8 @@ class Pipeline:
     def explain(self, args, forms, one):
         """Return the text of one of the wrong forms that gave a result together."""
         states = [s for s in self.states(args, *forms) if isinstance(s, State)]
-        return one.text.format_map(Words(self, states[-1]))
+        known = self.facts | self.words | one.words
+        return one.text.format_map(Words(known, states[-1]))
 
     def at_a_glance(self, forms, trial):
         """Say, by a few entries, whether wrong forms may give what the answer gave."""
