@@ -15,7 +15,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.draw import worst_sum
-from utils.checks.steps import Forms, form, texts_of
+from utils.checks.steps import Form, Forms, Pipeline, texts_of
 from utils.checks.values import number
 
 TEXTS = texts_of(__file__)
@@ -100,6 +100,12 @@ def forms_of(steps, *groups, without=(), renamed=()):
     ]
 
 
+def attention(start, steps, *groups, words=(), harmless=(), **chosen):
+    """Return the pipeline of these steps of attention, `chosen` as in `forms_of`."""
+    forms = forms_of(steps, *groups, **chosen)
+    return Pipeline(start, steps, forms, GIVES, harmless, FACTS | dict(words))
+
+
 # --- facts that a text may ask for -------------------------------------------------
 
 
@@ -169,12 +175,8 @@ SCALE.wrong(
 
 def size(slug, name, of, what=""):
     """Return the form that takes another size for the width of the queries."""
-    return form(
-        slug,
-        f"The scores are divided by √{name} = √{{n}}{what}: the width that counts is "
-        "that of queries and keys, {width} = {d}.",
-        width=of,
-    )
+    words = {"name": name, "what": what}
+    return Form(slug, TEXTS["SIZE"]["another-size"], {"width": of}, words)
 
 
 # --- the scores --------------------------------------------------------------------
@@ -190,29 +192,14 @@ def angles(s):
     return F.normalize(s.query, dim=-1) @ F.normalize(s.key, dim=-1).mT
 
 
-ANGLES = (
-    "Queries and keys are brought to length 1 first, which compares angles. The dot "
-    "product keeps the lengths; divide by {root} alone."
-)
-ONE_LEADING_AXIS = form(
-    "fixed-axes",
-    "transpose(1, 2) fits exactly one leading axis: count from the end, "
-    "key.transpose(-2, -1), and any number of them will do.",
-    score=turned(1, 2),
-)
-TWO_LEADING_AXES = form(
-    "fixed-axes",
-    "transpose(2, 3) fits exactly two leading axes: count from the end, "
-    "key.transpose(-2, -1), and any number of them will do.",
-    score=turned(2, 3),
-)
 SCORE = Forms(TEXTS["SCORE"])
 SCORE.wrong("keys-times-queries", score=lambda s: s.key @ s.query.mT)
 SCORE.wrong("compares-angles", score=angles, scale=lambda s: s.products)
 SCORE.wrong("compares-angles", score=angles)
 SCORE.wrong("fixed-axes", score=turned(0, 1))
-SCORE.append(ONE_LEADING_AXIS)
-SCORE.append(TWO_LEADING_AXES)
+SCORE.wrong("fixed-axes 2", score=turned(1, 2))
+SCORE.wrong("fixed-axes 3", score=turned(2, 3))
+ONE_LEADING_AXIS, TWO_LEADING_AXES = SCORE[-2:]
 SCORE.wrong("transpose-missing", score=lambda s: s.query @ s.key)
 SCORE.wrong("transpose-of-all-axes", score=lambda s: s.query @ s.key.T)
 SCORE.wrong("distance", score=lambda s: -torch.cdist(s.query, s.key))
@@ -234,33 +221,9 @@ def every_axis(s):
 AXIS = Forms(TEXTS["AXIS"])
 AXIS.wrong("softmax-over-queries", axis=lambda s: -2)
 AXIS.wrong("axis-left-open", axis=default_axis)
-AXIS.extend(
-    form(
-        "fixed-axis",
-        f"dim={axis} is the axis of the keys for one number of axes only: count "
-        "from the end, dim=-1.",
-        axis=lambda s, axis=axis: axis,
-    )
-    for axis in (0, 1, 2)
-)
+for axis in (0, 1, 2):
+    AXIS.wrong("fixed-axis", {"axis": axis}, axis=lambda s, axis=axis: axis)
 AXIS.wrong("softmax-over-everything", axis=every_axis)
-OVERFLOW = (
-    "exp() of a score above 88 is infinite in float32 and inf / inf is NaN; of scores "
-    "below -104 it is 0, and 0 / 0 is NaN. Use a softmax that subtracts each row's "
-    "maximum first: the result stays the same and nothing overflows."
-)
-LOST_SUM = (
-    "The sums have lost their axis, so they line up with the columns: sum with "
-    "keepdim=True."
-)
-LOST_MAXIMUM = (
-    "The maxima have lost their axis, so they line up with the columns: add "
-    "keepdim=True to the maximum."
-)
-NO_EXPONENTIAL = (
-    "The scores are divided by their sum without the exponential: a negative score "
-    "gives a negative weight."
-)
 
 
 def without_keepdim(s):
@@ -312,16 +275,14 @@ def triangle(s):
     return lower(*s.scores.shape[-2:])
 
 
-NO_MASK = [
-    form(
-        "future-hidden",
-        "The weights above the diagonal are 0: there is a causal mask, and this "
-        "exercise asks for none.",
-        scale=lambda s: (s.products / s.width**0.5).masked_fill(
-            ~lower(*s.products.shape[-2:]), -INF
-        ),
-    ),
-]
+def causally(s):
+    """Return the scaled scores with the future hidden already."""
+    return (s.products / s.width**0.5).masked_fill(~lower(*s.products.shape[-2:]), -INF)
+
+
+NO_MASK = Forms(TEXTS["NO_MASK"])
+NO_MASK.wrong("future-hidden", scale=causally)
+
 
 # --- the projections -----------------------------------------------------------------
 
@@ -347,10 +308,6 @@ def parameter_called(s):
     raise TypeError("'Parameter' object is not callable")
 
 
-STORED_TURNED = (
-    "nn.Linear stores its weight as (d_out, d_in), ready for x @ weight.T: call the "
-    "layer, self.W_query(x), and it does so by itself."
-)
 PROJECT = Forms(TEXTS["PROJECT"])
 PROJECT.wrong("parameter-called", query=parameter_called)
 PROJECT.wrong("queries-for-keys", key=lambda s: s.context @ s.learned.W_query)

@@ -232,6 +232,11 @@ class Trial:
         return got.error is None and agrees(got.value, self.expected.value)
 
     @property
+    def observed(self):
+        """Whether something else than the plain result is compared."""
+        return self.through is not unchanged
+
+    @property
     def finite(self):
         """Whether the answer gave something, all of it finite numbers."""
         return self.outcome.error is None and all_finite(self.outcome.value)

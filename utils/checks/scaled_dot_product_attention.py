@@ -4,22 +4,14 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import (
-    FACTS,
-    GIVES,
-    PROJECTED,
-    forms_of,
-    of_module,
-    project,
-    size,
-    steps,
-)
+from utils.checks.attention_steps import PROJECTED, of_module, project, size, steps
 from utils.checks.draw import draws, rows_sum_to_one, samples_stay_apart
-from utils.checks.engine import Exercise, case, mistakes_of
+from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
-from utils.checks.steps import Pipeline, form
+from utils.checks.steps import Forms, texts_of
 from utils.checks.training_facts import changes_in_training, no_gradient
 
+TEXTS = texts_of(__file__)
 draw = draws(4)
 
 # One token is far shorter than the others, whose scores make exp() overflow: neither
@@ -37,6 +29,14 @@ def right_attention(query, key, value):
     return output.float(), weights.float()
 
 
+OF_WEIGHTS = (
+    of_attention.AXIS,
+    of_attention.SOFTMAX,
+    of_attention.SCORE,
+    of_attention.AVERAGE,
+    of_attention.NO_MASK,
+    of_attention.UNIFORM,
+)
 SIZES = [
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
     size("scale-of-keys", "S", lambda s: s.key.shape[-2], ", the number of keys"),
@@ -47,7 +47,6 @@ SIZES = [
     size("scale-of-first-axis", "len(key)", lambda s: s.key.shape[0]),
     size("scale-of-second-axis", "query.shape[1]", lambda s: s.query.shape[1]),
 ]
-STEPS = steps(give=lambda s: (s.output, s.weights))
 
 
 def not_the_same_twice(attention):
@@ -57,35 +56,19 @@ def not_the_same_twice(attention):
     first, again = (attention(*map(torch.clone, inputs))[1] for _ in range(2))
     if torch.allclose(first, again, equal_nan=True):
         return None
-    return (
-        "random-result",
-        "Two runs on the same input give different weights: is there a dropout? This "
-        "exercise asks for none.",
-    )
+    return TEXTS["FACTS"].say("random-result")
 
 
-pipeline = Pipeline(
-    start=lambda query, key, value: {"query": query, "key": key, "value": value},
-    steps=STEPS,
-    gives=GIVES,
-    forms=forms_of(
-        STEPS,
-        of_attention.RETURN_BOTH,
-        of_attention.SCALE,
-        SIZES,
-        of_attention.AXIS,
-        of_attention.SOFTMAX,
-        of_attention.SCORE,
-        of_attention.AVERAGE,
-        of_attention.NO_MASK,
-        of_attention.UNIFORM,
-    ),
+pipeline = of_attention.attention(
+    lambda query, key, value: {"query": query, "key": key, "value": value},
+    steps(give=lambda s: (s.output, s.weights)),
+    *(of_attention.RETURN_BOTH, of_attention.SCALE, SIZES),
+    *OF_WEIGHTS,
     words={
         "width": "d_k",
         "root": "√d_k",
         "average_value": "multiply them with the values",
     },
-    facts=FACTS,
 )
 attention = Exercise(
     id="4.1",
@@ -96,7 +79,6 @@ attention = Exercise(
     properties=[rows_sum_to_one(lambda value: value[1]), samples_stay_apart],
     facts=[not_the_same_twice],
     pipeline=pipeline,
-    mistakes=mistakes_of(pipeline),
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
         case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
@@ -128,51 +110,25 @@ def created_in_order(module, weights):
     made = [name for name in dict.fromkeys(made) if name in QKV]
     if made == [*QKV]:
         return None
-    return (
-        "created-in-another-order",
-        f"The outputs are right, but the matrices are made in the order "
-        f"{', '.join(made)}: with W_query, W_key, W_value one seed gives everybody the "
-        "same numbers.",
-    )
+    return TEXTS["FACTS"].say("created-in-another-order", made=", ".join(made))
 
 
-OWN = [
-    size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]),
-    form(
-        "three-axes-only",
-        "Here x has no batch or two leading axes: count axes from the end, "
-        "x.shape[-1] and transpose(-2, -1), instead of unpacking three of them.",
-        query=three_axes,
-    ),
-]
-STEPS = steps(**PROJECTED)
-in_module = Pipeline(
-    start=of_module,
-    steps=STEPS,
-    gives=GIVES,
-    forms=forms_of(
-        STEPS,
-        OWN,
-        of_attention.RETURN_OUTPUT,
-        of_attention.PROJECT,
-        of_attention.SCALE,
-        SIZES,
-        of_attention.AXIS,
-        of_attention.SOFTMAX,
-        of_attention.SCORE,
-        of_attention.AVERAGE,
-        of_attention.NO_MASK,
-        of_attention.UNIFORM,
-        without=("scale-of-values", "scale-of-keys"),  # d_v = d_k and S = T here
-        renamed={"last-token-only": "last-query-alone"},
-    ),
+OWN = Forms(TEXTS["OWN"])
+OWN.append(size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]))
+OWN.wrong("three-axes-only", query=three_axes)
+in_module = of_attention.attention(
+    of_module,
+    steps(**PROJECTED),
+    *(OWN, of_attention.RETURN_OUTPUT, of_attention.PROJECT, of_attention.SCALE, SIZES),
+    *OF_WEIGHTS,
+    without=("scale-of-values", "scale-of-keys"),  # d_v = d_k and S = T here
+    renamed={"last-token-only": "last-query-alone"},
     words={
         "width": "d_out",
         "root": "√d_out",
         "source": "x",
         "average_value": "average the values, x @ W_value",
     },
-    facts=FACTS,
 )
 self_attention = ModuleExercise(
     id="4.2",
@@ -182,7 +138,6 @@ self_attention = ModuleExercise(
     oracle=lambda weights, x: right_attention(*project(weights, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
     pipeline=in_module,
-    mistakes=mistakes_of(in_module),
     cases=[
         case(draw(7, 3, scale=3.0), build=(3, 5)),
         case(draw(2, 7, 3, scale=3.0), build=(3, 5)),

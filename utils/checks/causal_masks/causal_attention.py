@@ -7,10 +7,8 @@ import torch
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_steps import (
-    FACTS,
-    GIVES,
     PROJECTED,
-    forms_of,
+    attention,
     of_module,
     project,
     size,
@@ -18,9 +16,9 @@ from utils.checks.attention_steps import (
     triangle,
 )
 from utils.checks.draw import draws, past_stays, samples_stay_apart
-from utils.checks.engine import Mistake, case, mistakes_of
+from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
-from utils.checks.steps import Pipeline, form
+from utils.checks.steps import Forms, texts_of
 from utils.checks.training_facts import (
     TRAINING_FACTS,
     fails_in_half,
@@ -28,6 +26,7 @@ from utils.checks.training_facts import (
     sentences,
 )
 
+TEXTS = texts_of(__file__)
 draw = draws(55)
 
 
@@ -39,10 +38,10 @@ def attend_to(query, key, value):
     return attended.to(value.dtype)
 
 
-def batch_joined(weights, x):
+def batch_joined(s):
     """Let the sentences of a batch follow each other as one long text."""
-    joined = attend_to(*project(weights, x.flatten(0, 1)))
-    return joined.unflatten(0, x.shape[:2])
+    joined = attend_to(*project(s.learned, s.x.flatten(0, 1)))
+    return joined.unflatten(0, s.x.shape[:2])
 
 
 def projected_again(module, weights):
@@ -52,11 +51,7 @@ def projected_again(module, weights):
     for name, layer in module.named_children():
         if not hasattr(weights, name) and any(True for _ in layer.parameters()):
             if torch.allclose(layer(attended), module(x), atol=1e-4):
-                return (
-                    "unasked-projection",
-                    f"The output is right until it goes through `{name}`: none is "
-                    "asked for here. It comes with several heads, in 06.",
-                )
+                return TEXTS["FACTS"].say("unasked-projection", name=name)
     return None
 
 
@@ -75,41 +70,23 @@ SIZES = [
     size("scale-of-context-length", "context_length", lambda s: s.learned.build[2]),
     size("scale-of-batch", "B", lambda s: s.x.shape[0]),
 ]
-OVER_BATCH = [
-    form(
-        "softmax-over-batch",
-        "The softmax runs over the sentences of the batch (dim=0, or no `dim`): use "
-        "dim=-1, the keys.",
-        axis=lambda s: 0,
-    ),
-]
-STEPS = steps(**PROJECTED, mask=triangle)
-pipeline = Pipeline(
-    start=of_module,
-    steps=STEPS,
-    gives=GIVES,
-    forms=forms_of(
-        STEPS,
-        of_masks.CAUSAL,
-        of_masks.HIDE,
-        of_masks.CUT,
-        OVER_BATCH,
-        of_attention.AXIS,
-        of_attention.SCALE,
-        SIZES,
-        of_attention.SCORE,
-        of_attention.PROJECT,
-        of_attention.RETURN_OUTPUT,
-        of_attention.SOFTMAX,
-        of_attention.AVERAGE,
-        of_attention.UNIFORM,
-        without=(
-            "axis-left-open",
-            "fixed-axis",
-            "mask-sliced-by-heads",
-            "queries-not-projected",  # fails as keys that are not projected do
-            of_attention.ONE_LEADING_AXIS,  # as there is here
-        ),
+OWN = Forms(TEXTS["OWN"])
+OWN.wrong("softmax-over-batch", axis=lambda s: 0)
+JOINED = Forms(TEXTS["JOINED"])
+JOINED.wrong("batch-joined", give=batch_joined)
+pipeline = attention(
+    of_module,
+    steps(**PROJECTED, mask=triangle),
+    *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
+    *(of_attention.SCALE, SIZES, of_attention.SCORE, of_attention.PROJECT),
+    *(of_attention.RETURN_OUTPUT, of_attention.SOFTMAX, of_attention.AVERAGE),
+    *(of_attention.UNIFORM, JOINED),
+    without=(
+        "axis-left-open",
+        "fixed-axis",
+        "mask-sliced-by-heads",
+        "queries-not-projected",  # fails as keys that are not projected do
+        of_attention.ONE_LEADING_AXIS,  # as there is here
     ),
     harmless=of_masks.HARMLESS,
     words={
@@ -117,14 +94,8 @@ pipeline = Pipeline(
         "root": "√d_out",
         "source": "x",
         "average_value": "average the values, W_value(x)",
+        **of_masks.OF_BUILD,
     },
-    facts=FACTS | of_masks.OF_BUILD,
-)
-JOINED = Mistake(
-    "batch-joined",
-    batch_joined,
-    "The sentences of a batch see each other, as one long text: keep the batch axis, "
-    "and matmul works on each sentence alone.",
 )
 LONG = (3, 5, 11, 0.2)
 NARROW = (7, 2, 5, 0.2)
@@ -138,7 +109,6 @@ causal_attention = CausalExercise(
     properties=[past_stays, samples_stay_apart],
     facts=(*TRAINING_FACTS, fails_in_half, mask_is_trained),
     pipeline=pipeline,
-    mistakes=mistakes_of(pipeline, JOINED),
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
         case(draw(2, 11, 3, scale=2.0), build=LONG, note="the full length"),

@@ -3,9 +3,11 @@
 import torch
 
 from utils.checks.draw import draws
-from utils.checks.engine import Exercise, Mistake, Mistakes, case
+from utils.checks.engine import Exercise, case
+from utils.checks.steps import Forms, Pipeline, texts_of
 from utils.checks.values import number
 
+TEXTS = texts_of(__file__)
 draw = draws(54)
 INF = torch.inf
 
@@ -95,65 +97,15 @@ def extremes(ratio, kept):
     return low, ratio.masked_fill(~kept, -INF).flatten(1).amax(1)
 
 
-def kept_by(coins, scale):
-    """Return the dropout that keeps where `coins(x, p)` says so and scales by p."""
-    return lambda x, p: x * coins(x, p) * scale(p)
-
-
-def fair(x, p):
-    return torch.rand(x.shape) >= p
-
-
-def exact_share(x, p):
-    """Drop a fixed number of entries, chosen by shuffling."""
-    keep = torch.ones(x.numel())
-    keep[torch.randperm(x.numel())[: int(p * x.numel())]] = 0
-    return keep.view(x.shape)
-
-
-def reseeded(x, p):
-    generator = torch.Generator().manual_seed(0)
-    return torch.rand(x.shape, generator=generator) >= p
-
-
-def by_own_share(x, p):
-    keep = fair(x, p).float()
-    return x * keep / keep.mean()
-
-
-def renormalised_rows(x, p):
-    kept = x * fair(x, p)
-    return kept * x.sum(-1, keepdim=True) / kept.sum(-1, keepdim=True)
-
-
-def sums_of_one(x, p):
-    kept = x * fair(x, p)
-    return kept / kept.sum(-1, keepdim=True)
-
-
-def right_scale(p):
-    return 1 / (1 - p)
-
-
-def over_p(p):
-    return 1 / torch.tensor(p)  # infinite for p = 0, not an error
-
-
-def bare(p):
-    return 1.0
-
-
 def returns_the_mask(answer):
     """Name an answer that gives back its coins, alone or beside the output."""
     found = answer(torch.full((7, 11), 3.0), 0.3)
-    if isinstance(found, torch.Tensor) and found.dtype == torch.bool:
-        text = "The answer returns the coins themselves: multiply x by them, and scale."
-        return "mask-returned", text
-    if isinstance(found, torch.Tensor) and found.dim() == 1:
-        text = "Dropped entries are gone: they become 0 and stay in their places."
-        return "entries-removed", text
     if isinstance(found, tuple):
-        return "returns-a-tuple", "The answer returns a tuple: return the output alone."
+        return TEXTS["FACTS"].say("returns-a-tuple")
+    if isinstance(found, torch.Tensor) and found.dtype == torch.bool:
+        return TEXTS["FACTS"].say("mask-returned")
+    if isinstance(found, torch.Tensor) and found.dim() == 1:
+        return TEXTS["FACTS"].say("entries-removed")
     return None
 
 
@@ -162,200 +114,88 @@ def all_dropped_for_one(answer):
     try:
         found = answer(torch.full((3, 5), 2.0), 1.0)
     except ZeroDivisionError:
-        came = "1 / (1 - p) divides by 0"
-    else:
-        if not found.any():
-            return None
-        came = f"an entry is {number(found.flatten()[0].item())}"
-    return (
-        "p-one-fails",
-        f"With p = 1 everything is dropped and the result is all zeros: here {came}, "
-        "because 1 - p is 0. Treat p = 1 by itself.",
-    )
+        return TEXTS["FACTS"].say("p-one-fails", came="1 / (1 - p) divides by 0")
+    if not found.any():
+        return None
+    entry = number(found.flatten()[0].item())
+    return TEXTS["FACTS"].say("p-one-fails", came=f"an entry is {entry}")
 
 
-def variants(slug, coins, explain, scales=(right_scale, bare)):
-    """Return the mistake of these coins, with each way of scaling."""
-    return [Mistake(slug, kept_by(coins, scale), explain) for scale in scales]
+# --- the steps: coins that keep an entry, a factor, both on x -----------------------
 
 
-OWN_COIN = "each entry has a coin of its own, torch.rand_like(x)."
+def drawn(shape):
+    """Return the coins of `torch.rand(shape) >= p`."""
+    return lambda s: torch.rand(shape(s.x)) >= s.p
 
-DROPOUT_MISTAKES = Mistakes()
-DROPOUT_MISTAKES.add(
-    "not-rescaled",
-    kept_by(fair, bare),
-    "The survivors stay as they are, so the average shrinks by 1 - p. Divide them by "
-    "1 - p, and eval mode needs no correction.",
-)
-DROPOUT_MISTAKES.add(
-    "divided-by-p",
-    kept_by(fair, over_p),
-    "The survivors are divided by p: a share of 1 - p survives, so divide by 1 - p, "
-    "and the average stays.",
-)
-DROPOUT_MISTAKES.add(
-    "multiplied-by-keep",
-    kept_by(fair, lambda p: 1 - p),
-    "The survivors are multiplied by 1 - p, which makes the average smaller still: "
-    "divide by 1 - p.",
-)
-DROPOUT_MISTAKES.add(
-    "multiplied-by-p",
-    kept_by(fair, lambda p: p),
-    "The survivors are multiplied by p: divide them by 1 - p.",
-)
-DROPOUT_MISTAKES.add(
-    "scaled-by-own-share",
-    by_own_share,
-    "The factor depends on how many entries survived: divide by 1 - p itself, the "
-    "average over many calls is to stay, not that of each call.",
-)
-DROPOUT_MISTAKES.several(
-    "factors-differ",
-    "The survivors get different factors: all are divided by 1 - p. Rows under "
-    "dropout keep their sum only on average, so normalise nothing again.",
-    renormalised_rows,
-    sums_of_one,
-)
-DROPOUT_MISTAKES.add(
-    "parentheses-missing",
-    lambda x, p: x * fair(x, p) / 1 - p,
-    "Dropped entries become -p: `… / 1 - p` divides by 1 and then subtracts p. Write "
-    "`… / (1 - p)`.",
-)
-DROPOUT_MISTAKES.add(
-    "scaled-by-one-plus-p",
-    kept_by(fair, lambda p: 1 + p),
-    "The survivors are multiplied by 1 + p, which is near 1/(1-p) for small p alone: "
-    "divide by 1 - p.",
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "keeps-p",
-        lambda x, p: torch.rand(x.shape) < p,
-        "A share of p is kept where p is to be dropped: keep an entry where its "
-        "random number is at least p.",
-        (right_scale, over_p, bare),
-    )
-)
-DROPOUT_MISTAKES.add(
-    "nothing-dropped",
-    lambda x, p: x,
-    "Every entry survives: the random numbers are not used, or this is dropout in "
-    "eval mode. It is to work as in training.",
-)
-DROPOUT_MISTAKES.add(
-    "nothing-dropped",
-    lambda x, p: x / (1 - p),
-    "The entries are scaled, but none becomes 0: multiply by the coins too.",
-)
-DROPOUT_MISTAKES.add(
-    "everything-dropped",
-    lambda x, p: 0 * x,
-    "Every entry becomes 0: a coin that is never True? A random number is at least p "
-    "with probability 1 - p.",
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "one-coin-for-all",
-        lambda x, p: torch.rand(()) >= p,
-        f"One coin decides for the whole tensor: {OWN_COIN}",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "whole-rows",
-        lambda x, p: torch.rand(x.shape[:-1])[..., None] >= p,
-        f"Whole rows fall together: {OWN_COIN}",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "whole-columns",
-        lambda x, p: torch.rand(x.shape[-1]) >= p,
-        f"Whole columns fall together, because one row is broadcast: {OWN_COIN}",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "one-mask-for-the-batch",
-        lambda x, p: torch.rand(x.shape[-2:]) >= p,
-        f"All samples of a batch get the same coins: {OWN_COIN}",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "same-mask-each-time",
-        reseeded,
-        "Every call drops the same entries: draw new random numbers in each call, and "
-        "set no seed inside the function.",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "exact-share",
-        exact_share,
-        "Exactly the same number of entries falls in every call: each entry is to be "
-        "dropped with probability p, independently of the others.",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "normal-for-uniform",
-        lambda x, p: torch.randn(x.shape) >= p,
-        "The random numbers are normal, so the share below p is not p: rand is "
-        "uniform from 0 to 1, randn is not.",
-    )
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "p-ignored",
-        lambda x, p: torch.rand(x.shape) >= 0.5,
-        "Half of the entries fall whatever p is: the coin has to fall with "
-        "probability p, torch.rand_like(x) < p.",
-        (right_scale, bare, lambda p: 2.0),
-    )
-)
-DROPOUT_MISTAKES.several(
-    "compares-x",
-    "x itself is compared with p, so the same entries fall each time: compare random "
-    "numbers with p, torch.rand_like(x).",
-    *(
-        kept_by(coins, scale)
-        for coins in (lambda x, p: x >= p, lambda x, p: x.abs() >= p)
-        for scale in (right_scale, bare)
-    ),
-)
-DROPOUT_MISTAKES.add(
-    "random-factors",
-    lambda x, p: x * torch.rand(x.shape),
-    "No entry becomes 0: each is multiplied by a random number. Compare the random "
-    "numbers with p, and multiply by the result, 0 or 1.",
-)
-DROPOUT_MISTAKES.extend(
-    variants(
-        "fixed-axes",
-        lambda x, p: torch.rand(x.shape[0], x.shape[1]) >= p,
-        "The coins are made for two axes: x may have any shape, and "
-        "torch.rand_like(x) draws one for each entry.",
-    )
-)
-DROPOUT_MISTAKES.add(
-    "mask-returned",
-    lambda x, p: fair(x, p).float(),
-    "The answer returns the coins themselves, 0 or 1: multiply x by them, and divide "
-    "by 1 - p.",
-)
-DROPOUT_MISTAKES.add(
-    "mask-returned",
-    lambda x, p: fair(x, p) / (1 - p),
-    "The answer returns the scaled coins themselves: multiply x by them.",
-)
-DROPOUT_MISTAKES.add(
+
+def exact_share(s):
+    """Drop a fixed number of entries, chosen by shuffling."""
+    keep = torch.ones(s.x.numel())
+    keep[torch.randperm(s.x.numel())[: int(s.p * s.x.numel())]] = 0
+    return keep.view(s.x.shape)
+
+
+def reseeded(s):
+    generator = torch.Generator().manual_seed(0)
+    return torch.rand(s.x.shape, generator=generator) >= s.p
+
+
+def of_sum(wanted):
+    """Return the step that gives the rows this sum again."""
+
+    def result(s):
+        kept = s.x * s.coins
+        return kept * wanted(s) / kept.sum(-1, keepdim=True)
+
+    return result
+
+
+def over_p(s):
+    return 1 / torch.tensor(s.p)  # infinite for p = 0, not an error
+
+
+def below_p(s):
+    return torch.rand(s.x.shape) < s.p
+
+
+def above_half(s):
+    return torch.rand(s.x.shape) >= 0.5
+
+
+FORMS = Forms(TEXTS["FORMS"])
+FORMS.wrong("not-rescaled", factor=lambda s: 1.0)
+FORMS.wrong("divided-by-p", factor=over_p)
+FORMS.wrong("multiplied-by-keep", factor=lambda s: 1 - s.p)
+FORMS.wrong("multiplied-by-p", factor=lambda s: s.p)
+FORMS.wrong("scaled-by-own-share", factor=lambda s: 1 / s.coins.float().mean())
+FORMS.wrong("factors-differ", result=of_sum(lambda s: s.x.sum(-1, keepdim=True)))
+FORMS.wrong("factors-differ", result=of_sum(lambda s: 1))
+FORMS.wrong("parentheses-missing", result=lambda s: s.x * s.coins / 1 - s.p)
+FORMS.wrong("scaled-by-one-plus-p", factor=lambda s: 1 + s.p)
+FORMS.wrong("keeps-p", coins=below_p)
+FORMS.wrong("keeps-p", coins=below_p, factor=over_p)
+FORMS.wrong("nothing-dropped", result=lambda s: s.x)
+FORMS.wrong("nothing-dropped 2", coins=lambda s: 1)
+FORMS.wrong("everything-dropped", coins=lambda s: 0)
+FORMS.wrong("one-coin-for-all", coins=drawn(lambda x: ()))
+FORMS.wrong("whole-rows", coins=drawn(lambda x: (*x.shape[:-1], 1)))
+FORMS.wrong("whole-columns", coins=drawn(lambda x: x.shape[-1:]))
+FORMS.wrong("one-mask-for-the-batch", coins=drawn(lambda x: x.shape[-2:]))
+FORMS.wrong("same-mask-each-time", coins=reseeded)
+FORMS.wrong("exact-share", coins=exact_share)
+FORMS.wrong("normal-for-uniform", coins=lambda s: torch.randn(s.x.shape) >= s.p)
+FORMS.wrong("p-ignored", coins=above_half)
+FORMS.wrong("p-ignored", coins=above_half, factor=lambda s: 2.0)
+FORMS.wrong("compares-x", coins=lambda s: s.x >= s.p)
+FORMS.wrong("compares-x", coins=lambda s: s.x.abs() >= s.p)
+FORMS.wrong("random-factors", result=lambda s: s.x * torch.rand(s.x.shape))
+FORMS.wrong("fixed-axes", coins=drawn(lambda x: (x.shape[0], x.shape[1])))
+FORMS.wrong("mask-returned", result=lambda s: s.coins.float())
+FORMS.wrong("mask-returned 2", result=lambda s: s.coins * s.factor)
+FORMS.wrong(
     "minus-infinity-for-zero",
-    lambda x, p: x.masked_fill(~fair(x, p), -INF) / (1 - p),
-    "Dropped entries become -inf, as blocked scores do: a dropped weight becomes 0.",
+    result=lambda s: s.x.masked_fill(~s.coins, -INF) * s.factor,
 )
 dropout = Exercise(
     id="5.4",
@@ -372,5 +212,13 @@ dropout = Exercise(
         case(draw(389), 0.25),
         case(draw(5, 3), 0.0, note="nothing to drop"),
     ],
-    mistakes=DROPOUT_MISTAKES,
+    pipeline=Pipeline(
+        start=lambda x, p: {"x": x, "p": p},
+        steps={
+            "coins": drawn(lambda x: x.shape),
+            "factor": lambda s: 1 / (1 - s.p),
+            "result": lambda s: s.x * s.coins * s.factor,
+        },
+        forms=FORMS,
+    ),
 )
