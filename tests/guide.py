@@ -1,9 +1,13 @@
-"""The tables of CONTRIBUTING.md that commands write, each between two comments."""
+"""The tables that commands write into pages, each between two comments."""
 
 import re
 from pathlib import Path
 
-GUIDE = Path(__file__).resolve().parents[1] / "CONTRIBUTING.md"
+TESTS = Path(__file__).resolve().parent
+PAGES = {  # table: the page that has it
+    "the last full run": TESTS.parent / "CONTRIBUTING.md",
+    "the last seeds": TESTS / "seeds" / "README.md",
+}
 
 
 def first_cell(line):
@@ -31,6 +35,7 @@ def stored(text, table, head, rows, order):
 
 
 def store(table, head, rows, order):
-    """Write rows into a table of the guide."""
-    text = stored(GUIDE.read_text(encoding="utf-8"), table, head, rows, order)
-    GUIDE.write_text(text, encoding="utf-8", newline="\n")
+    """Write rows into a table of its page."""
+    page = PAGES[table]
+    text = stored(page.read_text(encoding="utf-8"), table, head, rows, order)
+    page.write_text(text, encoding="utf-8", newline="\n")

@@ -121,9 +121,10 @@ def test_new_rows_of_a_table_replace_those_of_the_same_name_and_nothing_else():
         guide.stored(text, "u", head, [], order)
 
 
-def test_a_table_of_the_guide_has_its_two_comments():
-    for table in ("the last full run", "the last seeds"):
-        assert guide.stored(read("CONTRIBUTING.md"), table, "", [], [])
+def test_a_table_has_its_two_comments_on_its_page():
+    for table, page in guide.PAGES.items():
+        text = page.read_text(encoding="utf-8")
+        assert guide.stored(text, table, "", [], [])
 
 
 def test_the_full_run_says_what_a_step_came_to(tmp_path):

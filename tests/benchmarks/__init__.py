@@ -27,6 +27,7 @@ TABLES = (
     "decoding",
     "training",
     "processes",
+    "busy",
 )
 
 

@@ -3,7 +3,7 @@
 The bare loop is the least that trains: AdamW on all parameters, and the loss of each
 step read. `train` moves batches, sets rates, splits the parameters and keeps what a
 checkpoint needs; *clipped* adds what `python -m utils.training` asks for. A round is
-five steps of each.
+fifty steps of each.
 """
 
 import statistics
@@ -15,7 +15,7 @@ from utils.data import load_text
 from utils.model import GPT, next_token_loss
 from utils.training import train
 
-STEPS, ROUNDS, BARE = 5, 20, "the bare loop"
+STEPS, ROUNDS, BARE = 50, 6, "the bare loop"
 AS_THE_COMMAND = {"warmup": 2, "final_lr": 1e-4, "clip": 1.0, "weight_decay": 0.1}
 
 

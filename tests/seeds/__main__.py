@@ -1,4 +1,4 @@
-"""Measure with ten seeds, two at a time, and write the table in CONTRIBUTING.md.
+"""Measure with ten seeds, two at a time, and write the table of README.md here.
 
 Ends with 1 where a statement holds in fewer seeds than its notebook says.
 """

@@ -19,6 +19,7 @@ from IPython.display import display
 from torch import nn
 
 from utils.files import remove_parts, write_atomically
+from utils.training.threads import FasterThreads
 
 
 def train(
@@ -56,7 +57,9 @@ def train(
     returns: the losses, one float per step, those before a resumption included
 
     A resumed training comes to the losses of one that was never interrupted, if the
-    batches do not change, or are shuffled by PyTorch's own random numbers.
+    batches do not change, or are shuffled by PyTorch's own random numbers. Without a
+    checkpoint the number of threads follows what is faster, as in `FasterThreads`; a
+    checkpoint fixes it, since with another number the last digits differ.
 
     Raises ValueError where there is no batch to learn from, be it after a generator
     has run dry, and as `load_checkpoint` does.
@@ -78,6 +81,8 @@ def train(
     run = _Run(model, torch.optim.AdamW(groups, lr=lr, fused=True), steps)
     if resume:
         run.load(checkpoint, about)
+    free = checkpoint is None and run.device.type == "cpu"
+    threads = FasterThreads() if free else contextlib.nullcontext()
     if not writes:
         checkpoint = None
     if checkpoint:
@@ -92,7 +97,8 @@ def train(
                     run.save(checkpoint, about)
                 run.set_rate(learning_rate(run.step, steps, lr, warmup, final_lr))
                 several = itertools.islice(stream, accumulate)
-                run.learn(several, compute_loss, accumulate, clip)
+                with threads:
+                    run.learn(several, compute_loss, accumulate, clip)
                 show(run.losses[: run.step])
             if checkpoint:
                 run.save(checkpoint, about)
@@ -100,6 +106,8 @@ def train(
                 raise KeyboardInterrupt
     finally:
         model.eval()
+        if free:
+            threads.settle()
     return run.losses[: run.step].tolist()
 
 

@@ -1,0 +1,63 @@
+"""Notebooks that train, on a quiet machine and beside a program that keeps a core busy.
+
+Two threads, as on a laptop with two free cores or on a free cloud machine. The last
+column is what the reader waits for the other program. Notebooks may be named:
+
+    python -m tests.benchmarks.busy [07_positions ...]
+"""
+
+import multiprocessing
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+def trains(path):
+    """Say whether a notebook takes steps of an optimizer."""
+    text = path.read_text(encoding="utf-8")
+    return "train(" in text or "optimizer.step()" in text
+
+
+def seconds(path):
+    """Return how long a notebook runs, without the start of its kernel."""
+    client = NotebookClient(
+        nbformat.read(path, as_version=4),
+        resources={"metadata": {"path": str(path.parent)}},
+        timeout=None,
+    )
+    with client.setup_kernel():
+        start = time.perf_counter()
+        for index, cell in enumerate(client.nb.cells):
+            client.execute_cell(cell, index)
+        return time.perf_counter() - start
+
+
+def keep_busy():
+    """Compute for ever."""
+    while True:
+        pass
+
+
+def main(names=()):
+    """Print a row for each notebook."""
+    paths = [NOTEBOOKS / f"{name}.ipynb" for name in names]
+    print(f"{'':36}quiet    busy  busy / quiet")
+    for path in paths or filter(trains, sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))):
+        quiet = seconds(path)
+        other = multiprocessing.Process(target=keep_busy, daemon=True)
+        other.start()
+        busy = seconds(path)
+        other.kill()
+        print(
+            f"{path.stem:34}{quiet:5.0f} s {busy:5.0f} s {busy / quiet:13.2f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

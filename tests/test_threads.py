@@ -1,0 +1,77 @@
+"""The number of threads of a training: one where another program makes all slower."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from utils.training import threads, train
+from utils.training.threads import FasterThreads
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Return a machine with two threads whose `seconds` say how long a step takes."""
+    machine = SimpleNamespace(threads=2, now=0.0, seconds={2: 1.0, 1: 2.0}, used=[])
+    calls = SimpleNamespace(
+        set_num_threads=lambda number: setattr(machine, "threads", number),
+        get_num_threads=lambda: machine.threads,
+    )
+    monkeypatch.setattr(threads, "ALL", 2)
+    monkeypatch.setattr(threads, "torch", calls)
+    monkeypatch.setattr(threads.time, "perf_counter", lambda: machine.now)
+    return machine
+
+
+def steps(machine, number, choice=None):
+    """Take steps, as a training does; return the choice."""
+    choice = choice or FasterThreads()
+    for _ in range(number):
+        with choice:
+            machine.used.append(machine.threads)
+            machine.now += machine.seconds[machine.threads]
+    return choice
+
+
+def test_on_a_quiet_machine_three_steps_in_a_hundred_are_tried_with_one(machine):
+    steps(machine, 200)
+    assert machine.used == 2 * (3 * [2] + 3 * [1] + 94 * [2])
+
+
+def test_beside_a_busy_program_one_thread_is_taken(machine):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    steps(machine, 100)
+    assert machine.used == 3 * [2] + 97 * [1]
+
+
+def test_it_looks_again_when_the_other_program_has_ended(machine):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    choice = steps(machine, 100)
+    machine.seconds, machine.used = {2: 1.0, 1: 1.4}, []
+    steps(machine, 100, choice)
+    assert machine.used == 3 * [2] + 3 * [1] + 94 * [2]
+
+
+@pytest.mark.parametrize("taken, left", [(2, 2), (5, 2), (6, 1), (50, 1)])
+def test_what_was_faster_is_left_once_it_is_known(machine, taken, left):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    steps(machine, taken).settle()
+    assert machine.threads == left
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_training_with_a_checkpoint_keeps_its_threads(keeps, monkeypatch, tmp_path):
+    before, seen = torch.get_num_threads(), set()
+    monkeypatch.setattr(threads, "ALL", before + 1)
+
+    def watch(model, x):
+        seen.add(torch.get_num_threads())
+        return model(x).square().mean()
+
+    checkpoint = tmp_path / "model.pt" if keeps else None
+    try:
+        train(nn.Linear(1, 1), [torch.ones(3, 1)], watch, 4, checkpoint=checkpoint)
+        assert (seen == {before}) == keeps
+    finally:
+        torch.set_num_threads(before)
