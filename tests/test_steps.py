@@ -228,7 +228,6 @@ TABLES = {  # these are not yet described by steps: long, and one expression eac
     "attention_at_speed.py",
     "greedy_translate.py",
     "several_machines.py",
-    "tiny_gpt.py",
 }
 
 

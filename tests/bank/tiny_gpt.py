@@ -328,11 +328,68 @@ class BlockNoReturn(Parts):
         x = x + self.feed_forward(self.norm2(x))
 
 
-@wrong("9.1", named=False)
+@wrong("9.1", "sublayer-subtracted")
 class BlockSubtracts(Parts):
     def forward(self, x):
         x = x - self.attention(self.norm1(x))
         return x - self.feed_forward(self.norm2(x))
+
+
+@wrong("9.1", "input-changed")
+class BlockInPlaceOnce(Parts):
+    def forward(self, x):
+        x += self.attention(self.norm1(x))
+        return x + self.feed_forward(self.norm2(x))
+
+
+@wrong("9.1", "post-norm")
+class BlockPostNormOnce(Parts):
+    def forward(self, x):
+        x = self.norm1(x + self.attention(x))
+        return x + self.feed_forward(self.norm2(x))
+
+
+@wrong("9.1", "input-added-twice")
+class BlockShortcutTwice(Parts):
+    def forward(self, x):
+        start = x
+        x = x + self.attention(self.norm1(x))
+        x = x + self.feed_forward(self.norm2(x))
+        return x + start
+
+
+@wrong("9.1", "mlp-reads-attention-alone")
+class BlockAttentionHandedOn(Parts):
+    def forward(self, x):
+        gathered = self.attention(self.norm1(x))
+        return x + gathered + self.feed_forward(self.norm2(gathered))
+
+
+@wrong("9.1", "attention-missing")
+class BlockAttentionForgotten(Parts):
+    def forward(self, x):
+        return x + self.feed_forward(self.norm2(x))
+
+
+@wrong("9.1", "rms-norm")
+class BlockRootMeanSquare(Parts):
+    def __init__(self, attention, feed_forward, d_model):
+        super().__init__(attention, feed_forward, d_model)
+        self.norm1, self.norm2 = nn.RMSNorm(d_model), nn.RMSNorm(d_model)
+
+
+@wrong("9.1", "attention-residual-missing")
+class BlockTwoSlips(Parts):
+    def forward(self, x):
+        x = self.attention(self.norm1(x))
+        return x + self.feed_forward(x)
+
+
+@wrong("9.1", named=False)
+class BlockTemperate(Parts):
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x)) / 2
+        return x + self.feed_forward(self.norm2(x)) / 2
 
 
 @right("9.2")
@@ -589,12 +646,225 @@ def probs_no_temperature(logits, temperature=1.0, top_k=None):
     return probs_threshold(logits, 1.0, top_k)
 
 
-@wrong("9.2", named=False)
+@wrong("9.2", "finite-for-minus-inf")
 def probs_minimum_kept(logits, temperature=1.0, top_k=None):
     if top_k is not None:
         smallest = logits.topk(top_k).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, logits.min().item())
     return torch.softmax(logits / temperature, dim=-1)
+
+
+def cut_logits(logits, top_k):
+    """Return the logits with -inf outside the k best."""
+    if top_k is None:
+        return logits
+    return logits.masked_fill(logits < logits.topk(top_k).values[..., -1:], -torch.inf)
+
+
+def cut_probs(logits, temperature, top_k):
+    """Return the probabilities with 0 outside the k best, as they are."""
+    probs = torch.softmax(logits / temperature, dim=-1)
+    return torch.where(cut_logits(logits, top_k) == -torch.inf, 0.0, probs)
+
+
+@wrong("9.2", "temperature-in-a-branch")
+def probs_tempered_with_k(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        logits = cut_logits(logits, top_k) / temperature
+    return torch.softmax(logits, dim=-1)
+
+
+@wrong("9.2", "temperature-in-a-branch")
+def probs_tempered_without_k(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        return torch.softmax(cut_logits(logits, top_k), dim=-1)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "temperature-twice")
+def probs_tempered_twice(logits, temperature=1.0, top_k=None):
+    logits = cut_logits(logits / temperature, top_k)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "logits-rounded")
+def probs_floored(logits, temperature=1.0, top_k=None):
+    return torch.softmax(cut_logits(logits // temperature, top_k), dim=-1)
+
+
+@wrong("9.2", "logits-rounded")
+def probs_floored_late(logits, temperature=1.0, top_k=None):
+    return torch.softmax(cut_logits(logits, top_k) // temperature, dim=-1)
+
+
+@wrong("9.2", "first-k-tokens")
+def probs_first_tokens(logits, temperature=1.0, top_k=None):
+    logits = logits.clone()
+    if top_k is not None:
+        logits[..., top_k:] = float("-inf")
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "topk-over-batch")
+def probs_best_rows(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k, dim=0).values[-1:]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "one-threshold-for-all")
+def probs_last_row(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k).values[-1]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "keepdim-missing")
+def probs_border_flat(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k).values[..., -1]
+        logits = torch.where(logits < smallest, float("-inf"), logits)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "two-axes-only")
+def probs_border_of_matrix(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k).values[:, -1].unsqueeze(-1)
+        logits = torch.where(logits < smallest, float("-inf"), logits)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "keepdim-missing")
+def probs_sums_flat(logits, temperature=1.0, top_k=None):
+    probs = cut_probs(logits, temperature, top_k)
+    return probs / probs.sum(-1)
+
+
+@wrong("9.2", "sum-over-everything")
+def probs_one_sum(logits, temperature=1.0, top_k=None):
+    probs = cut_probs(logits, temperature, top_k)
+    return probs / probs.sum()
+
+
+@wrong("9.2", "softmax-twice")
+def probs_second_softmax(logits, temperature=1.0, top_k=None):
+    return torch.softmax(cut_probs(logits, temperature, top_k), dim=-1)
+
+
+@wrong("9.2", "softmax-twice")
+def probs_cut_between(logits, temperature=1.0, top_k=None):
+    probs = torch.softmax(logits / temperature, dim=-1)
+    hidden = cut_logits(logits, top_k) == float("-inf")
+    return torch.softmax(probs.masked_fill(hidden, float("-inf")), dim=-1)
+
+
+@wrong("9.2", "finite-for-minus-inf")
+def probs_minus_ten(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k).values[..., -1:]
+        logits = logits.masked_fill(logits < smallest, -10)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "finite-for-minus-inf")
+def probs_minus_hundred(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k).values[..., -1:]
+        logits = logits.masked_fill(logits < smallest, -100)
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "plus-infinity")
+def probs_plus_infinity(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        smallest = logits.topk(top_k).values[..., -1:]
+        logits = logits.masked_fill(logits < smallest, float("inf"))
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "zero-times-infinity")
+def probs_infinity_added(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        below = logits < logits.topk(top_k).values[..., -1:]
+        logits = logits + below * float("-inf")
+    return torch.softmax(logits / temperature, dim=-1)
+
+
+@wrong("9.2", "axis-left-open")
+def probs_default_axis(logits, temperature=1.0, top_k=None):
+    return F.softmax(cut_logits(logits, top_k) / temperature)
+
+
+@wrong("9.2", "fixed-axis")
+def probs_second_axis(logits, temperature=1.0, top_k=None):
+    return F.softmax(cut_logits(logits, top_k) / temperature, dim=1)
+
+
+@wrong("9.2", "softmax-over-everything")
+def probs_all_together(logits, temperature=1.0, top_k=None):
+    logits = cut_logits(logits, top_k) / temperature
+    return torch.softmax(logits.flatten(), dim=0).view(logits.shape)
+
+
+@wrong("9.2", "softmax-over-everything")
+def probs_exp_over_all(logits, temperature=1.0, top_k=None):
+    exps = torch.exp(cut_logits(logits, top_k) / temperature)
+    return exps / exps.sum()
+
+
+@wrong("9.2", "global-maximum-subtracted")
+def probs_one_maximum(logits, temperature=1.0, top_k=None):
+    logits = cut_logits(logits, top_k) / temperature
+    exps = torch.exp(logits - logits.max())
+    return exps / exps.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.2", "not-normalised")
+def probs_exps(logits, temperature=1.0, top_k=None):
+    return torch.exp(cut_logits(logits, top_k) / temperature)
+
+
+@wrong("9.2", "sigmoid")
+def probs_sigmoid(logits, temperature=1.0, top_k=None):
+    return torch.sigmoid(cut_logits(logits, top_k) / temperature)
+
+
+@wrong("9.2", "exponential-missing")
+def probs_shares(logits, temperature=1.0, top_k=None):
+    logits = cut_logits(logits, top_k) / temperature
+    return logits / logits.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.2", "mask-for-probabilities")
+def probs_mask(logits, temperature=1.0, top_k=None):
+    return probs_threshold(logits, temperature, top_k) > 0
+
+
+@wrong("9.2", "integers-for-probabilities")
+def probs_into_integers(logits, temperature=1.0, top_k=None):
+    made = torch.zeros(logits.shape, dtype=torch.long)
+    made[...] = probs_threshold(logits, temperature, top_k)
+    return made
+
+
+@wrong("9.2", "integers-for-probabilities")
+def probs_scattered_to_integers(logits, temperature=1.0, top_k=None):
+    best, places = logits.topk(top_k or logits.shape[-1])
+    probs = torch.softmax(best / temperature, dim=-1)
+    return torch.zeros_like(places).scatter(-1, places, probs)
+
+
+@wrong("9.2", "temperature-multiplied")
+def probs_two_slips(logits, temperature=1.0, top_k=None):
+    return cut_logits(logits * temperature, top_k)
+
+
+@wrong("9.2", named=False)
+def probs_powers(logits, temperature=1.0, top_k=None):
+    return torch.softmax(cut_logits(logits, top_k), dim=-1) ** (1 / temperature)
 
 
 @right("9.3")
@@ -946,3 +1216,82 @@ def nucleus_no_return(logits, p):
 def nucleus_half_kept(logits, p):
     kept = nucleus_shifted(logits, p)
     return 0.5 * kept + 0.5 * torch.softmax(logits, dim=-1)
+
+
+def ranked(logits, p):
+    """Return the probabilities, largest first, the order, and what stays of them."""
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    return probs, order, probs.cumsum(dim=-1) - probs < p
+
+
+@wrong("9.3", "best-token-cut")
+def nucleus_best_cut(logits, p):
+    probs, order, _ = ranked(logits, p)
+    remove = probs.cumsum(dim=-1) > p
+    remove[..., 1:] = remove[..., :-1].clone()
+    kept = probs.masked_fill(remove, 0.0)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "divided-by-p")
+def nucleus_divided_by_p(logits, p):
+    probs, order, keep = ranked(logits, p)
+    return torch.zeros_like(probs).scatter(-1, order, probs * keep / p)
+
+
+@wrong("9.3", "keepdim-missing")
+def nucleus_sums_flat(logits, p):
+    probs, order, keep = ranked(logits, p)
+    kept = probs * keep
+    return torch.zeros_like(probs).scatter(-1, order, kept / kept.sum(-1))
+
+
+@wrong("9.3", "sum-over-everything")
+def nucleus_one_sum(logits, p):
+    probs, order, keep = ranked(logits, p)
+    kept = probs * keep
+    return torch.zeros_like(probs).scatter(-1, order, kept / kept.sum())
+
+
+@wrong("9.3", "mask-in-order")
+def nucleus_mask_in_order(logits, p):
+    kept = torch.softmax(logits, dim=-1) * ranked(logits, p)[2]
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "gather-for-scatter")
+def nucleus_mask_sorted_again(logits, p):
+    _, order, keep = ranked(logits, p)
+    kept = torch.softmax(logits, dim=-1) * keep.gather(-1, order)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@wrong("9.3", "integers-for-probabilities")
+def nucleus_scattered_to_integers(logits, p):
+    probs, order, keep = ranked(logits, p)
+    kept = probs * keep
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(order).scatter(-1, order, kept)
+
+
+@wrong("9.3", "integers-for-probabilities")
+def nucleus_into_integers(logits, p):
+    made = torch.zeros(logits.shape, dtype=torch.long)
+    made[...] = nucleus_shifted(logits, p)
+    return made
+
+
+@wrong("9.3", "axis-left-open")
+def nucleus_default_axis(logits, p):
+    probs, order = F.softmax(logits).sort(dim=-1, descending=True)
+    kept = probs * (probs.cumsum(dim=-1) - probs < p)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
+
+
+@wrong("9.3", "crossing-token-cut")
+def nucleus_crossing_in_order(logits, p):
+    probs, _, _ = ranked(logits, p)
+    kept = probs * (probs.cumsum(dim=-1) < p)
+    return kept / kept.sum(dim=-1, keepdim=True)

@@ -29,14 +29,14 @@ def worst_sum(weights, dim=-1, target=1.0):
     return number(sums[(sums - target).abs().argmax()].item())
 
 
-def rows_sum_to_one(pick=lambda value: value):
+def rows_sum_to_one(pick=lambda value: value, of="weights"):
     """Return a property: the entries along the last axis of the weights sum to 1."""
 
     def look(evidence):
         weights = pick(evidence.got)
         sums = weights.double().sum(-1)
         if (sums - 1).abs().max() > 1e-4:
-            return f"A row of the weights sums to {worst_sum(weights)} instead of 1."
+            return f"A row of the {of} sums to {worst_sum(weights)} instead of 1."
         return None
 
     return look

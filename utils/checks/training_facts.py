@@ -24,6 +24,11 @@ def sentences(d_in, count=64):
     return 2 * torch.linalg.qr(made).Q.mT.contiguous()
 
 
+def width(weights):
+    """Return the width of the input that a module was built for."""
+    return next(size for size in weights.build if type(size) is int)
+
+
 def fresh(module, weights):
     """Return a new module of the same class: one that holds nothing from a run."""
     return type(module)(*weights.build).eval()
@@ -44,10 +49,9 @@ def mask_is_plain(module, weights):
 
 def dropout_in_eval(module, weights):
     """Name dropout that stays active in eval mode."""
-    width = next(size for size in weights.build if type(size) is int)
-    x = sentences(width)
+    x = sentences(width(weights))
     module.eval()
-    first, second = module(x), module(x)
+    first, second = module(x.clone()), module(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
@@ -192,9 +196,9 @@ def no_gradient(module, weights):
 
 def changes_in_training(module, weights):
     """Name a module whose output depends on the mode, where no dropout is asked for."""
-    x = sentences(weights.build[0])
-    right = module.eval()(x)
-    trained = module.train()(x)
+    x = sentences(width(weights))
+    right = module.eval()(x.clone())
+    trained = module.train()(x.clone())
     module.eval()
     if torch.allclose(right, trained, equal_nan=True):
         return None
