@@ -22,9 +22,13 @@ def start(logits, temperature=1.0, top_k=None):
     return {"logits": logits, "temperature": temperature, "top_k": top_k}
 
 
+def everything(s):
+    return torch.ones_like(s.taken, dtype=torch.bool)
+
+
 def keep(choose):
     """Return the way that keeps what `choose(logits, k)` marks; without a k, all."""
-    return lambda s: choose(s.taken, s.top_k) if s.top_k else s.taken == s.taken
+    return lambda s: choose(s.taken, s.top_k) if s.top_k else everything(s)
 
 
 def border(pick):
@@ -51,32 +55,35 @@ STEPS = {
     "taken": lambda s: s.logits,
     "kept": border(lambda best: best[..., -1:]),
     "cut": hide(-INF),
-    "heat": lambda s: s.temperature,
-    "ready": lambda s: s.cut / s.heat,
+    "divisor": lambda s: s.temperature,
+    "ready": lambda s: s.cut / s.divisor,
     **softmax.STEPS,
     "cooled": lambda s: s.probs,
     "cleared": lambda s: s.cooled,
     "result": lambda s: s.cleared,
 }
-COLD = {"heat": lambda s: 1}
+UNDIVIDED = {"divisor": lambda s: 1}
 FORMS = Forms(TEXTS["FORMS"])
 wrong = FORMS.wrong
-wrong("temperature-multiplied", heat=lambda s: 1 / s.temperature)
-wrong("temperature-ignored", **COLD)
-wrong("temperature-after-softmax", **COLD, cooled=lambda s: s.probs / s.temperature)
-wrong("temperature-in-a-branch", heat=lambda s: s.temperature if s.top_k else 1)
-wrong("temperature-in-a-branch 2", heat=lambda s: 1 if s.top_k else s.temperature)
-wrong("temperature-twice", heat=lambda s: s.temperature**2)
-wrong("logits-rounded", ready=lambda s: s.cut // s.heat)
-wrong("logits-rounded", **COLD, taken=lambda s: s.logits // s.temperature)
+wrong("temperature-multiplied", divisor=lambda s: 1 / s.temperature)
+wrong("temperature-ignored", **UNDIVIDED)
+wrong(
+    "temperature-after-softmax", **UNDIVIDED, cooled=lambda s: s.probs / s.temperature
+)
+wrong("temperature-in-a-branch", divisor=lambda s: s.temperature if s.top_k else 1)
+wrong("temperature-in-a-branch 2", divisor=lambda s: 1 if s.top_k else s.temperature)
+wrong("temperature-twice", divisor=lambda s: s.temperature**2)
+wrong("logits-rounded", ready=lambda s: s.cut // s.divisor)
+wrong("logits-rounded", **UNDIVIDED, taken=lambda s: s.logits // s.temperature)
 wrong("k-smallest", kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values))
 wrong("best-left-out", kept=keep(lambda x, k: x < x.topk(k).values[..., -1:]))
+wrong("best-left-out", kept=keep(lambda x, k: x <= x.topk(k).values[..., -1:]))
 wrong("one-too-few", kept=keep(lambda x, k: x > x.topk(k).values[..., -1:]))
 wrong(
     "one-too-many",
     kept=keep(lambda x, k: x >= x.topk(min(k + 1, x.shape[-1])).values[..., -1:]),
 )
-wrong("top-k-ignored", kept=lambda s: s.taken == s.taken)
+wrong("top-k-ignored", kept=everything)
 wrong("first-k-tokens", kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k))
 wrong("one-threshold-for-all", kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1]))
 wrong("one-threshold-for-all 2", kept=border(lambda best: best.min()))
@@ -141,11 +148,11 @@ next_token_probs = Exercise(
         words=softmax.WORDS,
     ),
     cases=[
-        case(FIVE),
         case(FIVE, 0.5),
         case(FIVE, 2.0, 2),
         case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="the best alone"),
         case(draw(5, 5, scale=2.0), 0.7, 3),
+        case(draw(3, 7)),
         case(draw(2, 3, 11, scale=2.0), 1.6, 5),
         case(draw(2, 7) - softmax.LOW, 1.3, 3, note=softmax.LOW_ROW, special=True),
         case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits", special=True),
