@@ -38,6 +38,7 @@ class Step:
     what: str
     command: list | None
     env: dict = field(default_factory=dict)
+    asked_for: bool = False  # runs where it is named alone
 
 
 def steps(colab, reference):
@@ -54,6 +55,9 @@ def steps(colab, reference):
     everything = f"`python -m pytest --full`, {described(*own)}"
     anew = reference and [sys.executable, "-m", "tests.gpt2_reference"]
     there_too = {"PYTHONPATH": str(reference)}
+    root = works("apt-get", "--version") and os.geteuid() == 0
+    arm = [ROOT / ".ci" / "arm", kept("arm")] if root else None
+    emulated = "notebooks, an emulated ARM processor, torch 2.10"
     return [
         Step("everything", everything, [*HERE, "--full"]),
         Step("no-network", "the quick run without a network", offline),
@@ -61,6 +65,7 @@ def steps(colab, reference):
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
+        Step("arm", emulated, arm, asked_for=True),
     ]
 
 
@@ -148,7 +153,7 @@ def heading():
     )
 
 
-def asked_for(names):
+def asked_for(names, usual):
     """Read the command line; return the steps to run and the Python for Colab's set."""
     parser = argparse.ArgumentParser(description="Run everything.")
     parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(names))
@@ -156,7 +161,7 @@ def asked_for(names):
     given = parser.parse_args()
     if set(given.steps) - set(names):
         parser.error(f"expected steps of {', '.join(names)}")
-    wanted = given.steps or names
+    wanted = given.steps or usual
     if given.colab is None and any(name.startswith("colab") for name in wanted):
         return wanted, colab_python()
     return wanted, given.colab
@@ -168,7 +173,8 @@ def main():
     On the code host a step that is not possible counts as failed.
     """
     names = [step.name for step in steps(None, None)]
-    wanted, colab = asked_for(names)
+    usual = [step.name for step in steps(None, None) if not step.asked_for]
+    wanted, colab = asked_for(names, usual)
     reference = reference_folder() if "gpt2" in wanted else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""
