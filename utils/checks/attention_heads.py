@@ -1,105 +1,196 @@
-"""Splitting features into heads and merging them: the right way and wrong forms."""
+"""Splitting features into heads and merging them: the right way and wrong forms.
 
+`SPLITTING` and `MERGING` are these two as pipelines. In a layer each of them is one
+step, and a wrong form of theirs is a wrong form of that step (`SPLIT`, `MERGE`).
+"""
+
+from dataclasses import replace
 import torch
 from torch.nn import functional as F
 
 from utils.checks.attention_steps import lower
-from utils.checks.steps import Forms, form, texts_of
+from utils.checks.axes import named, taken, to, wrong_orders
+from utils.checks.steps import Forms, Pipeline, texts_of
 
 TEXTS = texts_of(__file__)
+HEADS_FORWARD = (0, 2, 1, 3)  # from (B, T, H, K) to (B, H, T, K), and back
+WRONG_ORDERS = wrong_orders(HEADS_FORWARD)
 
 
-def head_width(s):
-    return s.learned.build[1] // s.learned.build[4]
+# --- splitting -----------------------------------------------------------------------
+
+
+def by_view(s):
+    return s.source.reshape(s.B, s.H, s.T, s.K)
+
+
+def width_first(s):
+    return s.source.reshape(s.B, s.T, s.K, s.H)
+
+
+def pieces(s, start, lost=0):
+    """Return heads that begin at `start(h)` and lose their last features."""
+    starts = [start(h) for h in range(s.H)]
+    return torch.stack([s.x[..., at : at + s.K - lost] for at in starts], dim=1)
+
+
+CUT = Forms(TEXTS["CUT"])
+CUT.wrong("split-by-view", cut=by_view, order=to(0, 1, 2, 3))
+CUT.wrong(
+    "split-after-transpose",
+    source=lambda s: s.x.mT,
+    cut=by_view,
+    order=to(0, 1, 2, 3),
+)
+CUT.wrong(
+    "split-after-transpose",
+    source=lambda s: s.x.permute(2, 1, 0),
+    cut=by_view,
+    order=to(0, 1, 2, 3),
+)
+CUT.wrong(
+    "split-after-transpose 2",
+    cut=lambda s: s.x.mT.view(s.B, s.H, s.T, s.K),
+    order=to(0, 1, 2, 3),
+)
+CUT.wrong("features-interleaved", cut=width_first, order=to(0, 3, 1, 2))
+CUT.wrong("heads-and-width-exchanged", cut=width_first)
+CUT.wrong("heads-overlap", heads=lambda s: pieces(s, lambda h: h))
+CUT.wrong("heads-from-one", heads=lambda s: pieces(s, lambda h: (h + 1) * s.K))
+CUT.wrong("last-feature-lost", heads=lambda s: pieces(s, lambda h: h * s.K, lost=1))
+CUT.wrong("one-head-repeated", heads=lambda s: pieces(s, lambda h: 0))
+CUT.wrong("heads-reversed", heads=lambda s: s.cut.permute(s.order).flip(1))
+CUT.wrong("two-heads-alone", heads=lambda s: s.cut.permute(s.order)[:, :2])
+CUT.wrong("two-heads-alone", heads=lambda s: torch.stack(s.x.chunk(2, -1), 1))
+CUT.wrong(
+    "samples-mixed",
+    cut=lambda s: s.x.reshape(s.H, s.B, s.T, s.K),
+    order=to(1, 0, 2, 3),
+)
+CUT.wrong("tokens-shared-out", heads=lambda s: torch.stack(s.x.chunk(s.H, 1), 1))
+CUT.wrong("tokens-shared-out 2", heads=lambda s: s.x.view(s.B, s.H, s.T // s.H, s.D))
+CUT.wrong("width-is-a-float", K=lambda s: s.D / s.H)
+CUT.wrong(
+    "width-is-a-float",
+    K=lambda s: s.D / s.H,
+    cut=lambda s: s.x.view(s.B, s.T, s.H, s.K),
+)
+CUT.wrong("sizes-misread", sizes=lambda s: (len(s.x), s.x.shape[2], s.x.shape[1]))
+
+PLACES = Forms(TEXTS["PLACES"])
+PLACES.wrong("axes-not-swapped", order=to(0, 1, 2, 3))
+PLACES.wrong("heads-before-batch", order=to(2, 0, 1, 3))
+PLACES.wrong("tokens-before-batch", order=to(1, 0, 2, 3))
+PLACES.wrong("heads-last", order=to(0, 1, 3, 2))
+PLACES.wrong("tokens-last", order=to(0, 2, 3, 1))
+PLACES.wrong("width-before-tokens", order=to(0, 3, 1, 2))
+for order in WRONG_ORDERS:
+    if order not in taken(PLACES):
+        PLACES.wrong("axes-misplaced", named("BTHK", order), order=to(*order))
+PLACES.wrong("heads-in-batch", result=lambda s: s.heads.flatten(0, 1))
+PLACES.wrong(
+    "heads-in-batch 2", order=to(2, 0, 1, 3), result=lambda s: s.heads.flatten(0, 1)
+)
+PLACES.wrong("list-of-heads", result=lambda s: [*s.heads.unbind(1)])
+PLACES.wrong("list-of-heads 2", result=lambda s: s.heads.unbind(1))
+PLACES.wrong(
+    "full-width-per-head", result=lambda s: s.x[:, None].expand(-1, s.H, -1, -1)
+)
+PLACES.wrong("size-one-axes-dropped", result=lambda s: s.heads.squeeze())
+
+SPLITTING = Pipeline(
+    start=lambda x, num_heads: {"x": x, "H": num_heads},
+    steps={
+        "sizes": lambda s: s.x.shape,
+        "K": lambda s: s.D // s.H,
+        "source": lambda s: s.x,
+        "cut": lambda s: s.source.reshape(s.B, s.T, s.H, s.K),
+        "order": to(*HEADS_FORWARD),
+        "heads": lambda s: s.cut.permute(s.order),
+        "result": lambda s: s.heads,
+    },
+    gives={"sizes": ("B", "T", "D")},
+    forms=[*CUT, *PLACES],
+    words={
+        "H": lambda s: s.H,
+        "twice_H": lambda s: 2 * s.H,
+        "K": lambda s: s.x.shape[-1] // s.H,
+        "D": lambda s: s.x.shape[-1],
+    },
+)
+
+
+# --- merging -------------------------------------------------------------------------
+
+JOIN = Forms(TEXTS["JOIN"])
+JOIN.wrong("merge-without-transpose", order=to(0, 1, 2, 3))
+JOIN.wrong("merge-interleaved", order=to(0, 2, 3, 1))
+JOIN.wrong("view-not-contiguous", merged=lambda s: s.tokens.view(s.B, s.T, s.H * s.K))
+JOIN.wrong("heads-summed", merged=lambda s: s.x.sum(1))
+JOIN.wrong("heads-averaged", merged=lambda s: s.x.mean(1))
+JOIN.wrong("one-head-kept", merged=lambda s: s.x[:, 0])
+JOIN.wrong("one-head-kept 2", merged=lambda s: s.x[:, -1])
+JOIN.wrong("samples-side-by-side", merged=lambda s: torch.cat([*s.x], dim=-1))
+JOIN.wrong("batch-and-tokens-merged", result=lambda s: s.merged.flatten(0, 1))
+JOIN.wrong("all-merged", merged=lambda s: s.x.flatten(1))
+JOIN.wrong("axes-not-merged", merged=lambda s: s.tokens)
+JOIN.wrong("batch-and-heads-merged", merged=lambda s: s.x.flatten(0, 1))
+JOIN.wrong("heads-under-each-other", merged=lambda s: s.x.flatten(1, 2))
+JOIN.wrong("tokens-merged", merged=lambda s: s.x.flatten(2))
+JOIN.wrong("sizes-misread", sizes=lambda s: s.x.transpose(1, 2).shape)
+for order in WRONG_ORDERS:
+    if order not in taken(JOIN):
+        key = "samples-mixed" if order[0] else "wrong-axes-transposed"
+        JOIN.wrong(key, named("BHTK", order), order=to(*order))
+JOIN.wrong("features-before-tokens", result=lambda s: s.merged.mT)
+JOIN.wrong("heads-reversed", tokens=lambda s: s.x.flip(1).permute(s.order))
+JOIN.wrong("size-one-axes-dropped", result=lambda s: s.merged.squeeze())
+
+MERGING = Pipeline(
+    start=lambda x: {"x": x},
+    steps={
+        "sizes": lambda s: s.x.shape,
+        "order": to(*HEADS_FORWARD),
+        "tokens": lambda s: s.x.permute(s.order),
+        "merged": lambda s: s.tokens.reshape(s.B, s.T, s.H * s.K),
+        "result": lambda s: s.merged,
+    },
+    gives={"sizes": ("B", "H", "T", "K")},
+    forms=JOIN,
+)
+
+
+# --- both in a layer -----------------------------------------------------------------
 
 
 def num_heads(s):
     return s.learned.build[4]
 
 
-# --- the two steps -------------------------------------------------------------------
+def head_width(s):
+    return s.learned.build[1] // s.learned.build[4]
 
 
-def tokens_first(x, num_heads):
-    """Return (B, T, H, K): the features are cut, the axes not exchanged yet."""
-    return x.reshape(*x.shape[:2], num_heads, -1)
+def split_by(*forms):
+    """Return the step that splits queries, keys and values with these wrong forms."""
+
+    def split(s):
+        parts = s.query, s.key, s.value
+        return tuple(SPLITTING.run((x, num_heads(s)), *forms) for x in parts)
+
+    return split
+
+
+def merge_by(*forms):
+    return lambda s: MERGING.run((s.output,), *forms)
 
 
 def right_split(x, num_heads):
-    return tokens_first(x, num_heads).transpose(1, 2)
-
-
-def split_by_view(x, num_heads):
-    batch, num_tokens, width = x.shape
-    return x.reshape(batch, num_heads, num_tokens, width // num_heads)
-
-
-def interleaved_split(x, num_heads):
-    return tokens_first(x, x.shape[-1] // num_heads).permute(0, 3, 1, 2)
-
-
-def exchanged_split(x, num_heads):
-    return tokens_first(x, x.shape[-1] // num_heads).transpose(1, 2)
-
-
-def slices(x, num_heads, start, lost=0):
-    """Return heads that begin at `start(head, width)` and lose their last features."""
-    width = x.shape[-1] // num_heads
-    starts = [start(head, width) for head in range(num_heads)]
-    return torch.stack([x[..., s : s + width - lost] for s in starts], dim=1)
-
-
-def overlapping_split(x, num_heads):
-    return slices(x, num_heads, lambda head, width: head)
-
-
-def repeated_split(x, num_heads):
-    return slices(x, num_heads, lambda head, width: 0)
-
-
-def split_mixing_samples(x, num_heads):
-    batch, num_tokens, width = x.shape
-    heads = x.reshape(num_heads, batch, num_tokens, width // num_heads)
-    return heads.transpose(0, 1)
+    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
 
 
 def right_merge(x):
     return x.transpose(1, 2).flatten(2)
-
-
-def merge_by_view(x):
-    batch, num_heads, num_tokens, width = x.shape
-    return x.reshape(batch, num_tokens, num_heads * width)
-
-
-def merged_after(*order):
-    """Return the merge that reads the entries with the axes in another order."""
-
-    def compute(x):
-        batch, num_heads, num_tokens, width = x.shape
-        return x.permute(order).reshape(batch, num_tokens, num_heads * width)
-
-    return compute
-
-
-def view_not_contiguous(x):
-    batch, num_heads, num_tokens, width = x.shape
-    return x.transpose(1, 2).view(batch, num_tokens, num_heads * width)
-
-
-def heads_first_by_view(x):
-    batch, num_heads, num_tokens, width = x.shape
-    heads = x.transpose(0, 1)  # (H, B, T, K), as torch.cat(heads, dim=0) has it
-    return heads.reshape(batch, num_tokens, num_heads * width)
-
-
-def all_by(split):
-    """Return the step that splits queries, keys and values in the same way."""
-    return lambda s: tuple(split(x, num_heads(s)) for x in (s.query, s.key, s.value))
-
-
-def merged_by(merge):
-    return lambda s: merge(s.output)
 
 
 def out(s, merged):
@@ -107,33 +198,17 @@ def out(s, merged):
 
 
 HEADS = {
-    "split": all_by(right_split),
-    "merge": merged_by(right_merge),
+    "split": lambda s: tuple(
+        right_split(x, num_heads(s)) for x in (s.query, s.key, s.value)
+    ),
+    "merge": lambda s: right_merge(s.output),
     "project_out": lambda s: out(s, s.merged),
 }
 
 
-# --- wrong forms ---------------------------------------------------------------------
-
-
-def one_by_view(wrong):
-    """Return the step that splits one of query, key, value by a view."""
-
-    def split(s):
-        parts = enumerate((s.query, s.key, s.value))
-        ways = (right_split, split_by_view)
-        return tuple(ways[i == wrong](x, num_heads(s)) for i, x in parts)
-
-    return split
-
-
-def one_wide_head(s):
-    return tuple(x.unsqueeze(1) for x in (s.query, s.key, s.value))
-
-
-def values_unsplit(s):
-    query, key = (right_split(x, num_heads(s)) for x in (s.query, s.key))
-    return query, key, s.value.unsqueeze(1)
+def tokens_first(s):
+    """Return queries, keys and values (B, T, H, K): two axes not exchanged."""
+    return tuple(x.unflatten(-1, (num_heads(s), -1)) for x in (s.query, s.key, s.value))
 
 
 def of_tokens(s):
@@ -144,101 +219,80 @@ def of_tokens(s):
     return lower(num_tokens)
 
 
-INTERLEAVED = (
-    "Head 0 takes the features 0, {H}, {twice_H} …; a head owns features that follow "
-    "each other, h*K … (h+1)*K - 1. In the view the heads come before the width, "
-    "view(B, T, H, K); merge in the same order."
-)
-EXCHANGED = (
-    "There are {head_width} heads of {H} features: num_heads was taken for the head "
-    "width. The shape is view(B, T, num_heads, d_out // num_heads)."
-)
-OVER_HEADS = (
-    "The scores are (B, T, H, H): each token compares its own heads and sees no other "
-    "token. Put the heads before the tokens, transpose(1, 2), before the scores."
-)
-ONE_HEAD = (
-    "All {d_out} features go through one softmax, so there is a single wide head: "
-    "split query, key and value into {H} heads of {head_width} before the scores."
-)
-NOT_MERGED = (
-    "out_proj waits for {d_out} features and gets the {head_width} of single heads: "
-    "put the heads of a token side by side first, transpose(1, 2) and flatten(2); "
-    "with torch.cat that is dim=-1."
-)
-SUMMED = (
-    "out_proj waits for {d_out} features and gets {head_width}: the heads are summed "
-    "or averaged, or only one is used. Put them side by side."
-)
-SAMPLES_MIXED = (
-    "Samples of the batch and heads are mixed by a view over both axes: the batch "
-    "stays the first axis, in splitting and in merging."
-)
+def one_by_view(wrong):
+    """Return the step that splits one of query, key, value by a view."""
+
+    def split(s):
+        ways = HEADS["split"](s), split_by(CUT[0])(s)
+        return tuple(ways[i == wrong][i] for i in range(3))
+
+    return split
+
+
+def one_wide_head(s):
+    return tuple(x.unsqueeze(1) for x in (s.query, s.key, s.value))
+
+
+def values_unsplit(s):
+    query, key, _ = HEADS["split"](s)
+    return query, key, s.value.unsqueeze(1)
+
+
 SPLIT = Forms(TEXTS["SPLIT"])
-SPLIT.wrong("split-by-view", split=all_by(split_by_view))
 SPLIT.wrong(
-    "split-by-view 2", split=all_by(split_by_view), merge=merged_by(merge_by_view)
+    "split-by-view",
+    split=split_by(CUT[0]),
+    merge=merge_by(JOIN[0]),
 )
-SPLIT.extend(
-    form(
-        "split-by-view",
-        f"The {names} are split by view(B, H, T, K), which scrambles tokens and "
-        "features, the others are not: all three need view(B, T, H, K) and "
-        "transpose(1, 2).",
-        split=one_by_view(i),
-    )
-    for i, names in enumerate(("queries", "keys", "values"))
-)
-SPLIT.wrong("features-interleaved", split=all_by(interleaved_split))
-SPLIT.wrong(
-    "features-interleaved",
-    split=all_by(interleaved_split),
-    merge=merged_by(merged_after(0, 2, 3, 1)),
-)
-SPLIT.wrong("heads-and-width-exchanged", split=all_by(exchanged_split))
-SPLIT.wrong(
-    "heads-and-width-exchanged", split=all_by(exchanged_split), width=head_width
-)
+for i, names in enumerate(("queries", "keys", "values")):
+    SPLIT.wrong("split-by-view 2", {"names": names}, split=one_by_view(i))
+for one in CUT:
+    if one.slug not in ("heads-from-one", "sizes-misread"):  # others fail alike
+        SPLIT.append(replace(one, ways={"split": split_by(one)}))
+    if one.slug == "features-interleaved":
+        merge = merge_by(JOIN[1])
+        SPLIT.append(replace(one, ways={"split": split_by(one), "merge": merge}))
+    if one.slug == "heads-and-width-exchanged":
+        SPLIT.append(replace(one, ways={"split": split_by(one), "width": head_width}))
 SPLIT.wrong(
     "attends-over-heads",
-    split=all_by(tokens_first),
+    split=tokens_first,
     mask=of_tokens,
-    merge=merged_by(lambda x: x.flatten(2)),
+    merge=lambda s: s.output.flatten(2),
+)
+SPLIT.wrong(
+    "attends-over-heads", split=tokens_first, merge=lambda s: s.output.flatten(2)
 )
 SPLIT.wrong(
     "attends-over-heads",
-    split=all_by(tokens_first),
-    merge=merged_by(lambda x: x.flatten(2)),
-)
-SPLIT.wrong(
-    "attends-over-heads",
-    split=all_by(tokens_first),
-    merge=merged_by(lambda x: x.transpose(1, 2).reshape_as(x)),
+    split=tokens_first,
+    merge=lambda s: s.output.transpose(1, 2).reshape_as(s.output),
 )
 SPLIT.wrong("heads-ignored", split=one_wide_head)
 SPLIT.wrong("heads-ignored", split=one_wide_head, width=head_width)
-SPLIT.wrong("one-head-repeated", split=all_by(repeated_split))
-SPLIT.wrong("heads-overlap", split=all_by(overlapping_split))
 SPLIT.wrong(
-    "heads-reversed", split=lambda s: tuple(x.flip(1) for x in HEADS["split"](s))
+    "full-width-per-head", split=values_unsplit, merge=lambda s: s.output.sum(1)
 )
-SPLIT.wrong(
-    "full-width-per-head", split=values_unsplit, merge=merged_by(lambda x: x.sum(1))
-)
-SPLIT.wrong("samples-mixed", split=all_by(split_mixing_samples))
 MERGE = Forms(TEXTS["MERGE"])
-MERGE.wrong("merge-without-transpose", merge=merged_by(merge_by_view))
-MERGE.wrong("merge-interleaved", merge=merged_by(merged_after(0, 2, 3, 1)))
-MERGE.wrong("view-not-contiguous", merge=merged_by(view_not_contiguous))
-MERGE.wrong("heads-summed", merge=merged_by(lambda x: x.sum(1)))
-MERGE.wrong("heads-not-merged", merge=merged_by(lambda x: x))
-MERGE.wrong("heads-not-merged", merge=merged_by(lambda x: x.flatten(1, 2)))
-MERGE.wrong("samples-mixed", merge=merged_by(heads_first_by_view))
-MERGE.wrong("samples-mixed", merge=merged_by(merged_after(2, 0, 1, 3)))
-STORED_TURNED = (
-    "nn.Linear stores its weight as (d_out, d_in), ready for x @ weight.T: call the "
-    "layer, self.out_proj(x), and it does so by itself."
+MERGE.extend(
+    replace(one, ways={"merge": merge_by(one)})
+    for one in JOIN
+    if one.ways.keys() & {"order", "sizes", "tokens"}
+    or one.slug == "view-not-contiguous"
 )
+MERGE.wrong("heads-summed", merge=lambda s: s.output.sum(1))
+MERGE.wrong("heads-not-merged", merge=lambda s: s.output)
+MERGE.wrong("heads-not-merged", merge=lambda s: s.output.flatten(1, 2))
+
+
+# --- the output projection -----------------------------------------------------------
+
+
+def out_turned(s):
+    bias = s.learned.out_proj_bias
+    return s.merged @ s.learned.out_proj.mT + (0 if bias is None else bias)
+
+
 PROJECT_OUT = Forms(TEXTS["PROJECT_OUT"])
 PROJECT_OUT.wrong("output-projection-unused", project_out=lambda s: s.merged)
 PROJECT_OUT.wrong(
@@ -252,12 +306,10 @@ PROJECT_OUT.wrong(
 PROJECT_OUT.wrong(
     "weight-not-transposed", project_out=lambda s: s.merged @ s.learned.out_proj.mT
 )
+PROJECT_OUT.wrong("weight-not-transposed", project_out=out_turned)
 PROJECT_OUT.wrong(
-    "weight-not-transposed",
-    project_out=lambda s: (
-        s.merged @ s.learned.out_proj.mT
-        + (0 if s.learned.out_proj_bias is None else s.learned.out_proj_bias)
-    ),
+    "output-projection-without-bias",
+    project_out=lambda s: s.merged @ s.learned.out_proj,
 )
 PROJECT_OUT.wrong(
     "heads-share-weights", average=lambda s: s.weights.mean(1, keepdim=True) @ s.value
@@ -265,6 +317,6 @@ PROJECT_OUT.wrong(
 OF_HEADS = {
     "H": num_heads,
     "twice_H": lambda s: 2 * num_heads(s),
-    "head_width": head_width,
-    "d_out": lambda s: s.learned.build[1],
+    "K": head_width,
+    "D": lambda s: s.learned.build[1],
 }

@@ -2,8 +2,12 @@
 
 import torch
 
-from utils.checks.engine import Exercise, Mistake, Trial, case
+from utils.checks.engine import Exercise, Trial, case
 from utils.checks.guard import attempt, quietly, seeded
+from utils.checks.steps import Forms, Pipeline, texts_of
+
+TEXTS = texts_of(__file__)
+LIMIT = 60  # calls; no case has room for half as many
 
 
 class TooManyCalls(RuntimeError):
@@ -51,80 +55,113 @@ class Speaker:
         return logits
 
 
-LIMIT = 60  # calls; no case has room for half as many
+# --- the steps of the loop -----------------------------------------------------------
 
 
-def looped(
-    ask=lambda next_logits, ids, written: next_logits(ids),
-    pick=lambda logits: int(logits.argmax()),
-    tidy=lambda start_id, written, end_id: written,
-    room=lambda max_length: max_length,
-    ends=lambda id, end_id: id == end_id,
-    keeps_end=False,
-):
-    """Return a decoding loop of which single steps can be others."""
-
-    def compute(next_logits, start_id, end_id, max_length):
-        written = []
-        while len(written) < room(max_length):
-            id = pick(ask(next_logits, [start_id, *written], written))
-            if ends(id, end_id):
-                if keeps_end:
-                    written.append(id)
-                break
-            written.append(id)
-        return tidy(start_id, written, end_id)
-
-    return compute
+def written(s):
+    """Return what the loop writes; its single steps are functions of their own."""
+    next_logits, ids = s.next_logits.fresh(), []
+    while len(ids) < s.room:
+        id = s.pick(next_logits(s.ask([s.start_id, *ids])))
+        if s.ends(id):
+            return [*ids, *s.end_written(id)]
+        ids = s.add(ids, id)
+    return ids
 
 
-def picking(slug, pick, explain):
-    """Return the mistake that takes another id from the logits."""
-    return Mistake(slug, looped(pick=pick), explain)
+def each(way):
+    """Return the step that gives this function for each round of the loop."""
+    return lambda s: way
 
 
-def tidied(slug, tidy, explain, **steps):
-    """Return the mistake that returns something else than what was written."""
-    return Mistake(slug, looped(tidy=tidy, **steps), explain)
-
-
-def start_taken_for_end(next_logits, start_id, end_id, max_length):
-    ids = [start_id]
-    while ids[-1] != end_id and len(ids) <= max_length:
-        ids.append(int(next_logits(ids).argmax()))
-    return [id for id in ids[1:] if id != end_id]
-
-
-def limit_checked_late(next_logits, start_id, end_id, max_length):
-    return looped(room=lambda n: max(n, 1))(next_logits, start_id, end_id, max_length)
-
-
-def backwards(next_logits, start_id, end_id, max_length):
-    ids = [start_id]
-    while len(ids) <= max_length:
-        id = int(next_logits(ids).argmax())
-        if id == end_id:
-            break
-        ids.insert(1, id)
-    return ids[1:]
-
-
-def by_chance(logits):
-    return int(torch.multinomial(torch.softmax(logits, dim=-1), 1))
-
-
-def last_of_ties(logits):
-    return int((logits == logits.max()).nonzero()[-1])
-
-
-def as_tensor(next_logits, start_id, end_id, max_length):
-    return looped(ask=lambda f, ids, _: f(torch.tensor(ids)))(
-        next_logits, start_id, end_id, max_length
-    )
-
-
-def never(id, end_id):
+def never(id):
     return False
+
+
+def start(next_logits, start_id, end_id, max_length):
+    return {
+        "next_logits": next_logits,
+        "start_id": start_id,
+        "end_id": end_id,
+        "max_length": max_length,
+    }
+
+
+LOOP = Forms(TEXTS["LOOP"])
+LOOP.wrong("end-kept", end_written=each(lambda id: [id]))
+LOOP.wrong("start-kept", result=lambda s: [s.start_id, *s.written])
+LOOP.wrong(
+    "start-and-end-kept",
+    end_written=each(lambda id: [id]),
+    result=lambda s: [s.start_id, *s.written],
+)
+LOOP.wrong("first-id-lost", result=lambda s: s.written[1:])
+LOOP.wrong("last-id-lost", result=lambda s: s.written[:-1])
+LOOP.wrong("goes-on-after-end", ends=each(never))
+LOOP.wrong(
+    "goes-on-after-end 2",
+    ends=each(never),
+    result=lambda s: [id for id in s.written if id != s.end_id],
+)
+LOOP.wrong("never-ends", room=lambda s: 10**9)
+LOOP.wrong("one-too-few", room=lambda s: s.max_length - 1)
+LOOP.wrong("one-too-many", room=lambda s: s.max_length + 1)
+LOOP.wrong("limit-checked-late", room=lambda s: max(s.max_length, 1))
+LOOP.wrong("ids-do-not-grow", ask=each(lambda ids: ids[:1]))
+LOOP.wrong("last-id-only", ask=each(lambda ids: ids[-1:]))
+LOOP.wrong("start-missing", ask=each(lambda ids: ids[1:]))
+LOOP.wrong("list-needed", ask=each(torch.tensor))
+LOOP.wrong("list-needed 2", ask=each(lambda ids: ids[-1]))
+LOOP.wrong("tensor-returned", result=lambda s: torch.tensor(s.written))
+LOOP.wrong(
+    "tensor-returned", result=lambda s: torch.tensor(s.written, dtype=torch.long)
+)
+LOOP.wrong("tensors-in-list", pick=each(torch.argmax))
+LOOP.wrong("smallest-taken", pick=each(lambda logits: int(logits.argmin())))
+LOOP.wrong("value-for-id", pick=each(lambda logits: logits.max().item()))
+LOOP.wrong(
+    "sampled", pick=each(lambda logits: int(torch.multinomial(logits.softmax(-1), 1)))
+)
+LOOP.wrong(
+    "last-of-ties",
+    pick=each(lambda logits: int((logits == logits.max()).nonzero()[-1])),
+)
+LOOP.wrong("position-axis-expected", pick=each(lambda logits: int(logits[-1].argmax())))
+for place in ((slice(None), -1), (0, -1)):
+    LOOP.wrong(
+        "position-axis-expected 2",
+        pick=each(lambda logits, place=place: int(logits[place].argmax())),
+    )
+LOOP.wrong(
+    "start-taken-for-end",
+    written=lambda s: [] if s.start_id == s.end_id else written(s),
+)
+LOOP.wrong("written-backwards", add=each(lambda ids, id: [id, *ids]))
+pipeline = Pipeline(
+    start=start,
+    steps={
+        "room": lambda s: s.max_length,
+        "ask": each(lambda ids: ids),
+        "pick": each(lambda logits: int(logits.argmax())),
+        "ends": lambda s: lambda id: id == s.end_id,
+        "end_written": each(lambda id: []),
+        "add": each(lambda ids, id: [*ids, id]),
+        "written": written,
+        "result": lambda s: s.written,
+    },
+    forms=LOOP,
+    words={
+        "start_id": lambda s: s.start_id,
+        "end_id": lambda s: s.end_id,
+        "max_length": lambda s: s.max_length,
+        "one_less": lambda s: max(0, s.max_length - 1),
+        "one_more": lambda s: s.max_length + 1,
+        "calls": LIMIT,
+    },
+)
+
+
+# --- the exercise --------------------------------------------------------------------
 
 
 def never_ends(answer):
@@ -132,29 +169,19 @@ def never_ends(answer):
     for settings in ((5, 2), (5, 2, 3)):
         outcome = attempt(answer, Speaker(*settings), 1, 2, 4)
         if type(outcome.error) is TooManyCalls:
-            return "never-ends", NEVER_ENDS
+            return TEXTS["LOOP"].say("never-ends", calls=LIMIT)
     return None
 
 
 def start_first(evidence):
     """Property: show what the right loop writes, id by id."""
-    next_logits, start_id, end_id, max_length = evidence.args
-    ids = [start_id, *evidence.expected]
-    if len(evidence.expected) < max_length:
+    _, start_id, end_id, max_length = evidence.args
+    ids = [*evidence.expected]
+    if len(ids) < max_length:
         ids.append(end_id)
-    shown = ", then ".join(map(str, ids[1:4]))
-    return shown and (
-        f"After [{start_id}] the largest logit is that of {shown}"
-        f"{' …' if len(ids) > 4 else ''}: print what you give to next_logits and what "
-        "you take."
-    )
-
-
-NEVER_ENDS = (
-    f"next_logits was called more than {LIMIT} times, with room for far fewer ids: the "
-    "loop never ends. Stop at end_id, stop after max_length ids as well, and see to it "
-    "that every round adds an id."
-)
+    shown = ", then ".join(map(str, ids[:3])) + " …" * (len(ids) > 3)
+    text = TEXTS["SHOWN"]["ids"].format(start_id=start_id, shown=shown)
+    return text if ids else None
 
 
 class LoopExercise(Exercise):
@@ -172,14 +199,25 @@ class LoopExercise(Exercise):
         return Trial(case, case.args, got, expected, answer, through)
 
 
+def right_loop(next_logits, start_id, end_id, max_length):
+    ids = []
+    for _ in range(max_length):
+        best = int(next_logits([start_id, *ids]).argmax())
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids
+
+
 greedy_translate = LoopExercise(
     id="8.2",
     signature="greedy_translate(next_logits, start_id, end_id, max_length)",
     returns="a list of at most max_length ids, without start_id in front and without "
     "end_id",
-    oracle=looped(),
+    oracle=right_loop,
     properties=[start_first],
     facts=[never_ends],
+    pipeline=pipeline,
     cases=[
         case(Speaker(7, 2, 3), 1, 2, 5),
         case(Speaker(7, 2, 3, seed=5), 1, 2, 3, note="just enough room"),
@@ -190,180 +228,5 @@ greedy_translate = LoopExercise(
         case(Speaker(13, 5, 4, seed=1), 5, 5, 7, note="start_id is end_id"),
         case(Speaker(7, 2, 5, seed=2, ties=True), 1, 2, 9, note="equal logits"),
         case(Speaker(11, 2, seed=11), 1, 2, 1, note="room for one id"),
-    ],
-    mistakes=[
-        Mistake(
-            "end-kept",
-            looped(keeps_end=True),
-            lambda e: (
-                f"The result ends with end_id = {e.args[2]}: it says that the sentence "
-                "is over and is no part of it. Look at the id before you append it."
-            ),
-        ),
-        tidied(
-            "start-kept",
-            lambda start, written, end: [start, *written],
-            lambda e: (
-                f"The result begins with start_id = {e.args[1]}: return what comes "
-                "after it."
-            ),
-        ),
-        tidied(
-            "start-and-end-kept",
-            lambda start, written, end: [start, *written],
-            "The result still has start_id in front and end_id behind: return the ids "
-            "between them.",
-            keeps_end=True,
-        ),
-        tidied(
-            "first-id-lost",
-            lambda start, written, end: written[1:],
-            "The first id that was written is missing: start_id is not in this list "
-            "any more, so nothing has to be cut off in front.",
-        ),
-        tidied(
-            "last-id-lost",
-            lambda start, written, end: written[:-1],
-            "The last id that was written is missing: end_id is not in this list, so "
-            "nothing has to be cut off behind.",
-        ),
-        Mistake(
-            "goes-on-after-end",
-            looped(ends=never),
-            lambda e: (
-                f"The loop goes on after end_id = {e.args[2]} until there are "
-                "max_length ids: leave it as soon as end_id is the best."
-            ),
-        ),
-        tidied(
-            "goes-on-after-end",
-            lambda start, written, end: [id for id in written if id != end],
-            "end_id is taken out of the result, but the loop goes on after it and "
-            "writes more: leave the loop there.",
-            ends=never,
-        ),
-        Mistake(
-            "never-ends",
-            looped(room=lambda max_length: 10**9),
-            NEVER_ENDS,
-        ),
-        Mistake(
-            "one-too-few",
-            looped(room=lambda max_length: max_length - 1),
-            lambda e: (
-                f"At most {max(0, e.args[3] - 1)} ids come back where max_length = "
-                f"{e.args[3]}. Is start_id counted, or is the last id cut off although "
-                "it is not end_id? Neither of the two counts."
-            ),
-        ),
-        Mistake(
-            "one-too-many",
-            looped(room=lambda max_length: max_length + 1),
-            lambda e: (
-                f"With max_length = {e.args[3]} there may be {e.args[3]} ids after "
-                f"start_id, not {e.args[3] + 1}: is it <= where < is meant?"
-            ),
-        ),
-        Mistake(
-            "limit-checked-late",
-            limit_checked_late,
-            "With max_length = 0 nothing may be written: look at the room before "
-            "the first id is asked for, not after it.",
-        ),
-        Mistake(
-            "ids-do-not-grow",
-            looped(ask=lambda f, ids, _: f(ids[:1])),
-            "next_logits is asked about [start_id] every time, so it says the same "
-            "every time: give it all ids so far, the new ones included.",
-        ),
-        Mistake(
-            "last-id-only",
-            looped(ask=lambda f, ids, _: f(ids[-1:])),
-            "next_logits is given the newest id alone: what follows depends on all of "
-            "them, start_id first.",
-        ),
-        Mistake(
-            "start-missing",
-            looped(ask=lambda f, ids, written: f(list(written))),
-            "next_logits is given the written ids without start_id: the first of its "
-            "ids is always start_id.",
-        ),
-        Mistake(
-            "list-needed",
-            as_tensor,
-            "next_logits takes a list of ids and does the rest itself: no tensor, no "
-            "batch axis.",
-        ),
-        Mistake(
-            "list-needed",
-            looped(ask=lambda f, ids, _: f(ids[-1])),
-            "next_logits takes the list of all ids so far, not one id.",
-        ),
-        tidied(
-            "tensor-returned",
-            lambda start, written, end: torch.tensor(written),
-            "These are the right ids as a tensor: return a list of integers.",
-        ),
-        tidied(
-            "tensor-returned",
-            lambda start, written, end: torch.tensor(written, dtype=torch.long),
-            "These are the right ids as a tensor: return a list of integers.",
-        ),
-        Mistake(
-            "tensors-in-list",
-            looped(pick=lambda logits: logits.argmax()),
-            "The list holds tensors: argmax() gives one, and .item() makes a plain "
-            "integer of it.",
-        ),
-        picking(
-            "smallest-taken",
-            lambda logits: int(logits.argmin()),
-            "The id with the smallest logit is taken: take the largest.",
-        ),
-        picking(
-            "value-for-id",
-            lambda logits: logits.max().item(),
-            "The largest logit itself is taken. Its place is the id: argmax().",
-        ),
-        picking(
-            "sampled",
-            by_chance,
-            "The next id is drawn at random: greedy decoding takes the one with the "
-            "largest logit.",
-        ),
-        picking(
-            "last-of-ties",
-            last_of_ties,
-            "Of equal logits the last is taken: take the first, as argmax() does.",
-        ),
-        picking(
-            "position-axis-expected",
-            lambda logits: int(logits[-1].argmax()),
-            "logits[-1] is the logit of one id: next_logits gives (V,), one number for "
-            "each id, and no axis for positions.",
-        ),
-        picking(
-            "position-axis-expected",
-            lambda logits: int(logits[:, -1].argmax()),
-            "next_logits gives (V,), one number for each id: there is no axis for "
-            "sentences or positions.",
-        ),
-        picking(
-            "position-axis-expected",
-            lambda logits: int(logits[0, -1].argmax()),
-            "next_logits gives (V,), one number for each id: there is no axis for "
-            "sentences or positions.",
-        ),
-        Mistake(
-            "start-taken-for-end",
-            start_taken_for_end,
-            "Where start_id and end_id are the same id, nothing is written: look at "
-            "the id that next_logits has just given, not at the last of the list.",
-        ),
-        Mistake(
-            "written-backwards",
-            backwards,
-            "New ids are put in front: they come at the end of the list.",
-        ),
     ],
 )
