@@ -5,6 +5,7 @@ step, and a wrong form of theirs is a wrong form of that step (`SPLIT`, `MERGE`)
 """
 
 from dataclasses import replace
+
 import torch
 from torch.nn import functional as F
 
@@ -186,7 +187,7 @@ def merge_by(*forms):
 
 
 def right_split(x, num_heads):
-    return x.unflatten(-1, (num_heads, -1)).transpose(1, 2)
+    return x.reshape(*x.shape[:2], num_heads, -1).transpose(1, 2)
 
 
 def right_merge(x):
@@ -208,7 +209,7 @@ HEADS = {
 
 def tokens_first(s):
     """Return queries, keys and values (B, T, H, K): two axes not exchanged."""
-    return tuple(x.unflatten(-1, (num_heads(s), -1)) for x in (s.query, s.key, s.value))
+    return tuple(x.transpose(1, 2) for x in HEADS["split"](s))
 
 
 def of_tokens(s):

@@ -10,6 +10,7 @@ import time
 import tomllib
 import warnings
 from dataclasses import dataclass, field
+from itertools import chain, combinations, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -200,17 +201,18 @@ class Pipeline:
         if not self.reaches(trial):
             return
         end = time.thread_time() + LIMIT
-        for others in (self.harmless, self.forms):
-            for i, one in enumerate(self.forms):
-                states = self.states(trial.args, one)
-                for other in self.forms[i + 1 :] if others is self.forms else others:
-                    if time.thread_time() > end:
-                        return
-                    place = self.first(other)
-                    if one.ways.keys() & other.ways.keys() or place >= len(states) - 1:
-                        continue
-                    if self.gives_the_same((one, other), states[place], place, trial):
-                        yield tuple(sorted((one, other), key=self.first))
+        place = {one: self.first(one) for one in (*self.forms, *self.harmless)}
+        reached = {one: self.states(trial.args, one) for one in place}
+        beside = product(self.forms, self.harmless)
+        for pair in chain(beside, combinations(self.forms, 2)):
+            if time.thread_time() > end:
+                return
+            early, late = sorted(pair, key=place.get)
+            states, at = reached[early], place[late]
+            if early.ways.keys() & late.ways.keys() or at >= len(states) - 1:
+                continue
+            if self.gives_the_same(pair, states[at], at, trial):
+                yield early, late
 
     def gives_the_same(self, forms, state, place, trial):
         """Say, at a glance, whether the forms give what the answer gave on a case."""
