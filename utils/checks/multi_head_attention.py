@@ -8,10 +8,8 @@ from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_heads import num_heads, right_merge, right_split
 from utils.checks.attention_steps import (
-    FACTS,
-    GIVES,
     PROJECTED,
-    forms_of,
+    attention,
     of_module,
     project,
     size,
@@ -21,7 +19,7 @@ from utils.checks.attention_steps import (
 from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart
 from utils.checks.engine import Exercise, Mistake, case, mistakes_of
 from utils.checks.modules import QKV, ModuleExercise
-from utils.checks.steps import Forms, Pipeline, texts_of
+from utils.checks.steps import Forms, texts_of
 from utils.checks.training_facts import (
     TRAINING_FACTS,
     fails_in_half,
@@ -130,47 +128,31 @@ for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
     OWN.wrong("softmax-over-heads", axis=lambda s: 1, **mended)
     OWN.wrong("softmax-over-batch", axis=lambda s: 0, **mended)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
-STEPS = steps(**PROJECTED, **of_heads.HEADS, mask=triangle)
-pipeline = Pipeline(
-    start=of_module,
-    steps=STEPS,
-    gives=GIVES,
-    forms=forms_of(
-        STEPS,
-        of_attention.SCALE,
-        SIZES,
-        OWN,
-        of_masks.CAUSAL,
-        of_masks.HIDE,
-        of_masks.CUT,
-        of_attention.AXIS,
-        of_attention.SOFTMAX,
-        of_heads.SPLIT,
-        of_heads.MERGE,
-        of_attention.SCORE,
-        of_heads.PROJECT_OUT,
-        of_attention.PROJECT,
-        of_attention.AVERAGE,
-        of_attention.UNIFORM,
-        of_attention.RETURN_OUTPUT,
-        without=(
-            "axis-left-open",
-            "fixed-axis",
-            "mask-sliced-by-width",
-            "global-maximum-subtracted",  # gives what no maximum gives
-            "queries-not-projected",  # fails as keys that are not projected do
-            of_attention.TWO_LEADING_AXES,  # as there are here
-        ),
-        renamed={"maximum-not-subtracted": "softmax-overflows"},
+pipeline = attention(
+    of_module,
+    steps(**PROJECTED, **of_heads.HEADS, mask=triangle),
+    *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
+    *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
+    *(of_attention.SCORE, of_heads.PROJECT_OUT, of_attention.PROJECT),
+    *(of_attention.AVERAGE, of_attention.UNIFORM, of_attention.RETURN_OUTPUT),
+    without=(
+        "axis-left-open",
+        "fixed-axis",
+        "mask-sliced-by-width",
+        "global-maximum-subtracted",  # gives what no maximum gives
+        "queries-not-projected",  # fails as keys that are not projected do
+        of_attention.TWO_LEADING_AXES,  # as there are here
     ),
+    renamed={"maximum-not-subtracted": "softmax-overflows"},
     harmless=of_masks.HARMLESS,
     words={
         "width": "K",
         "root": "√K",
         "source": "x",
         "average_value": "average the values, x @ W_value",
+        **of_masks.OF_BUILD,
+        **of_heads.OF_HEADS,
     },
-    facts=FACTS | of_masks.OF_BUILD | of_heads.OF_HEADS,
 )
 BUILD = (11, 15, 13, 0.2, 3)
 

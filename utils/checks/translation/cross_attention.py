@@ -8,30 +8,23 @@ from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_masks import uncleared, without_zeros
 from utils.checks.attention_steps import (
-    FACTS,
-    GIVES,
     INF,
     PROJECTED,
     fill,
-    forms_of,
     leak,
+    row_sum,
     size,
     steps,
     triangle,
     zeroed,
 )
-from utils.checks.draw import draws, worst_sum
-from utils.checks.engine import Exercise, case, mistakes_of
-from utils.checks.steps import Forms, Pipeline, State, form
+from utils.checks.draw import draws
+from utils.checks.engine import Exercise, case
+from utils.checks.steps import Forms, State, texts_of
 from utils.checks.values import shape
 
+TEXTS = texts_of(__file__)
 draw = draws(8)
-FAR = 300 * draws(81)(1, 5)  # with its opposite, one of the two fits any query
-
-
-def lengths(*real, longest):
-    """Return the mask (B, S) of sentences with that many words."""
-    return torch.arange(longest) < torch.tensor(real)[:, None]
 
 
 def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
@@ -65,17 +58,54 @@ def start(x, context, W_query, W_key, W_value, context_mask=None):
     }
 
 
+# --- which sentence asks and which answers -------------------------------------------
+
+
+def joined(s):
+    return torch.cat((s.x, s.context), dim=-2)
+
+
 def no_mask(s):
     return None
+
+
+OF_CONTEXT = {"query": lambda s: s.context @ s.learned.W_query}
+OF_X = {
+    "key": lambda s: s.x @ s.learned.W_key,
+    "value": lambda s: s.x @ s.learned.W_value,
+}
+OF_BOTH = {
+    "key": lambda s: joined(s) @ s.learned.W_key,
+    "value": lambda s: joined(s) @ s.learned.W_value,
+}
+SOURCES = Forms(TEXTS["SOURCES"])
+for mask in ({}, {"mask": no_mask}):
+    SOURCES.wrong("roles-swapped", **OF_CONTEXT, **OF_X, **mask)
+    SOURCES.wrong("context-not-used", **OF_X, **mask)
+    SOURCES.wrong("x-among-the-keys", **OF_BOTH, **mask)
+SOURCES.wrong("x-not-used", **OF_CONTEXT)
+SOURCES.wrong("values-from-x", value=OF_X["value"])
+SOURCES.wrong("keys-from-x", key=OF_X["key"])
+SOURCES.wrong(
+    "query-and-key-matrices-exchanged",
+    query=lambda s: s.x @ s.learned.W_key,
+    key=lambda s: s.context @ s.learned.W_query,
+)
+SOURCES.wrong(
+    "matrices-transposed",
+    query=lambda s: s.x @ s.learned.W_query.T,
+    key=lambda s: s.context @ s.learned.W_key.T,
+    value=lambda s: s.context @ s.learned.W_value.T,
+)
+SOURCES.wrong("x-added", give=lambda s: (s.x + s.output, s.weights))
+
+
+# --- which words are hidden ----------------------------------------------------------
 
 
 def with_words(made):
     """Return the step that uses `made(s)` for a mask, where words are hidden."""
     return lambda s: None if s.words is None else made(s)
-
-
-def joined(s):
-    return torch.cat((s.x, s.context), dim=-2)
 
 
 def hidden_words_zero(s, x):
@@ -107,196 +137,53 @@ def truth_of_mask(s):
     return spread(s.words)
 
 
-SWAPPED = (
-    "The output has a row for each of the {S_of_context} words of `context`: it asks "
-    "and x answers. Queries come from x, keys and values from context."
-)
-NOT_USED = (
-    "Queries, keys and values all come from x, which is self-attention: keys and "
-    "values come from context, whose words the mask hides."
-)
-AMONG_KEYS = (
-    "There are {S} keys for {S_of_context} words of context: x is among them. Only "
-    "context is attended to."
-)
-OF_X = {
-    "key": lambda s: s.x @ s.learned.W_key,
-    "value": lambda s: s.x @ s.learned.W_value,
-}
-OF_BOTH = {
-    "key": lambda s: joined(s) @ s.learned.W_key,
-    "value": lambda s: joined(s) @ s.learned.W_value,
-}
-OF_CONTEXT = {"query": lambda s: s.context @ s.learned.W_query}
-SOURCES = Forms()
-SOURCES.wrong("roles-swapped", SWAPPED, **OF_CONTEXT, **OF_X)
-SOURCES.wrong("roles-swapped", SWAPPED, **OF_CONTEXT, **OF_X, mask=no_mask)
-SOURCES.wrong("context-not-used", NOT_USED, **OF_X)
-SOURCES.wrong("context-not-used", NOT_USED, **OF_X, mask=no_mask)
-SOURCES.wrong(
-    "x-not-used",
-    "Queries, keys and values all come from context: the queries come from x.",
-    **OF_CONTEXT,
-)
-SOURCES.wrong("x-among-the-keys", AMONG_KEYS, **OF_BOTH)
-SOURCES.wrong("x-among-the-keys", AMONG_KEYS, **OF_BOTH, mask=no_mask)
-SOURCES.wrong(
-    "values-from-x",
-    "The values come from x: what is looked at in `context` is also what is averaged, "
-    "so the values are context @ W_value.",
-    value=OF_X["value"],
-)
-SOURCES.wrong(
-    "keys-from-x",
-    "The keys come from x, so x looks at itself: the keys are context @ W_key.",
-    key=OF_X["key"],
-)
-SOURCES.wrong(
-    "query-and-key-matrices-exchanged",
-    "x is multiplied by W_key and context by W_query: exchange the two.",
-    query=lambda s: s.x @ s.learned.W_key,
-    key=lambda s: s.context @ s.learned.W_query,
-)
-SOURCES.wrong(
-    "matrices-transposed",
-    "The matrices are (D, K), ready for x @ W_query: only the weight of an nn.Linear "
-    "is stored turned.",
-    query=lambda s: s.x @ s.learned.W_query.T,
-    key=lambda s: s.context @ s.learned.W_key.T,
-    value=lambda s: s.context @ s.learned.W_value.T,
-)
-SOURCES.wrong(
-    "x-added",
-    "The output is the right one plus x: the residual belongs to the block around the "
-    "attention. Return the weighted sum alone.",
-    give=lambda s: (s.x + s.output, s.weights),
-)
-CAUSAL = (
-    "The weights above the diagonal are 0: there is a causal mask. All of the context "
-    "is known before the first query, only `context_mask` hides."
-)
-ON_QUERIES = (
-    "The mask blanks whole rows, the queries, and leaves the hidden words to be "
-    "looked at: its axis is that of the keys, context_mask[..., None, :]."
-)
-FIXED_MASK_AXIS = (
-    "The axis for the queries is put in at a fixed place, which fits a mask (B, S) "
-    "alone: count from the right, context_mask[..., None, :]."
-)
-INVERTED = (
-    "Hidden words get a weight of up to {leak}, real ones none. True means that the "
-    "word may be attended to; masked_fill fills where the mask given to it is True, "
-    "so give it ~mask."
-)
-EMPTY = (
-    "a sentence without any word that may be attended to must give zeros, in the "
-    "weights and in the output"
-)
-NAN = (
-    f"Where all scores are -inf the softmax divides 0 by 0: {EMPTY}. masked_softmax of "
-    "05 sees to it."
-)
-NEEDS_MASK = (
-    "Without a mask the answer fails: `context_mask` is None then, and every word may "
-    "be attended to."
-)
-MASK = Forms()
+MASK = Forms(TEXTS["MASK"])
+MASK.wrong("mask-ignored", mask=no_mask)
+MASK.wrong("mask-inverted", mask=with_words(lambda s: ~spread(s.words)))
+MASK.wrong("mask-causal", mask=triangle)
+MASK.wrong("mask-causal 2", mask=causal_too)
+MASK.wrong("mask-causal 3", mask=with_words(triangle))
+MASK.wrong("mask-on-queries", mask=with_words(lambda s: s.words[..., :, None]))
 MASK.wrong(
-    "mask-ignored",
-    "Hidden words get a weight of up to {leak}: the mask has no effect. masked_fill "
-    "returns a new tensor: is its result used?",
-    mask=no_mask,
-)
-MASK.wrong("mask-inverted", INVERTED, mask=with_words(lambda s: ~spread(s.words)))
-MASK.wrong("mask-causal", CAUSAL, mask=triangle)
-MASK.wrong(
-    "mask-causal",
-    "Beside `context_mask` a causal mask hides words: all of the context is known "
-    "before the first query, so nothing in it is the future.",
-    mask=causal_too,
-)
-MASK.wrong(
-    "mask-causal",
-    "The mask given was replaced by a causal one: all of the context is known before "
-    "the first query. Hide what `context_mask` marks False.",
-    mask=with_words(triangle),
-)
-MASK.wrong(
-    "mask-on-queries", ON_QUERIES, mask=with_words(lambda s: s.words[..., :, None])
-)
-MASK.wrong(
-    "mask-on-queries",
-    "The mask is laid over rows and columns: it belongs to the words of context "
-    "alone, the columns, context_mask[..., None, :].",
+    "mask-on-queries 2",
     mask=with_words(lambda s: spread(s.words) & s.words[..., :, None]),
 )
-MASK.wrong(
-    "mask-axis-missing",
-    "A mask (B, S) laid over scores (B, T, S) as it is lines the sentences up with "
-    "the queries: give it an axis for them, context_mask[..., None, :].",
-    mask=lambda s: s.words,
-)
-MASK.wrong(
-    "mask-axis-fixed",
-    FIXED_MASK_AXIS,
-    mask=with_words(lambda s: s.words[:, None, :]),
-)
-MASK.wrong(
-    "mask-axis-fixed",
-    FIXED_MASK_AXIS,
-    mask=with_words(lambda s: s.words.unsqueeze(1)),
-)
-MASK.wrong(
-    "one-mask-for-all",
-    "Every sentence gets the mask of the first one: each has its own row.",
-    mask=with_words(one_sentence),
-)
-MASK.wrong("mask-needed", NEEDS_MASK, mask=needs_mask(TypeError()))
-MASK.wrong("mask-needed", NEEDS_MASK, mask=needs_mask(AttributeError()))
-MASK.wrong(
-    "mask-as-truth-value",
-    "A mask of shape {mask_shape} is neither true nor false: ask `if context_mask is "
-    "not None`.",
-    mask=truth_of_mask,
-)
+MASK.wrong("mask-axis-missing", mask=lambda s: s.words)
+MASK.wrong("mask-axis-fixed", mask=with_words(lambda s: s.words[:, None, :]))
+MASK.wrong("mask-axis-fixed", mask=with_words(lambda s: s.words.unsqueeze(1)))
+MASK.wrong("one-mask-for-all", mask=with_words(one_sentence))
+MASK.wrong("mask-needed", mask=needs_mask(TypeError()))
+MASK.wrong("mask-needed", mask=needs_mask(AttributeError()))
+MASK.wrong("mask-as-truth-value", mask=truth_of_mask)
 MASK.wrong(
     "values-hidden-alone",
-    "The values of hidden words are zero, but their keys still take part in the "
-    "softmax and draw weight: hide the scores.",
     value=lambda s: hidden_words_zero(s, s.context @ s.learned.W_value),
     mask=no_mask,
 )
 MASK.wrong(
     "context-zeroed",
-    "Hidden words get a weight of up to {leak}: as zero vectors they still have a "
-    "score, 0, and the softmax gives them a share. Hide the scores with -inf.",
     key=lambda s: hidden_words_zero(s, s.context) @ s.learned.W_key,
     value=lambda s: hidden_words_zero(s, s.context) @ s.learned.W_value,
     mask=no_mask,
 )
-MASK.wrong("empty-row-nan", NAN, clear=uncleared)
+MASK.wrong("empty-row-nan", clear=uncleared)
+NAN = MASK[-1]
 MASK.wrong(
-    "empty-row-nan",
-    f"The weights are mended, but the output was made before that: {EMPTY}.",
+    "empty-row-nan 2",
     clear=uncleared,
     give=lambda s: (s.output, s.weights.nan_to_num(0.0)),
 )
-MASK.wrong(
-    "empty-row-uniform",
-    f"A large negative number makes an empty row uniform: {EMPTY}. Use -inf and "
-    "set the hidden weights to 0 afterwards.",
-    hide=lambda s: fill(s, -1e9),
-    clear=uncleared,
-)
-MASK.wrong(
-    "softmax-missing",
-    "The scores are used as they are: a softmax over the words of context turns them "
-    "into weights.",
-    mask=no_mask,
-    divide=lambda s: s.hidden,
-)
+MASK.wrong("empty-row-uniform", hide=lambda s: fill(s, -1e9), clear=uncleared)
+MASK.wrong("softmax-missing", mask=no_mask, divide=lambda s: s.hidden)
 FAILING = ("mask-ignored", "mask-needed")  # alike whether zeros follow or not
 HIDE = [one for one in of_masks.HIDE if one not in of_masks.LARGE_FILLS]
+HARMLESS = Forms()
+HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
+HARMLESS.also(hide=lambda s: fill(s, -1e9))
+
+
+# --- the exercise --------------------------------------------------------------------
+
 SIZES = [
     size("scale-of-model-width", "D", lambda s: s.x.shape[-1], ", the width of x"),
     size("scale-of-first-axis", "len(x)", lambda s: s.x.shape[0]),
@@ -304,137 +191,77 @@ SIZES = [
     size("scale-of-tokens", "T", lambda s: s.x.shape[-2], ", the number of queries"),
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
 ]
-STEPS = steps(
-    **PROJECTED,
-    mask=lambda s: spread(s.words),
-    clear=zeroed,
-    give=lambda s: (s.output, s.weights),
-)
-pipeline = Pipeline(
-    start=start,
-    steps=STEPS,
-    gives=GIVES,
-    forms=forms_of(
-        STEPS,
-        of_attention.RETURN_BOTH,
-        SOURCES,
-        MASK,
-        without_zeros([one for one in MASK if one.slug not in FAILING], "mask"),
-        without_zeros(HIDE),
-        HIDE,
-        of_attention.SCALE,
-        SIZES,
-        of_attention.AXIS,
-        of_attention.SOFTMAX,
-        of_attention.PROJECT,
-        of_attention.SCORE,
-        of_attention.AVERAGE,
-        of_attention.UNIFORM,
-        without=("parameter-called", "weight-not-transposed", "keys-times-queries"),
-        renamed={
-            "zero-for-minus-infinity": "zero-for-infinity",
-            "renormalised-after": "empty-row-nan",
-        },
+pipeline = of_attention.attention(
+    start,
+    steps(
+        **PROJECTED,
+        mask=lambda s: spread(s.words),
+        clear=zeroed,
+        give=lambda s: (s.output, s.weights),
     ),
-    harmless=[
-        form(None, clear=lambda s: s.soft.nan_to_num(0.0)),
-        form(None, hide=lambda s: fill(s, -1e9)),
-        form("empty-row-nan", NAN, clear=uncleared),
-    ],
+    *(of_attention.RETURN_BOTH, SOURCES, MASK),
+    without_zeros([one for one in MASK if one.slug not in FAILING], "mask"),
+    *(without_zeros(HIDE), HIDE, of_attention.SCALE, SIZES, of_attention.AXIS),
+    *(of_attention.SOFTMAX, of_attention.PROJECT, of_attention.SCORE),
+    *(of_attention.AVERAGE, of_attention.UNIFORM),
+    without=("parameter-called", "weight-not-transposed", "keys-times-queries"),
+    renamed={
+        "zero-for-minus-infinity": "zero-for-infinity",
+        "renormalised-after": "empty-row-nan",
+    },
+    harmless=[*HARMLESS, NAN],
     words={
         "width": "K",
         "root": "√K",
         "source": "context",
         "average_value": "average the values, context @ W_value",
-    },
-    facts=FACTS
-    | {
         "S_of_context": lambda s: s.context.shape[-2],
         "mask_shape": lambda s: shape(s.words),
     },
 )
 
 
-def padding_looked_at(e):
-    if len(e.args) < 6:
+def seen(evidence):
+    """Return what the facts of a text look at, from the answer's own weights."""
+    allowed = spread(evidence.args[5] if len(evidence.args) > 5 else None)
+    if allowed is None:
+        allowed = torch.ones((), dtype=torch.bool)
+    return State(weights=evidence.got[1], mask=allowed, allowed=allowed)
+
+
+def padding_looked_at(evidence):
+    """Property: hidden words get no weight."""
+    found = leak(seen(evidence))
+    return TEXTS["SEEN"]["leak"].format(leak=found) if float(found) > 1e-6 else None
+
+
+def rows_sum(evidence):
+    """Property: the weights of the words that may be attended to sum to 1."""
+    found = row_sum(seen(evidence))
+    if found == "NaN" or abs(float(found) - 1) < 1e-4:
         return None
-    found = leak(State(weights=e.got[1], allowed=spread(e.args[5])))
-    if float(found) < 1e-6:
-        return None
-    return f"Hidden words get a weight of up to {found} instead of 0."
+    return TEXTS["SEEN"]["sum"].format(sum=found)
 
 
-def sums(e):
-    weights = e.got[1].double()
-    some = weights.sum(-1) > 0
-    if some.any() and ((weights.sum(-1) - 1).abs()[some] > 1e-4).any():
-        return f"A row of the weights sums to {worst_sum(weights[some])} instead of 1."
-    return None
+def tensors(x, context, width, value_width, scale=1.0):
+    """Draw x, context and the three matrices for these sizes."""
+    return (
+        *(draw(*x, scale=scale), draw(*context, scale=scale)),
+        *(draw(x[-1], width), draw(x[-1], width), draw(x[-1], value_width)),
+    )
 
 
-CASES = [
-    case(draw(2, 5), draw(3, 5), draw(5, 7), draw(5, 7), draw(5, 11)),
-    case(
-        *(draw(2, 5), draw(3, 5), draw(5, 7), draw(5, 7), draw(5, 11)),
-        torch.tensor([True, True, False]),
-        note="the last word hidden",
-    ),
-    case(
-        *(draw(2, 3, 5), draw(2, 7, 5), draw(5, 11), draw(5, 11), draw(5, 2)),
-        lengths(7, 4, longest=7),
-        note="a batch with padding",
-    ),
-    case(
-        *(draw(3, 3, 5), draw(3, 7, 5), draw(5, 2), draw(5, 2), draw(5, 11)),
-        lengths(5, 7, 2, longest=7),
-        note="B = T",
-    ),
-    case(
-        *(draw(2, 5, 7), draw(2, 5, 7), draw(7, 3), draw(7, 3), draw(7, 11)),
-        lengths(2, 5, longest=5),
-        note="T = S",
-    ),
-]
-CASES += [
-    case(
-        *(draw(2, 5, 7), draw(2, 3, 7), draw(7, 7), draw(7, 7), draw(7, 7)),
-        note="all matrices square",
-    ),
-    case(
-        *(draw(2, 5, 7), draw(2, 5, 7), draw(7, 7), draw(7, 7), draw(7, 7)),
-        torch.tensor([[True, False, True, True, False], [True] * 5]),
-        note="T = S, all matrices square, a word in the middle hidden",
-    ),
-    case(
-        *(draw(2, 3, 5), draw(2, 7, 5), draw(5, 11), draw(5, 11), draw(5, 2)),
-        lengths(3, 0, longest=7),
-        note="nothing allowed in the second sentence",
-    ),
-    case(
-        *(draw(2, 3, 5, 7), draw(2, 3, 11, 7)),
-        *(draw(7, 2), draw(7, 2), draw(7, 5)),
-        lengths(11, 4, 7, 1, 2, 5, longest=11).view(2, 3, 11),
-        note="two leading axes",
-    ),
-    case(
-        *(draw(2, 5, scale=9.0), draw(7, 5, scale=9.0)),
-        *(draw(5, 3), draw(5, 3), draw(5, 2)),
-        note="large scores",
-        special=True,
-    ),
-    case(
-        *(draw(2, 5), torch.cat([FAR, -FAR, draw(3, 5)])),
-        *(draw(5, 3), draw(5, 3), draw(5, 2)),
-        torch.tensor([False, False, True, True, True]),
-        note="hidden words whose scores are far from the others",
-        special=True,
-    ),
-    case(
-        *(draw(1, 5), draw(1, 5), draw(5, 3), draw(5, 3), draw(5, 2)),
-        note="one word each",
-        special=True,
-    ),
-]
+def lengths(*real, longest):
+    """Return the mask (B, S) of sentences with that many words."""
+    return torch.arange(longest) < torch.tensor(real)[:, None]
+
+
+def far_apart():
+    """Draw words of which the first two have scores far from the others."""
+    far = 300 * draws(81)(1, 5)  # with its opposite, one of the two fits any query
+    x, words, *matrices = tensors((2, 5), (3, 5), 3, 2)
+    return x, torch.cat([far, -far, words]), *matrices
+
 
 cross_attention = Exercise(
     id="8.1",
@@ -442,8 +269,57 @@ cross_attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     oracle=right_attention,
-    properties=[padding_looked_at, sums],
+    properties=[padding_looked_at, rows_sum],
     pipeline=pipeline,
-    mistakes=mistakes_of(pipeline),
-    cases=CASES,
+    cases=[
+        case(*tensors((2, 5), (3, 5), 7, 11)),
+        case(
+            *tensors((2, 5), (3, 5), 7, 11),
+            torch.tensor([True, True, False]),
+            note="the last word hidden",
+        ),
+        case(
+            *tensors((2, 3, 5), (2, 7, 5), 11, 2),
+            lengths(7, 4, longest=7),
+            note="a batch with padding",
+        ),
+        case(
+            *tensors((3, 3, 5), (3, 7, 5), 2, 11),
+            lengths(5, 7, 2, longest=7),
+            note="B = T",
+        ),
+        case(
+            *tensors((2, 5, 7), (2, 5, 7), 3, 11),
+            lengths(2, 5, longest=5),
+            note="T = S",
+        ),
+        case(*tensors((2, 5, 7), (2, 3, 7), 7, 7), note="all matrices square"),
+        case(
+            *tensors((2, 5, 7), (2, 5, 7), 7, 7),
+            torch.tensor([[True, False, True, True, False], [True] * 5]),
+            note="T = S, all matrices square, a word in the middle hidden",
+        ),
+        case(
+            *tensors((2, 3, 5), (2, 7, 5), 11, 2),
+            lengths(3, 0, longest=7),
+            note="nothing allowed in the second sentence",
+        ),
+        case(
+            *tensors((2, 3, 5, 7), (2, 3, 11, 7), 2, 5),
+            lengths(11, 4, 7, 1, 2, 5, longest=11).view(2, 3, 11),
+            note="two leading axes",
+        ),
+        case(
+            *tensors((2, 5), (7, 5), 3, 2, scale=9.0),
+            note="large scores",
+            special=True,
+        ),
+        case(
+            *far_apart(),
+            torch.tensor([False, False, True, True, True]),
+            note="hidden words whose scores are far from the others",
+            special=True,
+        ),
+        case(*tensors((1, 5), (1, 5), 3, 2), note="one word each", special=True),
+    ],
 )
