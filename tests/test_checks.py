@@ -307,7 +307,8 @@ def answer_from(exercise, compute):
             self.build = build
             for name in exercise.projections:
                 wide = build[1] if name == "out_proj" else build[0]
-                self.add_module(name, nn.Linear(wide, build[1], bias=False))
+                bias = name == "out_proj"
+                self.add_module(name, nn.Linear(wide, build[1], bias=bias))
 
         def forward(self, x):
             return compute(read(self, self.build, exercise.projections), x)

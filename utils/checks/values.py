@@ -93,6 +93,13 @@ def same_form(got, expected):
     return True
 
 
+def amount(value):
+    """Return how many numbers a value holds, or its type where it holds none."""
+    if type(value) is tuple:
+        return (*map(amount, value),)
+    return value.numel() if isinstance(value, torch.Tensor) else type(value)
+
+
 def all_finite(value):
     """Say whether a cleaned value holds no NaN and no infinity."""
     if isinstance(value, tuple):
