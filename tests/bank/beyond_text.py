@@ -160,6 +160,101 @@ def patchify_assumes_channels_last(images, patch_size):
     return x.permute(0, 1, 3, 5, 2, 4).reshape(b, -1, c * p * p)
 
 
+@wrong("11.1", "height-and-width-misread")
+def patchify_sizes_backwards(images, patch_size):
+    b, c, w, h = images.shape
+    p = patch_size
+    x = images.reshape(b, c, h // p, p, w // p, p)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "channels-read-last")
+def patchify_sizes_channels_last(images, patch_size):
+    b, h, w, c = images.shape
+    p = patch_size
+    x = images.reshape(b, h // p, p, w // p, p, c)
+    return x.permute(0, 1, 3, 5, 2, 4).reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "height-for-both")
+def patchify_squares_only(images, patch_size):
+    b, c, h, _ = images.shape
+    p = patch_size
+    x = images.reshape(b, c, h // p, p, h // p, p)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "height-for-both")
+def patchify_as_many_columns_as_rows(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    x = images.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 4, 1, 3, 5)
+    return x.reshape(b, (h // p) ** 2, c * p * p)
+
+
+@wrong("11.1", "width-for-both")
+def patchify_width_alone(images, patch_size):
+    b, c, _, w = images.shape
+    p = patch_size
+    x = images.reshape(b, c, w // p, p, w // p, p)
+    return x.permute(0, 2, 4, 1, 3, 5).reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "channels-before-patches")
+def patchify_unfolds_joined(images, patch_size):
+    x = images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
+    return x.reshape(len(images), -1, images.shape[1] * patch_size**2)
+
+
+@wrong("11.1", "axes-exchanged")
+def patchify_two_axes_exchanged(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    x = images.reshape(b, c, h // p, p, w // p, p).permute(0, 2, 3, 1, 4, 5)
+    return x.reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "interleaved")
+def patchify_columns_interleaved(images, patch_size):
+    b, c, h, w = images.shape
+    p = patch_size
+    x = images.reshape(b, c, h // p, p, p, w // p).permute(0, 2, 4, 1, 3, 5)
+    return x.reshape(b, -1, c * p * p)
+
+
+@wrong("11.1", "last-patches-lost")
+def patchify_ends_early(images, patch_size):
+    p, patches = patch_size, []
+    for top in range(0, images.shape[2] - p, p):
+        for left in range(0, images.shape[3] - p, p):
+            patches.append(images[:, :, top : top + p, left : left + p].flatten(1))
+    return torch.stack(patches, dim=1)
+
+
+@wrong("11.1", "patches-in-one-row")
+def patchify_concatenated(images, patch_size):
+    return F.unfold(images, patch_size, stride=patch_size).mT.flatten(1)
+
+
+@wrong("11.1", "overlapping")
+def patchify_number_for_pixel(images, patch_size):
+    p, patches = patch_size, []
+    for i in range(images.shape[2] // p):
+        for j in range(images.shape[3] // p):
+            patches.append(images[:, :, i : i + p, j : j + p].flatten(1))
+    return torch.stack(patches, dim=1)
+
+
+@wrong("11.1", "column-by-column")  # and the batch second
+def patchify_stacked_in_front(images, patch_size):
+    patches = []
+    for left in range(0, images.shape[3], patch_size):
+        for top in range(0, images.shape[2], patch_size):
+            patch = images[:, :, top : top + patch_size, left : left + patch_size]
+            patches.append(patch.flatten(1))
+    return torch.stack(patches)
+
+
 @wrong("11.1", "sizes-swapped")
 def patchify_last_reshape_swapped(images, patch_size):
     b, c, h, w = images.shape

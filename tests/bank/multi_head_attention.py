@@ -273,6 +273,51 @@ def split_squeezed(x, num_heads):
     return torch.stack(x.chunk(num_heads, dim=-1), dim=1).squeeze()
 
 
+@wrong("6.1", "two-heads-alone")
+def split_into_halves(x, num_heads):
+    K = x.shape[-1] // 2
+    return torch.stack([x[..., :K], x[..., K:]], dim=1)
+
+
+@wrong("6.1", "two-heads-alone")
+def split_first_two(x, num_heads):
+    K = x.shape[-1] // num_heads
+    return torch.stack([x[..., h * K : (h + 1) * K] for h in range(2)], dim=1)
+
+
+@wrong("6.1", "axes-misplaced")
+def split_swaps_1_and_3(x, num_heads):
+    B, T, D = x.shape
+    return x.view(B, T, num_heads, D // num_heads).transpose(1, 3)
+
+
+@wrong("6.1", "sizes-misread")
+def split_misread(x, num_heads):
+    B, D, T = x.shape
+    return x.view(B, T, num_heads, D // num_heads).transpose(1, 2)
+
+
+@wrong("6.1", "heads-under-each-other")
+def split_concatenated_tokens(x, num_heads):
+    return torch.cat(x.chunk(num_heads, dim=-1), dim=1)
+
+
+@wrong("6.1", "always-refused")
+def split_check_inverted(x, num_heads):
+    B, T, D = x.shape
+    if D % num_heads == 0:
+        raise ValueError("does not divide")
+    return x.view(B, T, num_heads, -1).transpose(1, 2)
+
+
+@wrong("6.1", "tokens-counted")
+def split_checks_tokens(x, num_heads):
+    B, T, D = x.shape
+    if T % num_heads:
+        raise ValueError("does not divide")
+    return x.view(B, T, num_heads, D // num_heads).transpose(1, 2)
+
+
 @wrong("6.1", "returns-nothing")
 def split_without_return(x, num_heads):
     B, T, D = x.shape
@@ -467,6 +512,22 @@ def merge_features_first(x):
 @wrong("6.2", "size-one-axes-dropped")
 def merge_squeezed(x):
     return torch.cat(x.split(1, dim=1), dim=-1).squeeze()
+
+
+@wrong("6.2", "two-heads-alone")
+def merge_two(x):
+    return torch.cat([x[:, 0], x[:, 1]], dim=-1)
+
+
+@wrong("6.2", "batch-and-heads-merged")
+def merge_cat_batch(x):
+    return torch.cat([x[:, h] for h in range(x.shape[1])], dim=0)
+
+
+@wrong("6.2", "sizes-misread")
+def merge_misread_last(x):
+    B, H, K, T = x.shape
+    return x.transpose(1, 2).reshape(B, T, H * K)
 
 
 @wrong("6.2", "wrong-signature")
@@ -685,6 +746,58 @@ class MultiHeadMergedByView(Heads):
     def merge(self, context):
         B, H, T, K = context.shape
         return context.contiguous().view(B, T, H * K)
+
+
+@wrong("6.3", "wrong-axes-transposed")
+class MultiHeadMergedFromKeys(Heads):
+    def merge(self, context):
+        B, H, T, K = context.shape
+        return context.transpose(1, 3).reshape(B, T, H * K)
+
+
+@wrong("6.3", "sizes-misread")
+class MultiHeadMergeMisread(Heads):
+    def merge(self, context):
+        B, T, H, K = context.shape
+        return context.transpose(1, 2).reshape(B, T, self.d_out)
+
+
+@wrong("6.3", "tokens-merged")
+class MultiHeadFlattened(Heads):
+    def merge(self, context):
+        return context.flatten(2)
+
+
+@wrong("6.3", "all-merged")
+class MultiHeadAllFlattened(Heads):
+    def merge(self, context):
+        return context.transpose(1, 2).flatten(1)
+
+
+@wrong("6.3", "split-after-transpose")
+class MultiHeadTurnedFirst(Heads):
+    def split(self, x):
+        B, T, D = x.shape
+        return x.transpose(1, 2).reshape(B, self.num_heads, T, self.head_dim)
+
+
+@wrong("6.3", "width-is-a-float")
+class MultiHeadTrueDivision(Heads):
+    def split(self, x):
+        B, T, D = x.shape
+        return x.view(B, T, self.num_heads, D / self.num_heads).transpose(1, 2)
+
+
+@wrong("6.3", "two-heads-alone")
+class MultiHeadTwo(Heads):
+    def forward(self, x):
+        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
+        outputs = []
+        for h in range(2):
+            part = slice(h * self.head_dim, (h + 1) * self.head_dim)
+            scores = self.scores(query[..., part], key[..., part])
+            outputs.append(self.dropout(self.weigh(scores)) @ value[..., part])
+        return self.out_proj(torch.cat(outputs, dim=-1))
 
 
 @wrong("6.3", "view-not-contiguous")
@@ -1394,6 +1507,34 @@ class MultiHeadRawWeight(Heads):
         query, key, value = map(self.split, parts)
         context = self.merge(self.dropout(self.weigh(self.scores(query, key))) @ value)
         return context @ self.out_proj.weight + self.out_proj.bias
+
+
+@wrong("6.3", "output-projection-without-bias")
+class MultiHeadWeightAlone(Heads):
+    def forward(self, x):
+        parts = self.W_query(x), self.W_key(x), self.W_value(x)
+        query, key, value = map(self.split, parts)
+        context = self.merge(self.dropout(self.weigh(self.scores(query, key))) @ value)
+        return context @ self.out_proj.weight.T
+
+
+# two mistakes at once
+
+
+@wrong("6.3", "queries-for-keys")
+class MultiHeadQueriesTwiceAndResidual(Heads):
+    def forward(self, x):
+        parts = self.W_query(x), self.W_query(x), self.W_value(x)
+        query, key, value = map(self.split, parts)
+        context = self.merge(self.dropout(self.weigh(self.scores(query, key))) @ value)
+        return self.out_proj(context) + self.W_value(x)
+
+
+@wrong("6.3", "diagonal-masked")
+class MultiHeadDiagonalMergedByView(MultiHeadDiagonal):
+    def merge(self, context):
+        B, H, T, K = context.shape
+        return context.reshape(B, T, H * K)
 
 
 @wrong("6.3", "value-added")

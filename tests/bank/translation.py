@@ -854,6 +854,44 @@ def greedy_until_last_is_end(next_logits, start_id, end_id, max_length):
     return [i for i in ids[1:] if i != end_id]
 
 
+@wrong("8.2", "start-taken-for-end")
+def greedy_compares_start(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) <= max_length:
+        best = next_logits(ids).argmax().item()
+        if best == start_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+@wrong("8.2", "one-id-alone")
+def greedy_return_inside(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        best = next_logits(ids).argmax().item()
+        if best != end_id:
+            ids.append(best)
+        return ids[1:]
+    return []
+
+
+@wrong("8.2", "tuple-returned")
+def greedy_tuple(next_logits, start_id, end_id, max_length):
+    return tuple(greedy_while(next_logits, start_id, end_id, max_length))
+
+
+@wrong("8.2", "one-too-few")  # and tensors in the list
+def greedy_start_counted_no_item(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    while len(ids) < max_length:
+        best = next_logits(ids).argmax()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
 @wrong("8.2", "written-backwards")
 def greedy_in_front(next_logits, start_id, end_id, max_length):
     ids = [start_id]

@@ -78,7 +78,21 @@ CUT.wrong(
 )
 CUT.wrong("sizes-misread", sizes=lambda s: (len(s.x), s.x.shape[2], s.x.shape[1]))
 
+
+def refused(when):
+    """Return the sizes where no ValueError is raised: it is raised too often."""
+
+    def sizes(s):
+        if when(s):
+            raise ValueError
+        return s.x.shape
+
+    return sizes
+
+
 PLACES = Forms(TEXTS["PLACES"])
+PLACES.wrong("always-refused", sizes=refused(lambda s: True))
+PLACES.wrong("tokens-counted", sizes=refused(lambda s: s.x.shape[1] % s.H))
 PLACES.wrong("axes-not-swapped", order=to(0, 1, 2, 3))
 PLACES.wrong("heads-before-batch", order=to(2, 0, 1, 3))
 PLACES.wrong("tokens-before-batch", order=to(1, 0, 2, 3))
@@ -92,6 +106,7 @@ PLACES.wrong("heads-in-batch", result=lambda s: s.heads.flatten(0, 1))
 PLACES.wrong(
     "heads-in-batch 2", order=to(2, 0, 1, 3), result=lambda s: s.heads.flatten(0, 1)
 )
+PLACES.wrong("heads-under-each-other", result=lambda s: s.heads.flatten(1, 2))
 PLACES.wrong("list-of-heads", result=lambda s: [*s.heads.unbind(1)])
 PLACES.wrong("list-of-heads 2", result=lambda s: s.heads.unbind(1))
 PLACES.wrong(
@@ -117,6 +132,7 @@ SPLITTING = Pipeline(
         "twice_H": lambda s: 2 * s.H,
         "K": lambda s: s.x.shape[-1] // s.H,
         "D": lambda s: s.x.shape[-1],
+        "T": lambda s: s.x.shape[1],
     },
 )
 
@@ -138,7 +154,11 @@ JOIN.wrong("axes-not-merged", merged=lambda s: s.tokens)
 JOIN.wrong("batch-and-heads-merged", merged=lambda s: s.x.flatten(0, 1))
 JOIN.wrong("heads-under-each-other", merged=lambda s: s.x.flatten(1, 2))
 JOIN.wrong("tokens-merged", merged=lambda s: s.x.flatten(2))
-JOIN.wrong("sizes-misread", sizes=lambda s: s.x.transpose(1, 2).shape)
+JOIN.wrong("batch-and-heads-merged 2", merged=lambda s: torch.cat([*s.x.unbind(1)]))
+JOIN.wrong("two-heads-alone", merged=lambda s: torch.cat((s.x[:, 0], s.x[:, 1]), -1))
+SECOND, LAST = {"read": "B, T, H, K"}, {"read": "B, H, K, T"}
+JOIN.wrong("sizes-misread", SECOND, sizes=lambda s: s.x.transpose(1, 2).shape)
+JOIN.wrong("sizes-misread", LAST, sizes=lambda s: s.x.mT.shape)
 for order in WRONG_ORDERS:
     if order not in taken(JOIN):
         key = "samples-mixed" if order[0] else "wrong-axes-transposed"
@@ -200,7 +220,7 @@ def out(s, merged):
 
 HEADS = {
     "split": lambda s: tuple(
-        right_split(x, num_heads(s)) for x in (s.query, s.key, s.value)
+        right_split(x, num_heads(s)).contiguous() for x in (s.query, s.key, s.value)
     ),
     "merge": lambda s: right_merge(s.output),
     "project_out": lambda s: out(s, s.merged),
@@ -239,6 +259,25 @@ def values_unsplit(s):
     return query, key, s.value.unsqueeze(1)
 
 
+def widths_misread(s):
+    """Return the merge that reads H for T and knows the width of the result."""
+    batch, num_heads = s.output.shape[:2]
+    return s.output.transpose(1, 2).reshape(batch, num_heads, s.learned.build[1])
+
+
+NOT_ALONE = ("heads-from-one", "sizes-misread")  # others fail alike in a layer
+MERGED_ALIKE = (  # fail, or give something, of their own in a layer
+    "merge-without-transpose",
+    "merge-interleaved",
+    "view-not-contiguous",
+    "batch-and-tokens-merged",
+    "all-merged",
+    "tokens-merged",
+    "sizes-misread",
+    "samples-mixed",
+    "wrong-axes-transposed",
+    "heads-reversed",
+)
 SPLIT = Forms(TEXTS["SPLIT"])
 SPLIT.wrong(
     "split-by-view",
@@ -248,7 +287,7 @@ SPLIT.wrong(
 for i, names in enumerate(("queries", "keys", "values")):
     SPLIT.wrong("split-by-view 2", {"names": names}, split=one_by_view(i))
 for one in CUT:
-    if one.slug not in ("heads-from-one", "sizes-misread"):  # others fail alike
+    if one.slug not in NOT_ALONE:
         SPLIT.append(replace(one, ways={"split": split_by(one)}))
     if one.slug == "features-interleaved":
         merge = merge_by(JOIN[1])
@@ -275,12 +314,11 @@ SPLIT.wrong(
     "full-width-per-head", split=values_unsplit, merge=lambda s: s.output.sum(1)
 )
 MERGE = Forms(TEXTS["MERGE"])
-MERGE.extend(
-    replace(one, ways={"merge": merge_by(one)})
-    for one in JOIN
-    if one.ways.keys() & {"order", "sizes", "tokens"}
-    or one.slug == "view-not-contiguous"
-)
+for one in JOIN:
+    if one.slug in MERGED_ALIKE:
+        MERGE.append(replace(one, ways={"merge": merge_by(one)}))
+    if one.words == SECOND:
+        MERGE.append(replace(one, ways={"merge": widths_misread}))
 MERGE.wrong("heads-summed", merge=lambda s: s.output.sum(1))
 MERGE.wrong("heads-not-merged", merge=lambda s: s.output)
 MERGE.wrong("heads-not-merged", merge=lambda s: s.output.flatten(1, 2))

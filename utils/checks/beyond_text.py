@@ -56,6 +56,10 @@ def renamed(s):
     return s.images.reshape(batch, height, width, channels).permute(0, 3, 1, 2)
 
 
+def sizes_read_last(s):
+    return s.pixels.permute(0, 3, 1, 2).shape
+
+
 def channels_last(s):
     return s.pixels.reshape(s.B, s.H // s.P, s.P, s.W // s.P, s.P, s.C)
 
@@ -77,13 +81,15 @@ for order in wrong_orders(ORDER):
 READ.wrong("interleaved", cells=grid_second, order=to(0, 3, 5, 1, 2, 4))
 READ.wrong("interleaved", cells=grid_second)
 READ.wrong("axes-renamed", pixels=renamed)
+READ.wrong("height-and-width-misread", sizes=lambda s: s.pixels.mT.shape)
+READ.wrong("height-for-both", sizes=lambda s: (*s.pixels.shape[:3], s.images.shape[2]))
 READ.wrong(
-    "height-and-width-misread",
-    sizes=lambda s: s.pixels.mT.shape,
+    "width-for-both", sizes=lambda s: (*s.pixels.shape[:2], *2 * s.images.shape[3:])
 )
+READ.wrong("channels-read-last", sizes=sizes_read_last)
 READ.wrong(
     "channels-read-last",
-    sizes=lambda s: s.pixels.permute(0, 3, 1, 2).shape,
+    sizes=sizes_read_last,
     cells=channels_last,
     order=to(0, 1, 3, 5, 2, 4),
 )
@@ -92,12 +98,29 @@ READ.wrong("size-for-number", P=lambda s: s.H // s.patch_size)
 READ.wrong("first-channel-only", pixels=lambda s: s.images[:, :1])
 READ.wrong("channels-averaged", pixels=lambda s: s.images.mean(1, keepdim=True))
 READ.wrong("channels-averaged 2", pixels=lambda s: s.images.sum(1, keepdim=True))
+READ.wrong(
+    "last-patches-lost",
+    pixels=lambda s: s.images[..., : -s.patch_size, : -s.patch_size],
+)
 READ.wrong("first-image-only", pixels=lambda s: s.images[:1])
+
+
+def neighbours(s):
+    """Return patches that begin at neighbouring pixels, as many as there should be."""
+    windows = s.pixels.unfold(2, s.P, 1).unfold(3, s.P, 1)
+    windows = windows[:, :, : s.H // s.P, : s.W // s.P]
+    return windows.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2)
+
+
+def rows_squared(s):
+    return s.moved.reshape(s.B, (s.H // s.P) ** 2, s.C * s.P**2)
+
 
 GIVE = Forms(TEXTS["GIVE"])
 GIVE.wrong("batch-second", result=lambda s: s.joined.transpose(0, 1))
 GIVE.wrong("sizes-swapped", joined=lambda s: s.moved.reshape(join(s).mT.shape))
 GIVE.wrong("overlapping", joined=lambda s: F.unfold(s.pixels, s.P).mT)
+GIVE.wrong("overlapping 2", joined=neighbours)
 GIVE.wrong("transposed-result", result=lambda s: s.joined.mT)
 GIVE.wrong("pixels-averaged", joined=lambda s: s.moved.mean((-2, -1)).flatten(1, 2))
 GIVE.wrong("patches-not-flat", joined=lambda s: s.moved)
@@ -109,6 +132,8 @@ GIVE.wrong(
     joined=lambda s: s.moved.flatten(4).flatten(1, 3),
 )
 GIVE.wrong("pixels-as-tokens", joined=lambda s: s.pixels.flatten(2).mT)
+GIVE.wrong("height-for-both 2", joined=rows_squared)
+GIVE.wrong("patches-in-one-row", result=lambda s: s.joined.flatten(1))
 GIVE.wrong("batch-lost", result=lambda s: s.joined.flatten(0, 1))
 GIVE.wrong("patches-reversed", result=lambda s: s.joined.flip(1))
 

@@ -181,30 +181,26 @@ class Pipeline:
     def pairs(self, trial):
         """Yield wrong forms beside a harmless one, then two wrong ones, that fit.
 
-        The time is the processor's: a busy machine finds the same.
+        The answer gave something here, so a form that fails is none of them. The time
+        is the processor's: a busy machine finds the same.
         """
         end = time.thread_time() + LIMIT
         place = {one: self.first(one) for one in (*self.forms, *self.harmless)}
-        reached = {one: self.states(trial.args, one) for one in place}
-        if not trial.observed and not self.reaches(trial, reached):
+        states = {one: self.states(trial.args, one) for one in place}
+        results = {o: s[-1].result for o, s in states.items() if type(s[-1]) is State}
+        if not trial.observed and not as_many(trial, results.values()):
             return
-        beside = product(self.forms, self.harmless)
-        for pair in chain(beside, combinations(self.forms, 2)):
+        wrong = [one for one in self.forms if one in results]
+        harmless = [one for one in self.harmless if one in results]
+        for pair in chain(product(wrong, harmless), combinations(wrong, 2)):
             if time.thread_time() > end:
                 return
             early, late = sorted(pair, key=place.get)
-            states, at = reached[early], place[late]
-            if early.ways.keys() & late.ways.keys() or at >= len(states) - 1:
+            if early.ways.keys() & late.ways.keys():
                 continue
-            if self.gives_the_same(pair, states[at], at, trial):
+            before = states[early][place[late]]
+            if self.gives_the_same(pair, before, place[late], trial):
                 yield early, late
-
-    def reaches(self, trial, reached):
-        """Say whether the right way or a wrong form gives as many numbers."""
-        lasts = [states[-1] for states in reached.values()]
-        results = [last.result for last in lasts if isinstance(last, State)]
-        amounts = map(amount, (trial.expected.value, *results))
-        return amount(trial.outcome.value) in amounts
 
     def gives_the_same(self, forms, state, place, trial):
         """Say, at a glance, whether the forms give what the answer gave on a case."""
@@ -216,6 +212,12 @@ class Pipeline:
         except Exception:
             return failed
         return not failed and alike(trial.outcome.value, result)
+
+
+def as_many(trial, results):
+    """Say whether the answer gave as many numbers as the right way or one of these."""
+    amounts = map(amount, (trial.expected.value, *results))
+    return amount(trial.outcome.value) in amounts
 
 
 class quiet(warnings.catch_warnings):

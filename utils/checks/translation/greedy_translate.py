@@ -103,6 +103,7 @@ LOOP.wrong(
     ends=each(never),
     result=lambda s: [id for id in s.written if id != s.end_id],
 )
+LOOP.wrong("one-id-alone", room=lambda s: min(s.max_length, 1))
 LOOP.wrong("never-ends", room=lambda s: 10**9)
 LOOP.wrong("one-too-few", room=lambda s: s.max_length - 1)
 LOOP.wrong("one-too-many", room=lambda s: s.max_length + 1)
@@ -112,6 +113,7 @@ LOOP.wrong("last-id-only", ask=each(lambda ids: ids[-1:]))
 LOOP.wrong("start-missing", ask=each(lambda ids: ids[1:]))
 LOOP.wrong("list-needed", ask=each(torch.tensor))
 LOOP.wrong("list-needed 2", ask=each(lambda ids: ids[-1]))
+LOOP.wrong("tuple-returned", result=lambda s: (*s.written,))
 LOOP.wrong("tensor-returned", result=lambda s: torch.tensor(s.written))
 LOOP.wrong(
     "tensor-returned", result=lambda s: torch.tensor(s.written, dtype=torch.long)
@@ -132,6 +134,7 @@ for place in ((slice(None), -1), (0, -1)):
         "position-axis-expected 2",
         pick=each(lambda logits, place=place: int(logits[place].argmax())),
     )
+LOOP.wrong("start-taken-for-end 2", ends=lambda s: lambda id: id == s.start_id)
 LOOP.wrong(
     "start-taken-for-end",
     written=lambda s: [] if s.start_id == s.end_id else written(s),
