@@ -226,7 +226,6 @@ def test_no_file_of_exercises_is_imported_by_another(path):
 
 TABLES = {  # these are not yet described by steps: long, and one expression each
     "attention_at_speed.py",
-    "greedy_translate.py",
     "several_machines.py",
 }
 

@@ -3,12 +3,12 @@
 from types import SimpleNamespace
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_masks import uncleared, without_zeros
 from utils.checks.attention_steps import (
-    INF,
     PROJECTED,
     fill,
     leak,
@@ -28,18 +28,14 @@ draw = draws(8)
 
 
 def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
-    """Return the oracle's output and weights: exp of the scores over their sum."""
+    """Return PyTorch's output and weights, 0 where nothing may be attended to."""
     tensors = (t.double() for t in (x, context, W_query, W_key, W_value))
     x, context, W_query, W_key, W_value = tensors
     query, key, value = x @ W_query, context @ W_key, context @ W_value
-    scores = query @ key.mT / query.shape[-1] ** 0.5
-    exps = (scores - scores.amax(-1, keepdim=True)).exp()
-    if context_mask is not None:
-        allowed = context_mask.unsqueeze(-2).expand_as(scores)
-        top = scores.masked_fill(~allowed, -INF).amax(-1, keepdim=True)
-        exps = torch.where(allowed, scores - top, -INF).exp()
-    weights = (exps / exps.sum(-1, keepdim=True)).nan_to_num(0.0)
-    return (weights @ value).float(), weights.float()
+    eye = torch.eye(key.shape[-2]).double().expand(*key.shape[:-1], -1)
+    mask = spread(context_mask)
+    attended = (torch_attention(query, key, v, attn_mask=mask) for v in (value, eye))
+    return tuple(made.nan_to_num(0.0).float() for made in attended)
 
 
 def spread(words):
