@@ -976,6 +976,14 @@ class MultiHeadChecksInput(MultiHeadUnchecked):
         return F.pad(merged, (0, self.d_out - merged.shape[-1]))
 
 
+@wrong("6.3", "width-not-divided")
+class MultiHeadRefusesInput(MultiHeadUnchecked):
+    def forward(self, x):
+        if self.d_out % self.num_heads:
+            raise ValueError("d_out must be divisible by num_heads")
+        return super().forward(x)
+
+
 @wrong("6.3", "always-refused")
 class MultiHeadCheckInverted(MultiHeadUnchecked):
     def __init__(self, d_in, d_out, context_length, dropout, num_heads):

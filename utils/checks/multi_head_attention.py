@@ -167,6 +167,15 @@ def where_to_look(evidence):
     return TEXTS["TOKEN_0"]["right" if right else "wrong"]
 
 
+def refused_late(module, weights):
+    """Name a ValueError that comes with the first input, not with the sizes."""
+    try:
+        type(module)(3, 8, 7, 0.0, 3)
+    except ValueError:
+        return None
+    return TEXTS["REFUSED"].say("width-not-divided 3")
+
+
 multi_head_attention = ModuleExercise(
     id="6.3",
     signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
@@ -175,7 +184,13 @@ multi_head_attention = ModuleExercise(
     "out_proj (d_out to d_out)",
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
-    facts=[future_in_training, *TRAINING_FACTS, fails_in_half, mask_is_trained],
+    facts=[
+        refused_late,
+        future_in_training,
+        *TRAINING_FACTS,
+        fails_in_half,
+        mask_is_trained,
+    ],
     properties=[past_stays, samples_stay_apart, where_to_look],
     pipeline=pipeline,
     mistakes=mistakes_of(
