@@ -781,6 +781,22 @@ class MultiHeadTurnedFirst(Heads):
         return x.transpose(1, 2).reshape(B, self.num_heads, T, self.head_dim)
 
 
+@wrong("6.3", "width-before-tokens")
+class MultiHeadPermuted(Heads):
+    def split(self, x):
+        B, T, D = x.shape
+        heads = x.view(B, T, self.num_heads, self.head_dim)
+        return heads.permute(0, 3, 1, 2)
+
+
+@wrong("6.3", "tokens-last")
+class MultiHeadSplitForKeys(Heads):
+    def split(self, x):
+        B, T, D = x.shape
+        heads = x.view(B, T, self.num_heads, self.head_dim)
+        return heads.permute(0, 2, 3, 1)
+
+
 @wrong("6.3", "width-is-a-float")
 class MultiHeadTrueDivision(Heads):
     def split(self, x):

@@ -265,7 +265,7 @@ def widths_misread(s):
     return s.output.transpose(1, 2).reshape(batch, num_heads, s.learned.build[1])
 
 
-NOT_ALONE = ("heads-from-one", "sizes-misread")  # others fail alike in a layer
+MOVED = ("width-before-tokens", "tokens-last", "heads-last", "heads-before-batch")
 MERGED_ALIKE = (  # fail, or give something, of their own in a layer
     "merge-without-transpose",
     "merge-interleaved",
@@ -286,13 +286,13 @@ SPLIT.wrong(
 )
 for i, names in enumerate(("queries", "keys", "values")):
     SPLIT.wrong("split-by-view 2", {"names": names}, split=one_by_view(i))
-for one in CUT:
-    if one.slug not in NOT_ALONE:
+for one in SPLITTING.forms:
+    if one in CUT or one.slug in MOVED:
         SPLIT.append(replace(one, ways={"split": split_by(one)}))
     if one.slug == "features-interleaved":
         merge = merge_by(JOIN[1])
         SPLIT.append(replace(one, ways={"split": split_by(one), "merge": merge}))
-    if one.slug == "heads-and-width-exchanged":
+    if one.slug in ("heads-and-width-exchanged", "width-before-tokens"):
         SPLIT.append(replace(one, ways={"split": split_by(one), "width": head_width}))
 SPLIT.wrong(
     "attends-over-heads",
