@@ -272,6 +272,39 @@ def rope_swapped(x, positions, base=10000.0):
     return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
 
 
+@wrong("7.1", "power-before-division")
+def rope_power_first(x, positions, base=10000.0):
+    D = x.shape[-1]
+    angles = positions[:, None] / base ** torch.arange(0, D, 2) / D
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
+@wrong("7.1", "positions-meet-one-speed")
+def rope_without_a_column(x, positions, base=10000.0):
+    angles = positions * speeds(x, base)
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
+@wrong("7.1", "partners-swapped")
+def rope_odd_first(x, positions, base=10000.0):
+    angles = positions[:, None] * speeds(x, base)
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., 1::2], x[..., ::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
+@wrong("7.1", "positions-from-one")
+def rope_one_based_and_put_side_by_side(x, positions, base=10000.0):
+    angles = (positions[:, None] + 1) * speeds(x, base)
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.cat([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1)
+
+
 def distances(num_tokens):
     """Return i - j."""
     return torch.arange(num_tokens)[:, None] - torch.arange(num_tokens)[None, :]
@@ -452,6 +485,47 @@ def alibi_last_axis(num_heads, num_tokens):
 @wrong("7.2", "slopes-alone")
 def alibi_slopes(num_heads, num_tokens):
     return slope(num_heads)
+
+
+@wrong("7.2", "distance-transposed")
+def alibi_clamped_on_the_wrong_side(num_heads, num_tokens):
+    return -slope(num_heads)[:, None, None] * distances(num_tokens).clamp(max=0)
+
+
+@wrong("7.2", "exponent-floored")
+def alibi_floored(num_heads, num_tokens):
+    slopes = [2.0 ** (-8 * (h + 1) // num_heads) for h in range(num_heads)]
+    return -torch.tensor(slopes)[:, None, None] * distances(num_tokens)
+
+
+@wrong("7.2", "exponent-floored")
+def alibi_floored_before_the_heads(num_heads, num_tokens):
+    slopes = [2.0 ** -(8 // num_heads * (h + 1)) for h in range(num_heads)]
+    return -torch.tensor(slopes)[:, None, None] * distances(num_tokens)
+
+
+@wrong("7.2", "linear-slopes")
+def alibi_power_forgotten(num_heads, num_tokens):
+    slopes = 8 * torch.arange(1, num_heads + 1) / num_heads
+    return -slopes[:, None, None] * distances(num_tokens)
+
+
+@wrong("7.2", "linear-slopes")
+def alibi_power_first(num_heads, num_tokens):
+    slopes = torch.tensor([2**-8 * (h + 1) / num_heads for h in range(num_heads)])
+    return -slopes[:, None, None] * distances(num_tokens)
+
+
+@wrong("7.2", "slopes-of-e")
+def alibi_exponential(num_heads, num_tokens):
+    slopes = torch.exp(-8 * torch.arange(1, num_heads + 1) / num_heads)
+    return -slopes[:, None, None] * distances(num_tokens)
+
+
+@wrong("7.2", "first-slope-one")
+def alibi_heads_from_zero_as_a_reward(num_heads, num_tokens):
+    slopes = 2.0 ** (-8 * torch.arange(num_heads) / num_heads)
+    return slopes.reshape(num_heads, 1, 1) * distances(num_tokens)
 
 
 @wrong("7.2", "returns-nothing")

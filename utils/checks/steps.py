@@ -208,7 +208,9 @@ class Pipeline:
             return True
         failed = trial.outcome.error is not None
         try:
-            result = self.go_on(state, place, forms)
+            result = trial.through(lambda *args: self.go_on(state, place, forms))(
+                *trial.args
+            )
         except Exception:
             return failed
         return not failed and alike(trial.outcome.value, result)
