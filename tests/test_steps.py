@@ -224,17 +224,7 @@ def test_no_file_of_exercises_is_imported_by_another(path):
             assert name == home(path), f"{path.name} imports {module}"
 
 
-TABLES = {  # these are not yet described by steps: long, and one expression each
-    "attention_at_speed.py",
-    "several_machines.py",
-}
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in sorted(CHECKS.rglob("*.py")) if path.name not in TABLES],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", sorted(CHECKS.rglob("*.py")), ids=lambda p: p.stem)
 def test_nothing_is_too_long_to_be_read(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 700

@@ -73,8 +73,44 @@ def online_in_two_passes(query, key, value, block_size):
 
 
 @right("10.1")
+def online_by_a_query_at_a_time(query, key, value, block_size):
+    """Take one query after the other, and for each one block after the other."""
+    rows = []
+    for q in query.double().unbind(-2):
+        m, bottom, top = -math.inf, 0.0, 0.0
+        for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+            s = (k.double() * q[..., None, :]).sum(-1) / math.sqrt(q.shape[-1])
+            new = s.amax(-1).clamp(min=m)
+            old, p = torch.exp(m - new), torch.exp(s - new[..., None])
+            bottom = bottom * old + p.sum(-1)
+            top = top * old[..., None] + (p[..., None] * v).sum(-2)
+            m = new
+        rows.append(top / bottom[..., None])
+    return torch.stack(rows, -2).float()
+
+
+@wrong("10.1", "whole-matrix")
 def online_by_the_library(query, key, value, block_size):
     return F.scaled_dot_product_attention(query, key, value)
+
+
+@wrong("10.1", "whole-matrix")
+def online_all_at_once(query, key, value, block_size):
+    return torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1) @ value
+
+
+@wrong("10.1", "whole-matrix")
+def online_blocks_of_the_whole(query, key, value, block_size):
+    scores = torch.einsum("...td,...sd->...ts", query, key) / query.shape[-1] ** 0.5
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = 0, 0
+    for s, v in zip(scores.split(block_size, -1), value.split(block_size, -2)):
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        p = torch.exp(s - new)
+        total = total * torch.exp(m - new) + p.sum(-1, keepdim=True)
+        out = out * torch.exp(m - new) + p @ v
+        m = new
+    return out / total
 
 
 @wrong("10.1", "accumulator-not-rescaled")
@@ -377,6 +413,106 @@ def online_scales_the_query(query, key, value, block_size):
     return torch.softmax(query @ key.mT, dim=-1) @ value
 
 
+@wrong("10.1", "nothing-rescaled")
+def online_replaced_too_early(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        m = new
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ v
+        m = new
+    return out / total
+
+
+@wrong("10.1", "rescaled-inversely")
+def online_all_nan(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(new - m), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ v
+        m = new
+    return out / total
+
+
+@wrong("10.1", "scale-missing")
+def online_unscaled_and_undivided(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ v
+        m = new
+    return out
+
+
+@wrong("10.1", "axis-missing-in-the-division")
+def online_sums_without_axis(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ v
+        m = new
+    return out / total[..., 0]
+
+
+@wrong("10.1", "one-maximum-for-all")
+def online_maximum_of_all_queries(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax())
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ v
+        m = new
+    return out / total
+
+
+@wrong("10.1", "sums-ignored")
+def online_adding_ones(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        s = query @ k.mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + 1
+        out = out * old + p @ v
+        m = new
+    return out / total
+
+
+@wrong("10.1", "last-block-lost")
+def online_stops_too_early(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = torch.zeros_like(m), torch.zeros(*m.shape[:-1], value.shape[-1])
+    for start in range(0, key.shape[-2] - block_size, block_size):
+        part = slice(start, start + block_size)
+        s = query @ key[..., part, :].mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        p = torch.exp(s - new)
+        total = total * torch.exp(m - new) + p.sum(-1, keepdim=True)
+        out = out * torch.exp(m - new) + p @ value[..., part, :]
+        m = new
+    return out / total
+
+
 # --- 10.2 -------------------------------------------------------------------------
 
 
@@ -490,6 +626,21 @@ def repeat_once_too_often(x, n_rep):
 @wrong("10.2", "heads-times-n-rep")
 def repeat_by_heads(x, n_rep):
     return x.repeat_interleave(x.size(1), dim=1)
+
+
+@wrong("10.2", "n-rep-as-total")
+def repeat_up_to(x, n_rep):
+    return x.repeat_interleave(n_rep // x.shape[1], dim=1)
+
+
+@wrong("10.2", "two-heads-only")
+def repeat_two(x, n_rep):
+    return torch.cat([x[:, h : h + 1].repeat(1, n_rep, 1, 1) for h in (0, 1)], dim=1)
+
+
+@wrong("10.2", "one-repetition-more")
+def repeat_tiled_once_too_often(x, n_rep):
+    return x.repeat(1, n_rep + 1, 1, 1)
 
 
 @wrong("10.2", "not-repeated")
@@ -876,6 +1027,29 @@ def cached_plain_exponentials(query, key, value, cache):
     future = torch.ones(T, S).triu(S - T + 1) > 0
     scores = torch.exp(scores.masked_fill(future, -torch.inf))
     return scores / scores.sum(-1, keepdim=True) @ value, (key, value)
+
+
+@wrong("10.3", "scale-missing")
+def cached_unscaled_without_mask(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    return torch.softmax(query @ key.mT, -1) @ value, (key, value)
+
+
+@wrong("10.3", "causal-from-the-top-left")
+def cached_is_causal_and_old(query, key, value, cache):
+    longer = cached(query, key, value, cache)[1]
+    output = F.scaled_dot_product_attention(query, *longer, is_causal=True)
+    return output, (key, value)
+
+
+@wrong("10.3", "mask-after-softmax")
+def cached_masked_late(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    weights = torch.softmax(query @ key.mT / key.shape[-1] ** 0.5, -1)
+    return weights.tril(S - T) @ value, (key, value)
 
 
 @wrong("10.3", "wrong-axis-joined")

@@ -1,0 +1,238 @@
+"""Exercise 10.3: new tokens attend to the tokens of a cache and to themselves."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
+
+from utils.checks import attention_masks as of_masks
+from utils.checks import attention_steps as of_attention
+from utils.checks.attention_steps import FACTS, GIVES, forms_of, lower, steps, triangle
+from utils.checks.draw import draws
+from utils.checks.engine import Exercise, case
+from utils.checks.steps import Forms, Pipeline, texts_of
+from utils.checks.values import number, shape
+
+TEXTS = texts_of(__file__)
+draw = draws(103)
+
+
+class Cache(tuple):
+    """Keys and values of earlier tokens, which a message shows by their shapes."""
+
+    def __repr__(self):
+        keys, values = map(shape, self)
+        return f"(keys {keys}, values {values})"
+
+
+def right_cached(query, key, value, cache):
+    """Let the new tokens come one by one, each the last so far: it needs no mask."""
+    old = cache or (key[..., :0, :], value[..., :0, :])
+    keys, values = torch.cat((old[0], key), -2), torch.cat((old[1], value), -2)
+    outputs = []
+    for place in range(query.shape[-2]):
+        seen = slice(old[0].shape[-2] + place + 1)
+        wide = query[..., [place], :], keys[..., seen, :], values[..., seen, :]
+        outputs.append(torch_attention(*(t.double() for t in wide)))
+    return torch.cat(outputs, -2).to(value.dtype), (keys, values)
+
+
+def observed(call, *args):
+    """Run a step; return its output, and its keys and values side by side."""
+    output, (keys, values) = call(*args)
+    return output, torch.cat((keys, values), -1)
+
+
+def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, note=""):
+    """Return the case of `new` tokens after `past` in the cache."""
+    query = draw(*lead, new, d_k, dtype=dtype)
+    every_key = draw(*lead, past + new, d_k, dtype=dtype)
+    every_value = draw(*lead, past + new, d_v, dtype=dtype)
+    if scale > 1:  # whole numbers and a width of 4: the scores are exact
+        query, every_key = (scale * query).round(), (2 * every_key).round()
+    keys, key = every_key.split((past, new), -2)
+    values, value = every_value.split((past, new), -2)
+    return case(query, key, value, Cache((keys, values)) if past else None, note=note)
+
+
+def past_stays_as_it_was(evidence):
+    """Property: what a new token gets does not depend on the new tokens after it."""
+    query, key, value, cache = evidence.inputs
+    for place in range(1, query.shape[-2]):
+        later = [t.clone() for t in (query, key, value)]
+        for t in later:
+            t[..., place:, :] += 1.0
+        moved = evidence.call(*later, cache)[0] - evidence.call(*evidence.inputs)[0]
+        moved = moved[..., :place, :].abs().max().item()
+        if moved > 1e-4:
+            return TEXTS["FACTS"].say("future", place=place, moved=number(moved))[1]
+    return None
+
+
+# --- the steps --------------------------------------------------------------------
+
+
+def start(query, key, value, cache):
+    past = 0 if cache is None else cache[0].shape[-2]
+    return {
+        "query": query,
+        "new": (key, value),
+        "cache": cache,
+        "allowed": lower(query.shape[-2], past + key.shape[-2], past),
+    }
+
+
+def glued(old, new, dim=-2):
+    """Return keys and values, each put together."""
+    return tuple(torch.cat(pair, dim) for pair in zip(old, new))
+
+
+def with_cache(way):
+    """Return the step that keeps the new keys and values where there are no others."""
+    return lambda s: s.new if s.cache is None else way(s)
+
+
+def diagonal(by=0):
+    """Return the step whose mask lies `by` places to the right of the right one."""
+
+    def mask(s):
+        rows, columns = s.scores.shape[-2:]
+        return lower(rows, columns, columns - rows + by)
+
+    return mask
+
+
+STEPS = {
+    "join": with_cache(lambda s: glued(s.cache, s.new)),
+    "see": lambda s: (s.keys, s.values),
+    **steps(
+        leaving_out=("merge", "project_out"),
+        mask=diagonal(),
+        give=lambda s: (s.output, (s.keys, s.values)),
+    ),
+}
+
+
+# --- what goes wrong --------------------------------------------------------------
+
+
+def lone_query_sees_all(s):
+    """Mask several new tokens from the top left, and one not at all."""
+    return None if s.scores.shape[-2] == 1 else triangle(s)
+
+
+def each_new_alone(s):
+    """Allow the cache alone, and of the new tokens each itself."""
+    new, every = s.scores.shape[-2:]
+    cached = torch.ones(new, every - new, dtype=torch.bool)
+    return torch.cat((cached, torch.eye(new, dtype=torch.bool)), -1)
+
+
+def as_it_was(s):
+    """Return the keys and values of the cache, or none of them."""
+    return tuple(s.cache or (t[..., :0, :] for t in s.new))
+
+
+MASK = Forms(TEXTS["MASK"])
+MASK.wrong("causal-from-the-top-left", mask=triangle)
+MASK.wrong("causal-from-the-top-left", mask=lone_query_sees_all)
+MASK.wrong("no-causal-mask", mask=lambda s: None)
+MASK.wrong("diagonal-masked", mask=diagonal(-1))
+MASK.wrong("one-step-leaked", mask=diagonal(1))
+MASK.wrong(
+    "offset-of-the-new",
+    mask=lambda s: lower(*s.scores.shape[-2:], s.scores.shape[-2]),
+)
+MASK.wrong("mask-inverted", mask=lambda s: ~diagonal()(s))
+MASK.wrong("upper-for-lower", mask=lambda s: ~diagonal(-1)(s))
+MASK.wrong("new-tokens-apart", mask=each_new_alone)
+MASK.wrong("cache-not-seen", see=lambda s: s.new)
+
+JOIN = Forms(TEXTS["JOIN"])
+JOIN.wrong("cache-ignored", join=lambda s: s.new)
+JOIN.wrong("new-tokens-not-seen", see=lambda s: s.cache or s.new, mask=lambda s: None)
+JOIN.wrong("new-in-front", join=with_cache(lambda s: glued(s.new, s.cache)))
+JOIN.wrong(
+    "keys-and-values-swapped", join=with_cache(lambda s: glued(s.cache[::-1], s.new))
+)
+JOIN.wrong(
+    "values-not-kept",
+    join=with_cache(lambda s: (glued(s.cache, s.new)[0], s.new[1])),
+)
+JOIN.wrong(
+    "values-not-kept 2",
+    join=with_cache(lambda s: (glued(s.cache, s.new)[0], s.cache[1])),
+)
+JOIN.wrong(
+    "only-the-last-appended",
+    join=with_cache(lambda s: glued(s.cache, [t[..., -1:, :] for t in s.new])),
+)
+JOIN.wrong("wrong-axis-joined", join=with_cache(lambda s: glued(s.cache, s.new, 0)))
+JOIN.wrong("wrong-axis-joined 2", join=with_cache(lambda s: glued(s.cache, s.new, 1)))
+JOIN.wrong("wrong-axis-joined 3", join=with_cache(lambda s: glued(s.cache, s.new, 2)))
+JOIN.wrong("wrong-axis-joined 4", join=with_cache(lambda s: glued(s.cache, s.new, -1)))
+JOIN.wrong("root-of-tokens", width=lambda s: s.key.shape[-2])
+
+GIVE = Forms(TEXTS["GIVE"])
+GIVE.wrong("keys-and-values-swapped", give=lambda s: (s.output, (s.values, s.keys)))
+GIVE.wrong("cache-not-longer", give=lambda s: (s.output, as_it_was(s)))
+GIVE.wrong("only-the-new-returned", give=lambda s: (s.output, s.new))
+GIVE.wrong("returns-output-alone", give=lambda s: s.output)
+GIVE.wrong("returned-flat", give=lambda s: (s.output, s.keys, s.values))
+GIVE.wrong("weights-returned", give=lambda s: (s.output, s.weights))
+GIVE.wrong(
+    "weights-returned 2", give=lambda s: (s.output, s.weights, (s.keys, s.values))
+)
+GIVE.wrong("parts-swapped", give=lambda s: ((s.keys, s.values), s.output))
+GIVE.wrong("cache-as-a-list", give=lambda s: (s.output, [s.keys, s.values]))
+GIVE.wrong("last-row-alone", give=lambda s: (s.output[..., -1:, :], (s.keys, s.values)))
+
+attend_with_cache = Exercise(
+    id="10.3",
+    signature="attend_with_cache(query, key, value, cache)",
+    returns="(output, (keys, values)): causal attention of the new tokens over all "
+    "tokens so far, and the longer cache",
+    oracle=right_cached,
+    parts=("output", "(keys, values)"),
+    observe_as=observed,
+    properties=[past_stays_as_it_was],
+    cases=[
+        held(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
+        held(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
+        held(past=5, new=1, d_k=3, d_v=2, note="one new token"),
+        held(2, 3, past=7, new=5, d_k=5, d_v=11),
+        held(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
+        held(2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"),
+        held(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
+        held(2, past=5, new=3, d_k=4, d_v=3, scale=90.0, note="large scores"),
+        held(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
+    ],
+    pipeline=Pipeline(
+        start=start,
+        steps=STEPS,
+        gives=GIVES | {"join": ("keys", "values"), "see": ("key", "value")},
+        forms=forms_of(
+            STEPS,
+            MASK,
+            JOIN,
+            GIVE,
+            of_attention.SCALE,
+            of_attention.AXIS,
+            of_attention.SOFTMAX,
+            of_masks.HIDE,
+            of_attention.SCORE,
+            of_attention.AVERAGE,
+            renamed={
+                "keys-for-values": "keys-as-values",
+                "maximum-not-subtracted": "maximum-missing",
+            },
+        ),
+        harmless=of_masks.HARMLESS,
+        words={
+            "width": "d_k",
+            "root": "√d_k",
+            "average_value": "multiply them with the values",
+            "first": lambda s: s.keys.shape[-2] - s.query.shape[-2],
+            "sees": lambda s: s.keys.shape[-2] - s.query.shape[-2] + 1,
+        },
+        facts=FACTS,
+    ),
+)

@@ -1,0 +1,241 @@
+"""Exercise 10.1: attention block by block, with an online softmax."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
+from torch.overrides import TorchFunctionMode
+
+from utils.checks import attention_steps as of_attention
+from utils.checks import online_steps as of_joining
+from utils.checks.attention_steps import INF, forms_of, lower
+from utils.checks.draw import draws
+from utils.checks.engine import Exercise, case
+from utils.checks.steps import Forms, Pipeline, texts_of
+
+TEXTS = texts_of(__file__)
+draw = draws(10)
+
+# Whole numbers and a width of 4 keep scores exact in float32, however large they are.
+FAR_APART = torch.tensor([[1.0], [30.0], [3000.0]])
+
+
+def right_online(query, key, value, block_size):
+    return torch_attention(query.double(), key.double(), value.double()).float()
+
+
+def rising(num_keys, width):
+    """Return keys that fit the query (1, …, 1) better from one to the next."""
+    steps = torch.linspace(-1.5, 1.5, num_keys)[:, None]
+    return steps.expand(num_keys, width).clone()
+
+
+class Largest(TorchFunctionMode):
+    """Notes the entries of the largest tensor that is made, and PyTorch's scores."""
+
+    entries = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.entries = max(self.entries, made.numel())
+        if function is torch_attention:
+            query, key, *_ = [*args, *(kwargs or {}).values()]
+            self.entries = max(self.entries, query.shape[-2] * key.shape[-2])
+        return made
+
+
+def whole_matrix(attention):
+    """Name an answer that computes the scores of all keys at once."""
+    query, key, value = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 1)
+    with Largest() as largest:
+        attention(query, key, value, 2)
+    in_place = (query != 1).any()  # which is what is said then
+    if in_place or largest.entries < len(query) * len(key):
+        return None
+    return TEXTS["FACTS"].say("whole-matrix", queries=len(query), keys=len(key))
+
+
+# --- the right steps --------------------------------------------------------------
+
+
+def places(s):
+    """Return the numbers of the keys."""
+    return torch.arange(s.key.shape[-2])
+
+
+def blocks(s):
+    """Return which keys each block holds, (P, S)."""
+    of_key = places(s) // s.size
+    return of_key == of_key.unique()[:, None]
+
+
+def cut(s):
+    """Return the scores of each block, (P, …, T, S): -inf for the keys of others."""
+    held = s.blocks.view(*s.blocks.shape[:1], *[1] * (s.hidden.dim() - 1), -1)
+    return s.hidden.masked_fill(~held, -INF)
+
+
+def own(s):
+    """Return the maximum of each block, (P, …, T, 1)."""
+    return s.cut.amax(-1, keepdim=True)
+
+
+STEPS = {
+    **{name: of_attention.RIGHT[name] for name in ("score", "width", "scale")},
+    "blocks": blocks,
+    "hide": lambda s: s.scores,
+    "cut": cut,
+    "maxima": lambda s: own(s).cummax(0).values,  # so far
+    "weights": lambda s: torch.exp(s.cut - s.maxima),
+    "values": lambda s: s.value,
+    "sums": lambda s: s.weights.sum(-1, keepdim=True),
+    "outputs": lambda s: s.weights @ s.values,
+    **of_joining.RIGHT,
+    "each": lambda s: torch.softmax(s.cut, -1) @ s.values,
+    "top": lambda s: s.maxima[-1:],
+}
+
+
+# --- what goes wrong --------------------------------------------------------------
+
+
+def shared(s, axes):
+    """Return the running maximum that all queries along these axes share."""
+    return s.cut.amax(tuple(axes), keepdim=True).cummax(0).values
+
+
+def step_by_step(s):
+    """Return the factors of all later blocks together, where the maximum may fall."""
+    later = torch.exp(s.maxima[:-1] - s.maxima[1:])
+    return torch.cat((later, torch.ones_like(s.top))).flip(0).cumprod(0).flip(0)
+
+
+def divided_each_time(s):
+    """Divide the accumulator in every block, and go on with the quotient."""
+    bottom = top = 0.0
+    before = torch.cat((s.maxima[:1], s.maxima[:-1]))
+    for factor, sums, output in zip(torch.exp(before - s.maxima), s.sums, s.outputs):
+        bottom = bottom * factor + sums
+        top = (top * factor + output) / bottom
+    return top
+
+
+def own_block(s):
+    """Return for each query the output of the block that has its own number."""
+    queries = torch.arange(s.query.shape[-2])
+    return s.each[queries // s.size, ..., queries, :].movedim(0, -2)
+
+
+def by_size(s):
+    return torch.einsum("p...,p->...", s.each, s.blocks.sum(1) / s.blocks.sum())
+
+
+def first_axis_cut(s):
+    return s.query @ (s.key if s.key.dim() == 2 else s.key[: s.size]).mT
+
+
+def causal(s):
+    return s.scores.masked_fill(~lower(*s.scores.shape[-2:]), -INF)
+
+
+FORMS = Forms(TEXTS["FORMS"])
+FORMS.wrong("weights-returned", give=lambda s: (s.filled, torch.softmax(s.hidden, -1)))
+FORMS.wrong("accumulator-not-rescaled", joined=lambda s: s.outputs.sum(0))
+FORMS.wrong("denominator-not-rescaled", total=lambda s: s.sums.sum(0))
+FORMS.wrong("nothing-rescaled", factors=of_joining.ones)
+FORMS.wrong("rescaled-inversely", factors=lambda s: torch.exp(s.top - s.maxima))
+FORMS.wrong(
+    "rescaled-inversely 2", factors=lambda s: torch.full_like(s.maxima, torch.nan)
+)
+FORMS.wrong("divided-in-every-block", divided=divided_each_time)
+FORMS.wrong("last-block-lost", blocks=lambda s: blocks(s)[blocks(s).sum(1) == s.size])
+FORMS.wrong("last-block-lost", blocks=lambda s: blocks(s)[:-1])
+FORMS.wrong("first-block-lost", blocks=lambda s: blocks(s)[len(blocks(s)) > 1 :])
+FORMS.wrong("blocks-averaged", divided=by_size)
+FORMS.wrong("maximum-starts-at-zero", maxima=lambda s: own(s).cummax(0).values.clamp(0))
+FORMS.wrong("maximum-missing", maxima=lambda s: torch.zeros_like(own(s)))
+FORMS.wrong("maximum-of-the-block", maxima=own, factors=of_joining.ones)
+FORMS.wrong("maximum-of-the-block 2", maxima=own, factors=step_by_step)
+FORMS.wrong("one-maximum-for-all", maxima=lambda s: shared(s, (-2, -1)))
+FORMS.wrong("one-maximum-for-all", maxima=lambda s: shared(s, range(1, s.cut.dim())))
+FORMS.wrong("attention-within-blocks", divided=own_block)
+FORMS.wrong(
+    "values-of-the-first-block",
+    values=lambda s: s.value[..., places(s) % s.size, :],
+)
+FORMS.wrong("causal", hide=causal)
+FORMS.wrong(
+    "number-of-queries", blocks=lambda s: blocks(s) & (places(s) < s.query.shape[-2])
+)
+FORMS.wrong(
+    "number-of-queries", blocks=lambda s: blocks(s)[: -(-s.query.shape[-2] // s.size)]
+)
+FORMS.wrong("wrong-axis-sliced", score=first_axis_cut)
+FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.outputs).sum(0))
+
+pipeline = Pipeline(
+    start=lambda *args: dict(zip(("query", "key", "value", "size"), args)),
+    steps=STEPS,
+    gives=of_attention.GIVES | of_joining.GIVES,
+    forms=forms_of(
+        STEPS,
+        FORMS,
+        of_joining.JOIN,
+        of_attention.SCALE,
+        of_attention.SCORE,
+        renamed={
+            "not-divided": "no-final-division",
+            "averaged": "blocks-averaged",
+            "parts-added": "blocks-summed",
+            "first-part-alone": "first-block-alone",
+            "last-part-alone": "last-block-alone",
+            "best-part-alone": "best-block-alone",
+        },
+    ),
+    words={
+        "part": "block",
+        "denominator": "the denominator",
+        "width": "d_k",
+        "root": "√d_k",
+        "last": lambda s: s.key.shape[-2] % s.size or s.size,
+        "keys": lambda s: s.key.shape[-2],
+        "size": lambda s: s.size,
+    },
+    facts=of_attention.FACTS,
+)
+online_softmax_attention = Exercise(
+    id="10.1",
+    signature="online_softmax_attention(query, key, value, block_size)",
+    returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
+    oracle=right_online,
+    cases=[
+        case(
+            torch.ones(2, 3) * torch.tensor([[1.0], [-1.0]]),
+            rising(5, 3),
+            draw(5, 2),
+            2,
+            note="the scores of query 0 rise, those of query 1 fall",
+        ),
+        case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
+        case(draw(5, 3), draw(6, 3), draw(6, 7), 2, note="full blocks"),
+        case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
+        case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
+        case(draw(3, 5), draw(7, 5), draw(7, 2), 1, note="one key at a time"),
+        case(
+            FAR_APART * draw(2, 3, 4, scale=2.0).round(),
+            draw(2, 7, 4, scale=2.0).round(),
+            draw(2, 7, 3),
+            2,
+            note="large scores",
+        ),
+        case(
+            torch.ones(3, 4),
+            draw(5, 4, shift=-900.0).round(),
+            draw(5, 3),
+            2,
+            note="all scores very negative",
+        ),
+        case(draw(1, 5), draw(1, 5), draw(1, 3), 2, note="one token"),
+    ],
+    when_right=[whole_matrix],
+    pipeline=pipeline,
+)

@@ -1,0 +1,72 @@
+"""The steps that join parts of a softmax, once: blocks in 10.1, machines in 13.1.
+
+A part knows, for each query, the maximum that its exponentials are counted from, their
+sum, and its output, the values weighted with them and not divided yet. The parts come
+first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v). The words are
+`part`, what a part is called, and `denominator`, what divides in the end.
+"""
+
+import torch
+
+from utils.checks.steps import Forms, texts_of
+
+TEXTS = texts_of(__file__)
+GIVES = {"finite_top": "top", "give": "result"}
+RIGHT = {
+    "each": lambda s: s.outputs / s.sums,  # divided alone, which is seldom what helps
+    "top": lambda s: s.maxima.amax(0),
+    "finite_top": lambda s: finite(s.top),
+    "factors": lambda s: torch.exp(s.maxima - s.top),
+    "total": lambda s: (s.factors * s.sums).sum(0),
+    "joined": lambda s: (s.factors * s.outputs).sum(0),
+    "divided": lambda s: s.joined / s.total,
+    "filled": lambda s: s.divided,
+    "give": lambda s: s.filled,
+}
+
+
+def finite(top):
+    """Replace a maximum of -inf by 0, so that nothing is subtracted from -inf."""
+    return top.masked_fill(top == -torch.inf, 0.0)
+
+
+def ones(s):
+    return torch.ones_like(s.maxima)
+
+
+def best(s):
+    """Return for each query the output of the part with the largest maximum."""
+    return s.each.take_along_dim(s.maxima.argmax(0, keepdim=True), 0)[0]
+
+
+JOIN = Forms(TEXTS["JOIN"])
+
+
+def alone(key, way):
+    """Add a form in which parts that are divided alone are put together somehow."""
+    JOIN.wrong(key, divided=way, filled=lambda s: s.divided)
+
+
+JOIN.wrong("not-divided", divided=lambda s: s.joined)
+alone("averaged", lambda s: s.each.mean(0))
+alone("parts-added", lambda s: s.each.sum(0))
+alone("unnormalised-averaged", lambda s: s.outputs.mean(0))
+alone("unnormalised-added", lambda s: s.outputs.sum(0))
+alone("first-part-alone", lambda s: s.each[0])
+alone("last-part-alone", lambda s: s.each[-1])
+alone("best-part-alone", best)
+JOIN.wrong("divided-twice", joined=lambda s: (s.factors * s.each).sum(0))
+JOIN.wrong(
+    "softmax-of-the-maxima",
+    total=lambda s: s.factors.sum(0),
+    joined=lambda s: (s.factors * s.each).sum(0),
+)
+JOIN.wrong("sums-ignored", total=lambda s: s.factors.sum(0))
+JOIN.wrong(
+    "weighted-by-the-sums", factors=ones, joined=lambda s: (s.sums * s.outputs).sum(0)
+)
+JOIN.wrong(
+    "outputs-taken-as-normalised",
+    joined=lambda s: (s.factors * s.sums * s.outputs).sum(0),
+)
+JOIN.wrong("axis-missing-in-the-division", divided=lambda s: s.joined / s.total[..., 0])
