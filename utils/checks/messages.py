@@ -95,14 +95,14 @@ def inputs(exercise, case):
 
 def _first_difference(exercise, got, expected):
     """Return where two values differ first, and the two in text."""
-    names = exercise.parts or ("",)
-    if isinstance(expected, tuple):
+    names, what = exercise.parts or ("",), ""
+    while isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(got) != len(expected):
-            return "", f"({', '.join(exercise.parts)})", _summary(got)
+            wanted = _summary(expected) if what else _names(names)
+            return what, wanted, _summary(got)
         i = max((i for i, e in enumerate(expected) if not agrees(got[i], e)), default=0)
-        got, expected, what = got[i], expected[i], f" the {names[i]}"
-    else:
-        what = ""
+        got, expected, names = got[i], expected[i], names[i]
+        what = f" the {_names(names)}"
     if not same_form(got, expected) or not isinstance(expected, torch.Tensor):
         return what, _summary(expected), _summary(got)
     if expected.dim() == 0:
@@ -113,6 +113,11 @@ def _first_difference(exercise, got, expected):
     where = f"[{', '.join(where)}]" if where else ""
     what = f"{what or ' the result'}{where} {'is' if not what or where else 'are'}"
     return what, *_told_apart(expected[(*row,)][start:], got[(*row,)][start:])
+
+
+def _names(parts):
+    """Return the name of a result's part, or of several: `(output, weights)`."""
+    return parts if type(parts) is str else f"({', '.join(map(_names, parts))})"
 
 
 def _told_apart(expected, got):

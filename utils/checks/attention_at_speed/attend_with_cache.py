@@ -5,7 +5,15 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import FACTS, GIVES, forms_of, lower, steps, triangle
+from utils.checks.attention_steps import (
+    FACTS,
+    GIVES,
+    forms_of,
+    lower,
+    size,
+    steps,
+    triangle,
+)
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
@@ -33,12 +41,6 @@ def right_cached(query, key, value, cache):
         wide = query[..., [place], :], keys[..., seen, :], values[..., seen, :]
         outputs.append(torch_attention(*(t.double() for t in wide)))
     return torch.cat(outputs, -2).to(value.dtype), (keys, values)
-
-
-def observed(call, *args):
-    """Run a step; return its output, and its keys and values side by side."""
-    output, (keys, values) = call(*args)
-    return output, torch.cat((keys, values), -1)
 
 
 def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, note=""):
@@ -169,7 +171,11 @@ JOIN.wrong("wrong-axis-joined", join=with_cache(lambda s: glued(s.cache, s.new, 
 JOIN.wrong("wrong-axis-joined 2", join=with_cache(lambda s: glued(s.cache, s.new, 1)))
 JOIN.wrong("wrong-axis-joined 3", join=with_cache(lambda s: glued(s.cache, s.new, 2)))
 JOIN.wrong("wrong-axis-joined 4", join=with_cache(lambda s: glued(s.cache, s.new, -1)))
-JOIN.wrong("root-of-tokens", width=lambda s: s.key.shape[-2])
+
+SIZES = [
+    size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
+    size("root-of-tokens", "S", lambda s: s.key.shape[-2], ", the number of keys"),
+]
 
 GIVE = Forms(TEXTS["GIVE"])
 GIVE.wrong("keys-and-values-swapped", give=lambda s: (s.output, (s.values, s.keys)))
@@ -191,8 +197,7 @@ attend_with_cache = Exercise(
     returns="(output, (keys, values)): causal attention of the new tokens over all "
     "tokens so far, and the longer cache",
     oracle=right_cached,
-    parts=("output", "(keys, values)"),
-    observe_as=observed,
+    parts=("output", ("keys", "values")),
     properties=[past_stays_as_it_was],
     cases=[
         held(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
@@ -215,6 +220,7 @@ attend_with_cache = Exercise(
             JOIN,
             GIVE,
             of_attention.SCALE,
+            SIZES,
             of_attention.AXIS,
             of_attention.SOFTMAX,
             of_masks.HIDE,

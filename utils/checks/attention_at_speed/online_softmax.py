@@ -6,7 +6,7 @@ from torch.overrides import TorchFunctionMode
 
 from utils.checks import attention_steps as of_attention
 from utils.checks import online_steps as of_joining
-from utils.checks.attention_steps import INF, forms_of, lower
+from utils.checks.attention_steps import INF, forms_of, lower, size
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
@@ -172,6 +172,11 @@ FORMS.wrong(
 FORMS.wrong("wrong-axis-sliced", score=first_axis_cut)
 FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.outputs).sum(0))
 
+SIZES = [
+    size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
+    size("scale-of-keys", "S", lambda s: s.key.shape[-2], ", the number of keys"),
+    size("scale-of-block", "block_size", lambda s: s.size),
+]
 pipeline = Pipeline(
     start=lambda *args: dict(zip(("query", "key", "value", "size"), args)),
     steps=STEPS,
@@ -181,6 +186,7 @@ pipeline = Pipeline(
         FORMS,
         of_joining.JOIN,
         of_attention.SCALE,
+        SIZES,
         of_attention.SCORE,
         renamed={
             "not-divided": "no-final-division",
