@@ -513,6 +513,80 @@ def online_stops_too_early(query, key, value, block_size):
     return out / total
 
 
+@wrong("10.1", "keys-miscounted")
+def online_until_len(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = 0, 0
+    for start in range(0, len(key), block_size):
+        part = slice(start, start + block_size)
+        s = query @ key[..., part, :].mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ value[..., part, :]
+        m = new
+    return out / total
+
+
+@wrong("10.1", "keys-miscounted")
+def online_until_axis_one(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = 0, 0
+    for start in range(0, key.shape[1], block_size):
+        part = slice(start, start + block_size)
+        s = query @ key[..., part, :].mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ value[..., part, :]
+        m = new
+    return out / total
+
+
+@wrong("10.1", "max-is-a-pair")
+def online_pair_of_maxima(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = 0, 0
+    for start in range(0, key.shape[-2], block_size):
+        part = slice(start, start + block_size)
+        s = query @ key[..., part, :].mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.max(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ value[..., part, :]
+        m = new
+    return out / total
+
+
+@wrong("10.1", "maximum-not-subtracted")
+def online_exponentials_as_they_are(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = 0, 0
+    for start in range(0, key.shape[-2], block_size):
+        part = slice(start, start + block_size)
+        s = query @ key[..., part, :].mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ value[..., part, :]
+        m = new
+    return out / total
+
+
+@wrong("10.1", "last-block-alone")
+def online_maximum_never_replaced(query, key, value, block_size):
+    m = torch.full((*query.shape[:-1], 1), float("-inf"))
+    total, out = 0, 0
+    for start in range(0, key.shape[-2], block_size):
+        part = slice(start, start + block_size)
+        s = query @ key[..., part, :].mT / query.shape[-1] ** 0.5
+        new = torch.maximum(m, s.amax(-1, keepdim=True))
+        old, p = torch.exp(m - new), torch.exp(s - new)
+        total = total * old + p.sum(-1, keepdim=True)
+        out = out * old + p @ value[..., part, :]
+    return out / total
+
+
 # --- 10.2 -------------------------------------------------------------------------
 
 
@@ -1041,6 +1115,36 @@ def cached_is_causal_and_old(query, key, value, cache):
     longer = cached(query, key, value, cache)[1]
     output = F.scaled_dot_product_attention(query, *longer, is_causal=True)
     return output, (key, value)
+
+
+@wrong("10.3", "mask-of-the-new")
+def cached_square_mask(query, key, value, cache):
+    return cached(query, key, value, cache, lambda T, S: torch.ones(T, T).tril().bool())
+
+
+@wrong("10.3", "mask-of-the-new")
+def cached_square_mask_filled(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T = query.shape[-2]
+    scores = query @ key.mT / key.shape[-1] ** 0.5
+    scores = scores.masked_fill(torch.ones(T, T).triu(1).bool(), -torch.inf)
+    return scores.softmax(-1) @ value, (key, value)
+
+
+@wrong("10.3", "none-not-expected")
+def cached_never_begins(query, key, value, cache):
+    keys, values = cache
+    longer = torch.cat([keys, key], -2), torch.cat([values, value], -2)
+    mask = torch.ones(query.shape[-2], longer[0].shape[-2])
+    mask = mask.tril(keys.shape[-2]).bool()
+    return F.scaled_dot_product_attention(query, *longer, mask), longer
+
+
+@wrong("10.3", "scale-of-values")
+def cached_over_the_width_of_values(query, key, value, cache):
+    scale = (query.shape[-1] / value.shape[-1]) ** 0.5
+    return cached(query * scale, key, value, cache)
 
 
 @wrong("10.3", "mask-after-softmax")

@@ -272,21 +272,48 @@ def rope_swapped(x, positions, base=10000.0):
     return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
 
 
-@wrong("7.1", "power-before-division")
-def rope_power_first(x, positions, base=10000.0):
-    D = x.shape[-1]
-    angles = positions[:, None] / base ** torch.arange(0, D, 2) / D
+@wrong("7.1", "exponent-from-one")
+def rope_pairs_from_one(x, positions, base=10000.0):
+    i = torch.arange(1, x.shape[-1] // 2 + 1)
+    return rope_with(x, positions[:, None] * base ** (-2 * i / x.shape[-1]))
+
+
+@wrong("7.1", "exponent-undivided")
+def rope_undivided(x, positions, base=10000.0):
+    speeds = 1 / base ** torch.arange(0, x.shape[-1], 2)
+    return rope_with(x, positions[:, None] * speeds)
+
+
+@wrong("7.1", "halves-for-pairs")
+def rope_halves_as_neighbours(x, positions, base=10000.0):
+    half = x.shape[-1] // 2
+    x = torch.stack((x[..., :half], x[..., half:]), -1).flatten(-2)
+    return rope_stacked(x, positions, base)
+
+
+@wrong("7.1", "no-minus")
+def rope_second_minus(x, positions, base=10000.0):
+    angles = positions[:, None] * speeds(x, base)
+    cos, sin = angles.cos(), angles.sin()
+    x1, x2 = x[..., ::2], x[..., 1::2]
+    return torch.stack([x1 * cos - x2 * sin, x1 * sin - x2 * cos], -1).flatten(-2)
+
+
+def rope_with(x, angles):
     cos, sin = angles.cos(), angles.sin()
     x1, x2 = x[..., ::2], x[..., 1::2]
     return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+
+
+@wrong("7.1", "power-before-division")
+def rope_power_first(x, positions, base=10000.0):
+    D = x.shape[-1]
+    return rope_with(x, positions[:, None] / base ** torch.arange(0, D, 2) / D)
 
 
 @wrong("7.1", "positions-meet-one-speed")
 def rope_without_a_column(x, positions, base=10000.0):
-    angles = positions * speeds(x, base)
-    cos, sin = angles.cos(), angles.sin()
-    x1, x2 = x[..., ::2], x[..., 1::2]
-    return torch.stack([x1 * cos - x2 * sin, x1 * sin + x2 * cos], -1).flatten(-2)
+    return rope_with(x, positions * speeds(x, base))
 
 
 @wrong("7.1", "partners-swapped")

@@ -354,3 +354,18 @@ def merge_in_place(outputs, maxima, sums):
 def merge_without_return(outputs, maxima, sums):
     factors = torch.exp(maxima - maxima.amax(0))
     (factors[..., None] * outputs).sum(0)
+
+
+@wrong("13.1", "max-is-a-pair")
+def merge_pair_of_maxima(outputs, maxima, sums):
+    factors = torch.exp(maxima - maxima.max(dim=0))
+    total = (factors * sums).sum(0)
+    return (factors[..., None] * outputs).sum(0) / total[:, None]
+
+
+@wrong("13.1", "outputs-without-factor")
+def merge_sums_alone_with_an_axis(outputs, maxima, sums):
+    top = maxima.amax(0).nan_to_num(neginf=0.0)
+    total = (torch.exp(maxima - top) * sums).sum(0)
+    total = torch.where(total == 0, 1.0, total)
+    return (outputs.sum(0) / total[:, None])[None]

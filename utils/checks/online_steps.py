@@ -3,7 +3,7 @@
 A part knows, for each query, the maximum that its exponentials are counted from, their
 sum, and its output, the values weighted with them and not divided yet. The parts come
 first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v). The words are
-`part`, what a part is called, and `denominator`, what divides in the end.
+`part`, what a part is called, `denominator`, what divides in the end, and `anew`.
 """
 
 import torch

@@ -65,6 +65,7 @@ ROPE.wrong(
     pair=lambda s: s.x.chunk(2, dim=-1),
     lay=lambda s: torch.cat((s.first, s.second), -1),
 )
+ROPE.wrong("halves-for-pairs", pair=lambda s: s.x.chunk(2, dim=-1))
 ROPE.wrong("halves-for-pairs 2", lay=lambda s: torch.cat((s.first, s.second), -1))
 ROPE.wrong(
     "layouts-mixed",
@@ -86,6 +87,8 @@ ROPE.wrong(
     "exponent-reaches-one",
     exponents=lambda s: torch.linspace(0, 1, s.x.shape[-1] // 2, dtype=torch.float64),
 )
+ROPE.wrong("exponent-from-one", exponents=lambda s: (s.even + 2) / s.x.shape[-1])
+ROPE.wrong("exponent-undivided", exponents=lambda s: s.even)
 ROPE.wrong("power-before-division", speeds=lambda s: s.base**-s.even / s.x.shape[-1])
 ROPE.wrong("degrees", angles=lambda s: (s.places[:, None] * s.speeds).deg2rad())
 ROPE.wrong("positions-meet-one-speed", angles=lambda s: s.places * s.speeds)
@@ -100,6 +103,7 @@ ROPE.wrong("cosine-alone", lay=lambda s: s.x * twice(s.angles.cos()))
 ROPE.wrong("overwritten-too-early", second=lambda s: s.first * s.sin + s.b * s.cos)
 ROPE.wrong("no-minus", first=lambda s: s.a * s.cos + s.b * s.sin)
 ROPE.wrong("no-minus 2", second=lambda s: s.b * s.cos - s.a * s.sin)
+ROPE.wrong("no-minus 2", second=lambda s: s.a * s.sin - s.b * s.cos)
 ROPE.wrong(
     "mirrored",
     first=lambda s: s.a * s.cos + s.b * s.sin,

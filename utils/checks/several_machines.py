@@ -20,22 +20,19 @@ def right_merge(outputs, maxima, sums):
     return (shares * each).sum(0).float()
 
 
-def attended(scores, values, cuts):
-    """Return the case of attention that is cut into parts with so many keys each."""
-    parts = []
-    for s, v in zip(scores.double().split(cuts, 1), values.double().split(cuts)):
+def parts(scores, values, cuts, *hidden, **settings):
+    """Return the case of attention that is cut into parts with so many keys each.
+
+    `hidden` are keys that a token may not see: (token, slice of the keys).
+    """
+    scores, found = scores.double(), []
+    for place in hidden:
+        scores[place] = -torch.inf
+    for s, v in zip(scores.split(cuts, 1), values.double().split(cuts)):
         maxima = s.amax(1)
-        weights = torch.exp(s - maxima.nan_to_num(neginf=0.0)[:, None])
-        parts.append((weights @ v, maxima, weights.sum(1)))
-    return tuple(torch.stack(part).float() for part in zip(*parts))
-
-
-def hidden(scores, *places):
-    """Return the scores with some keys (columns) hidden from some queries (rows)."""
-    scores = scores.clone()
-    for row, columns in places:
-        scores[row, columns] = float("-inf")
-    return scores
+        weights = torch.exp(s - finite(maxima)[:, None])
+        found.append((weights @ v, maxima, weights.sum(1)))
+    return case(*(torch.stack(part).float() for part in zip(*found)), **settings)
 
 
 def sees_nothing(s):
@@ -67,6 +64,7 @@ FORMS.wrong("sums-without-factor", total=lambda s: s.sums.sum(0))
 FORMS.wrong("maximum-over-the-tokens", top=lambda s: s.maxima.amax(1, keepdim=True))
 FORMS.wrong("one-maximum-for-all", top=lambda s: s.maxima.amax())
 FORMS.wrong("maximum-missing", factors=lambda s: torch.exp(s.maxima))
+FORMS.wrong("max-is-a-pair", factors=lambda s: s.maxima - s.maxima.max(0))
 FORMS.wrong("minimum-for-maximum", top=lambda s: s.maxima.amin(0))
 FORMS.wrong(
     "minimum-for-maximum", top=lambda s: s.maxima.amin(0), finite_top=lambda s: s.top
@@ -90,40 +88,36 @@ combine_partial_attention = Exercise(
     returns="the attention (T, d_v) over the keys of all parts together",
     oracle=right_merge,
     cases=[
-        case(
-            *attended(
-                torch.tensor([[1.0, 2.0, 4.0]]).log(),
-                torch.tensor([[6.0], [12.0], [3.0]]),
-                [2, 1],
-            ),
+        parts(
+            torch.tensor([[1.0, 2.0, 4.0]]).log(),
+            torch.tensor([[6.0], [12.0], [3.0]]),
+            [2, 1],
             note="the three keys of notebook 10",
         ),
-        case(*attended(draw(5, 7, scale=2.0), draw(7, 2), [2, 4, 1])),
-        case(
-            *attended(draw(3, 5, scale=2.0), draw(5, 3), [2, 1, 2]),
+        parts(draw(5, 7, scale=2.0), draw(7, 2), [2, 4, 1]),
+        parts(
+            *(draw(3, 5, scale=2.0), draw(5, 3), [2, 1, 2]),
             note="P, T and d_v are equal",
         ),
-        case(*attended(draw(3, 6), draw(6, 3), [1, 5]), note="T and d_v are equal"),
-        case(*attended(draw(2, 3), draw(3, 5), [3]), note="one part"),
-        case(
-            *attended(
-                hidden(draw(3, 6), (0, slice(2, 6)), (1, slice(4, 6))),
-                draw(6, 2),
-                [2, 2, 2],
-            ),
+        parts(draw(3, 6), draw(6, 3), [1, 5], note="T and d_v are equal"),
+        parts(draw(2, 3), draw(3, 5), [3], note="one part"),
+        parts(
+            *(draw(3, 6), draw(6, 2), [2, 2, 2], (0, slice(2, 6)), (1, slice(4, 6))),
             note="parts without a key that token 0 or token 1 may see",
         ),
-        case(
-            *attended(hidden(draw(2, 5), (0, slice(0, 5))), draw(5, 3), [2, 3]),
+        parts(
+            *(draw(2, 5), draw(5, 3), [2, 3], (0, slice(5))),
             note="token 0 may see nothing at all",
         ),
-        case(
-            *attended(draw(3, 5, scale=300.0, shift=500.0), draw(5, 2), [2, 2, 1]),
+        parts(
+            *(draw(3, 5, scale=300.0, shift=500.0), draw(5, 2), [2, 2, 1]),
             note="large scores",
+            special=True,
         ),
-        case(
-            *attended(draw(3, 4, shift=-900.0), draw(4, 2), [2, 2]),
+        parts(
+            *(draw(3, 4, shift=-900.0), draw(4, 2), [2, 2]),
             note="all scores very negative",
+            special=True,
         ),
     ],
     pipeline=Pipeline(
@@ -136,7 +130,7 @@ combine_partial_attention = Exercise(
         gives=GIVES,
         forms=forms_of(STEPS, FORMS, JOIN),
         harmless=[form(None, each=lambda s: (s.outputs / s.sums).nan_to_num())],
-        words={"part": "part", "denominator": "the rescaled sums, added up"},
+        words=TEXTS["WORDS"],
     ),
 )
 

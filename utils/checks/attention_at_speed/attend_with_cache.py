@@ -32,18 +32,15 @@ class Cache(tuple):
 
 
 def right_cached(query, key, value, cache):
-    """Let the new tokens come one by one, each the last so far: it needs no mask."""
-    old = cache or (key[..., :0, :], value[..., :0, :])
-    keys, values = torch.cat((old[0], key), -2), torch.cat((old[1], value), -2)
-    outputs = []
-    for place in range(query.shape[-2]):
-        seen = slice(old[0].shape[-2] + place + 1)
-        wide = query[..., [place], :], keys[..., seen, :], values[..., seen, :]
-        outputs.append(torch_attention(*(t.double() for t in wide)))
-    return torch.cat(outputs, -2).to(value.dtype), (keys, values)
+    if cache is not None:
+        key, value = (torch.cat(pair, -2) for pair in zip(cache, (key, value)))
+    new, every = query.shape[-2], key.shape[-2]
+    mask = torch.ones(new, every, dtype=torch.bool).tril(every - new)
+    output = torch_attention(query.double(), key.double(), value.double(), mask)
+    return output.to(value.dtype), (key, value)
 
 
-def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, note=""):
+def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, **settings):
     """Return the case of `new` tokens after `past` in the cache."""
     query = draw(*lead, new, d_k, dtype=dtype)
     every_key = draw(*lead, past + new, d_k, dtype=dtype)
@@ -52,7 +49,8 @@ def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, note=""):
         query, every_key = (scale * query).round(), (2 * every_key).round()
     keys, key = every_key.split((past, new), -2)
     values, value = every_value.split((past, new), -2)
-    return case(query, key, value, Cache((keys, values)) if past else None, note=note)
+    cache = Cache((keys, values)) if past else None
+    return case(query, key, value, cache, special=scale > 1, **settings)
 
 
 def past_stays_as_it_was(evidence):
@@ -128,6 +126,24 @@ def each_new_alone(s):
     return torch.cat((cached, torch.eye(new, dtype=torch.bool)), -1)
 
 
+def of_the_new(s):
+    """Make a mask for the new tokens alone, which fails where there are other keys."""
+    rows, columns = s.scores.shape[-2:]
+    if rows not in (1, columns):
+        raise RuntimeError("must match the")
+    return lower(rows, rows)
+
+
+def along(axis):
+    return with_cache(lambda s: glued(s.cache, s.new, axis))
+
+
+def always_glued(s):
+    if s.cache is None:
+        raise TypeError("NoneType")
+    return glued(s.cache, s.new)
+
+
 def as_it_was(s):
     """Return the keys and values of the cache, or none of them."""
     return tuple(s.cache or (t[..., :0, :] for t in s.new))
@@ -145,12 +161,14 @@ MASK.wrong(
 )
 MASK.wrong("mask-inverted", mask=lambda s: ~diagonal()(s))
 MASK.wrong("upper-for-lower", mask=lambda s: ~diagonal(-1)(s))
+MASK.wrong("mask-of-the-new", mask=of_the_new)
 MASK.wrong("new-tokens-apart", mask=each_new_alone)
 MASK.wrong("cache-not-seen", see=lambda s: s.new)
 
 JOIN = Forms(TEXTS["JOIN"])
 JOIN.wrong("cache-ignored", join=lambda s: s.new)
 JOIN.wrong("new-tokens-not-seen", see=lambda s: s.cache or s.new, mask=lambda s: None)
+JOIN.wrong("none-not-expected", join=always_glued)
 JOIN.wrong("new-in-front", join=with_cache(lambda s: glued(s.new, s.cache)))
 JOIN.wrong(
     "keys-and-values-swapped", join=with_cache(lambda s: glued(s.cache[::-1], s.new))
@@ -167,10 +185,9 @@ JOIN.wrong(
     "only-the-last-appended",
     join=with_cache(lambda s: glued(s.cache, [t[..., -1:, :] for t in s.new])),
 )
-JOIN.wrong("wrong-axis-joined", join=with_cache(lambda s: glued(s.cache, s.new, 0)))
-JOIN.wrong("wrong-axis-joined 2", join=with_cache(lambda s: glued(s.cache, s.new, 1)))
-JOIN.wrong("wrong-axis-joined 3", join=with_cache(lambda s: glued(s.cache, s.new, 2)))
-JOIN.wrong("wrong-axis-joined 4", join=with_cache(lambda s: glued(s.cache, s.new, -1)))
+for axis, name in ((0, "the first axis"), (1, "axis 1"), (2, "axis 2")):
+    JOIN.wrong("wrong-axis-joined", {"name": name}, join=along(axis))
+JOIN.wrong("wrong-axis-joined", {"name": "the features"}, join=along(-1))
 
 SIZES = [
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),

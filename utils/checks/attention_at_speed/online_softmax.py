@@ -6,7 +6,7 @@ from torch.overrides import TorchFunctionMode
 
 from utils.checks import attention_steps as of_attention
 from utils.checks import online_steps as of_joining
-from utils.checks.attention_steps import INF, forms_of, lower, size
+from utils.checks.attention_steps import INF, forms_of, size, triangle
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
@@ -133,8 +133,9 @@ def first_axis_cut(s):
     return s.query @ (s.key if s.key.dim() == 2 else s.key[: s.size]).mT
 
 
-def causal(s):
-    return s.scores.masked_fill(~lower(*s.scores.shape[-2:]), -INF)
+def until(count):
+    """Return the step in which the blocks start before `count(s)`, not before S."""
+    return lambda s: blocks(s)[: -(-count(s) // s.size)]
 
 
 FORMS = Forms(TEXTS["FORMS"])
@@ -153,6 +154,8 @@ FORMS.wrong("first-block-lost", blocks=lambda s: blocks(s)[len(blocks(s)) > 1 :]
 FORMS.wrong("blocks-averaged", divided=by_size)
 FORMS.wrong("maximum-starts-at-zero", maxima=lambda s: own(s).cummax(0).values.clamp(0))
 FORMS.wrong("maximum-missing", maxima=lambda s: torch.zeros_like(own(s)))
+FORMS.wrong("max-is-a-pair", maxima=lambda s: torch.maximum(s.cut, s.cut.max(-1)))
+FORMS.wrong("maximum-not-subtracted", weights=lambda s: torch.exp(s.cut))
 FORMS.wrong("maximum-of-the-block", maxima=own, factors=of_joining.ones)
 FORMS.wrong("maximum-of-the-block 2", maxima=own, factors=step_by_step)
 FORMS.wrong("one-maximum-for-all", maxima=lambda s: shared(s, (-2, -1)))
@@ -162,13 +165,14 @@ FORMS.wrong(
     "values-of-the-first-block",
     values=lambda s: s.value[..., places(s) % s.size, :],
 )
-FORMS.wrong("causal", hide=causal)
+FORMS.wrong("causal", hide=lambda s: s.scores.masked_fill(~triangle(s), -INF))
 FORMS.wrong(
     "number-of-queries", blocks=lambda s: blocks(s) & (places(s) < s.query.shape[-2])
 )
-FORMS.wrong(
-    "number-of-queries", blocks=lambda s: blocks(s)[: -(-s.query.shape[-2] // s.size)]
-)
+FORMS.wrong("number-of-queries", blocks=until(lambda s: s.query.shape[-2]))
+for axis, count in ((0, "len(key)"), (1, "key.shape[1]")):
+    ends = until(lambda s, axis=axis: s.key.shape[axis])
+    FORMS.wrong("keys-miscounted", {"count": count}, blocks=ends)
 FORMS.wrong("wrong-axis-sliced", score=first_axis_cut)
 FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.outputs).sum(0))
 
@@ -200,6 +204,7 @@ pipeline = Pipeline(
     words={
         "part": "block",
         "denominator": "the denominator",
+        "anew": TEXTS["WORDS"]["anew"],
         "width": "d_k",
         "root": "√d_k",
         "last": lambda s: s.key.shape[-2] % s.size or s.size,
@@ -232,6 +237,7 @@ online_softmax_attention = Exercise(
             draw(2, 7, 3),
             2,
             note="large scores",
+            special=True,
         ),
         case(
             torch.ones(3, 4),
@@ -239,6 +245,7 @@ online_softmax_attention = Exercise(
             draw(5, 3),
             2,
             note="all scores very negative",
+            special=True,
         ),
         case(draw(1, 5), draw(1, 5), draw(1, 3), 2, note="one token"),
     ],
