@@ -543,6 +543,21 @@ def online_until_axis_one(query, key, value, block_size):
     return out / total
 
 
+@wrong("10.1", "transpose-missing")
+def online_keys_as_they_are(query, key, value, block_size):
+    scores = [query @ k for k in key.split(block_size, -2)]
+    return torch.cat(scores, -1).softmax(-1) @ value
+
+
+@wrong("10.1", "transpose-of-all-axes")
+def online_keys_turned_round(query, key, value, block_size):
+    scores = [query @ k.T / query.shape[-1] ** 0.5 for k in key.split(block_size, -2)]
+    m = torch.stack([s.amax(-1, keepdim=True) for s in scores]).amax(0)
+    weights = [torch.exp(s - m) for s in scores]
+    out = sum(p @ v for p, v in zip(weights, value.split(block_size, -2)))
+    return out / sum(p.sum(-1, keepdim=True) for p in weights)
+
+
 @wrong("10.1", "max-is-a-pair")
 def online_pair_of_maxima(query, key, value, block_size):
     m = torch.full((*query.shape[:-1], 1), float("-inf"))
