@@ -1162,6 +1162,25 @@ def cached_over_the_width_of_values(query, key, value, cache):
     return cached(query * scale, key, value, cache)
 
 
+@wrong("10.3", "fill-not-small-enough")
+def cached_filled_with_minus_1000(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    scores = query @ key.mT / key.shape[-1] ** 0.5
+    scores = scores.masked_fill(torch.ones(T, S).triu(S - T + 1).bool(), -1000)
+    return scores.softmax(-1) @ value, (key, value)
+
+
+@wrong("10.3", "renormalised-after")
+def cached_cut_and_shared_out_again(query, key, value, cache):
+    if cache is not None:
+        key, value = torch.cat([cache[0], key], -2), torch.cat([cache[1], value], -2)
+    T, S = query.shape[-2], key.shape[-2]
+    weights = torch.softmax(query @ key.mT / key.shape[-1] ** 0.5, -1).tril(S - T)
+    return weights / weights.sum(-1, keepdim=True) @ value, (key, value)
+
+
 @wrong("10.3", "mask-after-softmax")
 def cached_masked_late(query, key, value, cache):
     if cache is not None:

@@ -130,7 +130,11 @@ combine_partial_attention = Exercise(
         gives=GIVES,
         forms=forms_of(STEPS, FORMS, JOIN),
         harmless=[form(None, each=lambda s: (s.outputs / s.sums).nan_to_num())],
-        words=TEXTS["WORDS"],
+        words={
+            "part": "part",
+            "denominator": "the rescaled sums, added up",
+            "anew": "Set it to zero once, before the loop.",
+        },
     ),
 )
 

@@ -40,17 +40,24 @@ def right_cached(query, key, value, cache):
     return output.to(value.dtype), (key, value)
 
 
-def held(*lead, past, new, d_k, d_v, scale=1.0, dtype=torch.float32, **settings):
+def held(past, query, keys, values, **settings):
+    """Return the case in which the first `past` of the keys and values are old."""
+    old_keys, key = keys.tensor_split([past], -2)
+    old_values, value = values.tensor_split([past], -2)
+    cache = Cache((old_keys, old_values)) if past else None
+    return case(query, key, value, cache, **settings)
+
+
+def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, note=""):
     """Return the case of `new` tokens after `past` in the cache."""
     query = draw(*lead, new, d_k, dtype=dtype)
-    every_key = draw(*lead, past + new, d_k, dtype=dtype)
-    every_value = draw(*lead, past + new, d_v, dtype=dtype)
-    if scale > 1:  # whole numbers and a width of 4: the scores are exact
-        query, every_key = (scale * query).round(), (2 * every_key).round()
-    keys, key = every_key.split((past, new), -2)
-    values, value = every_value.split((past, new), -2)
-    cache = Cache((keys, values)) if past else None
-    return case(query, key, value, cache, special=scale > 1, **settings)
+    keys = draw(*lead, past + new, d_k, dtype=dtype)
+    return held(past, query, keys, draw(*lead, past + new, d_v, dtype=dtype), note=note)
+
+
+# Whole numbers and a width of 4: the scores are exact.
+STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
+RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 
 
 def past_stays_as_it_was(evidence):
@@ -217,15 +224,17 @@ attend_with_cache = Exercise(
     parts=("output", ("keys", "values")),
     properties=[past_stays_as_it_was],
     cases=[
-        held(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
-        held(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
-        held(past=5, new=1, d_k=3, d_v=2, note="one new token"),
-        held(2, 3, past=7, new=5, d_k=5, d_v=11),
-        held(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
-        held(2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"),
-        held(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
-        held(2, past=5, new=3, d_k=4, d_v=3, scale=90.0, note="large scores"),
-        held(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
+        drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
+        drawn(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
+        drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
+        drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
+        drawn(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
+        drawn(
+            2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"
+        ),
+        drawn(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
+        held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),
+        drawn(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
     ],
     pipeline=Pipeline(
         start=start,

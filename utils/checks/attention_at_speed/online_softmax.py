@@ -21,7 +21,15 @@ FAR_APART = torch.tensor([[1.0], [30.0], [3000.0]])
 
 
 def right_online(query, key, value, block_size):
-    return torch_attention(query.double(), key.double(), value.double()).float()
+    """Weigh the attention within each block by the sum of its exponentials."""
+    query, key, value = query.double(), key.double(), value.double()
+    outputs, logs = [], []
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        outputs.append(torch_attention(query, k, v))
+        scores = query @ k.mT / query.shape[-1] ** 0.5
+        logs.append(torch.logsumexp(scores, -1, keepdim=True))
+    shares = torch.softmax(torch.stack(logs), 0)
+    return (shares * torch.stack(outputs)).sum(0).float()
 
 
 def rising(num_keys, width):
