@@ -121,10 +121,10 @@ class Exercise:
     """An exercise whose answer is a function.
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
-    the entries of a returned tuple, and those of a tuple in it. Where no mistake is
-    recognised, `facts`, functions `(answer) -> (slug, text) or None`, may still name
-    one that is seen otherwise (`when_right`: only where all results are right), and
-    `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
+    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise
+    (`when_right`: only where all results are right), and `properties`, functions
+    `(evidence) -> text or None`, say in words what is wrong.
     The mistakes of a `pipeline` are its wrong forms, and two of them together.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
