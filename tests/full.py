@@ -58,10 +58,12 @@ def steps(colab, reference):
     root = works("apt-get", "--version") and os.geteuid() == 0
     arm = [ROOT / ".ci" / "arm", kept("arm")] if root else None
     emulated = "notebooks, an emulated ARM processor, torch 2.10"
+    mutated = [sys.executable, "-W", "ignore", "-m", "tests.bank_mutants"]
     return [
         Step("everything", everything, [*HERE, "--full"]),
         Step("no-network", "the quick run without a network", offline),
         Step("gpt2", "the tiny GPT-2 made anew by `transformers`", anew, there_too),
+        Step("bank-mutants", "one-operator mutants of the right answers", mutated),
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),

@@ -95,6 +95,73 @@ def embed_scaled(ids, table):
     return ids.unsqueeze(-1) * table[0]
 
 
+@wrong("2.1", "ids-from-one")
+def embed_one_less(ids, table):
+    return F.one_hot(ids - 1, len(table)).to(table.dtype) @ table
+
+
+@wrong("2.1", "ids-from-one")
+def embed_with_an_unused_place(ids, table):
+    hot = F.one_hot(ids, len(table) + 1)[..., 1:]
+    return hot.to(table) @ table
+
+
+@wrong("2.1", "ids-shifted")
+def embed_one_more(ids, table):
+    return table[ids + 1]
+
+
+@wrong("2.1", "class-count-missing")
+def embed_short_rows_as_floats(ids, table):
+    return F.one_hot(ids).float() @ table
+
+
+@wrong("2.1", "class-count-wrong-axis")
+def embed_classes_of_width(ids, table):
+    return F.one_hot(ids, table.shape[1]).to(table.dtype) @ table
+
+
+@wrong("2.1", "class-count-wrong-axis")
+def embed_identity_of_width(ids, table):
+    return torch.eye(table.shape[-1], dtype=table.dtype)[ids] @ table
+
+
+@wrong("2.1", "class-count-of-ids")
+def embed_classes_of_ids(ids, table):
+    return F.one_hot(ids, ids.shape[-1]).to(table.dtype) @ table
+
+
+@wrong("2.1", "class-count-missing")
+def embed_largest_id(ids, table):
+    return F.one_hot(ids, int(ids.max()) + 1).to(table.dtype) @ table
+
+
+@wrong("2.1", "class-count-off-by-one")
+def embed_one_class_less(ids, table):
+    return F.one_hot(ids, table.shape[0] - 1).to(table.dtype) @ table
+
+
+@wrong("2.1", "factors-swapped")
+def embed_table_first(ids, table):
+    return table @ F.one_hot(ids, len(table)).to(table.dtype)
+
+
+@wrong("2.1", "product-transposed")
+def embed_on_the_side(ids, table):
+    return table.T @ F.one_hot(ids, len(table)).to(table.dtype).mT
+
+
+@wrong("2.1", "elementwise-product")
+def embed_star(ids, table):
+    return F.one_hot(ids, len(table)).to(table.dtype) * table
+
+
+@wrong("2.1", "ids-from-one")
+def embed_from_one_summed(ids, table):
+    """Two mistakes: the row before, and all rows added up."""
+    return table[ids - 1].sum(-2)
+
+
 @wrong("2.1", named=False)
 def embed_own_table(ids, table):
     torch.manual_seed(0)
@@ -251,3 +318,164 @@ def positions_with_batch(num_positions, d_model):
 def positions_no_wave(num_positions, d_model):
     t = torch.arange(num_positions)[:, None]
     return t / 10000 ** (torch.arange(0, d_model, 2) / d_model)
+
+
+@wrong("2.2", "positions-mixed")
+def positions_reshaped(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    angle = torch.arange(num_positions)[:, None] / 10000 ** (i / d_model)
+    return torch.stack([angle.sin(), angle.cos()]).reshape(num_positions, d_model)
+
+
+@wrong("2.2", "exponent-stretched")
+def positions_to_the_end(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    step = math.log(10000) / max(d_model - 2, 1)
+    return build(torch.arange(num_positions)[:, None] * torch.exp(-step * i))
+
+
+@wrong("2.2", "exponent-stretched")
+def positions_to_the_end_of_nothing(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / 10000 ** (i / (d_model - 2)))
+
+
+@wrong("2.2", "exponent-stretched")
+def positions_over_one_less(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / 10000 ** (i / (d_model - 1)))
+
+
+@wrong("2.2", "exponent-not-divided")
+def positions_whole_exponent(num_positions, d_model):
+    i = torch.arange(0, d_model, 2).float()
+    return build(torch.arange(num_positions)[:, None] / 10000**i)
+
+
+@wrong("2.2", "pairs-from-one")
+def positions_pairs_from_one(num_positions, d_model):
+    i = torch.arange(1, d_model // 2 + 1)
+    return build(torch.arange(num_positions)[:, None] / 10000 ** (2 * i / d_model))
+
+
+@wrong("2.2", "pairs-from-one")
+def positions_odd_exponents(num_positions, d_model):
+    i = torch.arange(1, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / 10000 ** (i / d_model))
+
+
+@wrong("2.2", "power-before-division")
+def positions_precedence(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / (10000**i / d_model))
+
+
+@wrong("2.2", "power-before-division")
+def positions_precedence_of_floats(num_positions, d_model):
+    table = torch.zeros(num_positions, d_model)
+    for t in range(num_positions):
+        for i in range(0, d_model, 2):
+            angle = t / (10000.0**i / d_model)
+            table[t, i], table[t, i + 1] = math.sin(angle), math.cos(angle)
+    return table
+
+
+@wrong("2.2", "power-before-division")
+def positions_square_first(num_positions, d_model):
+    i = torch.arange(d_model // 2)
+    return build(torch.arange(num_positions)[:, None] / (10000**2 * i / d_model))
+
+
+@wrong("2.2", "wrong-base")
+def positions_common_logarithm(num_positions, d_model):
+    factor = torch.exp(torch.arange(0, d_model, 2) * -math.log10(10000) / d_model)
+    return build(torch.arange(num_positions)[:, None] * factor)
+
+
+@wrong("2.2", "wrong-base")
+def positions_without_logarithm(num_positions, d_model):
+    factor = torch.exp(-torch.arange(0, d_model, 2) / d_model)
+    return build(torch.arange(num_positions)[:, None] * factor)
+
+
+@wrong("2.2", "one-frequency")
+def positions_floor(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / 10000.0 ** (i // d_model))
+
+
+@wrong("2.2", "multiplied-for-divided")
+def positions_multiplied_in_float32(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] * 10000 ** (i / d_model))
+
+
+@wrong("2.2", "multiplied-for-divided")
+def positions_minus_forgotten(num_positions, d_model):
+    factor = torch.exp(torch.arange(0, d_model, 2) * (math.log(10000.0) / d_model))
+    return build(torch.arange(num_positions)[:, None] * factor)
+
+
+@wrong("2.2", "angles-rounded")
+def positions_floor_of_angles(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] // 10000 ** (i / d_model))
+
+
+@wrong("2.2", "turns-for-radians")
+def positions_in_turns(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    turns = torch.arange(num_positions)[:, None] / 10000 ** (i / d_model)
+    return build(2 * math.pi * turns)
+
+
+@wrong("2.2", "integer-table")
+def positions_in_integers(num_positions, d_model):
+    table = torch.zeros(num_positions, d_model, dtype=torch.long)
+    i = torch.arange(0, d_model, 2)
+    angle = torch.arange(num_positions)[:, None] / 10000 ** (i / d_model)
+    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()
+    return table
+
+
+@wrong("2.2", "angles-alone")
+def positions_angles_twice(num_positions, d_model):
+    k = torch.arange(d_model)
+    return torch.arange(num_positions)[:, None] / 10000 ** ((k - k % 2) / d_model)
+
+
+@wrong("2.2", "positions-from-one")
+def positions_from_one_in_halves(num_positions, d_model):
+    """Two mistakes: positions count from one, and the cosines stand behind."""
+    t, i = torch.arange(1, num_positions + 1)[:, None], torch.arange(0, d_model, 2)
+    angle = t / 10000 ** (i / d_model)
+    return torch.cat([angle.sin(), angle.cos()], dim=-1)
+
+
+@wrong("2.2", "exponent-doubled")
+def positions_doubled_and_swapped(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    angle = torch.arange(num_positions)[:, None] / 10000 ** (2 * i / d_model)
+    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)
+
+
+@wrong("2.2", "pairs-overlap")
+def positions_overwritten(num_positions, d_model):
+    table = torch.zeros(num_positions, d_model)
+    for t in range(num_positions):
+        for i in range(d_model // 2):
+            angle = t / 10000 ** (2 * i / d_model)
+            table[t, i], table[t, i + 1] = math.sin(angle), math.cos(angle)
+    return table
+
+
+@wrong("2.2", "exponent-over-positions")
+def positions_over_their_number(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / 10000 ** (i / num_positions))
+
+
+@wrong("2.2", "product-for-power")
+def positions_one_star(num_positions, d_model):
+    i = torch.arange(0, d_model, 2)
+    return build(torch.arange(num_positions)[:, None] / (10000 * (i / d_model)))

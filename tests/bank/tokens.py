@@ -181,6 +181,29 @@ def merge_pair_appended(ids, pair, new_id):
     return merged
 
 
+@wrong("1.1", "pair-kept")
+def merge_appended_behind(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        if tuple(ids[i : i + 2]) == pair:
+            merged += [*pair, new_id]
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
+
+
+@wrong("1.1", "new-id-in-a-list")
+def merge_appending_a_list(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        found = tuple(ids[i : i + 2]) == pair
+        merged.append([new_id] if found else ids[i])
+        i += 1 + found
+    return merged
+
+
 @wrong("1.1", "new-id-invented")
 def merge_next_free_id(ids, pair, new_id):
     return merge_while(ids, pair, max(ids, default=0) + 1)
@@ -325,6 +348,108 @@ def merge_tuple(ids, pair, new_id):
 @wrong("1.1", "tensor-for-list")
 def merge_tensor(ids, pair, new_id):
     return torch.tensor(merge_while(ids, pair, new_id))
+
+
+@wrong("1.1", "last-symbol-twice")
+def merge_last_appended_anyway(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids) - 1:
+        if ids[i] == pair[0] and ids[i + 1] == pair[1]:
+            merged.append(new_id)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    if ids:
+        merged.append(ids[-1])
+    return merged
+
+
+@wrong("1.1", "last-symbol-twice")
+def merge_last_appended_to_nothing_too(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids) - 1:
+        found = (ids[i], ids[i + 1]) == pair
+        merged.append(new_id if found else ids[i])
+        i += 1 + found
+    return merged + [ids[-1]]
+
+
+@wrong("1.1", "else-missing")
+def merge_without_else(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        if tuple(ids[i : i + 2]) == pair:
+            merged.append(new_id)
+            i += 2
+        merged.append(ids[i])
+        i += 1
+    return merged
+
+
+@wrong("1.1", "other-symbols-lost")
+def merge_pairs_alone(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        if ids[i : i + 2] == [*pair]:
+            merged.append(new_id)
+            i += 1
+        i += 1
+    return merged
+
+
+@wrong("1.1", "every-second-symbol-lost")
+def merge_in_strides_of_two(ids, pair, new_id):
+    merged = []
+    for i in range(0, len(ids), 2):
+        found = tuple(ids[i : i + 2]) == pair
+        merged.append(new_id if found else ids[i])
+    return merged
+
+
+@wrong("1.1", "half-of-the-pair")
+def merge_by_the_first(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        if ids[i] == pair[0]:
+            merged.append(new_id)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
+
+
+@wrong("1.1", "half-of-the-pair")
+def merge_with_or(ids, pair, new_id):
+    merged, i = [], 0
+    while i < len(ids):
+        if ids[i] == pair[0] or i + 1 < len(ids) and ids[i + 1] == pair[1]:
+            merged.append(new_id)
+            i += 2
+        else:
+            merged.append(ids[i])
+            i += 1
+    return merged
+
+
+@wrong("1.1", "last-symbol-lost")
+def merge_neighbours_zipped(ids, pair, new_id):
+    """Two mistakes: the second id stays, and the last id has no neighbour."""
+    return [new_id if two == pair else two[0] for two in zip(ids, ids[1:])]
+
+
+@wrong("1.1", "last-symbol-lost")
+def merge_first_kept_last_lost(ids, pair, new_id):
+    """Two mistakes: the first id of a pair stays, the last id of all is lost."""
+    merged, i = [], 0
+    while i < len(ids) - 1:
+        merged.append(ids[i])
+        if ids[i] == pair[0] and ids[i + 1] == pair[1]:
+            merged.append(new_id)
+            i += 1
+        i += 1
+    return merged
 
 
 @wrong("1.1", "input-changed")
@@ -564,6 +689,12 @@ def windows_next_token(ids, context_length, stride):
     return torch.tensor(inputs), torch.tensor(targets)
 
 
+@wrong("1.2", "ids-plus-one")
+def windows_plus_one(ids, context_length, stride):
+    inputs, _ = windows_loop(ids, context_length, stride)
+    return inputs, inputs + 1
+
+
 @wrong("1.2", "positions-for-ids")
 def windows_positions(ids, context_length, stride):
     starts = torch.arange(0, len(ids) - context_length, stride)
@@ -616,6 +747,108 @@ def windows_inputs_only(ids, context_length, stride):
 def windows_columns(ids, context_length, stride):
     inputs, targets = windows_loop(ids, context_length, stride)
     return inputs.T, targets.T
+
+
+@right("1.2")
+def windows_in_int32(ids, context_length, stride):
+    inputs, targets = windows_loop(ids, context_length, stride)
+    return inputs.to(torch.int32), targets.to(torch.int32)
+
+
+@wrong("1.2", "no-shift")
+def windows_no_shift_in_int32(ids, context_length, stride):
+    ids = np.array(ids, dtype=np.int32)
+    starts = range(0, len(ids) - context_length, stride)
+    rows = torch.tensor(np.stack([ids[s : s + context_length] for s in starts]))
+    return rows, rows
+
+
+@wrong("1.2", "ids-cut-off")
+def windows_in_bytes(ids, context_length, stride):
+    inputs, targets = windows_loop(ids, context_length, stride)
+    return inputs.to(torch.uint8), targets.to(torch.uint8)
+
+
+@wrong("1.2", "ids-cut-off")
+def windows_in_int16(ids, context_length, stride):
+    rows = torch.tensor(ids).short().unfold(0, context_length + 1, stride)
+    return rows[:, :-1], rows[:, 1:]
+
+
+@wrong("1.2", "shifted-by-two")
+def windows_two_later(ids, context_length, stride):
+    inputs, targets = [], []
+    for s in range(0, len(ids) - context_length, stride):
+        inputs.append(ids[s : s + context_length])
+        targets.append(ids[s + 2 : s + context_length + 2])
+    return torch.tensor(inputs), torch.tensor(targets)
+
+
+@wrong("1.2", "shifted-backwards")
+def windows_one_earlier(ids, context_length, stride):
+    inputs, targets = [], []
+    for s in range(0, len(ids) - context_length, stride):
+        inputs.append(ids[s : s + context_length])
+        targets.append(ids[s - 1 : s - 1 + context_length])
+    return torch.tensor(inputs), torch.tensor(targets)
+
+
+@wrong("1.2", "first-window-lost")
+def windows_from_one(ids, context_length, stride):
+    inputs, targets = [], []
+    for s in range(1, len(ids) - context_length, stride):
+        inputs.append(ids[s : s + context_length])
+        targets.append(ids[s + 1 : s + context_length + 1])
+    return torch.tensor(inputs), torch.tensor(targets)
+
+
+@wrong("1.2", "first-window-lost")
+def windows_without_the_first(ids, context_length, stride):
+    rows = torch.tensor(ids).unfold(0, context_length + 1, stride)[1:]
+    return rows[:, :-1], rows[:, 1:]
+
+
+@wrong("1.2", "last-window-lost")
+def windows_counted_down(ids, context_length, stride):
+    inputs, targets = [], []
+    for n in range((len(ids) - context_length) // stride):
+        s = n * stride
+        inputs.append(torch.tensor(ids[s : s + context_length]))
+        targets.append(torch.tensor(ids[s + 1 : s + context_length + 1]))
+    return torch.stack(inputs), torch.stack(targets)
+
+
+@wrong("1.2", "window-too-many")
+def windows_counted_up(ids, context_length, stride):
+    number = (len(ids) - context_length) // stride + 1
+    starts = [n * stride for n in range(number)]
+    return (
+        torch.tensor([ids[s : s + context_length] for s in starts]),
+        torch.tensor([ids[s + 1 : s + 1 + context_length] for s in starts]),
+    )
+
+
+@wrong("1.2", "wrong-step")
+def windows_with_gaps(ids, context_length, stride):
+    step = context_length + stride
+    starts = range(0, len(ids) - context_length, step)
+    return (
+        torch.tensor([ids[s : s + context_length] for s in starts]),
+        torch.tensor([ids[s + 1 : s + 1 + context_length] for s in starts]),
+    )
+
+
+@wrong("1.2", "stride-ignored")
+def windows_at_every_id_swapped(ids, context_length, stride):
+    """Two mistakes: every start, and the targets first."""
+    inputs, targets = windows_loop(ids, context_length, 1)
+    return targets, inputs
+
+
+@wrong("1.2", "no-shift")
+def windows_no_shift_in_columns(ids, context_length, stride):
+    inputs, _ = windows_loop(ids, context_length, stride)
+    return inputs.T, inputs.T
 
 
 @wrong("1.2", "returns-nothing")

@@ -2,7 +2,6 @@
 
 import torch
 
-from utils.checks.engine import Mistake
 from utils.checks.values import number
 
 
@@ -69,11 +68,6 @@ def samples_stay_apart(evidence):
     if all(torch.allclose(g[-1:], a, atol=1e-4) for g, a in zip(got, alone)):
         return None
     return "The last sample of the batch gets another result alone: the samples mix."
-
-
-def several(slug, explain, *computes):
-    """Return one mistake that can be made in several ways."""
-    return [Mistake(slug, compute, explain) for compute in computes]
 
 
 def came_from(*axes):

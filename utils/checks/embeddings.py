@@ -1,12 +1,16 @@
 """Exercises of notebook 02: the lookup as a product, and sinusoidal positions."""
 
+import math
+
 import torch
 from torch.nn import functional as F
 
 from utils.checks.draw import draws, integers
-from utils.checks.engine import Exercise, Mistakes, case
+from utils.checks.engine import Exercise, case
+from utils.checks.steps import Forms, Pipeline, form, texts_of
 
 draw = draws(2)
+TEXTS = texts_of(__file__)
 
 
 # --- 2.1 --------------------------------------------------------------------------
@@ -16,111 +20,64 @@ def right_embed(ids, table):
     return table[ids]
 
 
-def product(ids, table, num_classes=None):
-    """Return the one-hot product with any number of classes."""
-    return F.one_hot(ids, num_classes or len(table)).to(table.dtype) @ table
+def width(s):
+    return s.table.shape[1]
 
 
-def integer_times_float(ids, table):
-    return F.one_hot(ids, len(table)) @ table
+def rows_of_identity(s):
+    return torch.eye(s.classes, dtype=torch.long)[s.rows]
 
 
-def without_class_count(ids, table):
-    return F.one_hot(ids).to(table.dtype) @ table
-
-
-def from_one(ids, table):
-    return product((ids - 1) % len(table), table)
-
-
-def only_first_axis(ids, table):
-    return product(ids, table).flatten(0, -2)
-
-
-EMBED_MISTAKES = Mistakes()
-EMBED_MISTAKES.add(
+EMBED = Forms(TEXTS["EMBED"])
+EMBED.wrong("class-count-missing", hot=lambda s: F.one_hot(s.rows))
+EMBED.wrong(
     "class-count-missing",
-    without_class_count,
-    "`F.one_hot(ids)` stops at the largest id that occurs, so its rows are shorter "
-    "than the table: pass `num_classes=len(table)`.",
+    hot=lambda s: F.one_hot(s.rows),
+    cast=lambda s: s.hot.float(),
 )
-EMBED_MISTAKES.add(
-    "integer-one-hot",
-    integer_times_float,
-    "`F.one_hot` gives integers and the table holds floats: convert with "
-    "`.to(table.dtype)` before the product.",
-)
-EMBED_MISTAKES.add(
-    "one-hot-of-fixed-type",
-    lambda ids, table: F.one_hot(ids, len(table)).float() @ table,
-    "This works for float32 alone: convert to the table's own type, "
-    "`.to(table.dtype)`.",
-)
-EMBED_MISTAKES.add(
-    "ids-from-one",
-    from_one,
-    lambda e: (
-        "Each token gets the row before its own: the first row of the table belongs "
-        "to id 0, not to id 1."
-    ),
-)
-EMBED_MISTAKES.add(
-    "ids-shifted",
-    lambda ids, table: product((ids + 1) % len(table), table),
-    "Each token gets the row after its own: id 0 is the first row.",
-)
-EMBED_MISTAKES.add(
-    "table-transposed",
-    lambda ids, table: F.one_hot(ids, table.shape[1]).to(table.dtype) @ table.T,
-    "The one-hot rows choose columns of the table: a token is a row, so the product "
-    "is one_hot @ table, with `num_classes=len(table)`.",
-)
-EMBED_MISTAKES.add(
-    "table-transposed",
-    lambda ids, table: product(ids, table) @ table.T,
-    "The product with the table comes twice, the second time transposed.",
-)
-EMBED_MISTAKES.add(
-    "table-transposed",
-    lambda ids, table: F.one_hot(ids, len(table)).to(table.dtype) @ table.T,
-    "The table needs no transposing: (…, V) @ (V, D) fits as it stands.",
-)
-EMBED_MISTAKES.add(
-    "one-hot-alone",
-    lambda ids, table: F.one_hot(ids, len(table)).to(table.dtype),
-    "These are the one-hot rows themselves: multiply them with the table.",
-)
-EMBED_MISTAKES.add(
-    "one-hot-alone",
-    lambda ids, table: F.one_hot(ids, len(table)),
-    "These are the one-hot rows themselves: multiply them with the table.",
-)
-EMBED_MISTAKES.add(
-    "shape-flattened",
-    only_first_axis,
-    "The ids may have any shape (…), and the result has the same with D behind it: do "
-    "not flatten it.",
-)
-EMBED_MISTAKES.add(
-    "shape-flattened",
-    lambda ids, table: product(ids.flatten(), table),
-    "The ids may have any shape (…), and the result has the same with D behind it: do "
-    "not flatten them.",
-)
-EMBED_MISTAKES.add(
-    "rows-summed",
-    lambda ids, table: product(ids, table).sum(-2),
-    "The rows of all tokens are added up: each token keeps a row of its own.",
-)
-EMBED_MISTAKES.add(
-    "rows-averaged",
-    lambda ids, table: product(ids, table).mean(-2),
-    "The rows of all tokens are averaged: each token keeps a row of its own.",
-)
-EMBED_MISTAKES.add(
-    "ids-as-numbers",
-    lambda ids, table: ids[..., None] * table[0],
-    "The id multiplies a row: an id is a name, not a quantity.",
+EMBED.wrong("class-count-missing", classes=lambda s: int(s.ids.max()) + 1)
+EMBED.wrong("class-count-wrong-axis", classes=width)
+EMBED.wrong("class-count-wrong-axis", classes=width, hot=rows_of_identity)
+EMBED.wrong("class-count-of-ids", classes=lambda s: s.ids.shape[-1])
+EMBED.wrong("class-count-of-ids", classes=lambda s: s.ids.numel())
+EMBED.wrong("class-count-of-ids", classes=lambda s: len(s.ids))
+EMBED.wrong("class-count-off-by-one", classes=lambda s: len(s.table) - 1)
+EMBED.wrong("class-count-off-by-one", classes=lambda s: len(s.table) + 1)
+EMBED.wrong("integer-one-hot", cast=lambda s: s.hot)
+EMBED.wrong("one-hot-of-fixed-type", cast=lambda s: s.hot.float())
+EMBED.wrong("ids-from-one", rows=lambda s: (s.ids - 1) % len(s.table))
+EMBED.wrong("ids-from-one", rows=lambda s: s.ids - 1)
+EMBED.wrong("ids-from-one", hot=lambda s: F.one_hot(s.rows, s.classes + 1)[..., 1:])
+EMBED.wrong("ids-shifted", rows=lambda s: (s.ids + 1) % len(s.table))
+EMBED.wrong("ids-shifted", rows=lambda s: s.ids + 1)
+EMBED.wrong("ids-shifted", rows=lambda s: s.ids + 1, hot=rows_of_identity)
+EMBED.wrong("table-transposed", classes=width, product=lambda s: s.cast @ s.table.T)
+EMBED.wrong("table-transposed 2", result=lambda s: s.product @ s.table.T)
+EMBED.wrong("table-transposed 3", product=lambda s: s.cast @ s.table.T)
+EMBED.wrong("factors-swapped", product=lambda s: s.table @ s.cast)
+EMBED.wrong("product-transposed", product=lambda s: s.table.mT @ s.cast.mT)
+EMBED.wrong("elementwise-product", product=lambda s: s.cast * s.table)
+EMBED.wrong("one-hot-alone", product=lambda s: s.cast)
+EMBED.wrong("one-hot-alone", product=lambda s: s.hot)
+EMBED.wrong("shape-flattened", result=lambda s: s.product.flatten(0, -2))
+EMBED.wrong("shape-flattened 2", rows=lambda s: s.ids.flatten())
+EMBED.wrong("rows-summed", result=lambda s: s.product.sum(-2))
+EMBED.wrong("rows-averaged", result=lambda s: s.product.mean(-2))
+EMBED.wrong("ids-as-numbers", product=lambda s: s.ids[..., None] * s.table[0])
+
+lookup = Pipeline(
+    start=lambda ids, table: {"ids": ids, "table": table},
+    steps={
+        "rows": lambda s: s.ids,
+        "classes": lambda s: len(s.table),
+        "hot": lambda s: F.one_hot(s.rows, s.classes),
+        "cast": lambda s: s.hot.to(s.table.dtype),
+        "product": lambda s: s.cast @ s.table,
+        "result": lambda s: s.product,
+    },
+    forms=EMBED,
+    harmless=[form(None, hot=rows_of_identity)],
+    words={"V": lambda s: len(s.table), "n": lambda s: s.classes, "D": width},
 )
 embed = Exercise(
     id="2.1",
@@ -135,184 +92,129 @@ embed = Exercise(
         case(torch.tensor(4), draw(5, 3), note="a single id"),
         case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
     ],
-    mistakes=EMBED_MISTAKES,
+    pipeline=lookup,
 )
 
 
 # --- 2.2 --------------------------------------------------------------------------
 
 
-def angles(num_positions, d_model, exponent=1.0, base=10000.0, start=0):
-    """Return the angles `(T, D / 2)`; `exponent` multiplies 2i / D."""
-    even = torch.arange(0, d_model, 2, dtype=torch.float64)
-    positions = torch.arange(start, start + num_positions, dtype=torch.float64)
-    return positions[:, None] / base ** (exponent * even / d_model)
+def right_positions(num_positions, d_model):
+    table = torch.empty(num_positions, d_model)
+    for t in range(num_positions):
+        for i in range(0, d_model, 2):
+            angle = t / 10000 ** (i / d_model)
+            table[t, i], table[t, i + 1] = math.sin(angle), math.cos(angle)
+    return table
 
 
-def alternate(first, second):
-    return torch.stack((first, second), dim=-1).flatten(-2).float()
+def evens(s):
+    return torch.arange(0, s.D, 2)
 
 
-def waves(**changes):
-    """Return sinusoids with changed angles."""
-
-    def compute(num_positions, d_model):
-        turned = angles(num_positions, d_model, **changes)
-        return alternate(turned.sin(), turned.cos())
-
-    return compute
+def every_feature(s):
+    return torch.arange(s.D, dtype=torch.float64)
 
 
-def feature_exponent(num_positions, d_model):
-    """Let the exponent be i / D with i the number of the feature, not of the pair."""
-    feature = torch.arange(d_model, dtype=torch.float64)
-    positions = torch.arange(num_positions, dtype=torch.float64)[:, None]
-    turned = positions / 10000 ** (feature / d_model)
-    return alternate(turned[:, 0::2].sin(), turned[:, 1::2].cos())
+def right_angles(s):
+    return s.positions[:, None] / s.divisor
 
 
-def doubled_exponent(num_positions, d_model):
-    """Take 2i for each feature, so that neighbours have unlike frequencies."""
-    feature = torch.arange(d_model, dtype=torch.float64)
-    positions = torch.arange(num_positions, dtype=torch.float64)[:, None]
-    turned = positions / 10000 ** (2 * feature / d_model)
-    return alternate(turned[:, 0::2].sin(), turned[:, 1::2].cos())
+def own_waves(s):
+    """Return sines and cosines where each feature has an angle of its own."""
+    return s.angles[:, 0::2].sin(), s.angles[:, 1::2].cos()
 
 
-def halves(num_positions, d_model):
-    turned = angles(num_positions, d_model)
-    return torch.cat((turned.sin(), turned.cos()), dim=-1).float()
+def in_halves(s):
+    return torch.cat(s.waves, dim=-1)
 
 
-def cosine_first(num_positions, d_model):
-    turned = angles(num_positions, d_model)
-    return alternate(turned.cos(), turned.sin())
+def overwritten(s):
+    """Return all sines, the last cosines, and room that is left."""
+    first, second = s.waves
+    return F.pad(torch.cat((first, second[:, -1:]), -1), (0, s.D // 2 - 1))
 
 
-def multiplied(num_positions, d_model):
-    even = torch.arange(0, d_model, 2, dtype=torch.float64)
-    positions = torch.arange(num_positions, dtype=torch.float64)[:, None]
-    turned = positions * 10000 ** (even / d_model)
-    return alternate(turned.sin(), turned.cos())
-
-
-def one_wave(num_positions, d_model):
-    turned = angles(num_positions, d_model)
-    return alternate(turned.sin(), turned.sin())
-
-
-def half_empty(num_positions, d_model):
-    turned = angles(num_positions, d_model)
-    return alternate(turned.sin(), torch.zeros_like(turned))
-
-
-def half_exponent(num_positions, d_model):
-    return waves(exponent=0.5)(num_positions, d_model)
-
-
-SINUSOIDAL_POSITIONS_MISTAKES = Mistakes()
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "halves-for-alternating",
-    halves,
-    "All sines come first and all cosines behind them: they alternate, sine on even "
-    "features, cosine on odd ones (`table[:, 0::2]`, `table[:, 1::2]`).",
+WAVES = Forms(TEXTS["WAVES"])
+WAVES.wrong("halves-for-alternating", table=in_halves)
+WAVES.wrong("pairs-overlap", table=overwritten)
+WAVES.wrong("positions-mixed", table=lambda s: torch.stack(s.waves).reshape(s.T, s.D))
+WAVES.wrong("sine-and-cosine-swapped", waves=lambda s: (s.angles.cos(), s.angles.sin()))
+WAVES.wrong("exponent-of-feature", features=every_feature, waves=own_waves)
+WAVES.wrong(
+    "exponent-doubled", features=lambda s: 2 * every_feature(s), waves=own_waves
 )
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "sine-and-cosine-swapped",
-    cosine_first,
-    "Position 0 is [1, 0, …] instead of [0, 1, …]: the sine belongs on even features, "
-    "the cosine on odd ones.",
+WAVES.wrong("exponent-halved", exponent=lambda s: s.features / 2 / s.D)
+WAVES.wrong("exponent-doubled 2", exponent=lambda s: 2 * s.features / s.D)
+WAVES.wrong("exponent-stretched", exponent=lambda s: s.features / max(s.D - 2, 1))
+WAVES.wrong("exponent-stretched 2", exponent=lambda s: s.features / (s.D - 1))
+WAVES.wrong("exponent-over-positions", exponent=lambda s: s.features / s.T)
+WAVES.wrong("exponent-not-divided", exponent=lambda s: s.features)
+WAVES.wrong("pairs-from-one", features=lambda s: evens(s) + 2.0)
+WAVES.wrong("pairs-from-one 2", features=lambda s: torch.arange(1.0, s.D, 2))
+WAVES.wrong("power-before-division", divisor=lambda s: s.base**s.features / s.D)
+WAVES.wrong(
+    "power-before-division 2", divisor=lambda s: s.base**2 * (s.features / 2) / s.D
 )
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "exponent-of-feature",
-    feature_exponent,
-    "Every feature has a frequency of its own: the sine and the cosine of a pair "
-    "share one. The exponent is 2i/D for both features 2i and 2i + 1.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "exponent-doubled",
-    doubled_exponent,
-    "The exponent counts features where it should count pairs: 2i is already the "
-    "number of the even feature, `torch.arange(0, d_model, 2)`.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "exponent-halved",
-    half_exponent,
-    "The exponent is i/D, half of what it should be: 2i is the number of the even "
-    "feature, `torch.arange(0, d_model, 2) / d_model`.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "exponent-doubled",
-    waves(exponent=2.0),
-    "The exponent is 4i/D, twice what it should be: `arange(0, d_model, 2)` is 2i "
-    "already.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "positions-from-one",
-    waves(start=1),
-    "The first row is that of position 1: positions count from 0, whose row is [0, 1, "
-    "0, 1, …].",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "wrong-base",
-    waves(base=1000.0),
-    "The base is 1,000 instead of 10,000: the slow features turn too fast.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "wrong-base",
-    waves(base=100000.0),
-    "The base is 100,000 instead of 10,000: the slow features turn too slowly.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "one-frequency",
-    waves(exponent=0.0),
-    "All pairs turn at the same speed: the divisor grows with the feature, "
-    "10000^(2i/D).",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "multiplied-for-divided",
-    multiplied,
-    "The positions are multiplied with 10000^(2i/D) where they should be divided by "
-    "it: later features turn more slowly, not faster.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "one-wave",
-    one_wave,
-    "The odd features hold sines too: they take the cosine of the same angle.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "half-empty",
-    half_empty,
-    "The odd features are still zero: `table[:, 1::2]` takes the cosines.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "transposed",
-    lambda num_positions, d_model: waves()(num_positions, d_model).T,
-    "The table lies on its side: a row for each position, (T, D).",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "batch-axis-added",
-    lambda num_positions, d_model: waves()(num_positions, d_model)[None],
-    "The table has a batch axis in front: (T, D) broadcasts over a batch by itself.",
-)
-SINUSOIDAL_POSITIONS_MISTAKES.add(
-    "angles-alone",
-    lambda num_positions, d_model: angles(num_positions, d_model).float(),
-    "These are the angles: their sines and cosines are asked for.",
+WAVES.wrong("product-for-power", divisor=lambda s: s.base * s.exponent)
+WAVES.wrong("positions-from-one", positions=lambda s: torch.arange(1, s.T + 1))
+WAVES.wrong("wrong-base", base=lambda s: 1000)
+WAVES.wrong("wrong-base 2", base=lambda s: 100000)
+WAVES.wrong("wrong-base 3", base=lambda s: math.e**4)
+WAVES.wrong("wrong-base 4", base=lambda s: math.e)
+WAVES.wrong("one-frequency", exponent=lambda s: 0 * s.features)
+WAVES.wrong("multiplied-for-divided", angles=lambda s: s.positions[:, None] * s.divisor)
+WAVES.wrong("angles-rounded", angles=lambda s: s.positions[:, None] // s.divisor)
+WAVES.wrong("turns-for-radians", angles=lambda s: right_angles(s) * 2 * math.pi)
+WAVES.wrong("one-wave", waves=lambda s: (s.angles.sin(), s.angles.sin()))
+WAVES.wrong("one-wave 2", waves=lambda s: (s.angles.cos(), s.angles.cos()))
+WAVES.wrong("half-empty", waves=lambda s: (s.angles.sin(), 0 * s.angles))
+WAVES.wrong("transposed", result=lambda s: s.table.float().T)
+WAVES.wrong("batch-axis-added", result=lambda s: s.table.float()[None])
+WAVES.wrong("integer-table", result=lambda s: s.table.long())
+WAVES.wrong("angles-alone", result=lambda s: s.angles.float())
+WAVES.wrong("angles-alone", waves=lambda s: (s.angles, s.angles))
+
+
+def by_exp(s):
+    return torch.exp(s.exponent * math.log(s.base))
+
+
+ROUNDED = [  # in float32, where large angles come out differently
+    form(None, features=evens),
+    form(None, features=lambda s: evens(s).float()),
+    form(None, features=evens, divisor=by_exp),
+]
+sinusoids = Pipeline(
+    start=lambda num_positions, d_model: {"T": num_positions, "D": d_model},
+    steps={
+        "base": lambda s: 10000,
+        "positions": lambda s: torch.arange(s.T),
+        "features": lambda s: evens(s).double(),
+        "exponent": lambda s: s.features / s.D,
+        "divisor": lambda s: s.base**s.exponent,
+        "angles": right_angles,
+        "waves": lambda s: (s.angles.sin(), s.angles.cos()),
+        "table": lambda s: torch.stack(s.waves, dim=-1).flatten(-2),
+        "result": lambda s: s.table.float(),
+    },
+    forms=WAVES,
+    harmless=ROUNDED,
+    words={"base": lambda s: f"{s.base:,}", "T": lambda s: s.T},
 )
 sinusoidal_positions = Exercise(
     id="2.2",
     signature="sinusoidal_positions(num_positions, d_model)",
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
-    oracle=waves(),
+    oracle=right_positions,
     cases=[
         case(3, 4),
-        case(11, 6),
+        case(31, 6),
         case(7, 10),
         case(1, 6, note="one position"),
         case(200, 2, note="a single pair"),
     ],
-    mistakes=SINUSOIDAL_POSITIONS_MISTAKES,
+    pipeline=sinusoids,
 )
 
 EXERCISES = [embed, sinusoidal_positions]

@@ -2,30 +2,23 @@
 
 A second thread looks at the clock and asks the interpreter to raise `NeverEnds` in the
 thread that runs the answer. What counts is the processor's time, so an answer that
-waits, for a debugger say, is left alone. A single call into C cannot be stopped.
-Where the system tells it, what the answer heaps up is limited as well.
+waits, for a debugger say, is left alone. What the answer heaps up is limited as well.
+A single call into C cannot be stopped.
 """
 
 import ctypes
-import sys
 import threading
 import time
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None
+import psutil
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
-BYTES = 1e9  # by which the largest use of memory may grow meanwhile
+BYTES = 1e9  # by which the memory in use may grow during a check
 
 
-def largest_use():
-    """Return the most memory that was in use so far; 0 where nobody tells."""
-    if resource is None:
-        return 0
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else 1024 * used
+def in_use():
+    """Return how many bytes of memory this process has in use."""
+    return psutil.Process().memory_info().rss
 
 
 class NeverEnds(BaseException):
@@ -43,6 +36,7 @@ class Watch:
 
     def __enter__(self):
         """Begin to look, until the block ends."""
+        self.memory = in_use()
         self.ends.append(threading.Event())
         threading.Thread(target=self._look, args=self.ends[-1:], daemon=True).start()
 
@@ -58,7 +52,7 @@ class Watch:
                     raise_in(ctypes.c_ulong(self.thread), ctypes.py_object(NeverEnds))
 
     def _too_much(self, since):
-        taken, grown = time.process_time() - since, largest_use() - self.memory
+        taken, grown = time.process_time() - since, in_use() - self.memory
         return taken > SECONDS or grown > BYTES
 
     def call(self, function, *args):
@@ -70,8 +64,7 @@ class Watch:
         """
         if self.since:  # within another call
             return function(*args)
-        self.thread, self.memory = threading.get_ident(), largest_use()
-        self.since = time.process_time()
+        self.thread, self.since = threading.get_ident(), time.process_time()
         try:
             return function(*args)
         finally:

@@ -64,10 +64,12 @@ def near(exercise, trials):
     """Return a mistake that gives the same on the case shown, or the same shape."""
     wrong = [trial for trial in trials if not trial.right and not trial.special]
     wrong = [trial for trial in wrong if trial.comparable]
-    if not wrong or wrong[0].outcome.error is not None:
+    if not wrong:
         return None
     trial = wrong[0]
     with quiet():
+        if trial.outcome.error is not None:
+            return _same_error(exercise, wrong)
         for mistake in exercise.mistakes:
             if fits(exercise, mistake, trial):
                 return _found(mistake, trial, ON_THIS_INPUT)
@@ -77,6 +79,21 @@ def near(exercise, trials):
                 if theirs.error is None and _same_shape(trial, theirs.value):
                     return _found(mistake, trial, BY_ITS_SHAPE)
     return None
+
+
+def _same_error(exercise, wrong):
+    """Return the mistake that fails with the same words on the most cases.
+
+    What fails has one mistake to mend before a second can be seen. Where two mistakes
+    fail alike, nobody knows which it is.
+    """
+    if not safe_text(wrong[0].outcome.error):
+        return None
+    fit = [one for one in exercise.mistakes if fits(exercise, one, wrong[0])]
+    counts = [sum(matches(one, trial) for trial in wrong) for one in fit]
+    most = [one for one, count in zip(fit, counts) if count == max(counts)]
+    known = len({one.slug for one in most}) == 1
+    return _found(most[0], wrong[0], ON_THIS_INPUT) if known else None
 
 
 def _same_shape(trial, value):

@@ -3,8 +3,12 @@
 import re
 
 import torch
+from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, Mistakes, case
+from utils.checks.engine import Exercise, case
+from utils.checks.steps import Forms, Pipeline, form, texts_of
+
+TEXTS = texts_of(__file__)
 
 # --- 1.1 merge --------------------------------------------------------------------
 
@@ -18,243 +22,135 @@ def right_merge(ids, pair, new_id):
     return merged
 
 
-def matches(ids, pair):
-    """Return every position at which the pair begins, overlapping or not."""
-    return [i for i in range(len(ids) - 1) if tuple(ids[i : i + 2]) == tuple(pair)]
+def walked(s):
+    """Return the ids after a walk from left to right, as the other steps say."""
+    merged, i = [], 0
+    while i < s.end:
+        found = s.match(i)
+        merged += s.put(i) if found else s.leave(i)
+        i += s.after_match if found else s.otherwise
+    return merged
 
 
-def second_kept(ids, pair, new_id):
-    found = matches(ids, pair)
-    return [new_id if i in found else ids[i] for i in range(len(ids))]
+def places(s):
+    """Return every place at which the pair begins, overlapping or not."""
+    return [i for i in range(len(s.ids)) if tuple(s.ids[i : i + 2]) == s.pair]
 
 
-def overlapping(ids, pair, new_id):
-    found = matches(ids, pair)
-    firsts = [new_id if i in found else ids[i] for i in range(len(ids))]
+def at(places):
+    """Return the question whether the pair is merged at a place."""
+    return places.__contains__
+
+
+def overlapping(s):
+    found = places(s)
+    firsts = [s.new if i in found else x for i, x in enumerate(s.ids)]
     return [x for i, x in enumerate(firsts) if i in found or i - 1 not in found]
 
 
-def runs_joined(ids, pair, new_id):
-    merged = []
-    for i, x in enumerate(ids):
-        if i and (ids[i - 1], x) == pair:
-            merged[-1] = new_id
+def runs_joined(s):
+    merged, found = [], places(s)
+    for i, x in enumerate(s.ids):
+        if i - 1 in found:
+            merged[-1] = s.new
         else:
             merged.append(x)
     return merged
 
 
-def first_kept(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = tuple(ids[i : i + 2]) == pair
-        merged += [ids[i], new_id] if found else [ids[i]]
-        i += 2 if found else 1
-    return merged
+def both_replaced(s):
+    found = {*places(s)}
+    return [s.new if {i, i - 1} & found else x for i, x in enumerate(s.ids)]
 
 
-def both_replaced(ids, pair, new_id):
-    found = matches(ids, pair)
-    return [new_id if {i, i - 1} & {*found} else x for i, x in enumerate(ids)]
-
-
-def from_the_right(ids, pair, new_id):
-    return right_merge(ids[::-1], pair[::-1], new_id)[::-1]
-
-
-def first_alone(ids, pair, new_id):
-    for i in matches(ids, pair)[:1]:
-        return ids[:i] + [new_id] + ids[i + 2 :]
-    return ids
-
-
-def last_lost(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids) - 1:
-        found = (ids[i], ids[i + 1]) == pair
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-def last_pair_missed(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = i < len(ids) - 2 and (ids[i], ids[i + 1]) == pair
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-def next_lost(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = tuple(ids[i : i + 2]) == pair
-        merged.append(new_id if found else ids[i])
-        i += 3 if found else 1
-    return merged
-
-
-def in_steps_of_two(ids, pair, new_id):
-    merged = []
-    for i in range(0, len(ids), 2):
-        two = ids[i : i + 2]
-        merged += [new_id] if tuple(two) == pair else two
-    return merged
-
-
-def either_order(ids, pair, new_id):
-    merged, i = [], 0
-    while i < len(ids):
-        found = sorted(ids[i : i + 2]) == sorted(pair)
-        merged.append(new_id if found else ids[i])
-        i += 2 if found else 1
-    return merged
-
-
-def past_the_end(ids, pair, new_id):
-    if ids and right_merge(ids, pair, new_id)[-1] == ids[-1] != new_id:
-        raise IndexError
-    return right_merge(ids, pair, new_id)
-
-
-def past_the_end_sometimes(ids, pair, new_id):
-    if ids and ids[-1] == pair[0] and right_merge(ids, pair, new_id)[-1] == ids[-1]:
-        raise IndexError
-    return right_merge(ids, pair, new_id)
-
-
-def as_text(ids, pair, new_id):
-    text = " ".join(map(str, ids)).replace(" ".join(map(str, pair)), str(new_id))
+def as_text(s):
+    text = " ".join(map(str, s.ids)).replace(" ".join(map(str, s.pair)), str(s.new))
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-OVERLAPPING = (
-    "Two merges share an id: after a match, go on behind the pair, so that its second "
-    "id cannot begin another one."
-)
-PAST_THE_END = (
-    "The last id has no neighbour at its right, and ids[i + 1] looks for one: compare "
-    "only where i + 1 < len(ids), and keep the last id as it is."
-)
+def first_or_second(two, pair):
+    return two[0] == pair[0] or two[1:] == [pair[1]]
 
-MERGE_MISTAKES = Mistakes()
-MERGE_MISTAKES.add(
-    "nothing-merged",
-    lambda ids, pair, new_id: ids,
-    "The list comes back as it was: no pair was recognised. A slice of a list is a "
-    "list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
-)
-MERGE_MISTAKES.add(
-    "second-symbol-kept",
-    second_kept,
-    "The second id of each pair is still there: after a match go on two places "
-    "further. In a `for` loop over a range, i += 1 does not do that; a `while` loop "
-    "does.",
-)
-MERGE_MISTAKES.add(
-    "first-symbol-kept",
-    first_kept,
-    "The first id of each pair is still there, before `new_id`: the new id takes the "
-    "place of both.",
-)
-MERGE_MISTAKES.add("overlapping-merges", overlapping, OVERLAPPING)
-MERGE_MISTAKES.add("overlapping-merges", runs_joined, OVERLAPPING)
-MERGE_MISTAKES.add(
-    "return-inside-the-loop",
-    lambda ids, pair, new_id: right_merge(ids, pair, new_id)[:1] or None,
-    "The result ends after the first id: the `return` stands inside the loop. Move it "
-    "out to the left.",
-)
-MERGE_MISTAKES.add(
-    "both-symbols-replaced",
-    both_replaced,
-    "Each id of the pair has become `new_id`; the two together become one.",
-)
-MERGE_MISTAKES.add(
-    "pair-removed",
-    lambda ids, pair, new_id: [x for x in right_merge(ids, pair, None) if x],
-    "The pair is gone and nothing stands for it: append `new_id`.",
-)
-MERGE_MISTAKES.add(
-    "pair-kept-as-a-tuple",
-    lambda ids, pair, new_id: right_merge(ids, pair, pair),
-    "The pair itself stands in the list, as a tuple: append `new_id`.",
-)
-MERGE_MISTAKES.add(
-    "new-id-invented",
-    lambda ids, pair, new_id: right_merge(ids, pair, max(ids, default=0) + 1),
-    "The merged pair got another id than `new_id`.",
-)
-MERGE_MISTAKES.add(
-    "first-occurrence-only",
-    first_alone,
-    "The first occurrence alone is merged: go on to the end of the list.",
-)
-MERGE_MISTAKES.add(
+
+def first_and_second(two, pair):
+    return two[0] == pair[0] and two[1] == pair[1]
+
+
+def where(rule):
+    """Return the way to match where two neighbours and the pair keep to a rule."""
+    return lambda s: lambda i: rule(s.ids[i : i + 2], s.pair)
+
+
+MERGE = Forms(TEXTS["MERGE"])
+MERGE.wrong("nothing-merged", match=lambda s: at([]))
+MERGE.wrong("second-symbol-kept", after_match=lambda s: 1)
+MERGE.wrong("first-symbol-kept", put=lambda s: lambda i: [s.ids[i], s.new])
+MERGE.wrong("overlapping-merges", merged=overlapping)
+MERGE.wrong("overlapping-merges", merged=runs_joined)
+MERGE.wrong("return-inside-the-loop", result=lambda s: s.merged[:1] or None)
+MERGE.wrong("both-symbols-replaced", merged=both_replaced)
+MERGE.wrong("both-symbols-replaced", put=lambda s: lambda i: [s.new, s.new])
+MERGE.wrong("pair-removed", put=lambda s: lambda i: [])
+MERGE.wrong("pair-kept-as-a-tuple", put=lambda s: lambda i: [s.pair])
+MERGE.wrong("pair-kept", put=lambda s: lambda i: [*s.pair, s.new])
+MERGE.wrong("new-id-in-a-list", put=lambda s: lambda i: [[s.new]])
+MERGE.wrong("new-id-invented", new=lambda s: max(s.ids, default=0) + 1)
+MERGE.wrong("first-occurrence-only", match=lambda s: at(places(s)[:1]))
+MERGE.wrong(
     "right-to-left",
-    from_the_right,
-    "The merges begin at the right end: read from left to right, so that of three "
-    "equal ids the first two are merged.",
+    merged=lambda s: right_merge(s.ids[::-1], s.pair[::-1], s.new)[::-1],
 )
-MERGE_MISTAKES.add(
-    "last-symbol-lost",
-    last_lost,
-    "The last id is missing: the loop ends one id early. It has no neighbour, but it "
-    "still belongs to the result.",
+MERGE.wrong("last-symbol-lost", end=lambda s: len(s.ids) - 1)
+MERGE.wrong(
+    "last-symbol-twice",
+    end=lambda s: len(s.ids) - 1,
+    result=lambda s: s.merged + s.ids[-1:],
 )
-MERGE_MISTAKES.add(
-    "last-pair-missed",
-    last_pair_missed,
-    "A pair at the very end is not merged: the last pair begins at len(ids) - 2, and "
-    "the loop does not look there.",
+MERGE.wrong("last-pair-missed", match=lambda s: at({*places(s)} - {len(s.ids) - 2}))
+MERGE.wrong("next-symbol-lost", after_match=lambda s: 3)
+MERGE.wrong(
+    "else-missing",
+    put=lambda s: lambda i: [s.new, s.ids[i + 2]],
+    after_match=lambda s: 3,
 )
-MERGE_MISTAKES.add(
-    "next-symbol-lost",
-    next_lost,
-    "The id after each merged pair is missing: after a match `i` moves by 3. Perhaps "
-    "+= 2 in the `if` is followed by += 1 outside it.",
-)
-MERGE_MISTAKES.add(
+MERGE.wrong("other-symbols-lost", leave=lambda s: lambda i: [])
+MERGE.wrong("every-second-symbol-lost", otherwise=lambda s: 2)
+MERGE.wrong(
     "pairs-at-even-places-only",
-    in_steps_of_two,
-    "The list is cut into twos, so a pair that begins at an odd position is not seen: "
-    "move on by one where there is no match.",
+    leave=lambda s: lambda i: s.ids[i : i + 2],
+    otherwise=lambda s: 2,
 )
-MERGE_MISTAKES.add(
-    "either-order",
-    either_order,
-    "The two ids are merged in the opposite order as well: a pair has a first and a "
-    "second id.",
-)
-MERGE_MISTAKES.add(
-    "order-turned-round",
-    lambda ids, pair, new_id: right_merge(ids, pair[::-1], new_id),
-    "The pair is looked for with its two ids in the opposite order.",
-)
-MERGE_MISTAKES.add(
+MERGE.wrong("either-order", match=where(lambda two, pair: sorted(two) == sorted(pair)))
+MERGE.wrong("order-turned-round", pair=lambda s: s.pair[::-1])
+MERGE.wrong(
     "each-symbol-alone",
-    lambda ids, pair, new_id: [new_id if x in pair else x for x in ids],
-    "Every id that is one of the two became `new_id`: both must stand there, side by "
-    "side and in this order.",
+    match=where(lambda two, pair: two[0] in pair),
+    after_match=lambda s: 1,
 )
-MERGE_MISTAKES.add("past-the-end", past_the_end, PAST_THE_END)
-MERGE_MISTAKES.add("past-the-end", past_the_end_sometimes, PAST_THE_END)
-MERGE_MISTAKES.add(
-    "ids-compared-as-text",
-    as_text,
-    "The ids are joined to a text and replaced there, so the end of 11 passes for the "
-    "id 1: compare numbers.",
-)
-MERGE_MISTAKES.add(
-    "tuple-for-list",
-    lambda ids, pair, new_id: tuple(right_merge(ids, pair, new_id)),
-    "The ids are right, in a tuple: return a list.",
-)
-MERGE_MISTAKES.add(
-    "tensor-for-list",
-    lambda ids, pair, new_id: torch.tensor(right_merge(ids, pair, new_id)),
-    "The ids are right, in a tensor: return a list.",
+MERGE.wrong("half-of-the-pair", match=where(lambda two, pair: two[0] == pair[0]))
+MERGE.wrong("half-of-the-pair", match=where(lambda two, pair: two[1:] == [pair[1]]))
+MERGE.wrong("half-of-the-pair", match=where(first_or_second))
+MERGE.wrong("past-the-end", match=where(lambda two, pair: (two[0], two[1]) == pair))
+MERGE.wrong("past-the-end", match=where(first_and_second))
+MERGE.wrong("ids-compared-as-text", merged=as_text)
+MERGE.wrong("tuple-for-list", result=lambda s: tuple(s.merged))
+MERGE.wrong("tensor-for-list", result=lambda s: torch.tensor(s.merged))
+
+merging = Pipeline(
+    start=lambda ids, pair, new_id: {"ids": ids, "pair": pair, "new_id": new_id},
+    steps={
+        "pair": lambda s: s.pair,
+        "new": lambda s: s.new_id,
+        "end": lambda s: len(s.ids),
+        "match": lambda s: at(places(s)),
+        "put": lambda s: lambda i: [s.new],
+        "leave": lambda s: lambda i: [s.ids[i]],
+        "after_match": lambda s: 2,
+        "otherwise": lambda s: 1,
+        "merged": walked,
+        "result": lambda s: s.merged,
+    },
+    forms=MERGE,
 )
 merge = Exercise(
     id="1.1",
@@ -273,345 +169,123 @@ merge = Exercise(
         case([1], (1, 2), 9, note="one id"),
         case([], (1, 2), 9, note="no ids"),
     ],
-    mistakes=MERGE_MISTAKES,
+    pipeline=merging,
 )
 
 
 # --- 1.2 sliding windows ----------------------------------------------------------
 
 
-def windows(ids, starts, length, shift=0):
-    """Return one row of ids for each start; rows of unequal length are an error."""
-    return torch.tensor([ids[s + shift : s + shift + length] for s in starts])
-
-
-def starts_of(ids, context_length, stride):
-    return range(0, len(ids) - context_length, stride)
-
-
 def right_windows(ids, context_length, stride):
-    places = torch.arange(0, len(ids) - context_length, stride)[:, None]
-    places = places + torch.arange(context_length)
+    starts = torch.arange(0, len(ids) - context_length, stride)[:, None]
+    places = starts + torch.arange(context_length)
     ids = torch.tensor(ids)
     return ids[places], ids[places + 1]
 
 
-def shifted_by(how_far):
-    """Return the mistake whose targets stand `how_far(length, stride)` away."""
-
-    def compute(ids, length, stride):
-        starts = starts_of(ids, length, stride)
-        shift = how_far(length, stride)
-        return windows(ids, starts, length), windows(ids, starts, length, shift)
-
-    return compute
+def rows(s, starts, more=0):
+    """Return the windows from these places on, with some ids more, as a tensor."""
+    return s.tensor([s.source[p : p + s.size + more] for p in starts])
 
 
-def from_starts(starts):
-    """Return the mistake that takes other starts; `starts(number, length, stride)`."""
-
-    def compute(ids, length, stride):
-        places = starts(len(ids), length, stride)
-        return windows(ids, places, length), windows(ids, places, length, 1)
-
-    return compute
+def stacked(s):
+    return lambda rows: torch.stack([torch.tensor(row) for row in rows])
 
 
-def ragged(stop, error):
-    """Return the mistake that goes too far and stumbles over a shorter row."""
-
-    def compute(ids, length, stride):
-        starts = range(0, stop(len(ids), length), stride)
-        if starts and starts[-1] + length >= len(ids):
-            raise error
-        return right_windows(ids, length, stride)
-
-    return compute
+def both(change):
+    """Return the way to give the inputs and the targets, both changed."""
+    return lambda s: (change(s.inputs), change(s.targets))
 
 
-def one_more_input(ids, length, stride):
-    inputs = torch.tensor(ids).unfold(0, length, stride)
-    return inputs, torch.tensor(ids[1:]).unfold(0, length, stride)
+as_lists = both(torch.Tensor.tolist)
 
 
-def chunks(ids, length, stride, stop=0):
-    rows = windows(ids, range(0, len(ids) - length + stop, stride), length)
+def beyond(more):
+    """Return the way to stop so far beyond the last start."""
+    return lambda s: len(s.source) - s.size + more
+
+
+def counted_down(s):
+    return range(0, s.stop // s.step * s.step, s.step)
+
+
+def from_one(s):
+    return range(1, s.stop, s.step)
+
+
+def size_swapped(s):
+    rows = torch.tensor(s.source).unfold(0, s.step, s.size + 1)
     return rows[:, :-1], rows[:, 1:]
 
 
-def fewer_targets(ids, length, stride):
-    starts = range(1, len(ids) - length, stride)
-    return right_windows(ids, length, stride)[0], windows(ids, starts, length)
+WINDOWS = Forms(TEXTS["WINDOWS"])
+WINDOWS.wrong("no-shift", shift=lambda s: 0, stop=beyond(0))
+WINDOWS.wrong("no-shift", shift=lambda s: 0)
+WINDOWS.wrong("shifted-by-stride", shift=lambda s: s.step, stop=beyond(0))
+WINDOWS.wrong("shifted-by-stride", shift=lambda s: s.step)
+WINDOWS.wrong("shifted-by-context", shift=lambda s: s.size, stop=beyond(0))
+WINDOWS.wrong("shifted-by-context", shift=lambda s: s.size)
+WINDOWS.wrong("shifted-by-two", shift=lambda s: 2, stop=beyond(0))
+WINDOWS.wrong("shifted-by-two", shift=lambda s: 2)
+WINDOWS.wrong("shifted-backwards", shift=lambda s: -1, stop=beyond(0))
+WINDOWS.wrong("inputs-and-targets-swapped", result=lambda s: (s.targets, s.inputs))
+WINDOWS.wrong("stride-ignored", step=lambda s: 1)
+WINDOWS.wrong("context-for-stride", step=lambda s: s.size)
+WINDOWS.wrong("wrong-step", step=lambda s: s.size + 1)
+WINDOWS.wrong("wrong-step", step=lambda s: s.size - s.stride)
+WINDOWS.wrong("wrong-step", step=lambda s: s.size + s.stride)
+WINDOWS.wrong("last-window-lost", stop=beyond(-1))
+WINDOWS.wrong("last-window-lost", starts=lambda s: range(0, s.stop, s.step)[:-1])
+WINDOWS.wrong("last-window-lost 2", starts=counted_down)
+WINDOWS.wrong("last-targets-lost", later=from_one)
+WINDOWS.wrong("unfold-arguments-swapped", result=size_swapped)
+WINDOWS.wrong("first-window-lost", starts=lambda s: range(s.step, s.stop, s.step))
+WINDOWS.wrong("first-window-lost 2", starts=from_one)
+WINDOWS.wrong("window-too-many", stop=beyond(1))
+WINDOWS.wrong("window-too-many", stop=beyond(1), tensor=stacked)
+WINDOWS.wrong("window-too-many", stop=beyond(1), later=from_one)
+WINDOWS.wrong("starts-too-far", stop=lambda s: len(s.source))
+WINDOWS.wrong("starts-too-far", stop=lambda s: len(s.source), tensor=stacked)
+WINDOWS.wrong("windows-too-short", size=lambda s: s.length - 1)
+WINDOWS.wrong("windows-too-short", size=lambda s: s.length - 1, stop=beyond(-1))
+WINDOWS.wrong("targets-in-the-inputs", inputs=lambda s: rows(s, s.starts, more=1))
+WINDOWS.wrong("target-wraps-round", targets=lambda s: s.inputs.roll(-1, 1))
+WINDOWS.wrong("last-target-missing", targets=lambda s: F.pad(s.inputs[:, 1:], (0, 1)))
+WINDOWS.wrong("last-target-missing 2", targets=lambda s: s.inputs[:, 1:])
+WINDOWS.wrong("one-target-per-window", result=lambda s: (s.inputs, s.targets[:, -1]))
+WINDOWS.wrong("one-target-per-window", result=lambda s: (s.inputs, s.targets[:, -1:]))
+WINDOWS.wrong("ids-plus-one", targets=lambda s: s.inputs + 1)
+WINDOWS.wrong("positions-for-ids", source=lambda s: [*range(len(s.ids))])
+WINDOWS.wrong("ids-cut-off", result=both(torch.Tensor.short))
+WINDOWS.wrong("ids-cut-off", result=both(torch.Tensor.byte))
+WINDOWS.wrong("float-tensors", result=both(torch.Tensor.float))
+WINDOWS.wrong("lists-for-tensors", result=as_lists)
+WINDOWS.wrong("rows-not-stacked", result=both(list))
+WINDOWS.wrong("pairs-for-two-tensors", result=lambda s: tuple(zip(s.inputs, s.targets)))
+WINDOWS.wrong("pairs-for-two-tensors", result=lambda s: tuple(zip(*as_lists(s))))
+WINDOWS.wrong("one-tensor-for-two", result=lambda s: torch.stack((s.inputs, s.targets)))
+WINDOWS.wrong("targets-missing", result=lambda s: s.inputs)
+WINDOWS.wrong("windows-not-split", result=lambda s: rows(s, s.starts, more=1))
+WINDOWS.wrong("axes-swapped", result=both(torch.t))
 
-
-def unfold_swapped(ids, length, stride):
-    rows = torch.tensor(ids).unfold(0, stride, length + 1)
-    return rows[:, :-1], rows[:, 1:]
-
-
-def wrapped_round(ids, length, stride):
-    inputs, _ = right_windows(ids, length, stride)
-    return inputs, inputs.roll(-1, 1)
-
-
-def padded_target(ids, length, stride):
-    inputs, targets = right_windows(ids, length, stride)
-    targets[:, -1] = 0
-    return inputs, targets
-
-
-def as_lists(ids, length, stride):
-    return tuple(part.tolist() for part in right_windows(ids, length, stride))
-
-
-def seen_on_many_windows(answer):
-    """Name a wrong shift or a lost window, also where small inputs give no window."""
-    ids = [31, 7, 19, 2, 23, 11, 5, 29, 3, 17, 13, 41, 37, 43]
-    right = [part.tolist() for part in right_windows(ids, 3, 2)]
-    inputs, targets = (part.tolist() for part in answer(list(ids), 3, 2))
-    if inputs == right[0][:-1] and targets == right[1][:-1]:
-        return "last-window-lost", LAST_LOST
-    for slug, shift, text in SHIFTS:
-        if inputs[0] == ids[:3] and targets[0] == ids[shift : shift + 3]:
-            return slug, text
-    return None
-
-
-def step_seen(answer):
-    """Name windows that begin at other distances than the stride."""
-    ids = list(range(100, 160))
-    inputs, targets = (part.tolist() for part in answer(list(ids), 7, 3))
-    step = inputs[1][0] - inputs[0][0]
-    rows = [ids[s : s + 7] for s in range(0, 60, step)][: len(inputs)]
-    if step != 3 and inputs == rows and targets == [[x + 1 for x in r] for r in rows]:
-        text = "With context_length = 7 and stride = 3 the windows begin"
-        return "wrong-step", f"{text} {step} ids apart: they should begin 3 apart."
-    return None
-
-
-NO_SHIFT = (
-    "The targets are the inputs: at each position the target is the id that comes "
-    "next, so the window of targets begins one place later."
-)
-BY_STRIDE = (
-    "The targets are shifted by the stride. The stride is how far the next window is "
-    "away; inputs and targets of one window are always one place apart."
-)
-BY_CONTEXT = (
-    "The targets are the block after the inputs, shifted by `context_length`: every "
-    "position has a target of its own, the id that comes next, one place later."
-)
-SHIFTS = [
-    ("no-shift", 0, NO_SHIFT),
-    ("shifted-by-stride", 2, BY_STRIDE),
-    ("shifted-by-context", 3, BY_CONTEXT),
-]
-LAST_LOST = (
-    "The last window is missing although its targets exist: a start s is right as "
-    "long as s + context_length < len(ids)."
-)
-TOO_SHORT = (
-    "A window of `context_length` ids gives one pair less than that: take "
-    "context_length + 1 ids, drop the last for the inputs, the first for the targets."
-)
-ONE_TARGET = (
-    "Each window has one target, the id behind it: every position is a training "
-    "example and has a target of its own, the id that comes next."
-)
-PAIRS = (
-    "This is a list of pairs, one for each window: return all inputs as one tensor "
-    "and all targets as another."
-)
-TOO_MANY = (
-    "There is one window too many: its targets would end behind the last id. A start "
-    "s needs s + context_length < len(ids)."
-)
-TOO_FAR = (
-    "The starts run on to the end of the ids, where the windows become shorter: a "
-    "start s needs s + context_length < len(ids)."
-)
-
-SLIDING_WINDOWS_MISTAKES = Mistakes()
-SLIDING_WINDOWS_MISTAKES.add("no-shift", shifted_by(lambda length, stride: 0), NO_SHIFT)
-SLIDING_WINDOWS_MISTAKES.add(
-    "shifted-by-stride", shifted_by(lambda length, stride: stride), BY_STRIDE
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "shifted-by-context", shifted_by(lambda length, stride: length), BY_CONTEXT
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "inputs-and-targets-swapped",
-    lambda ids, length, stride: right_windows(ids, length, stride)[::-1],
-    "Both are right, in the wrong order: the inputs come first.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "stride-ignored",
-    lambda ids, length, stride: right_windows(ids, length, 1),
-    "A window begins at every id: the starts are 0, stride, 2 * stride …",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "context-for-stride",
-    lambda ids, length, stride: right_windows(ids, length, length),
-    "The starts are `context_length` apart: they should be `stride` apart.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "last-window-lost",
-    from_starts(lambda n, length, stride: range(0, n - length - 1, stride)),
-    LAST_LOST,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "last-window-lost",
-    from_starts(lambda n, length, stride: range(0, n - length, stride)[:-1]),
-    LAST_LOST,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "last-targets-lost",
-    fewer_targets,
-    "There are fewer windows of targets than of inputs: a range that begins one later "
-    "has to end one later. Better take the same starts for both.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "unfold-arguments-swapped",
-    unfold_swapped,
-    "Size and step are swapped: it is ids.unfold(0, size, step).",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "first-window-lost",
-    from_starts(lambda n, length, stride: range(stride, n - length, stride)),
-    "The first window is missing: the starts begin at 0.",
-)
-SLIDING_WINDOWS_MISTAKES.add("window-too-many", one_more_input, TOO_MANY)
-SLIDING_WINDOWS_MISTAKES.add(
-    "window-too-many",
-    ragged(lambda n, length: n - length + 1, ValueError),
-    TOO_MANY,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "window-too-many",
-    ragged(lambda n, length: n - length + 1, RuntimeError),
-    TOO_MANY,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "starts-too-far", ragged(lambda n, length: n, ValueError), TOO_FAR
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "starts-too-far", ragged(lambda n, length: n, RuntimeError), TOO_FAR
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "windows-too-short",
-    lambda ids, length, stride: chunks(ids, length, stride, stop=1),
-    TOO_SHORT,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "windows-too-short",
-    chunks,
-    TOO_SHORT,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "targets-in-the-inputs",
-    lambda ids, length, stride: (
-        windows(ids, starts_of(ids, length, stride), length + 1),
-        right_windows(ids, length, stride)[1],
-    ),
-    "The inputs are one id too long: they hold the last target as well.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "target-wraps-round",
-    wrapped_round,
-    "The last target of each window is its first input: a rotation brings the front "
-    "to the back. The last target is the id behind the window.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "last-target-missing",
-    padded_target,
-    "The last target of each window is 0: it is the id behind the window.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "last-target-missing",
-    lambda ids, length, stride: (
-        right_windows(ids, length, stride)[0],
-        right_windows(ids, length, stride)[0][:, 1:],
-    ),
-    "Each window has one target less than inputs: the last target is the id behind "
-    "the window.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "one-target-per-window",
-    lambda ids, length, stride: (
-        right_windows(ids, length, stride)[0],
-        right_windows(ids, length, stride)[1][:, -1],
-    ),
-    ONE_TARGET,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "one-target-per-window",
-    lambda ids, length, stride: (
-        right_windows(ids, length, stride)[0],
-        right_windows(ids, length, stride)[1][:, -1:],
-    ),
-    ONE_TARGET,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "positions-for-ids",
-    lambda ids, length, stride: right_windows([*range(len(ids))], length, stride),
-    "These are positions in the list: look up the ids that stand there.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "float-tensors",
-    lambda ids, length, stride: tuple(
-        part.float() for part in right_windows(ids, length, stride)
-    ),
-    "The numbers are right, as floats: ids are integers. torch.tensor keeps them, "
-    "torch.Tensor makes floats.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "lists-for-tensors", as_lists, "Right, as lists: make two tensors."
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "rows-not-stacked",
-    lambda ids, length, stride: tuple(
-        list(part) for part in right_windows(ids, length, stride)
-    ),
-    "Right, as lists of rows: torch.stack makes one tensor of each list.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "pairs-for-two-tensors",
-    lambda ids, length, stride: tuple(zip(*right_windows(ids, length, stride))),
-    PAIRS,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "pairs-for-two-tensors",
-    lambda ids, length, stride: tuple(zip(*as_lists(ids, length, stride))),
-    PAIRS,
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "one-tensor-for-two",
-    lambda ids, length, stride: torch.stack(right_windows(ids, length, stride)),
-    "Inputs and targets are stacked into one tensor: return the two.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "targets-missing",
-    lambda ids, length, stride: right_windows(ids, length, stride)[0],
-    "These are the right inputs, but the targets are missing.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "windows-not-split",
-    lambda ids, length, stride: torch.cat(
-        (
-            right_windows(ids, length, stride)[0],
-            right_windows(ids, length, stride)[1][:, -1:],
-        ),
-        1,
-    ),
-    "These are windows of context_length + 1 ids: all but the last are the inputs, "
-    "all but the first the targets.",
-)
-SLIDING_WINDOWS_MISTAKES.add(
-    "axes-swapped",
-    lambda ids, length, stride: tuple(
-        part.T for part in right_windows(ids, length, stride)
-    ),
-    "The windows stand in the columns: a row is a window.",
+sliding = Pipeline(
+    start=lambda ids, length, stride: {"ids": ids, "length": length, "stride": stride},
+    steps={
+        "source": lambda s: s.ids,
+        "size": lambda s: s.length,
+        "step": lambda s: s.stride,
+        "shift": lambda s: 1,
+        "stop": lambda s: len(s.source) - s.size - s.shift + 1,
+        "starts": lambda s: range(0, s.stop, s.step),
+        "later": lambda s: [start + s.shift for start in s.starts],
+        "tensor": lambda s: torch.tensor,
+        "inputs": lambda s: rows(s, s.starts),
+        "targets": lambda s: rows(s, s.later),
+        "result": lambda s: (s.inputs, s.targets),
+    },
+    forms=WINDOWS,
+    harmless=[form(None, tensor=stacked)],
+    words={"step": lambda s: s.step, "stride": lambda s: s.stride},
 )
 sliding_windows = Exercise(
     id="1.2",
@@ -624,12 +298,11 @@ sliding_windows = Exercise(
         case([50, 20, 70, 30, 60, 10], 2, 1),
         case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75], 3, 5),
         case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35], 3, 3),
-        case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75], 5, 3),
+        case([50, 20, 70, 30, 50256, 10, 40, 80, 90, 15, 35, 55, 75], 5, 3),
         case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75], 5, 7),
         case([50, 20, 70, 30, 60, 10, 40, 80], 7, 3, note="one window"),
     ],
-    facts=[seen_on_many_windows, step_seen],
-    mistakes=SLIDING_WINDOWS_MISTAKES,
+    pipeline=sliding,
 )
 
 EXERCISES = [merge, sliding_windows]
