@@ -18,7 +18,7 @@ def machine(monkeypatch):
         set_num_threads=lambda number: setattr(machine, "threads", number),
         get_num_threads=lambda: machine.threads,
     )
-    monkeypatch.setattr(threads, "ALL", 2)
+    monkeypatch.setattr(threads, "_left", None)
     monkeypatch.setattr(threads, "torch", calls)
     monkeypatch.setattr(threads.time, "perf_counter", lambda: machine.now)
     return machine
@@ -53,6 +53,13 @@ def test_it_looks_again_when_the_other_program_has_ended(machine):
     assert machine.used == 3 * [2] + 3 * [1] + 94 * [2]
 
 
+def test_what_was_faster_last_stands_until_the_next_trial_is_over(machine):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    choice = steps(machine, 102)
+    choice.settle()
+    assert machine.threads == 1
+
+
 @pytest.mark.parametrize("taken, left", [(2, 2), (5, 2), (6, 1), (50, 1)])
 def test_what_was_faster_is_left_once_it_is_known(machine, taken, left):
     machine.seconds = {2: 5.0, 1: 1.4}
@@ -60,10 +67,25 @@ def test_what_was_faster_is_left_once_it_is_known(machine, taken, left):
     assert machine.threads == left
 
 
+def test_the_next_training_begins_with_the_readers_own_number(machine):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    steps(machine, 9).settle()
+    assert machine.threads == 1
+    assert FasterThreads().all == 2
+
+
+def test_a_number_that_the_reader_sets_is_theirs(machine):
+    machine.seconds[4] = 0.5
+    machine.threads = 4
+    steps(machine, 9).settle()
+    assert machine.used == 3 * [4] + 3 * [1] + 3 * [4]
+    assert machine.threads == 4
+
+
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_training_with_a_checkpoint_keeps_its_threads(keeps, monkeypatch, tmp_path):
+def test_a_training_with_a_checkpoint_keeps_its_number(keeps, monkeypatch, tmp_path):
     before, seen = torch.get_num_threads(), set()
-    monkeypatch.setattr(threads, "ALL", before + 1)
+    monkeypatch.setattr(threads, "_left", (before + 1, before))
 
     def watch(model, x):
         seen.add(torch.get_num_threads())
@@ -72,6 +94,6 @@ def test_a_training_with_a_checkpoint_keeps_its_threads(keeps, monkeypatch, tmp_
     checkpoint = tmp_path / "model.pt" if keeps else None
     try:
         train(nn.Linear(1, 1), [torch.ones(3, 1)], watch, 4, checkpoint=checkpoint)
-        assert (seen == {before}) == keeps
     finally:
         torch.set_num_threads(before)
+    assert seen == ({before + 1} if keeps else {before + 1, 1})

@@ -19,7 +19,7 @@ from IPython.display import display
 from torch import nn
 
 from utils.files import remove_parts, write_atomically
-from utils.training.threads import FasterThreads
+from utils.training.threads import FasterThreads, own_threads
 
 
 def train(
@@ -57,12 +57,12 @@ def train(
     returns: the losses, one float per step, those before a resumption included
 
     A resumed training comes to the losses of one that was never interrupted, if the
-    batches do not change, or are shuffled by PyTorch's own random numbers. Without a
-    checkpoint the number of threads follows what is faster, as in `FasterThreads`; a
-    checkpoint fixes it, since with another number the last digits differ.
+    batches do not change, or are shuffled by PyTorch's own random numbers, and the
+    number of threads is the same. Without a checkpoint that number follows what is
+    faster, as in `FasterThreads`, and may make the last digits differ.
 
     Raises ValueError where there is no batch to learn from, be it after a generator
-    has run dry, and as `load_checkpoint` does.
+    has run dry, nothing to resume from, and as `load_checkpoint` does.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -77,12 +77,15 @@ def train(
             "expected accumulate and save_every of 1 or more, "
             f"got {accumulate} and {save_every}"
         )
+    if resume and checkpoint is None:
+        raise ValueError("expected a checkpoint to resume from, got None")
     groups = decay_groups(model, weight_decay)
     run = _Run(model, torch.optim.AdamW(groups, lr=lr, fused=True), steps)
     if resume:
         run.load(checkpoint, about)
     free = checkpoint is None and run.device.type == "cpu"
     threads = FasterThreads() if free else contextlib.nullcontext()
+    torch.set_num_threads(own_threads())
     if not writes:
         checkpoint = None
     if checkpoint:

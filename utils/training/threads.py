@@ -6,7 +6,13 @@ import time
 import torch
 
 ROUND, TRIES = 100, 3  # of so many steps, so many are timed with each number of threads
-ALL = torch.get_num_threads()  # what PyTorch takes by itself
+_left = None  # the number of threads before the last choice, and what it left
+
+
+def own_threads():
+    """Return the reader's number of threads: not what the last training left."""
+    now = torch.get_num_threads()
+    return _left[0] if _left and now == _left[1] else now
 
 
 class FasterThreads:
@@ -16,7 +22,8 @@ class FasterThreads:
     program keeps one of two cores busy, each wait may last until that program pauses,
     and a step takes many times as long; one thread alone waits for nobody. So of every
     100 steps three are timed with all threads and three with one, and the rest runs
-    with what was faster. `settle` leaves it so for what follows a training.
+    with what was faster. `settle` leaves it so for what follows a training. Sums may
+    differ in their last digits with the number of threads.
 
     >>> threads = FasterThreads()
     >>> for step in range(9):
@@ -28,26 +35,26 @@ class FasterThreads:
     """
 
     def __init__(self):
-        self.seconds = []
+        self.all = self.best = own_threads()
+        self.seconds = []  # of the steps of this round
 
     def __enter__(self):
-        if len(self.seconds) == ROUND:
-            self.seconds.clear()
         done = len(self.seconds)
-        trying = done < 2 * TRIES
-        number = (ALL if done < TRIES else 1) if trying else self.faster()
-        torch.set_num_threads(number)
+        trying = self.all if done < TRIES else 1
+        torch.set_num_threads(trying if done < 2 * TRIES else self.best)
         self.start = time.perf_counter()
 
     def __exit__(self, *error):
         self.seconds.append(time.perf_counter() - self.start)
-
-    def faster(self):
-        """Return the number of threads that was faster, all where that is not known."""
-        many, one = self.seconds[:TRIES], self.seconds[TRIES : 2 * TRIES]
-        known = len(one) == TRIES
-        return 1 if known and statistics.median(one) < statistics.median(many) else ALL
+        if len(self.seconds) == 2 * TRIES:
+            many, one = self.seconds[:TRIES], self.seconds[TRIES:]
+            faster = statistics.median(one) < statistics.median(many)
+            self.best = 1 if faster else self.all
+        if len(self.seconds) == ROUND:
+            self.seconds.clear()
 
     def settle(self):
         """Let what follows, such as an evaluation, run with what was faster."""
-        torch.set_num_threads(self.faster())
+        global _left
+        torch.set_num_threads(self.best)
+        _left = self.all, self.best
