@@ -38,7 +38,7 @@ class Step:
     what: str
     command: list | None
     env: dict = field(default_factory=dict)
-    asked_for: bool = False  # runs where it is named alone
+    on_request: bool = False  # runs only where it is named
 
 
 def steps(colab, reference):
@@ -67,7 +67,7 @@ def steps(colab, reference):
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
-        Step("arm", emulated, arm, asked_for=True),
+        Step("arm", emulated, arm, on_request=True),
     ]
 
 
@@ -175,7 +175,7 @@ def main():
     On the code host a step that is not possible counts as failed.
     """
     names = [step.name for step in steps(None, None)]
-    usual = [step.name for step in steps(None, None) if not step.asked_for]
+    usual = [step.name for step in steps(None, None) if not step.on_request]
     wanted, colab = asked_for(names, usual)
     reference = reference_folder() if "gpt2" in wanted else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))

@@ -81,3 +81,8 @@ def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
     second = cache.append(2 * x, x)[0].square().sum()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         (first + second).backward()
+
+
+def test_a_key_without_a_value_is_refused():
+    with pytest.raises(ValueError, match=r"a value for each key, got \(2, 3, 2, 5\)"):
+        KeyValueCache(7).append(keys(2), keys(1))

@@ -209,3 +209,8 @@ def test_a_vehicle_moves_and_is_in_the_way():
 def test_pronoun_sentences_name_a_negative_number():
     with pytest.raises(ValueError, match="num_sentences of 0 or more, got -1"):
         pronoun_sentences(-1)
+
+
+def test_windows_are_cut_from_one_sequence():
+    with pytest.raises(ValueError, match=r"one sequence of token ids, got \(10, 3\)"):
+        sliding_windows(torch.zeros(10, 3, dtype=torch.long), 4, 1)

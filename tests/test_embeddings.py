@@ -9,6 +9,7 @@ from utils.embeddings import (
     TokenAndPositionEmbedding,
     alibi_bias,
     apply_rope,
+    check_token_ids,
     embed,
     rotary_tables,
     rotate_pairs,
@@ -40,7 +41,7 @@ def test_embed_names_an_id_outside_the_vocabulary(token_id):
 
 
 def test_embed_names_ids_that_are_no_integers():
-    with pytest.raises(ValueError, match="integer token ids, got torch.float32"):
+    with pytest.raises(ValueError, match="as int64 or int32, got torch.float32"):
         embed(torch.tensor([1.0]), torch.zeros(6, 3))
 
 
@@ -192,3 +193,13 @@ def test_tables_computed_before_turn_as_apply_rope_does():
 def test_alibi_names_a_number_of_heads_below_one():
     with pytest.raises(ValueError, match="num_heads of 1 or more, got 0"):
         alibi_bias(0, 3)
+
+
+def test_rope_turns_no_integers():
+    with pytest.raises(ValueError, match="floating-point numbers to rotate"):
+        apply_rope(torch.ones(2, 4, dtype=torch.long), torch.arange(2))
+
+
+def test_ids_of_a_type_that_no_embedding_takes_are_refused():
+    with pytest.raises(ValueError, match="got torch.uint8"):
+        check_token_ids(torch.zeros(3, dtype=torch.uint8), 5)

@@ -353,3 +353,14 @@ def test_the_best_token_alone_is_greedy():
     model, start = gpt(), token_ids(3, 4)
     written = generate(model, start, 1, top_k=1)
     assert torch.equal(written[:, -1], model(start)[:, -1].argmax(dim=-1))
+
+
+@pytest.mark.parametrize("temperature", [float("nan"), float("inf"), -1.0])
+def test_a_temperature_is_a_finite_number_above_0(temperature):
+    with pytest.raises(ValueError, match="finite temperature above 0"):
+        next_token_probs(torch.zeros(3), temperature)
+
+
+def test_a_gpt_sees_no_future():
+    with pytest.raises(ValueError, match="expected a causal GPT"):
+        gpt(causal=False)

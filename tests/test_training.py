@@ -644,3 +644,15 @@ def test_killed_again_and_again_the_command_comes_to_the_same_losses(text):
     steps, undisturbed, resumed = done.stdout.splitlines()
     assert undisturbed == resumed
     assert len(re.findall(r"\d+(?=[,\]])", steps)) >= 5, steps
+
+
+def test_nothing_to_resume_from_is_said():
+    with pytest.raises(ValueError, match="expected a checkpoint to resume from"):
+        train(nn.Linear(1, 1), [line()], fit, 3, resume=True)
+
+
+@pytest.mark.parametrize("share", ["1", "-0.5", "much"])
+def test_the_command_takes_a_share_below_1_as_dropout(share, text, capsys):
+    with pytest.raises(SystemExit):
+        main([text, "--dropout", share, *TINY])
+    assert "--dropout" in capsys.readouterr().err

@@ -170,7 +170,10 @@ def scaled_dot_product_attention(
     """
     _check_query_key_value(query, key, value)
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
-    weights = masked_softmax(scores if bias is None else scores + bias, mask)
+    if bias is not None:
+        _check_fits("bias", bias, scores.shape)
+        scores = scores + bias
+    weights = masked_softmax(scores, mask)
     if dropout_p:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
@@ -198,7 +201,6 @@ class SelfAttention(nn.Module):
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.d_in = d_in
 
     def forward(self, x, need_weights=False):
         _check_width("x", x, self.d_in)
@@ -232,7 +234,6 @@ class CausalAttention(nn.Module):
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.d_in = d_in
         self.dropout_p = dropout
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 
@@ -393,9 +394,9 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
-            positions = torch.arange(context_length)
-            tables = rotary_tables(positions, self.head_dim, rope_base)
-            self.register_buffer("tables", torch.stack(tables), persistent=False)
+            angles = torch.arange(context_length), self.head_dim, rope_base
+            tables = torch.stack(rotary_tables(*angles))
+            self.register_buffer("tables", tables, persistent=False)
 
     def forward(
         self,
@@ -540,19 +541,18 @@ def _check_query_key_value(query, key, value):
 
 
 def _check_mask(mask, shape):
-    if mask.dtype != torch.bool:
-        raise ValueError(
-            f"expected a boolean mask (True = may attend), got {mask.dtype}"
-        )
+    if mask.dtype != torch.bool:  # True = may attend
+        raise ValueError(f"expected a boolean mask, got {mask.dtype}")
+    _check_fits("mask", mask, shape)
+
+
+def _check_fits(name, x, shape):
     try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == torch.Size(shape)
+        x.expand(shape)
     except RuntimeError:
-        fits = False
-    if not fits:
         raise ValueError(
-            f"expected a mask that broadcasts to {tuple(shape)}, "
-            f"got {tuple(mask.shape)}"
-        )
+            f"expected a {name} that broadcasts to {tuple(shape)}, got {tuple(x.shape)}"
+        ) from None
 
 
 def _check_width(name, x, width, dims=None):
@@ -564,8 +564,7 @@ def _check_width(name, x, width, dims=None):
 def _check_length(num_tokens, context_length):
     if num_tokens > context_length:
         raise ValueError(
-            f"expected at most context_length = {context_length} tokens, "
-            f"got {num_tokens}"
+            f"expected up to context_length = {context_length} tokens, got {num_tokens}"
         )
 
 

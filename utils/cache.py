@@ -35,7 +35,8 @@ class KeyValueCache:
         key, value: (B, H_kv, T, K)
         returns: both (B, H_kv, S, K), the new ones last
 
-        Raises ValueError where the room is used up and for another shape than before.
+        Raises ValueError where the room is used up, for another shape than before, and
+        for more keys than values or the other way round.
         """
         if self.key is None:
             self.key, self.value = self._set_aside(key), self._set_aside(value)
@@ -66,6 +67,9 @@ class KeyValueCache:
                 expected = (*kept.shape[:2], "T", kept.shape[-1])
                 got = tuple(new.shape)
                 raise ValueError(f"expected shape {expected} as before, got {got}")
+        if key.shape[-2] != value.shape[-2]:
+            shapes = f"{tuple(key.shape)} and {tuple(value.shape)}"
+            raise ValueError(f"expected a value for each key, got {shapes}")
         if num_tokens > self.capacity and (self.window or num_tokens) > self.capacity:
             raise ValueError(
                 f"expected at most capacity = {self.capacity} tokens, got {num_tokens}"

@@ -29,8 +29,8 @@ def sliding_windows(ids, context_length, stride):
     ids: sequence of integers
     returns: inputs and targets, both integer tensors (N, context_length)
 
-    Raises ValueError where the ids are too few for one window, or a size is not
-    positive.
+    Raises ValueError where the ids are too few for one window or no sequence, or a size
+    is not positive.
 
     >>> sliding_windows([5, 6, 7, 8, 9], context_length=2, stride=2)
     (tensor([[5, 6],
@@ -43,6 +43,8 @@ def sliding_windows(ids, context_length, stride):
             f"got {context_length} and {stride}"
         )
     ids = torch.as_tensor(ids)
+    if ids.dim() != 1:
+        raise ValueError(f"expected one sequence of token ids, got {tuple(ids.shape)}")
     if len(ids) <= context_length:
         raise ValueError(
             f"expected more than context_length = {context_length} token ids, "

@@ -84,7 +84,7 @@ class TokenAndPositionEmbedding(nn.Module):
         context_length = self.position_embedding.num_embeddings
         if end > context_length:
             raise ValueError(
-                f"expected at most context_length = {context_length} tokens, got {end}"
+                f"expected up to context_length = {context_length} tokens, got {end}"
             )
         positions = torch.arange(start, end, device=token_ids.device)
         if padding_mask is not None:
@@ -119,8 +119,8 @@ def check_token_ids(ids, vocab_size):
     ...
     ValueError: expected token ids from 0 to 5, got 6
     """
-    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
-        raise ValueError(f"expected integer token ids, got {ids.dtype}")
+    if ids.dtype not in (torch.int32, torch.int64):  # what an embedding takes
+        raise ValueError(f"expected token ids as int64 or int32, got {ids.dtype}")
     if ids.device.type != "cpu" or torch.compiler.is_compiling():
         return  # looking at the values would wait for the GPU, or break the graph
     outside = ids[(ids < 0) | (ids >= vocab_size)]
@@ -140,7 +140,7 @@ def apply_rope(x, positions, base=10000.0):
     positions: (T,), or anything that broadcasts to (..., T), as (B, 1, T) for heads
     returns: (..., T, D)
 
-    Raises ValueError for an odd width and for positions that do not fit.
+    Raises ValueError for an odd width, integers, and positions that do not fit.
 
     >>> apply_rope(torch.tensor([[1.0, 0.0]]), torch.tensor([torch.pi / 2])).round()
     tensor([[-0., 1.]])
@@ -148,6 +148,8 @@ def apply_rope(x, positions, base=10000.0):
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + D/2
     instead (GPT-NeoX, Llama as Hugging Face stores it).
     """
+    if not x.is_floating_point():
+        raise ValueError(f"expected floating-point numbers to rotate, got {x.dtype}")
     width = x.shape[-1]
     try:
         together = torch.broadcast_shapes(positions.shape, x.shape[:-1])

@@ -67,8 +67,8 @@ class GPT(nn.Module):
     `positions` are "learned" (a table), "rotary", "alibi" or "none". All but the table
     know distances alone: their weights fit into a model with a longer context, too.
     Further keyword arguments go to `MultiHeadAttention`. The output layer shares its
-    weights with the token embedding. Raises ValueError for other positions, and as the
-    layers do.
+    weights with the token embedding. Raises ValueError for other positions, for
+    causal=False, and as the layers do.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -93,6 +93,8 @@ class GPT(nn.Module):
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"expected positions from {POSITIONS}, got {positions!r}")
+        if not attention.get("causal", True):
+            raise ValueError("expected a causal GPT, got causal=False")
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
@@ -213,16 +215,16 @@ def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None):
     top_p: keep, of what is left, the fewest that hold this share (`top_p_probs`)
     returns: (..., V), sums to one
 
-    Raises ValueError for a temperature that is not positive, top_k outside 1 ... V or
-    top_p outside 0 ... 1.
+    Raises ValueError for a temperature that is not above 0 and finite, for top_k
+    outside 1 ... V and for top_p outside 0 ... 1.
 
     >>> next_token_probs(torch.tensor([0.0, 0.0, -1.0]), top_k=2)
     tensor([0.5000, 0.5000, 0.0000])
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    if temperature <= 0:
-        raise ValueError(f"expected a temperature above 0, got {temperature}")
+    if not 0 < temperature < float("inf"):
+        raise ValueError(f"expected a finite temperature above 0, got {temperature}")
     if top_k is not None:
         if not 1 <= top_k <= logits.shape[-1]:
             raise ValueError(

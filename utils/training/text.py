@@ -61,8 +61,9 @@ def main(arguments=None):
             _train_on_text(options, say)
         except KeyboardInterrupt:
             file = options.checkpoint
+            kept = file and file.exists()
             goes_on = f"the same command goes on from {file}"
-            say(f"\nstopped: {goes_on if file else 'nothing is kept'}", file=sys.stderr)
+            say(f"\nstopped: {goes_on if kept else 'nothing is kept'}", file=sys.stderr)
             return 130
         except (OSError, ValueError) as error:
             name = getattr(error, "filename", None)
@@ -102,9 +103,15 @@ def _options(arguments):
         help = f"{help} ({default})"
         add(f"--{name}", metavar="N", type=_positive, default=default, help=help)
     add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate (0.0015)")
-    add("--dropout", metavar="X", type=float, default=0.1, help="share dropped (0.1)")
+    add("--dropout", metavar="X", type=_share, default=0.1, help="share dropped (0.1)")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches (0)")
     return parser.parse_args(arguments)
+
+
+def _share(text):
+    if not 0 <= float(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a share below 1, got {text}")
+    return float(text)
 
 
 def _positive(text):
