@@ -3,11 +3,16 @@
     torchrun --nproc-per-node 2 -m utils.parallel batch
     torchrun --nproc-per-node 2 -m utils.parallel heads
     torchrun --nproc-per-node 2 -m utils.parallel tokens
+    torchrun --nproc-per-node 2 -m utils.parallel striped
+    torchrun --nproc-per-node 2 -m utils.parallel bidirectional
     torchrun --nproc-per-node 2 -m utils.parallel weights
 
-Each command computes one thing twice, alone and split over the processes, and prints
-how far apart the two are, what a process holds, and what it sends. The same commands
-run on several machines; there `torchrun` wants to know where they meet.
+Each command computes one thing twice, alone and split over the processes. It raises an
+error where outputs or gradients differ, else it prints what a process holds, and what
+it sends. Of the three that split tokens, `striped` gives a process every P-th one, and
+`bidirectional` has no causal mask. All of them compute on the GPUs where there are
+some, else on the CPU. The same commands run on several machines; there `torchrun`
+wants to know where they meet.
 
 Shapes: P processes, B batch, H heads, T tokens of a process, K head width.
 """
@@ -414,6 +419,8 @@ def main():
     with processes(PATIENCE) as (rank, count):
         if count < 2:
             parser.error("start two processes or more: torchrun --nproc-per-node 2 ...")
+        if torch.cuda.is_available():
+            torch.set_default_device("cuda")  # the one that `processes` chose
         for what in options.what:
             torch.manual_seed(0)  # the same weights and inputs in every process
             lines = SPLITS[what]()
