@@ -17,7 +17,7 @@ from torch.nn import Linear
 from utils.model import GPT
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9]*.ipynb"))
+NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))
 MODULES = [
     "tokenizer",
     "data",
