@@ -353,3 +353,11 @@ def test_the_best_token_alone_is_greedy():
     model, start = gpt(), token_ids(3, 4)
     written = generate(model, start, 1, top_k=1)
     assert torch.equal(written[:, -1], model(start)[:, -1].argmax(dim=-1))
+
+
+@pytest.mark.parametrize("options", [{"temperature": 1e-4}, {"top_p": 1e-4}])
+def test_writing_obeys_what_sharpens_the_probabilities(options):
+    model, start = gpt(), token_ids(3, 4)
+    greedy = generate(model, start, 5, top_k=1)
+    assert torch.equal(generate(model, start, 5, **options), greedy)
+    assert not torch.equal(generate(model, start, 5), greedy)
