@@ -1,4 +1,6 @@
-"""What the tests share: the sample of the quick run, and the score of the bank."""
+"""What the tests share: the sample of the quick run, the bank's score, pictures."""
+
+from types import SimpleNamespace
 
 import pytest
 from bank.score import pytest_terminal_summary
@@ -11,6 +13,35 @@ __all__ = ["pytest_terminal_summary"]
 def strict_checks(monkeypatch):
     """Let no text and no fact of the checks fail in silence."""
     monkeypatch.setattr("utils.checks.search.STRICT", True)
+
+
+@pytest.fixture
+def published(monkeypatch):
+    """Collect the bundles that would reach a notebook."""
+    outputs = []
+
+    def display(bundle, raw):
+        assert raw
+        outputs.append(bundle)
+
+    for room in ("publishing", "exploring"):
+        monkeypatch.setattr(f"utils.plots.{room}.get_ipython", SimpleNamespace)
+    monkeypatch.setattr("utils.plots.publishing.display", display)
+    return outputs
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """Collect the figures instead of publishing them."""
+    drawn = []
+
+    def keep(fig, title, alt, caption=None, colors=256):
+        fig.draw_without_rendering()
+        drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
+
+    for room in ("charts", "diagrams", "overview", "route"):
+        monkeypatch.setattr(f"utils.plots.{room}._publish", keep)
+    return drawn
 
 
 def pytest_configure(config):

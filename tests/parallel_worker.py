@@ -42,4 +42,6 @@ def die():
 
 if __name__ == "__main__":
     with parallel.processes(parallel.PATIENCE) as (rank, count):
+        if parallel.has_own_gpu():
+            torch.set_default_device("cuda")
         {"compare": compare, "refuse": refuse, "die": die}[sys.argv[1]]()

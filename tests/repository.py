@@ -1,4 +1,4 @@
-"""The course as files: `.ci/notebooks.py` as a module, and copies to test elsewhere."""
+"""The course as files: the tools of `.ci` as modules, and copies to test elsewhere."""
 
 import importlib.util
 import os
@@ -7,9 +7,18 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SPEC = importlib.util.spec_from_file_location("course_tool", ROOT / ".ci/notebooks.py")
-tool = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tool)
+
+
+def load(name):
+    """Return a file of `.ci` as a module."""
+    place = ROOT / f".ci/{name}.py"
+    spec = importlib.util.spec_from_file_location(f"course_{name}", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+tool, pins = load("notebooks"), load("pins")
 
 
 def files():

@@ -375,6 +375,25 @@ def test_what_the_reader_prints_stays(capsys):
     assert "looking" not in result.message
 
 
+CHANGES = {
+    "threads": (torch.get_num_threads, lambda: torch.set_num_threads(3)),
+    "device": (torch.get_default_device, lambda: torch.set_default_device("meta")),
+    "folder": (os.getcwd, lambda: os.chdir("/")),
+}
+
+
+@pytest.mark.parametrize("read, change", CHANGES.values(), ids=CHANGES)
+def test_what_an_answer_sets_for_all_of_python_is_put_back(read, change):
+    before = read()
+
+    def softmax(scores, dim=-1):
+        change()
+        return torch.softmax(scores, dim)
+
+    assert check("3.1", softmax).passed
+    assert read() == before
+
+
 def test_an_interrupt_ends_the_check_at_once():
     calls = []
 

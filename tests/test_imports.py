@@ -1,9 +1,11 @@
-"""Each test pins one sentence about who imports whom."""
+"""Each test pins one sentence about who imports whom, and how long a file is."""
 
 import ast
+import json
+import sys
 
 import pytest
-from repository import ROOT
+from repository import ROOT, files
 
 # From the ground up: a room may import what stands before it, and nothing behind it.
 ROOMS = [
@@ -48,3 +50,50 @@ def test_no_file_is_imported_by_what_it_imports():
     while free := {name for name, needed in needs.items() if not needed & {*needs}}:
         needs = {name: needed for name, needed in needs.items() if name not in free}
     assert needs == {}
+
+
+# What is asked of a package index under another name than the one it is imported by.
+PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "sklearn": "scikit-learn"}
+# What a reader may add: it is looked for, and nothing fails without it.
+OPTIONAL = {"huggingface_hub", "transformers", "x_transformers"}
+
+
+def sources():
+    """Yield the text of every Python file and of every cell of code."""
+    for path in files():
+        if path.suffix == ".py":
+            yield path.read_text(encoding="utf-8")
+        if path.suffix == ".ipynb":
+            for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+                if cell["cell_type"] == "code":
+                    yield "".join(cell["source"])
+
+
+def third_parties():
+    """Return every package that is imported anywhere, by the name an index knows."""
+    own = {path.stem for path in (ROOT / "tests").iterdir()} | {"tests", "utils"}
+    found = set()
+    for text in sources():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.add(node.module.partition(".")[0])
+    found -= own | OPTIONAL | sys.stdlib_module_names
+    return {PACKAGES.get(name, name.replace("_", "-")).lower() for name in found}
+
+
+def test_whatever_is_imported_is_listed_in_the_requirements():
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
+    assert third_parties() <= {line.partition("==")[0] for line in lines}
+
+
+def test_no_file_is_too_long_to_be_read():
+    lengths = {
+        path.relative_to(ROOT).as_posix(): len(path.read_bytes().splitlines())
+        for path in files()
+        if path.suffix in (".py", ".toml", ".md")
+    }
+    long = {name for name, length in lengths.items() if length > 700}
+    # The bank is a list of answers, each of which is read alone.
+    assert {name for name in long if not name.startswith("tests/bank/")} == set()

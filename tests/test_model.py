@@ -364,3 +364,11 @@ def test_a_temperature_is_a_finite_number_above_0(temperature):
 def test_a_gpt_sees_no_future():
     with pytest.raises(ValueError, match="expected a causal GPT"):
         gpt(causal=False)
+
+
+@pytest.mark.parametrize("options", [{"temperature": 1e-4}, {"top_p": 1e-4}])
+def test_writing_obeys_what_sharpens_the_probabilities(options):
+    model, start = gpt(), token_ids(3, 4)
+    greedy = generate(model, start, 5, top_k=1)
+    assert torch.equal(generate(model, start, 5, **options), greedy)
+    assert not torch.equal(generate(model, start, 5), greedy)

@@ -79,6 +79,13 @@ def test_gradients_pass_through_a_part_that_may_not_be_seen():
     assert all(x.grad.equal(torch.zeros(3, 4, dtype=torch.float64)) for x in inputs)
 
 
+@pytest.mark.parametrize("gpus, count", [(0, 1), (1, 1), (1, 2), (2, 2)])
+def test_a_process_computes_on_a_gpu_where_each_has_one(gpus, count, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(count))
+    assert parallel.has_own_gpu() == ((gpus, count) in [(1, 1), (2, 2)])
+
+
 # ---- several processes --------------------------------------------------------------
 
 

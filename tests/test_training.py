@@ -214,6 +214,18 @@ def test_training_moves_by_the_rate_of_each_step():
     assert moved == pytest.approx(rates, rel=1e-3)
 
 
+def test_training_takes_the_steps_of_adamw():
+    ours, twin = nn.Linear(1, 1), nn.Linear(1, 1)
+    twin.load_state_dict(ours.state_dict())
+    optimizer = torch.optim.AdamW(decay_groups(twin, 0.1), lr=0.05)
+    for _ in range(5):
+        optimizer.zero_grad()
+        fit(twin, line()).backward()
+        optimizer.step()
+    train(ours, [line()], fit, steps=5, lr=0.05, weight_decay=0.1)
+    torch.testing.assert_close([*ours.parameters()], [*twin.parameters()])
+
+
 def test_clipping_bounds_the_norm_of_the_gradient():
     model = nn.Linear(3, 3, bias=False)
     train(model, [0], slope, steps=1, clip=0.5)

@@ -3,11 +3,16 @@
     torchrun --nproc-per-node 2 -m utils.parallel batch
     torchrun --nproc-per-node 2 -m utils.parallel heads
     torchrun --nproc-per-node 2 -m utils.parallel tokens
+    torchrun --nproc-per-node 2 -m utils.parallel striped
+    torchrun --nproc-per-node 2 -m utils.parallel bidirectional
     torchrun --nproc-per-node 2 -m utils.parallel weights
 
-Each command computes one thing twice, alone and split over the processes, and prints
-how far apart the two are, what a process holds, and what it sends. The same commands
-run on several machines; there `torchrun` wants to know where they meet.
+Each command computes one thing twice, alone and split over the processes. It raises an
+error where outputs or gradients differ, else it prints what a process holds, and what
+it sends. Of the three that split tokens, `striped` gives a process every P-th one, and
+`bidirectional` has no causal mask. They compute on GPUs where each process has one,
+else on the CPU. The same commands run on several machines; there `torchrun` wants to
+know where they meet.
 
 Shapes: P processes, B batch, H heads, T tokens of a process, K head width.
 """
@@ -48,19 +53,23 @@ def processes(timeout=None):
     timeout: how long to wait for another process, a `timedelta`
     yields: the number of this process and how many there are; 0 and 1 without torchrun
 
-    With NVIDIA GPUs each process has one of its own and they talk through NCCL, else
-    through gloo.
+    Where each has an NVIDIA GPU of its own they talk through NCCL, else through gloo.
     """
     if "LOCAL_RANK" not in os.environ:
         yield 0, 1
         return
-    if torch.cuda.is_available():
+    if has_own_gpu():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group(timeout=timeout)
     try:
         yield dist.get_rank(), dist.get_world_size()
     finally:
         dist.destroy_process_group()
+
+
+def has_own_gpu():
+    """Return whether there is an NVIDIA GPU for each process on this machine."""
+    return torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
 def partial_attention(query, key, value, mask=None):
@@ -207,9 +216,11 @@ def split_weights_over_processes(model):
 
     Source: Rajbhandari et al. 2020, section 5; Zhao et al. 2023, section 3.
     """
+    kind = next(model.parameters()).device.type
+    mesh = init_device_mesh(kind, (dist.get_world_size(),))
     for block in model.blocks:
-        fully_shard(block)
-    fully_shard(model)
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
 
 
 def split_batch_over_processes(model, compute_loss):
@@ -414,6 +425,8 @@ def main():
     with processes(PATIENCE) as (rank, count):
         if count < 2:
             parser.error("start two processes or more: torchrun --nproc-per-node 2 ...")
+        if has_own_gpu():
+            torch.set_default_device("cuda")  # the one that `processes` chose
         for what in options.what:
             torch.manual_seed(0)  # the same weights and inputs in every process
             lines = SPLITS[what]()

@@ -2,7 +2,6 @@
 
 import math
 
-import matplotlib
 import numpy as np
 import torch
 from matplotlib import colors as mcolors
@@ -22,6 +21,7 @@ from utils.plots.publishing import (
     MAX_COLUMNS,
     NARROW,
     SERIES,
+    SIGNED,
     WEIGHTS,
     WIDE,
     _array,
@@ -228,10 +228,7 @@ def _scale(maps, masks, signed, vmax):
         "(else use signed=True or vmax=)",
         f"values from {low:.3g} to {high:.3g}",
     )
-    return (
-        mcolors.Normalize(bottom, top),
-        matplotlib.colormaps["RdBu_r"] if signed else WEIGHTS,
-    )
+    return mcolors.Normalize(bottom, top), SIGNED if signed else WEIGHTS
 
 
 def _map_panels(num_maps, shape, row_names, column_names):

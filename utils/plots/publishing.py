@@ -47,6 +47,7 @@ WEIGHTS = mcolors.LinearSegmentedColormap.from_list(
         "#001F4D",
     ),
 )
+SIGNED = matplotlib.colormaps["RdBu_r"]  # scores: red above zero, blue below
 TINTS = ("#C9DFEE", "#E6E6E6")  # tokens by turns: colour says only where one ends
 EDGE, BLOCKED = "#CCCCCC", "#F4F4F4"  # between cells; the ground of the hatched ones
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

@@ -20,7 +20,7 @@ import torch
 
 from utils.data import sliding_windows
 from utils.model import GPT, generate, next_token_loss
-from utils.parallel import processes, split_batch_over_processes
+from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
 from utils.training import load_checkpoint, read_checkpoint, to_device, train
 
@@ -123,7 +123,7 @@ def _positive(text):
 def _train_on_text(options, say):
     ids, held_ids, about = _prepare(options)
     torch.manual_seed(options.seed)  # of all processes, which so drop the same, too
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if has_own_gpu() else "cpu"
     model = _gpt(about, options.dropout).to(device)
     size = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_ids):,} held out"

@@ -1,0 +1,48 @@
+"""What the tests of attention share: random inputs, small layers, and a witness."""
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from utils.attention import MultiHeadAttention
+
+
+def random(*shape, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=dtype)
+
+
+def multi_head(causal=True, p=0.0, d_in=6, qkv_bias=False):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(d_in, 10, 11, p, 2, qkv_bias=qkv_bias, causal=causal)
+    return layer.double()
+
+
+def grouped(num_kv_heads=2, **options):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
+    return layer.double()
+
+
+KINDS = [
+    {},
+    {"num_kv_heads": 6},
+    {"rotary": True},
+    {"alibi": True},
+    {"window": 3},
+    {"window": 4, "alibi": True, "num_kv_heads": 1},
+]
+
+
+class Made(TorchDispatchMode):
+    """Note all tensors that are made, and by which functions."""
+
+    def __init__(self):
+        super().__init__()
+        self.tensors, self.functions = [], set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        self.functions.add(func.overloadpacket.__name__)
+        tensors = made if isinstance(made, tuple) else (made,)
+        self.tensors += [tensor for tensor in tensors if torch.is_tensor(tensor)]
+        return made

@@ -1,0 +1,166 @@
+"""Each test pins one sentence about the kinds of `MultiHeadAttention`, and its cache.
+
+Rotation, shared keys and values, ALiBi, a window.
+"""
+
+import pytest
+import torch
+from small_layers import KINDS, Made, grouped, multi_head, random
+
+from utils.attention import (
+    causal_mask,
+    masked_softmax,
+    padding_mask,
+    repeat_kv,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from utils.cache import KeyValueCache
+from utils.embeddings import alibi_bias, apply_rope
+
+
+def test_shared_keys_and_values_equal_a_layer_that_repeats_them():
+    layer, x = grouped(num_kv_heads=2), random(2, 7, 5)
+    full = grouped(num_kv_heads=6)
+    full.load_state_dict(
+        {
+            name: p.unflatten(0, (2, 4)).repeat_interleave(3, dim=0).flatten(0, 1)
+            if name in ("W_key.weight", "W_value.weight")
+            else p
+            for name, p in layer.state_dict().items()
+        }
+    )
+    torch.testing.assert_close(layer(x), full(x))
+
+
+@pytest.mark.parametrize("num_kv_heads", [0, 4])
+def test_heads_that_cannot_share_are_named(num_kv_heads):
+    with pytest.raises(ValueError, match=f"got {num_kv_heads} and 6"):
+        grouped(num_kv_heads)
+
+
+def test_rotary_weights_depend_on_distances_alone():
+    layer = grouped(rotary=True)
+    x = random(1, 1, 5).expand(1, 9, 5)
+    _, weights = layer(x, need_weights=True)
+    ratio = weights[..., 8, 5] / weights[..., 8, 6]
+    torch.testing.assert_close(
+        weights[..., 5, 2] / weights[..., 5, 3], ratio, rtol=1e-5, atol=0
+    )
+
+
+def test_rotary_turns_as_apply_rope_does_with_the_base_of_the_layer():
+    layer, x = grouped(rotary=True, rope_base=50.0), random(2, 7, 5)
+    _, weights = layer(x, need_weights=True)
+    query = apply_rope(split_heads(layer.W_query(x), 6), torch.arange(7), base=50.0)
+    key = apply_rope(split_heads(layer.W_key(x), 2), torch.arange(7), base=50.0)
+    _, expected = scaled_dot_product_attention(
+        query, repeat_kv(key, 3), repeat_kv(key, 3), causal_mask(7)
+    )
+    torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rotary_tables_are_computed_once_follow_the_module_and_are_not_saved():
+    layer = grouped(rotary=True)
+    assert layer.tables.shape == (2, 13, 2)
+    assert list(layer.state_dict()) == list(grouped().state_dict())
+    with Made() as made:
+        layer(random(2, 7, 5))
+    assert not {"cos", "sin", "pow"} & made.functions
+    assert layer.to("meta").tables.is_meta
+
+
+def test_alibi_adds_its_bias_to_the_scores():
+    layer, x = grouped(alibi=True), random(2, 7, 5)
+    _, weights = layer(x, need_weights=True)
+    query = split_heads(layer.W_query(x), 6)
+    key = repeat_kv(split_heads(layer.W_key(x), 2), 3)
+    scores = query @ key.mT / 2 + alibi_bias(6, 7)
+    torch.testing.assert_close(weights, masked_softmax(scores, causal_mask(7)))
+
+
+@pytest.mark.parametrize("window", [1, 3, 7, 20])
+def test_a_window_hides_what_lies_further_back(window):
+    _, weights = grouped(window=window)(random(2, 7, 5), need_weights=True)
+    expected = torch.tensor([[0 <= i - j < window for j in range(7)] for i in range(7)])
+    assert torch.equal(weights > 0, expected.expand(2, 6, 7, 7))
+
+
+@pytest.mark.parametrize("options", [{"window": 3}, {"alibi": True}])
+def test_window_and_alibi_without_a_causal_layer_are_named(options):
+    with pytest.raises(ValueError, match="window and alibi with causal=True alone"):
+        grouped(causal=False, **options)
+
+
+def test_a_window_below_one_is_named():
+    with pytest.raises(ValueError, match="window of 1 or more, got 0"):
+        grouped(window=0)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_rotary_layer_names_a_sequence_longer_than_its_tables(causal):
+    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
+        grouped(causal=causal, rotary=True)(random(2, 14, 5))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (3, 10), (13,)])
+def test_a_cache_changes_nothing(kind, need_weights, pieces):
+    layer, x = grouped(**kind), random(2, 13, 5)
+    cache = KeyValueCache(13, layer.window)
+    outputs = [
+        layer(piece, cache=cache, need_weights=need_weights)
+        for piece in x.split(pieces, dim=1)
+    ]
+    outputs = [o[0] for o in outputs] if need_weights else outputs
+    torch.testing.assert_close(torch.cat(outputs, dim=1), layer(x))
+    assert len(cache) == 13
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_cache_changes_nothing_for_padded_sentences(kind):
+    layer, x, cache = grouped(**kind), random(3, 13, 5), KeyValueCache(13)
+    cache.window = layer.window
+    padding = padding_mask([13, 9, 1], 13).flip(-1)
+    outputs = [
+        layer(x[:, [i]], padding_mask=padding[:, : i + 1], cache=cache)
+        for i in range(13)
+    ]
+    expected = layer(x, padding_mask=padding)
+    torch.testing.assert_close(torch.cat(outputs, dim=1), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_token_behind_padding_alone_gets_zeros_in_every_kind(kind, need_weights):
+    layer, x = grouped(**kind), random(3, 7, 5).requires_grad_()
+    padding = padding_mask([7, 4, 0], 7).flip(-1)
+    output = layer(x, padding_mask=padding, need_weights=need_weights)
+    output = output[0] if need_weights else output
+    empty = ~padding
+    expected = layer.out_proj.bias.expand(int(empty.sum()), 24)
+    torch.testing.assert_close(output[empty], expected)
+    output.square().sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_a_cache_beyond_the_context_is_named_and_keeps_what_it_has():
+    layer, cache = grouped(), KeyValueCache(13)
+    layer(random(2, 11, 5), cache=cache)
+    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
+        layer(random(2, 3, 5), cache=cache)
+    assert len(cache) == 11
+
+
+def test_a_cache_without_causal_self_attention_is_named():
+    with pytest.raises(ValueError, match="cache with causal self-attention alone"):
+        multi_head(causal=False)(random(2, 5, 6), cache=KeyValueCache(13))
+    x, cache = random(2, 5, 6), KeyValueCache(13)
+    with pytest.raises(ValueError, match="cache with causal self-attention alone"):
+        multi_head()(x, context=x, causal=True, cache=cache)
+
+
+def test_a_cache_with_another_window_is_named():
+    with pytest.raises(ValueError, match="a cache with window=3, got None"):
+        grouped(window=3)(random(2, 5, 5), cache=KeyValueCache(13))

@@ -1,0 +1,324 @@
+"""Each test pins one sentence about the layers of `utils.attention`."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_layers import grouped, multi_head, random
+from torch import nn
+
+from utils.attention import (
+    CausalAttention,
+    MultiHeadAttention,
+    SelfAttention,
+    causal_mask,
+    merge_heads,
+    padding_mask,
+    split_heads,
+)
+
+JOURNEY = torch.tensor(
+    [
+        [0.43, 0.15, 0.89],
+        [0.55, 0.87, 0.66],
+        [0.57, 0.85, 0.64],
+        [0.22, 0.58, 0.33],
+        [0.77, 0.25, 0.10],
+        [0.05, 0.80, 0.55],
+    ]
+)
+
+
+def test_self_attention_gives_the_numbers_of_seed_789():
+    torch.manual_seed(789)
+    output = SelfAttention(3, 2)(JOURNEY)
+    expected = torch.tensor([[-0.0739, 0.0713], [-0.0754, 0.0693]])
+    torch.testing.assert_close(output[[0, -1]], expected, atol=5e-5, rtol=0)
+
+
+def test_causal_attention_gives_the_numbers_of_seed_123():
+    torch.manual_seed(123)
+    layer = CausalAttention(3, 2, context_length=6, dropout=0.0)
+    output = layer(torch.stack((JOURNEY, JOURNEY)))
+    expected = torch.tensor([[-0.4519, 0.2216], [-0.5299, -0.1081]])
+    torch.testing.assert_close(output[1, [0, -1]], expected, atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_multi_head_attention_gives_the_numbers_of_seed_123(need_weights):
+    torch.manual_seed(123)
+    layer = MultiHeadAttention(3, 2, context_length=6, dropout=0.0, num_heads=2)
+    output = layer(torch.stack((JOURNEY, JOURNEY)), need_weights=need_weights)
+    output = output[0] if need_weights else output
+    expected = torch.tensor([[0.3190, 0.4858], [0.2575, 0.4028]])
+    torch.testing.assert_close(output[1, [0, -1]], expected, atol=5e-5, rtol=0)
+
+
+def test_self_attention_equals_torch_on_its_projections():
+    layer, x = SelfAttention(5, 7, qkv_bias=True).double(), random(2, 3, 11, 5)
+    expected = F.scaled_dot_product_attention(
+        layer.W_query(x), layer.W_key(x), layer.W_value(x)
+    )
+    torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        CausalAttention(6, 10, 11, 0.0).double(),
+        multi_head(),
+    ],
+    ids=["CausalAttention", "MultiHeadAttention"],
+)
+@pytest.mark.parametrize("changed", [3, 6])
+def test_the_past_does_not_move_when_a_later_token_changes(layer, changed):
+    x = random(2, 7, 6)
+    other = x.clone()
+    other[:, changed] = random(2, 6, seed=9)
+    torch.testing.assert_close(layer(other)[:, :changed], layer(x)[:, :changed])
+    assert not torch.allclose(layer(other)[:, changed], layer(x)[:, changed])
+
+
+def test_multi_head_attention_without_mask_follows_a_reordering():
+    layer, x = multi_head(causal=False), random(2, 7, 6)
+    order = torch.tensor([3, 0, 6, 1, 5, 2, 4])
+    torch.testing.assert_close(layer(x[:, order]), layer(x)[:, order])
+
+
+def torch_twin(layer):
+    """Give `nn.MultiheadAttention` the weights of our layer, whose widths are equal."""
+    width = layer.out_proj.in_features
+    twin = nn.MultiheadAttention(width, layer.num_heads, batch_first=True).double()
+    projections = (layer.W_query, layer.W_key, layer.W_value)
+    twin.load_state_dict(
+        {
+            "in_proj_weight": torch.cat([linear.weight for linear in projections]),
+            "in_proj_bias": torch.zeros(3 * width),
+            "out_proj.weight": layer.out_proj.weight,
+            "out_proj.bias": layer.out_proj.bias,
+        }
+    )
+    return twin
+
+
+def test_cross_attention_equals_torch_with_a_padded_context():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(10, 10, 5, 0.0, num_heads=2, causal=False).double()
+    x, context = random(3, 5, 10), random(3, 7, 10, seed=1)
+    padding = padding_mask([7, 4, 1], 7)
+    twin = torch_twin(layer)
+    # In nn.MultiheadAttention True means "may not attend".
+    expected, expected_weights = twin(
+        x, context, context, key_padding_mask=~padding, average_attn_weights=False
+    )
+    output, weights = layer(x, context, padding, need_weights=True)
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(weights, expected_weights)
+
+
+def test_a_separate_context_is_seen_whole():
+    layer, x, context = multi_head(), random(2, 5, 6), random(2, 7, 6, seed=1)
+    _, weights = layer(x, context, need_weights=True, causal=False)
+    assert (weights > 0).all()
+
+
+def test_padding_moves_no_real_token():
+    layer, x = multi_head(causal=False), random(2, 7, 6)
+    padding = padding_mask([7, 4], 7)
+    other = x.clone()
+    other[1, 4:] = random(3, 6, seed=9)
+    torch.testing.assert_close(
+        layer(other, padding_mask=padding)[1, :4], layer(x, padding_mask=padding)[1, :4]
+    )
+
+
+def test_a_sentence_of_padding_alone_gives_the_bias_of_the_output_projection():
+    layer = multi_head()
+    output = layer(random(2, 7, 6), padding_mask=padding_mask([7, 0], 7))
+    torch.testing.assert_close(output[1], layer.out_proj.bias.expand(7, 10))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_dropout_acts_in_training_alone(need_weights):
+    layer, x = multi_head(p=0.5), random(2, 7, 6)
+
+    def run():
+        output = layer(x, need_weights=need_weights)
+        return output[0] if need_weights else output
+
+    assert not torch.equal(run(), run())
+    layer.eval()
+    assert torch.equal(run(), run())
+
+
+def test_both_paths_keep_the_mean_under_dropout():
+    layer, x = multi_head(p=0.5), random(1, 3, 6).expand(20_000, 3, 6)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        fused = layer(x).mean(dim=0)
+        explicit = layer(x, need_weights=True)[0].mean(dim=0)
+        torch.testing.assert_close(fused, layer.eval()(x)[0], atol=0.05, rtol=0)
+    torch.testing.assert_close(fused, explicit, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("num_tokens", [1, 4, 11])
+def test_layers_take_every_length_up_to_the_context(num_tokens):
+    x = random(2, num_tokens, 6)
+    causal = CausalAttention(6, 10, 11, 0.0).double()
+    assert causal(x).shape == multi_head()(x).shape == (2, num_tokens, 10)
+
+
+def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
+    layer = CausalAttention(3, 2, 6, 0.0)
+    assert layer.to("meta").mask.is_meta
+    assert "mask" not in layer.state_dict()
+
+
+def test_layers_name_their_parameters_as_the_curriculum_does():
+    names = ["W_query.weight", "W_key.weight", "W_value.weight"]
+    assert list(SelfAttention(3, 2).state_dict()) == names
+    assert list(CausalAttention(3, 2, 6, 0.0).state_dict()) == names
+    assert list(MultiHeadAttention(3, 2, 6, 0.0, 2).state_dict()) == names + [
+        "out_proj.weight",
+        "out_proj.bias",
+    ]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        SelfAttention(3, 2),
+        CausalAttention(3, 2, 6, 0.0),
+        MultiHeadAttention(3, 2, 6, 0.0, 2),
+    ],
+    ids=["SelfAttention", "CausalAttention", "MultiHeadAttention"],
+)
+def test_layers_name_a_wrong_width(layer):
+    with pytest.raises(ValueError, match=r"expected x \(.*T, 3\), got \(2, 5, 4\)"):
+        layer(torch.zeros(2, 5, 4))
+
+
+def test_a_projection_may_be_any_module():
+    x = torch.ones(2, 5, 3)
+    for layer in (
+        SelfAttention(3, 3),
+        CausalAttention(3, 3, 6, 0.0),
+        MultiHeadAttention(3, 3, 6, 0.0, 1),
+    ):
+        layer.W_query = nn.Identity()
+        assert layer(x).shape == x.shape
+        with pytest.raises(ValueError, match=r"expected x \(.*T, 3\), got"):
+            layer(torch.ones(2, 5, 4))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [CausalAttention(3, 2, 6, 0.0), MultiHeadAttention(3, 2, 6, 0.0, 2)],
+    ids=["CausalAttention", "MultiHeadAttention"],
+)
+def test_layers_name_a_sequence_longer_than_the_context(layer):
+    with pytest.raises(ValueError, match="context_length = 6 tokens, got 7"):
+        layer(torch.zeros(2, 7, 3))
+
+
+def test_multi_head_attention_names_a_width_that_does_not_divide():
+    with pytest.raises(ValueError, match="got width 8 and 3 heads"):
+        MultiHeadAttention(8, 8, 6, 0.0, num_heads=3)
+
+
+def test_multi_head_attention_names_a_context_of_another_batch():
+    with pytest.raises(ValueError, match="each of 2 sentences, got 3"):
+        multi_head(causal=False)(random(2, 5, 6), random(3, 5, 6))
+
+
+@pytest.mark.parametrize(
+    "mask", [torch.ones(2, 5), torch.ones(2, 6).bool(), torch.ones(5).bool()]
+)
+def test_multi_head_attention_names_a_padding_mask_that_does_not_fit(mask):
+    with pytest.raises(ValueError, match=r"boolean padding mask \(B, S\) = \(2, 5\)"):
+        multi_head()(random(2, 5, 6), padding_mask=mask)
+
+
+# A context from elsewhere
+
+
+def test_a_causal_layer_with_a_context_asks_what_is_meant():
+    layer, x = grouped(), random(2, 7, 5)
+    for context in (x, random(2, 5, 5)):
+        with pytest.raises(ValueError, match="causal=False .* causal=True .* neither"):
+            layer(x, context=context)
+
+
+def test_a_causal_layer_told_so_attends_to_the_past_of_a_context():
+    layer, x = grouped(), random(2, 7, 5)
+    torch.testing.assert_close(layer(x, context=x, causal=True), layer(x))
+    _, weights = layer(x[:, 4:], context=x, causal=True, need_weights=True)
+    assert torch.equal(weights > 0, causal_mask(7)[4:].expand(2, 6, 3, 7))
+
+
+def test_a_token_before_the_whole_context_gets_zeros():
+    layer, x = grouped(), random(2, 7, 5)
+    for need_weights in (True, False):
+        output = layer(x, x[:, 4:], need_weights=need_weights, causal=True)
+        output = output[0] if need_weights else output
+        torch.testing.assert_close(output[:, :4], layer.out_proj.bias.expand(2, 4, 24))
+
+
+def test_a_call_may_open_the_future():
+    layer, twin, x = grouped(), grouped(causal=False), random(2, 7, 5)
+    torch.testing.assert_close(layer(x, causal=False), twin(x))
+    torch.testing.assert_close(twin(x, causal=True), layer(x))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_a_foreign_context_is_never_rotated(causal):
+    x, context = random(2, 7, 5), random(2, 20, 5, seed=1)
+    expected = grouped()(x, context, causal=causal)
+    output = grouped(rotary=True)(x, context, causal=causal)
+    torch.testing.assert_close(output, expected)
+
+
+# Other projections
+
+
+class LowRank(nn.Sequential):
+    """A linear layer as the product of two narrow ones, with no `in_features`."""
+
+    def __init__(self, d_in, rank, d_out):
+        super().__init__(nn.Linear(d_in, rank, bias=False), nn.Linear(rank, d_out))
+
+
+def test_projections_may_be_replaced():
+    layer, x = multi_head(d_in=10), random(2, 7, 10)
+    layer.W_query = layer.W_value = nn.Identity()
+    layer.W_key = LowRank(10, 3, 10).double()
+    heads = [split_heads(t, 2) for t in (x, layer.W_key(x), x)]
+    expected = F.scaled_dot_product_attention(*heads, is_causal=True)
+    torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
+
+
+def test_projections_may_be_quantised():
+    layer, x = multi_head(d_in=10).float(), random(2, 7, 10, dtype=torch.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch will move its quantisation elsewhere
+        quantised = torch.ao.quantization.quantize_dynamic(copy.deepcopy(layer))
+    assert not isinstance(quantised.W_query, nn.Linear)
+    torch.testing.assert_close(quantised(x), layer(x), atol=0.05, rtol=0)
+
+
+def test_a_replaced_projection_may_read_a_context_of_another_width():
+    layer, x, context = multi_head(causal=False), random(2, 5, 6), random(2, 7, 3)
+    layer.W_key, layer.W_value = (nn.Linear(3, 10).double() for _ in range(2))
+    assert layer(x, context).shape == (2, 5, 10)
+
+
+def test_widths_are_checked_with_replaced_projections_too():
+    layer = multi_head(d_in=10)
+    layer.W_query = nn.Identity()
+    with pytest.raises(ValueError, match=r"x \(B, T, 10\), got \(2, 7, 6\)"):
+        layer(random(2, 7, 6))
+    layer.W_key = LowRank(10, 3, 12).double()
+    with pytest.raises(ValueError, match=r"W_key to give \(B, T, 10\), got \(2, 7, 12"):
+        layer(random(2, 7, 10))

@@ -1,0 +1,106 @@
+"""Each test pins one sentence about the two paths through `MultiHeadAttention`.
+
+The fast one, and the one that returns weights.
+"""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_layers import KINDS, Made, grouped, multi_head, random
+
+from utils.attention import MultiHeadAttention, padding_mask
+from utils.cache import KeyValueCache
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("padded", [True, False])
+def test_asking_for_weights_changes_no_output_and_no_gradient(causal, padded):
+    layer = multi_head(causal, qkv_bias=True)
+    twin = copy.deepcopy(layer)
+    x = random(3, 7, 6)
+    padding = padding_mask([7, 4, 0], 7) if padded else None
+    output, weights = layer(x, padding_mask=padding, need_weights=True)
+    fused = twin(x, padding_mask=padding)
+    torch.testing.assert_close(output, fused)
+    assert weights.shape == (3, 2, 7, 7)
+    output.square().sum().backward()
+    fused.square().sum().backward()
+    for ours, torchs in zip(layer.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, torchs.grad)
+
+
+def cached(layer, x, need_weights):
+    """Read four tokens, then the others with what the cache keeps."""
+    cache = KeyValueCache(13, layer.window)
+    layer(x[:, :4], cache=cache)
+    return layer(x[:, 4:], need_weights=need_weights, cache=cache)
+
+
+CALLS = {
+    "alone": lambda layer, x, n: layer(x, need_weights=n),
+    "padded": lambda layer, x, n: layer(x, None, padding_mask([7, 4, 0], 7), n),
+    "context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=False),
+    "padded context": lambda layer, x, n: layer(
+        x[:, :5], x, padding_mask([7, 4, 1], 7), n, causal=False
+    ),
+    "causal context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=True),
+    "cached": cached,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_path_gives_the_same_output_and_gradients(call, kind):
+    results = []
+    for need_weights in (False, True):
+        layer, x = grouped(**kind), random(3, 7, 5).requires_grad_()
+        output = CALLS[call](layer, x, need_weights)
+        output = output[0] if need_weights else output
+        output.square().sum().backward()
+        results.append([output, x.grad, *(p.grad for p in layer.parameters())])
+    torch.testing.assert_close(*results)
+
+
+def test_the_fast_path_is_four_products_and_the_attention_of_torch():
+    layer, x = multi_head(d_in=10), random(3, 7, 10)
+    layer.out_proj.bias.data.zero_()
+    twin = [p.detach().clone().requires_grad_() for p in layer.parameters()]
+    heads = [(x @ w.T).view(3, 7, 2, 5).transpose(1, 2) for w in twin[:3]]
+    context = F.scaled_dot_product_attention(*heads, is_causal=True)
+    expected = context.transpose(1, 2).reshape(3, 7, 10) @ twin[3].T
+    output = layer(x)
+    torch.testing.assert_close(output, expected)
+    output.square().sum().backward()
+    expected.square().sum().backward()
+    for ours, floors in zip(layer.parameters(), twin[:4]):
+        torch.testing.assert_close(ours.grad, floors.grad)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("rotary", [False, True])
+def test_nothing_of_tokens_by_tokens_is_made_unless_weights_are_asked_for(
+    need_weights, rotary
+):
+    layer, x = grouped(rotary=rotary), random(3, 11, 5)
+    with Made() as made:
+        output = layer(x, need_weights=need_weights)
+        (output[0] if need_weights else output).square().sum().backward()
+    squares = [t for t in made.tensors if list(t.shape).count(11) > 1]
+    assert bool(squares) == need_weights
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+@pytest.mark.parametrize("num_new", [1, 3])
+def test_shared_keys_and_the_cache_are_not_copied(need_weights, num_kv_heads, num_new):
+    layer = MultiHeadAttention(5, 384, 400, 0.0, 6, num_kv_heads=num_kv_heads)
+    x, cache = random(1, 303, 5, dtype=torch.float32), KeyValueCache(400)
+    layer(x[:, :300], cache=cache)
+    known = (cache.key, cache.value, *layer.parameters())
+    places = {tensor.untyped_storage().data_ptr() for tensor in known}
+    with Made() as made:
+        layer(x[:, :num_new], cache=cache, need_weights=need_weights)
+    copies = [t for t in made.tensors if t.untyped_storage().data_ptr() not in places]
+    assert max(tensor.numel() for tensor in copies) < 300 * 64  # the keys of one head

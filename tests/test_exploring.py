@@ -1,0 +1,82 @@
+"""Each test pins one sentence about pictures that answer to controls."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+from pictures import one_bar, parts_of
+
+from utils import plots
+from utils.plots import exploring, publishing
+
+
+def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
+    [bundle] = published
+    assert set(bundle) == {
+        "application/vnd.jupyter.widget-view+json",
+        "text/html",
+        "image/png",
+        "text/plain",
+    }
+    assert bundle["text/plain"].endswith("(interactive: height)")
+    one_bar(0.5)
+    pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
+    assert pictures[0] == pictures[1]
+
+
+def panel_of(draw, **controls):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    first = publishing._img(*exploring._drawn(draw, controls))
+    *_, picture, trouble = exploring._panel(ipywidgets, draw, controls, first).children
+    return picture, trouble
+
+
+def test_explore_redraws_when_a_control_moves(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    slider = ipywidgets.FloatSlider(value=0.5, max=1.0)
+    picture, _ = panel_of(one_bar, height=slider)
+    first = picture.value
+    slider.value = 0.9
+    assert picture.value != first
+    assert parts_of(picture.value)[0] == parts_of(first)[0] != ""
+    slider.value = 0.5
+    assert picture.value == first
+    assert published == []
+
+
+def test_explore_shows_an_error_and_recovers(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+
+    def fragile(height):
+        if height > 1:
+            raise RuntimeError("<too high>")
+        one_bar(height)
+
+    slider = ipywidgets.FloatSlider(value=0.5)
+    _, trouble = panel_of(fragile, height=slider)
+    slider.value = 2
+    assert "RuntimeError: &lt;too high&gt;" in trouble.value
+    slider.value = 0.7
+    assert trouble.value == ""
+
+
+def test_explore_names_a_control_after_its_keyword(published):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    named = ipywidgets.FloatSlider(description="τ")
+    unnamed = ipywidgets.IntSlider()
+    panel_of(lambda top_k, temperature: one_bar(0.5), top_k=unnamed, temperature=named)
+    assert (unnamed.description, named.description) == ("top k", "τ")
+    assert (unnamed.tooltip, named.tooltip) == ("top k", "τ")
+
+
+def test_explore_without_ipywidgets_publishes_the_picture(published, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    plots.explore(one_bar, height=SimpleNamespace(value=0.5))
+    assert set(published[0]) == {"text/html", "image/png", "text/plain"}
+
+
+def test_explore_asks_for_exactly_one_picture(published):
+    with pytest.raises(ValueError, match="expected one picture, received 0"):
+        plots.explore(lambda height: None, height=SimpleNamespace(value=0.5))

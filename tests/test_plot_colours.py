@@ -1,0 +1,161 @@
+"""Each test pins one sentence about colours: they stand out and apart, for all eyes."""
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib import colors as mcolors
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+from pictures import CAUSAL, PICTURES, WEIGHTS, WORDS, every_picture
+
+from utils import plots
+from utils.plots import publishing
+
+# What eyes without one kind of cone see, on linear RGB: Machado, Oliveira and Fernandes
+# (2009), A Physiologically-based Model for Simulation of Color Vision Deficiency, the
+# matrices of severity 1.
+SIGHTS = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "tritanopia": np.array(
+        [
+            [1.255528, -0.076749, -0.178779],
+            [-0.078411, 0.930809, 0.147602],
+            [0.004733, 0.691367, 0.303900],
+        ]
+    ),
+}
+every_sight = pytest.mark.parametrize("sight", SIGHTS.values(), ids=SIGHTS)
+TO_XYZ = np.array(
+    [
+        [0.4124564, 0.3575761, 0.1804375],
+        [0.2126729, 0.7151522, 0.0721750],
+        [0.0193339, 0.1191920, 0.9503041],
+    ]
+)  # from linear sRGB
+# CIE Lab: two colours side by side differ from 2.3 on; these stand apart.
+APART = 14
+
+
+def lab(color, sight):
+    """Return the CIE Lab coordinates of a colour as these eyes see it."""
+    rgb = np.array(mcolors.to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    xyz = TO_XYZ @ np.clip(sight @ linear, 0, 1) / TO_XYZ.sum(axis=1)
+    f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * (29 / 6) ** 2 / 3 + 4 / 29)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def contrast(first, second):
+    light, dark = sorted(map(publishing._luminance, (first, second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@every_sight
+@pytest.mark.parametrize(
+    "colors", [publishing.SERIES, publishing.FILLS], ids=["lines", "areas"]
+)
+def test_any_two_colours_of_a_picture_are_apart_for_all_eyes(colors, sight):
+    for first, second in itertools.combinations(colors, 2):
+        between = np.linalg.norm(lab(first, sight) - lab(second, sight))
+        assert between > APART, (first, second)
+
+
+@every_sight
+def test_larger_weights_are_darker_in_equal_steps_for_all_eyes(sight):
+    scale = publishing.WEIGHTS(np.linspace(0, 1, 256))
+    steps = -np.diff([lab(color[:3], sight)[0] for color in scale])
+    assert (steps > 0).all()
+    eighths = steps[:-1].reshape(-1, 2).sum(axis=1)
+    assert eighths.max() < 2 * eighths.min()
+
+
+@every_sight
+def test_signed_values_darken_on_both_sides_which_are_apart_for_all_eyes(sight):
+    scale = publishing.SIGNED(np.linspace(0, 1, 65))
+    seen = [lab(color, sight) for color in scale]
+    steps = np.diff([color[0] for color in seen])
+    assert (steps[:32] > 0).all() and (steps[32:] < 0).all()
+    for i in range(28):  # an eighth around zero is nearly white on both sides
+        assert np.linalg.norm(seen[i] - seen[-1 - i]) > APART
+
+
+@pytest.mark.parametrize(
+    "scale",
+    [publishing.WEIGHTS, publishing.SIGNED],
+    ids=["weights", "signed"],
+)
+def test_numbers_in_cells_stand_out_from_every_colour(scale):
+    for color in scale(np.linspace(0, 1, 256)):
+        assert contrast(color, publishing._ink(color)) >= 4.5
+
+
+def test_black_text_stands_out_from_every_area():
+    nodes = [publishing._tint(color) for color in publishing.SERIES]
+    assert (
+        min(
+            contrast(color, "black")
+            for color in (*publishing.FILLS, *publishing.TINTS, *nodes)
+        )
+        >= 4.5
+    )
+
+
+@every_picture
+def test_all_text_stands_out_from_what_lies_behind_it(draw, figures):
+    draw(title="t")
+    fig = figures[0].fig
+    texts = [text for text in fig.findobj(Text) if text.get_text().strip()]
+    for text in texts:
+        text.set_alpha(0)
+    canvas = FigureCanvasAgg(fig)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3] / 255
+    for text in texts:
+        left, bottom, right, top = text.get_window_extent().extents.astype(int)
+        behind = pixels[bottom:top, left:right].reshape(-1, 3)
+        if len(behind):  # else a tick that lies outside
+            most = np.median(behind, axis=0)
+            assert contrast(text.get_color(), most) >= 4.5, text.get_text()
+
+
+def test_captions_stand_out_from_white():
+    assert contrast(publishing.GREY, "white") >= 4.5
+
+
+def test_every_line_and_bar_stands_out_from_white():
+    assert min(contrast(color, "white") for color in publishing.SERIES) >= 3
+
+
+@pytest.mark.parametrize(
+    "name", ["arrows", "graph", "bars", "curves", "points", "tensors"]
+)
+def test_every_mark_stands_out_from_white_by_its_area_or_its_edge(name, figures):
+    PICTURES[name](title="t")
+    for ax in figures[0].fig.axes:
+        colors = [(line.get_color(), line.get_color()) for line in ax.lines]
+        colors += [(mark.get_facecolor(), mark.get_edgecolor()) for mark in ax.patches]
+        for pair in colors:
+            rgba = [np.array(mcolors.to_rgba(color)) for color in pair]
+            shown = [1 - c[3] * (1 - c[:3]) for c in rgba]
+            assert max(contrast(color, "white") for color in shown) >= 3
+
+
+def test_the_hatch_of_blocked_cells_stands_out(figures):
+    plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, title="t")
+    [hatched] = [p for p in figures[0].fig.axes[0].patches if p.get_hatch()]
+    assert contrast(hatched.get_facecolor(), hatched.get_edgecolor()) >= 3
