@@ -54,6 +54,11 @@ def embed_float32(ids, table):
     return F.one_hot(ids, table.size(0)).float() @ table
 
 
+@wrong("2.1", "one-hot-of-fixed-type")
+def embed_in_single_precision(ids, table):
+    return F.one_hot(ids, len(table)).float() @ table.float()
+
+
 @wrong("2.1", "ids-from-one")
 def embed_counting_from_one(ids, table):
     return table[ids - 1]

@@ -65,6 +65,17 @@ EMBED.wrong("rows-summed", result=lambda s: s.product.sum(-2))
 EMBED.wrong("rows-averaged", result=lambda s: s.product.mean(-2))
 EMBED.wrong("ids-as-numbers", product=lambda s: s.ids[..., None] * s.table[0])
 
+
+def another_type(embed):
+    """Name a result that has not the type of the table."""
+    got = embed(torch.tensor([1]), draw(3, 2).double())
+    return (
+        None
+        if got.dtype == torch.float64
+        else TEXTS["TYPE"].say("one-hot-of-fixed-type")
+    )
+
+
 lookup = Pipeline(
     start=lambda ids, table: {"ids": ids, "table": table},
     steps={
@@ -93,6 +104,7 @@ embed = Exercise(
         case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
     ],
     pipeline=lookup,
+    when_right=[another_type],
 )
 
 

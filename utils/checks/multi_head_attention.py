@@ -64,9 +64,9 @@ split_heads = Exercise(
         case(draw(2, 5, 7), 1, note="one head"),
         case(draw(3, 1, 10), 2, note="one token"),
         case(
-            draw(2, 5, 8),
+            draw(2, 5, 7),
             3,
-            note="3 heads do not divide 8 features",
+            note="3 heads do not divide 7 features",
             raises=ValueError,
             otherwise=TEXTS["REFUSED"].say("width-not-divided"),
         ),

@@ -311,6 +311,12 @@ cross_attention = Exercise(
             special=True,
         ),
         case(
+            *tensors((2, 5), (7, 5), 3, 2, scale=9.0),
+            torch.tensor([True] * 6 + [False]),
+            note="large scores and a hidden word",
+            special=True,
+        ),
+        case(
             *far_apart(),
             torch.tensor([False, False, True, True, True]),
             note="hidden words whose scores are far from the others",
