@@ -2,6 +2,7 @@
 
 import ast
 import random
+import re
 import tomllib
 from pathlib import Path
 from string import Formatter
@@ -193,7 +194,10 @@ def test_each_fact_is_said_with_all_its_words(file):
     groups = tomllib.loads(file.read_text(encoding="utf-8")).values()
     for key, given in said(file):
         texts = [texts[key] for texts in groups if key in texts]
-        asked = [{w[1] for w in Formatter().parse(t) if w[1]} for t in texts]
+        asked = [
+            {re.match(r"\w+", w[1])[0] for w in Formatter().parse(t) if w[1]}
+            for t in texts
+        ]
         assert given in asked, key
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference, inputs
-from utils.checks.steps import Pipeline
+from utils.checks.steps import Named, Pipeline
 from utils.checks.values import agrees, all_finite, safe_text, same_form
 
 NEVER_ENDS = (
@@ -94,26 +94,18 @@ class Case:
     args: tuple
     note: str
     raises: type | None
-    otherwise: tuple
+    otherwise: Named | None
     settings: dict
 
 
-def case(*args, note="", raises=None, otherwise=(None, ""), **settings):
+def case(*args, note="", raises=None, otherwise=None, **settings):
     """Return a case with these positional arguments.
 
     `note` says what is special about it. Where an error is the right result, `raises`
-    is its type and `otherwise` the slug and text for an answer that raises none.
+    is its type and `otherwise` names an answer that raises none.
     With `special=True` a failure here is shown only where no other case fails.
     """
     return Case(args, note, raises, otherwise, settings)
-
-
-class Named(Exception):
-    """Raised while an answer is being run, where a plain fact names the mistake."""
-
-    def __init__(self, slug, text):
-        super().__init__(text)
-        self.slug = slug
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +114,7 @@ class Exercise:
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
     the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
-    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise
+    `(answer) -> Named or None`, may still name one that is seen otherwise
     (`when_right`: only where all results are right), and `properties`, functions
     `(evidence) -> text or None`, say in words what is wrong.
     The mistakes of a `pipeline` are its wrong forms, and two of them together.
@@ -318,8 +310,16 @@ def _errors_missing(exercise, trials):
     in_place = any(trial.outcome.changed is not None for trial in trials)
     if in_place or not wrong or wrong[0].case.raises is None:
         return None
-    slug, text = wrong[0].case.otherwise
-    return slug and Result(False, slug, f"{difference(exercise, wrong[0])}\n{text}")
+    otherwise = wrong[0].case.otherwise
+    if otherwise is None:
+        return None
+    name = _as_named(otherwise)
+    return Result(False, name.slug, f"{difference(exercise, wrong[0])}\n{name}")
+
+
+def _as_named(found):
+    """Return what names a mistake; some say it by a slug and a text still."""
+    return found if isinstance(found, Named) else Named(*found)
 
 
 def _look_at_facts(exercise, subject, right):
@@ -331,7 +331,7 @@ def _look_at_facts(exercise, subject, right):
         if search.STRICT and right and found.error and not found.where:
             raise found.error
         if found.value:
-            raise Named(*found.value)
+            raise _as_named(found.value)
 
 
 def _judged(exercise, trials):

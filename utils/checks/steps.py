@@ -40,6 +40,17 @@ def form(slug, text="", /, **ways):
     return Form(slug, text, ways)
 
 
+class Named(Exception):
+    """What names a mistake otherwise than by a wrong form: a slug and a text.
+
+    A fact returns it; it is raised where there is nothing more to look at.
+    """
+
+    def __init__(self, slug, text):
+        super().__init__(text)
+        self.slug = slug
+
+
 class Texts(dict):
     """A group of texts by key.
 
@@ -48,8 +59,8 @@ class Texts(dict):
     """
 
     def say(self, key, /, **words):
-        """Return a slug and its text with these words, as a fact names a mistake."""
-        return key.split()[0], self[key].format_map(words)
+        """Return the name of a mistake: a slug, and its text with these words."""
+        return Named(key.split()[0], self[key].format_map(words))
 
 
 def texts_of(file):
