@@ -275,13 +275,8 @@ def triangle(s):
     return lower(*s.scores.shape[-2:])
 
 
-def causally(s):
-    """Return the scaled scores with the future hidden already."""
-    return (s.products / s.width**0.5).masked_fill(~lower(*s.products.shape[-2:]), -INF)
-
-
 NO_MASK = Forms(TEXTS["NO_MASK"])
-NO_MASK.wrong("future-hidden", scale=causally)
+NO_MASK.wrong("future-hidden", mask=triangle)
 
 
 # --- the projections -----------------------------------------------------------------

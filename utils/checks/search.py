@@ -73,7 +73,7 @@ def near(exercise, trials):
         for mistake in exercise.mistakes:
             if fits(exercise, mistake, trial):
                 return _found(mistake, trial, ON_THIS_INPUT)
-        if not trial.same_form:
+        if not trial.same_form and not trial.observed:
             for mistake in exercise.mistakes:
                 theirs = _theirs(mistake, trial)
                 if theirs.error is None and _same_shape(trial, theirs.value):
@@ -113,16 +113,21 @@ def _single(exercise, some):
 def _double(exercise, some):
     """Return the first two wrong steps that do so together.
 
-    An answer that fails wherever it is wrong has one mistake to mend before a second
-    can be seen.
+    If none do on special cases too, a third mistake may show there. An answer that
+    fails wherever it is wrong has one mistake to mend before a second can be seen.
     """
-    wrong = [trial for trial in some if not trial.right]
-    seen = (t for t in wrong if t.outcome.error is None and not t.special)
-    shown = next(seen, None)
-    for mistake in exercise.pairs(shown) if exercise.pipeline and shown else ():
-        if all(matches(mistake, trial) for trial in (shown, *some)):
-            return _found(mistake, shown)
-    return None
+    seen = [t for t in some if not t.right and t.outcome.error is None]
+    if not (exercise.pipeline and seen):
+        return None
+    shown, usually = min(seen, key=lambda trial: trial.special), None
+    ordinary = [shown, *(trial for trial in some if not trial.special)]
+    special = [trial for trial in some if trial.special]
+    for mistake in exercise.pairs(shown):
+        if all(matches(mistake, trial) for trial in ordinary):
+            if all(matches(mistake, trial) for trial in special):
+                return _found(mistake, shown)
+            usually = usually or mistake
+    return usually and _found(usually, shown)
 
 
 def _found(mistake, trial, lead=""):

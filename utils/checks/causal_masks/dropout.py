@@ -52,7 +52,7 @@ def share_of(y, dropped, p):
     share = dropped.double().mean().item()
     values, counts = y[:2].unique(return_counts=True)
     if share == 0 and counts.max() > 0.1 * y[:2].numel():
-        return f"0, and {number(values[counts.argmax()].item())} in many places"
+        return f"0; many are {number(values[counts.argmax()].item())}"
     return next((c for c in (p, 1 - p) if abs(share - c) < 0.05), round(share, 1))
 
 
@@ -142,6 +142,10 @@ def rows_of_one(s):
     return s.x * s.coins / (s.x * s.coins).sum(-1, keepdim=True)
 
 
+def twice(s):
+    return torch.dropout(torch.dropout(s.x, s.p, train=True), s.p, train=True)
+
+
 def filled_with_infinity(s):
     return s.x.masked_fill(~s.coins, -torch.inf) * s.factor
 
@@ -160,6 +164,7 @@ FORMS.wrong("factors-differ", result=lambda s: rows_of_one(s) * s.x.sum(-1, True
 FORMS.wrong("factors-differ", result=rows_of_one)
 FORMS.wrong("parentheses-missing", result=lambda s: s.x * s.coins / 1 - s.p)
 FORMS.wrong("scaled-by-one-plus-p", factor=lambda s: 1 + s.p)
+FORMS.wrong("scaled-by-one-plus-p 2", factor=lambda s: 1 / (1 + s.p))
 FORMS.wrong("keeps-p", coins=below_p)
 FORMS.wrong("keeps-p", coins=below_p, factor=over_p)
 FORMS.wrong("nothing-dropped", result=lambda s: s.x)
@@ -167,6 +172,7 @@ FORMS.wrong("nothing-dropped 2", coins=lambda s: 1)
 FORMS.wrong("everything-dropped", coins=lambda s: 0)
 FORMS.wrong("one-coin-for-all", coins=drawn(lambda x: ()))
 FORMS.wrong("whole-rows", coins=drawn(lambda x: (*x.shape[:-1], 1)))
+FORMS.wrong("whole-rows 2", coins=drawn(lambda x: (len(x), *[1] * (x.dim() - 1))))
 FORMS.wrong("whole-columns", coins=drawn(lambda x: x.shape[-1:]))
 FORMS.wrong("one-mask-for-the-batch", coins=drawn(lambda x: x.shape[-2:]))
 FORMS.wrong("same-mask-each-time", coins=reseeded)
@@ -176,6 +182,7 @@ FORMS.wrong("p-ignored", coins=fair)
 FORMS.wrong("p-ignored", coins=fair, factor=lambda s: 2.0)
 FORMS.wrong("compares-x", coins=lambda s: s.x >= s.p)
 FORMS.wrong("compares-x", coins=lambda s: s.x.abs() >= s.p)
+FORMS.wrong("dropped-twice", result=twice)
 FORMS.wrong("random-factors", result=lambda s: s.x * torch.rand(s.x.shape))
 FORMS.wrong("fixed-axes", coins=drawn(lambda x: (x.shape[0], x.shape[1])))
 FORMS.wrong("mask-returned", result=lambda s: s.coins.float())
