@@ -199,7 +199,7 @@ dropout = Exercise(
     when_right=[all_dropped_for_one],
     cases=[
         case(draw(17, 23), 0.3),
-        case(draw(11, 7, 5), 0.6),
+        case(draw(11, 7, 5), 0.65),
         case(draw(389), 0.25),
         case(draw(5, 3), 0.0, note="nothing to drop"),
     ],
