@@ -13,13 +13,10 @@ from types import SimpleNamespace
 from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference, inputs
-from utils.checks.steps import Named, Pipeline
+from utils.checks.steps import Named, Pipeline, texts_of
 from utils.checks.values import agrees, all_finite, safe_text, same_form
 
-NEVER_ENDS = (
-    "A loop goes round for ever: does each way through it come nearer to its end, as a "
-    "counter in a `while` does with `i += 1`?"
-)
+FACTS = texts_of(__file__)["FACTS"]
 
 
 @dataclass(frozen=True)
@@ -154,10 +151,10 @@ class Exercise:
         """Raise `Named` where the answer is not the kind of object asked for."""
         is_class = issubclass(type(answer), type)
         if is_class or not callable(answer):
-            what = "the class " if is_class else ""
-            raise Named("not-a-function", f"Got {what}{safe_text(answer)}.")
+            what = f"{'the class ' if is_class else ''}{safe_text(answer)}"
+            raise FACTS.say("not-a-function", what=what)
         if not all(accepts(answer, case.args) for case in self.cases):
-            raise Named("wrong-signature", _arity(answer))
+            raise FACTS.say("wrong-signature", taken=taken(answer))
 
     def observe(self, answer, case, memory):
         """Run the answer on a case; return the `Trial`."""
@@ -269,8 +266,8 @@ def examine(exercise, answer):
             right = all(trial.right for trial in trials)
             _look_at_facts(exercise, exercise.subject(answer, memory), right)
             early = _named(exercise, search.other(exercise, trials))
-    except Named as fact:
-        return _refusal(exercise, fact.slug, str(fact))
+    except Named as name:
+        return _refusal(exercise, name)
     return early or _judged(exercise, trials)
 
 
@@ -289,8 +286,8 @@ def _endless(exercise, trial):
     if not trial.outcome.endless:
         return None
     at = f"\n  at {trial.outcome.where}" if trial.outcome.where else ""
-    text = f"{inputs(exercise, trial.case)} your code did not end and was stopped{at}"
-    return Result(False, "never-ends", f"On {text}\n{NEVER_ENDS}")
+    name = FACTS.say("never-ends", inputs=inputs(exercise, trial.case), at=at)
+    return Result(False, name.slug, str(name))
 
 
 def _nothing(exercise, trial):
@@ -299,8 +296,7 @@ def _nothing(exercise, trial):
     if got.unfinished:
         return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
     if got.error is None and got.value is None:
-        text = "The answer returns None. Is a `return` missing?"
-        return _refusal(exercise, "returns-nothing", text)
+        return _refusal(exercise, FACTS.say("returns-nothing"))
     return None
 
 
@@ -327,7 +323,7 @@ def _look_at_facts(exercise, subject, right):
     for look in exercise.looks(right) if subject else ():
         found = attempt(look, *subject, tidy=lambda found: found)
         if found.endless:
-            raise Named("never-ends", f"Your code did not end. {NEVER_ENDS}")
+            raise FACTS.say("never-ends 2")
         if search.STRICT and right and found.error and not found.where:
             raise found.error
         if found.value:
@@ -339,12 +335,9 @@ def _judged(exercise, trials):
     wrong = [trial for trial in trials if not trial.right]
     for trial in trials:
         if trial.outcome.changed is not None:
-            name = exercise.parameters()[trial.outcome.changed]
-            text = (
-                f"`{name}` is not what it was before: `{name} += …` and the like "
-                "change it in place. Make a new one instead."
-            )
-            return Result(False, "input-changed", text)
+            changed = exercise.parameters()[trial.outcome.changed]
+            name = FACTS.say("input-changed", input=changed)
+            return Result(False, name.slug, str(name))
     if wrong:
         near = _named(exercise, search.near(exercise, trials))
         return near or Result(False, None, describe(exercise, wrong))
@@ -359,12 +352,13 @@ def _named(exercise, found):
     return Result(False, found.slugs[0], text, *found.slugs[1:])
 
 
-def _refusal(exercise, slug, text):
-    return Result(False, slug, f"{text}\nExpected {exercise.expectation}.")
+def _refusal(exercise, name):
+    return Result(False, name.slug, f"{name}\nExpected {exercise.expectation}.")
 
 
-def _arity(answer):
+def taken(answer):
+    """Return in words what arguments an answer takes."""
     try:
-        return f"The answer takes {inspect.signature(answer)}."
+        return str(inspect.signature(answer))
     except BaseException:
-        return "The answer does not take these arguments."
+        return "other arguments"

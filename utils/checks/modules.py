@@ -1,13 +1,12 @@
 """Exercises whose answer is a module: built here, judged by its own weights."""
 
-import inspect
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import torch
 from torch import nn
 
-from utils.checks.engine import Exercise, Trial
+from utils.checks.engine import Exercise, Trial, taken
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.steps import texts_of
 from utils.checks.training_facts import dropout_in_eval
@@ -41,8 +40,7 @@ class ModuleExercise(Exercise):
         if not issubclass(answer, nn.Module):
             raise FACTS.say("not-a-module")
         if not all(accepts(answer, case.settings["build"]) for case in self.cases):
-            taken = attempt(lambda: str(inspect.signature(answer))).value
-            raise FACTS.say("wrong-signature", taken=taken)
+            raise FACTS.say("wrong-signature", taken=taken(answer))
 
     def observe(self, answer, case, memory):
         """Run the module on the case; build it and read its weights if it is new."""
