@@ -1,7 +1,7 @@
 """Compare an answer with the right result and with what each known mistake gives.
 
-An exercise is data: an oracle, a list of cases, a list of mistakes. The answer runs on
-every case; a mistake is named when it gives what the answer gives on every case.
+An exercise is data: an oracle, a list of cases, a pipeline of steps with wrong forms.
+The answer runs on every case; a mistake is named when it gives what the answer gives.
 """
 
 import inspect
@@ -35,55 +35,6 @@ class Result:
         """Show nothing: the check has printed its message already."""
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A known mistake: what it computes, and a sentence or two that explain it.
-
-    `compute` takes what the oracle takes. `explain` is a text, or a function from the
-    evidence (`args`, `got`, `expected` on the first case that shows it) to a text.
-    `forms` are the wrong forms of steps that it consists of, if it does.
-    """
-
-    slug: str
-    compute: Callable
-    explain: str | Callable
-    forms: tuple = ()
-
-
-class Mistakes(list):
-    """The table of an exercise's mistakes: of two that fit, the first is named."""
-
-    def add(self, slug, compute, explain):
-        """Add a mistake."""
-        self.append(Mistake(slug, compute, explain))
-
-    def several(self, slug, explain, *computes):
-        """Add a mistake that can be made in several ways."""
-        self.extend(Mistake(slug, compute, explain) for compute in computes)
-
-
-def mistakes_of(pipeline, *own):
-    """Return the mistakes of an exercise: one wrong step each, then those of its own.
-
-    Order matters: of two that give the same on every case, the first is named.
-    """
-    return [*(combined(pipeline, (one,)) for one in pipeline.forms), *own]
-
-
-def combined(pipeline, forms):
-    """Return the mistake of these wrong forms of steps together."""
-    wrong = [one for one in forms if one.slug]
-
-    def compute(*args):
-        return pipeline.run(args, *forms)
-
-    def explain(evidence):
-        texts = [pipeline.explain(evidence.args, forms, one) for one in wrong]
-        return search.joined(texts)
-
-    return Mistake(wrong[0].slug, compute, explain, tuple(forms))
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """One small input: made by `case`."""
@@ -110,11 +61,11 @@ class Exercise:
     """An exercise whose answer is a function.
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
-    the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
-    `(answer) -> Named or None`, may still name one that is seen otherwise
-    (`when_right`: only where all results are right), and `properties`, functions
-    `(evidence) -> text or None`, say in words what is wrong.
-    The mistakes of a `pipeline` are its wrong forms, and two of them together.
+    the entries of a returned tuple, and those of a tuple in it. Where no mistake is
+    recognised, `facts`, functions `(answer) -> Named or None`, may still name one that
+    is seen otherwise (`when_right`: only where all results are right), and
+    `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    Mistakes are the wrong forms of the `pipeline`, and two of them together.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
     """
@@ -124,20 +75,14 @@ class Exercise:
     returns: str
     oracle: Callable
     cases: list
-    mistakes: list = ()
+    pipeline: Pipeline
     parts: tuple = ()
     facts: tuple = ()
     when_right: tuple = ()
     properties: tuple = ()
     observe_as: Callable | None = None
-    pipeline: Pipeline | None = None
 
     noun = "function"
-
-    def __post_init__(self):
-        """Take the mistakes of the pipeline where none are given."""
-        if self.pipeline and not self.mistakes:
-            object.__setattr__(self, "mistakes", mistakes_of(self.pipeline))
 
     @property
     def name(self):
@@ -175,11 +120,6 @@ class Exercise:
     def looks(self, right):
         """Return the facts to look at where all results are right, or not all."""
         return (*self.facts, *(self.when_right if right else ()))
-
-    def pairs(self, trial):
-        """Yield two wrong steps as one mistake, where they may give this result."""
-        for forms in self.pipeline.pairs(trial):
-            yield combined(self.pipeline, forms)
 
     def parameters(self):
         """Return the names of the inputs."""
@@ -306,16 +246,9 @@ def _errors_missing(exercise, trials):
     in_place = any(trial.outcome.changed is not None for trial in trials)
     if in_place or not wrong or wrong[0].case.raises is None:
         return None
-    otherwise = wrong[0].case.otherwise
-    if otherwise is None:
-        return None
-    name = _as_named(otherwise)
-    return Result(False, name.slug, f"{difference(exercise, wrong[0])}\n{name}")
-
-
-def _as_named(found):
-    """Return what names a mistake; some say it by a slug and a text still."""
-    return found if isinstance(found, Named) else Named(*found)
+    name = wrong[0].case.otherwise
+    text = f"{difference(exercise, wrong[0])}\n{name}"
+    return name and Result(False, name.slug, text)
 
 
 def _look_at_facts(exercise, subject, right):
@@ -327,7 +260,7 @@ def _look_at_facts(exercise, subject, right):
         if search.STRICT and right and found.error and not found.where:
             raise found.error
         if found.value:
-            raise _as_named(found.value)
+            raise found.value
 
 
 def _judged(exercise, trials):

@@ -50,7 +50,7 @@ class ModuleExercise(Exercise):
             built = attempt(answer, *build, tidy=lambda module: module)
             if built.error is not None:
                 _explain_init(built.error)
-                return Trial(case, case.args, built, Outcome())
+                return Trial(case, (None, *case.args), built, Outcome())
             if "_parameters" not in vars(built.value):
                 raise FACTS.say("super-init-missing")
             built.value.eval()

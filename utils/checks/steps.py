@@ -10,6 +10,7 @@ import time
 import tomllib
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, combinations, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -85,10 +86,7 @@ class Forms(list):
 
         `words` are its own, for what stands in braces in its text.
         """
-        old = type(words) is str  # a text given here
-        text = words if old else self.texts[key]
-        words = {} if old else words or {}
-        self.append(Form(key.split()[0], text, ways, words))
+        self.append(Form(key.split()[0], self.texts[key], ways, words or {}))
 
     def also(self, **ways):
         """Add a harmless form: these steps go another way that is right as well."""
@@ -135,7 +133,11 @@ class Pipeline:
     gives: dict = field(default_factory=dict)
     harmless: list = ()
     words: dict = field(default_factory=dict)
-    facts: dict = field(default_factory=dict)
+
+    @cached_property
+    def mistakes(self):
+        """The wrong forms alone, in the order in which they are looked for."""
+        return [Mistake(self, (one,)) for one in self.forms]
 
     def states(self, args, *forms):
         """Return the states before each step and after the last, or up to an error."""
@@ -174,8 +176,7 @@ class Pipeline:
     def explain(self, args, forms, one):
         """Return the text of one of the wrong forms that gave a result together."""
         states = [s for s in self.states(args, *forms) if isinstance(s, State)]
-        known = self.facts | self.words | one.words
-        return one.text.format_map(Words(known, states[-1]))
+        return one.text.format_map(Words(self.words | one.words, states[-1]))
 
     def at_a_glance(self, forms, trial):
         """Say, by a few entries, whether wrong forms may give what the answer gave."""
@@ -211,7 +212,7 @@ class Pipeline:
                 continue
             before = states[early][place[late]]
             if self.gives_the_same(pair, before, place[late], trial):
-                yield early, late
+                yield Mistake(self, (early, late))
 
     def gives_the_same(self, forms, state, place, trial):
         """Say, at a glance, whether the forms give what the answer gave on a case."""
@@ -229,6 +230,29 @@ def as_many(trial, results):
     """Say whether the answer gave as many numbers as the right way or one of these."""
     amounts = map(amount, (trial.expected.value, *results))
     return amount(trial.outcome.value) in amounts
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One wrong form of steps, or two together: what an answer with them gives."""
+
+    pipeline: Pipeline
+    forms: tuple
+
+    @property
+    def slugs(self):
+        return tuple(one.slug for one in self.forms if one.slug)
+
+    def compute(self, *args):
+        """Return what the answer gives; take what the oracle takes."""
+        return self.pipeline.run(args, *self.forms)
+
+    def explain(self, args):
+        """Return the texts of the forms, filled in on a case."""
+        wrong = [one for one in self.forms if one.slug]
+        texts = [self.pipeline.explain(args, self.forms, one) for one in wrong]
+        both = "Two things together give this. " if len(texts) > 1 else ""
+        return both + " And: ".join(texts)
 
 
 class quiet(warnings.catch_warnings):
