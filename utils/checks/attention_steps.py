@@ -10,6 +10,7 @@ facts measured on the wrong form itself (`FACTS`).
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch.nn import functional as F
@@ -266,6 +267,7 @@ UNIFORM.wrong(
 # --- the mask ----------------------------------------------------------------------
 
 
+@cache
 def lower(rows, columns=None, diagonal=0):
     """Return the causal mask, True where a query may attend."""
     return torch.ones(rows, columns or rows, dtype=torch.bool).tril(diagonal)

@@ -162,11 +162,11 @@ class Pipeline:
 
     def go_on(self, state, place, forms):
         """Return the result from the state before the step at `place` on."""
-        state = State(**vars(state))
-        ways = {name: way for one in forms for name, way in one.ways.items()}
-        for name in [*self.steps][place:]:
-            way = ways.get(name) or self.steps[name]
-            leave(state, self.gives.get(name, name), way(state))
+        state, ways = State(**vars(state)), self.steps
+        for one in forms:
+            ways = ways | one.ways
+        for name in [*ways][place:]:
+            leave(state, self.gives.get(name, name), ways[name](state))
         return state.result
 
     def first(self, one):
@@ -196,12 +196,11 @@ class Pipeline:
         The answer gave something here, so a form that fails is none of them. The time
         is the processor's: a busy machine finds the same.
         """
-        start = time.thread_time()
         place = {one: self.first(one) for one in (*self.forms, *self.harmless)}
         states = {one: self.states(trial.args, one) for one in place}
         results = {o: s[-1].result for o, s in states.items() if type(s[-1]) is State}
         likely = trial.observed or as_many(trial, results.values())
-        end = start + (LIMIT if likely else LIMIT / 5)
+        end = time.thread_time() + (LIMIT if likely else LIMIT / 5)
         wrong = [one for one in self.forms if one in results]
         harmless = [one for one in self.harmless if one in results]
         for pair in chain(product(wrong, harmless), combinations(wrong, 2)):

@@ -124,11 +124,11 @@ mask = Exercise(
         words={
             "T": lambda s: s.num_tokens,
             "last": lambda s: s.num_tokens - 1,
-            "count": lambda s: s.result.numel(),
+            "count": lambda s: s.mask.numel(),
             "shape": lambda s: shape(s.result),
             "side": lambda s: len(s.result),
             "first_row": lambda s: numbers(s.result[0]),
-            "last_row": lambda s: numbers(s.result[-1]),
+            "last_row": lambda s: numbers(s.mask[-1]),
         },
     ),
 )
@@ -201,9 +201,9 @@ def lists_and_tensors(answer):
 
 def row_shown(s):
     """Say how many real tokens the first wrong row has."""
-    row = (s.result != right_padding(s.lengths, s.num_tokens)).any(-1).nonzero()[0, 0]
-    count = int(s.result[row].sum())
-    return f"The sentence of length {s.lengths[row]} gets {count} True"
+    counts = s.mask.sum(-1)
+    row = (counts != s.lengths).int().argmax()
+    return f"The sentence of length {s.lengths[row]} gets {counts[row]} True"
 
 
 def padded(s):
@@ -283,7 +283,7 @@ padding = Exercise(
             "row": row_shown,
             "T": lambda s: s.num_tokens,
             "shape": lambda s: shape(s.result),
-            "side": lambda s: s.result.shape[1],
+            "side": lambda s: s.mask.shape[1],
         },
     ),
 )
