@@ -316,18 +316,18 @@ def answer_from(exercise, compute):
     return Module
 
 
-MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in e.mistakes]
+MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in e.pipeline.mistakes]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.slug}" for e, m in MISTAKES]
+    ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.slugs[0]}" for e, m in MISTAKES]
 )
 def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
     """Its own function gets its own slug, so no mistake hides behind another."""
     result = check(exercise.id, answer_from(exercise, mistake.compute))
-    assert result.diagnosis == mistake.slug, result.message
-    assert not result.message.endswith(f"\n{mistake.slug}.")  # its text failed
+    assert result.diagnosis == mistake.slugs[0], result.message
+    assert not result.message.endswith(f"\n{mistake.slugs[0]}.")  # its text failed
     assert 2 < len(result.message.splitlines()) < 10
 
 

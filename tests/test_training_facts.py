@@ -177,7 +177,7 @@ def named(kind, build, facts=(dropout_in_eval, *TRAINING_FACTS)):
     names = ("W_query", "W_key", "W_value") + ("out_proj",) * (len(build) > 4)
     weights = read(module, build, names)
     found = filter(None, (look(module, weights) for look in facts))
-    return next((slug for slug, text in found), None)
+    return next((name.slug for name in found), None)
 
 
 @pytest.mark.parametrize("build", [ONE_HEAD, TWO_HEADS], ids=["one head", "two heads"])

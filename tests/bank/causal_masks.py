@@ -168,6 +168,16 @@ def mask_printed(num_tokens):
     print(torch.ones(num_tokens, num_tokens).tril().bool())
 
 
+@wrong("5.1", "upper-for-lower")
+def mask_triu_below(num_tokens):
+    return torch.ones(num_tokens, num_tokens).triu(diagonal=-1).bool()
+
+
+@wrong("5.1", "diagonal-masked")
+def mask_short_numbers(num_tokens):
+    return torch.ones(num_tokens, num_tokens).tril(diagonal=-1)
+
+
 # --- 5.2 --------------------------------------------------------------------------
 
 
@@ -398,6 +408,18 @@ def softmax_own_triangle(scores, mask):
     return torch.softmax(scores.masked_fill(blocked, float("-inf")), dim=-1)
 
 
+@wrong("5.2", "maximum-not-subtracted")
+def weights_naive_cleared(scores, mask):
+    exps = torch.exp(scores) * mask
+    return (exps / exps.sum(-1, keepdim=True)).nan_to_num(0.0)
+
+
+@wrong("5.2", "maximum-not-subtracted")
+def weights_naive_keepdim(scores, mask):
+    exps = torch.exp(scores) * mask
+    return exps / exps.sum(-1)
+
+
 # --- 5.3 --------------------------------------------------------------------------
 
 
@@ -600,6 +622,34 @@ def padding_not_zero(lengths, num_tokens):
 def padding_early_return(lengths, num_tokens):
     for length in lengths:
         return torch.arange(num_tokens) < length
+
+
+@wrong("5.3", "one-place-short")
+def padding_short(lengths, num_tokens):
+    return torch.arange(num_tokens - 1) < torch.as_tensor(lengths)[:, None]
+
+
+@wrong("5.3", "one-place-short")
+def padding_one_to_end(lengths, num_tokens):
+    return torch.arange(1, num_tokens) <= torch.as_tensor(lengths)[:, None]
+
+
+@wrong("5.3", "one-too-few")
+def padding_slice_short(lengths, num_tokens):
+    mask = torch.zeros(len(lengths), num_tokens, dtype=torch.bool)
+    for row, length in zip(mask, lengths):
+        row[: length - 1] = True
+    return mask
+
+
+@wrong("5.3", "causal-mask-instead")
+def padding_tril(lengths, num_tokens):
+    return torch.ones(len(lengths), num_tokens).tril().bool()
+
+
+@wrong("5.3", "one-too-many")
+def padding_numbers_to_length(lengths, num_tokens):
+    return (torch.arange(num_tokens) <= torch.as_tensor(lengths)[:, None]).int()
 
 
 # --- 5.4 --------------------------------------------------------------------------
@@ -813,6 +863,32 @@ def dropout_two_axes(x, p):
 def dropout_sum_restored(x, p):
     dropped = x * (torch.rand_like(x) >= p)
     return dropped / dropped.sum(dim=-1, keepdim=True)
+
+
+@wrong("5.4", "dropped-twice")
+def dropout_twice(x, p):
+    return F.dropout(F.dropout(x, p), p)
+
+
+@wrong("5.4", "scaled-by-one-plus-p")
+def dropout_over_one_plus_p(x, p):
+    return x * (torch.rand_like(x) >= p) / (1 + p)
+
+
+@wrong("5.4", "whole-rows")
+def dropout_of_samples(x, p):
+    coins = torch.rand(len(x), *[1] * (x.dim() - 1)) >= p
+    return x * coins / (1 - p)
+
+
+@wrong("5.4", "whole-columns")
+def dropout_of_columns_unscaled(x, p):
+    return x * (torch.rand(x.shape[-1]) >= p)
+
+
+@wrong("5.4", named=False)
+def dropout_fills_one(x, p):
+    return x.masked_fill(torch.rand_like(x) < p, 1.0) / (1 - p)
 
 
 # --- 5.5 --------------------------------------------------------------------------

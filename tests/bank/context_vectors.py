@@ -140,6 +140,29 @@ def softmax_pair(scores, dim=-1):
     return exps / exps.sum(dim=dim, keepdim=True)
 
 
+@wrong("3.1", "dim-ignored")
+def softmax_max_of_columns(scores, dim=-1):
+    exps = torch.exp(scores - scores.amax(0, keepdim=True))
+    return exps / exps.sum(dim, keepdim=True)
+
+
+@wrong("3.1", "dim-ignored")
+def softmax_sum_of_columns(scores, dim=-1):
+    exps = torch.exp(scores - scores.amax(dim, keepdim=True))
+    return exps / exps.sum(0, keepdim=True)
+
+
+@wrong("3.1", "wrong-axis")
+def softmax_default_zero(scores, dim=0):
+    return torch.softmax(scores, dim)
+
+
+@wrong("3.1", "not-normalised")
+def softmax_over_count(scores, dim=-1):
+    exps = torch.exp(scores - scores.amax(dim, keepdim=True))
+    return exps / scores.shape[dim]
+
+
 # --- 3.2 --------------------------------------------------------------------------
 
 
@@ -286,6 +309,22 @@ def weights_causal(x):
 @wrong("3.2", "hardmax")
 def weights_winner(x):
     return F.one_hot((x @ x.T).argmax(dim=-1), len(x)).float()
+
+
+@wrong("3.2", "future-hidden")
+def weights_cut_after(x):
+    return torch.softmax(x @ x.T, dim=-1).tril()
+
+
+@wrong("3.2", "itself-excluded")
+def weights_without_diagonal(x):
+    return torch.softmax(x @ x.T, dim=-1).fill_diagonal_(0)
+
+
+@wrong("3.2", "scaled")
+def weights_scaled_without_keepdim(x):
+    exps = torch.exp(x @ x.T / x.shape[1] ** 0.5)
+    return exps / exps.sum(-1)
 
 
 # --- 3.3 --------------------------------------------------------------------------
@@ -467,3 +506,16 @@ def context_and_weights(x):
 @wrong("3.3", "hardmax")
 def context_winner(x):
     return x[(x @ x.T).argmax(dim=-1)]
+
+
+@wrong("3.3", "last-token-missing")
+def context_range_short(x):
+    weights, tokens = torch.softmax(x @ x.T, dim=-1), range(len(x) - 1)
+    return torch.stack(
+        [sum(row[j] * x[j] for j in tokens) + 0 * x[0] for row in weights]
+    )
+
+
+@wrong("3.3", "divided-by-width")
+def context_over_width(x):
+    return torch.softmax(x @ x.T, dim=-1) @ x / x.shape[1]

@@ -251,6 +251,14 @@ class Linears(nn.Module):
         return torch.softmax(scores, dim=-1) @ value
 
 
+@wrong("4.1", "scale-missing")
+def attention_unscaled_and_causal(query, key, value):
+    scores = query @ key.mT
+    future = torch.ones(scores.shape[-2:]).triu(1).bool()
+    weights = torch.softmax(scores.masked_fill(future, -torch.inf), dim=-1)
+    return weights @ value, weights
+
+
 @right("4.2")
 class SelfAttentionLinear(Linears):
     pass

@@ -10,6 +10,7 @@ facts measured on the wrong form itself (`FACTS`).
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch.nn import functional as F
@@ -266,6 +267,7 @@ UNIFORM.wrong(
 # --- the mask ----------------------------------------------------------------------
 
 
+@cache
 def lower(rows, columns=None, diagonal=0):
     """Return the causal mask, True where a query may attend."""
     return torch.ones(rows, columns or rows, dtype=torch.bool).tril(diagonal)
@@ -275,13 +277,8 @@ def triangle(s):
     return lower(*s.scores.shape[-2:])
 
 
-def causally(s):
-    """Return the scaled scores with the future hidden already."""
-    return (s.products / s.width**0.5).masked_fill(~lower(*s.products.shape[-2:]), -INF)
-
-
 NO_MASK = Forms(TEXTS["NO_MASK"])
-NO_MASK.wrong("future-hidden", scale=causally)
+NO_MASK.wrong("future-hidden", mask=triangle)
 
 
 # --- the projections -----------------------------------------------------------------

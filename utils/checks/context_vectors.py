@@ -52,13 +52,23 @@ def from_this(minuend):
     return lambda s: minuend(s.hidden, s.dim, keepdim=True) - s.hidden
 
 
+def divided_along(axis):
+    return lambda s: s.exps / s.exps.sum(axis, keepdim=True)
+
+
+def maximum_along(axis):
+    return lambda s: s.hidden - s.hidden.amax(axis, keepdim=True)
+
+
 SOFT = Forms(TEXTS["SOFT"])
 SOFT.wrong("softmax-over-everything", axis=every_axis)
 SOFT.wrong("dim-ignored", axis=lambda s: -1)
-SOFT.wrong("dim-ignored 2", divide=lambda s: s.exps / s.exps.sum(-1, keepdim=True))
-SOFT.wrong("dim-ignored 3", shift=lambda s: s.hidden - s.hidden.amax(-1, keepdim=True))
+for axis, name in ((-1, "the last axis"), (0, "axis 0")):
+    SOFT.wrong("dim-ignored 2", {"axis": name}, divide=divided_along(axis))
+    SOFT.wrong("dim-ignored 3", {"axis": name}, shift=maximum_along(axis))
 SOFT.wrong("max-is-a-pair", shift=minus(torch.max))
 SOFT.wrong("wrong-axis", axis=lambda s: 0)
+SOFT.wrong("wrong-axis 2", axis=lambda s: s.asked or 0)
 SOFT.wrong("softmax-over-everything 2", divide=lambda s: s.exps / s.exps.sum())
 SOFT.wrong("maximum-not-subtracted", shift=unshifted)
 SOFT.wrong("global-maximum-subtracted", shift=lambda s: s.hidden - s.hidden.max())
@@ -71,6 +81,7 @@ SOFT.wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
 SOFT.wrong("not-normalised", divide=lambda s: s.exps)
 SOFT.wrong("not-normalised", shift=unshifted, divide=lambda s: s.exps)
 SOFT.wrong("not-normalised 2", divide=lambda s: s.exps / s.exps.mean(s.dim, True))
+SOFT.wrong("not-normalised 3", divide=lambda s: s.exps / s.exps.shape[s.dim])
 SOFT.wrong("exponential-missing", divide=shares(lambda s: s.hidden))
 SOFT.wrong("exponential-missing", exp=lambda s: s.shifted)
 SOFT.wrong("exponential-missing 2", divide=shares(lambda s: s.hidden.abs()))
@@ -81,12 +92,12 @@ SOFT.wrong("sign-flipped 2", shift=from_this(torch.amax))
 SOFT.wrong("base-two", exp=lambda s: s.shifted.exp2())
 SOFT.wrong("sigmoid", divide=lambda s: torch.sigmoid(s.hidden))
 SOFTMAX = {
-    "axis": lambda s: s.asked,
+    "axis": lambda s: -1 if s.asked is None else s.asked,
     **{name: RIGHT[name] for name in ("shift", "exp", "divide", "clear", "drop")},
     "give": lambda s: s.weights,
 }
 of_softmax = Pipeline(
-    start=lambda scores, dim=-1: {"scores": scores, "hidden": scores, "asked": dim},
+    start=lambda scores, dim=None: {"scores": scores, "hidden": scores, "asked": dim},
     steps=SOFTMAX,
     gives=GIVES,
     forms=SOFT,
@@ -157,6 +168,8 @@ WEIGHTS.wrong(
     "future-hidden", hide=lambda s: s.scores.masked_fill(~lower(*s.scores.shape), -INF)
 )
 WEIGHTS.wrong("itself-excluded", hide=lambda s: s.scores.masked_fill(itself(s), -INF))
+WEIGHTS.wrong("future-hidden 2", clear=lambda s: s.soft.tril())
+WEIGHTS.wrong("itself-excluded 2", clear=lambda s: s.soft.masked_fill(itself(s), 0.0))
 WEIGHTS.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
 WEIGHTS.wrong("transpose-missing", score=lambda s: s.x @ s.x)
 RETURN_WEIGHTS = Forms(TEXTS["RETURN_WEIGHTS"])
@@ -180,6 +193,10 @@ RETURN_CONTEXT.wrong("not-summed", average=lambda s: s.weights[..., None] * s.x)
 RETURN_CONTEXT.wrong(
     "summed-over-queries", average=lambda s: (s.weights[..., None] * s.x).sum(0)
 )
+RETURN_CONTEXT.wrong(
+    "last-token-missing", average=lambda s: s.weights[:, :-1] @ s.x[:-1]
+)
+RETURN_CONTEXT.wrong("divided-by-width", give=lambda s: s.output / s.x.shape[-1])
 RETURN_CONTEXT.wrong("tokens-added", give=lambda s: s.x + s.output)
 RETURN_CONTEXT.wrong("averaged-twice", average=lambda s: s.weights @ (s.weights @ s.x))
 RETURN_CONTEXT.wrong("divided-by-tokens", give=lambda s: s.output / len(s.x))

@@ -1,7 +1,7 @@
 """Compare an answer with the right result and with what each known mistake gives.
 
-An exercise is data: an oracle, a list of cases, a list of mistakes. The answer runs on
-every case; a mistake is named when it gives what the answer gives on every case.
+An exercise is data: an oracle, a list of cases, a pipeline of steps with wrong forms.
+The answer runs on every case; a mistake is named when it gives what the answer gives.
 """
 
 import inspect
@@ -13,13 +13,10 @@ from types import SimpleNamespace
 from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference, inputs
-from utils.checks.steps import Pipeline
+from utils.checks.steps import Named, Pipeline, texts_of
 from utils.checks.values import agrees, all_finite, safe_text, same_form
 
-NEVER_ENDS = (
-    "A loop goes round for ever: does each way through it come nearer to its end, as a "
-    "counter in a `while` does with `i += 1`?"
-)
+FACTS = texts_of(__file__)["FACTS"]
 
 
 @dataclass(frozen=True)
@@ -38,55 +35,6 @@ class Result:
         """Show nothing: the check has printed its message already."""
 
 
-@dataclass(frozen=True)
-class Mistake:
-    """A known mistake: what it computes, and a sentence or two that explain it.
-
-    `compute` takes what the oracle takes. `explain` is a text, or a function from the
-    evidence (`args`, `got`, `expected` on the first case that shows it) to a text.
-    `forms` are the wrong forms of steps that it consists of, if it does.
-    """
-
-    slug: str
-    compute: Callable
-    explain: str | Callable
-    forms: tuple = ()
-
-
-class Mistakes(list):
-    """The table of an exercise's mistakes: of two that fit, the first is named."""
-
-    def add(self, slug, compute, explain):
-        """Add a mistake."""
-        self.append(Mistake(slug, compute, explain))
-
-    def several(self, slug, explain, *computes):
-        """Add a mistake that can be made in several ways."""
-        self.extend(Mistake(slug, compute, explain) for compute in computes)
-
-
-def mistakes_of(pipeline, *own):
-    """Return the mistakes of an exercise: one wrong step each, then those of its own.
-
-    Order matters: of two that give the same on every case, the first is named.
-    """
-    return [*(combined(pipeline, (one,)) for one in pipeline.forms), *own]
-
-
-def combined(pipeline, forms):
-    """Return the mistake of these wrong forms of steps together."""
-    wrong = [one for one in forms if one.slug]
-
-    def compute(*args):
-        return pipeline.run(args, *forms)
-
-    def explain(evidence):
-        texts = [pipeline.explain(evidence.args, forms, one) for one in wrong]
-        return search.joined(texts)
-
-    return Mistake(wrong[0].slug, compute, explain, tuple(forms))
-
-
 @dataclass(frozen=True, eq=False)
 class Case:
     """One small input: made by `case`."""
@@ -94,26 +42,18 @@ class Case:
     args: tuple
     note: str
     raises: type | None
-    otherwise: tuple
+    otherwise: Named | None
     settings: dict
 
 
-def case(*args, note="", raises=None, otherwise=(None, ""), **settings):
+def case(*args, note="", raises=None, otherwise=None, **settings):
     """Return a case with these positional arguments.
 
     `note` says what is special about it. Where an error is the right result, `raises`
-    is its type and `otherwise` the slug and text for an answer that raises none.
+    is its type and `otherwise` names an answer that raises none.
     With `special=True` a failure here is shown only where no other case fails.
     """
     return Case(args, note, raises, otherwise, settings)
-
-
-class Named(Exception):
-    """Raised while an answer is being run, where a plain fact names the mistake."""
-
-    def __init__(self, slug, text):
-        super().__init__(text)
-        self.slug = slug
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +61,11 @@ class Exercise:
     """An exercise whose answer is a function.
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
-    the entries of a returned tuple. Where no mistake is recognised, `facts`, functions
-    `(answer) -> (slug, text) or None`, may still name one that is seen otherwise
-    (`when_right`: only where all results are right), and `properties`, functions
-    `(evidence) -> text or None`, say in words what is wrong.
-    The mistakes of a `pipeline` are its wrong forms, and two of them together.
+    the entries of a returned tuple, and those of a tuple in it. Where no mistake is
+    recognised, `facts`, functions `(answer) -> Named or None`, may still name one that
+    is seen otherwise (`when_right`: only where all results are right), and
+    `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
+    Mistakes are the wrong forms of the `pipeline`, and two of them together.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
     for results that are random. It is given the answer, the oracle and each mistake.
     """
@@ -135,20 +75,14 @@ class Exercise:
     returns: str
     oracle: Callable
     cases: list
-    mistakes: list = ()
+    pipeline: Pipeline
     parts: tuple = ()
     facts: tuple = ()
     when_right: tuple = ()
     properties: tuple = ()
     observe_as: Callable | None = None
-    pipeline: Pipeline | None = None
 
     noun = "function"
-
-    def __post_init__(self):
-        """Take the mistakes of the pipeline where none are given."""
-        if self.pipeline and not self.mistakes:
-            object.__setattr__(self, "mistakes", mistakes_of(self.pipeline))
 
     @property
     def name(self):
@@ -162,10 +96,10 @@ class Exercise:
         """Raise `Named` where the answer is not the kind of object asked for."""
         is_class = issubclass(type(answer), type)
         if is_class or not callable(answer):
-            what = "the class " if is_class else ""
-            raise Named("not-a-function", f"Got {what}{safe_text(answer)}.")
+            what = f"{'the class ' if is_class else ''}{safe_text(answer)}"
+            raise FACTS.say("not-a-function", what=what)
         if not all(accepts(answer, case.args) for case in self.cases):
-            raise Named("wrong-signature", _arity(answer))
+            raise FACTS.say("wrong-signature", taken=taken(answer))
 
     def observe(self, answer, case, memory):
         """Run the answer on a case; return the `Trial`."""
@@ -186,11 +120,6 @@ class Exercise:
     def looks(self, right):
         """Return the facts to look at where all results are right, or not all."""
         return (*self.facts, *(self.when_right if right else ()))
-
-    def pairs(self, trial):
-        """Yield two wrong steps as one mistake, where they may give this result."""
-        for forms in self.pipeline.pairs(trial):
-            yield combined(self.pipeline, forms)
 
     def parameters(self):
         """Return the names of the inputs."""
@@ -277,8 +206,8 @@ def examine(exercise, answer):
             right = all(trial.right for trial in trials)
             _look_at_facts(exercise, exercise.subject(answer, memory), right)
             early = _named(exercise, search.other(exercise, trials))
-    except Named as fact:
-        return _refusal(exercise, fact.slug, str(fact))
+    except Named as name:
+        return _refusal(exercise, name)
     return early or _judged(exercise, trials)
 
 
@@ -297,8 +226,8 @@ def _endless(exercise, trial):
     if not trial.outcome.endless:
         return None
     at = f"\n  at {trial.outcome.where}" if trial.outcome.where else ""
-    text = f"{inputs(exercise, trial.case)} your code did not end and was stopped{at}"
-    return Result(False, "never-ends", f"On {text}\n{NEVER_ENDS}")
+    name = FACTS.say("never-ends", inputs=inputs(exercise, trial.case), at=at)
+    return Result(False, name.slug, str(name))
 
 
 def _nothing(exercise, trial):
@@ -307,8 +236,7 @@ def _nothing(exercise, trial):
     if got.unfinished:
         return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
     if got.error is None and got.value is None:
-        text = "The answer returns None. Is a `return` missing?"
-        return _refusal(exercise, "returns-nothing", text)
+        return _refusal(exercise, FACTS.say("returns-nothing"))
     return None
 
 
@@ -318,8 +246,9 @@ def _errors_missing(exercise, trials):
     in_place = any(trial.outcome.changed is not None for trial in trials)
     if in_place or not wrong or wrong[0].case.raises is None:
         return None
-    slug, text = wrong[0].case.otherwise
-    return slug and Result(False, slug, f"{difference(exercise, wrong[0])}\n{text}")
+    name = wrong[0].case.otherwise
+    text = f"{difference(exercise, wrong[0])}\n{name}"
+    return name and Result(False, name.slug, text)
 
 
 def _look_at_facts(exercise, subject, right):
@@ -327,11 +256,11 @@ def _look_at_facts(exercise, subject, right):
     for look in exercise.looks(right) if subject else ():
         found = attempt(look, *subject, tidy=lambda found: found)
         if found.endless:
-            raise Named("never-ends", f"Your code did not end. {NEVER_ENDS}")
+            raise FACTS.say("never-ends 2")
         if search.STRICT and right and found.error and not found.where:
             raise found.error
         if found.value:
-            raise Named(*found.value)
+            raise found.value
 
 
 def _judged(exercise, trials):
@@ -339,12 +268,9 @@ def _judged(exercise, trials):
     wrong = [trial for trial in trials if not trial.right]
     for trial in trials:
         if trial.outcome.changed is not None:
-            name = exercise.parameters()[trial.outcome.changed]
-            text = (
-                f"`{name}` is not what it was before: `{name} += …` and the like "
-                "change it in place. Make a new one instead."
-            )
-            return Result(False, "input-changed", text)
+            changed = exercise.parameters()[trial.outcome.changed]
+            name = FACTS.say("input-changed", input=changed)
+            return Result(False, name.slug, str(name))
     if wrong:
         near = _named(exercise, search.near(exercise, trials))
         return near or Result(False, None, describe(exercise, wrong))
@@ -359,12 +285,13 @@ def _named(exercise, found):
     return Result(False, found.slugs[0], text, *found.slugs[1:])
 
 
-def _refusal(exercise, slug, text):
-    return Result(False, slug, f"{text}\nExpected {exercise.expectation}.")
+def _refusal(exercise, name):
+    return Result(False, name.slug, f"{name}\nExpected {exercise.expectation}.")
 
 
-def _arity(answer):
+def taken(answer):
+    """Return in words what arguments an answer takes."""
     try:
-        return f"The answer takes {inspect.signature(answer)}."
+        return str(inspect.signature(answer))
     except BaseException:
-        return "The answer does not take these arguments."
+        return "other arguments"

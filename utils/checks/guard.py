@@ -96,6 +96,7 @@ def untouched():
     try:
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
+        torch.set_num_threads(1)  # for small tensors the others only wait
         if torch.get_default_device().type != "cpu":
             torch.set_default_device(None)
         yield

@@ -17,7 +17,7 @@ from utils.checks.attention_steps import (
     triangle,
 )
 from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart
-from utils.checks.engine import Exercise, Mistake, case, mistakes_of
+from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.steps import Forms, texts_of
 from utils.checks.training_facts import (
@@ -127,6 +127,8 @@ OWN = Forms(TEXTS["OWN"])
 for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
     OWN.wrong("softmax-over-heads", axis=lambda s: 1, **mended)
     OWN.wrong("softmax-over-batch", axis=lambda s: 0, **mended)
+REFUSED = Forms(TEXTS["REFUSED"])
+REFUSED.wrong("always-refused", query=always_refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
 pipeline = attention(
     of_module,
@@ -134,7 +136,7 @@ pipeline = attention(
     *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
     *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
     *(of_attention.SCORE, of_heads.PROJECT_OUT, of_attention.PROJECT),
-    *(of_attention.AVERAGE, of_attention.UNIFORM, of_attention.RETURN_OUTPUT),
+    *(of_attention.AVERAGE, of_attention.UNIFORM, of_attention.RETURN_OUTPUT, REFUSED),
     without=(
         "axis-left-open",
         "fixed-axis",
@@ -193,10 +195,6 @@ multi_head_attention = ModuleExercise(
     ],
     properties=[past_stays, samples_stay_apart, where_to_look],
     pipeline=pipeline,
-    mistakes=mistakes_of(
-        pipeline,
-        Mistake("always-refused", always_refused, TEXTS["REFUSED"]["always-refused"]),
-    ),
     cases=[
         case(draw(2, 7, 11), build=BUILD),
         case(draw(2, 5, 11), build=BUILD, note="another length"),

@@ -26,13 +26,6 @@ class Found:
     text: str
 
 
-def joined(texts):
-    """Return one text, or two that explain an answer together."""
-    if len(texts) == 1:
-        return texts[0]
-    return "Two things together give this. " + " And: ".join(texts)
-
-
 def single(exercise, trials):
     """Return the mistake that gives on every case what the answer gave, or None."""
     if trials[-1].outcome.stopped:
@@ -70,11 +63,11 @@ def near(exercise, trials):
     with quiet():
         if trial.outcome.error is not None:
             return _same_error(exercise, wrong)
-        for mistake in exercise.mistakes:
-            if fits(exercise, mistake, trial):
+        for mistake in exercise.pipeline.mistakes:
+            if fits(mistake, trial):
                 return _found(mistake, trial, ON_THIS_INPUT)
-        if not trial.same_form:
-            for mistake in exercise.mistakes:
+        if not trial.same_form and not trial.observed:
+            for mistake in exercise.pipeline.mistakes:
                 theirs = _theirs(mistake, trial)
                 if theirs.error is None and _same_shape(trial, theirs.value):
                     return _found(mistake, trial, BY_ITS_SHAPE)
@@ -89,10 +82,10 @@ def _same_error(exercise, wrong):
     """
     if not safe_text(wrong[0].outcome.error):
         return None
-    fit = [one for one in exercise.mistakes if fits(exercise, one, wrong[0])]
+    fit = [one for one in exercise.pipeline.mistakes if fits(one, wrong[0])]
     counts = [sum(matches(one, trial) for trial in wrong) for one in fit]
     most = [one for one, count in zip(fit, counts) if count == max(counts)]
-    known = len({one.slug for one in most}) == 1
+    known = len({one.slugs for one in most}) == 1
     return _found(most[0], wrong[0], ON_THIS_INPUT) if known else None
 
 
@@ -104,8 +97,8 @@ def _same_shape(trial, value):
 def _single(exercise, some):
     """Return the first mistake that gives on these cases what the answer gave."""
     wrong = [trial for trial in some if not trial.right]
-    for mistake in exercise.mistakes if wrong else ():
-        if all(fits(exercise, mistake, trial) for trial in (wrong[0], *some)):
+    for mistake in exercise.pipeline.mistakes if wrong else ():
+        if all(fits(mistake, trial) for trial in (wrong[0], *some)):
             return _found(mistake, wrong[0])
     return None
 
@@ -113,34 +106,38 @@ def _single(exercise, some):
 def _double(exercise, some):
     """Return the first two wrong steps that do so together.
 
-    An answer that fails wherever it is wrong has one mistake to mend before a second
-    can be seen.
+    If none do on special cases too, a third mistake may show there. An answer that
+    fails wherever it is wrong has one mistake to mend before a second can be seen.
     """
-    wrong = [trial for trial in some if not trial.right]
-    seen = (t for t in wrong if t.outcome.error is None and not t.special)
-    shown = next(seen, None)
-    for mistake in exercise.pairs(shown) if exercise.pipeline and shown else ():
-        if all(matches(mistake, trial) for trial in (shown, *some)):
-            return _found(mistake, shown)
-    return None
+    seen = [t for t in some if not t.right and t.outcome.error is None]
+    if not seen:
+        return None
+    shown, usually = min(seen, key=lambda trial: trial.special), None
+    ordinary = [shown, *(trial for trial in some if not trial.special)]
+    special = [trial for trial in some if trial.special]
+    for mistake in exercise.pipeline.pairs(shown):
+        if all(matches(mistake, trial) for trial in ordinary):
+            if all(matches(mistake, trial) for trial in special):
+                return _found(mistake, shown)
+            usually = usually or mistake
+    return usually and _found(usually, shown)
 
 
 def _found(mistake, trial, lead=""):
-    slugs = [one.slug for one in mistake.forms if one.slug] or [mistake.slug]
-    text = mistake.explain
-    if callable(text):
-        said = quietly(text, [trial.evidence])
-        if said.error is not None and STRICT:
-            raise said.error
-        text = said.value if said.error is None else f"{mistake.slug}."
-    return Found(tuple(slugs), trial, lead + text)
+    said = quietly(mistake.explain, [trial.args])
+    if said.error is not None and STRICT:
+        raise said.error
+    text = said.value if said.error is None else f"{mistake.slugs[0]}."
+    return Found(mistake.slugs, trial, lead + text)
 
 
-def fits(exercise, mistake, trial):
-    """Say whether a mistake gives what the answer gave: first at a glance."""
-    if mistake.forms and not (
-        trial.comparable and exercise.pipeline.at_a_glance(mistake.forms, trial)
-    ):
+def fits(mistake, trial):
+    """Say whether a mistake gives what the answer gave: first at a glance.
+
+    Where the right result is an error, or a class could not be built, there is nothing
+    to glance at.
+    """
+    if trial.comparable and not mistake.pipeline.at_a_glance(mistake.forms, trial):
         return False
     return matches(mistake, trial)
 

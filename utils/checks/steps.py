@@ -10,6 +10,7 @@ import time
 import tomllib
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain, combinations, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,6 +41,17 @@ def form(slug, text="", /, **ways):
     return Form(slug, text, ways)
 
 
+class Named(Exception):
+    """What names a mistake otherwise than by a wrong form: a slug and a text.
+
+    A fact returns it; it is raised where there is nothing more to look at.
+    """
+
+    def __init__(self, slug, text):
+        super().__init__(text)
+        self.slug = slug
+
+
 class Texts(dict):
     """A group of texts by key.
 
@@ -48,8 +60,8 @@ class Texts(dict):
     """
 
     def say(self, key, /, **words):
-        """Return a slug and its text with these words, as a fact names a mistake."""
-        return key.split()[0], self[key].format_map(words)
+        """Return the name of a mistake: a slug, and its text with these words."""
+        return Named(key.split()[0], self[key].format_map(words))
 
 
 def texts_of(file):
@@ -74,10 +86,7 @@ class Forms(list):
 
         `words` are its own, for what stands in braces in its text.
         """
-        old = type(words) is str  # a text given here
-        text = words if old else self.texts[key]
-        words = {} if old else words or {}
-        self.append(Form(key.split()[0], text, ways, words))
+        self.append(Form(key.split()[0], self.texts[key], ways, words or {}))
 
     def also(self, **ways):
         """Add a harmless form: these steps go another way that is right as well."""
@@ -124,7 +133,11 @@ class Pipeline:
     gives: dict = field(default_factory=dict)
     harmless: list = ()
     words: dict = field(default_factory=dict)
-    facts: dict = field(default_factory=dict)
+
+    @cached_property
+    def mistakes(self):
+        """The wrong forms alone, in the order in which they are looked for."""
+        return [Mistake(self, (one,)) for one in self.forms]
 
     def states(self, args, *forms):
         """Return the states before each step and after the last, or up to an error."""
@@ -149,11 +162,11 @@ class Pipeline:
 
     def go_on(self, state, place, forms):
         """Return the result from the state before the step at `place` on."""
-        state = State(**vars(state))
-        ways = {name: way for one in forms for name, way in one.ways.items()}
-        for name in [*self.steps][place:]:
-            way = ways.get(name) or self.steps[name]
-            leave(state, self.gives.get(name, name), way(state))
+        state, ways = State(**vars(state)), self.steps
+        for one in forms:
+            ways = ways | one.ways
+        for name in [*ways][place:]:
+            leave(state, self.gives.get(name, name), ways[name](state))
         return state.result
 
     def first(self, one):
@@ -163,8 +176,7 @@ class Pipeline:
     def explain(self, args, forms, one):
         """Return the text of one of the wrong forms that gave a result together."""
         states = [s for s in self.states(args, *forms) if isinstance(s, State)]
-        known = self.facts | self.words | one.words
-        return one.text.format_map(Words(known, states[-1]))
+        return one.text.format_map(Words(self.words | one.words, states[-1]))
 
     def at_a_glance(self, forms, trial):
         """Say, by a few entries, whether wrong forms may give what the answer gave."""
@@ -184,12 +196,11 @@ class Pipeline:
         The answer gave something here, so a form that fails is none of them. The time
         is the processor's: a busy machine finds the same.
         """
-        start = time.thread_time()
         place = {one: self.first(one) for one in (*self.forms, *self.harmless)}
         states = {one: self.states(trial.args, one) for one in place}
         results = {o: s[-1].result for o, s in states.items() if type(s[-1]) is State}
         likely = trial.observed or as_many(trial, results.values())
-        end = start + (LIMIT if likely else LIMIT / 5)
+        end = time.thread_time() + (LIMIT if likely else LIMIT / 5)
         wrong = [one for one in self.forms if one in results]
         harmless = [one for one in self.harmless if one in results]
         for pair in chain(product(wrong, harmless), combinations(wrong, 2)):
@@ -200,7 +211,7 @@ class Pipeline:
                 continue
             before = states[early][place[late]]
             if self.gives_the_same(pair, before, place[late], trial):
-                yield early, late
+                yield Mistake(self, (early, late))
 
     def gives_the_same(self, forms, state, place, trial):
         """Say, at a glance, whether the forms give what the answer gave on a case."""
@@ -218,6 +229,29 @@ def as_many(trial, results):
     """Say whether the answer gave as many numbers as the right way or one of these."""
     amounts = map(amount, (trial.expected.value, *results))
     return amount(trial.outcome.value) in amounts
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """One wrong form of steps, or two together: what an answer with them gives."""
+
+    pipeline: Pipeline
+    forms: tuple
+
+    @property
+    def slugs(self):
+        return tuple(one.slug for one in self.forms if one.slug)
+
+    def compute(self, *args):
+        """Return what the answer gives; take what the oracle takes."""
+        return self.pipeline.run(args, *self.forms)
+
+    def explain(self, args):
+        """Return the texts of the forms, filled in on a case."""
+        wrong = [one for one in self.forms if one.slug]
+        texts = [self.pipeline.explain(args, self.forms, one) for one in wrong]
+        both = "Two things together give this. " if len(texts) > 1 else ""
+        return both + " And: ".join(texts)
 
 
 class quiet(warnings.catch_warnings):

@@ -1,6 +1,6 @@
 """What the outputs of eval mode do not show: training, dropout, how a mask is kept.
 
-Each fact is a function `(module, weights) -> (slug, text) or None` for
+Each fact is a function `(module, weights) -> Named or None` for
 `ModuleExercise(facts=…)`; `weights.build` starts with d_in, d_out, context_length,
 dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit any
 module.
@@ -11,8 +11,10 @@ import math
 
 import torch
 
+from utils.checks.steps import texts_of
 from utils.checks.values import number
 
+FACTS = texts_of(__file__)["FACTS"]
 NUM_TOKENS = 3  # fewer than the features of a head, so that weights can be recovered
 LOWER = torch.ones(NUM_TOKENS, NUM_TOKENS, device="cpu").tril().bool()
 
@@ -39,11 +41,7 @@ def mask_is_plain(module, weights):
     for part in fresh(module, weights).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
-                return (
-                    "mask-not-buffer",
-                    f"The outputs are right, but `{name}` is a plain tensor: it stays "
-                    "behind when the module moves to a GPU. Use register_buffer.",
-                )
+                return FACTS.say("mask-not-buffer", name=name)
     return None
 
 
@@ -54,12 +52,8 @@ def dropout_in_eval(module, weights):
     first, second = module(x.clone()), module(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
-    apart = number((first - second).abs().max().item())
-    return (
-        "dropout-in-eval",
-        f"In eval mode two runs on the same input differ by up to {apart}: the dropout "
-        "is active. nn.Dropout follows the mode; F.dropout needs the argument "
-        "training=self.training.",
+    return FACTS.say(
+        "dropout-in-eval", apart=number((first - second).abs().max().item())
     )
 
 
@@ -68,23 +62,11 @@ def dropout_in_training(module, weights):
     p = weights.build[3]
     factors, used, lost = recovered(module, weights, seed=1)
     if lost > 1e-3:
-        return (
-            "dropout-not-on-weights",
-            "In training mode the output is no longer a weighted sum of the values so "
-            "far: drop entries of the weights, after the softmax, nothing else.",
-        )
+        return FACTS.say("dropout-not-on-weights")
     if (factors - 1).abs().max() < 0.02:
-        return (
-            "dropout-missing",
-            f"In training mode with dropout {p} the output is that of eval mode: "
-            "the weights are never dropped.",
-        )
+        return FACTS.say("dropout-missing", p=p)
     if ((used.sum(-1) - 1).abs() < 1e-2).all():
-        return (
-            "dropout-before-softmax",
-            "In training mode each row of weights still sums to 1: the dropout comes "
-            "before the softmax, which scales its rows again. Drop after it.",
-        )
+        return FACTS.say("dropout-before-softmax")
     again = recovered(module, weights, seed=2)[0]
     return _pattern(factors, again) or _survivors(factors[..., LOWER], p)
 
@@ -94,16 +76,14 @@ def _survivors(factors, p):
     kept = factors[factors.abs() > 0.02]
     share = 1 - kept.numel() / factors.numel()
     if abs(share - p) > 0.1:
-        return (
-            "dropout-other-share",
-            f"With dropout {p} a share of {share:.2f} of the weights is dropped.",
-        )
+        return FACTS.say("dropout-other-share", p=p, share=share)
     if ((kept - 1 / (1 - p)).abs() < 0.02).all():
         return None
-    return (
+    return FACTS.say(
         "dropout-not-rescaled",
-        f"The surviving weights are multiplied by {number(kept.median().item())}; with "
-        f"dropout {p} it is to be 1/(1-p) = {number(1 / (1 - p))}: the mean stays.",
+        p=p,
+        factor=number(kept.median().item()),
+        right=number(1 / (1 - p)),
     )
 
 
@@ -111,18 +91,10 @@ def _pattern(factors, again):
     """Look at which weights are dropped together."""
     kept, kept_again = factors.abs() > 0.02, again.abs() > 0.02
     if torch.equal(kept, kept_again) or torch.equal(kept, kept[:1].expand_as(kept)):
-        return (
-            "dropout-same-mask",
-            "The same weights are dropped again and again: draw a new mask for each "
-            "entry of the weights in each forward pass.",
-        )
+        return FACTS.say("dropout-same-mask")
     rows = kept[..., -1, :]  # the last query may attend to all keys
     if torch.equal(rows, rows[..., :1].expand_as(rows)):
-        return (
-            "dropout-whole-rows",
-            "Whole rows of weights are dropped, so a query gets all of its context or "
-            "none: draw each entry of the weights for itself.",
-        )
+        return FACTS.say("dropout-whole-rows")
     return None
 
 
@@ -169,11 +141,7 @@ def breaks_in_float64(module, weights):
     try:
         twin(sentences(weights.build[0]).double())
     except RuntimeError:
-        return (
-            "float32-alone",
-            "After module.double() the forward pass fails on float64 input: some "
-            "tensor inside is made in float32. Take the dtype from x, dtype=x.dtype.",
-        )
+        return FACTS.say("float32-alone")
     return None
 
 
@@ -185,12 +153,7 @@ def no_gradient(module, weights):
         output.square().sum().backward()
     for name, parameter in twin.named_parameters():
         if parameter.grad is None and name.partition(".")[0] in vars(weights):
-            return (
-                "no-gradient",
-                f"The output is right, but no gradient reaches `{name}`, so it would "
-                "never be trained: look for torch.no_grad(), .detach() or "
-                "requires_grad=False.",
-            )
+            return FACTS.say("no-gradient", name=name)
     return None
 
 
@@ -202,11 +165,7 @@ def changes_in_training(module, weights):
     module.eval()
     if torch.allclose(right, trained, equal_nan=True):
         return None
-    return (
-        "changes-in-training",
-        "In training mode the output is another one: is there a dropout? This exercise "
-        "asks for none.",
-    )
+    return FACTS.say("changes-in-training")
 
 
 def fails_in_half(module, weights):
@@ -216,12 +175,7 @@ def fails_in_half(module, weights):
         half(sentences(weights.build[0]).half())
     except RuntimeError as error:
         if "without overflow" in str(error):
-            return (
-                "minus-1e9",
-                "After module.half() the forward pass fails: -1e9 does not fit into "
-                "float16, whose smallest number is -65504; float('-inf') exists in "
-                "every precision.",
-            )
+            return FACTS.say("minus-1e9")
     return None
 
 
@@ -229,11 +183,7 @@ def mask_is_trained(module, weights):
     """Name a mask that is a parameter."""
     for name, parameter in module.named_parameters():
         if parameter.shape[-2:] == (weights.build[2],) * 2:
-            text = (
-                f"The outputs are right, but `{name}` is an nn.Parameter: an optimizer "
-                "would train it. A mask is a buffer, register_buffer."
-            )
-            return "mask-is-a-parameter", text
+            return FACTS.say("mask-is-a-parameter", name=name)
     return None
 
 
@@ -249,11 +199,7 @@ def future_in_training(module, weights):
     moved = (outputs[0] - outputs[1])[:, :-1].abs().max().item()
     if moved < 1e-4:
         return None
-    return (
-        "mask-off-in-training",
-        "The outputs of eval mode are right, but in training mode the last token moves "
-        f"those before it by up to {number(moved)}: hide the future in both modes.",
-    )
+    return FACTS.say("mask-off-in-training", moved=number(moved))
 
 
 TRAINING_FACTS = (

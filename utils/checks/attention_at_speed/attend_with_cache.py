@@ -258,13 +258,13 @@ attend_with_cache = Exercise(
             },
         ),
         harmless=of_masks.HARMLESS,
-        words={
+        words=FACTS
+        | {
             "width": "d_k",
             "root": "√d_k",
             "average_value": "multiply them with the values",
             "first": lambda s: s.keys.shape[-2] - s.query.shape[-2],
             "sees": lambda s: s.keys.shape[-2] - s.query.shape[-2] + 1,
         },
-        facts=FACTS,
     ),
 )

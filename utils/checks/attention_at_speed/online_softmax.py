@@ -228,7 +228,8 @@ pipeline = Pipeline(
             "best-part-alone": "best-block-alone",
         },
     ),
-    words={
+    words=of_attention.FACTS
+    | {
         "part": "block",
         "denominator": "the denominator",
         "anew": TEXTS["WORDS"]["anew"],
@@ -238,7 +239,6 @@ pipeline = Pipeline(
         "keys": lambda s: s.key.shape[-2],
         "size": lambda s: s.size,
     },
-    facts=of_attention.FACTS,
 )
 online_softmax_attention = Exercise(
     id="10.1",

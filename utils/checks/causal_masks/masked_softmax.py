@@ -71,12 +71,6 @@ MASK.wrong("fixed-axis", {"axis": 0}, clear=rows_by_axis(0))
 MASK.wrong("minus-1e9", hide=lambda s: fill(s, -1e9), clear=uncleared)
 MASK.wrong("minus-1e9 2", hide=lambda s: fill(s, -1e9))
 MASK.wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
-MASK.wrong(
-    "global-maximum-subtracted",
-    hide=left_alone,
-    shift=lambda s: s.hidden - s.hidden.max(),
-    exp=lambda s: s.shifted.exp() * allowed(s),
-)
 MASK.wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
 MASK.wrong("mask-not-broadcast", hide=by_index)
 MASK.wrong("mask-not-broadcast", hide=by_index, clear=uncleared)
@@ -88,10 +82,16 @@ MASK.wrong("triangle-for-mask", mask=triangle)
 MASK.wrong("selected-scores", drop=lambda s: torch.softmax(s.scores[s.mask], -1))
 MASK.wrong("scaled", scale=lambda s: s.products / s.products.shape[-1] ** 0.5)
 MASK.wrong("softmax-missing", divide=lambda s: s.hidden, clear=uncleared)
-BOOLEANS = Forms(TEXTS["BOOLEANS"])
-BOOLEANS.wrong("bool-arithmetic", mask=lambda s: 1 - s.allowed)
-BOOLEANS.wrong("bool-arithmetic", mask=lambda s: -s.allowed)
-BOOLEANS.wrong("bool-arithmetic", mask=lambda s: not s.allowed)
+LATER = Forms(TEXTS["LATER"])
+LATER.wrong(
+    "global-maximum-subtracted",
+    hide=left_alone,
+    shift=lambda s: s.hidden - s.hidden.max(),
+    exp=lambda s: s.shifted.exp() * allowed(s),
+)
+LATER.wrong("bool-arithmetic", mask=lambda s: 1 - s.allowed)
+LATER.wrong("bool-arithmetic", mask=lambda s: -s.allowed)
+LATER.wrong("bool-arithmetic", mask=lambda s: not s.allowed)
 HARMLESS = Forms()
 HARMLESS.also(hide=lowest)
 HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
@@ -105,7 +105,7 @@ pipeline = attention(
         give=lambda s: s.weights,
         leaving_out=("score", "width", "average", "merge", "project_out"),
     ),
-    *(MASK, without_zeros(HIDE), HIDE, AXIS, SOFTMAX, BOOLEANS),
+    *(MASK, without_zeros(HIDE), HIDE, LATER, AXIS, SOFTMAX),
     harmless=HARMLESS,
     words={"keys": lambda s: s.scores.shape[-1]},
 )

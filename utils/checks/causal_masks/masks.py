@@ -18,11 +18,17 @@ def additive(mask):
     return torch.zeros(mask.shape).masked_fill(~mask, -INF)
 
 
+def as_float(s):
+    return s.mask.float()
+
+
+def as_long(s):
+    return s.mask.long()
+
+
 KIND = Forms(TEXTS["KIND"])
-KIND.wrong("numbers-for-booleans", result=lambda s: s.mask.float())
-KIND.wrong("numbers-for-booleans", result=lambda s: s.mask.long())
-KIND.wrong("numbers-for-booleans 2", result=lambda s: (~s.mask).float())
-KIND.wrong("numbers-for-booleans 2", result=lambda s: (~s.mask).long())
+KIND.wrong("numbers-for-booleans", result=as_float)
+KIND.wrong("numbers-for-booleans", result=as_long)
 KIND.wrong("additive-mask", result=lambda s: additive(s.mask))
 KIND.wrong("additive-mask", result=lambda s: ~s.mask * -1e9)
 KIND.wrong("list-for-tensor", result=lambda s: s.mask.tolist())
@@ -38,35 +44,46 @@ def right_mask(num_tokens):
     return positions <= positions[:, None]
 
 
-def made_of(entries, diagonal=0):
-    """Return the mask cut out of these entries, `make(rows, columns)`."""
-    return lambda s: entries(s.side, s.side).tril(diagonal).bool()
+def cut_from(entries, diagonal=0, cut=torch.tril):
+    """Return the mask cut out of these entries, `entries(rows, columns)`."""
+    return lambda s: cut(entries(s.side, s.side), diagonal).bool()
 
 
 def empty_of(dtype):
     """Return the mask that comes out of torch.tensor([]) where there is no token."""
-    return lambda s: right_mask(s.side) if s.side else torch.tensor([], dtype=dtype)
+    return lambda s: s.result if s.side else torch.tensor([], dtype=dtype)
 
 
 def without_first_row(s):
     return right_mask(s.side) & (torch.arange(s.side) > 0)[:, None]
 
 
+def future(s):
+    return ~right_mask(s.side)
+
+
+def upper(s):
+    return right_mask(s.side).T
+
+
 CAUSAL = Forms(TEXTS["CAUSAL"])
-CAUSAL.wrong("upper-for-lower", mask=lambda s: right_mask(s.side).T)
-CAUSAL.wrong("polarity-inverted", mask=lambda s: ~right_mask(s.side))
-CAUSAL.wrong("diagonal-masked", mask=made_of(torch.ones, -1))
-CAUSAL.wrong("one-step-leaked", mask=made_of(torch.ones, 1))
-CAUSAL.wrong("two-steps-leaked", mask=made_of(torch.ones, 2))
+CAUSAL.wrong("upper-for-lower", mask=upper)
+CAUSAL.wrong("upper-for-lower 2", mask=cut_from(torch.ones, -1, torch.triu))
+CAUSAL.wrong("polarity-inverted", mask=future)
+CAUSAL.wrong("diagonal-masked", mask=cut_from(torch.ones, -1))
+CAUSAL.wrong("one-step-leaked", mask=cut_from(torch.ones, 1))
+CAUSAL.wrong("two-steps-leaked", mask=cut_from(torch.ones, 2))
 CAUSAL.wrong("everything-allowed", mask=lambda s: torch.ones(s.side, s.side).bool())
-CAUSAL.wrong("nothing-allowed", mask=made_of(torch.zeros))
+CAUSAL.wrong("nothing-allowed", mask=cut_from(torch.zeros))
 CAUSAL.wrong("diagonal-alone", mask=lambda s: torch.eye(s.side).bool())
 CAUSAL.wrong("window-alone", mask=lambda s: right_mask(s.side).triu(-1))
 CAUSAL.wrong("other-diagonal", mask=lambda s: right_mask(s.side).flip(0))
 CAUSAL.wrong("other-diagonal", mask=lambda s: right_mask(s.side).flip(1))
 CAUSAL.wrong("first-row-missing", mask=without_first_row)
 CAUSAL.wrong("row-for-a-matrix", mask=lambda s: torch.tril(torch.ones(s.side)))
-CAUSAL.wrong("numbers-for-booleans", result=lambda s: s.mask.T.float())
+CAUSAL.wrong("numbers-for-booleans 2", mask=upper, result=as_float)
+CAUSAL.wrong("numbers-for-booleans 3", mask=future, result=as_float)
+CAUSAL.wrong("numbers-for-booleans 3", mask=future, result=as_long)
 CAUSAL.wrong("zero-times-infinity", result=lambda s: (~s.mask).float() * -INF)
 CAUSAL.wrong("zero-times-infinity 2", result=lambda s: s.mask.float() * -INF)
 CAUSAL.wrong("uniform-weights", result=lambda s: additive(s.mask).softmax(-1))
@@ -76,8 +93,8 @@ CAUSAL.wrong("one-row-only", result=lambda s: s.mask[0])
 CAUSAL.wrong("one-row-only", result=lambda s: s.mask[-1])
 CAUSAL.wrong("one-too-large", side=lambda s: s.num_tokens + 1)
 CAUSAL.extend(KIND)
-CAUSAL.wrong("no-token-fails", mask=empty_of(torch.float))
-CAUSAL.wrong("no-token-fails", mask=empty_of(torch.bool))
+CAUSAL.wrong("no-token-fails", end=empty_of(torch.float))
+CAUSAL.wrong("no-token-fails", end=empty_of(torch.bool))
 CAUSAL.wrong("size-of-a-number", side=lambda s: s.num_tokens.shape[0])
 CAUSAL.wrong("size-of-a-number", side=lambda s: s.num_tokens.size(0))
 mask = Exercise(
@@ -100,16 +117,18 @@ mask = Exercise(
             "side": lambda s: s.num_tokens,
             "mask": lambda s: right_mask(s.side),
             "result": lambda s: s.mask,
+            "end": lambda s: s.result,
         },
+        gives={"end": "result"},
         forms=CAUSAL,
         words={
             "T": lambda s: s.num_tokens,
             "last": lambda s: s.num_tokens - 1,
-            "count": lambda s: s.result.numel(),
+            "count": lambda s: s.mask.numel(),
             "shape": lambda s: shape(s.result),
             "side": lambda s: len(s.result),
             "first_row": lambda s: numbers(s.result[0]),
-            "last_row": lambda s: numbers(s.result[-1]),
+            "last_row": lambda s: numbers(s.mask[-1]),
         },
     ),
 )
@@ -125,6 +144,10 @@ def right_padding(lengths, num_tokens):
 def real(s):
     """Return the right mask of these ends of sentences and this many places."""
     return right_padding(s.ends, s.places)
+
+
+def places(s):
+    return torch.arange(s.places)
 
 
 def one_length(pick):
@@ -178,60 +201,58 @@ def lists_and_tensors(answer):
 
 def row_shown(s):
     """Say how many real tokens the first wrong row has."""
-    row = (s.result != right_padding(s.lengths, s.num_tokens)).any(-1).nonzero()[0, 0]
-    count = int(s.result[row].sum())
-    return f"The sentence of length {s.lengths[row]} gets {count} True"
+    counts = s.mask.sum(-1)
+    row = (counts != s.lengths).int().argmax()
+    return f"The sentence of length {s.lengths[row]} gets {counts[row]} True"
 
 
-PADDING = Forms(TEXTS["PADDING"])
-PADDING.wrong("polarity-inverted", mask=lambda s: ~real(s))
-PADDING.wrong(
-    "polarity-inverted 2", mask=lambda s: torch.arange(s.places) > s.ends[:, None]
-)
-PADDING.wrong("one-too-many", ends=lambda s: s.lengths + 1)
-PADDING.wrong("one-too-few", ends=lambda s: s.lengths - 1)
-PADDING.wrong("left-for-right", mask=lambda s: real(s).flip(1))
-PADDING.wrong("sentences-reversed", mask=lambda s: real(s).flip(0))
-PADDING.wrong("lengths-sorted", ends=lambda s: s.lengths.sort().values)
-PADDING.wrong("lengths-sorted", ends=lambda s: s.lengths.sort(descending=True).values)
-PADDING.wrong("axes-swapped", result=lambda s: s.mask.T)
-PADDING.wrong("axis-missing", mask=lambda s: torch.arange(s.places) < s.ends)
-PADDING.wrong("longest-for-num-tokens", places=lambda s: int(s.lengths.max()))
-for which, pick in (
-    ("the longest", torch.max),
-    ("the shortest", torch.min),
-    ("that of the first sentence", lambda lengths: lengths[0]),
-    ("that of the last sentence", lambda lengths: lengths[-1]),
-):
-    PADDING.wrong("one-length-for-all", {"which": which}, ends=one_length(pick))
-PADDING.wrong("one-row-only", result=lambda s: s.mask[0])
-PADDING.wrong("one-row-only", result=lambda s: s.mask[-1])
-PADDING.wrong("minus-zero", mask=lambda s: real(s) & (s.ends < s.places)[:, None])
-PADDING.wrong("rows-for-columns", mask=rows_for_columns)
-PADDING.wrong("everything-real", mask=lambda s: real(s) | True)
-PADDING.wrong("nothing-real", mask=lambda s: real(s) & False)
-PADDING.wrong(
-    "last-token-alone", mask=lambda s: torch.arange(s.places) == s.ends[:, None] - 1
-)
-PADDING.wrong(
-    "last-token-alone", mask=lambda s: torch.arange(s.places) == s.ends[:, None]
-)
-PADDING.wrong("last-token-alone", mask=one_place(-1))
-PADDING.wrong("last-token-alone 2", mask=one_place(0))
-PADDING.wrong("sliced-by-a-tensor", mask=sliced_by_tensor)
-PADDING.wrong("axis-inserted", result=lambda s: s.mask[:, None])
-PADDING.wrong("axis-inserted", result=lambda s: s.mask[:, None, None])
-PADDING.wrong("axis-inserted", result=lambda s: s.mask[..., None])
-PADDING.wrong("queries-hidden", result=lambda s: s.mask[:, :, None] & s.mask[:, None])
-PADDING.wrong(
+def padded(s):
+    return ~real(s)
+
+
+PAD = Forms(TEXTS["PADDING"])
+PAD.wrong("polarity-inverted", mask=padded)
+PAD.wrong("one-too-many", ends=lambda s: s.lengths + 1)
+PAD.wrong("one-too-few", ends=lambda s: s.lengths - 1)
+PAD.wrong("one-too-few", ends=lambda s: (s.lengths - 1) % s.num_tokens)
+PAD.wrong("polarity-inverted 2", mask=lambda s: places(s) > s.ends[:, None])
+PAD.wrong("left-for-right", mask=lambda s: real(s).flip(1))
+PAD.wrong("sentences-reversed", mask=lambda s: real(s).flip(0))
+PAD.wrong("lengths-sorted", ends=lambda s: s.lengths.sort().values)
+PAD.wrong("lengths-sorted", ends=lambda s: s.lengths.sort(descending=True).values)
+PAD.wrong("axes-swapped", result=lambda s: s.mask.T)
+PAD.wrong("axis-missing", mask=lambda s: places(s) < s.ends)
+PAD.wrong("longest-for-num-tokens", places=lambda s: int(s.lengths.max()))
+PAD.wrong("one-place-short", places=lambda s: s.num_tokens - 1)
+PAD.wrong("one-length-for-all", {"which": "the longest"}, ends=one_length(torch.max))
+PAD.wrong("one-length-for-all", {"which": "the shortest"}, ends=one_length(torch.min))
+PAD.wrong("one-length-for-all", {"which": "the first"}, ends=one_length(lambda n: n[0]))
+PAD.wrong("one-length-for-all", {"which": "the last"}, ends=one_length(lambda n: n[-1]))
+PAD.wrong("one-row-only", result=lambda s: s.mask[0])
+PAD.wrong("one-row-only", result=lambda s: s.mask[-1])
+PAD.wrong("minus-zero", mask=lambda s: real(s) & (s.ends < s.places)[:, None])
+PAD.wrong("rows-for-columns", mask=rows_for_columns)
+PAD.wrong("everything-real", mask=lambda s: real(s) | True)
+PAD.wrong("nothing-real", mask=lambda s: real(s) & False)
+PAD.wrong("last-token-alone", mask=lambda s: places(s) == s.ends[:, None] - 1)
+PAD.wrong("last-token-alone", mask=lambda s: places(s) == s.ends[:, None])
+PAD.wrong("last-token-alone", mask=one_place(-1))
+PAD.wrong("last-token-alone 2", mask=one_place(0))
+PAD.wrong("sliced-by-a-tensor", mask=sliced_by_tensor)
+PAD.wrong("axis-inserted", result=lambda s: s.mask[:, None])
+PAD.wrong("axis-inserted", result=lambda s: s.mask[:, None, None])
+PAD.wrong("axis-inserted", result=lambda s: s.mask[..., None])
+PAD.wrong("queries-hidden", result=lambda s: s.mask[:, :, None] & s.mask[:, None])
+PAD.wrong(
     "repeated-for-queries", result=lambda s: s.mask[:, None].expand(-1, s.places, -1)
 )
-PADDING.wrong(
-    "causal-mask-too", result=lambda s: s.mask[:, None] & right_mask(s.places)
-)
-PADDING.wrong("causal-mask-instead", result=lambda s: right_mask(s.places))
-PADDING.wrong("lengths-for-ids", result=lambda s: s.lengths != 0)
-PADDING.extend(KIND)
+PAD.wrong("causal-mask-too", result=lambda s: s.mask[:, None] & right_mask(s.places))
+PAD.wrong("causal-mask-instead", result=lambda s: right_mask(s.places))
+PAD.wrong("causal-mask-instead", result=lambda s: torch.ones_like(s.mask).tril())
+PAD.wrong("lengths-for-ids", result=lambda s: s.lengths != 0)
+PAD.wrong("numbers-for-booleans", mask=padded, result=as_float)
+PAD.wrong("numbers-for-booleans", mask=padded, result=as_long)
+PAD.extend(KIND)
 padding = Exercise(
     id="5.3",
     signature="padding_mask(lengths, num_tokens)",
@@ -257,12 +278,12 @@ padding = Exercise(
             "mask": real,
             "result": lambda s: s.mask,
         },
-        forms=PADDING,
+        forms=PAD,
         words={
             "row": row_shown,
             "T": lambda s: s.num_tokens,
             "shape": lambda s: shape(s.result),
-            "longest": lambda s: s.result.shape[1],
+            "side": lambda s: s.mask.shape[1],
         },
     ),
 )
