@@ -51,7 +51,7 @@ def test_more_tokens_than_there_is_room_for_are_named_and_change_nothing():
 def test_another_shape_than_before_is_named(shape):
     cache = KeyValueCache(7)
     cache.append(keys(4), keys(4))
-    with pytest.raises(ValueError, match=r"\(2, 3, 'T', 5\) as before, got"):
+    with pytest.raises(ValueError, match=r"\(2, 3, \d, 5\) as before, got"):
         cache.append(keys(1), keys(1, shape=shape))
 
 
@@ -84,5 +84,5 @@ def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
 
 
 def test_a_key_without_a_value_is_refused():
-    with pytest.raises(ValueError, match=r"a value for each key, got \(2, 3, 2, 5\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3, 2, 5\) as before, got"):
         KeyValueCache(7).append(keys(2), keys(1))

@@ -35,8 +35,8 @@ class KeyValueCache:
         key, value: (B, H_kv, T, K)
         returns: both (B, H_kv, S, K), the new ones last
 
-        Raises ValueError where the room is used up, for another shape than before, and
-        for more keys than values or the other way round.
+        Raises ValueError where the room is used up, and for another shape than before or
+        than that of the keys.
         """
         if self.key is None:
             self.key, self.value = self._set_aside(key), self._set_aside(value)
@@ -62,14 +62,13 @@ class KeyValueCache:
         return together
 
     def _check(self, key, value, num_tokens):
+        num_new = key.shape[-2]
         for kept, new in ((self.key, key), (self.value, value)):
-            if new.shape[:2] != kept.shape[:2] or new.shape[-1] != kept.shape[-1]:
-                expected = (*kept.shape[:2], "T", kept.shape[-1])
+            batch_size, heads, _, width = kept.shape
+            if new.shape != (batch_size, heads, num_new, width):
+                expected = f"({batch_size}, {heads}, {num_new}, {width})"
                 got = tuple(new.shape)
                 raise ValueError(f"expected shape {expected} as before, got {got}")
-        if key.shape[-2] != value.shape[-2]:
-            shapes = f"{tuple(key.shape)} and {tuple(value.shape)}"
-            raise ValueError(f"expected a value for each key, got {shapes}")
         if num_tokens > self.capacity and (self.window or num_tokens) > self.capacity:
             raise ValueError(
                 f"expected at most capacity = {self.capacity} tokens, got {num_tokens}"
