@@ -35,8 +35,7 @@ class KeyValueCache:
         key, value: (B, H_kv, T, K)
         returns: both (B, H_kv, S, K), the new ones last
 
-        Raises ValueError where the room is used up, and for another shape than before or
-        than that of the keys.
+        Raises ValueError where the room is used up, and for another shape than before.
         """
         if self.key is None:
             self.key, self.value = self._set_aside(key), self._set_aside(value)
