@@ -130,8 +130,8 @@ def bisect(layer):
         else:
             made = weights @ value
     return {
-        "before: weights, from the healthy weights": _far(weights, healthy),
-        "after: output, from what its own weights give": _far(output, made),
+        "before the cut: weights against the twin's": _far(weights, healthy),
+        "after the cut: output against weights · values": _far(output, made),
     }
 
 
