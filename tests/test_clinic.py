@@ -76,6 +76,11 @@ def test_the_weights_are_the_same_numbers_on_every_machine():
     assert first == pytest.approx([0.13204, 0.18263, -0.23911], abs=1e-5)
 
 
+def test_a_number_may_be_large():
+    assert patient(10**30)._wrong == patient(10**30)._wrong
+    assert clinic.bisect(patient(10**30)).healthy
+
+
 @pytest.mark.parametrize("number", [0, -1, 1.5, "7", True, None])
 def test_another_number_is_refused(number):
     with pytest.raises(ValueError, match="expected a number of 1 or more, got"):
@@ -460,6 +465,14 @@ def test_half_right_is_said_to_be_half_right():
     assert result.diagnosis == "half-right"
     result = diagnose(patient(3), "softmax-twice", "scale-missing")
     assert "softmax-twice is right. That is one too many." in result.message
+
+
+def test_a_slug_too_many_that_nothing_shows_is_still_too_many():
+    result = diagnose(patient(106), "mask-not-used", "one-step-leaked")
+    assert result.diagnosis == "half-right"
+    said = " ".join(result.message.split())
+    assert "mask-not-used is right. That is one too many." in said
+    assert "No instrument tells the patient from" in said
 
 
 def test_the_order_of_slugs_does_not_matter_nor_does_saying_one_twice():

@@ -48,7 +48,7 @@ def _judged(patient, slugs):
     claimed = frozenset(slugs)
     if claimed == actual:
         return "passed", [*_proofs(patient)]
-    claim = f"in a layer with {_joined(claimed)}" if claimed else "in a healthy layer"
+    claim = f"in one with {_joined(claimed)} alone" if claimed else "in a healthy layer"
     lines = [_evidence(patient, claimed, claim)]
     if not claimed & actual:
         return "wrong", lines
@@ -72,7 +72,9 @@ def _proofs(patient):
     """Yield each wrong step in words, and the number that shows it."""
     for slug in sorted(patient._wrong):
         others = patient._wrong - {slug}
-        beside = f"with {_joined(others)} alone" if others else "in a healthy layer"
+        beside = (
+            f"in one with {_joined(others)} alone" if others else "in a healthy layer"
+        )
         yield f"{slug}: {SUSPECTS[slug].line}."
         yield "  " + _evidence(patient, others, beside)
     if not patient._wrong:
@@ -97,7 +99,7 @@ def _evidence(patient, claimed, beside):
             label = next(label for label in far if far[label] >= 0.2 * largest)
             numbers = f"{text(here[label])} here, {text(there[label])} {beside}"
             return f"{name}, {label}: {numbers}."
-    raise RuntimeError(f"no instrument tells {patient.number} from {_joined(claimed)}")
+    return f"No instrument tells the patient from {_joined(claimed)}."
 
 
 def apart(one, other):

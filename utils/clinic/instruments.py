@@ -13,7 +13,7 @@ from functools import wraps
 import torch
 
 from utils.attention import merge_heads, split_heads
-from utils.clinic.patients import FOUR_HEADS, FUNCTION, even, expect_layer, twin
+from utils.clinic.patients import FOUR_HEADS, FUNCTION, even, expect_layer, seeded, twin
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
@@ -92,7 +92,7 @@ def text(value):
 
 def _inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
-    generator = torch.Generator().manual_seed(layer.number + 1_000_000)
+    generator = seeded(layer.number + 1_000_000)
     shape = BATCH, tokens, layer.kind.build[0]
     return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
 

@@ -198,7 +198,7 @@ class Layer(nn.Module):
                 setattr(self, name, layer)
         if kind is FOUR_HEADS:
             self.out_proj = nn.utils.skip_init(nn.Linear, d_out, d_out)
-        generator = torch.Generator().manual_seed(number)
+        generator = seeded(number)
         for parameter in self.parameters():  # makes queries, keys, values of variance 1
             parameter.data = even(generator, *parameter.shape) / d_in**0.5
         self.eval()
@@ -248,6 +248,11 @@ class Layer(nn.Module):
             who = f"Patient {self.number}, with {how}"
         kind = self.kind
         return f"{who}: {kind.name}\n  takes  {kind.takes}\n  gives  {kind.gives}"
+
+
+def seeded(number):
+    """Return a generator for a number, however large."""
+    return torch.Generator().manual_seed(number % 2**32)
 
 
 def even(generator, *shape):
