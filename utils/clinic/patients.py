@@ -104,20 +104,28 @@ def _pipeline(start, **own):
 
 CAUSAL = {"mask": attention.triangle, "pad": _padded, "clear": attention.zeroed}
 CAUSAL = PROJECTED | CAUSAL | {"drop": _dropped}
-OWN = [  # wrong forms that the exercises see in other ways
+
+
+def _first(forms, slug):
+    """Return the first wrong form of this name."""
+    return next(one for one in forms if one.slug == slug)
+
+
+OWN = [  # wrong forms that an exercise knows in other ways
     form("minus-1e9", hide=lambda s: fill(s, -1e9)),
     form("dropout-in-eval", drop=lambda s: F.dropout(s.cleared, s.learned.build[3])),
+    form("split-by-view", split=heads.split_by(_first(heads.CUT, "split-by-view"))),
 ]
 FORMS = [
-    *(*attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
+    *(*OWN, *attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
-    *(*heads.SPLIT, *heads.MERGE, *heads.PROJECT_OUT, *OWN),
+    *(*heads.MERGE, *heads.PROJECT_OUT),
 ]
 
 
 def _wrong(slug):
-    """Return the wrong form of a suspect, the first of its name."""
-    found = next(one for one in FORMS if one.slug == slug)
+    """Return the wrong form of a suspect."""
+    found = _first(FORMS, slug)
     if [*found.ways] == ["hide"]:  # who hides wrongly leaves empty rows as they are
         return form(slug, **found.ways, clear=masks.uncleared)
     return found

@@ -1,5 +1,6 @@
 """A short training of a patient: what its losses say, and what they don't."""
 
+import contextlib
 import copy
 import math
 
@@ -61,20 +62,34 @@ def train_on_words(layer, steps=200, seed=0):
     """
     if not expect_layer(layer).kind.masked:
         raise ValueError(f"expected a layer with weights; got {layer.kind.name}")
-    generator, losses = torch.Generator().manual_seed(seed), []
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _one_thread():
         torch.default_generator.manual_seed(seed)
-        model = _NextWord(copy.deepcopy(layer).train())
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-        for _ in range(steps):
-            words = _sentences(32, generator)
-            scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known
-            wanted = words[:, BACK:]
-            loss = F.cross_entropy(scores.flatten(0, 1), wanted.flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
+        return _losses(_NextWord(copy.deepcopy(layer).train()), steps, seed)
+
+
+@contextlib.contextmanager
+def _one_thread():
+    """Compute with one thread: so small a model's threads only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _losses(model, steps, seed):
+    """Train a model on sentences that it has not seen, and return its losses."""
+    generator, losses = torch.Generator().manual_seed(seed), []
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(steps):
+        words = _sentences(32, generator)
+        scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known
+        loss = F.cross_entropy(scores.flatten(0, 1), words[:, BACK:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
     return losses
 
 
