@@ -113,7 +113,7 @@ def reading_minutes(notebook):
             continue
         prose = re.sub(r"\$[^$]*\$", " M ", cell.source)  # a formula reads as a word
         minutes += len(re.findall(r"\w+", prose)) / 130
-        if cell.source.startswith("### Exercise"):
+        if cell.source.startswith(("### Exercise", "## Twelve cases")):
             minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
     return minutes
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from utils.checks import check, progress, records
-from utils.checks.course import FILES, deeper, exercises, notebooks
+from utils.checks.course import CASES, FILES, deeper, exercises, notebooks
 from utils.checks.modules import read
 
 COURSE = Path(__file__).resolve().parents[1]
@@ -581,10 +581,10 @@ def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):
     check("3.1", right)
     assert progress() == ["3.1"]
     status, title = drawn[0]
-    assert title == f"1 of {len(EXERCISES)} exercises passed"
+    assert title == f"1 of {len(EXERCISES) + len(CASES)} exercises passed"
     row = next(row for row in status if row[0] == 3)
     assert (row[1], row[3], row[4], row[5]) == ("Context vectors", 1, 3, [2])
-    assert sum(row[4] for row in status) == len(EXERCISES)
+    assert sum(row[4] for row in status) == len(EXERCISES) + len(CASES)
 
 
 def test_progress_counts_no_unknown_id(own_progress, monkeypatch):
@@ -594,7 +594,7 @@ def test_progress_counts_no_unknown_id(own_progress, monkeypatch):
     )
     own_progress.write_text('{"passed": ["3.1", "77.7"]}')
     progress()
-    assert drawn == [f"1 of {len(EXERCISES)} exercises passed"]
+    assert drawn == [f"1 of {len(EXERCISES) + len(CASES)} exercises passed"]
 
 
 def test_progress_lists_what_is_for_another_evening_after_the_course(

@@ -1,0 +1,44 @@
+"""The clinic: broken attention layers, to be diagnosed by their behaviour alone.
+
+A patient is an attention layer in which a step or two go wrong. Its code stays out of
+sight: one runs it, and sets what it does beside what its healthy twin does, a layer
+with the same weights and no wrong step. The steps, right and wrong, are those of the
+checks. Everything runs on the CPU.
+
+Shapes: B batch, T tokens, D = H * K width, H heads, K head width. Boolean masks:
+True = may attend. A query that may attend to nothing gets weights of zero.
+"""
+
+from utils.clinic.diagnosis import diagnose
+from utils.clinic.instruments import (
+    Reading,
+    bisect,
+    empty_row,
+    gradients,
+    leak_test,
+    one_token,
+    permute_tokens,
+    row_sums,
+    scale_scores,
+)
+from utils.clinic.patients import patient, suspects, twin
+from utils.clinic.training import lowest_loss, train_on_words, training_curve
+
+__all__ = [
+    "Reading",
+    "bisect",
+    "diagnose",
+    "empty_row",
+    "gradients",
+    "leak_test",
+    "lowest_loss",
+    "one_token",
+    "patient",
+    "permute_tokens",
+    "row_sums",
+    "scale_scores",
+    "suspects",
+    "train_on_words",
+    "training_curve",
+    "twin",
+]

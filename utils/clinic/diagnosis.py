@@ -1,0 +1,109 @@
+"""The diagnosis: is it these wrong steps, and which number says so?"""
+
+import difflib
+import math
+
+from utils.checks import records
+from utils.checks.engine import Result
+from utils.checks.messages import wrapped
+from utils.clinic.instruments import INSTRUMENTS, measured, text
+from utils.clinic.patients import SUSPECTS, expect_layer, suspects, twin
+
+HEADINGS = {"not-attempted": "no diagnosis yet", "no-such-suspect": "not understood"}
+DOTS = "Replace the dots by slugs of suspects, or by nothing if it's healthy."
+
+
+def diagnose(patient, *slugs):
+    """Say whether these are the patient's wrong steps; print why; return the `Result`.
+
+    Without slugs the diagnosis is that it is healthy; `...` says that there is none
+    yet. What is right is kept and counts in `progress()`.
+
+    patient: as `patient` returns it
+    slugs: names of suspects
+    returns: a `Result` as `check` gives it; where not passed, `diagnosis` is wrong,
+        half-right, not-attempted or no-such-suspect
+
+    Raises ValueError for what is no patient.
+    """
+    if not expect_layer(patient).is_patient:
+        raise ValueError(f"expected a patient, such as patient(7); got {patient!r}")
+    state, lines = _judged(patient, slugs)
+    heading = HEADINGS.get(state, state.replace("-", " "))
+    message = wrapped("\n".join([f"Patient {patient.number}: {heading}.", *lines]))
+    print(message)
+    if state == "passed":
+        records.add(f"patient {patient.number}")
+    return Result(state == "passed", None if state == "passed" else state, message)
+
+
+def _judged(patient, slugs):
+    """Return what to say of a diagnosis: its state, and lines."""
+    known, actual = suspects(patient), patient._wrong
+    if any(slug is Ellipsis for slug in slugs):
+        return "not-attempted", [DOTS]
+    for slug in slugs:
+        if type(slug) is not str or slug not in known:
+            return "no-such-suspect", [_unknown(slug, known)]
+    claimed = frozenset(slugs)
+    if claimed == actual:
+        return "passed", [*_proofs(patient)]
+    claim = f"in one with {_joined(claimed)} alone" if claimed else "in a healthy layer"
+    lines = [_evidence(patient, claimed, claim)]
+    if not claimed & actual:
+        return "wrong", lines
+    more = (
+        "That is one too many." if claimed > actual else "Something else is wrong, too."
+    )
+    return "half-right", [f"{_joined(claimed & actual)} is right. {more}", *lines]
+
+
+def _unknown(slug, known):
+    near = difflib.get_close_matches(str(slug), known, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    return f"{slug!r} is no suspect here.{meant} Expected some of {', '.join(known)}."
+
+
+def _joined(slugs):
+    return " and ".join(sorted(slugs))
+
+
+def _proofs(patient):
+    """Yield each wrong step in words, and the number that shows it."""
+    for slug in sorted(patient._wrong):
+        others = patient._wrong - {slug}
+        beside = (
+            f"in one with {_joined(others)} alone" if others else "in a healthy layer"
+        )
+        yield f"{slug}: {SUSPECTS[slug].line}."
+        yield "  " + _evidence(patient, others, beside)
+    if not patient._wrong:
+        yield "It is healthy: no instrument finds a difference."
+
+
+def _evidence(patient, claimed, beside):
+    """Return the number that best tells a patient from a layer with other mistakes.
+
+    The instruments that show a wrong step which only one of the two has come first.
+    """
+    differing = sorted(claimed ^ patient._wrong, key=lambda slug: slug in claimed)
+    names = [*(SUSPECTS[slug].shown_by for slug in differing), *INSTRUMENTS]
+    other = twin(patient, *sorted(claimed))
+    for name in dict.fromkeys(names):
+        if INSTRUMENTS[name].masked and not patient.kind.masked:
+            continue
+        here, there = measured(patient, name), measured(other, name)
+        far = {label: apart(here[label], there[label]) for label in here}
+        largest = max(far.values())
+        if largest >= 0.05:  # the first that tells about as much as any
+            label = next(label for label in far if far[label] >= 0.2 * largest)
+            numbers = f"{text(here[label])} here, {text(there[label])} {beside}"
+            return f"{name}, {label}: {numbers}."
+    return f"No instrument tells the patient from {_joined(claimed)}."
+
+
+def apart(one, other):
+    """Return how far two measured numbers are from each other; NaN is far from all."""
+    if math.isnan(one) or math.isnan(other):
+        return 0.0 if math.isnan(one) and math.isnan(other) else math.inf
+    return abs(one - other)

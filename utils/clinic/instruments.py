@@ -1,0 +1,292 @@
+"""The instruments: each measures a patient and its healthy twin, and prints both.
+
+An instrument is a function from one layer to what was measured -> number; `instrument`
+makes it take a patient. They run copies in eval mode, without changing random state.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+
+import torch
+
+from utils.attention import merge_heads, split_heads
+from utils.clinic.patients import FOUR_HEADS, FUNCTION, even, expect_layer, seeded, twin
+
+BATCH, TOKENS = 3, 8  # what goes through a layer
+FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
+FACTORS |= {"8": 8.0, "10,000": 1e4}
+INSTRUMENTS = {}  # by name, in the order in which a doctor might take them
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an instrument read: what was measured -> number, of the two layers."""
+
+    patient: dict
+    healthy: dict
+
+    def _ipython_display_(self):
+        """Show nothing: the instrument has printed it already."""
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """What measures one layer, and whether that needs a mask."""
+
+    measure: Callable
+    masked: bool
+
+
+def instrument(about, masked=False, draw=None):
+    """Make an instrument of a function that measures one layer."""
+
+    def decorate(measure):
+        @wraps(measure)
+        def read(layer):
+            reading = Reading(measured(layer, name), measured(twin(layer), name))
+            show(f"{name}: {about}", layer, reading)
+            if draw is not None:
+                draw(layer)
+            return reading
+
+        name = measure.__name__
+        INSTRUMENTS[name] = Instrument(measure, masked)
+        return read
+
+    return decorate
+
+
+def measured(layer, name):
+    """Return what an instrument measures on a layer."""
+    if INSTRUMENTS[name].masked and not expect_layer(layer).kind.masked:
+        raise ValueError(f"{name} expects a layer with a mask; got {layer.kind.name}")
+    found = _steady(INSTRUMENTS[name].measure, layer)
+    return {label: float(value) for label, value in found.items()}
+
+
+def _steady(measure, layer):
+    """Measure a copy of a layer in eval mode, under a seed that nobody else sees."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        return measure(copy.deepcopy(expect_layer(layer)).eval())
+
+
+def show(heading, layer, reading):
+    """Print what was measured on a layer and on its healthy twin."""
+    print(f"{heading:52}{named(layer):>14}{'healthy':>10}")
+    for label, value in reading.patient.items():
+        print(f"{label:52}{text(value):>14}{text(reading.healthy[label]):>10}")
+
+
+def named(layer):
+    return f"patient {layer.number}" if layer.is_patient else "this layer"
+
+
+def text(value):
+    """Return a number as the instruments print it."""
+    return "NaN" if math.isnan(value) else f"{value:.2f}"
+
+
+def _inputs(layer, tokens=TOKENS):
+    """Return what a layer takes, a list: x, or query, key and value."""
+    generator = seeded(layer.number + 1_000_000)
+    shape = BATCH, tokens, layer.kind.build[0]
+    return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
+
+
+def _run(layer, *inputs, **options):
+    """Return output and weights, without gradients."""
+    with torch.no_grad():
+        options |= {"need_weights": True} if layer.kind.masked else {}
+        return layer(*inputs, **options)
+
+
+def _far(one, other):
+    """Return the largest difference of two tensors."""
+    return (one - other).abs().max()
+
+
+@instrument("the largest differences")
+def bisect(layer):
+    """Cut the layer in half behind the weights, and ask each half by itself.
+
+    Before the cut: are the weights those of the healthy twin? After it: is the output
+    what these weights give, with the layer's own values?
+
+    layer: any patient
+    returns: a `Reading`
+    """
+    inputs = _inputs(layer)
+    output, weights = _run(layer, *inputs)
+    _, healthy = _run(twin(layer), *inputs)
+    with torch.no_grad():
+        value = inputs[2] if layer.kind is FUNCTION else layer.W_value(inputs[0])
+        if layer.kind is FOUR_HEADS:
+            value = split_heads(value, layer.kind.build[4])
+            made = layer.out_proj(merge_heads(weights @ value))
+        else:
+            made = weights @ value
+    return {
+        "before the cut: weights against the twin's": _far(weights, healthy),
+        "after the cut: output against weights · values": _far(output, made),
+    }
+
+
+@instrument("sums of the weights")
+def row_sums(layer):
+    """Sum the weights along the keys, which should give 1, and along the queries.
+
+    layer: any patient
+    returns: a `Reading`
+    """
+    _, weights = _run(layer, *_inputs(layer))
+    rows, columns = weights.sum(-1), weights.sum(-2)
+    found = {"smallest row": rows.min(), "largest row": rows.max()}
+    return found | {"smallest column": columns.min(), "largest column": columns.max()}
+
+
+@instrument("the last row's largest weight")
+def scale_scores(layer):
+    """Multiply all scores by a factor, and see how peaked the last token's weights are.
+
+    A function gets its query times the factor, a layer x times the root of it.
+
+    layer: any patient
+    returns: a `Reading`
+    """
+    inputs, found = _inputs(layer), {}
+    for name, factor in FACTORS.items():
+        first = inputs[0] * (factor**0.5 if layer.kind.masked else factor)
+        _, weights = _run(layer, first, *inputs[1:])
+        found[f"scores × {name}"] = weights[..., -1, :].amax(-1).mean()
+    return found
+
+
+@instrument("how far outputs move")
+def permute_tokens(layer):
+    """Run the same input again, then with tokens in another order.
+
+    Keys and values may come in any order together. In a causal layer the output of the
+    last token does not depend on the order of those before it.
+
+    layer: any patient
+    returns: a `Reading`
+    """
+    inputs = _inputs(layer)
+    before = _run(layer, *inputs)[0]
+    found = {"the same input again": _far(_run(layer, *inputs)[0], before)}
+    if layer.kind is FUNCTION:
+        query, key, value = inputs
+        turned = _run(layer, query, key.flip(-2), value.flip(-2))[0]
+        found["keys and values in reverse order"] = _far(turned, before)
+        turned = _run(layer, query.flip(-2), key, value)[0].flip(-2)
+        found["queries in reverse order, outputs put back"] = _far(turned, before)
+    else:
+        x = inputs[0]
+        turned = _run(layer, torch.cat([x[:, :-1].flip(1), x[:, -1:]], dim=1))[0]
+        moved = _far(turned[:, -1], before[:, -1])
+        found["tokens before the last in reverse: the last output"] = moved
+    return found
+
+
+def _moves(layer):
+    """Return (T, T): how far output i moves at most when token j is replaced."""
+    x = _inputs(layer)[0]
+    before, moves = _run(layer, x)[0], []
+    for j in range(TOKENS):
+        changed = x.clone()
+        changed[:, j] = x.roll(1, dims=0)[:, j]
+        moves.append((_run(layer, changed)[0] - before).abs().amax((0, 2)))
+    return torch.stack(moves, dim=1)
+
+
+def _draw_moves(layer):
+    from utils import plots  # only here: most instruments need no pictures
+
+    maps = [_steady(_moves, one) for one in (layer, twin(layer))]
+    plots.heatmaps(
+        maps,
+        titles=[named(layer), "healthy"],
+        title="How far each output moves when a token is replaced",
+        row_axis="output",
+        column_axis="replaced token",
+        vmax=max(moves.max().item() for moves in maps),
+    )
+
+
+@instrument("how far outputs move", masked=True, draw=_draw_moves)
+def leak_test(layer):
+    """Replace each token by that of another sentence; draw how far outputs move.
+
+    layer: a patient with a mask
+    returns: a `Reading`: four numbers about the map
+
+    Raises ValueError for a patient that is a function.
+    """
+    moves = _moves(layer)
+    past = torch.ones_like(moves, dtype=torch.bool).tril(-1)
+    return {
+        "the next token replaced, at most": moves.diagonal(1).max(),
+        "a token after that replaced, at most": moves.triu(2).max(),
+        "its own token replaced, at least": moves.diagonal().min(),
+        "a token before it replaced, at least": moves[past].min(),
+    }
+
+
+@instrument("how far its output is from …")
+def one_token(layer):
+    """Give one token alone, whose weight can only be 1, and ask what comes out.
+
+    layer: any patient
+    returns: a `Reading`
+    """
+    inputs = _inputs(layer, tokens=1)
+    output = _run(layer, *inputs)[0]
+    if layer.kind is FUNCTION:
+        parts = dict(zip(("query", "key", "value"), inputs))
+    else:
+        parts = {"x": inputs[0]}
+        for name in ("key", "value"):
+            parts[name] = layer.get_submodule(f"W_{name}")(inputs[0])
+    if layer.kind is FOUR_HEADS:
+        parts |= {f"out_proj({n})": layer.out_proj(part) for n, part in parts.items()}
+    return {name: _far(output, part.detach()) for name, part in parts.items()}
+
+
+@instrument("with two tokens of padding in front", masked=True)
+def empty_row(layer):
+    """Pad sentences on the left, so that the first two tokens have nothing to see.
+
+    layer: a patient with a mask
+    returns: a `Reading`
+
+    Raises ValueError for a patient that is a function.
+    """
+    real = (torch.arange(TOKENS) >= 2).expand(BATCH, -1)
+    _, weights = _run(layer, *_inputs(layer), padding_mask=real)
+    empty, others = weights[..., :2, :], weights[..., 2:, :]
+    return {
+        "largest sum of a row that may see nothing": empty.sum(-1).max(),
+        "largest weight in such a row": empty.max(),
+        "largest weight of padding in the other rows": others[..., :2].max(),
+    }
+
+
+@instrument("how much arrives at …")
+def gradients(layer):
+    """Send a gradient back and measure how long it is at each weight.
+
+    layer: any patient; a function has no weights, so its inputs stand for them
+    returns: a `Reading`
+    """
+    inputs = [part.requires_grad_() for part in _inputs(layer)]
+    output = layer(*inputs)
+    if layer.kind is FUNCTION:
+        output, parts = output[0], dict(zip(("query", "key", "value"), inputs))
+    else:
+        parts = {name: part.weight for name, part in layer.named_children()}
+    (output * _inputs(layer)[-1].roll(1, dims=1)).sum().backward()
+    return {n: 0.0 if p.grad is None else p.grad.norm() for n, p in parts.items()}

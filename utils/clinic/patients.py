@@ -1,0 +1,351 @@
+"""The patients: attention layers with wrong steps, put together from the checks'."""
+
+import hashlib
+from dataclasses import dataclass
+from itertools import product
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from utils.checks import attention_heads as heads
+from utils.checks import attention_masks as masks
+from utils.checks import attention_steps as attention
+from utils.checks.attention_steps import GIVES, PROJECTED, fill, of_module, steps
+from utils.checks.steps import Pipeline, form
+
+
+class Suspect(NamedTuple):
+    """What can be wrong: in which kinds of layer (f, c, h), what shows it, a line."""
+
+    kinds: str
+    shown_by: str
+    line: str
+
+
+SUSPECTS = {
+    slug: Suspect(*facts)
+    for slug, *facts in [
+        ("scale-missing", "fch", "scale_scores", "the scores are not divided by √K"),
+        ("divided-by-width", "f", "scale_scores", "the scores are divided by K itself"),
+        ("keys-times-queries", "f", "permute_tokens", "the scores are K Qᵀ, not Q Kᵀ"),
+        ("softmax-over-queries", "f", "row_sums", "the softmax runs over the queries"),
+        ("softmax-twice", "fch", "scale_scores", "the softmax is taken twice"),
+        ("not-normalised", "f", "row_sums", "exponentials not divided by their sum"),
+        ("maximum-not-subtracted", "f", "scale_scores", "exp() of scores as they are"),
+        ("mask-not-used", "ch", "leak_test", "no mask reaches the scores"),
+        ("one-step-leaked", "ch", "leak_test", "each token also sees the next one"),
+        ("diagonal-masked", "c", "leak_test", "a token may not attend to itself"),
+        ("polarity-inverted", "c", "leak_test", "the past is hidden, the future seen"),
+        ("mask-after-softmax", "ch", "row_sums", "the mask comes after the softmax"),
+        ("zero-for-minus-infinity", "c", "leak_test", "hidden scores are 0, not -inf"),
+        ("minus-1e9", "c", "empty_row", "hidden scores are -1e9, not -inf"),
+        ("keys-for-values", "fch", "one_token", "the weights average the keys"),
+        ("values-not-projected", "ch", "one_token", "the weights average x itself"),
+        ("split-by-view", "h", "bisect", "view alone splits the heads"),
+        ("merge-without-transpose", "h", "leak_test", "reshape alone merges the heads"),
+        ("heads-share-weights", "h", "bisect", "heads use the mean of their weights"),
+        ("output-projection-unused", "h", "one_token", "out_proj is left out"),
+        ("dropout-in-eval", "ch", "permute_tokens", "weights are dropped in eval mode"),
+    ]
+}
+VALUES = "keys-for-values", "values-not-projected"
+LEAKS = "mask-not-used", "one-step-leaked", "mask-after-softmax"
+FILLS = "zero-for-minus-infinity", "minus-1e9"
+PAIRS = {  # what may go wrong together: neither hides the other
+    "f": [
+        (("scale-missing", "divided-by-width"), VALUES[:1]),
+        (("scale-missing", "divided-by-width"), ("maximum-not-subtracted",)),
+        (("keys-times-queries",), ("softmax-twice", "maximum-not-subtracted")),
+        (("keys-times-queries", "softmax-over-queries", "softmax-twice"), VALUES[:1]),
+        (("not-normalised", "maximum-not-subtracted"), VALUES[:1]),
+    ],
+    "c": [
+        (("scale-missing",), (*VALUES, *LEAKS, *FILLS)),
+        ((*LEAKS, *FILLS, "softmax-twice"), VALUES),
+    ],
+    "h": [
+        (("split-by-view",), ("merge-without-transpose",)),
+        (("split-by-view", "merge-without-transpose", "softmax-twice"), VALUES),
+        (("output-projection-unused", "heads-share-weights", *VALUES), LEAKS),
+        (("output-projection-unused",), (*VALUES, "split-by-view", "softmax-twice")),
+        (("scale-missing",), (*VALUES, "output-projection-unused")),
+    ],
+}
+
+
+# --- the steps -----------------------------------------------------------------------
+
+
+def _padded(s):
+    """Hide padding as well, where there is any."""
+    padding = s.learned.padding
+    if padding is None:
+        return s.mask
+    axes = (1,) * (s.scores.dim() - 2)
+    return s.mask & padding.view(len(padding), *axes, padding.shape[-1])
+
+
+def _dropped(s):
+    return F.dropout(s.cleared, s.learned.build[3], training=s.learned.training)
+
+
+def _pipeline(start, **own):
+    """Return the right steps of a layer; after its mask comes that of padding."""
+    right = {}
+    for name, way in steps(**own).items():
+        right[name] = way
+        if name == "mask" and "pad" in own:
+            right["pad"] = own["pad"]
+    return Pipeline(start=start, steps=right, gives=GIVES | {"pad": "mask"}, forms=[])
+
+
+CAUSAL = {"mask": attention.triangle, "pad": _padded, "clear": attention.zeroed}
+CAUSAL = PROJECTED | CAUSAL | {"drop": _dropped}
+
+
+def _first(forms, slug):
+    """Return the first wrong form of this name."""
+    return next(one for one in forms if one.slug == slug)
+
+
+OWN = [  # wrong forms that an exercise knows in other ways
+    form("minus-1e9", hide=lambda s: fill(s, -1e9)),
+    form("dropout-in-eval", drop=lambda s: F.dropout(s.cleared, s.learned.build[3])),
+    form("split-by-view", split=heads.split_by(_first(heads.CUT, "split-by-view"))),
+]
+FORMS = [
+    *(*OWN, *attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
+    *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
+    *(*heads.MERGE, *heads.PROJECT_OUT),
+]
+
+
+def _wrong(slug):
+    """Return the wrong form of a suspect."""
+    found = _first(FORMS, slug)
+    if [*found.ways] == ["hide"]:  # who hides wrongly leaves empty rows as they are
+        return form(slug, **found.ways, clear=masks.uncleared)
+    return found
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of layer: its letter, what it is, takes and gives, its sizes, its steps.
+
+    `build` is (d_in, d_out, context_length, dropout, num_heads), as in the course.
+    """
+
+    letter: str
+    name: str
+    takes: str
+    gives: str
+    build: tuple
+    pipeline: Pipeline
+
+    @property
+    def masked(self):
+        return self.letter != "f"
+
+    def __deepcopy__(self, memo):
+        return self  # there is one of each kind
+
+
+FUNCTION = Kind(
+    "f",
+    "a function",
+    "query, key, value, each (…, T, 16)",
+    "output (…, T, 16), weights (…, T, T)",
+    (16, 16, None, 0.0, 1),
+    _pipeline(
+        lambda query, key, value: {"query": query, "key": key, "value": value},
+        give=lambda s: s.output,
+    ),
+)
+ONE_HEAD = Kind(
+    "c",
+    "a causal layer",
+    "x (B, T, 16), T up to 16; padding_mask (B, T), True = a real token",
+    "output (B, T, 16); with need_weights=True also weights (B, T, T)",
+    (16, 16, 16, 0.2, 1),
+    _pipeline(of_module, **CAUSAL),
+)
+FOUR_HEADS = Kind(
+    "h",
+    "a causal layer with 4 heads of width 16",
+    "x (B, T, 64), T up to 16; padding_mask (B, T), True = a real token",
+    "output (B, T, 64); with need_weights=True also weights (B, 4, T, T)",
+    (64, 64, 16, 0.2, 4),
+    _pipeline(of_module, **CAUSAL, **heads.HEADS),
+)
+KINDS = FUNCTION, ONE_HEAD, FOUR_HEADS
+
+
+# --- the layers ----------------------------------------------------------------------
+
+
+class Layer(nn.Module):
+    """An attention layer of a kind, with the weights of its number and wrong steps.
+
+    It takes and gives what its printed form says. Its weights, W_query, W_key, W_value
+    and with heads out_proj, may be read and trained.
+
+    Raises ValueError for inputs of another number or shape.
+    """
+
+    def __init__(self, number, kind, slugs=(), is_patient=False):
+        super().__init__()
+        self.number, self.kind, self.is_patient = number, kind, is_patient
+        self._wrong = frozenset(slugs)
+        d_in, d_out = kind.build[:2]
+        if kind.masked:
+            for name in ("W_query", "W_key", "W_value"):
+                layer = nn.utils.skip_init(nn.Linear, d_in, d_out, bias=False)
+                setattr(self, name, layer)
+        if kind is FOUR_HEADS:
+            self.out_proj = nn.utils.skip_init(nn.Linear, d_out, d_out)
+        generator = seeded(number)
+        for parameter in self.parameters():  # makes queries, keys, values of variance 1
+            parameter.data = even(generator, *parameter.shape) / d_in**0.5
+        self.eval()
+
+    def forward(self, *inputs, need_weights=False, padding_mask=None):
+        """Return what this kind of layer gives."""
+        self._check(inputs, padding_mask)
+        if self.kind.masked:
+            inputs = self._learned(padding_mask), *inputs
+        last = self.kind.pipeline.states(inputs, *map(_wrong, sorted(self._wrong)))[-1]
+        if isinstance(last, Exception):
+            raise last
+        both = need_weights or self.kind is FUNCTION
+        return (last.result, last.weights) if both else last.result
+
+    def _learned(self, padding):
+        """Return the weights as matrices (d_in, d_out), as the steps take them."""
+        learned = {name: layer.weight.mT for name, layer in self.named_children()}
+        if self.kind is FOUR_HEADS:
+            learned["out_proj_bias"] = self.out_proj.bias
+        learned |= {"build": self.kind.build, "padding": padding}
+        return SimpleNamespace(**learned, training=self.training)
+
+    def _check(self, inputs, padding):
+        shapes = [tuple(getattr(part, "shape", ())) for part in inputs]
+        width, longest = self.kind.build[0], self.kind.build[2]
+        if self.kind.masked:
+            fits = len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == width
+            fits = fits and 1 <= shapes[0][1] <= longest
+            if padding is not None:
+                fits = fits and padding.shape == shapes[0][:2]
+                fits = fits and padding.dtype == torch.bool
+        else:
+            fits = len(shapes) == 3 and padding is None
+            fits = fits and all(len(s) > 1 and s[-1] == width for s in shapes)
+            fits = fits and shapes[1] == shapes[2]
+        if not fits:
+            got = ", ".join(map(str, shapes)) or "nothing"
+            if padding is not None:
+                got += f" and padding_mask {tuple(padding.shape)} of {padding.dtype}"
+            raise ValueError(f"expected {self.kind.takes}; got {got}")
+
+    def __repr__(self):
+        who = "A layer to compare with"
+        if self.is_patient:
+            how = "two wrong steps" if self.number >= 300 else "one wrong step, or none"
+            who = f"Patient {self.number}, with {how}"
+        kind = self.kind
+        return f"{who}: {kind.name}\n  takes  {kind.takes}\n  gives  {kind.gives}"
+
+
+def seeded(number):
+    """Return a generator for a number, however large."""
+    return torch.Generator().manual_seed(number % 2**32)
+
+
+def even(generator, *shape):
+    """Return numbers of mean 0 and variance 1, the same on every machine."""
+    return (torch.rand(*shape, generator=generator) - 0.5) * 12**0.5
+
+
+def patient(number):
+    """Return an attention layer whose steps may be wrong, the same for each number.
+
+    Up to 99 it is a function as in exercise 4.1, up to 199 a causal layer as in 5.5,
+    up to 299 one with several heads as in 6.3, each with one wrong step or none. From
+    300 on there are two wrong steps, and the hundreds take turns at the three kinds.
+
+    number: an integer from 1 on
+    returns: an nn.Module in eval mode; printed, it says what it takes and gives
+
+    Raises ValueError for another number.
+
+    >>> patient(7)
+    Patient 7, with one wrong step, or none: a function
+      takes  query, key, value, each (…, T, 16)
+      gives  output (…, T, 16), weights (…, T, T)
+    """
+    if type(number) is not int or number < 1:
+        raise ValueError(f"expected a number of 1 or more, got {number!r}")
+    kind = KINDS[number // 100 % 3]
+    choices = causes(kind, two=number >= 300)
+    turn, place = divmod(number, len(choices))  # in each turn every cause comes once
+    order = sorted(choices, key=lambda slugs: _dice(turn, kind.letter, *slugs))
+    return Layer(number, kind, order[place], is_patient=True)
+
+
+def _dice(*words):
+    """Return what looks random, and is the same on every machine."""
+    return hashlib.sha256(repr(words).encode()).hexdigest()
+
+
+def causes(kind, two):
+    """Return what may be wrong with a kind of layer, as tuples of slugs."""
+    if two:
+        return [pair for both in PAIRS[kind.letter] for pair in product(*both)]
+    return [(), *((s,) for s, known in SUSPECTS.items() if kind.letter in known.kinds)]
+
+
+def twin(layer, *slugs):
+    """Return a layer with the weights of another: healthy, or with these wrong steps.
+
+    layer: a patient, or another twin
+    slugs: suspects of this kind of layer
+
+    Raises ValueError for other slugs.
+
+    >>> twin(patient(107))
+    A layer to compare with: a causal layer
+      takes  x (B, T, 16), T up to 16; padding_mask (B, T), True = a real token
+      gives  output (B, T, 16); with need_weights=True also weights (B, T, T)
+    """
+    known = suspects(layer)
+    for slug in slugs:
+        if slug not in known:
+            raise ValueError(f"expected suspects among {', '.join(known)}; got {slug}")
+    other = Layer(layer.number, layer.kind, slugs)
+    other.load_state_dict(layer.state_dict())
+    return other.train(layer.training)
+
+
+def suspects(layer=None):
+    """Return what can be wrong, slug -> a line: with this kind of layer, or with any.
+
+    Raises ValueError for what is no patient.
+
+    >>> len(suspects()), len(suspects(patient(7)))
+    (21, 8)
+    >>> suspects(patient(7))["softmax-over-queries"]
+    'the softmax runs over the queries'
+    """
+    letter = "" if layer is None else expect_layer(layer).kind.letter
+    return {
+        slug: known.line for slug, known in SUSPECTS.items() if letter in known.kinds
+    }
+
+
+def expect_layer(layer):
+    """Return the layer; raise ValueError where it is none of the clinic."""
+    if not isinstance(layer, Layer):
+        raise ValueError(f"expected a patient, such as patient(7); got {layer!r}")
+    return layer
