@@ -18,7 +18,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
 from utils.data import load_text
-from utils.files import write_atomically
 from utils.model import GPT, generate
 from utils.training import (
     decay_groups,
@@ -117,20 +116,6 @@ def test_an_interrupted_training_keeps_the_last_checkpoint_whole(tmp_path):
         train(model, [line()], stop_later, steps=300, checkpoint=tmp_path / "model.pt")
     load_checkpoint(other, tmp_path / "model.pt")
     assert other.weight.item() == steps[100]
-
-
-def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "model.pt"
-    write_atomically(path, b"old")
-
-    def fail(*args):
-        raise OSError("disk full")
-
-    monkeypatch.setattr("utils.files.os.replace", fail)
-    with pytest.raises(OSError, match="disk full"):
-        write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
 
 
 @pytest.mark.parametrize("content", [b"", b"half a file"])
@@ -417,34 +402,6 @@ def test_without_a_checkpoint_ctrl_c_does_not_wait(ctrl_c):
     with pytest.raises(KeyboardInterrupt):
         train(nn.Linear(1, 1), [line()], interrupted(5), 9, show=shown.append)
     assert len(shown) == 4
-
-
-def test_a_file_is_synced_before_it_takes_the_place_of_the_old_one(
-    tmp_path, monkeypatch
-):
-    done, sync, replace = [], os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
-    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
-    write_atomically(tmp_path / "a", b"whole")
-    assert done[:2] == ["sync", "replace"]
-    assert (tmp_path / "a").read_bytes() == b"whole"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
-def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
-    file, link = tmp_path / "file", tmp_path / "link"
-    file.write_bytes(b"old")
-    file.chmod(0o640)
-    link.symlink_to(file)
-    write_atomically(link, b"new")
-    assert link.is_symlink() and file.read_bytes() == b"new"
-    assert file.stat().st_mode & 0o777 == 0o640
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError) as error:
-        write_atomically(tmp_path / "folder" / "a.pt", b"new")
-    assert error.value.filename == str(tmp_path / "folder")
 
 
 TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()

@@ -181,7 +181,7 @@ def rotary_tables(positions, width, base=10000.0):
     """
     if width % 2:
         raise ValueError(f"expected an even width to rotate in pairs, got {width}")
-    even = torch.arange(0, width, 2, dtype=torch.float32, device=positions.device)  # 2i
+    even = torch.arange(0, width, 2, device=positions.device)  # 2i
     angles = positions[..., None].float() / base ** (even / width)  # (..., T, D / 2)
     return angles.cos(), angles.sin()
 

@@ -1,0 +1,225 @@
+"""Run mutmut over `utils` in copies of the course; write the table of its score.
+
+Ends with 1 where a mutant is alive that `equivalent.toml` does not name, and less than
+95 % of those that are not equivalent are killed.
+"""
+
+import argparse
+import ast
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from difflib import unified_diff
+from pathlib import Path
+
+from tests import full, guide, repository
+
+# The rooms of `utils` and the tests of each; the examples in its docstrings join them.
+ROOMS = {
+    "files": ["test_files.py"],
+    "tokenizer": ["test_tokenizer.py"],
+    "data": ["test_data.py"],
+    "embeddings": ["test_embeddings.py"],
+    "cache": ["test_cache.py", "test_attention*.py"],
+    "attention": ["test_attention*.py"],
+    "gpt2": ["test_gpt2.py"],
+    "model": ["test_model.py", "test_gpt2.py"],
+    "parallel": ["test_parallel.py"],
+    "training": ["test_training.py"],
+}
+# Left out: every example but that of the function itself, once; a test that looks into
+# the code, where mutmut's stands; and one that takes minutes.
+CHOICE = "(orig or not mutmut) and not compiles and not killed_again"
+GOAL = 95  # of a hundred
+KILLED = 1, 3, 24, 36, 152, 255, -24  # a test fails, or the mutant never ends
+SETTINGS = """\
+[mutmut]
+source_paths=utils
+only_mutate=
+    {files}
+pytest_add_cli_args_test_selection=
+    {tests}
+also_copy=
+    .ci
+    conftest.py
+    data
+    notebooks
+pytest_add_cli_args=
+    -o
+    addopts=--doctest-modules
+    -p
+    no:nbval
+    -p
+    no:xdist
+    -k
+    {choice}
+timeout_constant=2
+timeout_multiplier=5
+use_git_change_detection=false
+"""
+HEAD = (
+    "| room | mutants | killed | equivalent | alive | score | day |\n"
+    "|---|---|---|---|---|---|---|\n"
+)
+
+
+def files(room):
+    """Return the files of a room, as paths in the course."""
+    path = repository.ROOT / "utils" / room
+    found = sorted(path.rglob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    return [file.relative_to(repository.ROOT).as_posix() for file in found]
+
+
+def prepare(room, folder):
+    """Copy the course into a folder and say there what mutmut is to do."""
+    repository.make_course(folder)
+    for file in files(room):
+        source = (folder / file).read_text(encoding="utf-8")
+        (folder / file).write_text(without_decorators(source), encoding="utf-8")
+    tests = [path for name in ROOMS[room] for path in folder.glob(f"tests/{name}")]
+    tests = files(room) + sorted(path.relative_to(folder).as_posix() for path in tests)
+    (folder / "setup.cfg").write_text(settings(files(room), tests), encoding="utf-8")
+
+
+def settings(mutated, tests):
+    """Return what mutmut reads: which files to mutate, and which tests to run."""
+    parts = {"files": "\n    ".join(mutated), "tests": "\n    ".join(tests)}
+    return SETTINGS.format(**parts, choice=CHOICE)
+
+
+def without_decorators(source):
+    """Write `f = decorator(f)` behind a function for `@decorator` before it.
+
+    It is the same, and mutmut passes over functions that are decorated.
+    """
+    lines = source.splitlines(keepends=True)
+    for node in reversed(ast.parse(source).body):
+        if isinstance(node, ast.FunctionDef) and node.decorator_list:
+            behind = ""
+            for decorator in reversed(node.decorator_list):
+                behind += f"{node.name} = {ast.unparse(decorator)}({node.name})\n"
+            lines.insert(node.end_lineno, behind)
+            del lines[node.decorator_list[0].lineno - 1 : node.lineno - 1]
+    return "".join(lines)
+
+
+def run_mutmut(folder, installed, names):
+    """Make and test the mutants of functions, or without names all."""
+    program = [sys.executable, "-c", "from mutmut.__main__ import cli; cli()", "run"]
+    env = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
+    command = [*program, "--max-children", "1", *map(mangled, names)]
+    subprocess.run(command, cwd=folder, env=env, stdout=sys.stderr, check=True)
+
+
+def mangled(name):
+    """Return what mutmut calls the mutants of a function or method.
+
+    >>> mangled("cache.KeyValueCache.append"), mangled("data.load_text")
+    ('utils.cache.xǁKeyValueCacheǁappend__mutmut_*', 'utils.data.x_load_text__mutmut_*')
+    """
+    *modules, kind, function = name.split(".")
+    if kind[0].isupper():
+        return f"utils.{'.'.join(modules)}.xǁ{kind}ǁ{function}__mutmut_*"
+    return f"utils.{'.'.join([*modules, kind])}.x_{function}__mutmut_*"
+
+
+def mutants(room, folder):
+    """Yield function, change and exit code of each mutant that was tested."""
+    for file in files(room):
+        mutated = folder / "mutants" / file
+        lines = mutated.read_text(encoding="utf-8").splitlines()
+        texts = {
+            node.name: [
+                line.strip().replace(node.name, "")
+                for line in lines[node.lineno - 1 : node.end_lineno]
+            ]
+            for node in ast.walk(ast.parse("\n".join(lines)))
+            if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name
+        }
+        kept = json.loads(Path(f"{mutated}.meta").read_text(encoding="utf-8"))
+        for key, code in kept["exit_code_by_key"].items():
+            module, _, name = key.removeprefix("utils.").rpartition(".")
+            function = name.partition("__mutmut_")[0]
+            change = changed(texts[f"{function}__mutmut_orig"], texts[name])
+            if code is not None:
+                yield f"{module}.{function[2:].replace('ǁ', '.')}", change, code
+
+
+def changed(before, after):
+    """Return the lines that a mutant takes away, an arrow, and those it puts there.
+
+    >>> changed(["if a:", "b = 1", "return b"], ["if a:", "b = 2", "return b"])
+    'b = 1 -> b = 2'
+    """
+    diff = list(unified_diff(before, after, n=0, lineterm=""))[2:]
+    gone, come = (" ".join(s[1:] for s in diff if s[0] == sign) for sign in "-+")
+    return f"{gone} -> {come}"
+
+
+def equivalent():
+    """Return the mutants that do the same: pairs of function and change."""
+    text = (Path(__file__).parent / "equivalent.toml").read_text(encoding="utf-8")
+    groups = tomllib.loads(text)["same"]
+    return {tuple(mutant) for group in groups for mutant in group["mutants"]}
+
+
+def test(room, installed, names):
+    """Test the mutants of a room or of some of its functions; return its row."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        prepare(room, Path(folder))
+        run_mutmut(folder, installed, names)
+        found = list(mutants(room, Path(folder)))
+    killed = sum(code in KILLED for *_, code in found)
+    left = [
+        (function, change) for function, change, code in found if code not in KILLED
+    ]
+    same = equivalent()
+    alive = [mutant for mutant in left if mutant not in same]
+    for function, change in alive:
+        print(f"alive in {function}: {change}", flush=True)
+    return killed, len(left) - len(alive), len(alive)
+
+
+def row(room, killed, same, alive):
+    """Return a row of the table.
+
+    >>> row("files", 195, 10, 5).rpartition("|")[0].rpartition("|")[0]
+    '| files | 210 | 195 | 10 | 5 | 97.5 % '
+    """
+    score = f"{100 * killed / (killed + alive):.1f} %"
+    cells = room, killed + same + alive, killed, same, alive, score
+    return f"| {' | '.join(map(str, cells))} | {datetime.date.today()} |\n"
+
+
+def main():
+    """Read the command line; test, print and store."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    about = f"{', '.join(ROOMS)}, or functions such as cache.KeyValueCache.append"
+    parser.add_argument("names", nargs="*", help=about)
+    names = parser.parse_args().names or list(ROOMS)
+    if unknown := [name for name in names if name.split(".")[0] not in ROOMS]:
+        parser.error(f"expected names from {about}, got {', '.join(unknown)}")
+    installed = full.installed("mutants")
+    if installed is None:
+        sys.exit("mutmut could not be installed")
+    start, sums = time.monotonic(), (0, 0, 0)
+    for room in dict.fromkeys(name.split(".")[0] for name in names):
+        some = [name for name in names if name.startswith(f"{room}.")]
+        counts = test(room, installed, some if room not in names else [])
+        sums = tuple(map(sum, zip(sums, counts)))
+        print(row(room, *counts), end="", flush=True)
+        if room in names:
+            guide.store("the last mutants", HEAD, [row(room, *counts)], list(ROOMS))
+    killed, same, alive = sums
+    seconds = time.monotonic() - start
+    print(f"{killed} killed, {same} equivalent, {alive} alive in {seconds:.1f}s")
+    return 100 * killed < GOAL * (killed + alive)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
