@@ -57,6 +57,7 @@ def steps(colab, reference):
     there_too = {"PYTHONPATH": str(reference)}
     root = works("apt-get", "--version") and os.geteuid() == 0
     arm = [ROOT / ".ci" / "arm", kept("arm")] if root else None
+    mutants = [sys.executable, "-m", "tests.mutants"] if hasattr(os, "fork") else None
     emulated = "notebooks, an emulated ARM processor, torch 2.10"
     mutated = [sys.executable, "-W", "ignore", "-m", "tests.bank_mutants"]
     return [
@@ -67,6 +68,7 @@ def steps(colab, reference):
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
+        Step("mutants", "mutants of `utils`, by mutmut", mutants, on_request=True),
         Step("arm", emulated, arm, on_request=True),
     ]
 
