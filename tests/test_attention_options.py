@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from utils.attention import (
     CausalAttention,
@@ -10,11 +11,14 @@ from utils.attention import (
     attention_weights,
     causal_mask,
     dropout,
+    merge_heads,
     repeat_kv,
     scaled_dot_product_attention,
     softmax,
+    split_heads,
 )
 from utils.cache import KeyValueCache
+from utils.embeddings import rotary_tables
 
 
 def random(*shape, seed=0, dtype=torch.float64):
@@ -121,3 +125,73 @@ def test_of_two_new_tokens_the_first_does_not_see_the_second(need_weights):
 def test_one_repetition_leaves_the_heads_as_they_are():
     x = random(2, 3, 5, 7)
     assert torch.equal(repeat_kv(x, 1), x)
+
+
+@pytest.mark.parametrize("num_tokens", range(1, 8))
+def test_shared_keys_fit_for_every_number_of_tokens(num_tokens):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(6, 12, 11, 0.0, 6, num_kv_heads=2).double()
+    x = random(2, num_tokens, 6)
+    torch.testing.assert_close(layer(x), layer(x, need_weights=True)[0])
+
+
+def test_heads_are_split_and_merged_without_a_batch_too():
+    x = random(5, 12)
+    assert split_heads(x, 3).shape == (3, 5, 4)
+    assert torch.equal(merge_heads(split_heads(x, 3)), x)
+
+
+def test_a_rotary_layer_turns_by_the_base_10_000_unless_another_is_given():
+    tables = torch.stack(rotary_tables(torch.arange(11), 6, 10_000.0))
+    layer = MultiHeadAttention(6, 12, 11, 0.0, 2, rotary=True)
+    assert torch.equal(layer.tables, tables)
+
+
+def test_a_replaced_projection_may_read_an_x_of_another_width():
+    layer = build(MultiHeadAttention, causal=False)
+    layer.W_query = nn.Linear(3, 12).double()
+    assert layer(random(2, 5, 3), random(2, 7, 6)).shape == (2, 5, 12)
+
+
+# What is refused, in whole sentences
+
+
+def refused(call, *words, **options):
+    with pytest.raises(ValueError) as error:
+        call(*words, **options)
+    return str(error.value)
+
+
+def test_a_width_that_does_not_fit_is_named_with_its_axes():
+    for kind, axes in zip(KINDS, ("..., T", "..., T", "B, T")):
+        said = refused(build(kind), random(2, 5, 4))
+        assert said == f"expected x ({axes}, 6), got (2, 5, 4)"
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 5), (2, 1, 7, 6), (7, 6)])
+def test_a_context_that_does_not_fit_is_named(shape):
+    layer = build(MultiHeadAttention, causal=False)
+    said = refused(layer, random(2, 5, 6), random(*shape))
+    assert said == f"expected context (B, T, 6), got {shape}"
+
+
+def test_a_query_and_a_key_that_do_not_fit_are_named_with_their_shapes():
+    shapes = (5, 11), (7, 13), (7, 2)
+    said = refused(scaled_dot_product_attention, *(random(*s) for s in shapes))
+    assert said == "expected query and key of one width d_k, got (5, 11) and (7, 13)"
+
+
+def test_a_causal_layer_with_a_context_says_what_it_may_be_told():
+    x = random(2, 5, 6)
+    assert refused(build(MultiHeadAttention), x, context=x) == (
+        "expected causal=False (all of the context may be seen) or causal=True when a "
+        "causal layer is called with a context, got neither"
+    )
+
+
+def test_what_only_causal_layers_do_is_refused_by_others():
+    said = refused(build, MultiHeadAttention, causal=False, window=3)
+    assert said == "expected window and alibi with causal=True alone"
+    layer, cache = build(MultiHeadAttention, causal=False), KeyValueCache(11)
+    said = refused(layer, random(2, 5, 6), cache=cache)
+    assert said == "expected a cache with causal self-attention alone"
