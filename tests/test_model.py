@@ -206,6 +206,7 @@ def test_top_p_keeps_the_fewest_that_reach_p():
     kept = top_p_probs(logits, 0.7) > 0
     assert kept.tolist() == [[False, True, False, True], [True, True, True, False]]
     assert (top_p_probs(logits, 0.01) > 0).sum(dim=-1).tolist() == [1, 1]
+    assert (top_p_probs(torch.zeros(2), 0.5) > 0).sum() == 1  # which reaches it exactly
 
 
 def test_top_p_renormalises_what_it_keeps():
@@ -214,6 +215,7 @@ def test_top_p_renormalises_what_it_keeps():
     kept = torch.where(probs > 0, all_probs, 0.0)
     torch.testing.assert_close(probs, kept / kept.sum(dim=-1, keepdim=True))
     torch.testing.assert_close(top_p_probs(logits, 1.0), all_probs)
+    assert (top_p_probs(torch.tensor([0.0, -30.0]), 1.0) > 0).all()  # the rarest, too
 
 
 @pytest.mark.parametrize("p", [0.0, -0.5, 1.5])
@@ -249,8 +251,8 @@ def test_a_cache_keeps_every_pass_short():
     model.blocks[1].register_forward_pre_hook(
         lambda _, x: lengths.append(x[0].shape[1])
     )
-    generate(model, token_ids(3, 4), 5)
-    assert lengths == [4, 1, 1, 1, 1]
+    generate(model, token_ids(3, 4), 10)  # the context is full before the last one
+    assert lengths == [4] + 9 * [1]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

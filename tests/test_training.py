@@ -10,7 +10,9 @@ import sys
 from collections import namedtuple
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
+import ipywidgets
 import pytest
 import torch
 from torch import nn
@@ -211,6 +213,14 @@ def test_training_takes_the_steps_of_adamw():
     torch.testing.assert_close([*ours.parameters()], [*twin.parameters()])
 
 
+def test_training_has_the_rate_and_the_decay_of_adamw_by_default():
+    model = nn.Sequential(nn.Linear(5, 3, bias=False))
+    before = model[0].weight.clone()
+    train(model, [0], slope, steps=1)
+    moved = before * (1 - 1e-3 * 0.01) - 1e-3
+    torch.testing.assert_close(model[0].weight, moved, rtol=0, atol=1e-7)
+
+
 def test_clipping_bounds_the_norm_of_the_gradient():
     model = nn.Linear(3, 3, bias=False)
     train(model, [0], slope, steps=1, clip=0.5)
@@ -233,7 +243,9 @@ def test_accumulated_batches_are_one_large_batch():
 
 @pytest.mark.parametrize("options", [{"accumulate": 0}, {"save_every": 0}])
 def test_less_than_one_batch_or_step_is_an_error(options):
-    with pytest.raises(ValueError, match="of 1 or more, got .*0"):
+    with pytest.raises(
+        ValueError, match="^expected accumulate and save_every of 1 or more, got .*0"
+    ):
         train(nn.Linear(1, 1), [line()], fit, steps=1, **options)
 
 
@@ -276,6 +288,44 @@ def test_nothing_is_read_from_the_device_every_step():
         assert "aten._local_scalar_dense.default" not in names
         model.bias.item()
         assert names[-1] == "aten._local_scalar_dense.default"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Stop the time; `clock.now` is what it is."""
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("utils.training.time", clock)
+    monkeypatch.setattr(command, "time", clock)
+    return clock
+
+
+def test_in_a_notebook_a_bar_moves_five_times_a_second(monkeypatch, clock):
+    shown, bars, values = [], [], []
+
+    class Kept(ipywidgets.IntProgress):
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.observe(lambda change: values.append(change.new), names="value")
+            bars.append(self)
+
+    def tick(model, batch):
+        clock.now += 0.15
+        return fit(model, batch)
+
+    notebook = SimpleNamespace(kernel="there")
+    monkeypatch.setattr("utils.training.get_ipython", lambda: notebook)
+    monkeypatch.setattr("utils.training.display", lambda *a, **o: shown.append((a, o)))
+    monkeypatch.setattr(ipywidgets, "IntProgress", Kept)
+    losses = train(nn.Linear(1, 1), [line()], tick, steps=8)
+    assert values == [1, 3, 5, 7, 8] and bars[0].max == 8
+    assert bars[0].description == f"{losses[-1]:.3f}"
+    assert bars[0].layout.width == "auto"
+    view = {"version_major": 2, "version_minor": 0, "model_id": bars[0].model_id}
+    bundle = {
+        "application/vnd.jupyter.widget-view+json": view,
+        "text/plain": "training, 8 steps",  # the same in every run
+    }
+    assert shown == [((bundle,), {"raw": True})]
 
 
 def dropping():
@@ -448,6 +498,26 @@ def test_in_a_terminal_the_command_draws_a_bar(text, capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert re.search(r"\r#{30} 12 of 12  loss \d\.\d{3} ", err)
     assert re.fullmatch(LAST, out.splitlines()[-1])
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_bar_is_drawn_five_times_a_second_and_lines_stay(
+    terminal, clock, capsys, monkeypatch
+):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    options = SimpleNamespace(steps=8, save_every=4)
+    show = command._reporter(options, lambda losses: f"line {len(losses)}")
+    for step in range(1, 9):
+        clock.now += 0.15
+        show(torch.arange(step) / 4)
+    out, err = capsys.readouterr()
+    bars = {1: 3, 3: 11, 5: 18, 7: 26, 8: 30} if terminal else {}
+    drawn = [
+        f"\r{'#' * size}{'.' * (30 - size)} {step} of 8  loss {(step - 1) / 4:.3f} "
+        for step, size in bars.items()
+    ]
+    assert err == "".join(drawn)
+    assert out == (f"\rline 4{' ' * 73}\n" if terminal else "line 4\n")
 
 
 def test_ctrl_c_ends_the_command_politely(text, tmp_path, capsys, monkeypatch, ctrl_c):
