@@ -179,6 +179,9 @@ def test_probabilities_equal_a_softmax_of_the_scaled_logits():
     torch.testing.assert_close(
         next_token_probs(logits, temperature=0.7), torch.softmax(logits / 0.7, dim=-1)
     )
+    uncut = torch.softmax(logits, dim=-1)
+    torch.testing.assert_close(next_token_probs(logits), uncut)
+    torch.testing.assert_close(next_token_probs(logits, top_k=11), uncut)
 
 
 def test_top_k_keeps_the_k_best_and_sums_to_one():
@@ -273,6 +276,12 @@ def test_what_stands_on_the_padding_does_not_matter():
         ids, real = left_padded(sentences, padding_id)
         texts.append(both_ways(gpt(), ids, 4, padding_mask=real)[:, 9:])
     assert torch.equal(*texts)
+
+
+def test_writing_draws_from_the_probabilities_as_they_are_by_default():
+    model, start = far_from_even(), token_ids(3, 4)
+    expected = both_ways(model, start, 9, temperature=1.0)
+    assert torch.equal(both_ways(model, start, 9), expected)
 
 
 def test_writing_is_without_dropout_and_each_part_keeps_its_mode():

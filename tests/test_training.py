@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
-from utils.data import load_text
-from utils.model import GPT, generate
+from utils.data import load_text, sliding_windows
+from utils.model import GPT, generate, next_token_loss
 from utils.training import (
     decay_groups,
     learning_rate,
@@ -85,7 +86,9 @@ def test_an_interrupted_training_leaves_the_model_in_evaluation_mode():
 
 
 def test_training_without_a_batch_is_an_error():
-    with pytest.raises(ValueError, match="batches .* got none after 0 steps"):
+    with pytest.raises(
+        ValueError, match="^expected batches to go .*, got none after 0 steps$"
+    ):
         train(nn.Linear(1, 1), [], fit, steps=1)
 
 
@@ -125,7 +128,7 @@ def test_a_damaged_checkpoint_is_named_and_changes_nothing(tmp_path, content):
     model, path = nn.Linear(1, 1), tmp_path / "model.pt"
     before = model.weight.clone()
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="model.pt is no checkpoint"):
+    with pytest.raises(ValueError, match="is no checkpoint: File is not a zip file$"):
         load_checkpoint(model, path)
     assert torch.equal(model.weight, before)
 
@@ -138,8 +141,10 @@ def test_the_checkpoint_of_another_model_is_named(tmp_path):
 
 def test_a_checkpoint_that_would_run_code_is_refused(tmp_path):
     torch.save({"weight": print}, tmp_path / "model.pt")
-    with pytest.raises(ValueError, match="is no checkpoint"):
+    with pytest.raises(ValueError) as error:
         load_checkpoint(nn.Linear(3, 2), tmp_path / "model.pt")
+    said = "model.pt is no checkpoint: Weights only load failed"  # without the advice
+    assert str(error.value).endswith(said)
 
 
 def slope(model, batch):
@@ -185,6 +190,11 @@ def test_the_rate_rises_along_a_line_and_falls_along_a_cosine():
 def test_the_rate_stays_where_nothing_is_said():
     assert {learning_rate(step, 9, 0.3) for step in range(9)} == {0.3}
     assert learning_rate(0, 1, 0.3, final_lr=0.1) == 0.3
+
+
+def test_the_rate_of_the_last_step_is_the_final_one_in_the_shortest_trainings():
+    assert [learning_rate(step, 2, 1.0, 0, 0.0) for step in (0, 1)] == [1.0, 0.0]
+    assert [learning_rate(step, 3, 1.0, 1, 0.0) for step in (1, 2)] == [1.0, 0.0]
 
 
 def test_training_moves_by_the_rate_of_each_step():
@@ -263,6 +273,7 @@ def test_a_function_gives_the_batch_of_each_number():
 def test_batches_are_moved_to_the_device_of_the_model():
     class Moved:
         def to(self, device, non_blocking):
+            assert non_blocking is True  # the CPU goes on meanwhile
             return device
 
     def watch(model, batch):
@@ -384,6 +395,32 @@ def test_a_checkpoint_holds_all_of_the_training_and_runs_no_code(tmp_path):
     assert torch.equal(state["random"]["cpu"], torch.get_rng_state())
 
 
+def test_a_training_begun_on_a_gpu_goes_on_without_one(tmp_path):
+    path = tmp_path / "a.pt"
+    losses = train(nn.Linear(1, 1), [line()], fit, 3, checkpoint=path)
+    state = torch.load(path)
+    state["random"]["cuda"] = torch.zeros(16, dtype=torch.uint8)
+    torch.save(state, path)
+    resumed = train(nn.Linear(1, 1), [line()], fit, 5, checkpoint=path, resume=True)
+    assert resumed[:3] == losses
+
+
+@pytest.mark.parametrize(
+    "dtype, kept", [(torch.float64, torch.float64), (torch.bfloat16, torch.float32)]
+)
+def test_losses_are_kept_in_the_precision_of_the_model_or_in_float32(dtype, kept):
+    shown, model = [], nn.Linear(1, 1).to(dtype)
+    train(model, [0], slope, steps=2, show=shown.append)
+    assert {losses.dtype for losses in shown} == {kept}
+
+
+def test_a_round_with_fewer_batches_than_were_taken_is_over(tmp_path):
+    path = tmp_path / "a.pt"
+    train(nn.Linear(1, 1), [line()] * 5, fit, 3, checkpoint=path)
+    resumed = train(nn.Linear(1, 1), [line()], fit, 5, checkpoint=path, resume=True)
+    assert len(resumed) == 5
+
+
 def test_weights_alone_cannot_be_trained_on_from(tmp_path):
     save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt")
     with pytest.raises(ValueError, match="a.pt holds weights alone"):
@@ -447,6 +484,23 @@ def test_a_second_ctrl_c_does_not_wait(tmp_path, ctrl_c):
     assert torch.load(tmp_path / "a.pt")["step"] == 0
 
 
+def test_a_ctrl_c_of_somebody_elses_keeps_its_meaning(tmp_path, ctrl_c):
+    def own(number, frame):
+        pressed.append(number)
+
+    pressed, keep = [], {"checkpoint": tmp_path / "a.pt"}
+    signal.signal(signal.SIGINT, own)
+    assert len(train(nn.Linear(1, 1), [line()], interrupted(5), 9, **keep)) == 9
+    assert len(pressed) == 1 and signal.getsignal(signal.SIGINT) is own
+
+
+def test_a_thread_trains_without_ctrl_c(tmp_path, ctrl_c):
+    keep = {"checkpoint": tmp_path / "a.pt"}
+    with ThreadPoolExecutor() as pool:
+        losses = pool.submit(train, nn.Linear(1, 1), [line()], fit, 9, **keep).result()
+    assert len(losses) == 9
+
+
 def test_without_a_checkpoint_ctrl_c_does_not_wait(ctrl_c):
     shown = []
     with pytest.raises(KeyboardInterrupt):
@@ -475,6 +529,41 @@ def test_the_command_ends_with_a_sample_and_the_losses(text, capsys):
     held_out = load_text()[:3000][2700:]
     assert lines[3][:1] == held_out[:1]
     assert err == ""
+
+
+def test_the_mark_and_the_line_ends_of_windows_are_no_part_of_the_text(tmp_path):
+    (tmp_path / "text.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\n")
+    assert command._read_text(tmp_path / "text.txt") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("steps, warmup", [(12, 1), (1000, 50)])
+def test_the_rate_warms_up_for_a_tenth_of_the_steps_or_50_and_falls_to_a_tenth(
+    text, monkeypatch, steps, warmup
+):
+    asked = {}
+
+    def watch(model, batches, compute_loss, steps, lr, checkpoint, **options):
+        asked.update(options, lr=lr)
+        return [0.0] * steps
+
+    monkeypatch.setattr(command, "train", watch)
+    assert main([text, "--steps", str(steps), "--lr", "0.5", *TINY]) == 0
+    assert (asked["warmup"], asked["lr"], asked["final_lr"]) == (warmup, 0.5, 0.05)
+    assert (asked["weight_decay"], asked["clip"]) == (0.1, 1.0)
+
+
+@pytest.mark.parametrize("length, stride", [(43, 8), (128 * 20, 20)])
+def test_the_held_out_loss_is_the_mean_over_all_windows_or_over_128(length, stride):
+    torch.manual_seed(0)
+    model = GPT(11, 8, 8, 2, 1, dropout=0.5).train()
+    ids, options = torch.randint(11, (length,)), SimpleNamespace(context=8, batch=3)
+    loss = command._held_out_loss(model, ids, options)
+    assert model.training
+    windows = sliding_windows(ids, 8, stride)
+    torch.testing.assert_close(loss, next_token_loss(model.eval(), windows))
+    said = command._report(model, ids, options, torch.arange(100.0))
+    expected = f"step 100  training loss 74.5000  held-out loss {loss:.4f}"
+    assert said == expected  # the mean of the last 50
 
 
 def test_the_command_comes_to_the_same_end_every_time(text, capsys):
@@ -652,6 +741,30 @@ def test_help_fits_on_a_screen_and_gives_the_defaults(capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40 and max(map(len, lines)) <= 80
     assert any(re.match(r" +--steps N +steps in all \(1000\)", line) for line in lines)
+
+
+DEFAULTS = {
+    "steps": 1000, "save_every": 100, "batch": 8, "accumulate": 1, "context": 64,
+    "width": 96, "heads": 4, "layers": 2, "merges": 256, "lr": 0.0015, "dropout": 0.1,
+    "seed": 0, "checkpoint": None,
+}  # fmt: skip
+
+
+def test_the_help_says_what_each_option_is_and_what_it_is_by_default(
+    capsys, monkeypatch
+):
+    assert vars(command._options(["a.txt"])) == {"text": Path("a.txt"), **DEFAULTS}
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "usage: python -m utils.training [-h] [--checkpoint FILE]"
+    )
+    for name, default in DEFAULTS.items():
+        option = rf" +--{name.replace('_', '-')} [NX] +[a-z][a-z ,]* \({default}\)"
+        if default is not None:
+            assert [line for line in lines if re.fullmatch(option, line)], name
 
 
 def test_a_batch_depends_on_its_seed_and_number_alone():
