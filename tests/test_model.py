@@ -1,6 +1,7 @@
 """Each test pins one sentence about `utils.model`."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -256,6 +257,9 @@ def test_a_cache_keeps_every_pass_short():
     )
     generate(model, token_ids(3, 4), 10)  # the context is full before the last one
     assert lengths == [4] + 9 * [1]
+    lengths.clear()
+    generate(model, token_ids(3, 4), 10, use_cache=False)
+    assert lengths == list(range(4, 14))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -341,13 +345,19 @@ def test_padded_prompts_go_beyond_the_context_as_each_alone():
 
 
 @pytest.mark.parametrize(
-    "mask", [[True, True, False], [True, False, True], [False, False, False]]
+    "mask",
+    [
+        [True, True, True, False],
+        [True, False, True, True],
+        [False, True, False, True],
+        [False, False, False, False],
+    ],
 )
 def test_padding_that_is_not_on_the_left_is_named(mask):
-    real = torch.tensor([[True] * 3, mask])
-    message = "padding on the left alone, with a real token at the end, got .False|True"
-    with pytest.raises(ValueError, match=message):
-        generate(gpt(), token_ids(2, 3), 2, padding_mask=real)
+    real = torch.tensor([[True] * 4, mask])
+    message = f"padding on the left alone, with a real token at the end, got {mask}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        generate(gpt(), token_ids(2, 4), 2, padding_mask=real)
 
 
 def test_an_empty_beginning_is_named():
