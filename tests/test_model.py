@@ -76,6 +76,19 @@ def test_the_stream_begins_at_one_size_however_deep_the_model():
     assert seen[1].item() == pytest.approx(seen[0].item(), rel=0.1)
 
 
+def test_what_is_added_to_the_stream_begins_smaller_by_the_root_of_their_number():
+    model, added = gpt(num_layers=8), []
+    for block in model.blocks:
+        added += [block.attention.out_proj.weight, block.feed_forward[-1].weight]
+    std = torch.cat([weight.flatten() for weight in added]).std().item()
+    assert std == pytest.approx(0.02 / math.sqrt(len(added)), rel=0.03)
+
+
+def test_a_model_is_without_dropout_unless_asked():
+    model, ids = gpt(), token_ids(2, 5)
+    assert torch.equal(model.train()(ids), model.eval()(ids))
+
+
 def test_the_output_layer_shares_the_token_embedding():
     model = gpt()
     assert model.output.weight is model.embedding.token_embedding.weight
