@@ -195,19 +195,22 @@ def test_the_rate_stays_where_nothing_is_said():
 def test_the_rate_of_the_last_step_is_the_final_one_in_the_shortest_trainings():
     assert [learning_rate(step, 2, 1.0, 0, 0.0) for step in (0, 1)] == [1.0, 0.0]
     assert [learning_rate(step, 3, 1.0, 1, 0.0) for step in (1, 2)] == [1.0, 0.0]
+    falling = [learning_rate(step, 3, 1.0, final_lr=0.0) for step in range(3)]
+    assert falling == pytest.approx([1.0, 0.5, 0.0])  # without a warm-up
 
 
-def test_training_moves_by_the_rate_of_each_step():
+@pytest.mark.parametrize("warmup", [{}, {"warmup": 2}])
+def test_training_moves_by_the_rate_of_each_step(warmup):
     model, sums = nn.Linear(1, 1, bias=False), []
 
     def watch(model, batch):
         sums.append(model.weight.item())
         return slope(model, batch)
 
-    options = {"warmup": 2, "final_lr": 0.01, "weight_decay": 0.0}
+    options = {**warmup, "final_lr": 0.01, "weight_decay": 0.0}
     train(model, [0], watch, steps=6, lr=0.1, **options)
     moved = [old - new for old, new in pairwise([*sums, model.weight.item()])]
-    rates = [learning_rate(step, 6, 0.1, 2, 0.01) for step in range(6)]
+    rates = [learning_rate(step, 6, 0.1, final_lr=0.01, **warmup) for step in range(6)]
     assert moved == pytest.approx(rates, rel=1e-3)
 
 
