@@ -301,6 +301,13 @@ def test_writing_draws_from_the_probabilities_as_they_are_by_default():
     assert torch.equal(both_ways(model, start, 9), expected)
 
 
+def test_writing_with_the_smallest_top_p_is_greedy():
+    model, start = gpt(), token_ids(3, 4)
+    greedy = both_ways(model, start, 9, top_k=1)
+    assert torch.equal(both_ways(model, start, 9, top_p=1e-6), greedy)
+    assert not torch.equal(both_ways(model, start, 9), greedy)
+
+
 def test_writing_is_without_dropout_and_each_part_keeps_its_mode():
     model = gpt(dropout=0.5).train()
     model.blocks[1].eval()
