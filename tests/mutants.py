@@ -101,6 +101,11 @@ def without_decorators(source):
     """Write `f = decorator(f)` behind a function for `@decorator` before it.
 
     It is the same, and mutmut passes over functions that are decorated.
+
+    >>> print(without_decorators("@kept\\ndef f():\\n    pass\\n"), end="")
+    def f():
+        pass
+    f = kept(f)
     """
     lines = source.splitlines(keepends=True)
     for node in reversed(ast.parse(source).body):
