@@ -1,5 +1,6 @@
 """Each test pins one sentence about `utils.training`, the loop and the command."""
 
+import io
 import math
 import os
 import random
@@ -546,13 +547,15 @@ def test_the_rate_warms_up_for_a_tenth_of_the_steps_or_50_and_falls_to_a_tenth(
     asked = {}
 
     def watch(model, batches, compute_loss, steps, lr, checkpoint, **options):
-        asked.update(options, lr=lr)
+        asked.update(options, lr=lr, dropout=model.blocks[0].attention.dropout_p)
         return [0.0] * steps
 
     monkeypatch.setattr(command, "train", watch)
-    assert main([text, "--steps", str(steps), "--lr", "0.5", *TINY]) == 0
+    options = ["--steps", str(steps), "--lr", "0.5", "--dropout", "0.25"]
+    assert main([text, *options, *TINY]) == 0
     assert (asked["warmup"], asked["lr"], asked["final_lr"]) == (warmup, 0.5, 0.05)
-    assert (asked["weight_decay"], asked["clip"]) == (0.1, 1.0)
+    others = asked["weight_decay"], asked["clip"], asked["dropout"]
+    assert others == (0.1, 1.0, 0.25)
 
 
 @pytest.mark.parametrize("length, stride", [(43, 8), (128 * 20, 20)])
@@ -592,17 +595,39 @@ def test_in_a_terminal_the_command_draws_a_bar(text, capsys, monkeypatch):
     assert re.fullmatch(LAST, out.splitlines()[-1])
 
 
+def test_all_processes_but_the_first_are_silent(text, capsys, tmp_path):
+    keep = ["--checkpoint", str(tmp_path / "a.pt")]
+    options = command._options(
+        [text, "--steps", "6", "--save-every", "2", *TINY, *keep]
+    )
+    options.rank, options.processes = 1, 1
+    command._train_on_text(options, command._say_nothing)
+    assert capsys.readouterr() == ("", "") and [*tmp_path.iterdir()] == []
+
+
+class Stream(io.StringIO):
+    """Text that is seen once it has been flushed."""
+
+    seen = ""
+
+    def flush(self):
+        self.seen = self.getvalue()
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_bar_is_drawn_five_times_a_second_and_lines_stay(
-    terminal, clock, capsys, monkeypatch
+    terminal, clock, monkeypatch
 ):
-    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    out, err = Stream(), Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setattr(err, "isatty", lambda: terminal)
     options = SimpleNamespace(steps=8, save_every=4)
     show = command._reporter(options, lambda losses: f"line {len(losses)}")
     for step in range(1, 9):
         clock.now += 0.15
         show(torch.arange(step) / 4)
-    out, err = capsys.readouterr()
+    out, err = out.seen, err.seen
     bars = {1: 3, 3: 11, 5: 18, 7: 26, 8: 30} if terminal else {}
     drawn = [
         f"\r{'#' * size}{'.' * (30 - size)} {step} of 8  loss {(step - 1) / 4:.3f} "
@@ -671,8 +696,12 @@ def test_a_checkpoint_of_the_command_becomes_a_model_again(text, tmp_path, capsy
 def test_a_checkpoint_of_another_training_does_not_become_one(tmp_path):
     for about in ({}, {"about": {"width": 8}}, {"about": [8]}):
         save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", **about)
-        with pytest.raises(ValueError, match="checkpoint of `python -m .* got .*a.pt"):
+        with pytest.raises(ValueError) as error:
             load_text_model(tmp_path / "a.pt")
+        assert str(error.value) == (
+            "expected a checkpoint of `python -m utils.training`, got "
+            f"{tmp_path / 'a.pt'}, which does not say what it was trained on"
+        )
     (tmp_path / "a.pt").write_bytes(b"half a file")
     with pytest.raises(ValueError, match="a.pt is no checkpoint"):
         load_text_model(tmp_path / "a.pt")
@@ -760,10 +789,16 @@ def test_the_help_says_what_each_option_is_and_what_it_is_by_default(
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         main(["--help"])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(
-        "usage: python -m utils.training [-h] [--checkpoint FILE]"
+    usage, about, *options, notes = capsys.readouterr().out.split("\n\n")
+    assert usage.startswith("usage: python -m utils.training [-h] [--checkpoint FILE]")
+    assert usage.endswith("TEXT")
+    assert about == "Train the course's GPT on a text, then let it write."
+    assert notes == (
+        "The last tenth of the text is held out. The training loss is the mean of the "
+        "last 50 steps. Losses are in nats per token.\n"
     )
+    lines = "\n".join(options).splitlines()
+    assert [line for line in lines if line.endswith(" a file of text, in UTF-8")]
     for name, default in DEFAULTS.items():
         option = rf" +--{name.replace('_', '-')} [NX] +[a-z][a-z ,]* \({default}\)"
         if default is not None:
