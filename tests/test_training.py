@@ -102,6 +102,16 @@ def test_a_checkpoint_gives_the_weights_back(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
 
 
+def test_of_a_long_reason_the_first_line_is_told(tmp_path, monkeypatch):
+    def fail(*args, **options):
+        raise RuntimeError("the first line\nand the second")
+
+    save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt")
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(ValueError, match="a.pt is no checkpoint: the first line$"):
+        load_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt")
+
+
 def test_training_writes_a_checkpoint_at_the_end(tmp_path):
     model, other = nn.Linear(1, 1), nn.Linear(1, 1)
     train(model, [line()], fit, steps=7, checkpoint=tmp_path / "model.pt")
@@ -798,7 +808,12 @@ def test_the_help_says_what_each_option_is_and_what_it_is_by_default(
         "last 50 steps. Losses are in nats per token.\n"
     )
     lines = "\n".join(options).splitlines()
-    assert [line for line in lines if line.endswith(" a file of text, in UTF-8")]
+    for said in (
+        " a file of text, in UTF-8",
+        " a file to keep the training in: after a crash or Ctrl-C the same command goes on"
+        " from it, to the same losses",
+    ):
+        assert [line for line in lines if line.endswith(said)], said
     for name, default in DEFAULTS.items():
         option = rf" +--{name.replace('_', '-')} [NX] +[a-z][a-z ,]* \({default}\)"
         if default is not None:
