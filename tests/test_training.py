@@ -810,8 +810,8 @@ def test_the_help_says_what_each_option_is_and_what_it_is_by_default(
     lines = "\n".join(options).splitlines()
     for said in (
         " a file of text, in UTF-8",
-        " a file to keep the training in: after a crash or Ctrl-C the same command goes on"
-        " from it, to the same losses",
+        " a file to keep the training in: after a crash or Ctrl-C the same command "
+        "goes on from it, to the same losses",
     ):
         assert [line for line in lines if line.endswith(said)], said
     for name, default in DEFAULTS.items():
