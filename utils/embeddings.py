@@ -44,7 +44,7 @@ def sinusoidal_positions(num_positions, d_model):
     if d_model < 2 or d_model % 2:
         raise ValueError(f"expected an even d_model of 2 or more, got {d_model}")
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
-    positions = torch.arange(num_positions, dtype=torch.float64)
+    positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
     table = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (T, D / 2, 2)
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
