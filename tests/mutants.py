@@ -37,7 +37,7 @@ ROOMS = {
     "gpt2": ["test_gpt2.py"],
     "model": ["test_model.py", "test_gpt2.py"],
     "parallel": ["test_parallel.py"],
-    "training": ["test_training.py", "test_threads.py"],
+    "training": ["test_training.py", "test_training_command.py", "test_threads.py"],
 }
 # Of `parallel` what one process does: mutmut does not see who calls what in the others.
 PARALLEL = ["partial_attention", "combine_partial_attention", "_finite"]
