@@ -1,5 +1,6 @@
 """What the tests share: the sample of the quick run, the bank's score, pictures."""
 
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -62,3 +63,20 @@ def pytest_generate_tests(metafunc):
     names = known if metafunc.config.getoption("--full") else sample.args
     paths = [pytest.param(known[name], id=name) for name in names]
     metafunc.parametrize("path", paths)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Stop the time; `clock.now` is what it is."""
+    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr("utils.training.time", clock)
+    monkeypatch.setattr("utils.training.text.time", clock)
+    return clock
+
+
+@pytest.fixture
+def ctrl_c():
+    """Give Ctrl-C its usual meaning, which a run in the background may lack."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

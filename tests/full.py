@@ -57,6 +57,7 @@ def steps(colab, reference):
     there_too = {"PYTHONPATH": str(reference)}
     root = works("apt-get", "--version") and os.geteuid() == 0
     arm = [ROOT / ".ci" / "arm", kept("arm")] if root else None
+    mutants = [sys.executable, "-m", "tests.mutants"] if hasattr(os, "fork") else None
     emulated = "notebooks, an emulated ARM processor, torch 2.10"
     mutated = [sys.executable, "-W", "ignore", "-m", "tests.bank_mutants"]
     return [
@@ -67,6 +68,7 @@ def steps(colab, reference):
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
+        Step("mutants", "mutants of `utils`, by mutmut", mutants, on_request=True),
         Step("arm", emulated, arm, on_request=True),
     ]
 
@@ -105,9 +107,9 @@ def kept(name):
     return cache / "attention-course" / name
 
 
-def reference_folder():
-    """Return a folder with the reference implementation of GPT-2, filled anew."""
-    folder, wanted = kept("gpt2"), ROOT / "tests" / "gpt2.txt"
+def installed(name):
+    """Return a folder with what `tests/NAME.txt` lists, filled anew, or None."""
+    folder, wanted = kept(name), ROOT / "tests" / f"{name}.txt"
     shutil.rmtree(folder, ignore_errors=True)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
     command = [*pip, "--quiet", "--target", folder, "-r", wanted]
@@ -177,7 +179,7 @@ def main():
     names = [step.name for step in steps(None, None)]
     usual = [step.name for step in steps(None, None) if not step.on_request]
     wanted, colab = asked_for(names, usual)
-    reference = reference_folder() if "gpt2" in wanted else None
+    reference = installed("gpt2") if "gpt2" in wanted else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""
     print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)

@@ -1,7 +1,10 @@
 """Each test pins one sentence about `utils.data`."""
 
+import hashlib
+
 import pytest
 import torch
+from torch.utils.data import RandomSampler
 
 from utils.data import (
     SlidingWindowDataset,
@@ -52,8 +55,14 @@ def test_windows_name_a_sequence_that_is_too_short(length):
 
 @pytest.mark.parametrize(("context_length", "stride"), [(0, 1), (1, 0), (3, -1)])
 def test_windows_name_sizes_that_are_not_positive(context_length, stride):
-    with pytest.raises(ValueError, match=f"got {context_length} and {stride}"):
+    with pytest.raises(
+        ValueError, match="^expected context_length and stride of 1 or more, got "
+    ):
         sliding_windows(range(9), context_length, stride)
+
+
+def test_the_shortest_window_is_one_token_and_the_next():
+    assert [part.tolist() for part in sliding_windows([5, 6], 1, 1)] == [[[5]], [[6]]]
 
 
 def test_the_dataset_serves_the_windows():
@@ -76,6 +85,14 @@ def test_batches_hold_the_tokens_of_the_text_in_order():
     ids = load_tokenizer().encode(load_text())
     assert inputs.flatten().tolist() == ids[:32]
     assert targets.flatten().tolist() == ids[1:33]
+
+
+def test_batches_are_of_eight_shuffled_windows_side_by_side_unless_asked_otherwise():
+    loader = create_dataloader(load_text())
+    assert isinstance(loader.sampler, RandomSampler)
+    ids = torch.tensor(load_tokenizer().encode(load_text()))
+    assert torch.equal(loader.dataset[1][0], ids[256:512])
+    assert [len(inputs) for inputs, _ in loader] == [8] * (len(ids) // 256 // 8)
 
 
 def test_shuffled_batches_follow_the_seed():
@@ -108,7 +125,23 @@ def test_the_end_of_text_is_one_token():
     assert next(iter(loader))[0].tolist() == [[505, 50256]]
 
 
-PAIRS = translation_pairs(3000, seed=0)
+@pytest.fixture(scope="module")
+def pairs():
+    return translation_pairs(3000, seed=0)
+
+
+def digest(sentences):
+    return hashlib.sha256(repr(sentences).encode()).hexdigest()[:8]
+
+
+def test_the_sentences_are_those_that_the_notebooks_learned_from(pairs):
+    assert digest(pairs) == "9cdfc2a8"
+    sentences = [pronoun_sentences(1000, held_out) for held_out in (False, True)]
+    assert digest(sentences) == "d990e7e9"
+
+
+def test_no_sentences_may_be_asked_for():
+    assert translation_pairs(0, seed=0) == pronoun_sentences(0) == []
 
 
 def test_a_seed_decides_all_pairs():
@@ -116,36 +149,32 @@ def test_a_seed_decides_all_pairs():
     assert translation_pairs(20, seed=3) != translation_pairs(20, seed=4)
 
 
-def test_french_sentences_have_every_length_from_3_to_24():
-    assert {len(french.split()) for french, _ in PAIRS} == set(range(3, 25))
+def test_french_sentences_have_every_length_from_3_to_24(pairs):
+    assert {len(french.split()) for french, _ in pairs} == set(range(3, 25))
 
 
-def test_one_french_sentence_has_one_translation():
-    assert len(set(PAIRS)) == len(dict(PAIRS))
-
-
-def phrases(noun):
-    """Return the French phrases of three words that are about an English noun."""
-    return [f for f, e in PAIRS if len(f.split()) == 3 and e.endswith(noun)]
+def test_one_french_sentence_has_one_translation(pairs):
+    assert len(set(pairs)) == len(dict(pairs))
 
 
 @pytest.mark.parametrize(("noun", "feminine"), [("cat", False), ("car", True)])
-def test_words_follow_the_gender_of_their_noun(noun, feminine):
+def test_words_follow_the_gender_of_their_noun(pairs, noun, feminine):
     forms = {"le la", "un une", "ce cette", "mon ma", "petit petite", "joli jolie"}
     wrong = {form.split()[not feminine] for form in forms}
     right = {form.split()[feminine] for form in forms}
-    words = {word for phrase in phrases(noun) for word in phrase.split()}
+    phrases = [f for f, e in pairs if len(f.split()) == 3 and e.endswith(noun)]
+    words = {word for phrase in phrases for word in phrase.split()}
     assert words & right and not words & wrong
 
 
-def test_colours_change_places():
-    translations = dict(PAIRS)
+def test_colours_change_places(pairs):
+    translations = dict(pairs)
     assert translations["la voiture verte"] == "the green car"
     assert translations["la jolie voiture"] == "the pretty car"
 
 
-def test_words_without_a_counterpart_of_their_own():
-    for french, english in PAIRS:
+def test_words_without_a_counterpart_of_their_own(pairs):
+    for french, english in pairs:
         assert french.split().count("ne") == english.split().count("not")
         assert french.count("parce que") == english.count("because")
 

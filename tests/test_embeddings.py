@@ -40,14 +40,15 @@ def test_embed_names_an_id_outside_the_vocabulary(token_id):
         embed(torch.tensor([0, token_id]), torch.zeros(6, 3))
 
 
-def test_embed_names_ids_that_are_no_integers():
-    with pytest.raises(ValueError, match="as int64 or int32, got torch.float32"):
-        embed(torch.tensor([1.0]), torch.zeros(6, 3))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.bool])
+def test_embed_names_ids_that_are_no_integers(dtype):
+    with pytest.raises(ValueError, match=f"as int64 or int32, got {dtype}"):
+        embed(torch.ones(1, dtype=dtype), torch.zeros(6, 3))
 
 
 def test_sinusoids_follow_the_formula():
-    table = sinusoidal_positions(11, 6)
-    for t in range(11):
+    table = sinusoidal_positions(10_000, 6)
+    for t in (*range(11), 9999):
         for i in range(3):
             angle = t / 10000 ** (2 * i / 6)
             assert math.isclose(table[t, 2 * i], math.sin(angle), abs_tol=1e-6)
@@ -56,6 +57,11 @@ def test_sinusoids_follow_the_formula():
 
 def test_sinusoids_of_no_positions_are_empty():
     assert sinusoidal_positions(0, 4).shape == (0, 4)
+
+
+def test_the_narrowest_sinusoids_are_a_sine_and_a_cosine():
+    expected = torch.tensor([[0.0, 1.0], [math.sin(1), math.cos(1)]])
+    torch.testing.assert_close(sinusoidal_positions(2, 2), expected)
 
 
 @pytest.mark.parametrize("d_model", [5, 0, -2])
@@ -119,6 +125,13 @@ def test_without_a_table_tokens_stand_alone_and_nothing_is_too_long():
         layer(torch.tensor([[11]]))
 
 
+def test_positions_are_counted_where_the_tokens_are():
+    layer, seen = TokenAndPositionEmbedding(11, 5, 3).to("meta"), []
+    layer.position_embedding.register_forward_pre_hook(lambda _, x: seen.append(*x))
+    layer(torch.zeros(2, 4, dtype=torch.long, device="meta"))
+    assert seen[0].is_meta
+
+
 def test_rotation_equals_multiplication_by_a_complex_number():
     torch.manual_seed(0)
     x, positions = torch.randn(2, 3, 5, 6), torch.tensor([0, 1, 4, 9, 100])
@@ -149,6 +162,18 @@ def test_rotation_keeps_the_length_and_position_zero_stays():
     assert torch.equal(turned[0], x[0])
 
 
+def test_rotation_has_the_base_10_000_unless_another_is_given():
+    torch.manual_seed(0)
+    x, positions = torch.randn(5, 6), torch.arange(5)
+    assert torch.equal(apply_rope(x, positions), apply_rope(x, positions, 10_000.0))
+    tables = rotary_tables(positions, 6), rotary_tables(positions, 6, 10_000.0)
+    assert torch.equal(torch.stack(tables[0]), torch.stack(tables[1]))
+
+
+def test_rotation_keeps_the_precision_of_what_it_turns():
+    assert apply_rope(torch.ones(3, 2).half(), torch.arange(3)).dtype == torch.float16
+
+
 def test_rotation_names_an_odd_width():
     with pytest.raises(ValueError, match="even width to rotate in pairs, got 5"):
         apply_rope(torch.zeros(3, 5), torch.arange(3))
@@ -161,14 +186,23 @@ def test_rotation_names_positions_that_do_not_fit():
         apply_rope(torch.zeros(2, 5, 7, 4), torch.zeros(2, 7))
     with pytest.raises(ValueError, match=r"to \(7,\), got \(2, 7\)"):
         apply_rope(torch.zeros(7, 4), torch.zeros(2, 7))
+    with pytest.raises(ValueError, match=r"to \(3,\), got \(\)"):
+        apply_rope(torch.zeros(3, 6), torch.tensor(4))
 
 
-def test_alibi_follows_the_formula():
-    bias = alibi_bias(4, 7)
-    for h in range(4):
+@pytest.mark.parametrize("num_heads", [1, 4])
+def test_alibi_follows_the_formula(num_heads):
+    bias = alibi_bias(num_heads, 7)
+    assert bias.shape == (num_heads, 7, 7)
+    for h in range(num_heads):
         for i in range(7):
             for j in range(i + 1):
-                assert bias[h, i, j] == -(2.0 ** (-2 * (h + 1))) * (i - j)
+                assert bias[h, i, j] == -(2.0 ** (-8 * (h + 1) / num_heads)) * (i - j)
+
+
+def test_tables_are_made_on_the_device_that_is_asked_for():
+    assert alibi_bias(4, 7, device="meta").is_meta
+    assert all(t.is_meta for t in rotary_tables(torch.arange(7, device="meta"), 6))
 
 
 @pytest.mark.parametrize("num_queries", [1, 3, 7])

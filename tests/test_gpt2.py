@@ -14,7 +14,7 @@ from torch import nn
 
 from tests import gpt2_reference
 from utils.files import DATA
-from utils.gpt2 import gpt2_tensors
+from utils.gpt2 import SETTINGS, gpt2_tensors
 from utils.model import GPT, generate, load_gpt2
 
 NOTEBOOK = DATA.parent / "notebooks/deeper/gpt2_itself.ipynb"
@@ -107,6 +107,10 @@ def test_gelu_by_way_of_tanh_and_the_epsilon_of_the_file_make_a_difference():
 def test_an_epsilon_that_is_not_named_is_that_of_gpt_2(copy):
     model = load_gpt2(copy(layer_norm_epsilon="left out"))
     assert model.norm.eps == model.blocks[1].norm2.eps == 1e-5
+
+
+def test_settings_that_are_not_named_are_those_of_gpt_2(copy):
+    assert difference(load_gpt2(copy(**dict.fromkeys(SETTINGS, "left out")))) < 1e-4
 
 
 def test_half_as_many_bits_become_float32(copy):
@@ -230,6 +234,7 @@ def test_a_tensor_that_does_not_fit_is_named(copy, change, said):
         ({"model_type": "llama"}, "expected model_type of 'gpt2', got 'llama'"),
         ({"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
         ({"layer_norm_epsilon": "small"}, "epsilon above 0, got 'small'"),
+        ({"layer_norm_epsilon": 0}, "epsilon above 0, got 0"),
     ],
 )
 def test_a_setting_that_does_not_fit_is_named(copy, settings, said):

@@ -1,6 +1,7 @@
 """Each test pins one sentence about `utils.model`."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -73,6 +74,19 @@ def test_the_stream_begins_at_one_size_however_deep_the_model():
         model.norm.register_forward_pre_hook(lambda _, args: seen.append(args[0].std()))
         model(token_ids(7, 13))
     assert seen[1].item() == pytest.approx(seen[0].item(), rel=0.1)
+
+
+def test_what_is_added_to_the_stream_begins_smaller_by_the_root_of_their_number():
+    model, added = gpt(num_layers=8), []
+    for block in model.blocks:
+        added += [block.attention.out_proj.weight, block.feed_forward[-1].weight]
+    std = torch.cat([weight.flatten() for weight in added]).std().item()
+    assert std == pytest.approx(0.02 / math.sqrt(len(added)), rel=0.03)
+
+
+def test_a_model_is_without_dropout_unless_asked():
+    model, ids = gpt(), token_ids(2, 5)
+    assert torch.equal(model.train()(ids), model.eval()(ids))
 
 
 def test_the_output_layer_shares_the_token_embedding():
@@ -179,6 +193,9 @@ def test_probabilities_equal_a_softmax_of_the_scaled_logits():
     torch.testing.assert_close(
         next_token_probs(logits, temperature=0.7), torch.softmax(logits / 0.7, dim=-1)
     )
+    uncut = torch.softmax(logits, dim=-1)
+    torch.testing.assert_close(next_token_probs(logits), uncut)
+    torch.testing.assert_close(next_token_probs(logits, top_k=11), uncut)
 
 
 def test_top_k_keeps_the_k_best_and_sums_to_one():
@@ -206,6 +223,7 @@ def test_top_p_keeps_the_fewest_that_reach_p():
     kept = top_p_probs(logits, 0.7) > 0
     assert kept.tolist() == [[False, True, False, True], [True, True, True, False]]
     assert (top_p_probs(logits, 0.01) > 0).sum(dim=-1).tolist() == [1, 1]
+    assert (top_p_probs(torch.zeros(2), 0.5) > 0).sum() == 1  # which reaches it exactly
 
 
 def test_top_p_renormalises_what_it_keeps():
@@ -214,6 +232,7 @@ def test_top_p_renormalises_what_it_keeps():
     kept = torch.where(probs > 0, all_probs, 0.0)
     torch.testing.assert_close(probs, kept / kept.sum(dim=-1, keepdim=True))
     torch.testing.assert_close(top_p_probs(logits, 1.0), all_probs)
+    assert (top_p_probs(torch.tensor([0.0, -30.0]), 1.0) > 0).all()  # the rarest, too
 
 
 @pytest.mark.parametrize("p", [0.0, -0.5, 1.5])
@@ -249,8 +268,11 @@ def test_a_cache_keeps_every_pass_short():
     model.blocks[1].register_forward_pre_hook(
         lambda _, x: lengths.append(x[0].shape[1])
     )
-    generate(model, token_ids(3, 4), 5)
-    assert lengths == [4, 1, 1, 1, 1]
+    generate(model, token_ids(3, 4), 10)  # the context is full before the last one
+    assert lengths == [4] + 9 * [1]
+    lengths.clear()
+    generate(model, token_ids(3, 4), 10, use_cache=False)
+    assert lengths == list(range(4, 14))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -271,6 +293,19 @@ def test_what_stands_on_the_padding_does_not_matter():
         ids, real = left_padded(sentences, padding_id)
         texts.append(both_ways(gpt(), ids, 4, padding_mask=real)[:, 9:])
     assert torch.equal(*texts)
+
+
+def test_writing_draws_from_the_probabilities_as_they_are_by_default():
+    model, start = far_from_even(), token_ids(3, 4)
+    expected = both_ways(model, start, 9, temperature=1.0)
+    assert torch.equal(both_ways(model, start, 9), expected)
+
+
+def test_writing_with_the_smallest_top_p_is_greedy():
+    model, start = gpt(), token_ids(3, 4)
+    greedy = both_ways(model, start, 9, top_k=1)
+    assert torch.equal(both_ways(model, start, 9, top_p=1e-6), greedy)
+    assert not torch.equal(both_ways(model, start, 9), greedy)
 
 
 def test_writing_is_without_dropout_and_each_part_keeps_its_mode():
@@ -330,13 +365,19 @@ def test_padded_prompts_go_beyond_the_context_as_each_alone():
 
 
 @pytest.mark.parametrize(
-    "mask", [[True, True, False], [True, False, True], [False, False, False]]
+    "mask",
+    [
+        [True, True, True, False],
+        [True, False, True, True],
+        [False, True, False, True],
+        [False, False, False, False],
+    ],
 )
 def test_padding_that_is_not_on_the_left_is_named(mask):
-    real = torch.tensor([[True] * 3, mask])
-    message = "padding on the left alone, with a real token at the end, got .False|True"
-    with pytest.raises(ValueError, match=message):
-        generate(gpt(), token_ids(2, 3), 2, padding_mask=real)
+    real = torch.tensor([[True] * 4, mask])
+    message = f"padding on the left alone, with a real token at the end, got {mask}"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        generate(gpt(), token_ids(2, 4), 2, padding_mask=real)
 
 
 def test_an_empty_beginning_is_named():

@@ -62,6 +62,18 @@ def test_parts_over_different_keys_join_into_the_whole(cuts, scale):
     torch.testing.assert_close(joined, whole)
 
 
+def test_parts_join_for_rows_whose_scores_are_far_apart():
+    query, key, value = random(2, 4), random(6, 4, seed=1), random(6, 7, seed=2)
+    query[1] *= 5000
+    parts = [
+        partial_attention(query, key[at], value[at]) for at in ([0, 1, 2], [3, 4, 5])
+    ]
+    joined = combine_partial_attention(*map(torch.stack, zip(*parts)))
+    torch.testing.assert_close(
+        joined, torch.softmax(query @ key.mT / 2, dim=-1) @ value
+    )
+
+
 def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
     query, key, value = random(3, 4), random(5, 4, seed=1), random(5, 7, seed=2)
     seen = partial_attention(query, key, value)

@@ -299,7 +299,7 @@ def repeat_kv(x, n_rep):
     """
     if n_rep < 1:
         raise ValueError(f"expected n_rep of 1 or more, got {n_rep}")
-    return x.repeat_interleave(n_rep, dim=-3) if n_rep > 1 else x
+    return x.repeat_interleave(n_rep, dim=-3)
 
 
 def regroup(x, num_heads):

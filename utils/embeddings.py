@@ -44,7 +44,7 @@ def sinusoidal_positions(num_positions, d_model):
     if d_model < 2 or d_model % 2:
         raise ValueError(f"expected an even d_model of 2 or more, got {d_model}")
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
-    positions = torch.arange(num_positions, dtype=torch.float64)
+    positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
     table = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (T, D / 2, 2)
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
@@ -181,7 +181,7 @@ def rotary_tables(positions, width, base=10000.0):
     """
     if width % 2:
         raise ValueError(f"expected an even width to rotate in pairs, got {width}")
-    even = torch.arange(0, width, 2, dtype=torch.float32, device=positions.device)  # 2i
+    even = torch.arange(0, width, 2, device=positions.device)  # 2i
     angles = positions[..., None].float() / base ** (even / width)  # (..., T, D / 2)
     return angles.cos(), angles.sin()
 

@@ -99,7 +99,7 @@ def _existing(path):
 
 def _read_config(path):
     try:
-        config = json.loads(_existing(path).read_text(encoding="utf-8"))
+        config = json.loads(_existing(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: expected JSON, got {error}") from error
     if not isinstance(config, dict):

@@ -1,0 +1,106 @@
+"""Each test pins one sentence about `utils.files`."""
+
+import hashlib
+import os
+import shutil
+
+import pytest
+
+from utils.files import DATA, SHA256, read_data, remove_parts, write_atomically
+
+
+def test_a_missing_data_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="r50k_base.tiktoken"):
+        read_data("r50k_base.tiktoken", tmp_path)
+
+
+def test_a_damaged_data_file_is_named_with_both_hashes(tmp_path):
+    shutil.copy(DATA / "r50k_base.tiktoken", tmp_path)
+    with open(tmp_path / "r50k_base.tiktoken", "ab") as file:
+        file.write(b"!")
+    received = hashlib.sha256((tmp_path / "r50k_base.tiktoken").read_bytes())
+    with pytest.raises(ValueError, match="damaged: expected SHA-256 306cd27f") as error:
+        read_data("r50k_base.tiktoken", tmp_path)
+    assert received.hexdigest() in str(error.value)
+
+
+def test_an_unknown_data_file_is_named():
+    with pytest.raises(ValueError, match="got 'novel.txt'"):
+        read_data("novel.txt")
+
+
+def test_every_known_data_file_is_whole():
+    for name in SHA256:
+        assert read_data(name)
+
+
+def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model.pt"
+    write_atomically(path, b"old")
+
+    def fail(*args):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("utils.files.os.replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
+
+
+def test_a_file_is_synced_before_it_takes_the_place_of_the_old_one(
+    tmp_path, monkeypatch
+):
+    done, sync, replace = [], os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
+    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
+    write_atomically(tmp_path / "a", b"whole")
+    assert done[:2] == ["sync", "replace"]
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
+def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_atomically(link, b"new")
+    assert link.is_symlink() and file.read_bytes() == b"new"
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as error:
+        write_atomically(tmp_path / "folder" / "a.pt", b"new")
+    with pytest.raises(FileNotFoundError) as as_the_system_says:
+        os.listdir(tmp_path / "folder")
+    assert str(error.value) == str(as_the_system_says.value)
+
+
+def failing(*args):
+    raise PermissionError("not here")
+
+
+def test_a_folder_that_cannot_be_written_to_is_the_error_that_is_seen(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("utils.files.open", failing, raising=False)
+    with pytest.raises(PermissionError, match="not here"):
+        write_atomically(tmp_path / "a", b"new")
+
+
+def test_where_folders_cannot_be_synced_the_file_is_whole_all_the_same(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("utils.files.os.open", failing)
+    write_atomically(tmp_path / "a", b"whole")
+    assert (tmp_path / "a").read_bytes() == b"whole"
+
+
+def test_a_part_that_somebody_else_has_removed_meanwhile_is_no_error(
+    tmp_path, monkeypatch
+):
+    gone = tmp_path / ".a.0a1b2c3d.part"
+    monkeypatch.setattr("utils.files.Path.glob", lambda *_: [gone])
+    remove_parts(tmp_path / "a")
