@@ -1,0 +1,79 @@
+"""Answers by somebody who had never seen the checks: they say how good the checks are.
+
+100 unusual right answers, 150 with one mistake, 150 with two, written before the checks
+were described by steps. No check was changed for one of them, and none may be: a mistake
+that is missed here is looked for in the first bank, with answers of one's own.
+
+A mistake stands here in its author's words. `names.toml` says which names that a check
+gave say it rightly; whoever reads a new message decides, and adds the name or does not.
+"""
+
+import importlib
+import pkgutil
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from utils.checks import check
+
+ANSWERS = []
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer, and what is wrong with it in its author's words."""
+
+    exercise: str
+    answer: object
+    mistakes: tuple
+
+
+def right(exercise):
+    """Register the decorated function or class as a right answer."""
+    return wrong(exercise)
+
+
+def wrong(exercise, *mistakes):
+    """Register the decorated function or class as an answer with these mistakes."""
+
+    def register(answer):
+        ANSWERS.append(Answer(exercise, answer, mistakes))
+        return answer
+
+    return register
+
+
+def answers():
+    """Return every answer of this bank."""
+    for module in pkgutil.iter_modules(__path__):
+        if not module.name.startswith("test_"):
+            importlib.import_module(f"{__name__}.{module.name}")
+    return ANSWERS
+
+
+def judged():
+    """Return exercise, mistakes, verdict and message of every answer.
+
+    The verdict is `passed`, `unnamed`, `named` (one of its mistakes at least) or
+    `misleading`.
+    """
+    text = (Path(__file__).parent / "names.toml").read_text(encoding="utf-8")
+    names, found = tomllib.loads(text), []
+    for entry in answers():
+        result = check(entry.exercise, entry.answer)
+        right_names = names.get(entry.exercise, {}).get(" + ".join(entry.mistakes), ())
+        if result.passed:
+            verdict = "passed"
+        elif result.diagnosis is None:
+            verdict = "unnamed"
+        else:
+            rightly = {result.diagnosis, result.also} & {*right_names}
+            verdict = "named" if rightly else "misleading"
+        found.append((entry.exercise, entry.mistakes, verdict, result.message))
+    return found
+
+
+def counts(found, mistakes):
+    """Return how often each verdict fell on answers with so many mistakes."""
+    verdicts = [verdict for _, those, verdict, _ in found if len(those) == mistakes]
+    return {verdict: verdicts.count(verdict) for verdict in {*verdicts}}
