@@ -11,11 +11,11 @@ True = may attend. A query that may attend to nothing gets weights of zero.
 
 from utils.clinic.diagnosis import diagnose
 from utils.clinic.instruments import (
-    Reading,
     bisect,
     empty_row,
     gradients,
     leak_test,
+    measured,
     one_token,
     permute_tokens,
     row_sums,
@@ -25,13 +25,13 @@ from utils.clinic.patients import patient, suspects, twin
 from utils.clinic.training import lowest_loss, train_on_words, training_curve
 
 __all__ = [
-    "Reading",
     "bisect",
     "diagnose",
     "empty_row",
     "gradients",
     "leak_test",
     "lowest_loss",
+    "measured",
     "one_token",
     "patient",
     "permute_tokens",

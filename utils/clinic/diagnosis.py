@@ -6,11 +6,11 @@ import math
 from utils.checks import records
 from utils.checks.engine import Result
 from utils.checks.messages import wrapped
-from utils.clinic.instruments import INSTRUMENTS, measured, text
-from utils.clinic.patients import SUSPECTS, expect_layer, suspects, twin
+from utils.clinic.instruments import INSTRUMENTS, measured
+from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
 HEADINGS = {"not-attempted": "no diagnosis yet", "no-such-suspect": "not understood"}
-DOTS = "Replace the dots by slugs of suspects, or by nothing if it's healthy."
+DOTS = "Replace the dots by slugs in quotes, or by nothing if it's healthy."
 
 
 def diagnose(patient, *slugs):
@@ -48,8 +48,7 @@ def _judged(patient, slugs):
     claimed = frozenset(slugs)
     if claimed == actual:
         return "passed", [*_proofs(patient)]
-    claim = f"in one with {_joined(claimed)} alone" if claimed else "in a healthy layer"
-    lines = [_evidence(patient, claimed, claim)]
+    lines = [_evidence(patient, claimed, _beside(claimed))]
     if not claimed & actual:
         return "wrong", lines
     more = (
@@ -68,15 +67,23 @@ def _joined(slugs):
     return " and ".join(sorted(slugs))
 
 
+def _beside(slugs):
+    """Return in words what a patient is compared with."""
+    return f"with {_joined(slugs)} alone" if slugs else "in a healthy layer"
+
+
 def _proofs(patient):
-    """Yield each wrong step in words, and the number that shows it."""
+    """Yield each wrong step in words, the number that shows it, and the number that
+    excludes what it is most easily taken for.
+    """
+    fitting = {*suspects(patient)} - patient._wrong
     for slug in sorted(patient._wrong):
         others = patient._wrong - {slug}
-        beside = (
-            f"in one with {_joined(others)} alone" if others else "in a healthy layer"
-        )
         yield f"{slug}: {SUSPECTS[slug].line}."
-        yield "  " + _evidence(patient, others, beside)
+        yield "  " + _evidence(patient, others, _beside(others))
+        rivals = [rival for one, rival, *_ in RIVALS if one == slug]
+        for rival in [rival for rival in rivals if rival in fitting][:1]:
+            yield "  " + _evidence(patient, others | {rival}, f"with {rival} instead")
     if not patient._wrong:
         yield "It is healthy: no instrument finds a difference."
 
@@ -84,21 +91,24 @@ def _proofs(patient):
 def _evidence(patient, claimed, beside):
     """Return the number that best tells a patient from a layer with other mistakes.
 
-    The instruments that show a wrong step which only one of the two has come first.
+    What excludes a rival comes first, then the instruments that show a wrong step which
+    only one of the two has.
     """
     differing = sorted(claimed ^ patient._wrong, key=lambda slug: slug in claimed)
-    names = [*(SUSPECTS[slug].shown_by for slug in differing), *INSTRUMENTS]
+    decides = {name: label for *two, name, label in RIVALS if two == differing}
+    names = [*decides, *(SUSPECTS[slug].shown_by for slug in differing), *INSTRUMENTS]
     other = twin(patient, *sorted(claimed))
     for name in dict.fromkeys(names):
         if INSTRUMENTS[name].masked and not patient.kind.masked:
             continue
         here, there = measured(patient, name), measured(other, name)
-        far = {label: apart(here[label], there[label]) for label in here}
+        start = decides.get(name, "")
+        far = {n: apart(here[n], there[n]) for n in here if n.startswith(start)}
         largest = max(far.values())
         if largest >= 0.05:  # the first that tells about as much as any
-            label = next(label for label in far if far[label] >= 0.2 * largest)
-            numbers = f"{text(here[label])} here, {text(there[label])} {beside}"
-            return f"{name}, {label}: {numbers}."
+            label = next(label for label in far if far[label] >= 0.4 * largest)
+            one, two = (INSTRUMENTS[name].text(n[label]) for n in (here, there))
+            return f"{name}, {label}: {one} here, {two} {beside}."
     return f"No instrument tells the patient from {_joined(claimed)}."
 
 

@@ -1,7 +1,8 @@
 """The instruments: each measures a patient and its healthy twin, and prints both.
 
 An instrument is a function from one layer to what was measured -> number; `instrument`
-makes it take a patient. They run copies in eval mode, without changing random state.
+makes it print those of a patient and of its twin. They run copies in eval mode,
+without changing random state.
 """
 
 import copy
@@ -22,45 +23,47 @@ INSTRUMENTS = {}  # by name, in the order in which a doctor might take them
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What an instrument read: what was measured -> number, of the two layers."""
-
-    patient: dict
-    healthy: dict
-
-    def _ipython_display_(self):
-        """Show nothing: the instrument has printed it already."""
-
-
-@dataclass(frozen=True)
 class Instrument:
-    """What measures one layer, and whether that needs a mask."""
+    """What measures one layer, whether that needs a mask, digits behind the point."""
 
     measure: Callable
     masked: bool
+    digits: int
+
+    def text(self, value):
+        """Return a number as it is printed."""
+        return "NaN" if math.isnan(value) else f"{value:.{self.digits}f}"
 
 
-def instrument(about, masked=False, draw=None):
-    """Make an instrument of a function that measures one layer."""
+def instrument(about, masked=False, digits=2, draw=None):
+    """Make an instrument of a function that measures one layer; it returns nothing."""
 
     def decorate(measure):
         @wraps(measure)
         def read(layer):
-            reading = Reading(measured(layer, name), measured(twin(layer), name))
-            show(f"{name}: {about}", layer, reading)
+            both = measured(layer, name), measured(twin(layer), name)
+            show(f"{name}: {about}", layer, *both, INSTRUMENTS[name].text)
             if draw is not None:
                 draw(layer)
-            return reading
 
         name = measure.__name__
-        INSTRUMENTS[name] = Instrument(measure, masked)
+        INSTRUMENTS[name] = Instrument(measure, masked, digits)
         return read
 
     return decorate
 
 
 def measured(layer, name):
-    """Return what an instrument measures on a layer."""
+    """Return what an instrument measures on a layer; print and draw nothing.
+
+    layer: a patient, or a twin of one
+    name: of an instrument, such as "row_sums"
+    returns: a dict, what is measured -> number
+
+    Raises ValueError for another name, and for a mask's instrument on a function.
+    """
+    if name not in INSTRUMENTS:
+        raise ValueError(f"expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
     if INSTRUMENTS[name].masked and not expect_layer(layer).kind.masked:
         raise ValueError(f"{name} expects a layer with a mask; got {layer.kind.name}")
     found = _steady(INSTRUMENTS[name].measure, layer)
@@ -74,20 +77,15 @@ def _steady(measure, layer):
         return measure(copy.deepcopy(expect_layer(layer)).eval())
 
 
-def show(heading, layer, reading):
+def show(heading, layer, here, healthy, text="{:.2f}".format):
     """Print what was measured on a layer and on its healthy twin."""
     print(f"{heading:52}{named(layer):>14}{'healthy':>10}")
-    for label, value in reading.patient.items():
-        print(f"{label:52}{text(value):>14}{text(reading.healthy[label]):>10}")
+    for label, value in here.items():
+        print(f"{label:52}{text(value):>14}{text(healthy[label]):>10}")
 
 
 def named(layer):
     return f"patient {layer.number}" if layer.is_patient else "this layer"
-
-
-def text(value):
-    """Return a number as the instruments print it."""
-    return "NaN" if math.isnan(value) else f"{value:.2f}"
 
 
 def _inputs(layer, tokens=TOKENS):
@@ -117,7 +115,6 @@ def bisect(layer):
     what these weights give, with the layer's own values?
 
     layer: any patient
-    returns: a `Reading`
     """
     inputs = _inputs(layer)
     output, weights = _run(layer, *inputs)
@@ -140,7 +137,6 @@ def row_sums(layer):
     """Sum the weights along the keys, which should give 1, and along the queries.
 
     layer: any patient
-    returns: a `Reading`
     """
     _, weights = _run(layer, *_inputs(layer))
     rows, columns = weights.sum(-1), weights.sum(-2)
@@ -155,7 +151,6 @@ def scale_scores(layer):
     A function gets its query times the factor, a layer x times the root of it.
 
     layer: any patient
-    returns: a `Reading`
     """
     inputs, found = _inputs(layer), {}
     for name, factor in FACTORS.items():
@@ -173,7 +168,6 @@ def permute_tokens(layer):
     last token does not depend on the order of those before it.
 
     layer: any patient
-    returns: a `Reading`
     """
     inputs = _inputs(layer)
     before = _run(layer, *inputs)[0]
@@ -222,7 +216,6 @@ def leak_test(layer):
     """Replace each token by that of another sentence; draw how far outputs move.
 
     layer: a patient with a mask
-    returns: a `Reading`: four numbers about the map
 
     Raises ValueError for a patient that is a function.
     """
@@ -241,7 +234,6 @@ def one_token(layer):
     """Give one token alone, whose weight can only be 1, and ask what comes out.
 
     layer: any patient
-    returns: a `Reading`
     """
     inputs = _inputs(layer, tokens=1)
     output = _run(layer, *inputs)[0]
@@ -256,12 +248,11 @@ def one_token(layer):
     return {name: _far(output, part.detach()) for name, part in parts.items()}
 
 
-@instrument("with two tokens of padding in front", masked=True)
+@instrument("with two tokens of padding in front", masked=True, digits=3)
 def empty_row(layer):
     """Pad sentences on the left, so that the first two tokens have nothing to see.
 
     layer: a patient with a mask
-    returns: a `Reading`
 
     Raises ValueError for a patient that is a function.
     """
@@ -280,7 +271,6 @@ def gradients(layer):
     """Send a gradient back and measure how long it is at each weight.
 
     layer: any patient; a function has no weights, so its inputs stand for them
-    returns: a `Reading`
     """
     inputs = [part.requires_grad_() for part in _inputs(layer)]
     output = layer(*inputs)

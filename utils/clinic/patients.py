@@ -40,7 +40,7 @@ SUSPECTS = {
         ("diagonal-masked", "c", "leak_test", "a token may not attend to itself"),
         ("polarity-inverted", "c", "leak_test", "the past is hidden, the future seen"),
         ("mask-after-softmax", "ch", "row_sums", "the mask comes after the softmax"),
-        ("zero-for-minus-infinity", "c", "leak_test", "hidden scores are 0, not -inf"),
+        ("zero-for-minus-infinity", "c", "empty_row", "hidden scores are 0, not -inf"),
         ("minus-1e9", "c", "empty_row", "hidden scores are -1e9, not -inf"),
         ("keys-for-values", "fch", "one_token", "the weights average the keys"),
         ("values-not-projected", "ch", "one_token", "the weights average x itself"),
@@ -51,6 +51,21 @@ SUSPECTS = {
         ("dropout-in-eval", "ch", "permute_tokens", "weights are dropped in eval mode"),
     ]
 }
+RIVALS = [  # a slug, what it is easily taken for, and the number that excludes that
+    ("softmax-twice", "divided-by-width", "scale_scores", "scores × 10,000"),
+    ("divided-by-width", "softmax-twice", "scale_scores", "scores × 10,000"),
+    ("mask-not-used", "zero-for-minus-infinity", "empty_row", "largest weight in"),
+    ("mask-not-used", "softmax-twice", "scale_scores", "scores × 10,000"),
+    ("zero-for-minus-infinity", "mask-not-used", "empty_row", "largest weight in"),
+    ("minus-1e9", "zero-for-minus-infinity", "leak_test", "the next token"),
+    ("one-step-leaked", "mask-not-used", "leak_test", "a token after"),
+    ("diagonal-masked", "polarity-inverted", "leak_test", "a token before"),
+    ("polarity-inverted", "diagonal-masked", "leak_test", "a token before"),
+    ("mask-after-softmax", "polarity-inverted", "leak_test", "a token before"),
+    ("split-by-view", "merge-without-transpose", "bisect", "before the cut"),
+    ("merge-without-transpose", "split-by-view", "bisect", "before the cut"),
+    ("heads-share-weights", "merge-without-transpose", "permute_tokens", "tokens bef"),
+]
 VALUES = "keys-for-values", "values-not-projected"
 LEAKS = "mask-not-used", "one-step-leaked", "mask-after-softmax"
 FILLS = "zero-for-minus-infinity", "minus-1e9"
@@ -328,17 +343,15 @@ def twin(layer, *slugs):
     return other.train(layer.training)
 
 
-def suspects(layer=None):
-    """Return what can be wrong, slug -> a line: with this kind of layer, or with any.
+def suspects(layer):
+    """Return what can be wrong with this kind of layer, slug -> a line.
 
     Raises ValueError for what is no patient.
 
-    >>> len(suspects()), len(suspects(patient(7)))
-    (21, 8)
     >>> suspects(patient(7))["softmax-over-queries"]
     'the softmax runs over the queries'
     """
-    letter = "" if layer is None else expect_layer(layer).kind.letter
+    letter = expect_layer(layer).kind.letter
     return {
         slug: known.line for slug, known in SUSPECTS.items() if letter in known.kinds
     }

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.clinic.instruments import Reading, named, show
+from utils.clinic.instruments import named, show
 from utils.clinic.patients import expect_layer, twin
 
 WORDS, BACK, COPIED = 6, 3, 0.8  # a word is often the one three places before it
@@ -93,20 +93,19 @@ def _losses(model, steps, seed):
     return losses
 
 
-def training_curve(layer, steps=200, seed=0):
+def training_curve(layer, steps=200):
     """Train a patient and its healthy twin on the same words; draw both losses.
 
     layer: a patient with weights
-    returns: a `Reading`: the means of the first and of the last 20 steps
 
     Raises ValueError for a patient that is a function: it has no weights to train.
     """
     from utils import plots  # only here: a training needs no pictures
 
-    losses = [train_on_words(one, steps, seed) for one in (layer, twin(layer))]
+    losses = [train_on_words(one, steps) for one in (layer, twin(layer))]
     parts = {"first 20 steps": slice(20), "last 20 steps": slice(-20, None)}
     means = [{n: sum(a[p]) / len(a[p]) for n, p in parts.items()} for a in losses]
-    show("training_curve: the loss of the next word", layer, Reading(*means))
+    show("training_curve: the loss of the next word", layer, *means)
     plots.curves(
         dict(zip((named(layer), "healthy"), losses)),
         title="The loss of the next word, in training",
@@ -115,4 +114,3 @@ def training_curve(layer, steps=200, seed=0):
         reference={"lowest honest loss": lowest_loss()},
         smooth=10,
     )
-    return Reading(*means)
