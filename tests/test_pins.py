@@ -48,6 +48,7 @@ def test_the_lock_has_all_that_the_requirements_bring_along():
 
 
 @pytest.mark.skipif("CI" not in os.environ, reason="others install what they like")
+@pytest.mark.skipif("CI" not in os.environ, reason="`.ci/run` alone obeys the lock")
 def test_nothing_is_installed_in_another_version_than_the_lock_says():
     known = {name: importlib.metadata.version(name) for name in brought_along(LOCKED)}
     plainly = {name: version.partition("+")[0] for name, version in known.items()}

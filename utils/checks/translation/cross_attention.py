@@ -259,6 +259,63 @@ def far_apart():
     return x, torch.cat([far, -far, words]), *matrices
 
 
+CASES = [
+    case(*tensors((2, 5), (3, 5), 7, 11)),
+    case(
+        *tensors((2, 5), (3, 5), 7, 11),
+        torch.tensor([True, True, False]),
+        note="the last word hidden",
+    ),
+    case(
+        *tensors((2, 3, 5), (2, 7, 5), 11, 2),
+        lengths(7, 4, longest=7),
+        note="a batch with padding",
+    ),
+    case(
+        *tensors((3, 3, 5), (3, 7, 5), 2, 11),
+        lengths(5, 7, 2, longest=7),
+        note="B = T",
+    ),
+    case(
+        *tensors((2, 5, 7), (2, 5, 7), 3, 11),
+        lengths(2, 5, longest=5),
+        note="T = S",
+    ),
+    case(*tensors((2, 5, 7), (2, 3, 7), 7, 7), note="all matrices square"),
+    case(
+        *tensors((2, 5, 7), (2, 5, 7), 7, 7),
+        torch.tensor([[True, False, True, True, False], [True] * 5]),
+        note="T = S, all matrices square, a word in the middle hidden",
+    ),
+    case(
+        *tensors((2, 3, 5), (2, 7, 5), 11, 2),
+        lengths(3, 0, longest=7),
+        note="nothing allowed in the second sentence",
+    ),
+    case(
+        *tensors((2, 3, 5, 7), (2, 3, 11, 7), 2, 5),
+        lengths(11, 4, 7, 1, 2, 5, longest=11).view(2, 3, 11),
+        note="two leading axes",
+    ),
+    case(
+        *tensors((2, 5), (7, 5), 3, 2, scale=9.0),
+        note="large scores",
+        special=True,
+    ),
+    case(
+        *tensors((2, 5), (7, 5), 3, 2, scale=9.0),
+        torch.tensor([True] * 6 + [False]),
+        note="large scores and a hidden word",
+        special=True,
+    ),
+    case(
+        *far_apart(),
+        torch.tensor([False, False, True, True, True]),
+        note="hidden words whose scores are far from the others",
+        special=True,
+    ),
+    case(*tensors((1, 5), (1, 5), 3, 2), note="one word each", special=True),
+]
 cross_attention = Exercise(
     id="8.1",
     signature="cross_attention(x, context, W_query, W_key, W_value, context_mask=None)",
@@ -267,61 +324,5 @@ cross_attention = Exercise(
     oracle=right_attention,
     properties=[padding_looked_at, rows_sum],
     pipeline=pipeline,
-    cases=[
-        case(*tensors((2, 5), (3, 5), 7, 11)),
-        case(
-            *tensors((2, 5), (3, 5), 7, 11),
-            torch.tensor([True, True, False]),
-            note="the last word hidden",
-        ),
-        case(
-            *tensors((2, 3, 5), (2, 7, 5), 11, 2),
-            lengths(7, 4, longest=7),
-            note="a batch with padding",
-        ),
-        case(
-            *tensors((3, 3, 5), (3, 7, 5), 2, 11),
-            lengths(5, 7, 2, longest=7),
-            note="B = T",
-        ),
-        case(
-            *tensors((2, 5, 7), (2, 5, 7), 3, 11),
-            lengths(2, 5, longest=5),
-            note="T = S",
-        ),
-        case(*tensors((2, 5, 7), (2, 3, 7), 7, 7), note="all matrices square"),
-        case(
-            *tensors((2, 5, 7), (2, 5, 7), 7, 7),
-            torch.tensor([[True, False, True, True, False], [True] * 5]),
-            note="T = S, all matrices square, a word in the middle hidden",
-        ),
-        case(
-            *tensors((2, 3, 5), (2, 7, 5), 11, 2),
-            lengths(3, 0, longest=7),
-            note="nothing allowed in the second sentence",
-        ),
-        case(
-            *tensors((2, 3, 5, 7), (2, 3, 11, 7), 2, 5),
-            lengths(11, 4, 7, 1, 2, 5, longest=11).view(2, 3, 11),
-            note="two leading axes",
-        ),
-        case(
-            *tensors((2, 5), (7, 5), 3, 2, scale=9.0),
-            note="large scores",
-            special=True,
-        ),
-        case(
-            *tensors((2, 5), (7, 5), 3, 2, scale=9.0),
-            torch.tensor([True] * 6 + [False]),
-            note="large scores and a hidden word",
-            special=True,
-        ),
-        case(
-            *far_apart(),
-            torch.tensor([False, False, True, True, True]),
-            note="hidden words whose scores are far from the others",
-            special=True,
-        ),
-        case(*tensors((1, 5), (1, 5), 3, 2), note="one word each", special=True),
-    ],
+    cases=CASES,
 )
