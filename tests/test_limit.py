@@ -163,11 +163,13 @@ def test_endless_answer_leaves_a_kernel_usable():
         "from utils.checks import check" + COUNTER_FORGOTTEN,
         "import time; start = time.process_time()\n"
         "print(check('1.1', merge).diagnosis, time.process_time() - start < 10)",
-        "import weakref\nclass Block(bytearray): pass\nblocks = []",
+        "import psutil, weakref\nclass Block(bytearray): pass\nblocks = []",
         "def merge(ids, pair, new_id):\n    merged = []\n"
         "    while len(merged) < 100_000:\n"
         "        merged.append(Block(b'x' * 8_000_000))\n"
-        "        blocks.append(weakref.ref(merged[-1]))\n    return merged",
+        "        blocks.append(weakref.ref(merged[-1]))\n"
+        "        psutil.Process().memory_info()  # a library stops here\n"
+        "    return merged",
         "print(check('1.1', merge).diagnosis)\n"
         "print(1e9 < 8e6 * len(blocks) < 5e9, any(block() for block in blocks))",
         "import torch\nprint(check('3.1', lambda s, dim=-1: s.softmax(dim)).passed)",

@@ -211,3 +211,16 @@ def test_the_table_of_notebooks_gives_their_names_and_minutes(table):
         row = rf"\| \[{title}\]\((notebooks/)?{path.name}\) \|.*\| {minutes} \|"
         if path.name not in table:
             assert re.search(row, text), f"{title}, {minutes} minutes"
+
+
+@pytest.mark.parametrize("table", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_what_is_for_another_evening_has_its_name_and_minutes_too(table):
+    text = read(table)
+    for path in sorted((ROOT / "notebooks").glob("deeper/*.ipynb")):
+        opening = nbformat.read(path, as_version=4).cells[0].source
+        title = opening.splitlines()[0].removeprefix("# Deeper: ")
+        minutes = re.search(r"About (\d+) minutes", opening)[1]
+        link = re.escape(f"[{title[:1].upper()}{title[1:]}](")
+        link += rf"(notebooks/)?deeper/{path.name}\)"
+        said = rf"{link}( \({minutes} minutes\)| \|.*\| {minutes} \|)"
+        assert re.search(said, text), f"{title}, {minutes} minutes"

@@ -1,6 +1,7 @@
 """Run a reader's code so that nothing it does can harm the check or the session."""
 
 import dis
+import gc
 import inspect
 import linecache
 import os
@@ -54,8 +55,9 @@ def attempt(function, *args, tidy=clean):
         value = WATCH.call(lambda: tidy(function(*mine)))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         where, unfinished = _where(error), _is_stub(error)
-        if isinstance(error, NeverEnds):
-            error.__traceback__ = None  # and all that the answer has heaped up
+        if isinstance(error, NeverEnds):  # let go of what the answer has heaped up
+            error.__traceback__ = error.__context__ = None
+            gc.collect()  # the library that it was stopped in may hold its frames
         return Outcome(error=error, where=where, unfinished=unfinished)
     pairs = enumerate(zip(args, mine))
     changed = next((i for i, (old, new) in pairs if not same_input(old, new)), None)

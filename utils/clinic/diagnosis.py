@@ -73,9 +73,7 @@ def _beside(slugs):
 
 
 def _proofs(patient):
-    """Yield each wrong step in words, the number that shows it, and the number that
-    excludes what it is most easily taken for.
-    """
+    """Yield each wrong step, what shows it, and what excludes its nearest rival."""
     fitting = {*suspects(patient)} - patient._wrong
     for slug in sorted(patient._wrong):
         others = patient._wrong - {slug}

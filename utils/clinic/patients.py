@@ -64,7 +64,7 @@ RIVALS = [  # a slug, what it is easily taken for, and the number that excludes 
     ("mask-after-softmax", "polarity-inverted", "leak_test", "a token before"),
     ("split-by-view", "merge-without-transpose", "bisect", "before the cut"),
     ("merge-without-transpose", "split-by-view", "bisect", "before the cut"),
-    ("heads-share-weights", "merge-without-transpose", "permute_tokens", "tokens bef"),
+    ("heads-share-weights", "merge-without-transpose", "permute_tokens", "tokens"),
 ]
 VALUES = "keys-for-values", "values-not-projected"
 LEAKS = "mask-not-used", "one-step-leaked", "mask-after-softmax"
