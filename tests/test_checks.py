@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from utils.checks import check, progress, records
+from utils.checks import check, progress, records, steps
 from utils.checks.course import CASES, FILES, deeper, exercises, notebooks
 from utils.checks.modules import read
 
@@ -211,6 +211,13 @@ def nonsense():
         yield pytest.param((answer, answer), id=f"is {name}")
 
 
+@pytest.fixture
+def short_search(monkeypatch):
+    """Do not look long for two mistakes where there are none to be found."""
+    monkeypatch.setattr(steps, "LIMIT", 0.02)
+
+
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("answers", [*nonsense()])
 def test_any_answer_gets_a_message(answers):
@@ -245,6 +252,7 @@ NEARLY = {
 }
 
 
+@pytest.mark.usefixtures("short_search")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("spoil", NEARLY.values(), ids=NEARLY)
 def test_a_spoilt_right_answer_is_refused(spoil):

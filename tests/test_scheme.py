@@ -3,6 +3,7 @@
 import io
 import itertools
 import re
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -65,26 +66,21 @@ FILLED = {  # after a notebook, what was empty before
 WORDS = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
 
 
-@pytest.fixture
-def draw(monkeypatch):
+@cache
+def draw(notebook, filled=True):
     """Draw a scheme; return its figure, its text and its stations by name."""
-    drawn = []
 
     def keep(fig, title, alt, colors):
         fig.draw_without_rendering()
-        drawn.append((fig, alt))
+        drawn.update(ax=fig.axes[0], texts=fig.axes[0].texts, alt=alt)
 
-    monkeypatch.setattr(overview, "_publish", keep)
-
-    def draw(notebook, filled=True):
+    drawn = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overview, "_publish", keep)
         plots.scheme(notebook, filled=filled, title="t")
-        fig, alt = drawn[-1]
-        [ax] = fig.axes
-        boxes = overview._boxes(notebook, filled, int(notebook))
-        places = {overview.STATIONS[box.key].name: box for box in boxes}
-        return SimpleNamespace(ax=ax, alt=alt, places=places, texts=ax.texts)
-
-    return draw
+    boxes = overview._boxes(notebook, filled, int(notebook))
+    places = {overview.STATIONS[box.key].name: box for box in boxes}
+    return SimpleNamespace(places=places, **drawn)
 
 
 def inside(place, x, y):
@@ -114,7 +110,7 @@ def said(alt, part):
 
 
 @every_state
-def test_the_text_says_which_stations_are_filled_lit_and_ahead(notebook, filled, draw):
+def test_the_text_says_which_stations_are_filled_lit_and_ahead(notebook, filled):
     alt = draw(notebook, filled).alt
     done = [
         FILLED.get(n, "") for n in NOTEBOOKS if n < notebook or filled and n == notebook
@@ -129,13 +125,13 @@ def test_the_text_says_which_stations_are_filled_lit_and_ahead(notebook, filled,
 
 
 @every_state
-def test_every_station_is_named_whatever_its_state(notebook, filled, draw):
+def test_every_station_is_named_whatever_its_state(notebook, filled):
     texts = [text.get_text() for text in draw(notebook, filled).texts]
     assert [text for text in texts if text in NAMES] == NAMES
 
 
 @every_state
-def test_the_part_of_a_notebook_is_framed_in_blue(notebook, filled, draw):
+def test_the_part_of_a_notebook_is_framed_in_blue(notebook, filled):
     picture = draw(notebook, filled)
     framed = [
         p
@@ -151,7 +147,7 @@ def test_the_part_of_a_notebook_is_framed_in_blue(notebook, filled, draw):
 
 
 @every_state
-def test_a_question_mark_stands_at_the_start_and_not_at_the_end(notebook, filled, draw):
+def test_a_question_mark_stands_at_the_start_and_not_at_the_end(notebook, filled):
     marks = [text for text in draw(notebook, filled).texts if text.get_text() == "?"]
     asked = (
         0
@@ -162,7 +158,7 @@ def test_a_question_mark_stands_at_the_start_and_not_at_the_end(notebook, filled
 
 
 @every_state
-def test_no_text_is_small_or_leaves_its_frame(notebook, filled, draw):
+def test_no_text_is_small_or_leaves_its_frame(notebook, filled):
     picture = draw(notebook, filled)
     to_inches = picture.ax.transData.inverted()
     assert min(text.get_fontsize() for text in picture.texts) >= 7
@@ -174,7 +170,7 @@ def test_no_text_is_small_or_leaves_its_frame(notebook, filled, draw):
 
 
 @every_state
-def test_no_two_texts_overlap(notebook, filled, draw):
+def test_no_two_texts_overlap(notebook, filled):
     texts = [text for text in draw(notebook, filled).texts if text.get_text()]
     boxes = [text.get_window_extent().padded(-1) for text in texts]
     for (a, text_a), (b, text_b) in itertools.combinations(zip(boxes, texts), 2):
@@ -190,9 +186,9 @@ def published(notebook, filled, title):
     return png
 
 
-@every_state
-def test_a_scheme_takes_less_than_30_kilobytes(notebook, filled):
-    assert len(published(notebook, filled, "A title of two lines " * 5)) < 30_000
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_a_scheme_takes_less_than_30_kilobytes(notebook):
+    assert len(published(notebook, True, "A title of two lines " * 5)) < 30_000
 
 
 def test_the_palette_keeps_the_colours_of_the_weights():
@@ -206,7 +202,7 @@ def test_the_palette_keeps_the_colours_of_the_weights():
     assert wanted <= seen and "#000000" in seen
 
 
-def test_the_notebook_that_is_open_stands_white_on_blue_beside_its_stations(draw):
+def test_the_notebook_that_is_open_stands_white_on_blue_beside_its_stations():
     picture = draw("10")
     white = [
         t.get_text()
@@ -223,14 +219,14 @@ def test_an_unknown_notebook_is_an_error_that_names_the_known(notebook):
         plots.scheme(notebook, title="t")
 
 
-def test_the_ids_are_those_of_the_vocabulary(draw):
+def test_the_ids_are_those_of_the_vocabulary():
     texts = [text.get_text() for text in draw("01").texts]
     for number in load_tokenizer().encode("Hello shiny sun"):
         assert str(number) in texts
     assert {"Hello", "·shiny", "·sun"} <= set(texts)
 
 
-def test_embeddings_and_positions_add_up_to_the_words_of_notebook_03(draw):
+def test_embeddings_and_positions_add_up_to_the_words_of_notebook_03():
     picture = draw("02")
     parts = [
         torch.tensor(numbers(picture, name))
@@ -240,7 +236,7 @@ def test_embeddings_and_positions_add_up_to_the_words_of_notebook_03(draw):
     assert close(numbers(picture, "inputs x"), WORDS)
 
 
-def test_in_03_the_numbers_are_those_that_notebook_03_computes(draw):
+def test_in_03_the_numbers_are_those_that_notebook_03_computes():
     picture = draw("03")
     scores = WORDS @ WORDS.T
     weights = torch.exp(scores) / torch.exp(scores).sum(dim=1, keepdim=True)
@@ -266,7 +262,7 @@ def projected(head):
 
 
 @pytest.mark.parametrize("notebook, causal", [("04", False), ("05", True)])
-def test_from_04_on_the_context_is_what_pytorch_computes(notebook, causal, draw):
+def test_from_04_on_the_context_is_what_pytorch_computes(notebook, causal):
     picture, (query, key, value) = draw(notebook), projected(0)
     output = F.scaled_dot_product_attention(query, key, value, is_causal=causal)
     assert close(numbers(picture, "context"), output)
@@ -275,7 +271,7 @@ def test_from_04_on_the_context_is_what_pytorch_computes(notebook, causal, draw)
     assert close(seen, torch.cat([query, key, value], dim=1))
 
 
-def test_two_heads_stand_side_by_side_and_differ(draw):
+def test_two_heads_stand_side_by_side_and_differ():
     outputs = [
         F.scaled_dot_product_attention(*projected(head), is_causal=True)
         for head in range(2)
@@ -285,14 +281,14 @@ def test_two_heads_stand_side_by_side_and_differ(draw):
     assert (first - second).abs().max() > 0.2
 
 
-def test_in_08_keys_and_values_come_from_a_text_of_another_length(draw):
+def test_in_08_keys_and_values_come_from_a_text_of_another_length():
     picture = draw("08")
     assert len(numbers(picture, "queries, keys, values")) == 6 + 4 + 4
     assert len(numbers(picture, "weights")) == len(numbers(picture, "scores")) == 6
     assert any("Bonjour soleil" in text.get_text() for text in picture.texts)
 
 
-def test_an_empty_station_holds_no_number(draw):
+def test_an_empty_station_holds_no_number():
     picture = draw("03", filled=False)
     for name in ("scores", "weights", "context"):
         assert numbers(picture, name) == []
@@ -307,7 +303,7 @@ def cells(picture, name):
     ]
 
 
-def test_blocked_weights_are_hatched_and_hold_no_number(draw):
+def test_blocked_weights_are_hatched_and_hold_no_number():
     picture = draw("05")
     hatched = [cell for cell in cells(picture, "weights") if cell.get_hatch()]
     assert len(hatched) == 3 and len(numbers(picture, "weights")) == 6
@@ -315,7 +311,7 @@ def test_blocked_weights_are_hatched_and_hold_no_number(draw):
         assert cell.get_facecolor()[:3] != publishing.WEIGHTS(0.0)[:3]
 
 
-def test_a_cell_has_the_colour_of_its_weight(draw):
+def test_a_cell_has_the_colour_of_its_weight():
     picture = draw("03")
     drawn = [cell.get_facecolor() for cell in cells(picture, "weights")]
     weights = torch.softmax(WORDS.double() @ WORDS.double().T, dim=1)
@@ -323,11 +319,11 @@ def test_a_cell_has_the_colour_of_its_weight(draw):
     assert drawn == [pytest.approx(color, abs=0.01) for color in expected]
 
 
-def test_the_probabilities_of_the_next_token_sum_to_one(draw):
+def test_the_probabilities_of_the_next_token_sum_to_one():
     assert sum(numbers(draw("09"), "next token")) == pytest.approx(1, abs=0.011)
     assert float(example.next_token().sum()) == pytest.approx(1)
 
 
-def test_beyond_text_something_else_enters(draw):
+def test_beyond_text_something_else_enters():
     assert "Hello shiny sun" in [text.get_text() for text in draw("10").texts]
     assert any("image" in text.get_text() for text in draw("11").texts)
