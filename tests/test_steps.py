@@ -108,9 +108,32 @@ def test_what_fits_one_input_alone_is_said_to():
 
 
 def test_a_shape_that_fits_is_said_to_be_all_that_fits():
-    result = check("3.3", lambda x: torch.softmax(x @ x.T, dim=-1) + 0.125)
-    assert result.diagnosis == "weights-returned"
+    result = check("2.1", lambda ids, table: 2 * table[ids.flatten()])
+    assert result.diagnosis == "shape-flattened"
     assert "The shape is that of this mistake" in result.message
+
+
+def test_a_shape_that_several_mistakes_give_names_none():
+    result = check("3.3", lambda x: torch.softmax(x @ x.T, dim=-1) + 0.125)
+    assert result.diagnosis is None
+
+
+def test_what_is_like_a_mistake_on_few_of_its_inputs_is_not_named():
+    def merge(ids, pair, new_id):
+        merged, skip = [], False
+        for i, symbol in enumerate(ids):
+            if not skip:
+                skip = tuple(ids[i : i + 2]) == pair
+                merged.append(new_id if skip else symbol)
+        return merged
+
+    result = check("1.1", merge)  # [9] for [1, 2, 3, 1, 2]: a return in the loop?
+    assert not result.passed and result.diagnosis is None
+
+
+def test_of_two_wrong_steps_none_is_told_from_nan_alone():
+    result = check("3.2", lambda x: torch.full((len(x), len(x)), torch.nan))
+    assert not result.passed and result.diagnosis is None
 
 
 def test_an_ordinary_input_is_shown_before_a_special_one():

@@ -2,15 +2,15 @@
 
 In this order: one mistake that gives on every case what the answer gave (`single`);
 two wrong steps that do; one that does so wherever the answer gave finite numbers
-(`other`); one that does on the case that is shown; one whose result has the same shape
-at least (`near`).
+(`other`); one that does so on half of what is wrong, and more often than any other; one
+whose results have the same shapes so often (`near`).
 """
 
 from dataclasses import dataclass
 
 from utils.checks.guard import quietly
 from utils.checks.steps import quiet
-from utils.checks.values import agrees, safe_text, same_form
+from utils.checks.values import agrees, all_nan, safe_text, same_form
 
 STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
 ON_THIS_INPUT = "On this input, though not on all, it looks like this: "
@@ -54,44 +54,39 @@ def other(exercise, trials):
 
 
 def near(exercise, trials):
-    """Return a mistake that gives the same on the case shown, or the same shape."""
+    """Return the mistake that is like most of what is wrong, or has its shapes."""
     wrong = [trial for trial in trials if not trial.right and not trial.special]
     wrong = [trial for trial in wrong if trial.comparable]
     if not wrong:
         return None
-    trial = wrong[0]
     with quiet():
-        if trial.outcome.error is not None:
-            return _same_error(exercise, wrong)
-        for mistake in exercise.pipeline.mistakes:
-            if fits(mistake, trial):
-                return _found(mistake, trial, ON_THIS_INPUT)
-        if not trial.same_form and not trial.observed:
-            for mistake in exercise.pipeline.mistakes:
-                theirs = _theirs(mistake, trial)
-                if theirs.error is None and _same_shape(trial, theirs.value):
-                    return _found(mistake, trial, BY_ITS_SHAPE)
-    return None
+        return _likely(exercise, wrong, fits, ON_THIS_INPUT) or _likely(
+            exercise, wrong, _same_shape, BY_ITS_SHAPE
+        )
 
 
-def _same_error(exercise, wrong):
-    """Return the mistake that fails with the same words on the most cases.
+def _likely(exercise, wrong, same, lead):
+    """Return the mistake that gives the same on the most cases where it is wrong.
 
-    What fails has one mistake to mend before a second can be seen. Where two mistakes
-    fail alike, nobody knows which it is.
+    It has to be two cases, and half of them: a mistake that is not known is like a
+    known one here and there. Where two give the same, nobody knows which it is.
     """
-    if not safe_text(wrong[0].outcome.error):
+    mistakes = exercise.pipeline.mistakes
+    like = {one: [trial for trial in wrong if same(one, trial)] for one in mistakes}
+    most = max(map(len, like.values()))
+    best = [one for one in mistakes if len(like[one]) == most]
+    if most < 2 or 2 * most < len(wrong) or len({one.slugs for one in best}) > 1:
         return None
-    fit = [one for one in exercise.pipeline.mistakes if fits(one, wrong[0])]
-    counts = [sum(matches(one, trial) for trial in wrong) for one in fit]
-    most = [one for one, count in zip(fit, counts) if count == max(counts)]
-    known = len({one.slugs for one in most}) == 1
-    return _found(most[0], wrong[0], ON_THIS_INPUT) if known else None
+    return _found(best[0], like[best[0]][0], lead)
 
 
-def _same_shape(trial, value):
-    got = trial.outcome.value
-    return type(got) in (type(trial.expected.value), tuple) and same_form(got, value)
+def _same_shape(mistake, trial):
+    """Say whether a mistake gives the shape that is wrong: that alone says little."""
+    theirs, got = _theirs(mistake, trial), trial.outcome
+    if trial.same_form or trial.observed or got.error or theirs.error:
+        return False
+    usual = type(got.value) in (type(trial.expected.value), tuple)
+    return usual and same_form(got.value, theirs.value)
 
 
 def _single(exercise, some):
@@ -107,9 +102,11 @@ def _double(exercise, some):
     """Return the first two wrong steps that do so together.
 
     If none do on special cases too, a third mistake may show there. An answer that
-    fails wherever it is wrong has one mistake to mend before a second can be seen.
+    fails wherever it is wrong, or gives NaN alone, has one mistake to mend before a
+    second can be seen.
     """
     seen = [t for t in some if not t.right and t.outcome.error is None]
+    seen = [trial for trial in seen if not all_nan(trial.outcome.value)]
     if not seen:
         return None
     shown, usually = min(seen, key=lambda trial: trial.special), None

@@ -109,6 +109,13 @@ def all_finite(value):
     return not value.is_floating_point() or bool(value.isfinite().all())
 
 
+def all_nan(value):
+    """Say whether a cleaned value holds nothing but NaN."""
+    if isinstance(value, tuple):
+        return all(map(all_nan, value))
+    return isinstance(value, torch.Tensor) and bool(value.isnan().all())
+
+
 def agrees(got, expected):
     """Say whether two cleaned values are equal up to rounding (NaN equals NaN)."""
     if isinstance(expected, torch.Tensor):
