@@ -32,6 +32,7 @@ class Watch:
         self.lock = threading.Lock()
         self.ends = []  # of the blocks that are open
         self.thread = self.since = None
+        self.asked = False  # to raise `NeverEnds` in this call
         self.memory = 0
 
     def __enter__(self):
@@ -49,6 +50,7 @@ class Watch:
             with self.lock:
                 since = self.since
                 if since and self._too_much(since):
+                    self.asked = True
                     raise_in(ctypes.c_ulong(self.thread), ctypes.py_object(NeverEnds))
 
     def _too_much(self, since):
@@ -64,7 +66,8 @@ class Watch:
         """
         if self.since:  # within another call
             return function(*args)
-        self.thread, self.since = threading.get_ident(), time.process_time()
+        self.asked, self.thread = False, threading.get_ident()
+        self.since = time.process_time()
         try:
             return function(*args)
         finally:
@@ -79,7 +82,8 @@ class Watch:
 
     def _wait(self):
         with self.lock:
-            time.sleep(0)
+            if self.asked:
+                time.sleep(0)
 
 
 WATCH = Watch()

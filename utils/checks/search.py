@@ -82,11 +82,12 @@ def _likely(exercise, wrong, same, lead):
 
 def _same_shape(mistake, trial):
     """Say whether a mistake gives the shape that is wrong: that alone says little."""
-    theirs, got = _theirs(mistake, trial), trial.outcome
-    if trial.same_form or trial.observed or got.error or theirs.error:
-        return False
+    got = trial.outcome
     usual = type(got.value) in (type(trial.expected.value), tuple)
-    return usual and same_form(got.value, theirs.value)
+    if trial.same_form or trial.observed or got.error or not usual:
+        return False
+    theirs = _theirs(mistake, trial)
+    return theirs.error is None and same_form(got.value, theirs.value)
 
 
 def _single(exercise, some):
