@@ -36,21 +36,34 @@ def steps(machine, number, choice=None):
 
 def test_on_a_quiet_machine_three_steps_in_a_hundred_are_tried_with_one(machine):
     steps(machine, 200)
-    assert machine.used == 2 * (3 * [2] + 3 * [1] + 94 * [2])
+    assert machine.used == 2 * (3 * [1] + 97 * [2])
 
 
-def test_beside_a_busy_program_one_thread_is_taken(machine):
+def test_beside_a_busy_program_one_thread_is_taken_after_one_slow_step(machine):
     machine.seconds = {2: 5.0, 1: 1.4}
     steps(machine, 100)
-    assert machine.used == 3 * [2] + 97 * [1]
+    assert machine.used == 3 * [1] + [2] + 96 * [1]
 
 
-def test_it_looks_again_when_the_other_program_has_ended(machine):
+def test_what_is_little_slower_is_tried_three_times(machine):
+    machine.seconds = {2: 1.5, 1: 1.4}
+    steps(machine, 100)
+    assert machine.used == 3 * [1] + 3 * [2] + 94 * [1]
+
+
+def test_it_looks_again_later_and_later_while_one_thread_is_faster(machine):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    steps(machine, 100 + 200 + 400 + 800 + 800)
+    slow = [place for place, used in enumerate(machine.used) if used == 2]
+    assert slow == [3, 103, 303, 703, 1503]
+
+
+def test_it_takes_all_again_when_the_other_program_has_ended(machine):
     machine.seconds = {2: 5.0, 1: 1.4}
     choice = steps(machine, 100)
     machine.seconds, machine.used = {2: 1.0, 1: 1.4}, []
-    steps(machine, 100, choice)
-    assert machine.used == 3 * [2] + 3 * [1] + 94 * [2]
+    steps(machine, 300, choice)
+    assert machine.used == 3 * [1] + 197 * [2] + 3 * [1] + 97 * [2]
 
 
 def test_what_was_faster_last_stands_until_the_next_trial_is_over(machine):
@@ -60,7 +73,7 @@ def test_what_was_faster_last_stands_until_the_next_trial_is_over(machine):
     assert machine.threads == 1
 
 
-@pytest.mark.parametrize("taken, left", [(2, 2), (5, 2), (6, 1), (50, 1)])
+@pytest.mark.parametrize("taken, left", [(2, 2), (3, 2), (4, 1), (50, 1)])
 def test_what_was_faster_is_left_once_it_is_known(machine, taken, left):
     machine.seconds = {2: 5.0, 1: 1.4}
     steps(machine, taken).settle()
@@ -78,7 +91,7 @@ def test_a_number_that_the_reader_sets_is_theirs(machine):
     machine.seconds[4] = 0.5
     machine.threads = 4
     steps(machine, 9).settle()
-    assert machine.used == 3 * [4] + 3 * [1] + 3 * [4]
+    assert machine.used == 3 * [1] + 6 * [4]
     assert machine.threads == 4
 
 

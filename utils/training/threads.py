@@ -5,7 +5,8 @@ import time
 
 import torch
 
-ROUND, TRIES = 100, 3  # of so many steps, so many are timed with each number of threads
+TRIES = 3  # steps that are timed with each number of threads
+ROUND, LONGEST = 100, 800  # steps until that is done again
 _left = None  # the number of threads before the last choice, and what it left
 
 
@@ -20,10 +21,12 @@ class FasterThreads:
 
     The threads of a small step wait for each other hundreds of times. If another
     program keeps one of two cores busy, each wait may last until that program pauses,
-    and a step takes many times as long; one thread alone waits for nobody. So of every
-    100 steps three are timed with all threads and three with one, and the rest runs
-    with what was faster. `settle` leaves it so for what follows a training. Sums may
-    differ in their last digits with the number of threads.
+    and a step takes many times as long; one thread alone waits for nobody. So three
+    steps are timed with one thread, then three with all, or fewer where the first is
+    slow, and the rest of a round runs with what was faster. A round has 100 steps, and
+    twice as many each time that one thread is faster again. `settle` leaves it so for
+    what follows a training. Sums may differ in their last digits with the number of
+    threads.
 
     >>> threads = FasterThreads()
     >>> for step in range(9):
@@ -36,22 +39,28 @@ class FasterThreads:
 
     def __init__(self):
         self.all = self.best = own_threads()
+        self.round, self.known = ROUND, False
         self.seconds = []  # of the steps of this round
 
     def __enter__(self):
-        done = len(self.seconds)
-        trying = self.all if done < TRIES else 1
-        torch.set_num_threads(trying if done < 2 * TRIES else self.best)
+        trying = 1 if len(self.seconds) < TRIES else self.all
+        torch.set_num_threads(self.best if self.known else trying)
         self.start = time.perf_counter()
 
     def __exit__(self, *error):
         self.seconds.append(time.perf_counter() - self.start)
-        if len(self.seconds) == 2 * TRIES:
-            many, one = self.seconds[:TRIES], self.seconds[TRIES:]
-            faster = statistics.median(one) < statistics.median(many)
-            self.best = 1 if faster else self.all
-        if len(self.seconds) == ROUND:
+        if not self.known and len(self.seconds) > TRIES:
+            self._compare(self.seconds[:TRIES], self.seconds[TRIES:])
+        if len(self.seconds) == self.round:
             self.seconds.clear()
+            self.round = min(2 * self.round, LONGEST) if self.best == 1 else ROUND
+            self.known = False
+
+    def _compare(self, one, many):
+        one = statistics.median(one)
+        if len(many) == TRIES or many[0] > 2 * one:
+            self.best = self.all if statistics.median(many) <= one else 1
+            self.known = True
 
     def settle(self):
         """Let what follows, such as an evaluation, run with what was faster."""
