@@ -23,94 +23,76 @@ def right_rope(x, positions, base=10000.0):
 
 
 def as_pairs(a, b):
-    """Return the features (…, D) whose pairs are these."""
-    return torch.stack((a, b), dim=-1).flatten(-2)
+    """Return the pairs (…, D/2, 2) of these features."""
+    return torch.stack((a, b), dim=-1)
 
 
-def partners(s):
-    """Return (-b, a) for each pair (a, b) of neighbours."""
-    return as_pairs(-s.b, s.a)
-
-
-def half_partners(s):
-    a, b = s.x.chunk(2, dim=-1)
-    return torch.cat((-b, a), dim=-1)
-
-
-def twice(angles):
-    return angles.repeat_interleave(2, dim=-1)
-
-
-def mixed(s, partner, angles):
-    return s.x * angles.cos() + partner * angles.sin()
-
-
-def base_or(default):
-    return lambda s: default if s.base is None else s.base
+def start(x, positions, base=None):
+    return {"x": x.double(), "positions": positions.double(), "given": base}
 
 
 def later_pairs_faster(answer):
     """Name an exponent without its minus. Large angles would hide it in rounding."""
     x, angles = torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([1.0, 2.0])
     found = answer(x, torch.tensor([1]), 4.0).float()
-    if torch.allclose(found, as_pairs(angles.cos(), angles.sin())):
+    if torch.allclose(found, as_pairs(angles.cos(), angles.sin()).flatten()):
         return TEXTS["FACTS"].say("multiplied-for-divided")
     return None
 
 
+def of_halves(first, second):
+    """Return what the pairs get where two halves are laid side by side."""
+    return torch.cat((first, second), dim=-1).unflatten(-1, (-1, 2))
+
+
+HALF_ANGLES = {"wide": lambda s: of_halves(s.angles, s.angles)}
+HALF_PARTNERS = {
+    "partners": lambda s: of_halves(-s.x.chunk(2, -1)[1], s.x.chunk(2, -1)[0])
+}
+PLUS_B = {"partners": lambda s: as_pairs(s.b, s.a)}
+MINUS_B = {"own": lambda s: as_pairs(s.a, -s.b)}
+
 ROPE = Forms(TEXTS["ROPE"])
-ROPE.wrong("does-nothing", lay=lambda s: s.x)
-ROPE.wrong(
-    "halves-for-pairs",
-    pair=lambda s: s.x.chunk(2, dim=-1),
-    lay=lambda s: torch.cat((s.first, s.second), -1),
+wrong = ROPE.wrong
+wrong("does-nothing", lay=lambda s: s.x)
+wrong("halves-for-pairs", **HALF_ANGLES, **HALF_PARTNERS)
+wrong("halves-for-pairs", pair=lambda s: s.x.chunk(2, dim=-1))
+wrong("halves-for-pairs 2", lay=lambda s: s.turned.mT.flatten(-2))
+wrong("layouts-mixed", **HALF_ANGLES)
+wrong("layouts-mixed 2", **HALF_PARTNERS)
+wrong("backwards", angles=lambda s: -s.places[:, None] * s.speeds)
+wrong("one-frequency", exponents=lambda s: 0 * s.even)
+wrong("positions-from-one", places=lambda s: s.positions + 1)
+wrong("positions-ignored", places=lambda s: torch.arange(s.x.shape[-2]))
+wrong("positions-ignored 2", places=lambda s: s.positions - s.positions[0])
+wrong("base-ignored", base=lambda s: 10000.0)
+wrong("wrong-base", {"wrong": "1,000"}, default=lambda s: 1000.0)
+wrong("wrong-base 2", base=lambda s: 1000.0)
+wrong("wrong-base", {"wrong": "100,000"}, default=lambda s: 100000.0)
+wrong("exponent-halved", exponents=lambda s: s.even / s.D / 2)
+wrong("exponent-doubled", exponents=lambda s: s.even / s.D * 2)
+wrong("exponent-reaches-one", exponents=lambda s: s.even / max(1, s.D - 2))
+wrong("exponent-from-one", exponents=lambda s: (s.even + 2) / s.D)
+wrong("exponent-undivided", exponents=lambda s: s.even)
+wrong("power-before-division", speeds=lambda s: s.base**-s.even / s.D)
+wrong("degrees", angles=lambda s: (s.places[:, None] * s.speeds).deg2rad())
+wrong("positions-meet-one-speed", angles=lambda s: s.places * s.speeds)
+wrong("pairs-left-apart", lay=lambda s: s.turned)
+wrong("slow-pairs-first", speeds=lambda s: s.base ** -s.exponents.flip(0))
+wrong("added-not-rotated", turned=lambda s: s.own + torch.cat((s.sin, s.cos), -1))
+wrong("added-not-rotated 2", lay=lambda s: s.x + s.turned.flatten(-2))
+wrong("angles-as-factors", turned=lambda s: s.own * s.wide)
+wrong("cosine-alone", turned=lambda s: s.own * s.cos)
+wrong(
+    "overwritten-too-early",
+    partners=lambda s: as_pairs(-s.b, s.a * s.angles.cos() - s.b * s.angles.sin()),
 )
-ROPE.wrong("halves-for-pairs", pair=lambda s: s.x.chunk(2, dim=-1))
-ROPE.wrong("halves-for-pairs 2", lay=lambda s: torch.cat((s.first, s.second), -1))
-ROPE.wrong(
-    "layouts-mixed",
-    lay=lambda s: mixed(s, partners(s), torch.cat((s.angles, s.angles), -1)),
-)
-ROPE.wrong("layouts-mixed 2", lay=lambda s: mixed(s, half_partners(s), twice(s.angles)))
-ROPE.wrong("backwards", angles=lambda s: -s.places[:, None] * s.speeds)
-ROPE.wrong("one-frequency", exponents=lambda s: torch.zeros(s.x.shape[-1] // 2))
-ROPE.wrong("positions-from-one", places=lambda s: s.positions + 1)
-ROPE.wrong("positions-ignored", places=lambda s: torch.arange(s.x.shape[-2]))
-ROPE.wrong("positions-ignored 2", places=lambda s: s.positions - s.positions[0])
-ROPE.wrong("base-ignored", base=lambda s: 10000.0)
-ROPE.wrong("wrong-base", {"wrong": "1,000"}, base=base_or(1000.0))
-ROPE.wrong("wrong-base 2", base=lambda s: 1000.0)
-ROPE.wrong("wrong-base", {"wrong": "100,000"}, base=base_or(100000.0))
-ROPE.wrong("exponent-halved", exponents=lambda s: s.even / s.x.shape[-1] / 2)
-ROPE.wrong("exponent-doubled", exponents=lambda s: s.even / s.x.shape[-1] * 2)
-ROPE.wrong(
-    "exponent-reaches-one",
-    exponents=lambda s: torch.linspace(0, 1, s.x.shape[-1] // 2, dtype=torch.float64),
-)
-ROPE.wrong("exponent-from-one", exponents=lambda s: (s.even + 2) / s.x.shape[-1])
-ROPE.wrong("exponent-undivided", exponents=lambda s: s.even)
-ROPE.wrong("power-before-division", speeds=lambda s: s.base**-s.even / s.x.shape[-1])
-ROPE.wrong("degrees", angles=lambda s: (s.places[:, None] * s.speeds).deg2rad())
-ROPE.wrong("positions-meet-one-speed", angles=lambda s: s.places * s.speeds)
-ROPE.wrong("pairs-left-apart", lay=lambda s: torch.stack((s.first, s.second), dim=-1))
-ROPE.wrong("slow-pairs-first", speeds=lambda s: s.base ** -s.exponents.flip(0))
-ROPE.wrong(
-    "added-not-rotated", lay=lambda s: s.x + as_pairs(s.angles.sin(), s.angles.cos())
-)
-ROPE.wrong("added-not-rotated 2", lay=lambda s: s.x + as_pairs(s.first, s.second))
-ROPE.wrong("angles-as-factors", lay=lambda s: s.x * twice(s.angles))
-ROPE.wrong("cosine-alone", lay=lambda s: s.x * twice(s.angles.cos()))
-ROPE.wrong("overwritten-too-early", second=lambda s: s.first * s.sin + s.b * s.cos)
-ROPE.wrong("no-minus", first=lambda s: s.a * s.cos + s.b * s.sin)
-ROPE.wrong("no-minus 2", second=lambda s: s.b * s.cos - s.a * s.sin)
-ROPE.wrong("no-minus 2", second=lambda s: s.a * s.sin - s.b * s.cos)
-ROPE.wrong(
-    "mirrored",
-    first=lambda s: s.a * s.cos + s.b * s.sin,
-    second=lambda s: s.a * s.sin - s.b * s.cos,
-)
-ROPE.wrong("sine-and-cosine-swapped", waves=lambda s: (s.angles.sin(), s.angles.cos()))
-ROPE.wrong("partners-swapped", pair=lambda s: (s.x[..., 1::2], s.x[..., 0::2]))
+wrong("no-minus", **PLUS_B)
+wrong("no-minus 2", partners=lambda s: as_pairs(-s.b, -s.a))
+wrong("no-minus 2", **MINUS_B)
+wrong("mirrored", **PLUS_B, **MINUS_B)
+wrong("sine-and-cosine-swapped", waves=lambda s: (s.wide.sin(), s.wide.cos()))
+wrong("partners-swapped", pair=lambda s: (s.x[..., 1::2], s.x[..., 0::2]))
 
 apply_rope = Exercise(
     id="7.1",
@@ -127,27 +109,27 @@ apply_rope = Exercise(
     ],
     facts=[later_pairs_faster],
     pipeline=Pipeline(
-        start=lambda x, positions, base=None: {
-            "x": x.double(),
-            "positions": positions.double(),
-            "base": base,
-        },
+        start,
         steps={
-            "base": base_or(10000.0),
+            "default": lambda s: 10000.0,
+            "base": lambda s: s.default if s.given is None else s.given,
             "places": lambda s: s.positions,
-            "even": lambda s: torch.arange(0, s.x.shape[-1], 2, dtype=torch.float64),
-            "exponents": lambda s: s.even / s.x.shape[-1],
+            "D": lambda s: s.x.shape[-1],
+            "even": lambda s: torch.arange(0, s.D, 2).double(),
+            "exponents": lambda s: s.even / s.D,
             "speeds": lambda s: s.base**-s.exponents,
             "angles": lambda s: s.places[:, None] * s.speeds,
-            "waves": lambda s: (s.angles.cos(), s.angles.sin()),
+            "wide": lambda s: s.angles[..., None],
+            "waves": lambda s: (s.wide.cos(), s.wide.sin()),
             "pair": lambda s: (s.x[..., 0::2], s.x[..., 1::2]),
-            "first": lambda s: s.a * s.cos - s.b * s.sin,
-            "second": lambda s: s.a * s.sin + s.b * s.cos,
-            "lay": lambda s: as_pairs(s.first, s.second),
-            "give": lambda s: s.lay.float(),
+            "own": lambda s: as_pairs(s.a, s.b),
+            "partners": lambda s: as_pairs(-s.b, s.a),
+            "turned": lambda s: s.own * s.cos + s.partners * s.sin,
+            "lay": lambda s: s.turned.flatten(-2),
+            "result": lambda s: s.lay.float(),
         },
-        gives={"waves": ("cos", "sin"), "pair": ("a", "b"), "give": "result"},
         forms=ROPE,
+        gives={"waves": ("cos", "sin"), "pair": ("a", "b")},
     ),
 )
 
@@ -156,14 +138,11 @@ apply_rope = Exercise(
 
 
 def right_alibi(num_heads, num_tokens):
-    """Fill in the bias entry by entry."""
-    bias = torch.zeros(num_heads, num_tokens, num_tokens)
-    for head in range(num_heads):
-        for query in range(num_tokens):
-            for key in range(query):
-                slope = 2 ** (-8 * (head + 1) / num_heads)
-                bias[head, query, key] = -slope * (query - key)
-    return bias
+    """Make the bias head by head; above the diagonal stands 0."""
+    places = torch.arange(num_tokens)
+    ahead = (places - places[:, None]).tril()
+    slopes = [2 ** (-8 * (head + 1) / num_heads) for head in range(num_heads)]
+    return torch.stack([slope * ahead for slope in slopes])
 
 
 def below_the_diagonal(call, num_heads, num_tokens):
@@ -173,57 +152,42 @@ def below_the_diagonal(call, num_heads, num_tokens):
     return found.tril() if fits else found
 
 
-def back(s):
-    """Return i - j, (T, T)."""
-    return s.places[:, None] - s.places
-
-
-def past(s):
-    return back(s).clamp(min=0)
-
-
+FIRST, LAST = {"which": "head 0"}, {"which": "the last one"}
 ALIBI = Forms(TEXTS["ALIBI"])
-ALIBI.wrong("slope-sign", bias=lambda s: s.slopes[:, None, None] * s.distance)
-ALIBI.wrong("distance-transposed", distance=lambda s: past(s).T)
-ALIBI.wrong(
-    "same-slope",
-    {"which": "head 0"},
-    slopes=lambda s: (2 ** s.exponents[:1]).expand(s.H),
-)
-ALIBI.wrong(
-    "same-slope",
-    {"which": "the last one"},
-    slopes=lambda s: (2 ** s.exponents[-1:]).expand(s.H),
-)
-ALIBI.wrong("same-slope 2", exponents=lambda s: -torch.ones(s.H))
-ALIBI.wrong("first-slope-one", heads=lambda s: torch.arange(float(s.H)))
-ALIBI.wrong("heads-not-shared-out", exponents=lambda s: -s.heads)
-ALIBI.wrong("exponent-upside-down", exponents=lambda s: -8 / s.heads)
-ALIBI.wrong("exponent-without-eight", exponents=lambda s: -s.heads / s.H)
-ALIBI.wrong("exponent-sign", exponents=lambda s: 8 * s.heads / s.H)
-ALIBI.wrong("exponent-floored", exponents=lambda s: -8 * s.heads // s.H)
-ALIBI.wrong("exponent-floored", exponents=lambda s: -(8 * s.heads // s.H))
-ALIBI.wrong("exponent-floored", exponents=lambda s: -8 // s.H * s.heads)
-ALIBI.wrong("exponent-floored", exponents=lambda s: -(8 // s.H) * s.heads)
-ALIBI.wrong("linear-slopes", slopes=lambda s: s.heads / s.H)
-ALIBI.wrong("linear-slopes 2", slopes=lambda s: -s.exponents)
-ALIBI.wrong("linear-slopes 2", slopes=lambda s: s.exponents)
-ALIBI.wrong("linear-slopes 2", slopes=lambda s: 2 * s.exponents)
-ALIBI.wrong("linear-slopes 3", slopes=lambda s: 2.0**-8 * s.heads / s.H)
-ALIBI.wrong("slopes-of-e", slopes=lambda s: s.exponents.exp())
-ALIBI.wrong("slopes-reversed", slopes=lambda s: 2 ** s.exponents.flip(0))
-ALIBI.wrong("distance-from-one", distance=lambda s: back(s) + 1)
-ALIBI.wrong("distance-squared", distance=lambda s: back(s) ** 2)
-ALIBI.wrong("distance-logarithmic", distance=lambda s: past(s).log1p())
-ALIBI.wrong("no-distance", distance=lambda s: torch.ones(s.T, s.T))
-ALIBI.wrong("key-place-alone", distance=lambda s: -s.places.expand(s.T, -1))
-ALIBI.wrong("key-place-alone 2", distance=lambda s: s.places.flip(0).expand(s.T, -1))
-ALIBI.wrong("weights-for-bias", distance=past, give=lambda s: torch.softmax(s.bias, -1))
-ALIBI.wrong("query-place-alone", distance=lambda s: s.places[:, None].expand(-1, s.T))
-ALIBI.wrong("distance-alone", slopes=lambda s: torch.ones(s.H))
-ALIBI.wrong("head-axis-missing", bias=lambda s: -s.slopes[0] * s.distance)
-ALIBI.wrong("heads-last", give=lambda s: s.bias.movedim(0, -1))
-ALIBI.wrong("slopes-alone", give=lambda s: s.slopes)
+wrong = ALIBI.wrong
+wrong("slope-sign", bias=lambda s: s.slopes[:, None, None] * s.distance)
+wrong("distance-transposed", distance=lambda s: s.back.relu().T)
+wrong("same-slope", FIRST, slopes=lambda s: 2 ** s.exponents[0].expand(s.H))
+wrong("same-slope", LAST, slopes=lambda s: 2 ** s.exponents[-1].expand(s.H))
+wrong("same-slope 2", exponents=lambda s: -torch.ones(s.H))
+wrong("first-slope-one", heads=lambda s: torch.arange(float(s.H)))
+wrong("heads-not-shared-out", exponents=lambda s: -s.heads)
+wrong("exponent-upside-down", exponents=lambda s: -8 / s.heads)
+wrong("exponent-without-eight", exponents=lambda s: -s.heads / s.H)
+wrong("exponent-sign", exponents=lambda s: 8 * s.heads / s.H)
+wrong("exponent-floored", exponents=lambda s: -8 * s.heads // s.H)
+wrong("exponent-floored", exponents=lambda s: -(8 * s.heads // s.H))
+wrong("exponent-floored", exponents=lambda s: -8 // s.H * s.heads)
+wrong("exponent-floored", exponents=lambda s: -(8 // s.H) * s.heads)
+wrong("linear-slopes", slopes=lambda s: s.heads / s.H)
+wrong("linear-slopes 2", slopes=lambda s: -s.exponents)
+wrong("linear-slopes 2", slopes=lambda s: s.exponents)
+wrong("linear-slopes 2", slopes=lambda s: 2 * s.exponents)
+wrong("linear-slopes 3", slopes=lambda s: 2.0**-8 * s.heads / s.H)
+wrong("slopes-of-e", slopes=lambda s: s.exponents.exp())
+wrong("slopes-reversed", slopes=lambda s: 2 ** s.exponents.flip(0))
+wrong("distance-from-one", distance=lambda s: s.back + 1)
+wrong("distance-squared", distance=lambda s: s.back**2)
+wrong("distance-logarithmic", distance=lambda s: s.back.relu().log1p())
+wrong("no-distance", distance=lambda s: torch.ones(s.T, s.T))
+wrong("key-place-alone", distance=lambda s: -s.places.expand(s.T, -1))
+wrong("key-place-alone 2", distance=lambda s: s.places.flip(0).expand(s.T, -1))
+wrong("weights-for-bias", result=lambda s: s.bias.tril().softmax(-1))
+wrong("query-place-alone", distance=lambda s: s.places[:, None].expand(-1, s.T))
+wrong("distance-alone", slopes=lambda s: torch.ones(s.H))
+wrong("head-axis-missing", bias=lambda s: -s.slopes[0] * s.distance)
+wrong("heads-last", result=lambda s: s.bias.movedim(0, -1))
+wrong("slopes-alone", result=lambda s: s.slopes)
 
 alibi_bias = Exercise(
     id="7.2",
@@ -246,11 +210,11 @@ alibi_bias = Exercise(
             "exponents": lambda s: -8 * s.heads / s.H,
             "slopes": lambda s: 2**s.exponents,
             "places": lambda s: torch.arange(float(s.T)),
-            "distance": back,
+            "back": lambda s: s.places[:, None] - s.places,
+            "distance": lambda s: s.back,
             "bias": lambda s: -s.slopes[:, None, None] * s.distance,
-            "give": lambda s: s.bias,
+            "result": lambda s: s.bias,
         },
-        gives={"give": "result"},
         forms=ALIBI,
     ),
 )

@@ -4,11 +4,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.draw import draws, integers
+from utils.checks.draw import draws
 from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
 from utils.checks.steps import Forms, Pipeline, texts_of
-from utils.checks.training_facts import changes_in_training, fresh
+from utils.checks.training_facts import changes_in_training, fresh, sentences
 from utils.checks.values import numbers
 
 TEXTS = texts_of(__file__)
@@ -50,71 +50,64 @@ def right_block(weights, x, norm1=layer_norm, norm2=layer_norm):
 
 
 def start(weights, x):
-    return {"x": x, "attention": weights.build[0], "mlp": weights.build[1]}
+    attention, feed_forward, _ = weights.build
+    return {"x": x, "start": x, "attention": attention, "mlp": feed_forward}
 
 
+def second(first):
+    """Return the same steps for the second half of the block."""
+    return {f"{name}2": way for name, way in first.items()}
+
+
+HALF = {
+    "read": lambda s: s.norm(s.x),
+    "wrote": lambda s: s.part(s.read),
+    "add": lambda s: s.x + s.wrote,
+}
 STEPS = {
     "norm": lambda s: layer_norm,
-    "read": lambda s: s.norm(s.x),
-    "gathered": lambda s: s.attention(s.read),
-    "middle": lambda s: s.x + s.gathered,
-    "read2": lambda s: s.norm(s.middle),
-    "worked": lambda s: s.mlp(s.read2),
-    "stream": lambda s: s.middle + s.worked,
-    "result": lambda s: s.stream,
+    "part": lambda s: s.attention,
+    **HALF,
+    "part2": lambda s: s.mlp,
+    **second(HALF),
+    "result": lambda s: s.x,
 }
-BOTH, FIRST, SECOND = (
-    {"where": where}
-    for where in ("In both halves", "In the first half", "In the second half")
-)
+GIVES = {"part2": "part", "read2": "read", "wrote2": "wrote", "add": "x", "add2": "x"}
+
+ALONE, BARE = {"add": lambda s: s.wrote}, {"read": lambda s: s.x}
 IN_HALVES = {  # what may go wrong in one half or in both
-    "post-norm": (
-        {"read": lambda s: s.x, "middle": lambda s: s.norm(s.x + s.gathered)},
-        {"read2": lambda s: s.middle, "stream": lambda s: s.norm(s.middle + s.worked)},
-    ),
-    "norm-after-sublayer": (
-        {"read": lambda s: s.x, "gathered": lambda s: s.norm(s.attention(s.x))},
-        {"read2": lambda s: s.middle, "worked": lambda s: s.norm(s.mlp(s.middle))},
-    ),
-    "residual-after-norm": (
-        {"middle": lambda s: s.read + s.gathered},
-        {"stream": lambda s: s.read2 + s.worked},
-    ),
-    "sublayer-subtracted": (
-        {"middle": lambda s: s.x - s.gathered},
-        {"stream": lambda s: s.middle - s.worked},
-    ),
+    "post-norm": {**BARE, "add": lambda s: s.norm(s.x + s.wrote)},
+    "norm-after-sublayer": {**BARE, "wrote": lambda s: s.norm(s.part(s.read))},
+    "residual-after-norm": {"add": lambda s: s.read + s.wrote},
+    "sublayer-subtracted": {"add": lambda s: s.x - s.wrote},
 }
-ALONE, ALONE2 = {"middle": lambda s: s.gathered}, {"stream": lambda s: s.worked}
-BARE, BARE2 = {"read": lambda s: s.x}, {"read2": lambda s: s.middle}
-MLP_FIRST = {"gathered": lambda s: s.mlp(s.read)}
-ATTENTION_LAST = {"worked": lambda s: s.attention(s.read2)}
-FROM_START = {"stream": lambda s: s.x + s.worked}
+FROM_START = {"add2": lambda s: s.start + s.wrote}
+MLP_FIRST, ATTENTION_LAST = {"part": lambda s: s.mlp}, {"part2": lambda s: s.attention}
 
 FORMS = Forms(TEXTS["FORMS"])
 wrong = FORMS.wrong
-for slug, (first, second) in IN_HALVES.items():
-    wrong(slug, BOTH, **first, **second)
-    wrong(slug, FIRST, **first)
-    wrong(slug, SECOND, **second)
-wrong("residuals-missing", **ALONE, **ALONE2)
+for slug, first in IN_HALVES.items():
+    wrong(slug, {"where": "In both halves"}, **first, **second(first))
+    wrong(slug, {"where": "In the first half"}, **first)
+    wrong(slug, {"where": "In the second half"}, **second(first))
+wrong("residuals-missing", **ALONE, **second(ALONE))
 wrong("attention-residual-missing", **ALONE)
-wrong("mlp-residual-missing", **ALONE2)
+wrong("mlp-residual-missing", **second(ALONE))
 wrong("one-residual-for-both", **ALONE, **FROM_START)
 wrong("first-residual-lost", **FROM_START)
-wrong("input-added-twice", stream=lambda s: s.x + s.middle + s.worked)
-wrong("sublayers-parallel", read2=lambda s: s.norm(s.x))
-wrong("mlp-reads-attention-alone", read2=lambda s: s.norm(s.gathered))
+wrong("input-added-twice", result=lambda s: s.x + s.start)
+wrong("sublayers-parallel", read2=lambda s: s.norm(s.start))
+wrong("mlp-reads-attention-alone", read2=lambda s: s.norm(s.wrote))
 wrong("order-swapped", **MLP_FIRST, **ATTENTION_LAST)
 wrong("attention-twice", **ATTENTION_LAST)
 wrong("mlp-twice", **MLP_FIRST)
-wrong("norms-unused", **BARE, **BARE2)
+wrong("norms-unused", **BARE, **second(BARE))
 wrong("first-norm-unused", **BARE)
-wrong("second-norm-unused", **BARE2)
-wrong("norm-at-the-end", result=lambda s: s.norm(s.stream))
+wrong("second-norm-unused", **second(BARE))
+wrong("norm-at-the-end", result=lambda s: s.norm(s.x))
 wrong("rms-norm", norm=lambda s: lambda x: F.rms_norm(x, x.shape[-1:]))
-wrong("mlp-missing", stream=lambda s: s.middle)
-wrong("attention-missing", middle=lambda s: s.x)
+wrong("mlp-missing", add2=lambda s: s.x)
+wrong("attention-missing", add=lambda s: s.x)
 
 
 def norms_missing(module, weights):
@@ -129,35 +122,31 @@ def norms_missing(module, weights):
 def norms_mixed_up(module, weights):
     """Name one norm for both places, or the two exchanged, by giving them weights."""
     twin = fresh(module, weights)
-    norms, d_model = (twin.norm1, twin.norm2), weights.build[2]
+    norms, x = (twin.norm1, twin.norm2), sentences(weights.build[2])
     if norms[0] is norms[1] or norms[0].weight is norms[1].weight:
         return FACTS.say("one-norm-shared")
-    x = integers(-5, 6, (2, 3, d_model), seed=9).float()
-    with torch.no_grad():
-        for norm, scale in zip(norms, (2.0, -1.0)):
-            norm.weight.copy_(torch.linspace(0.5, scale, d_model))
-        got = twin(x.clone())
-        for first, second in ((0, 0), (1, 1), (1, 0)):
-            tried = right_block(weights, x, norms[first], norms[second])
-            if torch.allclose(got, tried, atol=1e-4):
-                swapped = FACTS.say("norms-swapped")
-                return FACTS.say("one-norm-shared") if first == second else swapped
+    for norm, end in zip(norms, (2.0, -1.0)):
+        norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
+    got = twin(x.clone())
+    for used in (norms[:1] * 2, norms[1:] * 2, norms[::-1]):
+        if torch.allclose(got, right_block(weights, x, *used), atol=1e-4):
+            shared = FACTS.say("one-norm-shared")
+            return shared if used[0] is used[1] else FACTS.say("norms-swapped")
     return None
 
 
 def sublayers_unregistered(module, weights):
     """Name sublayers whose weights `module.parameters()` does not list."""
-    held = [parameter.detach() for parameter in module.parameters()]
     for part in weights.build[:2]:
-        if not any(torch.equal(part.weight, parameter) for parameter in held):
+        if not any(torch.equal(part.weight, held) for held in module.parameters()):
             return FACTS.say("weights-not-registered", part=part)
     return None
 
 
 def no_gradient(module, weights):
     """Name a block that no gradient passes."""
-    x = integers(-5, 6, (2, 3, weights.build[2]), seed=9).float()
-    return None if module(x).requires_grad else FACTS.say("no-gradient")
+    made = module(sentences(weights.build[2]))
+    return None if made.requires_grad else FACTS.say("no-gradient")
 
 
 def stages(evidence):
@@ -176,7 +165,7 @@ transformer_block = ModuleExercise(
     oracle=right_block,
     projections=(),
     properties=[stages],
-    pipeline=Pipeline(start, STEPS, FORMS),
+    pipeline=Pipeline(start, STEPS, FORMS, GIVES),
     facts=[
         norms_missing,
         sublayers_unregistered,

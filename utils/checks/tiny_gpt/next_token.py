@@ -1,15 +1,73 @@
-"""Exercise 9.2: next-token probabilities, by temperature and the k best."""
+"""Exercises 9.2 and 9.3: how likely each next token is, among the best ones."""
+
+import math
 
 import torch
 
-from utils.checks.draw import draws, rows_sum_to_one
+from utils.checks.draw import draws, rows_sum_to_one, worst_sum
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
-from utils.checks.tiny_gpt import softmax
 
 TEXTS = texts_of(__file__)
 INF = torch.inf
-draw = draws(92)
+
+
+# --- what both have: a softmax over the vocabulary, and what is returned -------------
+
+SOFTMAX_STEPS = {  # from the logits `s.ready` to `s.probs`
+    "dim": lambda s: -1,
+    "shifted": lambda s: s.ready - s.ready.amax(s.dim, keepdim=True),
+    "exps": lambda s: s.shifted.exp(),
+    "probs": lambda s: s.exps / s.exps.sum(s.dim, keepdim=True),
+}
+BARE = {"shifted": lambda s: s.ready}
+OVER_ALL = {"probs": lambda s: s.exps / s.exps.sum()}
+UNDIVIDED = {"probs": lambda s: s.exps}
+
+SOFTMAX = Forms(TEXTS["SOFTMAX"])
+wrong = SOFTMAX.wrong
+wrong("softmax-over-batch", dim=lambda s: 0)
+wrong("axis-left-open", dim=lambda s: 0 if s.ready.dim() in (1, 3) else 1)
+wrong("fixed-axis", dim=lambda s: 1)
+wrong("softmax-over-everything", dim=lambda s: [*range(s.ready.dim())])
+wrong("softmax-over-everything 2", **OVER_ALL)
+wrong("softmax-over-everything 2", **BARE, **OVER_ALL)
+wrong("overflow", **BARE)
+wrong("global-maximum-subtracted", shifted=lambda s: s.ready - s.ready.max())
+wrong("keepdim-missing", probs=lambda s: s.exps / s.exps.sum(s.dim))
+wrong("keepdim-missing 2", shifted=lambda s: s.ready - s.ready.amax(s.dim))
+wrong("not-normalised", **BARE, **UNDIVIDED)
+wrong("not-normalised", **UNDIVIDED)
+wrong("exponential-missing", **BARE, exps=lambda s: s.ready)
+wrong("softmax-missing", probs=lambda s: s.ready)
+wrong("sigmoid", probs=lambda s: s.ready.sigmoid())
+wrong("logarithm", probs=lambda s: s.ready.log_softmax(s.dim))
+wrong("softmax-twice", probs=lambda s: s.ready.softmax(s.dim).softmax(s.dim))
+
+RETURN = Forms(TEXTS["RETURN"])
+wrong = RETURN.wrong
+wrong("logarithm", result=lambda s: s.final.log())
+wrong("token-for-probabilities", result=lambda s: s.final.argmax(-1))
+wrong("mask-for-probabilities", result=lambda s: s.final > 0)
+wrong("integers-for-probabilities", result=lambda s: s.final.long())
+
+
+def row_sum(probs):
+    """Return the sum of a row that is furthest from 1, as text."""
+    finite = probs[probs.double().sum(-1).isfinite()]
+    return worst_sum(finite) if len(finite) else "NaN"
+
+
+WORDS = {
+    "prob_sum": lambda s: row_sum(s.probs),
+    "row_sum": lambda s: row_sum(s.result),
+}
+SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
+LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
+FIVE = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
+
+
+# --- 9.2: temperature and the k best -------------------------------------------------
 
 
 def right_probs(logits, temperature=1.0, top_k=None):
@@ -19,70 +77,54 @@ def right_probs(logits, temperature=1.0, top_k=None):
 
 
 def start(logits, temperature=1.0, top_k=None):
-    return {"logits": logits, "temperature": temperature, "top_k": top_k}
+    return {"logits": logits, "temperature": temperature, "k": top_k}
 
 
 def everything(s):
-    return torch.ones_like(s.taken, dtype=torch.bool)
+    return torch.ones_like(s.read, dtype=torch.bool)
 
 
 def keep(choose):
     """Return the way that keeps what `choose(logits, k)` marks; without a k, all."""
-    return lambda s: choose(s.taken, s.top_k) if s.top_k else everything(s)
+    return lambda s: choose(s.read, s.k) if s.k else everything(s)
 
 
-def border(pick):
+def border(pick, more=0):
     """Return the way that keeps what is not below `pick(k largest of each row)`."""
-    return keep(lambda x, k: x >= pick(x.topk(k).values))
+    return keep(lambda x, k: x >= pick(x.sort(-1, True).values[..., : k + more]))
 
 
 def hide(fill):
     """Return the way that gives this logit to what is not kept."""
-    return lambda s: s.taken.masked_fill(~s.kept, fill)
+    return lambda s: s.read.masked_fill(~s.kept, fill)
 
 
 def late(change, fill=0.0):
     """Return the steps that cut probabilities, and then change what there is."""
-    cut = {"cut": lambda s: s.taken}
-    return cut | {"cleared": lambda s: change(s.cooled.masked_fill(~s.kept, fill))}
+    cut = {"cut": lambda s: s.read}
+    return cut | {"final": lambda s: change(s.cooled.masked_fill(~s.kept, fill))}
 
 
 def largest_first(s):
-    return s.cleared.sort(-1, descending=True).values
+    return s.final.sort(-1, descending=True).values if s.k else s.final
 
 
-STEPS = {
-    "taken": lambda s: s.logits,
-    "kept": border(lambda best: best[..., -1:]),
-    "cut": hide(-INF),
-    "divisor": lambda s: s.temperature,
-    "ready": lambda s: s.cut / s.divisor,
-    **softmax.STEPS,
-    "cooled": lambda s: s.probs,
-    "cleared": lambda s: s.cooled,
-    "result": lambda s: s.cleared,
-}
-UNDIVIDED = {"divisor": lambda s: 1}
-FORMS = Forms(TEXTS["FORMS"])
-wrong = FORMS.wrong
+UNCOOLED = {"divisor": lambda s: 1}
+TOP_K = Forms(TEXTS["TOP_K"])
+wrong = TOP_K.wrong
 wrong("temperature-multiplied", divisor=lambda s: 1 / s.temperature)
-wrong("temperature-ignored", **UNDIVIDED)
-wrong(
-    "temperature-after-softmax", **UNDIVIDED, cooled=lambda s: s.probs / s.temperature
-)
-wrong("temperature-in-a-branch", divisor=lambda s: s.temperature if s.top_k else 1)
-wrong("temperature-in-a-branch 2", divisor=lambda s: 1 if s.top_k else s.temperature)
+wrong("temperature-ignored", **UNCOOLED)
+wrong("temperature-after-softmax", **UNCOOLED, cooled=lambda s: s.probs / s.temperature)
+wrong("temperature-in-a-branch", divisor=lambda s: s.temperature if s.k else 1)
+wrong("temperature-in-a-branch 2", divisor=lambda s: 1 if s.k else s.temperature)
 wrong("temperature-twice", divisor=lambda s: s.temperature**2)
 wrong("logits-rounded", ready=lambda s: s.cut // s.divisor)
-wrong("logits-rounded", **UNDIVIDED, taken=lambda s: s.logits // s.temperature)
+wrong("logits-rounded", **UNCOOLED, read=lambda s: s.logits // s.temperature)
 wrong("k-smallest", kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values))
 wrong("best-left-out", kept=keep(lambda x, k: x < x.topk(k).values[..., -1:]))
 wrong("best-left-out", kept=keep(lambda x, k: x <= x.topk(k).values[..., -1:]))
 wrong("one-too-few", kept=keep(lambda x, k: x > x.topk(k).values[..., -1:]))
-wrong(
-    "one-too-many",
-    kept=keep(lambda x, k: x >= x.topk(min(k + 1, x.shape[-1])).values[..., -1:]),
-)
+wrong("one-too-many", kept=border(lambda best: best[..., -1:], more=1))
 wrong("top-k-ignored", kept=everything)
 wrong("first-k-tokens", kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k))
 wrong("one-threshold-for-all", kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1]))
@@ -95,31 +137,22 @@ wrong("two-axes-only 2", kept=border(lambda best: best[:, -1].unsqueeze(-1)))
 wrong("zero-for-minus-inf", cut=hide(0.0))
 wrong("finite-for-minus-inf", cut=hide(-10.0))
 wrong("finite-for-minus-inf", cut=hide(-100.0))
-wrong("finite-for-minus-inf", cut=lambda s: hide(s.taken.min())(s))
+wrong("finite-for-minus-inf", cut=lambda s: hide(s.read.min())(s))
 wrong("plus-infinity", cut=hide(INF))
-wrong(
-    "zero-times-infinity",
-    cut=lambda s: s.taken + ~s.kept * -INF if s.top_k else s.taken,
-)
+wrong("zero-times-infinity", cut=lambda s: s.read + ~s.kept * -INF if s.k else s.read)
 wrong("not-renormalised", **late(lambda x: x))
 wrong("softmax-twice", **late(lambda x: x.softmax(-1), fill=-INF))
 wrong("softmax-twice 2", **late(lambda x: x.softmax(-1)))
 wrong("keepdim-missing 2", **late(lambda x: x / x.sum(-1)))
 wrong("sum-over-everything", **late(lambda x: x / x.sum()))
-wrong("first-position-for-last", taken=lambda s: torch.atleast_2d(s.logits)[..., 0, :])
-wrong("last-position-only", taken=lambda s: torch.atleast_2d(s.logits)[..., -1, :])
+wrong("first-position-for-last", read=lambda s: torch.atleast_2d(s.logits)[..., 0, :])
+wrong("last-position-only", read=lambda s: torch.atleast_2d(s.logits)[..., -1, :])
+wrong("order-lost", result=lambda s: s.final.sort(-1, descending=True).values)
 wrong("order-lost", result=largest_first)
-wrong("order-lost", result=lambda s: largest_first(s) if s.top_k else s.cleared)
-wrong(
-    "only-k-returned",
-    result=lambda s: largest_first(s)[..., : s.top_k] if s.top_k else s.cleared,
-)
-wrong("token-for-probabilities", result=lambda s: s.cleared.argmax(-1))
-wrong("mask-for-probabilities", result=lambda s: s.cleared > 0)
-wrong("integers-for-probabilities", result=lambda s: s.cleared.long())
+wrong("only-k-returned", result=lambda s: largest_first(s)[..., : s.k])
 wrong(
     "integers-for-probabilities 2",
-    result=lambda s: s.cleared.argsort().scatter(-1, s.cleared.argsort(), s.cleared),
+    result=lambda s: s.final.argsort().scatter(-1, s.final.argsort(), s.final),
 )
 CUT_LATE = Forms()
 CUT_LATE.also(**late(lambda x: x / x.sum(-1, keepdim=True)))
@@ -133,19 +166,29 @@ def as_many_as_k(evidence):
     return text.format(found, top_k) if found > top_k else None
 
 
-FIVE = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
+draw = draws(92)
 next_token_probs = Exercise(
     id="9.2",
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
-    properties=[rows_sum_to_one(of="probabilities"), as_many_as_k],
+    properties=[SUMS_TO_ONE, as_many_as_k],
     pipeline=Pipeline(
         start,
-        STEPS,
-        FORMS + softmax.SOFTMAX,
+        steps={
+            "read": lambda s: s.logits,
+            "kept": border(lambda best: best[..., -1:]),
+            "cut": hide(-INF),
+            "divisor": lambda s: s.temperature,
+            "ready": lambda s: s.cut / s.divisor,
+            **SOFTMAX_STEPS,
+            "cooled": lambda s: s.probs,
+            "final": lambda s: s.cooled,
+            "result": lambda s: s.final,
+        },
+        forms=TOP_K + RETURN + SOFTMAX,
         harmless=CUT_LATE,
-        words=softmax.WORDS,
+        words=WORDS,
     ),
     cases=[
         case(FIVE, 0.5),
@@ -154,8 +197,152 @@ next_token_probs = Exercise(
         case(draw(5, 5, scale=2.0), 0.7, 3),
         case(draw(3, 7)),
         case(draw(2, 3, 11, scale=2.0), 1.6, 5),
-        case(draw(2, 7) - softmax.LOW, 1.3, 3, note=softmax.LOW_ROW, special=True),
+        case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW, special=True),
         case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits", special=True),
         case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
+    ],
+)
+
+
+# --- 9.3: top-p, the fewest best tokens that hold a share p --------------------------
+
+
+def right_top_p(logits, p):
+    if logits.dim() > 1:
+        return torch.stack([right_top_p(row, p) for row in logits])
+    probs, total = torch.softmax(logits.double(), dim=0), 0.0
+    kept = torch.zeros_like(probs)
+    for place in probs.argsort(descending=True).tolist():
+        if total < p or p == 1:
+            kept[place] = probs[place]
+            total += probs[place].item()
+    return (kept / kept.sum()).float()
+
+
+def ranked(s, key):
+    """Return probabilities, tokens and logits in the order of a key, largest first."""
+    order = key.argsort(-1, descending=True)
+    return s.probs.gather(-1, order), order, s.ready.gather(-1, order)
+
+
+def reaching(s, p):
+    """Mark the fewest best tokens whose sum reaches p; 1 stands for all."""
+    return (s.sums - s.best < p) | (p >= 1)
+
+
+def first(s, count):
+    """Mark this many of the best tokens of each row."""
+    return torch.ones_like(s.best).cumsum(-1) <= count
+
+
+def needed(s):
+    """Return how many tokens each row needs."""
+    return reaching(s, s.p).sum(-1)
+
+
+def of_all_rows(s):
+    """Mark, in the order of each row, the best tokens of all rows together."""
+    probs, order = torch.softmax(s.ready.flatten(), 0).sort(descending=True)
+    kept = probs.cumsum(0) - probs < s.p
+    kept = torch.zeros_like(kept).scatter(0, order, kept)
+    return kept.view(s.ready.shape).gather(-1, s.order)
+
+
+def unsorted(mask):
+    """Return the steps that cut the tokens as they stand in the vocabulary."""
+    return {"cut": lambda s: s.probs * mask(s), "final": lambda s: s.shares}
+
+
+UP_TO, UNSCALED = {"kept": lambda s: s.sums <= s.p}, {"shares": lambda s: s.cut}
+TOP_P = Forms(TEXTS["TOP_P"])
+wrong = TOP_P.wrong
+wrong("crossing-token-cut", **UP_TO)
+wrong("crossing-token-cut", kept=lambda s: s.sums < s.p)
+wrong("crossing-token-cut", kept=lambda s: (s.sums <= s.p) | first(s, 1))
+wrong("best-token-cut", kept=lambda s: reaching(s, s.p) & (s.best <= s.p))
+wrong("one-too-many", kept=lambda s: first(s, needed(s)[..., None] + 1))
+wrong("not-renormalised", **UNSCALED)
+wrong("crossing-cut-not-renormalised", **UP_TO, **UNSCALED)
+wrong("divided-by-p", shares=lambda s: s.cut / s.p)
+wrong("keepdim-missing", shares=lambda s: s.cut / s.cut.sum(-1))
+wrong("sum-over-everything", shares=lambda s: s.cut / s.cut.sum())
+wrong("order-lost", final=lambda s: s.shares)
+wrong("gather-for-scatter", final=lambda s: s.shares.gather(-1, s.order))
+wrong("gather-for-scatter 2", **unsorted(lambda s: s.kept.gather(-1, s.order)))
+wrong("mask-in-order", **unsorted(lambda s: s.kept))
+wrong("from-the-least-likely", ranked=lambda s: ranked(s, -s.probs))
+wrong("not-sorted", ranked=lambda s: ranked(s, -torch.ones_like(s.probs).cumsum(-1)))
+wrong("threshold-for-sum", kept=lambda s: s.best >= s.p)
+wrong("threshold-for-sum 2", kept=lambda s: s.best >= 1 - s.p)
+wrong("threshold-for-sum 3", kept=lambda s: s.best >= s.p * s.best[..., :1])
+wrong("share-cut-for-share-kept", kept=lambda s: reaching(s, 1 - s.p))
+wrong("share-cut-for-share-kept", kept=lambda s: reaching(s, 1 - s.p) | first(s, 1))
+wrong("best-left-out", kept=lambda s: ~reaching(s, s.p))
+wrong("p-ignored", kept=lambda s: s.best >= 0)
+wrong("share-of-the-vocabulary", kept=lambda s: first(s, max(1, s.p * s.V)))
+wrong("share-of-the-vocabulary", kept=lambda s: first(s, math.ceil(s.p * s.V)))
+wrong("one-count-for-all", kept=lambda s: first(s, needed(s).max()))
+wrong("one-count-for-all 2", kept=lambda s: first(s, needed(s).flatten()[0]))
+wrong("rows-together", kept=of_all_rows)
+wrong("sum-of-logits", kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p)
+wrong("zero-for-minus-inf", shares=lambda s: (s.sorted * s.kept).softmax(-1))
+wrong("softmax-twice", shares=lambda s: s.best.where(s.kept, -INF).softmax(-1))
+wrong("softmax-twice 2", shares=lambda s: s.cut.softmax(-1))
+wrong("softmax-missing", shares=lambda s: s.sorted.where(s.kept, -INF))
+wrong("equal-shares", shares=lambda s: s.kept / s.kept.sum(-1, keepdim=True))
+wrong("sum-over-batch", sums=lambda s: s.best.cumsum(0))
+wrong("only-the-kept-returned", result=lambda s: s.shares[..., : needed(s).max()])
+wrong(
+    "integers-for-probabilities 2",
+    final=lambda s: torch.zeros_like(s.order).scatter(-1, s.order, s.shares),
+)
+
+
+def share_that_is_kept(evidence):
+    """Property: of the first row, say how much probability its tokens hold."""
+    logits, p = evidence.args
+    probs = torch.softmax(logits, -1), evidence.got, evidence.expected
+    row, got, expected = (value.flatten()[: logits.shape[-1]] for value in probs)
+    kept, wanted = got.abs() > 1e-6, expected > 1e-6  # what rounds to 0 may stay
+    said = int(kept.sum()), row[kept].sum(), p, int(wanted.sum()), row[wanted].sum()
+    text = TEXTS["PROPERTIES"]["share-that-is-kept"].format(*said)
+    return None if torch.equal(kept, wanted) else text
+
+
+draw = draws(98)
+EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
+DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
+top_p_probs = Exercise(
+    id="9.3",
+    signature="top_p_probs(logits, p)",
+    returns="probabilities of the shape of the logits (…, V), zero outside the "
+    "smallest set of best tokens that hold p",
+    oracle=right_top_p,
+    properties=[SUMS_TO_ONE, share_that_is_kept],
+    pipeline=Pipeline(
+        lambda logits, p: {"ready": logits, "p": p, "V": logits.shape[-1]},
+        steps={
+            **SOFTMAX_STEPS,
+            "ranked": lambda s: ranked(s, s.probs),
+            "sums": lambda s: s.best.cumsum(-1),
+            "kept": lambda s: reaching(s, s.p),
+            "cut": lambda s: s.best * s.kept,
+            "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
+            "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
+            "result": lambda s: s.final,
+        },
+        forms=TOP_P + RETURN + SOFTMAX,
+        gives={"ranked": ("best", "order", "sorted")},
+        words=WORDS,
+    ),
+    cases=[
+        case(EXAMPLE, 0.75),
+        case(FIVE, 0.9),
+        case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
+        case(draw(5, 5, scale=2.0), 0.8),
+        case(draw(2, 3, 11), 0.35),
+        case(DOWN_TO_0, 1.0, note="p = 1 keeps all"),
+        case(draw(2, 7) - LOW, 0.6, note=LOW_ROW, special=True),
+        case(draw(2, 7, scale=200.0), 0.95, note="large logits", special=True),
     ],
 )
