@@ -26,41 +26,25 @@ def walked(s):
     """Return the ids after a walk from left to right, as the other steps say."""
     merged, i = [], 0
     while i < s.end:
-        found = s.match(i)
-        merged += s.put(i) if found else s.leave(i)
-        i += s.after_match if found else s.otherwise
-    return merged
-
-
-def places(s):
-    """Return every place at which the pair begins, overlapping or not."""
-    return [i for i in range(len(s.ids)) if tuple(s.ids[i : i + 2]) == s.pair]
-
-
-def at(places):
-    """Return the question whether the pair is merged at a place."""
-    return places.__contains__
-
-
-def overlapping(s):
-    found = places(s)
-    firsts = [s.new if i in found else x for i, x in enumerate(s.ids)]
-    return [x for i, x in enumerate(firsts) if i in found or i - 1 not in found]
-
-
-def runs_joined(s):
-    merged, found = [], places(s)
-    for i, x in enumerate(s.ids):
-        if i - 1 in found:
-            merged[-1] = s.new
+        if i in s.fails:
+            raise IndexError("list index out of range")
+        if i in s.found:
+            merged += [*s.put, *(s.ids[i + 2 + more] for more in range(s.unlooked))]
+            i += s.jump + s.unlooked
         else:
-            merged.append(x)
+            merged += s.ids[i : i + s.left]
+            i += s.step
     return merged
 
 
-def both_replaced(s):
-    found = {*places(s)}
-    return [s.new if {i, i - 1} & found else x for i, x in enumerate(s.ids)]
+def at(s, *some):
+    """Return the places where these ids stand, one after the other."""
+    return {i for i in range(len(s.ids)) if (*s.ids[i : i + len(some)],) == some}
+
+
+def replaced(s, places, gone=()):
+    """Return the ids with the new one at some places; others are gone."""
+    return [s.new if i in places else x for i, x in enumerate(s.ids) if i not in gone]
 
 
 def as_text(s):
@@ -68,90 +52,47 @@ def as_text(s):
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def first_or_second(two, pair):
-    return two[0] == pair[0] or two[1:] == [pair[1]]
-
-
-def first_and_second(two, pair):
-    return two[0] == pair[0] and two[1] == pair[1]
-
-
-def where(rule):
-    """Return the way to match where two neighbours and the pair keep to a rule."""
-    return lambda s: lambda i: rule(s.ids[i : i + 2], s.pair)
-
-
+ONE_EARLY = {"end": lambda s: len(s.ids) - 1}
 MERGE = Forms(TEXTS["MERGE"])
-MERGE.wrong("nothing-merged", match=lambda s: at([]))
-MERGE.wrong("second-symbol-kept", after_match=lambda s: 1)
-MERGE.wrong("first-symbol-kept", put=lambda s: lambda i: [s.ids[i], s.new])
-MERGE.wrong("overlapping-merges", merged=overlapping)
-MERGE.wrong("overlapping-merges", merged=runs_joined)
-MERGE.wrong("return-inside-the-loop", result=lambda s: s.merged[:1] or None)
-MERGE.wrong("both-symbols-replaced", merged=both_replaced)
-MERGE.wrong("both-symbols-replaced", put=lambda s: lambda i: [s.new, s.new])
-MERGE.wrong("pair-removed", put=lambda s: lambda i: [])
-MERGE.wrong("pair-kept-as-a-tuple", put=lambda s: lambda i: [s.pair])
-MERGE.wrong("pair-kept", put=lambda s: lambda i: [*s.pair, s.new])
-MERGE.wrong("new-id-in-a-list", put=lambda s: lambda i: [[s.new]])
-MERGE.wrong("new-id-invented", new=lambda s: max(s.ids, default=0) + 1)
-MERGE.wrong("first-occurrence-only", match=lambda s: at(places(s)[:1]))
-MERGE.wrong(
+wrong = MERGE.wrong
+wrong("nothing-merged", found=lambda s: set())
+wrong("second-symbol-kept", jump=lambda s: 1)
+wrong("first-symbol-kept", put=lambda s: [s.pair[0], s.new])
+wrong("overlapping-merges", merged=lambda s: replaced(s, s.found, s.behind - s.found))
+wrong("overlapping-merges", merged=lambda s: replaced(s, s.found, s.behind))
+wrong("return-inside-the-loop", result=lambda s: s.merged[:1] or None)
+wrong("both-symbols-replaced", merged=lambda s: replaced(s, s.found | s.behind))
+wrong("both-symbols-replaced", put=lambda s: [s.new, s.new])
+wrong("pair-removed", put=lambda s: [])
+wrong("pair-kept-as-a-tuple", put=lambda s: [s.pair])
+wrong("pair-kept", put=lambda s: [*s.pair, s.new])
+wrong("new-id-in-a-list", put=lambda s: [[s.new]])
+wrong("new-id-invented", new=lambda s: max(s.ids, default=0) + 1)
+wrong("first-occurrence-only", found=lambda s: {*sorted(at(s, *s.pair))[:1]})
+wrong(
     "right-to-left",
     merged=lambda s: right_merge(s.ids[::-1], s.pair[::-1], s.new)[::-1],
 )
-MERGE.wrong("last-symbol-lost", end=lambda s: len(s.ids) - 1)
-MERGE.wrong(
-    "last-symbol-twice",
-    end=lambda s: len(s.ids) - 1,
-    result=lambda s: s.merged + s.ids[-1:],
-)
-MERGE.wrong("last-pair-missed", match=lambda s: at({*places(s)} - {len(s.ids) - 2}))
-MERGE.wrong("next-symbol-lost", after_match=lambda s: 3)
-MERGE.wrong(
-    "else-missing",
-    put=lambda s: lambda i: [s.new, s.ids[i + 2]],
-    after_match=lambda s: 3,
-)
-MERGE.wrong("other-symbols-lost", leave=lambda s: lambda i: [])
-MERGE.wrong("every-second-symbol-lost", otherwise=lambda s: 2)
-MERGE.wrong(
-    "pairs-at-even-places-only",
-    leave=lambda s: lambda i: s.ids[i : i + 2],
-    otherwise=lambda s: 2,
-)
-MERGE.wrong("either-order", match=where(lambda two, pair: sorted(two) == sorted(pair)))
-MERGE.wrong("order-turned-round", pair=lambda s: s.pair[::-1])
-MERGE.wrong(
-    "each-symbol-alone",
-    match=where(lambda two, pair: two[0] in pair),
-    after_match=lambda s: 1,
-)
-MERGE.wrong("half-of-the-pair", match=where(lambda two, pair: two[0] == pair[0]))
-MERGE.wrong("half-of-the-pair", match=where(lambda two, pair: two[1:] == [pair[1]]))
-MERGE.wrong("half-of-the-pair", match=where(first_or_second))
-MERGE.wrong("past-the-end", match=where(lambda two, pair: (two[0], two[1]) == pair))
-MERGE.wrong("past-the-end", match=where(first_and_second))
-MERGE.wrong("ids-compared-as-text", merged=as_text)
-MERGE.wrong("tuple-for-list", result=lambda s: tuple(s.merged))
-MERGE.wrong("tensor-for-list", result=lambda s: torch.tensor(s.merged))
+wrong("last-symbol-lost", **ONE_EARLY)
+wrong("last-symbol-twice", **ONE_EARLY, result=lambda s: s.merged + s.ids[-1:])
+wrong("last-pair-missed", found=lambda s: at(s, *s.pair) - {len(s.ids) - 2})
+wrong("next-symbol-lost", jump=lambda s: 3)
+wrong("else-missing", unlooked=lambda s: 1)
+wrong("other-symbols-lost", left=lambda s: 0)
+wrong("every-second-symbol-lost", step=lambda s: 2)
+wrong("pairs-at-even-places-only", left=lambda s: 2, step=lambda s: 2)
+wrong("either-order", found=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1]))
+wrong("order-turned-round", pair=lambda s: s.pair[::-1])
+wrong("each-symbol-alone", merged=lambda s: replaced(s, s.first | s.second))
+wrong("half-of-the-pair", found=lambda s: s.first)
+wrong("half-of-the-pair", found=lambda s: {i - 1 for i in s.second})
+wrong("half-of-the-pair", found=lambda s: s.first | {i - 1 for i in s.second})
+wrong("past-the-end", fails=lambda s: {len(s.ids) - 1})
+wrong("past-the-end", fails=lambda s: {len(s.ids) - 1} & s.first)
+wrong("ids-compared-as-text", merged=as_text)
+wrong("tuple-for-list", result=lambda s: tuple(s.merged))
+wrong("tensor-for-list", result=lambda s: torch.tensor(s.merged))
 
-merging = Pipeline(
-    start=lambda ids, pair, new_id: {"ids": ids, "pair": pair, "new_id": new_id},
-    steps={
-        "pair": lambda s: s.pair,
-        "new": lambda s: s.new_id,
-        "end": lambda s: len(s.ids),
-        "match": lambda s: at(places(s)),
-        "put": lambda s: lambda i: [s.new],
-        "leave": lambda s: lambda i: [s.ids[i]],
-        "after_match": lambda s: 2,
-        "otherwise": lambda s: 1,
-        "merged": walked,
-        "result": lambda s: s.merged,
-    },
-    forms=MERGE,
-)
 merge = Exercise(
     id="1.1",
     signature="merge(ids, pair, new_id)",
@@ -169,7 +110,27 @@ merge = Exercise(
         case([1], (1, 2), 9, note="one id"),
         case([], (1, 2), 9, note="no ids"),
     ],
-    pipeline=merging,
+    pipeline=Pipeline(
+        start=lambda ids, pair, new: {"ids": ids, "pair": pair, "new": new},
+        steps={
+            "end": lambda s: len(s.ids),
+            "pair": lambda s: s.pair,
+            "new": lambda s: s.new,
+            "first": lambda s: at(s, s.pair[0]),
+            "second": lambda s: at(s, s.pair[1]),
+            "found": lambda s: at(s, *s.pair),
+            "behind": lambda s: {i + 1 for i in s.found},
+            "fails": lambda s: set(),
+            "put": lambda s: [s.new],
+            "unlooked": lambda s: 0,
+            "jump": lambda s: 2,
+            "left": lambda s: 1,
+            "step": lambda s: 1,
+            "merged": walked,
+            "result": lambda s: s.merged,
+        },
+        forms=MERGE,
+    ),
 )
 
 
@@ -188,105 +149,64 @@ def rows(s, starts, more=0):
     return s.tensor([s.source[p : p + s.size + more] for p in starts])
 
 
-def stacked(s):
-    return lambda rows: torch.stack([torch.tensor(row) for row in rows])
-
-
-def both(change):
-    """Return the way to give the inputs and the targets, both changed."""
-    return lambda s: (change(s.inputs), change(s.targets))
-
-
-as_lists = both(torch.Tensor.tolist)
-
-
-def beyond(more):
-    """Return the way to stop so far beyond the last start."""
-    return lambda s: len(s.source) - s.size + more
-
-
-def counted_down(s):
-    return range(0, s.stop // s.step * s.step, s.step)
-
-
-def from_one(s):
-    return range(1, s.stop, s.step)
-
-
 def size_swapped(s):
     rows = torch.tensor(s.source).unfold(0, s.step, s.size + 1)
     return rows[:, :-1], rows[:, 1:]
 
 
+LATER = {"later": lambda s: range(1, s.stop, s.step)}
+STACKED = {"tensor": lambda s: lambda rows: torch.stack([*map(torch.tensor, rows)])}
+LISTS = {"kind": lambda s: torch.Tensor.tolist}
+WHOLE = {"stop": lambda s: len(s.source) - s.size - s.shift + 1}
 WINDOWS = Forms(TEXTS["WINDOWS"])
-WINDOWS.wrong("no-shift", shift=lambda s: 0, stop=beyond(0))
-WINDOWS.wrong("no-shift", shift=lambda s: 0)
-WINDOWS.wrong("shifted-by-stride", shift=lambda s: s.step, stop=beyond(0))
-WINDOWS.wrong("shifted-by-stride", shift=lambda s: s.step)
-WINDOWS.wrong("shifted-by-context", shift=lambda s: s.size, stop=beyond(0))
-WINDOWS.wrong("shifted-by-context", shift=lambda s: s.size)
-WINDOWS.wrong("shifted-by-two", shift=lambda s: 2, stop=beyond(0))
-WINDOWS.wrong("shifted-by-two", shift=lambda s: 2)
-WINDOWS.wrong("shifted-backwards", shift=lambda s: -1, stop=beyond(0))
-WINDOWS.wrong("inputs-and-targets-swapped", result=lambda s: (s.targets, s.inputs))
-WINDOWS.wrong("stride-ignored", step=lambda s: 1)
-WINDOWS.wrong("context-for-stride", step=lambda s: s.size)
-WINDOWS.wrong("wrong-step", step=lambda s: s.size + 1)
-WINDOWS.wrong("wrong-step", step=lambda s: s.size - s.stride)
-WINDOWS.wrong("wrong-step", step=lambda s: s.size + s.stride)
-WINDOWS.wrong("last-window-lost", stop=beyond(-1))
-WINDOWS.wrong("last-window-lost", starts=lambda s: range(0, s.stop, s.step)[:-1])
-WINDOWS.wrong("last-window-lost 2", starts=counted_down)
-WINDOWS.wrong("last-targets-lost", later=from_one)
-WINDOWS.wrong("unfold-arguments-swapped", result=size_swapped)
-WINDOWS.wrong("first-window-lost", starts=lambda s: range(s.step, s.stop, s.step))
-WINDOWS.wrong("first-window-lost 2", starts=from_one)
-WINDOWS.wrong("window-too-many", stop=beyond(1))
-WINDOWS.wrong("window-too-many", stop=beyond(1), tensor=stacked)
-WINDOWS.wrong("window-too-many", stop=beyond(1), later=from_one)
-WINDOWS.wrong("starts-too-far", stop=lambda s: len(s.source))
-WINDOWS.wrong("starts-too-far", stop=lambda s: len(s.source), tensor=stacked)
-WINDOWS.wrong("windows-too-short", size=lambda s: s.length - 1)
-WINDOWS.wrong("windows-too-short", size=lambda s: s.length - 1, stop=beyond(-1))
-WINDOWS.wrong("targets-in-the-inputs", inputs=lambda s: rows(s, s.starts, more=1))
-WINDOWS.wrong("target-wraps-round", targets=lambda s: s.inputs.roll(-1, 1))
-WINDOWS.wrong("last-target-missing", targets=lambda s: F.pad(s.inputs[:, 1:], (0, 1)))
-WINDOWS.wrong("last-target-missing 2", targets=lambda s: s.inputs[:, 1:])
-WINDOWS.wrong("one-target-per-window", result=lambda s: (s.inputs, s.targets[:, -1]))
-WINDOWS.wrong("one-target-per-window", result=lambda s: (s.inputs, s.targets[:, -1:]))
-WINDOWS.wrong("ids-plus-one", targets=lambda s: s.inputs + 1)
-WINDOWS.wrong("positions-for-ids", source=lambda s: [*range(len(s.ids))])
-WINDOWS.wrong("ids-cut-off", result=both(torch.Tensor.short))
-WINDOWS.wrong("ids-cut-off", result=both(torch.Tensor.byte))
-WINDOWS.wrong("float-tensors", result=both(torch.Tensor.float))
-WINDOWS.wrong("lists-for-tensors", result=as_lists)
-WINDOWS.wrong("rows-not-stacked", result=both(list))
-WINDOWS.wrong("pairs-for-two-tensors", result=lambda s: tuple(zip(s.inputs, s.targets)))
-WINDOWS.wrong("pairs-for-two-tensors", result=lambda s: tuple(zip(*as_lists(s))))
-WINDOWS.wrong("one-tensor-for-two", result=lambda s: torch.stack((s.inputs, s.targets)))
-WINDOWS.wrong("targets-missing", result=lambda s: s.inputs)
-WINDOWS.wrong("windows-not-split", result=lambda s: rows(s, s.starts, more=1))
-WINDOWS.wrong("axes-swapped", result=both(torch.t))
+wrong = WINDOWS.wrong
+wrong("no-shift", shift=lambda s: 0)
+wrong("shifted-by-stride", shift=lambda s: s.step)
+wrong("shifted-by-stride", **WHOLE, shift=lambda s: s.step)
+wrong("shifted-by-context", shift=lambda s: s.size)
+wrong("shifted-by-context", **WHOLE, shift=lambda s: s.size)
+wrong("shifted-by-two", shift=lambda s: 2)
+wrong("shifted-by-two", **WHOLE, shift=lambda s: 2)
+wrong("shifted-backwards", shift=lambda s: -1)
+wrong("inputs-and-targets-swapped", result=lambda s: s.both[::-1])
+wrong("stride-ignored", step=lambda s: 1)
+wrong("context-for-stride", step=lambda s: s.size)
+wrong("wrong-step", step=lambda s: s.size + 1)
+wrong("wrong-step", step=lambda s: s.size - s.stride)
+wrong("wrong-step", step=lambda s: s.size + s.stride)
+wrong("last-window-lost", beyond=lambda s: -1)
+wrong("last-window-lost", starts=lambda s: range(0, s.stop, s.step)[:-1])
+wrong("last-window-lost 2", starts=lambda s: range(0, s.stop - s.stop % s.step, s.step))
+wrong("last-targets-lost", **LATER)
+wrong("unfold-arguments-swapped", result=size_swapped)
+wrong("first-window-lost", begin=lambda s: s.step)
+wrong("first-window-lost 2", begin=lambda s: 1)
+wrong("window-too-many", beyond=lambda s: 1)
+wrong("window-too-many", beyond=lambda s: 1, **STACKED)
+wrong("window-too-many", beyond=lambda s: 1, **LATER)
+wrong("starts-too-far", beyond=lambda s: s.length)
+wrong("starts-too-far", beyond=lambda s: s.length, **STACKED)
+wrong("windows-too-short", size=lambda s: s.length - 1)
+wrong("targets-in-the-inputs", inputs=lambda s: rows(s, s.starts, more=1))
+wrong("target-wraps-round", targets=lambda s: s.inputs.roll(-1, 1))
+wrong("last-target-missing", targets=lambda s: F.pad(s.inputs[:, 1:], (0, 1)))
+wrong("last-target-missing 2", targets=lambda s: s.inputs[:, 1:])
+wrong("one-target-per-window", result=lambda s: (s.inputs, s.targets[:, -1]))
+wrong("one-target-per-window", result=lambda s: (s.inputs, s.targets[:, -1:]))
+wrong("ids-plus-one", targets=lambda s: s.inputs + 1)
+wrong("positions-for-ids", source=lambda s: [*range(len(s.ids))])
+wrong("ids-cut-off", kind=lambda s: torch.Tensor.short)
+wrong("ids-cut-off", kind=lambda s: torch.Tensor.byte)
+wrong("float-tensors", kind=lambda s: torch.Tensor.float)
+wrong("lists-for-tensors", **LISTS)
+wrong("rows-not-stacked", kind=lambda s: list)
+wrong("pairs-for-two-tensors", result=lambda s: tuple(zip(*s.both)))
+wrong("pairs-for-two-tensors", **LISTS, result=lambda s: tuple(zip(*s.both)))
+wrong("one-tensor-for-two", result=lambda s: torch.stack(s.both))
+wrong("targets-missing", result=lambda s: s.inputs)
+wrong("windows-not-split", result=lambda s: rows(s, s.starts, more=1))
+wrong("axes-swapped", kind=lambda s: torch.t)
 
-sliding = Pipeline(
-    start=lambda ids, length, stride: {"ids": ids, "length": length, "stride": stride},
-    steps={
-        "source": lambda s: s.ids,
-        "size": lambda s: s.length,
-        "step": lambda s: s.stride,
-        "shift": lambda s: 1,
-        "stop": lambda s: len(s.source) - s.size - s.shift + 1,
-        "starts": lambda s: range(0, s.stop, s.step),
-        "later": lambda s: [start + s.shift for start in s.starts],
-        "tensor": lambda s: torch.tensor,
-        "inputs": lambda s: rows(s, s.starts),
-        "targets": lambda s: rows(s, s.later),
-        "result": lambda s: (s.inputs, s.targets),
-    },
-    forms=WINDOWS,
-    harmless=[form(None, tensor=stacked)],
-    words={"step": lambda s: s.step, "stride": lambda s: s.stride},
-)
 sliding_windows = Exercise(
     id="1.2",
     signature="sliding_windows(ids, context_length, stride)",
@@ -302,7 +222,29 @@ sliding_windows = Exercise(
         case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75], 5, 7),
         case([50, 20, 70, 30, 60, 10, 40, 80], 7, 3, note="one window"),
     ],
-    pipeline=sliding,
+    pipeline=Pipeline(
+        start=lambda ids, length, stride: dict(ids=ids, length=length, stride=stride),
+        steps={
+            "source": lambda s: s.ids,
+            "size": lambda s: s.length,
+            "step": lambda s: s.stride,
+            "shift": lambda s: 1,
+            "beyond": lambda s: 0,
+            "stop": lambda s: len(s.source) - s.length + s.beyond,
+            "begin": lambda s: 0,
+            "starts": lambda s: range(s.begin, s.stop, s.step),
+            "later": lambda s: [start + s.shift for start in s.starts],
+            "tensor": lambda s: torch.tensor,
+            "inputs": lambda s: rows(s, s.starts),
+            "targets": lambda s: rows(s, s.later),
+            "kind": lambda s: lambda rows: rows,
+            "both": lambda s: (s.kind(s.inputs), s.kind(s.targets)),
+            "result": lambda s: s.both,
+        },
+        forms=WINDOWS,
+        harmless=[form(None, **STACKED), form(None, **WHOLE)],
+        words={"step": lambda s: s.step, "stride": lambda s: s.stride},
+    ),
 )
 
 EXERCISES = [merge, sliding_windows]
