@@ -40,9 +40,8 @@ def check(exercise, answer):
     if known is None:
         ids = ", ".join(known.id for known in exercises())
         text = f"There is no such exercise. Expected one of the ids {ids}."
-        return _shown(
-            f"Exercise {safe_text(exercise)}", _refused("no-such-exercise", text)
-        )
+        found = Result(False, "no-such-exercise", text)
+        return _shown(f"Exercise {safe_text(exercise)}", found)
     try:
         with untouched(), WATCH:
             found = examine(known, answer)
@@ -50,23 +49,19 @@ def check(exercise, answer):
         if search.STRICT:
             raise
         text = f"The answer could not be examined ({type(error).__name__})."
-        found = _refused(None, f"{text}\nExpected {known.expectation}.")
+        found = Result(False, None, f"{text}\nExpected {known.expectation}.")
     result = _shown(f"{known.id} {known.name}", found)
     if result.passed:
         records.add(known.id)
     return result
 
 
-def _refused(slug, text):
-    return Result(passed=False, diagnosis=slug, message=text)
-
-
 def _shown(heading, found):
     """Print the block and return the result with the whole of it as its message."""
     state = "passed" if found.passed else found.diagnosis
-    lines = f"{heading}: {HEADINGS.get(state, 'not yet')}.\n{found.message}"
-    print(wrapped(lines))
-    return replace(found, message=wrapped(lines))
+    text = wrapped(f"{heading}: {HEADINGS.get(state, 'not yet')}.\n{found.message}")
+    print(text)
+    return replace(found, message=text)
 
 
 def progress():
@@ -77,8 +72,7 @@ def progress():
     status = []
     for number, name, minutes, needs in notebooks():
         ids = ids_of(number)
-        done = sum(id in passed for id in ids)
-        status.append((number, name, minutes, done, len(ids), needs))
+        status.append((number, name, minutes, len(passed & ids), len(ids), needs))
     for name, minutes, needs in deeper():  # its exercises are counted above
         status.append((None, name, minutes, 0, 0, needs))
     done, total = (sum(row[i] for row in status) for i in (3, 4))
@@ -87,10 +81,10 @@ def progress():
 
 
 def ids_of(number):
-    """Return the ids of what a notebook asks: its exercises, or the clinic's cases."""
+    """Return the ids that a notebook asks for: its exercises, or the clinic's cases."""
     if number == 12:
-        return [f"patient {case}" for case in CASES]
-    return [exercise.id for exercise in load(str(number))]
+        return {f"patient {case}" for case in CASES}
+    return {exercise.id for exercise in load(str(number))}
 
 
 def notebooks():
@@ -109,16 +103,11 @@ def deeper():
 def _facts(path, fallback):
     """Return name, minutes and needed numbers that a notebook's first cell states."""
     opening = _opening(path)
-    name = re.search(r"^# (?:\d\d |Deeper: )?(.+)$", opening, re.MULTILINE)
-    name = name[1] if name else fallback.replace("_", " ")
-    minutes = re.search(r"About (\d+) minutes(.*)", opening)
-    links = minutes[2] if minutes else ""
-    needs = re.findall(r"\((?:\.\./)?(\d\d)_\w+\.ipynb\)", links)
-    return (
-        name[:1].upper() + name[1:],
-        int(minutes[1]) if minutes else 0,
-        [int(number) for number in needs],
-    )
+    title = re.search(r"^# (?:\d\d |Deeper: )?(.+)$", opening, re.MULTILINE)
+    name = title[1] if title else fallback.replace("_", " ")
+    said = re.search(r"About (\d+) minutes(.*)", opening) or ("", 0, "")
+    needs = re.findall(r"\((?:\.\./)?(\d\d)_\w+\.ipynb\)", said[2])
+    return name[:1].upper() + name[1:], int(said[1]), [*map(int, needs)]
 
 
 def _opening(path):

@@ -22,10 +22,11 @@ def integers(low, high, shape, seed):
     return torch.randint(low, high, shape, generator=generator, device="cpu")
 
 
-def worst_sum(weights, dim=-1, target=1.0):
-    """Return the sum along `dim` that is furthest from `target`, as text."""
-    sums = weights.double().sum(dim).flatten()
-    return number(sums[(sums - target).abs().argmax()].item())
+def worst_sum(weights, dim=-1):
+    """Return the finite sum along `dim` that is furthest from 1, as text."""
+    sums = weights.double().sum(dim)
+    sums = sums[sums.isfinite()]
+    return number(sums[(sums - 1).abs().argmax()].item()) if len(sums) else "NaN"
 
 
 def rows_sum_to_one(pick=lambda value: value, of="weights"):
@@ -33,8 +34,7 @@ def rows_sum_to_one(pick=lambda value: value, of="weights"):
 
     def look(evidence):
         weights = pick(evidence.got)
-        sums = weights.double().sum(-1)
-        if (sums - 1).abs().max() > 1e-4:
+        if (weights.double().sum(-1) - 1).abs().max() > 1e-4:
             return f"A row of the {of} sums to {worst_sum(weights)} instead of 1."
         return None
 
@@ -47,13 +47,12 @@ def past_stays(evidence):
     for place in range(1, x.shape[-2]):
         changed = x.clone()
         changed[..., place:, :] += 1.0
-        moved = (
-            evidence.call(x)[..., :place, :] - evidence.call(changed)[..., :place, :]
-        )
-        if moved.abs().max() > 1e-4:
+        before, after = (evidence.call(y)[..., :place, :] for y in (x, changed))
+        moved = (before - after).abs().max().item()
+        if moved > 1e-4:
             return (
                 f"Adding 1 to the tokens from {place} on moves an output before them "
-                f"by {number(moved.abs().max().item())}: the future is seen."
+                f"by {number(moved)}: the future is seen."
             )
     return None
 

@@ -52,15 +52,9 @@ wrong("mask-for-probabilities", result=lambda s: s.final > 0)
 wrong("integers-for-probabilities", result=lambda s: s.final.long())
 
 
-def row_sum(probs):
-    """Return the sum of a row that is furthest from 1, as text."""
-    finite = probs[probs.double().sum(-1).isfinite()]
-    return worst_sum(finite) if len(finite) else "NaN"
-
-
 WORDS = {
-    "prob_sum": lambda s: row_sum(s.probs),
-    "row_sum": lambda s: row_sum(s.result),
+    "prob_sum": lambda s: worst_sum(s.probs),
+    "row_sum": lambda s: worst_sum(s.result),
 }
 SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
