@@ -50,6 +50,10 @@ wrong("logarithm", result=lambda s: s.final.log())
 wrong("token-for-probabilities", result=lambda s: s.final.argmax(-1))
 wrong("mask-for-probabilities", result=lambda s: s.final > 0)
 wrong("integers-for-probabilities", result=lambda s: s.final.long())
+wrong(
+    "integers-for-probabilities 2",
+    result=lambda s: s.final.argsort().scatter(-1, s.final.argsort(), s.final),
+)
 
 
 WORDS = {
@@ -71,16 +75,12 @@ def right_probs(logits, temperature=1.0, top_k=None):
 
 
 def start(logits, temperature=1.0, top_k=None):
-    return {"logits": logits, "temperature": temperature, "k": top_k}
-
-
-def everything(s):
-    return torch.ones_like(s.read, dtype=torch.bool)
+    return {"logits": logits, "temperature": temperature, "top_k": top_k}
 
 
 def keep(choose):
     """Return the way that keeps what `choose(logits, k)` marks; without a k, all."""
-    return lambda s: choose(s.read, s.k) if s.k else everything(s)
+    return lambda s: choose(s.read, s.k) if s.k else torch.ones_like(s.read).bool()
 
 
 def border(pick, more=0):
@@ -88,22 +88,12 @@ def border(pick, more=0):
     return keep(lambda x, k: x >= pick(x.sort(-1, True).values[..., : k + more]))
 
 
-def hide(fill):
-    """Return the way that gives this logit to what is not kept."""
-    return lambda s: s.read.masked_fill(~s.kept, fill)
-
-
-def late(change, fill=0.0):
-    """Return the steps that cut probabilities, and then change what there is."""
-    cut = {"cut": lambda s: s.read}
-    return cut | {"final": lambda s: change(s.cooled.masked_fill(~s.kept, fill))}
-
-
 def largest_first(s):
     return s.final.sort(-1, descending=True).values if s.k else s.final
 
 
 UNCOOLED = {"divisor": lambda s: 1}
+LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.cooled.where(s.kept, 0.0)}
 TOP_K = Forms(TEXTS["TOP_K"])
 wrong = TOP_K.wrong
 wrong("temperature-multiplied", divisor=lambda s: 1 / s.temperature)
@@ -119,7 +109,7 @@ wrong("best-left-out", kept=keep(lambda x, k: x < x.topk(k).values[..., -1:]))
 wrong("best-left-out", kept=keep(lambda x, k: x <= x.topk(k).values[..., -1:]))
 wrong("one-too-few", kept=keep(lambda x, k: x > x.topk(k).values[..., -1:]))
 wrong("one-too-many", kept=border(lambda best: best[..., -1:], more=1))
-wrong("top-k-ignored", kept=everything)
+wrong("top-k-ignored", k=lambda s: None)
 wrong("first-k-tokens", kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k))
 wrong("one-threshold-for-all", kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1]))
 wrong("one-threshold-for-all 2", kept=border(lambda best: best.min()))
@@ -128,28 +118,24 @@ wrong("topk-over-batch", kept=keep(lambda x, k: x >= x.topk(k, 0).values[-1:]))
 wrong("keepdim-missing", kept=border(lambda best: best[..., -1]))
 wrong("two-axes-only", kept=border(lambda best: best[:, -1:]))
 wrong("two-axes-only 2", kept=border(lambda best: best[:, -1].unsqueeze(-1)))
-wrong("zero-for-minus-inf", cut=hide(0.0))
-wrong("finite-for-minus-inf", cut=hide(-10.0))
-wrong("finite-for-minus-inf", cut=hide(-100.0))
-wrong("finite-for-minus-inf", cut=lambda s: hide(s.read.min())(s))
-wrong("plus-infinity", cut=hide(INF))
+wrong("zero-for-minus-inf", fill=lambda s: 0.0)
+wrong("finite-for-minus-inf", fill=lambda s: -10.0)
+wrong("finite-for-minus-inf", fill=lambda s: -100.0)
+wrong("finite-for-minus-inf", fill=lambda s: s.read.min())
+wrong("plus-infinity", fill=lambda s: INF)
 wrong("zero-times-infinity", cut=lambda s: s.read + ~s.kept * -INF if s.k else s.read)
-wrong("not-renormalised", **late(lambda x: x))
-wrong("softmax-twice", **late(lambda x: x.softmax(-1), fill=-INF))
-wrong("softmax-twice 2", **late(lambda x: x.softmax(-1)))
-wrong("keepdim-missing 2", **late(lambda x: x / x.sum(-1)))
-wrong("sum-over-everything", **late(lambda x: x / x.sum()))
+wrong("not-renormalised", **LATE)
+wrong("softmax-twice", **LATE, final=lambda s: s.cooled.where(s.kept, -INF).softmax(-1))
+wrong("softmax-twice 2", **LATE, final=lambda s: s.cleared.softmax(-1))
+wrong("keepdim-missing 2", **LATE, final=lambda s: s.cleared / s.cleared.sum(-1))
+wrong("sum-over-everything", **LATE, final=lambda s: s.cleared / s.cleared.sum())
 wrong("first-position-for-last", read=lambda s: torch.atleast_2d(s.logits)[..., 0, :])
 wrong("last-position-only", read=lambda s: torch.atleast_2d(s.logits)[..., -1, :])
 wrong("order-lost", result=lambda s: s.final.sort(-1, descending=True).values)
 wrong("order-lost", result=largest_first)
 wrong("only-k-returned", result=lambda s: largest_first(s)[..., : s.k])
-wrong(
-    "integers-for-probabilities 2",
-    result=lambda s: s.final.argsort().scatter(-1, s.final.argsort(), s.final),
-)
 CUT_LATE = Forms()
-CUT_LATE.also(**late(lambda x: x / x.sum(-1, keepdim=True)))
+CUT_LATE.also(**LATE, final=lambda s: s.cleared / s.cleared.sum(-1, keepdim=True))
 
 
 def as_many_as_k(evidence):
@@ -171,13 +157,16 @@ next_token_probs = Exercise(
         start,
         steps={
             "read": lambda s: s.logits,
+            "k": lambda s: s.top_k,
             "kept": border(lambda best: best[..., -1:]),
-            "cut": hide(-INF),
+            "fill": lambda s: -INF,
+            "cut": lambda s: s.read.where(s.kept, s.fill),
             "divisor": lambda s: s.temperature,
             "ready": lambda s: s.cut / s.divisor,
             **SOFTMAX_STEPS,
             "cooled": lambda s: s.probs,
-            "final": lambda s: s.cooled,
+            "cleared": lambda s: s.cooled,
+            "final": lambda s: s.cleared,
             "result": lambda s: s.final,
         },
         forms=TOP_K + RETURN + SOFTMAX,
@@ -213,48 +202,23 @@ def right_top_p(logits, p):
     return (kept / kept.sum()).float()
 
 
-def ranked(s, key):
-    """Return probabilities, tokens and logits in the order of a key, largest first."""
-    order = key.argsort(-1, descending=True)
-    return s.probs.gather(-1, order), order, s.ready.gather(-1, order)
-
-
-def reaching(s, p):
-    """Mark the fewest best tokens whose sum reaches p; 1 stands for all."""
-    return (s.sums - s.best < p) | (p >= 1)
-
-
-def first(s, count):
-    """Mark this many of the best tokens of each row."""
-    return torch.ones_like(s.best).cumsum(-1) <= count
-
-
-def needed(s):
-    """Return how many tokens each row needs."""
-    return reaching(s, s.p).sum(-1)
-
-
 def of_all_rows(s):
     """Mark, in the order of each row, the best tokens of all rows together."""
-    probs, order = torch.softmax(s.ready.flatten(), 0).sort(descending=True)
-    kept = probs.cumsum(0) - probs < s.p
-    kept = torch.zeros_like(kept).scatter(0, order, kept)
-    return kept.view(s.ready.shape).gather(-1, s.order)
+    probs = torch.softmax(s.ready.flatten(), 0)
+    better = (probs * (probs > probs[:, None])).sum(-1)
+    return (better < s.p).view(s.ready.shape).gather(-1, s.order)
 
 
-def unsorted(mask):
-    """Return the steps that cut the tokens as they stand in the vocabulary."""
-    return {"cut": lambda s: s.probs * mask(s), "final": lambda s: s.shares}
-
-
+UNSORTED = {"masked": lambda s: s.probs, "final": lambda s: s.shares}
+SHARE_CUT = {"share": lambda s: 1 - s.p}
 UP_TO, UNSCALED = {"kept": lambda s: s.sums <= s.p}, {"shares": lambda s: s.cut}
 TOP_P = Forms(TEXTS["TOP_P"])
 wrong = TOP_P.wrong
 wrong("crossing-token-cut", **UP_TO)
 wrong("crossing-token-cut", kept=lambda s: s.sums < s.p)
-wrong("crossing-token-cut", kept=lambda s: (s.sums <= s.p) | first(s, 1))
-wrong("best-token-cut", kept=lambda s: reaching(s, s.p) & (s.best <= s.p))
-wrong("one-too-many", kept=lambda s: first(s, needed(s)[..., None] + 1))
+wrong("crossing-token-cut", kept=lambda s: (s.sums <= s.p) | (s.rank == 1))
+wrong("best-token-cut", kept=lambda s: s.reaching & (s.best <= s.p))
+wrong("one-too-many", kept=lambda s: s.rank <= s.needed + 1)
 wrong("not-renormalised", **UNSCALED)
 wrong("crossing-cut-not-renormalised", **UP_TO, **UNSCALED)
 wrong("divided-by-p", shares=lambda s: s.cut / s.p)
@@ -262,21 +226,23 @@ wrong("keepdim-missing", shares=lambda s: s.cut / s.cut.sum(-1))
 wrong("sum-over-everything", shares=lambda s: s.cut / s.cut.sum())
 wrong("order-lost", final=lambda s: s.shares)
 wrong("gather-for-scatter", final=lambda s: s.shares.gather(-1, s.order))
-wrong("gather-for-scatter 2", **unsorted(lambda s: s.kept.gather(-1, s.order)))
-wrong("mask-in-order", **unsorted(lambda s: s.kept))
-wrong("from-the-least-likely", ranked=lambda s: ranked(s, -s.probs))
-wrong("not-sorted", ranked=lambda s: ranked(s, -torch.ones_like(s.probs).cumsum(-1)))
+wrong("gather-for-scatter 2", **UNSORTED, kept=lambda s: s.reaching.gather(-1, s.order))
+wrong("mask-in-order", **UNSORTED)
+wrong("from-the-least-likely", key=lambda s: -s.probs)
+wrong("not-sorted", key=lambda s: torch.arange(s.V, 0, -1).expand_as(s.probs))
 wrong("threshold-for-sum", kept=lambda s: s.best >= s.p)
 wrong("threshold-for-sum 2", kept=lambda s: s.best >= 1 - s.p)
 wrong("threshold-for-sum 3", kept=lambda s: s.best >= s.p * s.best[..., :1])
-wrong("share-cut-for-share-kept", kept=lambda s: reaching(s, 1 - s.p))
-wrong("share-cut-for-share-kept", kept=lambda s: reaching(s, 1 - s.p) | first(s, 1))
-wrong("best-left-out", kept=lambda s: ~reaching(s, s.p))
+wrong("share-cut-for-share-kept", **SHARE_CUT)
+wrong(
+    "share-cut-for-share-kept", **SHARE_CUT, kept=lambda s: s.reaching | (s.rank == 1)
+)
+wrong("best-left-out", kept=lambda s: ~s.reaching)
 wrong("p-ignored", kept=lambda s: s.best >= 0)
-wrong("share-of-the-vocabulary", kept=lambda s: first(s, max(1, s.p * s.V)))
-wrong("share-of-the-vocabulary", kept=lambda s: first(s, math.ceil(s.p * s.V)))
-wrong("one-count-for-all", kept=lambda s: first(s, needed(s).max()))
-wrong("one-count-for-all 2", kept=lambda s: first(s, needed(s).flatten()[0]))
+wrong("share-of-the-vocabulary", kept=lambda s: s.rank <= max(1, s.p * s.V))
+wrong("share-of-the-vocabulary", kept=lambda s: s.rank <= math.ceil(s.p * s.V))
+wrong("one-count-for-all", kept=lambda s: s.rank <= s.needed.max())
+wrong("one-count-for-all 2", kept=lambda s: s.rank <= s.needed.flatten()[0])
 wrong("rows-together", kept=of_all_rows)
 wrong("sum-of-logits", kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p)
 wrong("zero-for-minus-inf", shares=lambda s: (s.sorted * s.kept).softmax(-1))
@@ -285,11 +251,7 @@ wrong("softmax-twice 2", shares=lambda s: s.cut.softmax(-1))
 wrong("softmax-missing", shares=lambda s: s.sorted.where(s.kept, -INF))
 wrong("equal-shares", shares=lambda s: s.kept / s.kept.sum(-1, keepdim=True))
 wrong("sum-over-batch", sums=lambda s: s.best.cumsum(0))
-wrong("only-the-kept-returned", result=lambda s: s.shares[..., : needed(s).max()])
-wrong(
-    "integers-for-probabilities 2",
-    final=lambda s: torch.zeros_like(s.order).scatter(-1, s.order, s.shares),
-)
+wrong("only-the-kept-returned", result=lambda s: s.shares[..., : s.needed.max()])
 
 
 def share_that_is_kept(evidence):
@@ -317,16 +279,23 @@ top_p_probs = Exercise(
         lambda logits, p: {"ready": logits, "p": p, "V": logits.shape[-1]},
         steps={
             **SOFTMAX_STEPS,
-            "ranked": lambda s: ranked(s, s.probs),
+            "key": lambda s: s.probs,
+            "order": lambda s: s.key.argsort(-1, descending=True),
+            "best": lambda s: s.probs.gather(-1, s.order),
+            "sorted": lambda s: s.ready.gather(-1, s.order),
+            "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
             "sums": lambda s: s.best.cumsum(-1),
-            "kept": lambda s: reaching(s, s.p),
-            "cut": lambda s: s.best * s.kept,
+            "share": lambda s: s.p,
+            "reaching": lambda s: (s.sums - s.best < s.share) | (s.share >= 1),
+            "needed": lambda s: s.reaching.sum(-1, keepdim=True),
+            "kept": lambda s: s.reaching,
+            "masked": lambda s: s.best,
+            "cut": lambda s: s.masked * s.kept,
             "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
             "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
             "result": lambda s: s.final,
         },
         forms=TOP_P + RETURN + SOFTMAX,
-        gives={"ranked": ("best", "order", "sorted")},
         words=WORDS,
     ),
     cases=[
