@@ -23,7 +23,9 @@ STEPS = {
     "sizes": lambda s: s.pixels.shape,
     "P": lambda s: s.size,
     "grid": lambda s: (s.H // s.P, s.W // s.P),
-    "cells": lambda s: s.pixels.reshape(s.B, s.C, s.rows, s.P, s.columns, s.P),
+    "tall": lambda s: (s.rows, s.P),
+    "wide": lambda s: (s.columns, s.P),
+    "cells": lambda s: s.pixels.reshape(s.B, s.C, *s.tall, *s.wide),
     "order": to(*ORDER),
     "moved": lambda s: s.cells.permute(s.order),
     "N": lambda s: s.rows * s.columns,
@@ -32,7 +34,7 @@ STEPS = {
 }
 LAST = {"sizes": lambda s: s.pixels.permute(0, 3, 1, 2).shape}  # as if C were the last
 C_FIRST = {"order": to(0, 1, 2, 4, 3, 5)}
-SPREAD = {"cells": lambda s: s.pixels.reshape(s.B, s.C, s.P, s.rows, s.P, s.columns)}
+TALL, WIDE = {"tall": lambda s: (s.P, s.rows)}, {"wide": lambda s: (s.P, s.columns)}
 
 
 def renamed(s):
@@ -41,7 +43,7 @@ def renamed(s):
 
 
 def channels_last(s):
-    return s.pixels.reshape(s.B, s.rows, s.P, s.columns, s.P, s.C)
+    return s.pixels.reshape(s.B, *s.tall, *s.wide, s.C)
 
 
 READ = Forms(TEXTS["READ"])
@@ -59,8 +61,10 @@ wrong("channels-before-patches", **C_FIRST)
 for order in wrong_orders(ORDER):
     if order not in taken(READ):
         wrong("axes-exchanged", named(AXES, order), order=to(*order))
-wrong("interleaved", **SPREAD, order=to(0, 3, 5, 1, 2, 4))
-wrong("interleaved", **SPREAD)
+wrong("interleaved", {"side": "H"}, **TALL, **WIDE, order=to(0, 3, 5, 1, 2, 4))
+wrong("interleaved", {"side": "H"}, **TALL, **WIDE)
+wrong("interleaved", {"side": "H"}, **TALL)
+wrong("interleaved", {"side": "W"}, **WIDE)
 wrong("axes-renamed", pixels=renamed)
 wrong("height-and-width-misread", sizes=lambda s: s.pixels.mT.shape)
 wrong("height-for-both", sizes=lambda s: (*s.pixels.shape[:3], s.images.shape[2]))
