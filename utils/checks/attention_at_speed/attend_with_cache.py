@@ -36,17 +36,15 @@ def right_cached(query, key, value, cache):
 
 def held(past, query, keys, values, **settings):
     """Return the case in which the first `past` of the keys and values are old."""
-    old_keys, key = keys.tensor_split([past], -2)
-    old_values, value = values.tensor_split([past], -2)
-    cache = Cache((old_keys, old_values)) if past else None
-    return case(query, key, value, cache, **settings)
+    old, new = zip(*(t.tensor_split([past], -2) for t in (keys, values)))
+    return case(query, *new, Cache(old) if past else None, **settings)
 
 
-def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, note=""):
+def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, **settings):
     """Return the case of `new` tokens after `past` in the cache."""
-    query = draw(*lead, new, d_k, dtype=dtype)
-    keys = draw(*lead, past + new, d_k, dtype=dtype)
-    return held(past, query, keys, draw(*lead, past + new, d_v, dtype=dtype), note=note)
+    sizes = (new, d_k), (past + new, d_k), (past + new, d_v)
+    made = [draw(*lead, *size, dtype=dtype) for size in sizes]
+    return held(past, *made, **settings)
 
 
 # Whole numbers and a width of 4: the scores are exact.
@@ -62,7 +60,7 @@ def past_stays_as_it_was(evidence):
         moved = evidence.call(*(t + later for t in new), cache)[0] - evidence.got[0]
         moved = moved[..., :place, :].abs().max().item()
         if moved > 1e-4:
-            return TEXTS["FACTS"].say("future", place=place, moved=number(moved))[1]
+            return str(TEXTS["FACTS"].say("future", place=place, moved=number(moved)))
     return None
 
 
@@ -74,8 +72,11 @@ def start(query, key, value, cache):
     old = cache or (key[..., :0, :], value[..., :0, :])
     past = old[0].shape[-2]
     return {
-        **{"query": query, "new": (key, value), "old": old, "cache": cache},
-        **{"past": past, "allowed": lower(query.shape[-2], past + key.shape[-2], past)},
+        "query": query,
+        "new": (key, value),
+        "old": old,
+        "past": past,
+        "allowed": lower(query.shape[-2], past + key.shape[-2], past),
     }
 
 
@@ -86,7 +87,7 @@ def glued(old, new, dim=-2):
 
 def with_cache(way):
     """Return the step that keeps the new keys and values where there are no others."""
-    return lambda s: s.new if s.cache is None else way(s.cache, s.new)
+    return lambda s: way(s.old, s.new) if s.past else s.new
 
 
 def diagonal(s, by=0):
@@ -132,7 +133,7 @@ def of_the_new(s):
 
 
 def always_glued(s):
-    if s.cache is None:
+    if not s.past:
         raise TypeError("NoneType")
     return s.longer
 
@@ -161,7 +162,11 @@ def joined(key, way, words=None):
 
 
 JOIN.wrong("cache-ignored", longer=lambda s: s.new)
-JOIN.wrong("new-tokens-not-seen", seen=lambda s: s.cache or s.new, mask=lambda s: None)
+JOIN.wrong(
+    "new-tokens-not-seen",
+    seen=lambda s: s.old if s.past else s.new,
+    mask=lambda s: None,
+)
 JOIN.wrong("none-not-expected", seen=always_glued)
 joined("new-in-front", lambda old, new: glued(new, old))
 joined("keys-and-values-swapped", lambda old, new: glued(old[::-1], new))

@@ -1,5 +1,7 @@
 """Exercise 8.2: the decoding loop."""
 
+from copy import copy
+
 import torch
 
 from utils.checks.draw import draws
@@ -25,9 +27,6 @@ class Speaker:
     def __init__(self, vocab_size, end_id, length=None, seed=0, ties=False):
         self.settings = vocab_size, end_id, length, seed, ties
         self.calls = 0
-
-    def fresh(self):
-        return Speaker(*self.settings)
 
     def __repr__(self):
         length = self.settings[2]
@@ -57,10 +56,10 @@ class Speaker:
 
 def written(s):
     """Return what the loop writes; its single steps are functions of their own."""
-    next_logits, ids = s.next_logits.fresh(), []
+    next_logits, ids = copy(s.next_logits), []
     while len(ids) < s.room:
         id = s.plain(s.pick(next_logits(s.ask([s.start_id, *ids]))))
-        if s.ends(id):
+        if id == s.end:
             return [*ids, *s.back]
         ids = s.add(ids, id)
     return ids
@@ -71,7 +70,6 @@ def each(way):
     return lambda s: way
 
 
-never = each(lambda id: False)
 LOOP = Forms(TEXTS["LOOP"])
 LOOP.wrong("end-kept", back=lambda s: [s.end_id])
 LOOP.wrong("start-kept", front=lambda s: [s.start_id])
@@ -80,10 +78,10 @@ LOOP.wrong(
 )
 LOOP.wrong("first-id-lost", result=lambda s: s.written[1:])
 LOOP.wrong("last-id-lost", result=lambda s: s.written[:-1])
-LOOP.wrong("goes-on-after-end", ends=never)
+LOOP.wrong("goes-on-after-end", end=lambda s: None)
 LOOP.wrong(
     "goes-on-after-end 2",
-    ends=never,
+    end=lambda s: None,
     result=lambda s: [id for id in s.written if id != s.end_id],
 )
 LOOP.wrong("one-id-alone", room=lambda s: min(s.max_length, 1))
@@ -106,7 +104,7 @@ LOOP.wrong("sampled", pick=each(lambda logits: logits.softmax(-1).multinomial(1)
 LOOP.wrong("last-of-ties", pick=each(lambda logits: logits.argsort(stable=True)[-1]))
 LOOP.wrong("position-axis-expected", pick=each(lambda logits: logits[-1].argmax()))
 LOOP.wrong("position-axis-expected 2", pick=each(lambda logits: logits[0, -1].argmax()))
-LOOP.wrong("start-taken-for-end 2", ends=lambda s: lambda id: id == s.start_id)
+LOOP.wrong("start-taken-for-end 2", end=lambda s: s.start_id)
 LOOP.wrong(
     "start-taken-for-end",
     room=lambda s: 0 if s.start_id == s.end_id else s.max_length,
@@ -120,7 +118,7 @@ pipeline = Pipeline(
         "ask": each(lambda ids: ids),
         "pick": each(torch.argmax),
         "plain": each(lambda id: id.item()),
-        "ends": lambda s: lambda id: id == s.end_id,
+        "end": lambda s: s.end_id,
         "add": each(lambda ids, id: [*ids, id]),
         "front": lambda s: [],
         "back": lambda s: [],
@@ -132,8 +130,7 @@ pipeline = Pipeline(
         "start_id": lambda s: s.start_id,
         "end_id": lambda s: s.end_id,
         "max_length": lambda s: s.max_length,
-        "one_less": lambda s: max(0, s.max_length - 1),
-        "one_more": lambda s: s.max_length + 1,
+        "room": lambda s: s.room,
         "calls": LIMIT,
     },
 )
@@ -160,18 +157,18 @@ def start_first(evidence):
     return text if ids else None
 
 
-def with_fresh(function):
-    """Return the function that is given a fresh `next_logits` at each call."""
-    return lambda next_logits, *rest: function(next_logits.fresh(), *rest)
+def with_copy(function):
+    """Return the function that is given a `next_logits` which nobody has called yet."""
+    return lambda next_logits, *rest: function(copy(next_logits), *rest)
 
 
 class LoopExercise(Exercise):
     """An exercise whose answer calls a function that counts how often it does."""
 
     def observe(self, answer, case, memory):
-        got = seeded(with_fresh(answer), case.args)
-        expected = quietly(with_fresh(self.oracle), case.args)
-        return Trial(case, case.args, got, expected, answer, with_fresh)
+        got = seeded(with_copy(answer), case.args)
+        expected = quietly(with_copy(self.oracle), case.args)
+        return Trial(case, case.args, got, expected, answer, with_copy)
 
 
 def right_loop(next_logits, start_id, end_id, max_length):
