@@ -55,7 +55,7 @@ FORMS.wrong("sums-returned", result=lambda s: (s.filled, s.top.mT[0], s.total.mT
 FORMS.wrong("empty-row-nan", filled=lambda s: filled(s, torch.nan))
 FORMS.wrong("maxima-ignored", factors=ones)
 FORMS.wrong("factor-inverted", factors=lambda s: torch.exp(s.base - s.maxima))
-FORMS.wrong("outputs-without-factor", joined=lambda s: s.outputs.sum(0))
+FORMS.wrong("outputs-without-factor", joined=lambda s: s.terms.sum(0))
 FORMS.wrong("sums-without-factor", total=lambda s: s.sums.sum(0))
 FORMS.wrong("maximum-over-the-tokens", top=lambda s: s.maxima.amax(1, keepdim=True))
 FORMS.wrong("one-maximum-for-all", top=lambda s: s.maxima.amax())
@@ -65,10 +65,10 @@ FORMS.wrong("minimum-for-maximum", top=lambda s: s.maxima.amin(0))
 FORMS.wrong("minimum-for-maximum", base=lambda s: s.maxima.amin(0))
 FORMS.wrong("past-not-rescaled", base=lambda s: finite(running(s)))
 FORMS.wrong("new-part-not-rescaled", factors=lambda s: torch.exp(running(s) - s.base))
-FORMS.wrong("parts-not-added", joined=lambda s: s.factors * s.outputs)
+FORMS.wrong("parts-not-added", joined=lambda s: s.factors * s.terms)
 FORMS.wrong("axis-left", result=lambda s: s.filled[None])
-FORMS.wrong("axis-missing", joined=lambda s: (s.factors[..., 0] * s.outputs).sum(0))
-FORMS.wrong("axis-missing", joined=lambda s: (s.outputs * s.factors[..., 0]).sum(0))
+FORMS.wrong("axis-missing", joined=lambda s: (s.factors[..., 0] * s.terms).sum(0))
+FORMS.wrong("axis-missing", joined=lambda s: (s.terms * s.factors[..., 0]).sum(0))
 
 CASES = [
     parts(

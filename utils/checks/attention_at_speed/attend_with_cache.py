@@ -70,13 +70,14 @@ def past_stays_as_it_was(evidence):
 def start(query, key, value, cache):
     """Start from what is new and what is old: of no tokens, where there is no cache."""
     old = cache or (key[..., :0, :], value[..., :0, :])
-    past = old[0].shape[-2]
+    past, num_new = old[0].shape[-2], query.shape[-2]
     return {
         "query": query,
         "new": (key, value),
         "old": old,
         "past": past,
-        "allowed": lower(query.shape[-2], past + key.shape[-2], past),
+        "T": num_new,
+        "allowed": lower(num_new, past + num_new, past),
     }
 
 
@@ -90,38 +91,22 @@ def with_cache(way):
     return lambda s: way(s.old, s.new) if s.past else s.new
 
 
-def diagonal(s, by=0):
-    """Return the mask that lies `by` places to the right of the right one."""
-    rows, columns = s.scores.shape[-2:]
-    return lower(rows, columns, columns - rows + by)
-
-
 STEPS = {
     "longer": with_cache(glued),
     "seen": lambda s: s.longer,
+    "column": lambda s: torch.arange(s.seen[0].shape[-2]),  # the places of the keys
+    "row": lambda s: torch.arange(-s.T, 0)[:, None] + len(s.column),  # of the queries
     **steps(
         leaving_out=("merge", "project_out"),
         key=lambda s: s.seen[0],
         value=lambda s: s.seen[1],
-        mask=diagonal,
+        mask=lambda s: s.column <= s.row,
         give=lambda s: (s.output, s.longer),
     ),
 }
 
 
 # --- what goes wrong --------------------------------------------------------------
-
-
-def lone_query_sees_all(s):
-    """Mask several new tokens from the top left, and one not at all."""
-    return None if s.scores.shape[-2] == 1 else triangle(s)
-
-
-def each_new_alone(s):
-    """Allow the cache alone, and of the new tokens each itself."""
-    new, every = s.scores.shape[-2:]
-    cached = torch.ones(new, every - new, dtype=torch.bool)
-    return torch.cat((cached, torch.eye(new, dtype=torch.bool)), -1)
 
 
 def of_the_new(s):
@@ -140,17 +125,15 @@ def always_glued(s):
 
 MASK = Forms(TEXTS["MASK"])
 MASK.wrong("causal-from-the-top-left", mask=triangle)
-MASK.wrong("causal-from-the-top-left", mask=lone_query_sees_all)
+MASK.wrong("causal-from-the-top-left", mask=lambda s: triangle(s) | (s.T == 1))
 MASK.wrong("no-causal-mask", mask=lambda s: None)
-MASK.wrong("diagonal-masked", mask=lambda s: diagonal(s, -1))
-MASK.wrong("one-step-leaked", mask=lambda s: diagonal(s, 1))
-MASK.wrong(
-    "offset-of-the-new", mask=lambda s: lower(*s.scores.shape[-2:], s.query.shape[-2])
-)
-MASK.wrong("mask-inverted", mask=lambda s: ~diagonal(s))
-MASK.wrong("upper-for-lower", mask=lambda s: ~diagonal(s, -1))
+MASK.wrong("diagonal-masked", mask=lambda s: s.column < s.row)
+MASK.wrong("one-step-leaked", mask=lambda s: s.column <= s.row + 1)
+MASK.wrong("offset-of-the-new", row=lambda s: torch.arange(s.T)[:, None] + s.T)
+MASK.wrong("mask-inverted", mask=lambda s: s.column > s.row)
+MASK.wrong("upper-for-lower", mask=lambda s: s.column >= s.row)
 MASK.wrong("mask-of-the-new", mask=of_the_new)
-MASK.wrong("new-tokens-apart", mask=each_new_alone)
+MASK.wrong("new-tokens-apart", mask=lambda s: (s.column < s.past) | (s.column == s.row))
 MASK.wrong("cache-not-seen", seen=lambda s: s.new)
 
 JOIN = Forms(TEXTS["JOIN"])
@@ -173,8 +156,7 @@ joined("keys-and-values-swapped", lambda old, new: glued(old[::-1], new))
 joined("values-not-kept", lambda old, new: (glued(old, new)[0], new[1]))
 joined("values-not-kept 2", lambda old, new: (glued(old, new)[0], old[1]))
 joined(
-    "only-the-last-appended",
-    lambda old, new: glued(old, [t[..., -1:, :] for t in new]),
+    "only-the-last-appended", lambda old, new: glued(old, [t[..., -1:, :] for t in new])
 )
 for axis, name in ((0, "the first axis"), (1, "axis 1"), (2, "axis 2")):
     joined("wrong-axis-joined", partial(glued, dim=axis), {"name": name})

@@ -63,7 +63,6 @@ def whole_matrix(attention):
 
 # --- the right steps --------------------------------------------------------------
 
-
 STEPS = {
     **{name: of_attention.RIGHT[name] for name in ("score", "width", "scale")},
     "places": lambda s: torch.arange(s.key.shape[-2]),
@@ -127,7 +126,7 @@ def block_first(way):
 
 FORMS = Forms(TEXTS["FORMS"])
 FORMS.wrong("weights-returned", result=lambda s: (s.filled, s.hidden.softmax(-1)))
-FORMS.wrong("accumulator-not-rescaled", joined=lambda s: s.outputs.sum(0))
+FORMS.wrong("accumulator-not-rescaled", joined=lambda s: s.terms.sum(0))
 FORMS.wrong("denominator-not-rescaled", total=lambda s: s.sums.sum(0))
 FORMS.wrong("nothing-rescaled", factors=of_joining.ones)
 FORMS.wrong("rescaled-inversely", factors=lambda s: torch.exp(s.top - s.maxima))
@@ -164,7 +163,7 @@ LEN, AXIS_1 = {"count": "len(key)"}, {"count": "key.shape[1]"}
 FORMS.wrong("keys-miscounted", LEN, count=lambda s: len(s.key))
 FORMS.wrong("keys-miscounted", AXIS_1, count=lambda s: s.key.shape[1])
 FORMS.wrong("wrong-axis-sliced", score=first_axis_cut)
-FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.outputs).sum(0))
+FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.terms).sum(0))
 
 SCORE = [
     replace(one, ways={"score": block_first(one.ways["score"])})

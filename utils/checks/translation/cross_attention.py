@@ -20,9 +20,8 @@ draw = draws(8)
 
 def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
     """Return PyTorch's output and weights, 0 where nothing may be attended to."""
-    tensors = (t.double() for t in (x, context, W_query, W_key, W_value))
-    x, context, W_query, W_key, W_value = tensors
-    query, key, value = x @ W_query, context @ W_key, context @ W_value
+    pairs = (x, W_query), (context, W_key), (context, W_value)
+    query, key, value = (words.double() @ W.double() for words, W in pairs)
     eye = torch.eye(key.shape[-2]).double().expand(*key.shape[:-1], -1)
     mask = spread(context_mask)
     attended = (torch_attention(query, key, v, attn_mask=mask) for v in (value, eye))
@@ -37,8 +36,7 @@ def spread(words):
 def start(x, context, W_query, W_key, W_value, context_mask=None):
     everything = torch.ones(1, 1, dtype=torch.bool)
     return {
-        "asking": x,
-        "answering": context,
+        "given": (x, context),
         "learned": SimpleNamespace(W_query=W_query, W_key=W_key, W_value=W_value),
         "words": context_mask,
         "allowed": everything if context_mask is None else spread(context_mask),
@@ -53,8 +51,8 @@ def no_mask(s):
 
 
 STEPS = {
-    "x": lambda s: s.asking,
-    "context": lambda s: s.answering,
+    "x": lambda s: s.given[0],
+    "context": lambda s: s.given[1],
     **steps(
         **PROJECTED,
         mask=lambda s: spread(s.words),
@@ -66,15 +64,11 @@ OF_PROJECT = {one.slug: one.ways for one in of_attention.PROJECT}
 SOURCES = Forms(TEXTS["SOURCES"])
 for mask in ({}, {"mask": no_mask}):
     SOURCES.wrong(
-        "roles-swapped", x=lambda s: s.answering, context=lambda s: s.asking, **mask
+        "roles-swapped", x=lambda s: s.given[1], context=lambda s: s.given[0], **mask
     )
-    SOURCES.wrong("context-not-used", context=lambda s: s.asking, **mask)
-    SOURCES.wrong(
-        "x-among-the-keys",
-        context=lambda s: torch.cat((s.asking, s.answering), dim=-2),
-        **mask,
-    )
-SOURCES.wrong("x-not-used", x=lambda s: s.answering)
+    SOURCES.wrong("context-not-used", context=lambda s: s.given[0], **mask)
+    SOURCES.wrong("x-among-the-keys", context=lambda s: torch.cat(s.given, -2), **mask)
+SOURCES.wrong("x-not-used", x=lambda s: s.given[1])
 SOURCES.wrong("values-from-x", value=lambda s: s.x @ s.learned.W_value)
 SOURCES.wrong("keys-from-x", key=lambda s: s.x @ s.learned.W_key)
 SOURCES.wrong("query-and-key-matrices-exchanged", **OF_PROJECT["keys-times-queries"])
@@ -125,7 +119,7 @@ MASK.wrong(
     value=lambda s: s.context @ s.learned.W_value * s.allowed.mT,
     mask=no_mask,
 )
-MASK.wrong("context-zeroed", context=lambda s: s.answering * s.allowed.mT, mask=no_mask)
+MASK.wrong("context-zeroed", context=lambda s: s.given[1] * s.allowed.mT, mask=no_mask)
 MASK.wrong("empty-row-nan", clear=uncleared)
 NAN = MASK[-1]
 MASK.wrong("empty-row-nan 2", average=lambda s: s.soft @ s.value)
@@ -160,7 +154,7 @@ pipeline = of_attention.attention(
     harmless=[*of_masks.HARMLESS[:2], NAN],
     words=TEXTS["WORDS"]
     | {
-        "S_of_context": lambda s: s.answering.shape[-2],
+        "S_of_context": lambda s: s.given[1].shape[-2],
         "mask_shape": lambda s: shape(s.words),
     },
 )

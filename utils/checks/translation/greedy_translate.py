@@ -60,7 +60,7 @@ def written(s):
     while len(ids) < s.room:
         id = s.plain(s.pick(next_logits(s.ask([s.start_id, *ids]))))
         if id == s.end:
-            return [*ids, *s.back]
+            return [*ids, id] if s.keep_end else ids
         ids = s.add(ids, id)
     return ids
 
@@ -71,11 +71,9 @@ def each(way):
 
 
 LOOP = Forms(TEXTS["LOOP"])
-LOOP.wrong("end-kept", back=lambda s: [s.end_id])
+LOOP.wrong("end-kept", keep_end=lambda s: True)
 LOOP.wrong("start-kept", front=lambda s: [s.start_id])
-LOOP.wrong(
-    "start-and-end-kept", front=lambda s: [s.start_id], back=lambda s: [s.end_id]
-)
+LOOP.wrong("start-and-end-kept", front=lambda s: [s.start_id], keep_end=lambda s: True)
 LOOP.wrong("first-id-lost", result=lambda s: s.written[1:])
 LOOP.wrong("last-id-lost", result=lambda s: s.written[:-1])
 LOOP.wrong("goes-on-after-end", end=lambda s: None)
@@ -107,7 +105,7 @@ LOOP.wrong("position-axis-expected 2", pick=each(lambda logits: logits[0, -1].ar
 LOOP.wrong("start-taken-for-end 2", end=lambda s: s.start_id)
 LOOP.wrong(
     "start-taken-for-end",
-    room=lambda s: 0 if s.start_id == s.end_id else s.max_length,
+    written=lambda s: [] if s.start_id == s.end_id else written(s),
 )
 LOOP.wrong("written-backwards", add=each(lambda ids, id: [id, *ids]))
 ARGUMENTS = ("next_logits", "start_id", "end_id", "max_length")
@@ -121,7 +119,7 @@ pipeline = Pipeline(
         "end": lambda s: s.end_id,
         "add": each(lambda ids, id: [*ids, id]),
         "front": lambda s: [],
-        "back": lambda s: [],
+        "keep_end": lambda s: False,
         "written": written,
         "result": lambda s: [*s.front, *s.written],
     },
