@@ -488,6 +488,17 @@ def test_mixed_samples_are_reported():
     assert "the samples mix" in check("4.1", attention).message
 
 
+def test_a_future_that_is_seen_is_told_by_how_much():
+    def attend(query, key, value, cache):
+        output, longer = EXERCISES["10.3"].oracle(query, key, value, cache)
+        return output + 0.1 * value.mean(-2, keepdim=True), longer
+
+    result = check("10.3", attend)
+    assert result.diagnosis is None
+    assert "Adding 1 to the new tokens from 1 on" in result.message
+    assert "by 0.05: the future is seen" in " ".join(result.message.split())
+
+
 def test_result_shows_nothing_more_in_a_notebook():
     assert check("3.1", None)._ipython_display_() is None
 

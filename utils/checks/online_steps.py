@@ -11,17 +11,17 @@ import torch
 from utils.checks.steps import Forms, texts_of
 
 TEXTS = texts_of(__file__)
-GIVES = {"finite_top": "top", "give": "result"}
 RIGHT = {
     "each": lambda s: s.outputs / s.sums,  # divided alone, which is seldom what helps
     "top": lambda s: s.maxima.amax(0),
-    "finite_top": lambda s: finite(s.top),
-    "factors": lambda s: torch.exp(s.maxima - s.top),
+    "base": lambda s: finite(s.top),  # from which all exponentials count in the end
+    "factors": lambda s: torch.exp(s.maxima - s.base),
     "total": lambda s: (s.factors * s.sums).sum(0),
-    "joined": lambda s: (s.factors * s.outputs).sum(0),
+    "terms": lambda s: s.outputs,
+    "joined": lambda s: (s.factors * s.terms).sum(0),
     "divided": lambda s: s.joined / s.total,
     "filled": lambda s: s.divided,
-    "give": lambda s: s.filled,
+    "result": lambda s: s.filled,
 }
 
 
@@ -55,18 +55,11 @@ alone("unnormalised-added", lambda s: s.outputs.sum(0))
 alone("first-part-alone", lambda s: s.each[0])
 alone("last-part-alone", lambda s: s.each[-1])
 alone("best-part-alone", best)
-JOIN.wrong("divided-twice", joined=lambda s: (s.factors * s.each).sum(0))
+JOIN.wrong("divided-twice", terms=lambda s: s.each)
 JOIN.wrong(
-    "softmax-of-the-maxima",
-    total=lambda s: s.factors.sum(0),
-    joined=lambda s: (s.factors * s.each).sum(0),
+    "softmax-of-the-maxima", total=lambda s: s.factors.sum(0), terms=lambda s: s.each
 )
 JOIN.wrong("sums-ignored", total=lambda s: s.factors.sum(0))
-JOIN.wrong(
-    "weighted-by-the-sums", factors=ones, joined=lambda s: (s.sums * s.outputs).sum(0)
-)
-JOIN.wrong(
-    "outputs-taken-as-normalised",
-    joined=lambda s: (s.factors * s.sums * s.outputs).sum(0),
-)
+JOIN.wrong("weighted-by-the-sums", factors=ones, terms=lambda s: s.sums * s.outputs)
+JOIN.wrong("outputs-taken-as-normalised", terms=lambda s: s.sums * s.outputs)
 JOIN.wrong("axis-missing-in-the-division", divided=lambda s: s.joined / s.total[..., 0])

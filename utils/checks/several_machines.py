@@ -2,10 +2,9 @@
 
 import torch
 
-from utils.checks.attention_steps import forms_of
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case
-from utils.checks.online_steps import GIVES, JOIN, RIGHT, finite, ones
+from utils.checks.online_steps import JOIN, RIGHT, finite, ones
 from utils.checks.steps import Forms, Pipeline, form, texts_of
 
 TEXTS = texts_of(__file__)
@@ -35,9 +34,10 @@ def parts(scores, values, cuts, *hidden, **settings):
     return case(*(torch.stack(part).float() for part in zip(*found)), **settings)
 
 
-def sees_nothing(s):
-    """Return which tokens may attend to nothing in any part, (T, 1)."""
-    return (s.sums == 0).all(0)
+def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
+    """Return such a case of scores and values that are drawn."""
+    scores = draw(num_tokens, sum(cuts), scale=scale, shift=shift)
+    return parts(scores, draw(sum(cuts), width), cuts, *hidden, **settings)
 
 
 def running(s):
@@ -45,96 +45,64 @@ def running(s):
     return s.maxima.cummax(0).values
 
 
-def divided(s):
-    return s.factors * s.outputs / s.total.masked_fill(s.total == 0, 1.0)
+def filled(s, value=0.0):
+    """Return the output, with this value where a token may attend to nothing."""
+    return s.divided.masked_fill((s.sums == 0).all(0), value)
 
 
 FORMS = Forms(TEXTS["FORMS"])
-FORMS.wrong(
-    "sums-returned", give=lambda s: (s.filled, s.maxima.amax(0).mT[0], s.total.mT[0])
-)
-FORMS.wrong(
-    "empty-row-nan",
-    filled=lambda s: s.divided.masked_fill(sees_nothing(s), torch.nan),
-)
+FORMS.wrong("sums-returned", result=lambda s: (s.filled, s.top.mT[0], s.total.mT[0]))
+FORMS.wrong("empty-row-nan", filled=lambda s: filled(s, torch.nan))
 FORMS.wrong("maxima-ignored", factors=ones)
-FORMS.wrong("factor-inverted", factors=lambda s: torch.exp(s.top - s.maxima))
-FORMS.wrong("outputs-without-factor", joined=lambda s: s.outputs.sum(0))
+FORMS.wrong("factor-inverted", factors=lambda s: torch.exp(s.base - s.maxima))
+FORMS.wrong("outputs-without-factor", joined=lambda s: s.terms.sum(0))
 FORMS.wrong("sums-without-factor", total=lambda s: s.sums.sum(0))
 FORMS.wrong("maximum-over-the-tokens", top=lambda s: s.maxima.amax(1, keepdim=True))
 FORMS.wrong("one-maximum-for-all", top=lambda s: s.maxima.amax())
 FORMS.wrong("maximum-missing", factors=lambda s: torch.exp(s.maxima))
 FORMS.wrong("max-is-a-pair", factors=lambda s: s.maxima - s.maxima.max(0))
 FORMS.wrong("minimum-for-maximum", top=lambda s: s.maxima.amin(0))
-FORMS.wrong(
-    "minimum-for-maximum", top=lambda s: s.maxima.amin(0), finite_top=lambda s: s.top
-)
-FORMS.wrong(
-    "past-not-rescaled", factors=lambda s: torch.exp(s.maxima - finite(running(s)))
-)
-FORMS.wrong("new-part-not-rescaled", factors=lambda s: torch.exp(running(s) - s.top))
-FORMS.wrong("parts-not-added", give=divided)
-FORMS.wrong("axis-left", give=lambda s: s.filled[None])
-FORMS.wrong("axis-missing", joined=lambda s: (s.factors[..., 0] * s.outputs).sum(0))
-FORMS.wrong("axis-missing", joined=lambda s: (s.outputs * s.factors[..., 0]).sum(0))
+FORMS.wrong("minimum-for-maximum", base=lambda s: s.maxima.amin(0))
+FORMS.wrong("past-not-rescaled", base=lambda s: finite(running(s)))
+FORMS.wrong("new-part-not-rescaled", factors=lambda s: torch.exp(running(s) - s.base))
+FORMS.wrong("parts-not-added", joined=lambda s: s.factors * s.terms)
+FORMS.wrong("axis-left", result=lambda s: s.filled[None])
+FORMS.wrong("axis-missing", joined=lambda s: (s.factors[..., 0] * s.terms).sum(0))
+FORMS.wrong("axis-missing", joined=lambda s: (s.terms * s.factors[..., 0]).sum(0))
 
-STEPS = RIGHT | {
-    "filled": lambda s: s.divided.masked_fill(sees_nothing(s), 0.0),
-}
-
+CASES = [
+    parts(
+        *(torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]]), [2, 1]),
+        note="the three keys of notebook 10",
+    ),
+    drawn(5, 2, [2, 4, 1], scale=2.0),
+    drawn(3, 3, [2, 1, 2], scale=2.0, note="P, T and d_v are equal"),
+    drawn(3, 3, [1, 5], note="T and d_v are equal"),
+    drawn(2, 5, [3], note="one part"),
+    drawn(
+        *(3, 2, [2, 2, 2], (0, slice(2, 6)), (1, slice(4, 6))),
+        note="parts without a key that token 0 or token 1 may see",
+    ),
+    drawn(2, 3, [2, 3], (0, slice(5)), note="token 0 may see nothing at all"),
+    drawn(3, 2, [2, 2, 1], scale=300.0, shift=500.0, note="large scores", special=True),
+    drawn(3, 2, [2, 2], shift=-900.0, note="all scores very negative", special=True),
+]
 combine_partial_attention = Exercise(
     id="13.1",
     signature="combine_partial_attention(outputs, maxima, sums)",
     returns="the attention (T, d_v) over the keys of all parts together",
     oracle=right_merge,
-    cases=[
-        parts(
-            torch.tensor([[1.0, 2.0, 4.0]]).log(),
-            torch.tensor([[6.0], [12.0], [3.0]]),
-            [2, 1],
-            note="the three keys of notebook 10",
-        ),
-        parts(draw(5, 7, scale=2.0), draw(7, 2), [2, 4, 1]),
-        parts(
-            *(draw(3, 5, scale=2.0), draw(5, 3), [2, 1, 2]),
-            note="P, T and d_v are equal",
-        ),
-        parts(draw(3, 6), draw(6, 3), [1, 5], note="T and d_v are equal"),
-        parts(draw(2, 3), draw(3, 5), [3], note="one part"),
-        parts(
-            *(draw(3, 6), draw(6, 2), [2, 2, 2], (0, slice(2, 6)), (1, slice(4, 6))),
-            note="parts without a key that token 0 or token 1 may see",
-        ),
-        parts(
-            *(draw(2, 5), draw(5, 3), [2, 3], (0, slice(5))),
-            note="token 0 may see nothing at all",
-        ),
-        parts(
-            *(draw(3, 5, scale=300.0, shift=500.0), draw(5, 2), [2, 2, 1]),
-            note="large scores",
-            special=True,
-        ),
-        parts(
-            *(draw(3, 4, shift=-900.0), draw(4, 2), [2, 2]),
-            note="all scores very negative",
-            special=True,
-        ),
-    ],
+    cases=CASES,
     pipeline=Pipeline(
         start=lambda outputs, maxima, sums: {
             "outputs": outputs,
             "maxima": maxima[..., None],
             "sums": sums[..., None],
         },
-        steps=STEPS,
-        gives=GIVES,
-        forms=forms_of(STEPS, FORMS, JOIN),
+        steps=RIGHT | {"filled": filled},
+        forms=[*FORMS, *JOIN],
         harmless=[form(None, each=lambda s: (s.outputs / s.sums).nan_to_num())],
-        words={
-            "part": "part",
-            "denominator": "the rescaled sums, added up",
-            "anew": "Set it to zero once, before the loop.",
-        },
+        words=TEXTS["WORDS"],
     ),
 )
 

@@ -1,22 +1,16 @@
 """Exercise 10.3: new tokens attend to the tokens of a cache and to themselves."""
 
+from functools import partial
+
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import (
-    FACTS,
-    GIVES,
-    forms_of,
-    lower,
-    size,
-    steps,
-    triangle,
-)
+from utils.checks.attention_steps import lower, size, steps, triangle
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case
-from utils.checks.steps import Forms, Pipeline, texts_of
+from utils.checks.steps import Forms, texts_of
 from utils.checks.values import number, shape
 
 TEXTS = texts_of(__file__)
@@ -42,17 +36,15 @@ def right_cached(query, key, value, cache):
 
 def held(past, query, keys, values, **settings):
     """Return the case in which the first `past` of the keys and values are old."""
-    old_keys, key = keys.tensor_split([past], -2)
-    old_values, value = values.tensor_split([past], -2)
-    cache = Cache((old_keys, old_values)) if past else None
-    return case(query, key, value, cache, **settings)
+    old, new = zip(*(t.tensor_split([past], -2) for t in (keys, values)))
+    return case(query, *new, Cache(old) if past else None, **settings)
 
 
-def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, note=""):
+def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, **settings):
     """Return the case of `new` tokens after `past` in the cache."""
-    query = draw(*lead, new, d_k, dtype=dtype)
-    keys = draw(*lead, past + new, d_k, dtype=dtype)
-    return held(past, query, keys, draw(*lead, past + new, d_v, dtype=dtype), note=note)
+    sizes = (new, d_k), (past + new, d_k), (past + new, d_v)
+    made = [draw(*lead, *size, dtype=dtype) for size in sizes]
+    return held(past, *made, **settings)
 
 
 # Whole numbers and a width of 4: the scores are exact.
@@ -62,15 +54,13 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 
 def past_stays_as_it_was(evidence):
     """Property: what a new token gets does not depend on the new tokens after it."""
-    query, key, value, cache = evidence.inputs
-    for place in range(1, query.shape[-2]):
-        later = [t.clone() for t in (query, key, value)]
-        for t in later:
-            t[..., place:, :] += 1.0
-        moved = evidence.call(*later, cache)[0] - evidence.call(*evidence.inputs)[0]
+    *new, cache = evidence.inputs
+    for place in range(1, new[0].shape[-2]):
+        later = torch.arange(new[0].shape[-2])[:, None] >= place
+        moved = evidence.call(*(t + later for t in new), cache)[0] - evidence.got[0]
         moved = moved[..., :place, :].abs().max().item()
         if moved > 1e-4:
-            return TEXTS["FACTS"].say("future", place=place, moved=number(moved))[1]
+            return str(TEXTS["FACTS"].say("future", place=place, moved=number(moved)))
     return None
 
 
@@ -78,12 +68,16 @@ def past_stays_as_it_was(evidence):
 
 
 def start(query, key, value, cache):
-    past = 0 if cache is None else cache[0].shape[-2]
+    """Start from what is new and what is old: of no tokens, where there is no cache."""
+    old = cache or (key[..., :0, :], value[..., :0, :])
+    past, num_new = old[0].shape[-2], query.shape[-2]
     return {
         "query": query,
         "new": (key, value),
-        "cache": cache,
-        "allowed": lower(query.shape[-2], past + key.shape[-2], past),
+        "old": old,
+        "past": past,
+        "T": num_new,
+        "allowed": lower(num_new, past + num_new, past),
     }
 
 
@@ -94,43 +88,25 @@ def glued(old, new, dim=-2):
 
 def with_cache(way):
     """Return the step that keeps the new keys and values where there are no others."""
-    return lambda s: s.new if s.cache is None else way(s)
-
-
-def diagonal(by=0):
-    """Return the step whose mask lies `by` places to the right of the right one."""
-
-    def mask(s):
-        rows, columns = s.scores.shape[-2:]
-        return lower(rows, columns, columns - rows + by)
-
-    return mask
+    return lambda s: way(s.old, s.new) if s.past else s.new
 
 
 STEPS = {
-    "join": with_cache(lambda s: glued(s.cache, s.new)),
-    "see": lambda s: (s.keys, s.values),
+    "longer": with_cache(glued),
+    "seen": lambda s: s.longer,
+    "column": lambda s: torch.arange(s.seen[0].shape[-2]),  # the places of the keys
+    "row": lambda s: torch.arange(-s.T, 0)[:, None] + len(s.column),  # of the queries
     **steps(
         leaving_out=("merge", "project_out"),
-        mask=diagonal(),
-        give=lambda s: (s.output, (s.keys, s.values)),
+        key=lambda s: s.seen[0],
+        value=lambda s: s.seen[1],
+        mask=lambda s: s.column <= s.row,
+        give=lambda s: (s.output, s.longer),
     ),
 }
 
 
 # --- what goes wrong --------------------------------------------------------------
-
-
-def lone_query_sees_all(s):
-    """Mask several new tokens from the top left, and one not at all."""
-    return None if s.scores.shape[-2] == 1 else triangle(s)
-
-
-def each_new_alone(s):
-    """Allow the cache alone, and of the new tokens each itself."""
-    new, every = s.scores.shape[-2:]
-    cached = torch.ones(new, every - new, dtype=torch.bool)
-    return torch.cat((cached, torch.eye(new, dtype=torch.bool)), -1)
 
 
 def of_the_new(s):
@@ -141,60 +117,50 @@ def of_the_new(s):
     return lower(rows, rows)
 
 
-def along(axis):
-    return with_cache(lambda s: glued(s.cache, s.new, axis))
-
-
 def always_glued(s):
-    if s.cache is None:
+    if not s.past:
         raise TypeError("NoneType")
-    return glued(s.cache, s.new)
-
-
-def as_it_was(s):
-    """Return the keys and values of the cache, or none of them."""
-    return tuple(s.cache or (t[..., :0, :] for t in s.new))
+    return s.longer
 
 
 MASK = Forms(TEXTS["MASK"])
 MASK.wrong("causal-from-the-top-left", mask=triangle)
-MASK.wrong("causal-from-the-top-left", mask=lone_query_sees_all)
+MASK.wrong("causal-from-the-top-left", mask=lambda s: triangle(s) | (s.T == 1))
 MASK.wrong("no-causal-mask", mask=lambda s: None)
-MASK.wrong("diagonal-masked", mask=diagonal(-1))
-MASK.wrong("one-step-leaked", mask=diagonal(1))
-MASK.wrong(
-    "offset-of-the-new",
-    mask=lambda s: lower(*s.scores.shape[-2:], s.scores.shape[-2]),
-)
-MASK.wrong("mask-inverted", mask=lambda s: ~diagonal()(s))
-MASK.wrong("upper-for-lower", mask=lambda s: ~diagonal(-1)(s))
+MASK.wrong("diagonal-masked", mask=lambda s: s.column < s.row)
+MASK.wrong("one-step-leaked", mask=lambda s: s.column <= s.row + 1)
+MASK.wrong("offset-of-the-new", row=lambda s: torch.arange(s.T)[:, None] + s.T)
+MASK.wrong("mask-inverted", mask=lambda s: s.column > s.row)
+MASK.wrong("upper-for-lower", mask=lambda s: s.column >= s.row)
 MASK.wrong("mask-of-the-new", mask=of_the_new)
-MASK.wrong("new-tokens-apart", mask=each_new_alone)
-MASK.wrong("cache-not-seen", see=lambda s: s.new)
+MASK.wrong("new-tokens-apart", mask=lambda s: (s.column < s.past) | (s.column == s.row))
+MASK.wrong("cache-not-seen", seen=lambda s: s.new)
 
 JOIN = Forms(TEXTS["JOIN"])
-JOIN.wrong("cache-ignored", join=lambda s: s.new)
-JOIN.wrong("new-tokens-not-seen", see=lambda s: s.cache or s.new, mask=lambda s: None)
-JOIN.wrong("none-not-expected", join=always_glued)
-JOIN.wrong("new-in-front", join=with_cache(lambda s: glued(s.new, s.cache)))
+
+
+def joined(key, way, words=None):
+    """Add a form in which a cache and what is new are put together another way."""
+    JOIN.wrong(key, words, longer=with_cache(way))
+
+
+JOIN.wrong("cache-ignored", longer=lambda s: s.new)
 JOIN.wrong(
-    "keys-and-values-swapped", join=with_cache(lambda s: glued(s.cache[::-1], s.new))
+    "new-tokens-not-seen",
+    seen=lambda s: s.old if s.past else s.new,
+    mask=lambda s: None,
 )
-JOIN.wrong(
-    "values-not-kept",
-    join=with_cache(lambda s: (glued(s.cache, s.new)[0], s.new[1])),
-)
-JOIN.wrong(
-    "values-not-kept 2",
-    join=with_cache(lambda s: (glued(s.cache, s.new)[0], s.cache[1])),
-)
-JOIN.wrong(
-    "only-the-last-appended",
-    join=with_cache(lambda s: glued(s.cache, [t[..., -1:, :] for t in s.new])),
+JOIN.wrong("none-not-expected", seen=always_glued)
+joined("new-in-front", lambda old, new: glued(new, old))
+joined("keys-and-values-swapped", lambda old, new: glued(old[::-1], new))
+joined("values-not-kept", lambda old, new: (glued(old, new)[0], new[1]))
+joined("values-not-kept 2", lambda old, new: (glued(old, new)[0], old[1]))
+joined(
+    "only-the-last-appended", lambda old, new: glued(old, [t[..., -1:, :] for t in new])
 )
 for axis, name in ((0, "the first axis"), (1, "axis 1"), (2, "axis 2")):
-    JOIN.wrong("wrong-axis-joined", {"name": name}, join=along(axis))
-JOIN.wrong("wrong-axis-joined", {"name": "the features"}, join=along(-1))
+    joined("wrong-axis-joined", partial(glued, dim=axis), {"name": name})
+joined("wrong-axis-joined", partial(glued, dim=-1), {"name": "the features"})
 
 SIZES = [
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
@@ -202,19 +168,28 @@ SIZES = [
 ]
 
 GIVE = Forms(TEXTS["GIVE"])
-GIVE.wrong("keys-and-values-swapped", give=lambda s: (s.output, (s.values, s.keys)))
-GIVE.wrong("cache-not-longer", give=lambda s: (s.output, as_it_was(s)))
+GIVE.wrong("keys-and-values-swapped", give=lambda s: (s.output, s.longer[::-1]))
+GIVE.wrong("cache-not-longer", give=lambda s: (s.output, s.old))
 GIVE.wrong("only-the-new-returned", give=lambda s: (s.output, s.new))
 GIVE.wrong("returns-output-alone", give=lambda s: s.output)
-GIVE.wrong("returned-flat", give=lambda s: (s.output, s.keys, s.values))
+GIVE.wrong("returned-flat", give=lambda s: (s.output, *s.longer))
 GIVE.wrong("weights-returned", give=lambda s: (s.output, s.weights))
-GIVE.wrong(
-    "weights-returned 2", give=lambda s: (s.output, s.weights, (s.keys, s.values))
-)
-GIVE.wrong("parts-swapped", give=lambda s: ((s.keys, s.values), s.output))
-GIVE.wrong("cache-as-a-list", give=lambda s: (s.output, [s.keys, s.values]))
-GIVE.wrong("last-row-alone", give=lambda s: (s.output[..., -1:, :], (s.keys, s.values)))
+GIVE.wrong("weights-returned 2", give=lambda s: (s.output, s.weights, s.longer))
+GIVE.wrong("parts-swapped", give=lambda s: (s.longer, s.output))
+GIVE.wrong("cache-as-a-list", give=lambda s: (s.output, [*s.longer]))
+GIVE.wrong("last-row-alone", give=lambda s: (s.output[..., -1:, :], s.longer))
 
+CASES = [
+    drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
+    drawn(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
+    drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
+    drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
+    drawn(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
+    drawn(2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"),
+    drawn(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
+    held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),
+    drawn(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
+]
 attend_with_cache = Exercise(
     id="10.3",
     signature="attend_with_cache(query, key, value, cache)",
@@ -223,48 +198,23 @@ attend_with_cache = Exercise(
     oracle=right_cached,
     parts=("output", ("keys", "values")),
     properties=[past_stays_as_it_was],
-    cases=[
-        drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
-        drawn(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
-        drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
-        drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
-        drawn(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
-        drawn(
-            2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"
-        ),
-        drawn(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
-        held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),
-        drawn(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
-    ],
-    pipeline=Pipeline(
-        start=start,
-        steps=STEPS,
-        gives=GIVES | {"join": ("keys", "values"), "see": ("key", "value")},
-        forms=forms_of(
-            STEPS,
-            MASK,
-            JOIN,
-            GIVE,
-            of_attention.SCALE,
-            SIZES,
-            of_attention.AXIS,
+    cases=CASES,
+    pipeline=of_attention.attention(
+        start,
+        STEPS,
+        *(MASK, JOIN, GIVE, of_attention.SCALE, SIZES, of_attention.AXIS),
+        *(
             of_attention.SOFTMAX,
             of_masks.HIDE,
             of_attention.SCORE,
             of_attention.AVERAGE,
-            renamed={
-                "keys-for-values": "keys-as-values",
-                "maximum-not-subtracted": "maximum-missing",
-            },
         ),
-        harmless=of_masks.HARMLESS,
-        words=FACTS
-        | {
-            "width": "d_k",
-            "root": "√d_k",
-            "average_value": "multiply them with the values",
-            "first": lambda s: s.keys.shape[-2] - s.query.shape[-2],
-            "sees": lambda s: s.keys.shape[-2] - s.query.shape[-2] + 1,
+        renamed={
+            "keys-for-values": "keys-as-values",
+            "maximum-not-subtracted": "maximum-missing",
         },
+        harmless=of_masks.HARMLESS,
+        words=TEXTS["WORDS"]
+        | {"first": lambda s: s.past, "sees": lambda s: s.past + 1},
     ),
 )

@@ -1,5 +1,6 @@
 """Exercise 10.1: attention block by block, with an online softmax."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import torch
@@ -8,14 +9,16 @@ from torch.overrides import TorchFunctionMode
 
 from utils.checks import attention_steps as of_attention
 from utils.checks import online_steps as of_joining
-from utils.checks.attention_steps import INF, forms_of, size, triangle
+from utils.checks.attention_steps import INF, size, triangle
 from utils.checks.draw import draws
 from utils.checks.engine import Exercise, case
-from utils.checks.steps import Form, Forms, Pipeline, texts_of
+from utils.checks.steps import Forms, texts_of
 
 TEXTS = texts_of(__file__)
 draw = draws(10)
 
+UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
+RISING = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
 # Whole numbers and a width of 4 keep scores exact in float32, however large they are.
 FAR_APART = torch.tensor([[1.0], [30.0], [3000.0]])
 
@@ -30,12 +33,6 @@ def right_online(query, key, value, block_size):
         logs.append(torch.logsumexp(scores, -1, keepdim=True))
     shares = torch.softmax(torch.stack(logs), 0)
     return (shares * torch.stack(outputs)).sum(0).float()
-
-
-def rising(num_keys, width):
-    """Return keys that fit the query (1, …, 1) better from one to the next."""
-    steps = torch.linspace(-1.5, 1.5, num_keys)[:, None]
-    return steps.expand(num_keys, width).clone()
 
 
 class Largest(TorchFunctionMode):
@@ -66,36 +63,18 @@ def whole_matrix(attention):
 
 # --- the right steps --------------------------------------------------------------
 
-
-def places(s):
-    """Return the numbers of the keys."""
-    return torch.arange(s.key.shape[-2])
-
-
-def blocks(s):
-    """Return which keys each block holds, (P, S)."""
-    of_key = places(s) // s.size
-    return of_key == of_key.unique()[:, None]
-
-
-def cut(s):
-    """Return the scores of each block, (P, …, T, S): -inf for the keys of others."""
-    ones = [1] * (s.hidden.dim() - 1)
-    held = s.blocks.view(len(s.blocks), *ones, s.hidden.shape[-1])
-    return s.hidden.masked_fill(~held, -INF)
-
-
-def own(s):
-    """Return the maximum of each block, (P, …, T, 1)."""
-    return s.cut.amax(-1, keepdim=True)
-
-
 STEPS = {
     **{name: of_attention.RIGHT[name] for name in ("score", "width", "scale")},
-    "blocks": blocks,
+    "places": lambda s: torch.arange(s.key.shape[-2]),
+    "count": lambda s: len(s.places),  # the blocks start before this key
+    "of_key": lambda s: s.places // s.size,
+    "blocks": lambda s: s.of_key == s.of_key[: s.count].unique()[:, None],  # (P, S)
+    "met": lambda s: s.blocks,  # what the loop meets of them
     "hide": lambda s: s.scores,
-    "cut": cut,
-    "maxima": lambda s: own(s).cummax(0).values,  # so far
+    # The scores of each block, (P, …, T, S): -inf for the keys of others.
+    "cut": lambda s: s.hidden[..., None, :].masked_fill(~s.met, -INF).movedim(-2, 0),
+    "own": lambda s: s.cut.amax(-1, keepdim=True),  # the maximum of each block
+    "maxima": lambda s: s.own.cummax(0).values,  # so far
     "weights": lambda s: torch.exp(s.cut - s.maxima),
     "values": lambda s: s.value,
     "sums": lambda s: s.weights.sum(-1, keepdim=True),
@@ -107,11 +86,6 @@ STEPS = {
 
 
 # --- what goes wrong --------------------------------------------------------------
-
-
-def shared(s, axes):
-    """Return the running maximum that all queries along these axes share."""
-    return s.cut.amax(tuple(axes), keepdim=True).cummax(0).values
 
 
 def step_by_step(s):
@@ -136,17 +110,8 @@ def own_block(s):
     return s.each[queries // s.size, ..., queries, :].movedim(0, -2)
 
 
-def by_size(s):
-    return torch.einsum("p...,p->...", s.each, s.blocks.sum(1) / s.blocks.sum())
-
-
 def first_axis_cut(s):
     return s.query @ (s.key if s.key.dim() == 2 else s.key[: s.size]).mT
-
-
-def until(count):
-    """Return the step in which the blocks start before `count(s)`, not before S."""
-    return lambda s: blocks(s)[: -(-count(s) // s.size)]
 
 
 def block_first(way):
@@ -160,45 +125,48 @@ def block_first(way):
 
 
 FORMS = Forms(TEXTS["FORMS"])
-FORMS.wrong("weights-returned", give=lambda s: (s.filled, torch.softmax(s.hidden, -1)))
-FORMS.wrong("accumulator-not-rescaled", joined=lambda s: s.outputs.sum(0))
+FORMS.wrong("weights-returned", result=lambda s: (s.filled, s.hidden.softmax(-1)))
+FORMS.wrong("accumulator-not-rescaled", joined=lambda s: s.terms.sum(0))
 FORMS.wrong("denominator-not-rescaled", total=lambda s: s.sums.sum(0))
 FORMS.wrong("nothing-rescaled", factors=of_joining.ones)
 FORMS.wrong("rescaled-inversely", factors=lambda s: torch.exp(s.top - s.maxima))
-FORMS.wrong(
-    "rescaled-inversely 2", factors=lambda s: torch.full_like(s.maxima, torch.nan)
-)
+FORMS.wrong("rescaled-inversely 2", factors=lambda s: s.maxima * torch.nan)
 FORMS.wrong("divided-in-every-block", divided=divided_each_time)
-FORMS.wrong("last-block-lost", blocks=lambda s: blocks(s)[blocks(s).sum(1) == s.size])
-FORMS.wrong("last-block-lost", blocks=lambda s: blocks(s)[:-1])
-FORMS.wrong("first-block-lost", blocks=lambda s: blocks(s)[len(blocks(s)) > 1 :])
-FORMS.wrong("blocks-averaged", divided=by_size)
-FORMS.wrong("maximum-starts-at-zero", maxima=lambda s: own(s).cummax(0).values.clamp(0))
-FORMS.wrong("maximum-missing", maxima=lambda s: torch.zeros_like(own(s)))
+FORMS.wrong("last-block-lost", met=lambda s: s.blocks[s.blocks.sum(1) == s.size])
+FORMS.wrong("last-block-lost", met=lambda s: s.blocks[:-1])
+FORMS.wrong("first-block-lost", met=lambda s: s.blocks[len(s.blocks) > 1 :])
+FORMS.wrong(
+    "blocks-averaged",
+    divided=lambda s: torch.tensordot(s.met.sum(1) / s.met.sum(), s.each, 1),
+)
+FORMS.wrong("maximum-starts-at-zero", maxima=lambda s: s.own.cummax(0).values.clamp(0))
+FORMS.wrong("maximum-missing", maxima=lambda s: torch.zeros_like(s.own))
 FORMS.wrong("max-is-a-pair", maxima=lambda s: torch.maximum(s.cut, s.cut.max(-1)))
 FORMS.wrong("maximum-not-subtracted", weights=lambda s: torch.exp(s.cut))
-FORMS.wrong("maximum-of-the-block", maxima=own, factors=of_joining.ones)
-FORMS.wrong("maximum-of-the-block 2", maxima=own, factors=step_by_step)
-FORMS.wrong("one-maximum-for-all", maxima=lambda s: shared(s, (-2, -1)))
-FORMS.wrong("one-maximum-for-all", maxima=lambda s: shared(s, range(1, s.cut.dim())))
+FORMS.wrong("maximum-of-the-block", maxima=lambda s: s.own, factors=of_joining.ones)
+FORMS.wrong("maximum-of-the-block 2", maxima=lambda s: s.own, factors=step_by_step)
+FORMS.wrong("one-maximum-for-all", own=lambda s: s.cut.amax((-2, -1), keepdim=True))
+FORMS.wrong(
+    "one-maximum-for-all",
+    own=lambda s: s.cut.amax((*range(1, s.cut.dim()),), keepdim=True),
+)
 FORMS.wrong("attention-within-blocks", divided=own_block)
 FORMS.wrong(
-    "values-of-the-first-block",
-    values=lambda s: s.value[..., places(s) % s.size, :],
+    "values-of-the-first-block", values=lambda s: s.value[..., s.places % s.size, :]
 )
 FORMS.wrong("causal", hide=lambda s: s.scores.masked_fill(~triangle(s), -INF))
 FORMS.wrong(
-    "number-of-queries", blocks=lambda s: blocks(s) & (places(s) < s.query.shape[-2])
+    "number-of-queries", met=lambda s: s.blocks & (s.places < s.query.shape[-2])
 )
-FORMS.wrong("number-of-queries", blocks=until(lambda s: s.query.shape[-2]))
-for axis, count in ((0, "len(key)"), (1, "key.shape[1]")):
-    ends = until(lambda s, axis=axis: s.key.shape[axis])
-    FORMS.wrong("keys-miscounted", {"count": count}, blocks=ends)
+FORMS.wrong("number-of-queries", count=lambda s: s.query.shape[-2])
+LEN, AXIS_1 = {"count": "len(key)"}, {"count": "key.shape[1]"}
+FORMS.wrong("keys-miscounted", LEN, count=lambda s: len(s.key))
+FORMS.wrong("keys-miscounted", AXIS_1, count=lambda s: s.key.shape[1])
 FORMS.wrong("wrong-axis-sliced", score=first_axis_cut)
-FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.outputs).sum(0))
+FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.terms).sum(0))
 
 SCORE = [
-    Form(one.slug, one.text, {"score": block_first(one.ways["score"])})
+    replace(one, ways={"score": block_first(one.ways["score"])})
     for one in of_attention.SCORE
     if [*one.ways] == ["score"]
 ]
@@ -207,17 +175,40 @@ SIZES = [
     size("scale-of-keys", "S", lambda s: s.key.shape[-2], ", the number of keys"),
     size("scale-of-block", "block_size", lambda s: s.size),
 ]
-pipeline = Pipeline(
-    start=lambda *args: dict(zip(("query", "key", "value", "size"), args)),
-    steps=STEPS,
-    gives=of_attention.GIVES | of_joining.GIVES,
-    forms=forms_of(
+CASES = [
+    case(
+        *(UP_AND_DOWN, RISING, draw(5, 2), 2),
+        note="the scores of query 0 rise, those of query 1 fall",
+    ),
+    case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
+    case(draw(5, 3), draw(6, 3), draw(6, 7), 2, note="full blocks"),
+    case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
+    case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
+    case(draw(3, 5), draw(7, 5), draw(7, 2), 1, note="one key at a time"),
+    case(
+        FAR_APART * draw(2, 3, 4, scale=2.0).round(),
+        *(draw(2, 7, 4, scale=2.0).round(), draw(2, 7, 3), 2),
+        note="large scores",
+        special=True,
+    ),
+    case(
+        *(torch.ones(3, 4), draw(5, 4, shift=-900.0).round(), draw(5, 3), 2),
+        note="all scores very negative",
+        special=True,
+    ),
+    case(draw(1, 5), draw(1, 5), draw(1, 3), 2, note="one token"),
+]
+online_softmax_attention = Exercise(
+    id="10.1",
+    signature="online_softmax_attention(query, key, value, block_size)",
+    returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
+    oracle=right_online,
+    cases=CASES,
+    when_right=[whole_matrix],
+    pipeline=of_attention.attention(
+        lambda *args: dict(zip(("query", "key", "value", "size"), args)),
         STEPS,
-        FORMS,
-        of_joining.JOIN,
-        of_attention.SCALE,
-        SIZES,
-        SCORE,
+        *(FORMS, of_joining.JOIN, of_attention.SCALE, SIZES, SCORE),
         without=("keys-times-queries",),  # what fails then depends on the block
         renamed={
             "not-divided": "no-final-division",
@@ -227,55 +218,10 @@ pipeline = Pipeline(
             "last-part-alone": "last-block-alone",
             "best-part-alone": "best-block-alone",
         },
+        words=TEXTS["WORDS"]
+        | {
+            "last": lambda s: s.key.shape[-2] % s.size or s.size,
+            "size": lambda s: s.size,
+        },
     ),
-    words=of_attention.FACTS
-    | {
-        "part": "block",
-        "denominator": "the denominator",
-        "anew": TEXTS["WORDS"]["anew"],
-        "width": "d_k",
-        "root": "√d_k",
-        "last": lambda s: s.key.shape[-2] % s.size or s.size,
-        "keys": lambda s: s.key.shape[-2],
-        "size": lambda s: s.size,
-    },
-)
-online_softmax_attention = Exercise(
-    id="10.1",
-    signature="online_softmax_attention(query, key, value, block_size)",
-    returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
-    oracle=right_online,
-    cases=[
-        case(
-            torch.ones(2, 3) * torch.tensor([[1.0], [-1.0]]),
-            rising(5, 3),
-            draw(5, 2),
-            2,
-            note="the scores of query 0 rise, those of query 1 fall",
-        ),
-        case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
-        case(draw(5, 3), draw(6, 3), draw(6, 7), 2, note="full blocks"),
-        case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
-        case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
-        case(draw(3, 5), draw(7, 5), draw(7, 2), 1, note="one key at a time"),
-        case(
-            FAR_APART * draw(2, 3, 4, scale=2.0).round(),
-            draw(2, 7, 4, scale=2.0).round(),
-            draw(2, 7, 3),
-            2,
-            note="large scores",
-            special=True,
-        ),
-        case(
-            torch.ones(3, 4),
-            draw(5, 4, shift=-900.0).round(),
-            draw(5, 3),
-            2,
-            note="all scores very negative",
-            special=True,
-        ),
-        case(draw(1, 5), draw(1, 5), draw(1, 3), 2, note="one token"),
-    ],
-    when_right=[whole_matrix],
-    pipeline=pipeline,
 )

@@ -1,7 +1,10 @@
 """Exercise 8.2: the decoding loop."""
 
+from copy import copy
+
 import torch
 
+from utils.checks.draw import draws
 from utils.checks.engine import Exercise, Trial, case
 from utils.checks.guard import attempt, quietly, seeded
 from utils.checks.steps import Forms, Pipeline, texts_of
@@ -25,31 +28,24 @@ class Speaker:
         self.settings = vocab_size, end_id, length, seed, ties
         self.calls = 0
 
-    def fresh(self):
-        return Speaker(*self.settings)
-
     def __repr__(self):
         length = self.settings[2]
         said = "without end" if length is None else f"of {length} ids"
         return f"a model that writes a sentence {said}"
 
     def __call__(self, ids):
-        vocab_size, end_id, length, seed, ties = self.settings
+        vocab_size, end_id, length, key, ties = self.settings
         self.calls += 1
         if not isinstance(ids, (list, tuple)):
-            raise TypeError(
-                f"next_logits takes a list of ids, got {type(ids).__name__}"
-            )
+            kind = type(ids).__name__
+            raise TypeError(f"next_logits takes a list of ids, got {kind}")
         if self.calls > LIMIT or len(ids) > LIMIT:
             raise TooManyCalls(f"next_logits was called more than {LIMIT} times")
-        key = seed
         for id in ids:  # in order: another id, or another place, is another key
             key = (31 * key + int(id) + 1) % 1_000_003
-        generator = torch.Generator(device="cpu").manual_seed(key)
-        logits = torch.randn(vocab_size, generator=generator, device="cpu") - 5.0
+        logits = draws(key)(vocab_size) - 5.0
         if ties:  # the two best are equal
-            best = logits.topk(2).indices
-            logits[best] = logits.max()
+            logits[logits.topk(2).indices] = logits.max()
         ended = length is not None and len(ids) == length + 1  # then it starts anew
         logits[end_id] = 9.0 if ended else -99.0
         return logits
@@ -60,11 +56,11 @@ class Speaker:
 
 def written(s):
     """Return what the loop writes; its single steps are functions of their own."""
-    next_logits, ids = s.next_logits.fresh(), []
+    next_logits, ids = copy(s.next_logits), []
     while len(ids) < s.room:
-        id = s.pick(next_logits(s.ask([s.start_id, *ids])))
-        if s.ends(id):
-            return [*ids, *s.end_written(id)]
+        id = s.plain(s.pick(next_logits(s.ask([s.start_id, *ids]))))
+        if id == s.end:
+            return [*ids, id] if s.keep_end else ids
         ids = s.add(ids, id)
     return ids
 
@@ -74,33 +70,16 @@ def each(way):
     return lambda s: way
 
 
-def never(id):
-    return False
-
-
-def start(next_logits, start_id, end_id, max_length):
-    return {
-        "next_logits": next_logits,
-        "start_id": start_id,
-        "end_id": end_id,
-        "max_length": max_length,
-    }
-
-
 LOOP = Forms(TEXTS["LOOP"])
-LOOP.wrong("end-kept", end_written=each(lambda id: [id]))
-LOOP.wrong("start-kept", result=lambda s: [s.start_id, *s.written])
-LOOP.wrong(
-    "start-and-end-kept",
-    end_written=each(lambda id: [id]),
-    result=lambda s: [s.start_id, *s.written],
-)
+LOOP.wrong("end-kept", keep_end=lambda s: True)
+LOOP.wrong("start-kept", front=lambda s: [s.start_id])
+LOOP.wrong("start-and-end-kept", front=lambda s: [s.start_id], keep_end=lambda s: True)
 LOOP.wrong("first-id-lost", result=lambda s: s.written[1:])
 LOOP.wrong("last-id-lost", result=lambda s: s.written[:-1])
-LOOP.wrong("goes-on-after-end", ends=each(never))
+LOOP.wrong("goes-on-after-end", end=lambda s: None)
 LOOP.wrong(
     "goes-on-after-end 2",
-    ends=each(never),
+    end=lambda s: None,
     result=lambda s: [id for id in s.written if id != s.end_id],
 )
 LOOP.wrong("one-id-alone", room=lambda s: min(s.max_length, 1))
@@ -115,50 +94,41 @@ LOOP.wrong("list-needed", ask=each(torch.tensor))
 LOOP.wrong("list-needed 2", ask=each(lambda ids: ids[-1]))
 LOOP.wrong("tuple-returned", result=lambda s: (*s.written,))
 LOOP.wrong("tensor-returned", result=lambda s: torch.tensor(s.written))
-LOOP.wrong(
-    "tensor-returned", result=lambda s: torch.tensor(s.written, dtype=torch.long)
-)
-LOOP.wrong("tensors-in-list", pick=each(torch.argmax))
-LOOP.wrong("smallest-taken", pick=each(lambda logits: int(logits.argmin())))
-LOOP.wrong("value-for-id", pick=each(lambda logits: logits.max().item()))
-LOOP.wrong(
-    "sampled", pick=each(lambda logits: int(torch.multinomial(logits.softmax(-1), 1)))
-)
-LOOP.wrong(
-    "last-of-ties",
-    pick=each(lambda logits: int((logits == logits.max()).nonzero()[-1])),
-)
-LOOP.wrong("position-axis-expected", pick=each(lambda logits: int(logits[-1].argmax())))
-for place in ((slice(None), -1), (0, -1)):
-    LOOP.wrong(
-        "position-axis-expected 2",
-        pick=each(lambda logits, place=place: int(logits[place].argmax())),
-    )
-LOOP.wrong("start-taken-for-end 2", ends=lambda s: lambda id: id == s.start_id)
+LOOP.wrong("tensor-returned", result=lambda s: torch.tensor(s.written).long())
+LOOP.wrong("tensors-in-list", plain=each(lambda id: id))
+LOOP.wrong("smallest-taken", pick=each(torch.argmin))
+LOOP.wrong("value-for-id", pick=each(torch.max))
+LOOP.wrong("sampled", pick=each(lambda logits: logits.softmax(-1).multinomial(1)))
+LOOP.wrong("last-of-ties", pick=each(lambda logits: logits.argsort(stable=True)[-1]))
+LOOP.wrong("position-axis-expected", pick=each(lambda logits: logits[-1].argmax()))
+LOOP.wrong("position-axis-expected 2", pick=each(lambda logits: logits[0, -1].argmax()))
+LOOP.wrong("start-taken-for-end 2", end=lambda s: s.start_id)
 LOOP.wrong(
     "start-taken-for-end",
     written=lambda s: [] if s.start_id == s.end_id else written(s),
 )
 LOOP.wrong("written-backwards", add=each(lambda ids, id: [id, *ids]))
+ARGUMENTS = ("next_logits", "start_id", "end_id", "max_length")
 pipeline = Pipeline(
-    start=start,
+    start=lambda *args: dict(zip(ARGUMENTS, args)),
     steps={
         "room": lambda s: s.max_length,
         "ask": each(lambda ids: ids),
-        "pick": each(lambda logits: int(logits.argmax())),
-        "ends": lambda s: lambda id: id == s.end_id,
-        "end_written": each(lambda id: []),
+        "pick": each(torch.argmax),
+        "plain": each(lambda id: id.item()),
+        "end": lambda s: s.end_id,
         "add": each(lambda ids, id: [*ids, id]),
+        "front": lambda s: [],
+        "keep_end": lambda s: False,
         "written": written,
-        "result": lambda s: s.written,
+        "result": lambda s: [*s.front, *s.written],
     },
     forms=LOOP,
     words={
         "start_id": lambda s: s.start_id,
         "end_id": lambda s: s.end_id,
         "max_length": lambda s: s.max_length,
-        "one_less": lambda s: max(0, s.max_length - 1),
-        "one_more": lambda s: s.max_length + 1,
+        "room": lambda s: s.room,
         "calls": LIMIT,
     },
 )
@@ -179,27 +149,24 @@ def never_ends(answer):
 def start_first(evidence):
     """Property: show what the right loop writes, id by id."""
     _, start_id, end_id, max_length = evidence.args
-    ids = [*evidence.expected]
-    if len(ids) < max_length:
-        ids.append(end_id)
+    ids = [*evidence.expected, end_id][:max_length]
     shown = ", then ".join(map(str, ids[:3])) + " …" * (len(ids) > 3)
     text = TEXTS["SHOWN"]["ids"].format(start_id=start_id, shown=shown)
     return text if ids else None
 
 
+def with_copy(function):
+    """Return the function that is given a `next_logits` which nobody has called yet."""
+    return lambda next_logits, *rest: function(copy(next_logits), *rest)
+
+
 class LoopExercise(Exercise):
-    """An exercise whose answer calls a function: each run gets a fresh one."""
+    """An exercise whose answer calls a function that counts how often it does."""
 
     def observe(self, answer, case, memory):
-        def through(function):
-            def run(next_logits, *rest):
-                return function(next_logits.fresh(), *rest)
-
-            return run
-
-        got = seeded(through(answer), case.args)
-        expected = quietly(through(self.oracle), case.args)
-        return Trial(case, case.args, got, expected, answer, through)
+        got = seeded(with_copy(answer), case.args)
+        expected = quietly(with_copy(self.oracle), case.args)
+        return Trial(case, case.args, got, expected, answer, with_copy)
 
 
 def right_loop(next_logits, start_id, end_id, max_length):
