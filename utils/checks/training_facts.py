@@ -42,8 +42,7 @@ def mask_is_plain(module, weights):
 def dropout_in_eval(module, weights):
     """Name dropout that stays active in eval mode."""
     x = sentences(weights)
-    module.eval()
-    first, second = module(x.clone()), module(x.clone())
+    first, second = module.eval()(x.clone()), module(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
@@ -129,12 +128,10 @@ def no_gradient(module, weights):
 def changes_in_training(module, weights):
     """Name a module whose output depends on the mode, where no dropout is asked for."""
     x = sentences(weights)
-    right = module.eval()(x.clone())
-    trained = module.train()(x.clone())
+    right, trained = module.eval()(x.clone()), module.train()(x.clone())
     module.eval()
-    if torch.allclose(right, trained, equal_nan=True):
-        return None
-    return FACTS.say("changes-in-training")
+    same = torch.allclose(right, trained, equal_nan=True)
+    return None if same else FACTS.say("changes-in-training")
 
 
 def fails_in_half(module, weights):

@@ -20,7 +20,7 @@ def habits(dropout, x, p):
     dropout(x, p)  # on x itself, so that a change in place is seen
     y = torch.stack(made).detach()
     dropped = y == 0
-    masks = len(dropped.flatten(1).unique(dim=0))
+    masks = len({mask.numpy().tobytes() for mask in dropped})
     counts = len(dropped.flatten(1).sum(1).unique())
     together = fall_together(dropped)
     return (
@@ -65,12 +65,12 @@ def factor(y, x):
     """Return the one factor on all survivors, or in words that there is none."""
     if not y.isfinite().all():
         return "not finite"
-    ratios = [(call / x)[call != 0] for call in y if call.any()]
-    if not ratios:
+    if not y.any():
         return "no survivors"
-    if same(torch.cat(ratios)):
-        return round(torch.cat(ratios).mean().item(), 4)
-    if all(map(same, ratios)):
+    ratios = (y / x)[y != 0]
+    if same(ratios):
+        return round(ratios.mean().item(), 4)
+    if all(same((call / x)[call != 0]) for call in y if call.any()):
         return "another in each call"
     if same(y[y != 0]):
         return f"all become {number(y.max().item())}"
@@ -90,22 +90,20 @@ def returns_the_mask(answer):
 def all_dropped_for_one(answer):
     """Name an answer that divides 0 by 0 where p = 1."""
     try:
-        found = answer(torch.full((3, 5), 2.0), 1.0)
+        entry = answer(torch.full((3, 5), 2.0), 1.0).max().item()
+        came = entry and f"an entry is {number(entry)}"
     except ZeroDivisionError:
-        return FACTS.say("p-one-fails", came="1 / (1 - p) divides by 0")
-    entry = number(found.max().item())
-    return (
-        FACTS.say("p-one-fails", came=f"an entry is {entry}") if found.any() else None
-    )
+        came = "1 / (1 - p) divides by 0"
+    return FACTS.say("p-one-fails", came=came) if came else None
 
 
-# --- the steps: coins that keep an entry, a factor, both on x -----------------------
+# --- the steps: random numbers, coins that keep an entry, a factor on what is kept ----
 
 
 FORMS = Forms(TEXTS["FORMS"])
 wrong = FORMS.wrong
 wrong("not-rescaled", factor=lambda s: 1.0)
-wrong("divided-by-p", factor=lambda s: 1 / s.p)
+wrong("divided-by-p", factor=lambda s: 1 / torch.tensor(s.p))  # no error for p = 0
 wrong("multiplied-by-keep", factor=lambda s: 1 - s.p)
 wrong("multiplied-by-p", factor=lambda s: s.p)
 wrong("scaled-by-own-share", factor=lambda s: 1 / s.coins.float().mean())
@@ -115,28 +113,28 @@ wrong("parentheses-missing", result=lambda s: s.kept / 1 - s.p)
 wrong("scaled-by-one-plus-p", factor=lambda s: 1 + s.p)
 wrong("scaled-by-one-plus-p 2", factor=lambda s: 1 / (1 + s.p))
 wrong("keeps-p", coins=lambda s: s.random < s.p)
-wrong("keeps-p", coins=lambda s: s.random < s.p, factor=lambda s: 1 / s.p)
+wrong("keeps-p", coins=lambda s: s.random < s.p, factor=lambda s: 1 / torch.tensor(s.p))
 wrong("nothing-dropped", result=lambda s: s.x)
-wrong("nothing-dropped 2", kept=lambda s: s.x)
-wrong("everything-dropped", kept=lambda s: s.x * 0)
-wrong("one-coin-for-all", shape=lambda s: ())
-wrong("whole-rows", shape=lambda s: (*s.x.shape[:-1], 1))
-wrong("whole-rows 2", shape=lambda s: (len(s.x), *[1] * (s.x.dim() - 1)))
-wrong("whole-columns", shape=lambda s: s.x.shape[-1:])
-wrong("one-mask-for-the-batch", shape=lambda s: s.x.shape[-2:])
-wrong("same-mask-each-time", random=lambda s: integers(0, 99, s.shape, seed=0) / 99)
+wrong("nothing-dropped 2", coins=lambda s: 1)
+wrong("everything-dropped", coins=lambda s: 0)
+wrong("one-coin-for-all", random=lambda s: torch.rand(()))
+wrong("whole-rows", random=lambda s: torch.rand(*s.x.shape[:-1], 1))
+wrong("whole-rows 2", random=lambda s: torch.rand(len(s.x), *[1] * (s.x.dim() - 1)))
+wrong("whole-columns", random=lambda s: torch.rand(s.x.shape[-1:]))
+wrong("one-mask-for-the-batch", random=lambda s: torch.rand(s.x.shape[-2:]))
+wrong("same-mask-each-time", random=lambda s: integers(0, 99, s.x.shape, seed=0) / 99)
 wrong(
     "exact-share",
-    random=lambda s: torch.randperm(s.x.numel()).view(s.shape) / s.x.numel(),
+    random=lambda s: torch.randperm(s.x.numel()).view(s.x.shape) / s.x.numel(),
 )
-wrong("normal-for-uniform", random=lambda s: torch.randn(s.shape))
+wrong("normal-for-uniform", random=lambda s: torch.randn(s.x.shape))
 wrong("p-ignored", coins=lambda s: s.random < 0.5)
 wrong("p-ignored", coins=lambda s: s.random < 0.5, factor=lambda s: 2.0)
 wrong("compares-x", random=lambda s: s.x)
 wrong("compares-x", random=lambda s: s.x.abs())
 wrong("dropped-twice", result=lambda s: F.dropout(F.dropout(s.x, s.p), s.p))
 wrong("random-factors", result=lambda s: s.x * s.random)
-wrong("fixed-axes", shape=lambda s: (s.x.shape[0], s.x.shape[1]))
+wrong("fixed-axes", random=lambda s: torch.rand(s.x.shape[0], s.x.shape[1]))
 wrong("mask-returned", result=lambda s: s.coins.float())
 wrong("mask-returned 2", result=lambda s: s.coins * s.factor)
 wrong("minus-infinity-for-zero", kept=lambda s: s.x.masked_fill(~s.coins, -torch.inf))
@@ -162,11 +160,9 @@ dropout = Exercise(
         case(draw(5, 3), 0.0, note="nothing to drop"),
     ],
     pipeline=Pipeline(
-        # As a tensor, p divides without an error, to infinity, where it is 0.
-        start=lambda x, p: {"x": x, "p": torch.tensor(p)},
+        start=lambda x, p: {"x": x, "p": p},
         steps={
-            "shape": lambda s: s.x.shape,
-            "random": lambda s: torch.rand(s.shape),
+            "random": lambda s: torch.rand(s.x.shape),
             "coins": lambda s: s.random >= s.p,
             "kept": lambda s: s.x * s.coins,
             "factor": lambda s: 1 / (1 - s.p),
