@@ -20,7 +20,12 @@ from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart
 from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.steps import Forms, texts_of
-from utils.checks.training_facts import TRAINING_FACTS, future_in_training
+from utils.checks.training_facts import (
+    TRAINING_FACTS,
+    fails_in_half,
+    future_in_training,
+    mask_is_trained,
+)
 
 TEXTS = texts_of(__file__)
 draw = draws(6)
@@ -181,7 +186,13 @@ multi_head_attention = ModuleExercise(
     "out_proj (d_out to d_out)",
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
-    facts=[refused_late, future_in_training, *TRAINING_FACTS],
+    facts=[
+        refused_late,
+        future_in_training,
+        *TRAINING_FACTS,
+        fails_in_half,
+        mask_is_trained,
+    ],
     properties=[past_stays, samples_stay_apart, where_to_look],
     pipeline=pipeline,
     cases=[

@@ -6,7 +6,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_steps import PROJECTED, of_module, project, size, steps
-from utils.checks.draw import draws, past_stays, samples_stay_apart
+from utils.checks.draw import draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
 from utils.checks.steps import Forms, texts_of
@@ -90,9 +90,7 @@ causal_attention = CausalExercise(
         case(draw(5, 3, 3, scale=2.0), build=LONG, note="a shorter length"),
         case(draw(3, 3, 7, scale=2.0), build=NARROW, note="d_out below d_in, B = T"),
         case(draw(2, 5, 7, scale=2.0), build=NARROW, note="the full length"),
-        case(
-            draw(13, 2, 7, scale=300.0), build=NARROW, note="large scores", special=True
-        ),
-        case(draw(2, 1, 3), build=LONG, note="one token", special=True),
+        special("large scores", draw(13, 2, 7, scale=300.0), build=NARROW),
+        special("one token", draw(2, 1, 3), build=LONG),
     ],
 )

@@ -5,7 +5,7 @@ import torch
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_masks import HIDE, left_alone, uncleared, without_zeros
 from utils.checks.attention_steps import INF, allowed, fill, leak, row_sum, zeroed
-from utils.checks.draw import draws
+from utils.checks.draw import draws, special
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, State, texts_of
 
@@ -113,11 +113,6 @@ def booleans(*rows):
     return torch.tensor(rows, dtype=torch.bool)
 
 
-def special(note, scores, *rows):
-    """Return a case that is shown only where no other fails."""
-    return case(scores, booleans(*rows), note=note, special=True)
-
-
 SMALL = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
 HIDDEN_LARGE = torch.tensor([[1.0, 2.0, 1000.0], [1000.0, 3.0, 1.0]])
 LARGE = torch.tensor([[600.0, -900.0, 300.0], [-500.0, 200.0, 800.0]])
@@ -143,10 +138,10 @@ masked_softmax = Exercise(
         case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
         case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
         case(draw(2, 3, 5), draw(2, 3, 5) > LIMITS, note="a batch with empty rows"),
-        special("hidden scores of 1000", HIDDEN_LARGE, [1, 1, 0], [0, 1, 1]),
-        special("large scores", LARGE, [1, 1, 0], [1, 1, 1]),
-        special("scores near -30000", LOW, [0, 1, 1], [1, 0, 1]),
-        special("float16", HALF, [1, 0], [0, 1], [1, 0]),
-        special("one token", torch.tensor([[0.7]]), [1]),
+        special("hidden scores of 1000", HIDDEN_LARGE, booleans([1, 1, 0], [0, 1, 1])),
+        special("large scores", LARGE, booleans([1, 1, 0], [1, 1, 1])),
+        special("scores near -30000", LOW, booleans([0, 1, 1], [1, 0, 1])),
+        special("float16", HALF, booleans([1, 0], [0, 1], [1, 0])),
+        special("one token", torch.tensor([[0.7]]), booleans([1])),
     ],
 )

@@ -12,7 +12,6 @@ TEXTS = texts_of(__file__)
 
 # --- the entries of a right mask as something else ----------------------------------
 
-
 NUMBERS = (lambda s: s.mask.float(), lambda s: s.mask.long())
 KIND = Forms(TEXTS["KIND"])
 for kind in NUMBERS:
