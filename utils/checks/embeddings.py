@@ -118,10 +118,6 @@ def overwritten(s):
     return F.pad(torch.cat((sines, cosines[:, -1:]), -1), (0, s.D // 2 - 1))
 
 
-def by_exp(s):
-    return torch.exp(s.exponent * math.log(s.base))
-
-
 WAVES = Forms(TEXTS["WAVES"])
 WAVES.wrong("halves-for-alternating", table=lambda s: torch.cat(s.waves, dim=-1))
 WAVES.wrong("pairs-overlap", table=overwritten)
@@ -160,7 +156,7 @@ WAVES.wrong("angles-alone", waves=lambda s: (s.even, s.odd))
 ROUNDED = Forms()  # in float32, where large angles come out differently
 ROUNDED.also(features=lambda s: s.pairs)
 ROUNDED.also(features=lambda s: s.pairs.float())
-ROUNDED.also(features=lambda s: s.pairs, divisor=by_exp)
+ROUNDED.also(divisor=lambda s: torch.exp(s.pairs * (math.log(s.base) / s.D)))
 sinusoidal_positions = Exercise(
     id="2.2",
     signature="sinusoidal_positions(num_positions, d_model)",
