@@ -2,6 +2,7 @@
 
 import torch
 
+from utils.checks.engine import case
 from utils.checks.values import number
 
 
@@ -14,6 +15,11 @@ def draws(seed):
         return made * scale + shift
 
     return draw
+
+
+def special(note, *args, **settings):
+    """Return a case that is shown only where no other fails."""
+    return case(*args, note=note, special=True, **settings)
 
 
 def integers(low, high, shape, seed):

@@ -16,42 +16,36 @@ TEXTS = texts_of(__file__)
 # --- 2.1 --------------------------------------------------------------------------
 
 
-def right_embed(ids, table):
-    return table[ids]
-
-
-def width(s):
-    return s.table.shape[1]
-
-
 def rows_of_identity(s):
     return torch.eye(s.classes, dtype=torch.long)[s.rows]
 
 
+def as_float(s):
+    return s.hot.float()
+
+
 EMBED = Forms(TEXTS["EMBED"])
 EMBED.wrong("class-count-missing", hot=lambda s: F.one_hot(s.rows))
-EMBED.wrong(
-    "class-count-missing",
-    hot=lambda s: F.one_hot(s.rows),
-    cast=lambda s: s.hot.float(),
-)
+EMBED.wrong("class-count-missing", hot=lambda s: F.one_hot(s.rows), cast=as_float)
 EMBED.wrong("class-count-missing", classes=lambda s: int(s.ids.max()) + 1)
-EMBED.wrong("class-count-wrong-axis", classes=width)
-EMBED.wrong("class-count-wrong-axis", classes=width, hot=rows_of_identity)
+EMBED.wrong("class-count-wrong-axis", classes=lambda s: s.D)
+EMBED.wrong("class-count-wrong-axis", classes=lambda s: s.D, hot=rows_of_identity)
 EMBED.wrong("class-count-of-ids", classes=lambda s: s.ids.shape[-1])
 EMBED.wrong("class-count-of-ids", classes=lambda s: s.ids.numel())
 EMBED.wrong("class-count-of-ids", classes=lambda s: len(s.ids))
-EMBED.wrong("class-count-off-by-one", classes=lambda s: len(s.table) - 1)
-EMBED.wrong("class-count-off-by-one", classes=lambda s: len(s.table) + 1)
+EMBED.wrong("class-count-off-by-one", classes=lambda s: s.V - 1)
+EMBED.wrong("class-count-off-by-one", classes=lambda s: s.V + 1)
 EMBED.wrong("integer-one-hot", cast=lambda s: s.hot)
-EMBED.wrong("one-hot-of-fixed-type", cast=lambda s: s.hot.float())
-EMBED.wrong("ids-from-one", rows=lambda s: (s.ids - 1) % len(s.table))
+EMBED.wrong("one-hot-of-fixed-type", cast=as_float)
+EMBED.wrong("ids-from-one", rows=lambda s: (s.ids - 1) % s.V)
 EMBED.wrong("ids-from-one", rows=lambda s: s.ids - 1)
 EMBED.wrong("ids-from-one", hot=lambda s: F.one_hot(s.rows, s.classes + 1)[..., 1:])
-EMBED.wrong("ids-shifted", rows=lambda s: (s.ids + 1) % len(s.table))
+EMBED.wrong("ids-shifted", rows=lambda s: (s.ids + 1) % s.V)
 EMBED.wrong("ids-shifted", rows=lambda s: s.ids + 1)
 EMBED.wrong("ids-shifted", rows=lambda s: s.ids + 1, hot=rows_of_identity)
-EMBED.wrong("table-transposed", classes=width, product=lambda s: s.cast @ s.table.T)
+EMBED.wrong(
+    "table-transposed", classes=lambda s: s.D, product=lambda s: s.cast @ s.table.T
+)
 EMBED.wrong("table-transposed 2", result=lambda s: s.product @ s.table.T)
 EMBED.wrong("table-transposed 3", product=lambda s: s.cast @ s.table.T)
 EMBED.wrong("factors-swapped", product=lambda s: s.table @ s.cast)
@@ -68,33 +62,16 @@ EMBED.wrong("ids-as-numbers", product=lambda s: s.ids[..., None] * s.table[0])
 
 def another_type(embed):
     """Name a result that has not the type of the table."""
-    got = embed(torch.tensor([1]), draw(3, 2).double())
-    return (
-        None
-        if got.dtype == torch.float64
-        else TEXTS["TYPE"].say("one-hot-of-fixed-type")
-    )
+    if embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float64:
+        return None
+    return TEXTS["TYPE"].say("one-hot-of-fixed-type")
 
 
-lookup = Pipeline(
-    start=lambda ids, table: {"ids": ids, "table": table},
-    steps={
-        "rows": lambda s: s.ids,
-        "classes": lambda s: len(s.table),
-        "hot": lambda s: F.one_hot(s.rows, s.classes),
-        "cast": lambda s: s.hot.to(s.table.dtype),
-        "product": lambda s: s.cast @ s.table,
-        "result": lambda s: s.product,
-    },
-    forms=EMBED,
-    harmless=[form(None, hot=rows_of_identity)],
-    words={"V": lambda s: len(s.table), "n": lambda s: s.classes, "D": width},
-)
 embed = Exercise(
     id="2.1",
     signature="embed(ids, table)",
     returns="for integer ids of any shape (…) the rows (…, D) of the table (V, D)",
-    oracle=right_embed,
+    oracle=lambda ids, table: table[ids],
     cases=[
         case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),
         case(torch.tensor([3, 1]), draw(7, 3), note="the last id does not occur"),
@@ -103,7 +80,22 @@ embed = Exercise(
         case(torch.tensor(4), draw(5, 3), note="a single id"),
         case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
     ],
-    pipeline=lookup,
+    pipeline=Pipeline(
+        start=lambda ids, table: {"ids": ids, "table": table},
+        steps={
+            "sizes": lambda s: s.table.shape,
+            "rows": lambda s: s.ids,
+            "classes": lambda s: s.V,
+            "hot": lambda s: F.one_hot(s.rows, s.classes),
+            "cast": lambda s: s.hot.to(s.table.dtype),
+            "product": lambda s: s.cast @ s.table,
+            "result": lambda s: s.product,
+        },
+        gives={"sizes": ("V", "D")},
+        forms=EMBED,
+        harmless=[form(None, hot=rows_of_identity)],
+        words={"V": lambda s: s.V, "n": lambda s: s.classes, "D": lambda s: s.D},
+    ),
     when_right=[another_type],
 )
 
@@ -120,100 +112,51 @@ def right_positions(num_positions, d_model):
     return table
 
 
-def evens(s):
-    return torch.arange(0, s.D, 2)
-
-
-def every_feature(s):
-    return torch.arange(s.D, dtype=torch.float64)
-
-
-def right_angles(s):
-    return s.positions[:, None] / s.divisor
-
-
-def own_waves(s):
-    """Return sines and cosines where each feature has an angle of its own."""
-    return s.angles[:, 0::2].sin(), s.angles[:, 1::2].cos()
-
-
-def in_halves(s):
-    return torch.cat(s.waves, dim=-1)
-
-
 def overwritten(s):
     """Return all sines, the last cosines, and room that is left."""
-    first, second = s.waves
-    return F.pad(torch.cat((first, second[:, -1:]), -1), (0, s.D // 2 - 1))
+    sines, cosines = s.waves
+    return F.pad(torch.cat((sines, cosines[:, -1:]), -1), (0, s.D // 2 - 1))
 
 
 WAVES = Forms(TEXTS["WAVES"])
-WAVES.wrong("halves-for-alternating", table=in_halves)
+WAVES.wrong("halves-for-alternating", table=lambda s: torch.cat(s.waves, dim=-1))
 WAVES.wrong("pairs-overlap", table=overwritten)
 WAVES.wrong("positions-mixed", table=lambda s: torch.stack(s.waves).reshape(s.T, s.D))
-WAVES.wrong("sine-and-cosine-swapped", waves=lambda s: (s.angles.cos(), s.angles.sin()))
-WAVES.wrong("exponent-of-feature", features=every_feature, waves=own_waves)
-WAVES.wrong(
-    "exponent-doubled", features=lambda s: 2 * every_feature(s), waves=own_waves
-)
+WAVES.wrong("sine-and-cosine-swapped", waves=lambda s: (s.even.cos(), s.odd.sin()))
+WAVES.wrong("exponent-of-feature", pairs=lambda s: torch.arange(s.D))
+WAVES.wrong("exponent-doubled", pairs=lambda s: 2 * torch.arange(s.D))
 WAVES.wrong("exponent-halved", exponent=lambda s: s.features / 2 / s.D)
 WAVES.wrong("exponent-doubled 2", exponent=lambda s: 2 * s.features / s.D)
 WAVES.wrong("exponent-stretched", exponent=lambda s: s.features / max(s.D - 2, 1))
 WAVES.wrong("exponent-stretched 2", exponent=lambda s: s.features / (s.D - 1))
 WAVES.wrong("exponent-over-positions", exponent=lambda s: s.features / s.T)
 WAVES.wrong("exponent-not-divided", exponent=lambda s: s.features)
-WAVES.wrong("pairs-from-one", features=lambda s: evens(s) + 2.0)
-WAVES.wrong("pairs-from-one 2", features=lambda s: torch.arange(1.0, s.D, 2))
+WAVES.wrong("pairs-from-one", pairs=lambda s: torch.arange(s.D) // 2 * 2 + 2)
+WAVES.wrong("pairs-from-one 2", pairs=lambda s: torch.arange(s.D) // 2 * 2 + 1)
 WAVES.wrong("power-before-division", divisor=lambda s: s.base**s.features / s.D)
-WAVES.wrong(
-    "power-before-division 2", divisor=lambda s: s.base**2 * (s.features / 2) / s.D
-)
+WAVES.wrong("power-before-division 2", divisor=lambda s: s.base**2 * s.exponent / 2)
 WAVES.wrong("product-for-power", divisor=lambda s: s.base * s.exponent)
-WAVES.wrong("positions-from-one", positions=lambda s: torch.arange(1, s.T + 1))
+WAVES.wrong("positions-from-one", positions=lambda s: torch.arange(1, s.T + 1)[:, None])
 WAVES.wrong("wrong-base", base=lambda s: 1000)
 WAVES.wrong("wrong-base 2", base=lambda s: 100000)
 WAVES.wrong("wrong-base 3", base=lambda s: math.e**4)
 WAVES.wrong("wrong-base 4", base=lambda s: math.e)
 WAVES.wrong("one-frequency", exponent=lambda s: 0 * s.features)
-WAVES.wrong("multiplied-for-divided", angles=lambda s: s.positions[:, None] * s.divisor)
-WAVES.wrong("angles-rounded", angles=lambda s: s.positions[:, None] // s.divisor)
-WAVES.wrong("turns-for-radians", angles=lambda s: right_angles(s) * 2 * math.pi)
-WAVES.wrong("one-wave", waves=lambda s: (s.angles.sin(), s.angles.sin()))
-WAVES.wrong("one-wave 2", waves=lambda s: (s.angles.cos(), s.angles.cos()))
-WAVES.wrong("half-empty", waves=lambda s: (s.angles.sin(), 0 * s.angles))
+WAVES.wrong("multiplied-for-divided", angles=lambda s: s.positions * s.divisor)
+WAVES.wrong("angles-rounded", angles=lambda s: s.positions // s.divisor)
+WAVES.wrong("turns-for-radians", angles=lambda s: s.positions / s.divisor * math.tau)
+WAVES.wrong("one-wave", waves=lambda s: (s.even.sin(), s.odd.sin()))
+WAVES.wrong("one-wave 2", waves=lambda s: (s.even.cos(), s.odd.cos()))
+WAVES.wrong("half-empty", waves=lambda s: (s.even.sin(), 0 * s.odd))
 WAVES.wrong("transposed", result=lambda s: s.table.float().T)
 WAVES.wrong("batch-axis-added", result=lambda s: s.table.float()[None])
 WAVES.wrong("integer-table", result=lambda s: s.table.long())
-WAVES.wrong("angles-alone", result=lambda s: s.angles.float())
-WAVES.wrong("angles-alone", waves=lambda s: (s.angles, s.angles))
-
-
-def by_exp(s):
-    return torch.exp(s.exponent * math.log(s.base))
-
-
-ROUNDED = [  # in float32, where large angles come out differently
-    form(None, features=evens),
-    form(None, features=lambda s: evens(s).float()),
-    form(None, features=evens, divisor=by_exp),
-]
-sinusoids = Pipeline(
-    start=lambda num_positions, d_model: {"T": num_positions, "D": d_model},
-    steps={
-        "base": lambda s: 10000,
-        "positions": lambda s: torch.arange(s.T),
-        "features": lambda s: evens(s).double(),
-        "exponent": lambda s: s.features / s.D,
-        "divisor": lambda s: s.base**s.exponent,
-        "angles": right_angles,
-        "waves": lambda s: (s.angles.sin(), s.angles.cos()),
-        "table": lambda s: torch.stack(s.waves, dim=-1).flatten(-2),
-        "result": lambda s: s.table.float(),
-    },
-    forms=WAVES,
-    harmless=ROUNDED,
-    words={"base": lambda s: f"{s.base:,}", "T": lambda s: s.T},
-)
+WAVES.wrong("angles-alone", result=lambda s: s.even.float())
+WAVES.wrong("angles-alone", waves=lambda s: (s.even, s.odd))
+ROUNDED = Forms()  # in float32, where large angles come out differently
+ROUNDED.also(features=lambda s: s.pairs)
+ROUNDED.also(features=lambda s: s.pairs.float())
+ROUNDED.also(divisor=lambda s: torch.exp(s.pairs * (math.log(s.base) / s.D)))
 sinusoidal_positions = Exercise(
     id="2.2",
     signature="sinusoidal_positions(num_positions, d_model)",
@@ -226,7 +169,26 @@ sinusoidal_positions = Exercise(
         case(1, 6, note="one position"),
         case(200, 2, note="a single pair"),
     ],
-    pipeline=sinusoids,
+    pipeline=Pipeline(
+        start=lambda num_positions, d_model: {"T": num_positions, "D": d_model},
+        steps={
+            "base": lambda s: 10000,
+            "positions": lambda s: torch.arange(s.T)[:, None],
+            "pairs": lambda s: torch.arange(s.D) // 2 * 2,
+            "features": lambda s: s.pairs.double(),
+            "exponent": lambda s: s.features / s.D,
+            "divisor": lambda s: s.base**s.exponent,
+            "angles": lambda s: s.positions / s.divisor,
+            "halves": lambda s: (s.angles[:, 0::2], s.angles[:, 1::2]),
+            "waves": lambda s: (s.even.sin(), s.odd.cos()),
+            "table": lambda s: torch.stack(s.waves, dim=-1).flatten(-2),
+            "result": lambda s: s.table.float(),
+        },
+        gives={"halves": ("even", "odd")},
+        forms=WAVES,
+        harmless=ROUNDED,
+        words={"base": lambda s: f"{s.base:,}", "T": lambda s: s.T},
+    ),
 )
 
 EXERCISES = [embed, sinusoidal_positions]

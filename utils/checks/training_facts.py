@@ -6,11 +6,11 @@ dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit
 module.
 """
 
-import copy
-import math
-
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
+from utils.checks.attention_heads import right_split
+from utils.checks.draw import draws
 from utils.checks.steps import texts_of
 from utils.checks.values import number
 
@@ -19,16 +19,10 @@ NUM_TOKENS = 3  # fewer than the features of a head, so that weights can be reco
 LOWER = torch.ones(NUM_TOKENS, NUM_TOKENS, device="cpu").tril().bool()
 
 
-def sentences(d_in, count=64):
-    """Return `count` sentences of three orthogonal tokens, `(count, 3, d_in)`."""
-    generator = torch.Generator().manual_seed(5)
-    made = torch.randn(count, d_in, NUM_TOKENS, generator=generator)
-    return 2 * torch.linalg.qr(made).Q.mT.contiguous()
-
-
-def width(weights):
-    """Return the width of the input that a module was built for."""
-    return next(size for size in weights.build if type(size) is int)
+def sentences(weights):
+    """Return 64 sentences of three orthogonal tokens, as wide as the module's input."""
+    width = next(size for size in weights.build if type(size) is int)
+    return 2 * torch.linalg.qr(draws(5)(64, width, NUM_TOKENS)).Q.mT.contiguous()
 
 
 def fresh(module, weights):
@@ -47,14 +41,12 @@ def mask_is_plain(module, weights):
 
 def dropout_in_eval(module, weights):
     """Name dropout that stays active in eval mode."""
-    x = sentences(width(weights))
-    module.eval()
-    first, second = module(x.clone()), module(x.clone())
+    x = sentences(weights)
+    first, second = module.eval()(x.clone()), module(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
-    return FACTS.say(
-        "dropout-in-eval", apart=number((first - second).abs().max().item())
-    )
+    apart = number((first - second).abs().max().item())
+    return FACTS.say("dropout-in-eval", apart=apart)
 
 
 def dropout_in_training(module, weights):
@@ -67,35 +59,21 @@ def dropout_in_training(module, weights):
         return FACTS.say("dropout-missing", p=p)
     if ((used.sum(-1) - 1).abs() < 1e-2).all():
         return FACTS.say("dropout-before-softmax")
-    again = recovered(module, weights, seed=2)[0]
-    return _pattern(factors, again) or _survivors(factors[..., LOWER], p)
-
-
-def _survivors(factors, p):
-    """Look at how many weights survive, and at what becomes of them."""
-    kept = factors[factors.abs() > 0.02]
-    share = 1 - kept.numel() / factors.numel()
-    if abs(share - p) > 0.1:
-        return FACTS.say("dropout-other-share", p=p, share=share)
-    if ((kept - 1 / (1 - p)).abs() < 0.02).all():
-        return None
-    return FACTS.say(
-        "dropout-not-rescaled",
-        p=p,
-        factor=number(kept.median().item()),
-        right=number(1 / (1 - p)),
-    )
-
-
-def _pattern(factors, again):
-    """Look at which weights are dropped together."""
-    kept, kept_again = factors.abs() > 0.02, again.abs() > 0.02
-    if torch.equal(kept, kept_again) or torch.equal(kept, kept[:1].expand_as(kept)):
+    kept = factors.abs() > 0.02
+    again = recovered(module, weights, seed=2)[0].abs() > 0.02
+    if torch.equal(kept, again) or torch.equal(kept, kept[:1].expand_as(kept)):
         return FACTS.say("dropout-same-mask")
     rows = kept[..., -1, :]  # the last query may attend to all keys
     if torch.equal(rows, rows[..., :1].expand_as(rows)):
         return FACTS.say("dropout-whole-rows")
-    return None
+    share = 1 - kept[..., LOWER].double().mean().item()
+    if abs(share - p) > 0.1:
+        return FACTS.say("dropout-other-share", p=p, share=share)
+    survivors, right = factors[kept & LOWER], 1 / (1 - p)
+    if ((survivors - right).abs() < 0.02).all():
+        return None
+    factor = number(survivors.median().item())
+    return FACTS.say("dropout-not-rescaled", p=p, factor=factor, right=number(right))
 
 
 def recovered(module, weights, seed):
@@ -106,7 +84,7 @@ def recovered(module, weights, seed):
     undoing a projection can enlarge the rounding of float32 a thousandfold. Weights on
     the future explain nothing: values that were changed before their sum need them.
     """
-    x = sentences(weights.build[0]).double()
+    x = sentences(weights).double()
     twin = fresh(module, weights)
     twin.load_state_dict(module.state_dict(), strict=False)
     torch.manual_seed(seed)  # an __init__ that seeds must not repeat the dropout
@@ -115,31 +93,21 @@ def recovered(module, weights, seed):
     if heads > 1:
         bias = 0 if weights.out_proj_bias is None else weights.out_proj_bias.double()
         out = (out - bias) @ torch.linalg.inv(weights.out_proj.double())
-    query, key, value = (
-        _split(x @ getattr(weights, name).double(), heads)
-        for name in ("W_query", "W_key", "W_value")
-    )
-    right = _causal_weights(query, key)
-    out = _split(out, heads)
+    learned = weights.W_query, weights.W_key, weights.W_value
+    parts = *(x @ matrix.double() for matrix in learned), out
+    query, key, value, out = (right_split(part, heads) for part in parts)
+    eye = torch.eye(NUM_TOKENS).double().expand(*query.shape[:2], -1, -1)
+    right = scaled_dot_product_attention(query, key, eye, is_causal=True)
     used = out @ torch.linalg.pinv(value)
     lost = max((used @ value - out).abs().max(), used[..., ~LOWER].abs().max()).item()
     return torch.where(LOWER, used / right, 1.0), used, lost
-
-
-def _split(x, heads):
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
-
-
-def _causal_weights(query, key):
-    scores = query @ key.mT / math.sqrt(query.shape[-1])
-    return torch.softmax(scores.masked_fill(~LOWER, -torch.inf), dim=-1)
 
 
 def breaks_in_float64(module, weights):
     """Name a module whose forward pass works in float32 alone."""
     twin = fresh(module, weights).double()
     try:
-        twin(sentences(weights.build[0]).double())
+        twin(sentences(weights).double())
     except RuntimeError:
         return FACTS.say("float32-alone")
     return None
@@ -148,7 +116,7 @@ def breaks_in_float64(module, weights):
 def no_gradient(module, weights):
     """Name a projection that the loss would not reach."""
     twin = fresh(module, weights)
-    output = twin(sentences(weights.build[0]))
+    output = twin(sentences(weights))
     if output.requires_grad:
         output.square().sum().backward()
     for name, parameter in twin.named_parameters():
@@ -159,20 +127,18 @@ def no_gradient(module, weights):
 
 def changes_in_training(module, weights):
     """Name a module whose output depends on the mode, where no dropout is asked for."""
-    x = sentences(width(weights))
-    right = module.eval()(x.clone())
-    trained = module.train()(x.clone())
+    x = sentences(weights)
+    right, trained = module.eval()(x.clone()), module.train()(x.clone())
     module.eval()
-    if torch.allclose(right, trained, equal_nan=True):
-        return None
-    return FACTS.say("changes-in-training")
+    same = torch.allclose(right, trained, equal_nan=True)
+    return None if same else FACTS.say("changes-in-training")
 
 
 def fails_in_half(module, weights):
     """Name a fill value that float16 cannot hold."""
-    half = copy.deepcopy(module).half().eval()
+    twin = fresh(module, weights).half()
     try:
-        half(sentences(weights.build[0]).half())
+        twin(sentences(weights).half())
     except RuntimeError as error:
         if "without overflow" in str(error):
             return FACTS.say("minus-1e9")
@@ -189,8 +155,7 @@ def mask_is_trained(module, weights):
 
 def future_in_training(module, weights):
     """Name a mask that is not applied in training mode."""
-    x = sentences(weights.build[0])
-    outputs = []
+    x, outputs = sentences(weights), []
     module.train()
     for later in (0.0, 1.0):
         torch.default_generator.manual_seed(789)  # the same dropout both times
@@ -202,9 +167,5 @@ def future_in_training(module, weights):
     return FACTS.say("mask-off-in-training", moved=number(moved))
 
 
-TRAINING_FACTS = (
-    no_gradient,
-    breaks_in_float64,
-    dropout_in_training,
-    mask_is_plain,
-)
+TRAINING_FACTS = (no_gradient, breaks_in_float64, dropout_in_training, mask_is_plain)
+TRAINING_FACTS += (fails_in_half, mask_is_trained)

@@ -1,30 +1,16 @@
 """Exercise 5.5: a causal layer of attention with dropout."""
 
-from dataclasses import dataclass
-
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import (
-    PROJECTED,
-    attention,
-    of_module,
-    project,
-    size,
-    steps,
-    triangle,
-)
-from utils.checks.draw import draws, past_stays, samples_stay_apart
+from utils.checks.attention_steps import PROJECTED, of_module, project, size, steps
+from utils.checks.draw import draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
 from utils.checks.steps import Forms, texts_of
-from utils.checks.training_facts import (
-    TRAINING_FACTS,
-    fails_in_half,
-    mask_is_trained,
-    sentences,
-)
+from utils.checks.training_facts import TRAINING_FACTS, sentences
 
 TEXTS = texts_of(__file__)
 draw = draws(55)
@@ -32,10 +18,8 @@ draw = draws(55)
 
 def attend_to(query, key, value):
     """Return the causal attention of these three, in float64 inside."""
-    attended = torch.nn.functional.scaled_dot_product_attention(
-        query.double(), key.double(), value.double(), is_causal=True
-    )
-    return attended.to(value.dtype)
+    parts = query.double(), key.double(), value.double()
+    return scaled_dot_product_attention(*parts, is_causal=True).to(value.dtype)
 
 
 def batch_joined(s):
@@ -46,7 +30,7 @@ def batch_joined(s):
 
 def projected_again(module, weights):
     """Name a layer through which the right output goes."""
-    x = sentences(weights.build[0])
+    x = sentences(weights)
     attended = attend_to(*project(weights, x))
     for name, layer in module.named_children():
         if not hasattr(weights, name) and any(True for _ in layer.parameters()):
@@ -55,13 +39,11 @@ def projected_again(module, weights):
     return None
 
 
-@dataclass(frozen=True, eq=False)
 class CausalExercise(ModuleExercise):
     """A causal module; where its outputs are wrong, look for one layer too many."""
 
     def looks(self, right):
-        looks = super().looks(right)
-        return looks if right else (*looks, projected_again)
+        return super().looks(right) + (() if right else (projected_again,))
 
 
 SIZES = [
@@ -72,15 +54,14 @@ SIZES = [
 ]
 OWN = Forms(TEXTS["OWN"])
 OWN.wrong("softmax-over-batch", axis=lambda s: 0)
-JOINED = Forms(TEXTS["JOINED"])
-JOINED.wrong("batch-joined", give=batch_joined)
-pipeline = attention(
+OWN.wrong("batch-joined", give=batch_joined)
+pipeline = of_attention.attention(
     of_module,
-    steps(**PROJECTED, mask=triangle),
+    steps(**PROJECTED, mask=of_attention.triangle),
     *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
     *(of_attention.SCALE, SIZES, of_attention.SCORE, of_attention.PROJECT),
     *(of_attention.RETURN_OUTPUT, of_attention.SOFTMAX, of_attention.AVERAGE),
-    *(of_attention.UNIFORM, JOINED),
+    of_attention.UNIFORM,
     without=(
         "axis-left-open",
         "fixed-axis",
@@ -89,13 +70,7 @@ pipeline = attention(
         of_attention.ONE_LEADING_AXIS,  # as there is here
     ),
     harmless=of_masks.HARMLESS,
-    words={
-        "width": "d_out",
-        "root": "√d_out",
-        "source": "x",
-        "average_value": "average the values, W_value(x)",
-        **of_masks.OF_BUILD,
-    },
+    words=TEXTS["WORDS"] | of_masks.OF_BUILD,
 )
 LONG = (3, 5, 11, 0.2)
 NARROW = (7, 2, 5, 0.2)
@@ -107,7 +82,7 @@ causal_attention = CausalExercise(
     "with the learned matrices W_query, W_key, W_value",
     oracle=lambda weights, x: attend_to(*project(weights, x)),
     properties=[past_stays, samples_stay_apart],
-    facts=(*TRAINING_FACTS, fails_in_half, mask_is_trained),
+    facts=TRAINING_FACTS,
     pipeline=pipeline,
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
@@ -115,12 +90,7 @@ causal_attention = CausalExercise(
         case(draw(5, 3, 3, scale=2.0), build=LONG, note="a shorter length"),
         case(draw(3, 3, 7, scale=2.0), build=NARROW, note="d_out below d_in, B = T"),
         case(draw(2, 5, 7, scale=2.0), build=NARROW, note="the full length"),
-        case(
-            draw(13, 2, 7, scale=300.0),
-            build=NARROW,
-            note="large scores",
-            special=True,
-        ),
-        case(draw(2, 1, 3), build=LONG, note="one token", special=True),
+        special("large scores", draw(13, 2, 7, scale=300.0), build=NARROW),
+        special("one token", draw(2, 1, 3), build=LONG),
     ],
 )

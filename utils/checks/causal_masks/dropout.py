@@ -1,8 +1,9 @@
 """Exercise 5.4: dropout, judged by what must hold whatever the coins say."""
 
 import torch
+from torch.nn import functional as F
 
-from utils.checks.draw import draws
+from utils.checks.draw import draws, integers
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
 from utils.checks.values import number
@@ -13,10 +14,6 @@ draw = draws(54)
 CALLS = 20
 
 
-def right_dropout(x, p):
-    return torch.nn.functional.dropout(x, p)
-
-
 def habits(dropout, x, p):
     """Call `dropout` often; return what must hold whatever the coins say."""
     made = [dropout(x.clone(), p) for _ in range(CALLS)]
@@ -24,24 +21,15 @@ def habits(dropout, x, p):
     y = torch.stack(made).detach()
     dropped = y == 0
     masks = len({mask.numpy().tobytes() for mask in dropped})
-    counts = len({mask.sum().item() for mask in dropped})
-    axes = shared_axes(dropped) if dropped.any() and not dropped.all() else []
+    counts = len(dropped.flatten(1).sum(1).unique())
+    together = fall_together(dropped)
     return (
         factor(y, x),
         "different" if masks == 1 or counts > 1 else "always the same",
         masks,
-        "not asked" if axes else share_of(y, dropped, p),
-        in_words(axes, x.dim()),
+        share_of(y, dropped, p) if together == "none" else "not asked",
+        together,
     )
-
-
-HABITS = (  # the last one that differs is shown
-    "factor on the survivors",
-    f"number of zeros in {CALLS} calls",
-    f"number of different masks in {CALLS} calls",
-    "share of zeros",
-    "group of entries that fall together",
-)
 
 
 def share_of(y, dropped, p):
@@ -56,19 +44,17 @@ def share_of(y, dropped, p):
     return next((c for c in (p, 1 - p) if abs(share - c) < 0.05), round(share, 1))
 
 
-def shared_axes(dropped):
-    """Return the axes of x along which every entry falls or stays together."""
+def fall_together(dropped):
+    """Return in words which entries fall or stay together, where some do fall."""
     axes = range(1, dropped.dim())
-    return [a - 1 for a in axes if (dropped == dropped.narrow(a, 0, 1)).all()]
-
-
-def in_words(axes, num_axes):
-    """Return which entries fall together where they do along these axes."""
-    if len(axes) in (0, num_axes):
-        return "all" if axes else "none"
-    if axes == [num_axes - 1]:
+    alike = [a - 1 for a in axes if (dropped == dropped.narrow(a, 0, 1)).all()]
+    if not alike or dropped.all() or not dropped.any():
+        return "none"
+    if len(alike) == len(axes):
+        return "all"
+    if alike == [len(axes) - 1]:
         return "each row"
-    return f"along axis {' and '.join(map(str, axes))}"
+    return f"along axis {' and '.join(map(str, alike))}"
 
 
 def same(values):
@@ -77,17 +63,18 @@ def same(values):
 
 def factor(y, x):
     """Return the one factor on all survivors, or in words that there is none."""
-    ratios = [(call / x)[call != 0] for call in y if call.any()]
-    if not y.isfinite().all() or not ratios:
-        return "no survivors" if y.isfinite().all() else "not finite"
-    if same(torch.cat(ratios)):
-        return round(torch.cat(ratios).mean().item(), 4)
-    if all(map(same, ratios)):
+    if not y.isfinite().all():
+        return "not finite"
+    if not y.any():
+        return "no survivors"
+    ratios = (y / x)[y != 0]
+    if same(ratios):
+        return round(ratios.mean().item(), 4)
+    if all(same((call / x)[call != 0]) for call in y if call.any()):
         return "another in each call"
-    survivors = y[y != 0]
-    return (
-        f"all become {number(y.max().item())}" if same(survivors) else "different ones"
-    )
+    if same(y[y != 0]):
+        return f"all become {number(y.max().item())}"
+    return "different ones"
 
 
 def returns_the_mask(answer):
@@ -103,98 +90,66 @@ def returns_the_mask(answer):
 def all_dropped_for_one(answer):
     """Name an answer that divides 0 by 0 where p = 1."""
     try:
-        found = answer(torch.full((3, 5), 2.0), 1.0)
+        entry = answer(torch.full((3, 5), 2.0), 1.0).max().item()
+        came = entry and f"an entry is {number(entry)}"
     except ZeroDivisionError:
-        return FACTS.say("p-one-fails", came="1 / (1 - p) divides by 0")
-    if not found.any():
-        return None
-    entry = number(found.flatten()[0].item())
-    return FACTS.say("p-one-fails", came=f"an entry is {entry}")
+        came = "1 / (1 - p) divides by 0"
+    return FACTS.say("p-one-fails", came=came) if came else None
 
 
-# --- the steps: coins that keep an entry, a factor, both on x -----------------------
-
-
-def drawn(shape):
-    """Return the coins of `torch.rand(shape) >= p`."""
-    return lambda s: torch.rand(shape(s.x)) >= s.p
-
-
-def exact_share(s):
-    """Drop a fixed number of entries, chosen by shuffling."""
-    return torch.randperm(s.x.numel()).view(s.x.shape) >= int(s.p * s.x.numel())
-
-
-def reseeded(s):
-    generator = torch.Generator().manual_seed(0)
-    return torch.rand(s.x.shape, generator=generator) >= s.p
-
-
-def below_p(s):
-    return torch.rand(s.x.shape) < s.p
-
-
-def fair(s):
-    return torch.rand(s.x.shape) < 0.5
-
-
-def rows_of_one(s):
-    return s.x * s.coins / (s.x * s.coins).sum(-1, keepdim=True)
-
-
-def twice(s):
-    return torch.dropout(torch.dropout(s.x, s.p, train=True), s.p, train=True)
-
-
-def filled_with_infinity(s):
-    return s.x.masked_fill(~s.coins, -torch.inf) * s.factor
-
-
-def over_p(s):
-    return 1 / torch.tensor(s.p)  # infinite for p = 0, not an error
-
+# --- the steps: random numbers, coins that keep an entry, a factor on what is kept ----
 
 FORMS = Forms(TEXTS["FORMS"])
-FORMS.wrong("not-rescaled", factor=lambda s: 1.0)
-FORMS.wrong("divided-by-p", factor=over_p)
-FORMS.wrong("multiplied-by-keep", factor=lambda s: 1 - s.p)
-FORMS.wrong("multiplied-by-p", factor=lambda s: s.p)
-FORMS.wrong("scaled-by-own-share", factor=lambda s: 1 / s.coins.float().mean())
-FORMS.wrong("factors-differ", result=lambda s: rows_of_one(s) * s.x.sum(-1, True))
-FORMS.wrong("factors-differ", result=rows_of_one)
-FORMS.wrong("parentheses-missing", result=lambda s: s.x * s.coins / 1 - s.p)
-FORMS.wrong("scaled-by-one-plus-p", factor=lambda s: 1 + s.p)
-FORMS.wrong("scaled-by-one-plus-p 2", factor=lambda s: 1 / (1 + s.p))
-FORMS.wrong("keeps-p", coins=below_p)
-FORMS.wrong("keeps-p", coins=below_p, factor=over_p)
-FORMS.wrong("nothing-dropped", result=lambda s: s.x)
-FORMS.wrong("nothing-dropped 2", coins=lambda s: 1)
-FORMS.wrong("everything-dropped", coins=lambda s: 0)
-FORMS.wrong("one-coin-for-all", coins=drawn(lambda x: ()))
-FORMS.wrong("whole-rows", coins=drawn(lambda x: (*x.shape[:-1], 1)))
-FORMS.wrong("whole-rows 2", coins=drawn(lambda x: (len(x), *[1] * (x.dim() - 1))))
-FORMS.wrong("whole-columns", coins=drawn(lambda x: x.shape[-1:]))
-FORMS.wrong("one-mask-for-the-batch", coins=drawn(lambda x: x.shape[-2:]))
-FORMS.wrong("same-mask-each-time", coins=reseeded)
-FORMS.wrong("exact-share", coins=exact_share)
-FORMS.wrong("normal-for-uniform", coins=lambda s: torch.randn(s.x.shape) >= s.p)
-FORMS.wrong("p-ignored", coins=fair)
-FORMS.wrong("p-ignored", coins=fair, factor=lambda s: 2.0)
-FORMS.wrong("compares-x", coins=lambda s: s.x >= s.p)
-FORMS.wrong("compares-x", coins=lambda s: s.x.abs() >= s.p)
-FORMS.wrong("dropped-twice", result=twice)
-FORMS.wrong("random-factors", result=lambda s: s.x * torch.rand(s.x.shape))
-FORMS.wrong("fixed-axes", coins=drawn(lambda x: (x.shape[0], x.shape[1])))
-FORMS.wrong("mask-returned", result=lambda s: s.coins.float())
-FORMS.wrong("mask-returned 2", result=lambda s: s.coins * s.factor)
-FORMS.wrong("minus-infinity-for-zero", result=filled_with_infinity)
+wrong = FORMS.wrong
+wrong("not-rescaled", factor=lambda s: 1.0)
+wrong("divided-by-p", factor=lambda s: 1 / torch.tensor(s.p))  # no error for p = 0
+wrong("multiplied-by-keep", factor=lambda s: 1 - s.p)
+wrong("multiplied-by-p", factor=lambda s: s.p)
+wrong("scaled-by-own-share", factor=lambda s: 1 / s.coins.float().mean())
+wrong("factors-differ", factor=lambda s: s.x.sum(-1, True) / s.kept.sum(-1, True))
+wrong("factors-differ", factor=lambda s: 1 / s.kept.sum(-1, True))
+wrong("parentheses-missing", result=lambda s: s.kept / 1 - s.p)
+wrong("scaled-by-one-plus-p", factor=lambda s: 1 + s.p)
+wrong("scaled-by-one-plus-p 2", factor=lambda s: 1 / (1 + s.p))
+wrong("keeps-p", coins=lambda s: s.random < s.p)
+wrong("keeps-p", coins=lambda s: s.random < s.p, factor=lambda s: 1 / torch.tensor(s.p))
+wrong("nothing-dropped", result=lambda s: s.x)
+wrong("nothing-dropped 2", coins=lambda s: 1)
+wrong("everything-dropped", coins=lambda s: 0)
+wrong("one-coin-for-all", random=lambda s: torch.rand(()))
+wrong("whole-rows", random=lambda s: torch.rand(*s.x.shape[:-1], 1))
+wrong("whole-rows 2", random=lambda s: torch.rand(len(s.x), *[1] * (s.x.dim() - 1)))
+wrong("whole-columns", random=lambda s: torch.rand(s.x.shape[-1:]))
+wrong("one-mask-for-the-batch", random=lambda s: torch.rand(s.x.shape[-2:]))
+wrong("same-mask-each-time", random=lambda s: integers(0, 99, s.x.shape, seed=0) / 99)
+wrong(
+    "exact-share",
+    random=lambda s: torch.randperm(s.x.numel()).view(s.x.shape) / s.x.numel(),
+)
+wrong("normal-for-uniform", random=lambda s: torch.randn(s.x.shape))
+wrong("p-ignored", coins=lambda s: s.random < 0.5)
+wrong("p-ignored", coins=lambda s: s.random < 0.5, factor=lambda s: 2.0)
+wrong("compares-x", random=lambda s: s.x)
+wrong("compares-x", random=lambda s: s.x.abs())
+wrong("dropped-twice", result=lambda s: F.dropout(F.dropout(s.x, s.p), s.p))
+wrong("random-factors", result=lambda s: s.x * s.random)
+wrong("fixed-axes", random=lambda s: torch.rand(s.x.shape[0], s.x.shape[1]))
+wrong("mask-returned", result=lambda s: s.coins.float())
+wrong("mask-returned 2", result=lambda s: s.coins * s.factor)
+wrong("minus-infinity-for-zero", kept=lambda s: s.x.masked_fill(~s.coins, -torch.inf))
 dropout = Exercise(
     id="5.4",
     signature="dropout(x, p)",
     returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
-    oracle=right_dropout,
+    oracle=lambda x, p: F.dropout(x, p),
     observe_as=habits,
-    parts=HABITS,
+    parts=(  # the last one that differs is shown
+        "factor on the survivors",
+        f"number of zeros in {CALLS} calls",
+        f"number of different masks in {CALLS} calls",
+        "share of zeros",
+        "group of entries that fall together",
+    ),
     facts=[returns_the_mask],
     when_right=[all_dropped_for_one],
     cases=[
@@ -206,9 +161,11 @@ dropout = Exercise(
     pipeline=Pipeline(
         start=lambda x, p: {"x": x, "p": p},
         steps={
-            "coins": drawn(lambda x: x.shape),
+            "random": lambda s: torch.rand(s.x.shape),
+            "coins": lambda s: s.random >= s.p,
+            "kept": lambda s: s.x * s.coins,
             "factor": lambda s: 1 / (1 - s.p),
-            "result": lambda s: s.x * s.coins * s.factor,
+            "result": lambda s: s.kept * s.factor,
         },
         forms=FORMS,
     ),

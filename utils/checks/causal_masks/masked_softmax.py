@@ -2,21 +2,10 @@
 
 import torch
 
+from utils.checks import attention_steps as of_attention
 from utils.checks.attention_masks import HIDE, left_alone, uncleared, without_zeros
-from utils.checks.attention_steps import (
-    AXIS,
-    INF,
-    SOFTMAX,
-    allowed,
-    attention,
-    fill,
-    leak,
-    row_sum,
-    steps,
-    triangle,
-    zeroed,
-)
-from utils.checks.draw import draws
+from utils.checks.attention_steps import INF, allowed, fill, leak, row_sum, zeroed
+from utils.checks.draw import draws, special
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, State, texts_of
 
@@ -25,28 +14,22 @@ draw = draws(5)
 
 
 def right_softmax(scores, mask):
-    """Return the oracle's weights: exp of the allowed scores over their sum."""
-    scores = scores.double()
-    mask = mask.expand_as(scores)
-    top = scores.masked_fill(~mask, -INF).amax(-1, keepdim=True)
-    exps = torch.where(mask, scores - top, -INF).exp()
-    return (exps / exps.sum(-1, keepdim=True)).masked_fill(~mask, 0.0).float()
+    """Return PyTorch's weights, and 0 in rows where they are NaN."""
+    hidden = scores.double().masked_fill(~mask, -INF)
+    return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
 
 
 def lowest(s):
     return fill(s, torch.finfo(s.scores.dtype).min)
 
 
+def set_where(mask, entries, value):
+    """Return the entries with a value set by index: the mask has to have all axes."""
+    return entries.index_put((mask,), entries.new_tensor(value))
+
+
 def by_index(s):
-    hidden = s.scores.clone()
-    hidden[~s.mask] = -INF
-    return hidden
-
-
-def rows_by_index(s):
-    weights = s.soft.clone()
-    weights[~s.mask.any(-1)] = 0.0
-    return weights
+    return set_where(~s.mask, s.scores, -INF)
 
 
 def rows_by_axis(axis):
@@ -55,33 +38,30 @@ def rows_by_axis(axis):
 
 
 MASK = Forms(TEXTS["MASK"])
-MASK.wrong("mask-not-used", hide=left_alone, clear=uncleared)
-MASK.wrong("polarity-inverted", mask=lambda s: ~s.allowed)
-MASK.wrong("polarity-inverted", mask=lambda s: ~s.allowed, clear=uncleared)
-MASK.wrong("polarity-inverted 2", hide=lambda s: fill(s, -INF, ~s.mask))
-MASK.wrong("polarity-inverted 3", clear=lambda s: s.soft.masked_fill(s.mask, 0.0))
-MASK.wrong("empty-row-nan", clear=uncleared)
-MASK.wrong("empty-row-uniform", hide=lowest, clear=uncleared)
-MASK.wrong(
-    "empty-row-uniform", hide=lambda s: s.scores + ~s.mask * -1e9, clear=uncleared
-)
-MASK.wrong("empty-row-unmasked", mask=lambda s: s.allowed | ~s.allowed.any(-1, True))
-MASK.wrong("fixed-axis", {"axis": 1}, clear=rows_by_axis(1))
-MASK.wrong("fixed-axis", {"axis": 0}, clear=rows_by_axis(0))
-MASK.wrong("minus-1e9", hide=lambda s: fill(s, -1e9), clear=uncleared)
-MASK.wrong("minus-1e9 2", hide=lambda s: fill(s, -1e9))
-MASK.wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
-MASK.wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
-MASK.wrong("mask-not-broadcast", hide=by_index)
-MASK.wrong("mask-not-broadcast", hide=by_index, clear=uncleared)
-MASK.wrong("mask-not-broadcast", clear=rows_by_index)
-MASK.wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1))
-MASK.wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1), clear=uncleared)
-MASK.wrong("rows-dropped", mask=lambda s: s.allowed & s.allowed.all(-1, True))
-MASK.wrong("triangle-for-mask", mask=triangle)
-MASK.wrong("selected-scores", drop=lambda s: torch.softmax(s.scores[s.mask], -1))
-MASK.wrong("scaled", scale=lambda s: s.products / s.products.shape[-1] ** 0.5)
-MASK.wrong("softmax-missing", divide=lambda s: s.hidden, clear=uncleared)
+wrong = MASK.wrong
+wrong("mask-not-used", hide=left_alone, clear=uncleared)
+for empty_rows in ({}, {"clear": uncleared}):  # seen to, or not
+    wrong("polarity-inverted", mask=lambda s: ~s.allowed, **empty_rows)
+    wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1), **empty_rows)
+    wrong("mask-not-broadcast", hide=by_index, **empty_rows)
+wrong("polarity-inverted 2", hide=lambda s: fill(s, -INF, ~s.mask))
+wrong("polarity-inverted 3", clear=lambda s: s.soft.masked_fill(s.mask, 0.0))
+wrong("empty-row-nan", clear=uncleared)
+wrong("empty-row-uniform", hide=lowest, clear=uncleared)
+wrong("empty-row-uniform", hide=lambda s: s.scores + ~s.mask * -1e9, clear=uncleared)
+wrong("empty-row-unmasked", mask=lambda s: s.allowed | ~s.allowed.any(-1, True))
+wrong("fixed-axis", {"axis": 1}, clear=rows_by_axis(1))
+wrong("fixed-axis", {"axis": 0}, clear=rows_by_axis(0))
+wrong("minus-1e9", hide=lambda s: fill(s, -1e9), clear=uncleared)
+wrong("minus-1e9 2", hide=lambda s: fill(s, -1e9))
+wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
+wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
+wrong("mask-not-broadcast", clear=lambda s: set_where(~s.mask.any(-1), s.soft, 0.0))
+wrong("rows-dropped", mask=lambda s: s.allowed & s.allowed.all(-1, True))
+wrong("triangle-for-mask", mask=of_attention.triangle)
+wrong("selected-scores", drop=lambda s: torch.softmax(s.scores[s.mask], -1))
+wrong("scaled", scale=lambda s: s.products / s.products.shape[-1] ** 0.5)
+wrong("softmax-missing", divide=lambda s: s.hidden, clear=uncleared)
 LATER = Forms(TEXTS["LATER"])
 LATER.wrong(
     "global-maximum-subtracted",
@@ -96,16 +76,16 @@ HARMLESS = Forms()
 HARMLESS.also(hide=lowest)
 HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
 HARMLESS.also(divide=lambda s: s.exps / (s.exps.sum(s.dim, True) + 1e-9))
-pipeline = attention(
+pipeline = of_attention.attention(
     lambda scores, mask: {"products": scores, "allowed": mask},
-    steps(
+    of_attention.steps(
         scale=lambda s: s.products,
         mask=lambda s: s.allowed,
         clear=zeroed,
         give=lambda s: s.weights,
         leaving_out=("score", "width", "average", "merge", "project_out"),
     ),
-    *(MASK, without_zeros(HIDE), HIDE, LATER, AXIS, SOFTMAX),
+    *(MASK, without_zeros(HIDE), HIDE, LATER, of_attention.AXIS, of_attention.SOFTMAX),
     harmless=HARMLESS,
     words={"keys": lambda s: s.scores.shape[-1]},
 )
@@ -133,17 +113,12 @@ def booleans(*rows):
     return torch.tensor(rows, dtype=torch.bool)
 
 
-def special(note, scores, *rows):
-    """Return a case that is shown only where no other fails."""
-    return case(scores, booleans(*rows), note=note, special=True)
-
-
 SMALL = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
 HIDDEN_LARGE = torch.tensor([[1.0, 2.0, 1000.0], [1000.0, 3.0, 1.0]])
 LARGE = torch.tensor([[600.0, -900.0, 300.0], [-500.0, 200.0, 800.0]])
 LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
 HALF = torch.zeros(3, 2, dtype=torch.float16)
-EMPTY_ROWS = booleans([[1], [1], [0]], [[0], [1], [1]])
+LIMITS = torch.tensor([[[-0.5], [-0.5], [INF]], [[INF], [-0.5], [-0.5]]])
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 
 masked_softmax = Exercise(
@@ -162,15 +137,11 @@ masked_softmax = Exercise(
         case(draw(2, 3, 5), draw(3, 5) > -0.5, note="one mask for both samples"),
         case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
         case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
-        case(
-            draw(2, 3, 5),
-            (draw(2, 3, 5) > -0.5) & EMPTY_ROWS,
-            note="a batch with empty rows",
-        ),
-        special("hidden scores of 1000", HIDDEN_LARGE, [1, 1, 0], [0, 1, 1]),
-        special("large scores", LARGE, [1, 1, 0], [1, 1, 1]),
-        special("scores near -30000", LOW, [0, 1, 1], [1, 0, 1]),
-        special("float16", HALF, [1, 0], [0, 1], [1, 0]),
-        special("one token", torch.tensor([[0.7]]), [1]),
+        case(draw(2, 3, 5), draw(2, 3, 5) > LIMITS, note="a batch with empty rows"),
+        special("hidden scores of 1000", HIDDEN_LARGE, booleans([1, 1, 0], [0, 1, 1])),
+        special("large scores", LARGE, booleans([1, 1, 0], [1, 1, 1])),
+        special("scores near -30000", LOW, booleans([0, 1, 1], [1, 0, 1])),
+        special("float16", HALF, booleans([1, 0], [0, 1], [1, 0])),
+        special("one token", torch.tensor([[0.7]]), booleans([1])),
     ],
 )

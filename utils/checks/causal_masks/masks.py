@@ -12,24 +12,11 @@ TEXTS = texts_of(__file__)
 
 # --- the entries of a right mask as something else ----------------------------------
 
-
-def additive(mask):
-    """Return what is added to the scores: 0 for `True`, -inf for `False`."""
-    return torch.zeros(mask.shape).masked_fill(~mask, -INF)
-
-
-def as_float(s):
-    return s.mask.float()
-
-
-def as_long(s):
-    return s.mask.long()
-
-
+NUMBERS = (lambda s: s.mask.float(), lambda s: s.mask.long())
 KIND = Forms(TEXTS["KIND"])
-KIND.wrong("numbers-for-booleans", result=as_float)
-KIND.wrong("numbers-for-booleans", result=as_long)
-KIND.wrong("additive-mask", result=lambda s: additive(s.mask))
+for kind in NUMBERS:
+    KIND.wrong("numbers-for-booleans", result=kind)
+KIND.wrong("additive-mask", result=lambda s: s.mask.log())
 KIND.wrong("additive-mask", result=lambda s: ~s.mask * -1e9)
 KIND.wrong("list-for-tensor", result=lambda s: s.mask.tolist())
 KIND.wrong("list-for-tensor 2", result=lambda s: list(s.mask))
@@ -44,57 +31,36 @@ def right_mask(num_tokens):
     return positions <= positions[:, None]
 
 
-def cut_from(entries, diagonal=0, cut=torch.tril):
-    """Return the mask cut out of these entries, `entries(rows, columns)`."""
-    return lambda s: cut(entries(s.side, s.side), diagonal).bool()
-
-
-def empty_of(dtype):
-    """Return the mask that comes out of torch.tensor([]) where there is no token."""
-    return lambda s: s.result if s.side else torch.tensor([], dtype=dtype)
-
-
-def without_first_row(s):
-    return right_mask(s.side) & (torch.arange(s.side) > 0)[:, None]
-
-
-def future(s):
-    return ~right_mask(s.side)
-
-
-def upper(s):
-    return right_mask(s.side).T
-
-
+EMPTY = torch.tensor([])
 CAUSAL = Forms(TEXTS["CAUSAL"])
-CAUSAL.wrong("upper-for-lower", mask=upper)
-CAUSAL.wrong("upper-for-lower 2", mask=cut_from(torch.ones, -1, torch.triu))
-CAUSAL.wrong("polarity-inverted", mask=future)
-CAUSAL.wrong("diagonal-masked", mask=cut_from(torch.ones, -1))
-CAUSAL.wrong("one-step-leaked", mask=cut_from(torch.ones, 1))
-CAUSAL.wrong("two-steps-leaked", mask=cut_from(torch.ones, 2))
-CAUSAL.wrong("everything-allowed", mask=lambda s: torch.ones(s.side, s.side).bool())
-CAUSAL.wrong("nothing-allowed", mask=cut_from(torch.zeros))
-CAUSAL.wrong("diagonal-alone", mask=lambda s: torch.eye(s.side).bool())
-CAUSAL.wrong("window-alone", mask=lambda s: right_mask(s.side).triu(-1))
-CAUSAL.wrong("other-diagonal", mask=lambda s: right_mask(s.side).flip(0))
-CAUSAL.wrong("other-diagonal", mask=lambda s: right_mask(s.side).flip(1))
-CAUSAL.wrong("first-row-missing", mask=without_first_row)
-CAUSAL.wrong("row-for-a-matrix", mask=lambda s: torch.tril(torch.ones(s.side)))
-CAUSAL.wrong("numbers-for-booleans 2", mask=upper, result=as_float)
-CAUSAL.wrong("numbers-for-booleans 3", mask=future, result=as_float)
-CAUSAL.wrong("numbers-for-booleans 3", mask=future, result=as_long)
+CAUSAL.wrong("upper-for-lower", cut=lambda s: s.entries.triu())
+CAUSAL.wrong("upper-for-lower 2", cut=lambda s: s.entries.triu(-1))
+CAUSAL.wrong("polarity-inverted", cut=lambda s: s.entries.triu(1))
+CAUSAL.wrong("diagonal-masked", cut=lambda s: s.entries.tril(-1))
+CAUSAL.wrong("one-step-leaked", cut=lambda s: s.entries.tril(1))
+CAUSAL.wrong("two-steps-leaked", cut=lambda s: s.entries.tril(2))
+CAUSAL.wrong("everything-allowed", cut=lambda s: s.entries)
+CAUSAL.wrong("nothing-allowed", entries=lambda s: torch.zeros(s.side, s.side))
+CAUSAL.wrong("diagonal-alone", entries=lambda s: torch.eye(s.side))
+CAUSAL.wrong("window-alone", mask=lambda s: s.cut.triu(-1).bool())
+CAUSAL.wrong("other-diagonal", mask=lambda s: s.cut.flip(0).bool())
+CAUSAL.wrong("other-diagonal", mask=lambda s: s.cut.flip(1).bool())
+CAUSAL.wrong("first-row-missing", mask=lambda s: s.cut * s.cut.sum(1, True) > 1)
+CAUSAL.wrong("row-for-a-matrix", entries=lambda s: torch.ones(s.side))
+for kind in NUMBERS:
+    CAUSAL.wrong("numbers-for-booleans 2", cut=lambda s: s.entries.triu(), result=kind)
+    CAUSAL.wrong("numbers-for-booleans 3", cut=lambda s: s.entries.triu(1), result=kind)
 CAUSAL.wrong("zero-times-infinity", result=lambda s: (~s.mask).float() * -INF)
 CAUSAL.wrong("zero-times-infinity 2", result=lambda s: s.mask.float() * -INF)
-CAUSAL.wrong("uniform-weights", result=lambda s: additive(s.mask).softmax(-1))
+CAUSAL.wrong("uniform-weights", result=lambda s: s.mask.log().softmax(-1))
 CAUSAL.wrong("leading-axes", result=lambda s: s.mask[None])
 CAUSAL.wrong("leading-axes", result=lambda s: s.mask[None, None])
 CAUSAL.wrong("one-row-only", result=lambda s: s.mask[0])
 CAUSAL.wrong("one-row-only", result=lambda s: s.mask[-1])
 CAUSAL.wrong("one-too-large", side=lambda s: s.num_tokens + 1)
 CAUSAL.extend(KIND)
-CAUSAL.wrong("no-token-fails", end=empty_of(torch.float))
-CAUSAL.wrong("no-token-fails", end=empty_of(torch.bool))
+CAUSAL.wrong("no-token-fails", end=lambda s: s.result if s.side else EMPTY)
+CAUSAL.wrong("no-token-fails", end=lambda s: s.result if s.side else EMPTY.bool())
 CAUSAL.wrong("size-of-a-number", side=lambda s: s.num_tokens.shape[0])
 CAUSAL.wrong("size-of-a-number", side=lambda s: s.num_tokens.size(0))
 mask = Exercise(
@@ -104,10 +70,7 @@ mask = Exercise(
     "(column)",
     oracle=right_mask,
     cases=[
-        case(3),
-        case(5),
-        case(2),
-        case(11),
+        *map(case, (3, 5, 2, 11)),
         case(1, note="one token"),
         case(0, note="no token", special=True),
     ],
@@ -115,7 +78,9 @@ mask = Exercise(
         start=lambda num_tokens: {"num_tokens": num_tokens},
         steps={
             "side": lambda s: s.num_tokens,
-            "mask": lambda s: right_mask(s.side),
+            "entries": lambda s: torch.ones(s.side, s.side),
+            "cut": lambda s: s.entries.tril(),
+            "mask": lambda s: s.cut.bool(),
             "result": lambda s: s.mask,
             "end": lambda s: s.result,
         },
@@ -141,62 +106,28 @@ def right_padding(lengths, num_tokens):
     return torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
 
 
-def real(s):
-    """Return the right mask of these ends of sentences and this many places."""
-    return right_padding(s.ends, s.places)
-
-
-def places(s):
-    return torch.arange(s.places)
-
-
 def one_length(pick):
     """Return the step that takes one of the lengths for all."""
     return lambda s: pick(s.lengths).expand(len(s.lengths))
 
 
-def one_place(step):
-    """Return the mask with one True in each row, set by index."""
-
-    def mask(s):
-        marked = torch.zeros(len(s.ends), s.places, dtype=torch.bool)
-        marked[torch.arange(len(s.ends)), s.ends + step] = True
-        return marked
-
-    return mask
-
-
-def rows_for_columns(s):
-    rows = torch.arange(len(s.ends)) < s.ends.max()
-    return rows[:, None].expand(-1, s.places)
-
-
-def sliced_by_tensor(s):
-    marked = torch.zeros(len(s.ends), s.places, dtype=torch.bool)
-    marked[:, : s.ends] = True
-    return marked
-
-
 def right_for(answer, kind):
     """Say whether an answer is right where the lengths come as this kind."""
-    for lengths, num_tokens in (([2, 3], 5), ([3, 1, 2], 3), ([4, 0], 6)):
-        try:
-            found = answer(kind(lengths), num_tokens)
-            if not torch.equal(found, right_padding(lengths, num_tokens)):
-                return False
-        except Exception:
-            return False
-    return True
+    inputs = (([2, 3], 5), ([3, 1, 2], 3), ([4, 0], 6))
+    try:
+        found = [answer(kind(lengths), num_tokens) for lengths, num_tokens in inputs]
+        return all(map(torch.equal, found, (right_padding(*args) for args in inputs)))
+    except Exception:
+        return False
 
 
 def lists_and_tensors(answer):
     """Name an answer that takes the lengths as a list alone, or as a tensor alone."""
-    as_list, as_tensor = right_for(answer, list), right_for(answer, torch.tensor)
-    if as_tensor and not as_list:
-        return TEXTS["FACTS"].say("list-not-accepted")
-    if as_list and not as_tensor:
+    if right_for(answer, list) == right_for(answer, torch.tensor):
+        return None
+    if right_for(answer, list):
         return TEXTS["FACTS"].say("tensor-not-accepted")
-    return None
+    return TEXTS["FACTS"].say("list-not-accepted")
 
 
 def row_shown(s):
@@ -207,38 +138,41 @@ def row_shown(s):
 
 
 def padded(s):
-    return ~real(s)
+    return s.row >= s.column
 
 
 PAD = Forms(TEXTS["PADDING"])
 PAD.wrong("polarity-inverted", mask=padded)
 PAD.wrong("one-too-many", ends=lambda s: s.lengths + 1)
 PAD.wrong("one-too-few", ends=lambda s: s.lengths - 1)
-PAD.wrong("one-too-few", ends=lambda s: (s.lengths - 1) % s.num_tokens)
-PAD.wrong("polarity-inverted 2", mask=lambda s: places(s) > s.ends[:, None])
-PAD.wrong("left-for-right", mask=lambda s: real(s).flip(1))
-PAD.wrong("sentences-reversed", mask=lambda s: real(s).flip(0))
+PAD.wrong("one-too-few", ends=lambda s: (s.lengths - 1) % s.T)
+PAD.wrong("polarity-inverted 2", mask=lambda s: s.row > s.column)
+PAD.wrong("left-for-right", row=lambda s: torch.arange(s.places).flip(0))
+PAD.wrong("sentences-reversed", ends=lambda s: s.lengths.flip(0))
 PAD.wrong("lengths-sorted", ends=lambda s: s.lengths.sort().values)
 PAD.wrong("lengths-sorted", ends=lambda s: s.lengths.sort(descending=True).values)
 PAD.wrong("axes-swapped", result=lambda s: s.mask.T)
-PAD.wrong("axis-missing", mask=lambda s: places(s) < s.ends)
+PAD.wrong("axis-missing", column=lambda s: s.ends)
 PAD.wrong("longest-for-num-tokens", places=lambda s: int(s.lengths.max()))
-PAD.wrong("one-place-short", places=lambda s: s.num_tokens - 1)
+PAD.wrong("one-place-short", places=lambda s: s.T - 1)
 PAD.wrong("one-length-for-all", {"which": "the longest"}, ends=one_length(torch.max))
 PAD.wrong("one-length-for-all", {"which": "the shortest"}, ends=one_length(torch.min))
 PAD.wrong("one-length-for-all", {"which": "the first"}, ends=one_length(lambda n: n[0]))
 PAD.wrong("one-length-for-all", {"which": "the last"}, ends=one_length(lambda n: n[-1]))
 PAD.wrong("one-row-only", result=lambda s: s.mask[0])
 PAD.wrong("one-row-only", result=lambda s: s.mask[-1])
-PAD.wrong("minus-zero", mask=lambda s: real(s) & (s.ends < s.places)[:, None])
-PAD.wrong("rows-for-columns", mask=rows_for_columns)
-PAD.wrong("everything-real", mask=lambda s: real(s) | True)
-PAD.wrong("nothing-real", mask=lambda s: real(s) & False)
-PAD.wrong("last-token-alone", mask=lambda s: places(s) == s.ends[:, None] - 1)
-PAD.wrong("last-token-alone", mask=lambda s: places(s) == s.ends[:, None])
-PAD.wrong("last-token-alone", mask=one_place(-1))
-PAD.wrong("last-token-alone 2", mask=one_place(0))
-PAD.wrong("sliced-by-a-tensor", mask=sliced_by_tensor)
+PAD.wrong("minus-zero", ends=lambda s: s.lengths * (s.lengths < s.T))
+PAD.wrong(
+    "rows-for-columns",
+    mask=lambda s: (torch.arange(len(s.ends)) < s.ends.max())[:, None].repeat(1, s.T),
+)
+PAD.wrong("everything-real", ends=lambda s: 0 * s.lengths + s.T)
+PAD.wrong("nothing-real", ends=lambda s: 0 * s.lengths)
+PAD.wrong("last-token-alone", mask=lambda s: s.row == s.column - 1)
+PAD.wrong("last-token-alone", mask=lambda s: s.row == s.column)
+PAD.wrong("last-token-alone", mask=lambda s: torch.eye(s.T)[s.row, s.column - 1] > 0)
+PAD.wrong("last-token-alone 2", mask=lambda s: torch.eye(s.T)[s.row, s.column] > 0)
+PAD.wrong("sliced-by-a-tensor", result=lambda s: s.mask[:, : s.ends])
 PAD.wrong("axis-inserted", result=lambda s: s.mask[:, None])
 PAD.wrong("axis-inserted", result=lambda s: s.mask[:, None, None])
 PAD.wrong("axis-inserted", result=lambda s: s.mask[..., None])
@@ -250,8 +184,8 @@ PAD.wrong("causal-mask-too", result=lambda s: s.mask[:, None] & right_mask(s.pla
 PAD.wrong("causal-mask-instead", result=lambda s: right_mask(s.places))
 PAD.wrong("causal-mask-instead", result=lambda s: torch.ones_like(s.mask).tril())
 PAD.wrong("lengths-for-ids", result=lambda s: s.lengths != 0)
-PAD.wrong("numbers-for-booleans", mask=padded, result=as_float)
-PAD.wrong("numbers-for-booleans", mask=padded, result=as_long)
+for kind in NUMBERS:
+    PAD.wrong("numbers-for-booleans", mask=padded, result=kind)
 PAD.extend(KIND)
 padding = Exercise(
     id="5.3",
@@ -268,20 +202,19 @@ padding = Exercise(
         case(torch.tensor([1, 1, 1, 1, 1]), 1, note="one token each"),
     ],
     pipeline=Pipeline(
-        start=lambda lengths, num_tokens: {
-            "lengths": lengths,
-            "num_tokens": num_tokens,
-        },
+        start=lambda lengths, num_tokens: {"lengths": lengths, "T": num_tokens},
         steps={
             "ends": lambda s: s.lengths,
-            "places": lambda s: s.num_tokens,
-            "mask": real,
+            "places": lambda s: s.T,
+            "row": lambda s: torch.arange(s.places),
+            "column": lambda s: s.ends[:, None],
+            "mask": lambda s: s.row < s.column,
             "result": lambda s: s.mask,
         },
         forms=PAD,
         words={
             "row": row_shown,
-            "T": lambda s: s.num_tokens,
+            "T": lambda s: s.T,
             "shape": lambda s: shape(s.result),
             "side": lambda s: s.mask.shape[1],
         },
