@@ -369,3 +369,12 @@ def merge_sums_alone_with_an_axis(outputs, maxima, sums):
     total = (torch.exp(maxima - top) * sums).sum(0)
     total = torch.where(total == 0, 1.0, total)
     return (outputs.sum(0) / total[:, None])[None]
+
+
+@wrong("13.1", "empty-part-as-zero")
+def merge_zero_for_minus_infinity(outputs, maxima, sums):
+    finite = torch.where(maxima.isinf(), 0.0, maxima)
+    factors = torch.exp(maxima - finite.amax(0))
+    total = (factors * sums).sum(0)
+    output = (factors[..., None] * outputs).sum(0)
+    return output / torch.where(total == 0, 1.0, total)[:, None]

@@ -59,6 +59,7 @@ FORMS.wrong("outputs-without-factor", joined=lambda s: s.terms.sum(0))
 FORMS.wrong("sums-without-factor", total=lambda s: s.sums.sum(0))
 FORMS.wrong("maximum-over-the-tokens", top=lambda s: s.maxima.amax(1, keepdim=True))
 FORMS.wrong("one-maximum-for-all", top=lambda s: s.maxima.amax())
+FORMS.wrong("empty-part-as-zero", top=lambda s: finite(s.maxima).amax(0))
 FORMS.wrong("maximum-missing", factors=lambda s: torch.exp(s.maxima))
 FORMS.wrong("max-is-a-pair", factors=lambda s: s.maxima - s.maxima.max(0))
 FORMS.wrong("minimum-for-maximum", top=lambda s: s.maxima.amin(0))
@@ -86,6 +87,12 @@ CASES = [
     drawn(2, 3, [2, 3], (0, slice(5)), note="token 0 may see nothing at all"),
     drawn(3, 2, [2, 2, 1], scale=300.0, shift=500.0, note="large scores", special=True),
     drawn(3, 2, [2, 2], shift=-900.0, note="all scores very negative", special=True),
+    drawn(
+        *(3, 2, [2, 2], (0, slice(2))),
+        shift=-900.0,
+        note="a part without a key for token 0, all scores very negative",
+        special=True,
+    ),
 ]
 combine_partial_attention = Exercise(
     id="13.1",

@@ -122,7 +122,7 @@ def norms_missing(module, weights):
 def norms_mixed_up(module, weights):
     """Name one norm for both places, or the two exchanged, by giving them weights."""
     twin = fresh(module, weights)
-    norms, x = (twin.norm1, twin.norm2), sentences(weights.build[2])
+    norms, x = (twin.norm1, twin.norm2), sentences(weights)
     if norms[0] is norms[1] or norms[0].weight is norms[1].weight:
         return FACTS.say("one-norm-shared")
     for norm, end in zip(norms, (2.0, -1.0)):
@@ -145,7 +145,7 @@ def sublayers_unregistered(module, weights):
 
 def no_gradient(module, weights):
     """Name a block that no gradient passes."""
-    made = module(sentences(weights.build[2]))
+    made = module(sentences(weights))
     return None if made.requires_grad else FACTS.say("no-gradient")
 
 

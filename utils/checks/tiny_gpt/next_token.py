@@ -304,6 +304,7 @@ top_p_probs = Exercise(
         case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
         case(draw(5, 5, scale=2.0), 0.8),
         case(draw(2, 3, 11), 0.35),
+        case(draw(2, 9), 0.6),
         case(DOWN_TO_0, 1.0, note="p = 1 keeps all"),
         case(draw(2, 7) - LOW, 0.6, note=LOW_ROW, special=True),
         case(draw(2, 7, scale=200.0), 0.95, note="large logits", special=True),
