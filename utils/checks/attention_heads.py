@@ -163,14 +163,23 @@ def head_width(s):
     return s.learned.build[1] // s.learned.build[4]
 
 
-def each(way):
-    """Return the step that does this to the queries, the keys and the values."""
-    return lambda s: tuple(way(s, x) for x in (s.query, s.key, s.value))
+def each(way, **others):
+    """Return the step that splits queries, keys and values this way, some otherwise."""
+    ways = {"query": way, "key": way, "value": way} | others
+    return lambda s: tuple(ways[name](s, getattr(s, name)) for name in ways)
+
+
+def unsplit(s, x):
+    return x.unsqueeze(1)
+
+
+def cut_by(*forms):
+    return lambda s, x: SPLITTING.run((x, num_heads(s)), *forms)
 
 
 def split_by(*forms):
-    """Return the step that splits with these wrong forms."""
-    return each(lambda s, x: SPLITTING.run((x, num_heads(s)), *forms))
+    """Return the step that splits all three with these wrong forms."""
+    return each(cut_by(*forms))
 
 
 def merge_by(*forms):
@@ -205,21 +214,6 @@ def of_tokens(s):
     return lower(num_tokens)
 
 
-def one_by_view(wrong):
-    """Return the step that splits one of query, key, value by a view."""
-
-    def split(s):
-        ways = HEADS["split"](s), split_by(CUT[0])(s)
-        return tuple(ways[i == wrong][i] for i in range(3))
-
-    return split
-
-
-def values_unsplit(s):
-    query, key, _ = HEADS["split"](s)
-    return query, key, s.value.unsqueeze(1)
-
-
 def widths_misread(s):
     """Return the merge that reads H for T and knows the width of the result."""
     batch, num_heads = s.output.shape[:2]
@@ -230,11 +224,13 @@ OVER_HEADS = {  # two axes are not exchanged, after the split and before the mer
     "split": each(lambda s, x: right_split(x, num_heads(s)).transpose(1, 2)),
     "merge": lambda s: s.output.flatten(2),
 }
-ONE_WIDE_HEAD = {"split": each(lambda s, x: x.unsqueeze(1))}
+ONE_WIDE_HEAD = {"split": each(unsplit)}
+WIDE_VALUES = {"split": each(cut_by(), value=unsplit)}
 SPLIT = Forms(TEXTS["SPLIT"])
 SPLIT.wrong("split-by-view", split=split_by(CUT[0]), merge=merge_by(JOIN[0]))
-for i, names in enumerate(("queries", "keys", "values")):
-    SPLIT.wrong("split-by-view 2", {"names": names}, split=one_by_view(i))
+for name, names in (("query", "queries"), ("key", "keys"), ("value", "values")):
+    one_by_view = each(cut_by(), **{name: cut_by(CUT[0])})
+    SPLIT.wrong("split-by-view 2", {"names": names}, split=one_by_view)
 for one in (*CUT, *MOVED):
     wrongly = {"split": split_by(one)}
     SPLIT.append(replace(one, ways=wrongly))
@@ -251,9 +247,7 @@ SPLIT.wrong(
 )
 SPLIT.wrong("heads-ignored", **ONE_WIDE_HEAD)
 SPLIT.wrong("heads-ignored", **ONE_WIDE_HEAD, width=head_width)
-SPLIT.wrong(
-    "full-width-per-head", split=values_unsplit, merge=lambda s: s.output.sum(1)
-)
+SPLIT.wrong("full-width-per-head", **WIDE_VALUES, merge=lambda s: s.output.sum(1))
 MERGE = Forms(TEXTS["MERGE"])
 for one in JOIN:
     MERGE.append(replace(one, ways={"merge": merge_by(one)}))

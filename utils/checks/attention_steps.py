@@ -99,11 +99,6 @@ def attention(start, steps, *groups, words=(), harmless=(), **chosen):
 # --- facts that a text may ask for -------------------------------------------------
 
 
-def right_mask(s):
-    """Return the mask that is right: given at the start, or the causal one."""
-    return s.allowed if hasattr(s, "allowed") else triangle(s)
-
-
 def row_sum(s):
     """Return the sum of a row of weights that is furthest from 1, as text."""
     sums = s.weights.double().sum(-1)
@@ -114,8 +109,12 @@ def row_sum(s):
 
 
 def leak(s):
-    """Return the weight that hidden places of a row get at most, as text."""
-    hidden = s.weights.double().nan_to_num(0.0) * ~right_mask(s)
+    """Return the weight that hidden places of a row get at most, as text.
+
+    The right mask is the one given at the start, or else the causal one.
+    """
+    mask = s.allowed if hasattr(s, "allowed") else triangle(s)
+    hidden = s.weights.double().nan_to_num(0.0) * ~mask
     return number(hidden.sum(-1).max().item())
 
 
@@ -128,7 +127,6 @@ def future(s):
 FACTS = {
     "d": lambda s: s.query.shape[-1],
     "n": lambda s: s.width,
-    "d_v": lambda s: s.value.shape[-1],
     "T": lambda s: s.query.shape[-2],
     "S": lambda s: s.key.shape[-2],
     "isqrt": lambda s: math.isqrt(s.width),
@@ -189,14 +187,12 @@ SCORE.wrong("sign-flipped", score=lambda s: -(s.query @ s.key.mT))
 
 # --- the softmax -------------------------------------------------------------------
 
-
 AXIS = Forms(TEXTS["AXIS"])
 AXIS.wrong("softmax-over-queries", axis=lambda s: -2)
 AXIS.wrong("axis-left-open", axis=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1)
 for axis in (0, 1, 2):
     AXIS.wrong("fixed-axis", {"axis": axis}, axis=lambda s, axis=axis: axis)
 AXIS.wrong("softmax-over-everything", axis=lambda s: tuple(range(s.scores.dim())))
-
 
 UNSHIFTED = {"maximum": lambda s: 0}
 FLAT_MAXIMUM = {"maximum": lambda s: s.hidden.amax(s.dim)}
@@ -221,9 +217,6 @@ SOFTMAX.wrong(
 SOFTMAX.wrong("weights-squared", drop=lambda s: s.cleared.square())
 UNIFORM = Forms(TEXTS["UNIFORM"])
 UNIFORM.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
-UNIFORM.wrong(
-    "uniform-weights", score=lambda s: torch.zeros(*s.query.shape[:-1], s.key.shape[-2])
-)
 
 
 # --- the mask ----------------------------------------------------------------------

@@ -107,10 +107,6 @@ def right_context(x):
     return F.scaled_dot_product_attention(x64, x64, x64, scale=1.0).to(x.dtype)
 
 
-def itself(s):
-    return torch.eye(len(s.x), dtype=torch.bool)
-
-
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = Forms(TEXTS["WEIGHTS"])
 WEIGHTS.wrong("scaled", scale=lambda s: s.products / s.x.shape[-1] ** 0.5)
@@ -124,9 +120,9 @@ WEIGHTS.wrong("sign-flipped", score=lambda s: -(s.query @ s.key.mT))
 WEIGHTS.wrong("cosine", score=of_attention.angles)
 WEIGHTS.wrong("distance", score=lambda s: -torch.cdist(s.query, s.key))
 WEIGHTS.wrong("future-hidden", mask=of_attention.triangle)
-WEIGHTS.wrong("itself-excluded", mask=lambda s: ~itself(s))
+WEIGHTS.wrong("itself-excluded", mask=lambda s: ~torch.eye(len(s.x)).bool())
 WEIGHTS.wrong("future-hidden 2", clear=lambda s: s.soft.tril())
-WEIGHTS.wrong("itself-excluded 2", clear=lambda s: s.soft.masked_fill(itself(s), 0.0))
+WEIGHTS.wrong("itself-excluded 2", clear=lambda s: s.soft * (1 - torch.eye(len(s.x))))
 WEIGHTS.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
 WEIGHTS.wrong("transpose-missing", score=lambda s: s.x @ s.x)
 FEATURES = {"score": lambda s: s.x.mT @ s.x}

@@ -35,6 +35,7 @@ def right_split_or_refusal(x, num_heads):
     return right_split(x, num_heads)
 
 
+REFUSAL = {"raises": ValueError, "otherwise": TEXTS["REFUSED"].say("width-not-divided")}
 split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
@@ -50,12 +51,7 @@ split_heads = Exercise(
         case(draw(2, 3, 35), 5, note="more heads than tokens"),
         case(draw(2, 5, 7), 1, note="one head"),
         case(draw(3, 1, 10), 2, note="one token"),
-        case(
-            *(draw(2, 5, 7), 3),
-            note="3 heads do not divide 7 features",
-            raises=ValueError,
-            otherwise=TEXTS["REFUSED"].say("width-not-divided"),
-        ),
+        case(draw(2, 5, 7), 3, note="3 heads do not divide 7 features", **REFUSAL),
     ],
 )
 
@@ -112,16 +108,16 @@ for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
 REFUSED = Forms(TEXTS["REFUSED"])
 REFUSED.wrong("always-refused", query=of_heads.refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
-LIKE_OTHERS = (
+WITHOUT = (
     *("axis-left-open", "fixed-axis", "mask-sliced-by-width"),
     "global-maximum-subtracted",  # gives what no maximum gives
     "queries-not-projected",  # fails as keys that are not projected do
     of_attention.TWO_LEADING_AXES,  # as there are here
 )
 BUILD, OTHER_BUILD = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
-
+UNEVEN = (3, 8, 7, 0.0, 3)
+IN_INIT = TEXTS["REFUSED"].say("width-not-divided 2")
 FAR_ABOVE = "one score far above the others"
-
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
@@ -136,7 +132,7 @@ def where_to_look(evidence):
 def refused_late(module, weights):
     """Name a ValueError that comes with the first input, not with the sizes."""
     try:
-        type(module)(3, 8, 7, 0.0, 3)
+        type(module)(*UNEVEN)
     except ValueError:
         return None
     return TEXTS["REFUSED"].say("width-not-divided 3")
@@ -162,7 +158,7 @@ multi_head_attention = ModuleExercise(
         *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
         *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
         *(of_attention.UNIFORM, of_attention.RETURN_OUTPUT, REFUSED),
-        without=LIKE_OTHERS,
+        without=WITHOUT,
         renamed={"maximum-not-subtracted": "softmax-overflows"},
         harmless=of_masks.HARMLESS,
         words=TEXTS["WORDS"] | of_masks.OF_BUILD | of_heads.OF_HEADS,
@@ -176,12 +172,7 @@ multi_head_attention = ModuleExercise(
         special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
         special("large scores", LARGE, build=BUILD),
         special(FAR_ABOVE, draw(13, 2, 5, scale=300.0), build=OTHER_BUILD),
-        case(
-            draw(2, 5, 3),
-            build=(3, 8, 7, 0.0, 3),
-            raises=ValueError,
-            otherwise=TEXTS["REFUSED"].say("width-not-divided 2"),
-        ),
+        case(draw(2, 5, 3), build=UNEVEN, raises=ValueError, otherwise=IN_INIT),
     ],
 )
 
