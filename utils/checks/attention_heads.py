@@ -61,7 +61,7 @@ def refused(s):
     raise ValueError
 
 
-MOVED = Forms(TEXTS["MOVED"])
+MOVED = Forms(TEXTS["MOVED"])  # wrong forms of the split in a layer, too
 MOVED.wrong("heads-before-batch", order=to(2, 0, 1, 3))
 MOVED.wrong("heads-last", order=to(0, 1, 3, 2))
 MOVED.wrong("tokens-last", order=to(0, 2, 3, 1))
@@ -110,7 +110,7 @@ SPLITTING = Pipeline(
 # --- merging -------------------------------------------------------------------------
 
 SECOND, LAST = {"read": "B, T, H, K"}, {"read": "B, H, K, T"}
-JOIN = Forms(TEXTS["JOIN"])  # those that do, or fail, otherwise than others in a layer
+JOIN = Forms(TEXTS["JOIN"])  # wrong forms of the merge in a layer, too
 JOIN.wrong("merge-without-transpose", **IN_PLACE)
 JOIN.wrong("merge-interleaved", order=to(0, 2, 3, 1))
 JOIN.wrong("view-not-contiguous", merged=lambda s: s.tokens.view(s.B, s.T, s.H * s.K))

@@ -211,8 +211,7 @@ SOFTMAX.wrong("softmax-twice", drop=lambda s: s.cleared.softmax(-1))
 SOFTMAX.wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
 SOFTMAX.wrong("sigmoid", divide=lambda s: s.hidden.sigmoid())
 SOFTMAX.wrong(
-    "hardmax",
-    drop=lambda s: F.one_hot(s.cleared.argmax(-1), s.cleared.shape[-1]).float(),
+    "hardmax", drop=lambda s: F.one_hot(s.soft.argmax(-1), s.soft.shape[-1]).float()
 )
 SOFTMAX.wrong("weights-squared", drop=lambda s: s.cleared.square())
 UNIFORM = Forms(TEXTS["UNIFORM"])
