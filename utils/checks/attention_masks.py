@@ -6,7 +6,7 @@ with -inf, and `clear` sees to rows in which nothing is allowed, where there are
 
 from dataclasses import replace
 
-from utils.checks.attention_steps import INF, allowed, fill, lower, triangle, zeroed
+from utils.checks.attention_steps import INF, UNSHIFTED, allowed, fill, lower, triangle
 from utils.checks.steps import Forms, texts_of
 
 TEXTS = texts_of(__file__)
@@ -43,29 +43,18 @@ CAUSAL.wrong("window-alone", mask=lambda s: triangle(s).triu(-1))
 CAUSAL.wrong("window-alone 2", mask=lambda s: triangle(s).triu(-2))
 
 
-def cut(pick):
-    """Return the mask cut to another number of tokens.
+def cut(count=lambda s: s.x.shape[1], side=lambda build: build[2]):
+    """Return the mask made with a side, then cut to a number of tokens.
 
     Where the sizes do not fit, it fails in the words of any way to apply a mask.
     """
 
     def mask(s):
-        made = lower(s.learned.build[2])[: pick(s), : pick(s)]
+        made = lower(side(s.learned.build))[: count(s), : count(s)]
         num_tokens = s.scores.shape[-1]
         if made.shape[-1] not in (1, num_tokens):
             raise RuntimeError("must match the" if num_tokens > 1 else "")
         return made
-
-    return mask
-
-
-def failing(fails):
-    """Return the mask that fails for these numbers of tokens."""
-
-    def mask(s):
-        if fails(s.scores.shape[-1], s.learned.build):
-            raise RuntimeError("must match the")
-        return triangle(s)
 
     return mask
 
@@ -75,26 +64,23 @@ CUT.wrong("mask-not-sliced", mask=cut(lambda s: s.learned.build[2]))
 CUT.wrong("mask-sliced-by-batch", mask=cut(lambda s: s.x.shape[0]))
 CUT.wrong("mask-sliced-by-width", mask=cut(lambda s: s.x.shape[2]))
 CUT.wrong("mask-sliced-by-heads", mask=cut(lambda s: s.learned.build[-1]))
-D_IN, D_OUT = {"side": "d_in"}, {"side": "d_out"}
-CUT.wrong("mask-too-small", D_IN, mask=failing(lambda n, build: n > build[0]))
-CUT.wrong("mask-too-small", D_OUT, mask=failing(lambda n, build: n > build[1]))
-CUT.wrong("mask-too-small 2", mask=failing(lambda n, build: n == build[2]))
-OF_BUILD = {
-    "context_length": lambda s: s.learned.build[2],
-    "B": lambda s: s.x.shape[0],
-}
+CUT.wrong("mask-too-small", {"side": "d_in"}, mask=cut(side=lambda build: build[0]))
+CUT.wrong("mask-too-small", {"side": "d_out"}, mask=cut(side=lambda build: build[1]))
+CUT.wrong("mask-too-small 2", mask=cut(side=lambda build: build[2] - 1))
+OF_BUILD = {"context_length": lambda s: s.learned.build[2], "B": lambda s: len(s.x)}
 
 
 # --- how the scores are hidden -------------------------------------------------------
 
 
-def where_masked(way):
+def if_masked(way):
     """Return the step that leaves the scores alone where there is no mask."""
     return lambda s: s.scores if s.mask is None else way(s)
 
 
-def infinity_times(s):
-    return s.scores + (~s.mask).to(s.scores.dtype) * -INF
+def after(clear):
+    """Return the steps that hide no score and see to the weights instead."""
+    return {"hide": left_alone, "clear": clear}
 
 
 def masked_late(s):
@@ -102,60 +88,33 @@ def masked_late(s):
 
 
 def renormalised(s, at_least=0.0):
-    made = s.soft * allowed(s)
-    return made / made.sum(-1, keepdim=True).clamp(at_least)
-
-
-def selected_exps(s):
-    return s.shifted.exp().masked_fill(~s.mask, 0.0)
+    return masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(at_least)
 
 
 HIDE = Forms(TEXTS["HIDE"])
-HIDE.wrong("zero-times-infinity", hide=where_masked(infinity_times))
+HIDE.wrong("zero-times-infinity", hide=if_masked(lambda s: s.scores + ~s.mask * -INF))
 HIDE.wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
 for value in (-1e4, -1e3, -100.0, -10.0, -1.0):
     HIDE.wrong("fill-not-small-enough", hide=lambda s, value=value: fill(s, value))
 LARGE_FILLS = HIDE[-5:-2]
-for added in (
-    lambda s: s.scores + s.mask.float(),
-    lambda s: s.scores + s.mask,
-    lambda s: s.scores + ~s.mask,
-):
-    HIDE.wrong("mask-added", hide=where_masked(added))
+HIDE.wrong("mask-added", hide=if_masked(lambda s: s.scores + s.mask))
+HIDE.wrong("mask-added", hide=if_masked(lambda s: s.scores + ~s.mask))
 HIDE.wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
 HIDE.wrong("infinite-weights", hide=lambda s: fill(s, INF))
-HIDE.wrong(
-    "infinite-weights 2",
-    hide=left_alone,
-    clear=lambda s: s.soft if s.mask is None else s.soft.masked_fill(~s.mask, -INF),
-)
-HIDE.wrong("mask-after-softmax", hide=left_alone, clear=masked_late)
-HIDE.wrong("renormalised-after", hide=left_alone, clear=renormalised)
-HIDE.wrong(
-    "renormalised-after",
-    hide=left_alone,
-    clear=lambda s: renormalised(s).nan_to_num(0.0),
-)
-HIDE.wrong(
-    "renormalised-after",
-    hide=left_alone,
-    clear=lambda s: masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(1e-8),
-)
+HIDE.wrong("infinite-weights 2", **after(lambda s: fill(s, -INF, of=s.soft)))
+HIDE.wrong("mask-after-softmax", **after(masked_late))
+HIDE.wrong("renormalised-after", **after(renormalised))
+HIDE.wrong("renormalised-after", **after(lambda s: renormalised(s).nan_to_num(0.0)))
+HIDE.wrong("renormalised-after", **after(lambda s: renormalised(s, at_least=1e-8)))
 HIDE.wrong("softmax-missing", hide=lambda s: fill(s, 0.0), divide=lambda s: s.hidden)
-HIDE.wrong(
-    "maximum-not-subtracted",
-    hide=left_alone,
-    shift=lambda s: s.hidden,
-    exp=lambda s: s.shifted.exp() * allowed(s),
-)
-HIDE.wrong(
-    "maximum-not-subtracted",
-    hide=left_alone,
-    shift=lambda s: s.hidden,
-    exp=lambda s: s.shifted.exp() if s.mask is None else selected_exps(s),
-)
+for hidden_exps in (
+    lambda s: s.shifted.exp() * allowed(s),
+    lambda s: fill(s, 0.0, of=s.shifted.exp()),
+):
+    unshifted = UNSHIFTED | {"hide": left_alone, "exp": hidden_exps}
+    HIDE.wrong("maximum-not-subtracted", **unshifted)
 # Right as well, but a mistake beside them gives something else.
 HARMLESS = Forms()
 HARMLESS.also(hide=lambda s: fill(s, -1e9))
 HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
-HARMLESS.also(clear=zeroed)
+HARMLESS.also(clear=lambda s: fill(s, 0.0, of=s.soft))

@@ -11,8 +11,10 @@ facts measured on the wrong form itself (`FACTS`).
 import math
 from dataclasses import replace
 from functools import cache
+from operator import attrgetter
 
 import torch
+from torch import nn
 from torch.nn import functional as F
 
 from utils.checks.draw import worst_sum
@@ -22,38 +24,17 @@ from utils.checks.values import number
 TEXTS = texts_of(__file__)
 INF = torch.inf
 
-GIVES = {  # what each step leaves in the state, in the order of the steps
-    "query": "query",
-    "key": "key",
-    "value": "value",
-    "split": ("query", "key", "value"),
-    "score": "products",
-    "width": "width",
-    "scale": "scores",
-    "mask": "mask",
-    "hide": "hidden",
-    "axis": "dim",
-    "shift": "shifted",
-    "exp": "exps",
-    "divide": "soft",
-    "clear": "cleared",
-    "drop": "weights",
-    "average": "output",
-    "merge": "merged",
-    "project_out": "projected",
-    "give": "result",
-}
 
-
-def fill(s, value, mask=None):
-    """Return the scores with `value` where the mask, given or made, is False."""
+def fill(s, value, mask=None, of=None):
+    """Return the scores, or others, with `value` where the mask is False, if any is."""
     mask = s.mask if mask is None else mask
-    return s.scores if mask is None else s.scores.masked_fill(~mask, value)
+    of = s.scores if of is None else of
+    return of if mask is None else of.masked_fill(~mask, value)
 
 
 def zeroed(s):
     """Return the weights with 0 at the hidden places."""
-    return s.soft if s.mask is None else s.soft.masked_fill(~s.mask, 0.0)
+    return fill(s, 0.0, of=s.soft)
 
 
 def allowed(s):
@@ -61,29 +42,37 @@ def allowed(s):
     return torch.ones(()) if s.mask is None else s.mask.float()
 
 
-RIGHT = {  # the right way of the steps that every exercise takes alike
-    "score": lambda s: s.query @ s.key.mT,
-    "width": lambda s: s.query.shape[-1],
-    "scale": lambda s: s.products / s.width**0.5,
-    "mask": lambda s: None,
-    "hide": lambda s: fill(s, -INF),
-    "axis": lambda s: -1,
-    "shift": lambda s: s.hidden - s.hidden.amax(s.dim, keepdim=True),
-    "exp": lambda s: s.shifted.exp(),
-    "divide": lambda s: s.exps / s.exps.sum(s.dim, keepdim=True),
-    "clear": lambda s: s.soft,
-    "drop": lambda s: s.cleared,
-    "average": lambda s: s.weights @ s.value,
-    "merge": lambda s: s.output,
-    "project_out": lambda s: s.merged,
-    "give": lambda s: s.projected,
+STEPS = {  # in order: what each leaves in the state, and how, where all do it alike
+    "query": ("query", None),
+    "key": ("key", None),
+    "value": ("value", None),
+    "split": (("query", "key", "value"), None),
+    "score": ("products", lambda s: s.query @ s.key.mT),
+    "width": ("width", lambda s: s.query.shape[-1]),
+    "scale": ("scores", lambda s: s.products / s.width**0.5),
+    "mask": ("mask", lambda s: None),
+    "hide": ("hidden", lambda s: fill(s, -INF)),
+    "axis": ("dim", lambda s: -1),
+    "maximum": ("maximum", lambda s: s.hidden.amax(s.dim, keepdim=True)),
+    "shift": ("shifted", lambda s: s.hidden - s.maximum),
+    "exp": ("exps", lambda s: s.shifted.exp()),
+    "total": ("total", lambda s: s.exps.sum(s.dim, keepdim=True)),
+    "divide": ("soft", lambda s: s.exps / s.total),
+    "clear": ("cleared", lambda s: s.soft),
+    "drop": ("weights", lambda s: s.cleared),
+    "average": ("output", lambda s: s.weights @ s.value),
+    "merge": ("merged", lambda s: s.output),
+    "project_out": ("projected", lambda s: s.merged),
+    "give": ("result", lambda s: s.projected),
 }
+GIVES = {name: gives for name, (gives, _) in STEPS.items()}
+RIGHT = {name: way for name, (_, way) in STEPS.items() if way}
 
 
 def steps(leaving_out=(), **own):
     """Return the right steps in order, with those of an exercise's own."""
     known = {name: way for name, way in RIGHT.items() if name not in leaving_out} | own
-    return {name: known[name] for name in GIVES if name in known}
+    return {name: known[name] for name in STEPS if name in known}
 
 
 def forms_of(steps, *groups, without=(), renamed=()):
@@ -110,11 +99,6 @@ def attention(start, steps, *groups, words=(), harmless=(), **chosen):
 # --- facts that a text may ask for -------------------------------------------------
 
 
-def right_mask(s):
-    """Return the mask that is right: given at the start, or the causal one."""
-    return s.allowed if hasattr(s, "allowed") else triangle(s)
-
-
 def row_sum(s):
     """Return the sum of a row of weights that is furthest from 1, as text."""
     sums = s.weights.double().sum(-1)
@@ -125,8 +109,12 @@ def row_sum(s):
 
 
 def leak(s):
-    """Return the weight that hidden places of a row get at most, as text."""
-    hidden = s.weights.double().nan_to_num(0.0) * ~right_mask(s)
+    """Return the weight that hidden places of a row get at most, as text.
+
+    The right mask is the one given at the start, or else the causal one.
+    """
+    mask = s.allowed if hasattr(s, "allowed") else triangle(s)
+    hidden = s.weights.double().nan_to_num(0.0) * ~mask
     return number(hidden.sum(-1).max().item())
 
 
@@ -139,7 +127,6 @@ def future(s):
 FACTS = {
     "d": lambda s: s.query.shape[-1],
     "n": lambda s: s.width,
-    "d_v": lambda s: s.value.shape[-1],
     "T": lambda s: s.query.shape[-2],
     "S": lambda s: s.key.shape[-2],
     "isqrt": lambda s: math.isqrt(s.width),
@@ -151,8 +138,9 @@ FACTS = {
 
 # --- the scale ---------------------------------------------------------------------
 
+UNSCALED = {"scale": lambda s: s.products}
 SCALE = Forms(TEXTS["SCALE"])
-SCALE.wrong("scale-missing", scale=lambda s: s.products)
+SCALE.wrong("scale-missing", **UNSCALED)
 SCALE.wrong("divided-by-width", scale=lambda s: s.products / s.width)
 SCALE.wrong("scale-multiplied", scale=lambda s: s.products * s.width**0.5)
 SCALE.wrong("scale-halves", scale=lambda s: s.products / s.width / 2)
@@ -162,14 +150,10 @@ SCALE.wrong("scale-squared", scale=lambda s: s.products / s.width**2)
 SCALE.wrong("scale-fixed", scale=lambda s: s.products / 8)
 SCALE.wrong("root-rounded", scale=lambda s: s.products / math.isqrt(s.width))
 SCALE.wrong("scores-rounded", scale=lambda s: s.products // s.width**0.5)
-SCALE.wrong(
-    "scale-after-softmax",
-    scale=lambda s: s.products,
-    drop=lambda s: s.cleared / s.width**0.5,
-)
+SCALE.wrong("scale-after-softmax", **UNSCALED, drop=lambda s: s.cleared / s.width**0.5)
 SCALE.wrong(
     "scale-after-softmax 2",
-    scale=lambda s: s.products,
+    **UNSCALED,
     average=lambda s: s.weights @ s.value / s.width**0.5,
 )
 
@@ -183,11 +167,6 @@ def size(slug, name, of, what=""):
 # --- the scores --------------------------------------------------------------------
 
 
-def turned(first, second):
-    """Return the scores of keys with two fixed axes transposed."""
-    return lambda s: s.query @ s.key.transpose(first, second)
-
-
 def angles(s):
     """Return the cosines of queries and keys."""
     return F.normalize(s.query, dim=-1) @ F.normalize(s.key, dim=-1).mT
@@ -195,11 +174,10 @@ def angles(s):
 
 SCORE = Forms(TEXTS["SCORE"])
 SCORE.wrong("keys-times-queries", score=lambda s: s.key @ s.query.mT)
-SCORE.wrong("compares-angles", score=angles, scale=lambda s: s.products)
+SCORE.wrong("compares-angles", score=angles, **UNSCALED)
 SCORE.wrong("compares-angles", score=angles)
-SCORE.wrong("fixed-axes", score=turned(0, 1))
-SCORE.wrong("fixed-axes 2", score=turned(1, 2))
-SCORE.wrong("fixed-axes 3", score=turned(2, 3))
+for i, key in enumerate(("fixed-axes", "fixed-axes 2", "fixed-axes 3")):
+    SCORE.wrong(key, score=lambda s, i=i: s.query @ s.key.transpose(i, i + 1))
 ONE_LEADING_AXIS, TWO_LEADING_AXES = SCORE[-2:]
 SCORE.wrong("transpose-missing", score=lambda s: s.query @ s.key)
 SCORE.wrong("transpose-of-all-axes", score=lambda s: s.query @ s.key.T)
@@ -209,59 +187,35 @@ SCORE.wrong("sign-flipped", score=lambda s: -(s.query @ s.key.mT))
 
 # --- the softmax -------------------------------------------------------------------
 
-
-def default_axis(s):
-    """Return the axis that a softmax without `dim` takes, by the number of axes."""
-    return 0 if s.scores.dim() in (0, 1, 3) else 1
-
-
-def every_axis(s):
-    return tuple(range(s.scores.dim()))
-
-
 AXIS = Forms(TEXTS["AXIS"])
 AXIS.wrong("softmax-over-queries", axis=lambda s: -2)
-AXIS.wrong("axis-left-open", axis=default_axis)
+AXIS.wrong("axis-left-open", axis=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1)
 for axis in (0, 1, 2):
     AXIS.wrong("fixed-axis", {"axis": axis}, axis=lambda s, axis=axis: axis)
-AXIS.wrong("softmax-over-everything", axis=every_axis)
+AXIS.wrong("softmax-over-everything", axis=lambda s: tuple(range(s.scores.dim())))
 
-
-def without_keepdim(s):
-    return s.exps / s.exps.sum(s.dim)
-
-
-def max_without_keepdim(s):
-    return s.hidden - s.hidden.amax(s.dim)
-
-
-def unshifted(s):
-    return s.hidden
-
-
+UNSHIFTED = {"maximum": lambda s: 0}
+FLAT_MAXIMUM = {"maximum": lambda s: s.hidden.amax(s.dim)}
+FLAT_TOTAL = {"total": lambda s: s.exps.sum(s.dim)}
 SOFTMAX = Forms(TEXTS["SOFTMAX"])
-SOFTMAX.wrong("maximum-not-subtracted", shift=unshifted)
-SOFTMAX.wrong("global-maximum-subtracted", shift=lambda s: s.hidden - s.hidden.max())
-SOFTMAX.wrong("keepdim-missing", divide=without_keepdim)
-SOFTMAX.wrong("keepdim-missing 2", shift=max_without_keepdim)
-SOFTMAX.wrong("keepdim-missing 3", shift=max_without_keepdim, divide=without_keepdim)
-SOFTMAX.wrong("not-normalised", divide=lambda s: s.exps)
-SOFTMAX.wrong("not-normalised", shift=unshifted, divide=lambda s: s.exps)
-SOFTMAX.wrong("exponential-missing", shift=unshifted, exp=lambda s: s.shifted)
+SOFTMAX.wrong("maximum-not-subtracted", **UNSHIFTED)
+SOFTMAX.wrong("global-maximum-subtracted", maximum=lambda s: s.hidden.max())
+SOFTMAX.wrong("keepdim-missing", **FLAT_TOTAL)
+SOFTMAX.wrong("keepdim-missing 2", **FLAT_MAXIMUM)
+SOFTMAX.wrong("keepdim-missing 3", **FLAT_MAXIMUM, **FLAT_TOTAL)
+SOFTMAX.wrong("not-normalised", total=lambda s: 1)
+SOFTMAX.wrong("not-normalised", **UNSHIFTED, total=lambda s: 1)
+SOFTMAX.wrong("exponential-missing", exp=lambda s: s.hidden)
 SOFTMAX.wrong("softmax-missing", divide=lambda s: s.hidden)
 SOFTMAX.wrong("softmax-twice", drop=lambda s: s.cleared.softmax(-1))
 SOFTMAX.wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
 SOFTMAX.wrong("sigmoid", divide=lambda s: s.hidden.sigmoid())
 SOFTMAX.wrong(
-    "hardmax",
-    drop=lambda s: F.one_hot(s.cleared.argmax(-1), s.cleared.shape[-1]).float(),
+    "hardmax", drop=lambda s: F.one_hot(s.soft.argmax(-1), s.soft.shape[-1]).float()
 )
 SOFTMAX.wrong("weights-squared", drop=lambda s: s.cleared.square())
 UNIFORM = Forms(TEXTS["UNIFORM"])
 UNIFORM.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
-UNIFORM.wrong(
-    "uniform-weights", score=lambda s: torch.zeros(*s.query.shape[:-1], s.key.shape[-2])
-)
 
 
 # --- the mask ----------------------------------------------------------------------
@@ -289,11 +243,17 @@ def project(weights, x):
     return x @ weights.W_query, x @ weights.W_key, x @ weights.W_value
 
 
-PROJECTED = {  # the right steps where matrices are learned
-    "query": lambda s: s.x @ s.learned.W_query,
-    "key": lambda s: s.context @ s.learned.W_key,
-    "value": lambda s: s.context @ s.learned.W_value,
-}
+def projected(**matrices):
+    """Return the steps that project by these matrices: with key="query" by W_query."""
+
+    def by(source, matrix):
+        return lambda s: getattr(s, source) @ attrgetter(f"W_{matrix}")(s.learned)
+
+    sources = {"query": "x", "key": "context", "value": "context"}
+    return {step: by(sources[step], matrix) for step, matrix in matrices.items()}
+
+
+PROJECTED = projected(query="query", key="key", value="value")
 
 
 def of_module(weights, x):
@@ -301,41 +261,21 @@ def of_module(weights, x):
     return {"learned": weights, "x": x, "context": x}
 
 
-def parameter_called(s):
-    raise TypeError("'Parameter' object is not callable")
-
-
 PROJECT = Forms(TEXTS["PROJECT"])
-PROJECT.wrong("parameter-called", query=parameter_called)
-PROJECT.wrong("queries-for-keys", key=lambda s: s.context @ s.learned.W_query)
-PROJECT.wrong("keys-for-queries", query=lambda s: s.x @ s.learned.W_key)
-PROJECT.wrong("keys-for-values", value=lambda s: s.context @ s.learned.W_key)
-PROJECT.wrong("queries-for-values", value=lambda s: s.context @ s.learned.W_query)
-PROJECT.wrong(
-    "keys-times-queries",
-    query=lambda s: s.x @ s.learned.W_key,
-    key=lambda s: s.context @ s.learned.W_query,
-)
-PROJECT.wrong(
-    "keys-and-values-exchanged",
-    key=lambda s: s.context @ s.learned.W_value,
-    value=lambda s: s.context @ s.learned.W_key,
-)
-PROJECT.wrong(
-    "queries-and-values-exchanged",
-    query=lambda s: s.x @ s.learned.W_value,
-    value=lambda s: s.context @ s.learned.W_query,
-)
-PROJECT.wrong("values-for-keys", key=lambda s: s.context @ s.learned.W_value)
+PROJECT.wrong("parameter-called", query=lambda s: nn.Parameter(s.learned.W_query)(s.x))
+PROJECT.wrong("queries-for-keys", **projected(key="query"))
+PROJECT.wrong("keys-for-queries", **projected(query="key"))
+PROJECT.wrong("keys-for-values", **projected(value="key"))
+PROJECT.wrong("queries-for-values", **projected(value="query"))
+PROJECT.wrong("keys-times-queries", **projected(query="key", key="query"))
+PROJECT.wrong("keys-and-values-exchanged", **projected(key="value", value="key"))
+PROJECT.wrong("queries-and-values-exchanged", **projected(query="value", value="query"))
+PROJECT.wrong("values-for-keys", **projected(key="value"))
 PROJECT.wrong("values-not-projected", value=lambda s: s.context)
 PROJECT.wrong("keys-not-projected", key=lambda s: s.context)
 PROJECT.wrong("queries-not-projected", query=lambda s: s.x)
-PROJECT.wrong(
-    "weight-not-transposed",
-    query=lambda s: s.x @ s.learned.W_query.mT,
-    key=lambda s: s.context @ s.learned.W_key.mT,
-    value=lambda s: s.context @ s.learned.W_value.mT,
-)
+TURNED = projected(query="query.mT", key="key.mT", value="value.mT")
+PROJECT.wrong("weight-not-transposed", **TURNED)
 PROJECT.wrong("no-attention", average=lambda s: s.value)
 
 

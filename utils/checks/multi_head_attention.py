@@ -6,26 +6,13 @@ from torch.nn.functional import linear, scaled_dot_product_attention
 from utils.checks import attention_heads as of_heads
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
+from utils.checks import training_facts as facts
 from utils.checks.attention_heads import num_heads, right_merge, right_split
-from utils.checks.attention_steps import (
-    PROJECTED,
-    attention,
-    of_module,
-    project,
-    size,
-    steps,
-    triangle,
-)
-from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart
+from utils.checks.attention_steps import PROJECTED, project, size, steps, triangle
+from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.steps import Forms, texts_of
-from utils.checks.training_facts import (
-    TRAINING_FACTS,
-    fails_in_half,
-    future_in_training,
-    mask_is_trained,
-)
 
 TEXTS = texts_of(__file__)
 draw = draws(6)
@@ -48,6 +35,7 @@ def right_split_or_refusal(x, num_heads):
     return right_split(x, num_heads)
 
 
+REFUSAL = {"raises": ValueError, "otherwise": TEXTS["REFUSED"].say("width-not-divided")}
 split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
@@ -63,13 +51,7 @@ split_heads = Exercise(
         case(draw(2, 3, 35), 5, note="more heads than tokens"),
         case(draw(2, 5, 7), 1, note="one head"),
         case(draw(3, 1, 10), 2, note="one token"),
-        case(
-            draw(2, 5, 7),
-            3,
-            note="3 heads do not divide 7 features",
-            raises=ValueError,
-            otherwise=TEXTS["REFUSED"].say("width-not-divided"),
-        ),
+        case(draw(2, 5, 7), 3, note="3 heads do not divide 7 features", **REFUSAL),
     ],
 )
 
@@ -111,10 +93,6 @@ def samples_as_tokens(s):
     return right_layer(s.learned, s.x.transpose(0, 1)).transpose(0, 1)
 
 
-def always_refused(*args):
-    raise ValueError
-
-
 SIZES = [
     size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
     size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
@@ -128,36 +106,18 @@ for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
     OWN.wrong("softmax-over-heads", axis=lambda s: 1, **mended)
     OWN.wrong("softmax-over-batch", axis=lambda s: 0, **mended)
 REFUSED = Forms(TEXTS["REFUSED"])
-REFUSED.wrong("always-refused", query=always_refused)
+REFUSED.wrong("always-refused", query=of_heads.refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
-pipeline = attention(
-    of_module,
-    steps(**PROJECTED, **of_heads.HEADS, mask=triangle),
-    *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
-    *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
-    *(of_attention.SCORE, of_heads.PROJECT_OUT, of_attention.PROJECT),
-    *(of_attention.AVERAGE, of_attention.UNIFORM, of_attention.RETURN_OUTPUT, REFUSED),
-    without=(
-        "axis-left-open",
-        "fixed-axis",
-        "mask-sliced-by-width",
-        "global-maximum-subtracted",  # gives what no maximum gives
-        "queries-not-projected",  # fails as keys that are not projected do
-        of_attention.TWO_LEADING_AXES,  # as there are here
-    ),
-    renamed={"maximum-not-subtracted": "softmax-overflows"},
-    harmless=of_masks.HARMLESS,
-    words={
-        "width": "K",
-        "root": "√K",
-        "source": "x",
-        "average_value": "average the values, x @ W_value",
-        **of_masks.OF_BUILD,
-        **of_heads.OF_HEADS,
-    },
+WITHOUT = (
+    *("axis-left-open", "fixed-axis", "mask-sliced-by-width"),
+    "global-maximum-subtracted",  # gives what no maximum gives
+    "queries-not-projected",  # fails as keys that are not projected do
+    of_attention.TWO_LEADING_AXES,  # as there are here
 )
-BUILD = (11, 15, 13, 0.2, 3)
-
+BUILD, OTHER_BUILD = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
+UNEVEN = (3, 8, 7, 0.0, 3)
+IN_INIT = TEXTS["REFUSED"].say("width-not-divided 2")
+FAR_ABOVE = "one score far above the others"
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
@@ -172,7 +132,7 @@ def where_to_look(evidence):
 def refused_late(module, weights):
     """Name a ValueError that comes with the first input, not with the sizes."""
     try:
-        type(module)(3, 8, 7, 0.0, 3)
+        type(module)(*UNEVEN)
     except ValueError:
         return None
     return TEXTS["REFUSED"].say("width-not-divided 3")
@@ -187,34 +147,32 @@ multi_head_attention = ModuleExercise(
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
     facts=[
-        refused_late,
-        future_in_training,
-        *TRAINING_FACTS,
-        fails_in_half,
-        mask_is_trained,
+        *(refused_late, facts.future_in_training, *facts.TRAINING_FACTS),
+        *(facts.fails_in_half, facts.mask_is_trained),
     ],
     properties=[past_stays, samples_stay_apart, where_to_look],
-    pipeline=pipeline,
+    pipeline=of_attention.attention(
+        of_attention.of_module,
+        steps(**PROJECTED, **of_heads.HEADS, mask=triangle),
+        *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
+        *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
+        *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
+        *(of_attention.UNIFORM, of_attention.RETURN_OUTPUT, REFUSED),
+        without=WITHOUT,
+        renamed={"maximum-not-subtracted": "softmax-overflows"},
+        harmless=of_masks.HARMLESS,
+        words=TEXTS["WORDS"] | of_masks.OF_BUILD | of_heads.OF_HEADS,
+    ),
     cases=[
         case(draw(2, 7, 11), build=BUILD),
         case(draw(2, 5, 11), build=BUILD, note="another length"),
         case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
-        case(draw(3, 11, 5), build=(5, 14, 17, 0.0, 2)),
+        case(draw(3, 11, 5), build=OTHER_BUILD),
         case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
-        case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token", special=True),
-        case(LARGE, build=BUILD, note="large scores", special=True),
-        case(
-            draw(13, 2, 5, scale=300.0),
-            build=(5, 14, 17, 0.0, 2),
-            note="one score far above the others",
-            special=True,
-        ),
-        case(
-            draw(2, 5, 3),
-            build=(3, 8, 7, 0.0, 3),
-            raises=ValueError,
-            otherwise=TEXTS["REFUSED"].say("width-not-divided 2"),
-        ),
+        special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
+        special("large scores", LARGE, build=BUILD),
+        special(FAR_ABOVE, draw(13, 2, 5, scale=300.0), build=OTHER_BUILD),
+        case(draw(2, 5, 3), build=UNEVEN, raises=ValueError, otherwise=IN_INIT),
     ],
 )
 

@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_steps import PROJECTED, of_module, project, size, steps
-from utils.checks.draw import draws, rows_sum_to_one, samples_stay_apart
+from utils.checks.draw import draws, rows_sum_to_one, samples_stay_apart, special
 from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.steps import Forms, texts_of
@@ -16,7 +16,7 @@ draw = draws(4)
 
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
-FAR_APART = torch.tensor([[1.0], [60.0], [60.0]])
+FAR = torch.tensor([[1.0], [60.0], [60.0]])
 
 
 # --- 4.1 --------------------------------------------------------------------------
@@ -30,19 +30,14 @@ def right_attention(query, key, value):
 
 
 OF_WEIGHTS = (
-    of_attention.AXIS,
-    of_attention.SOFTMAX,
-    of_attention.SCORE,
-    of_attention.AVERAGE,
-    of_attention.NO_MASK,
-    of_attention.UNIFORM,
+    *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE),
+    *(of_attention.AVERAGE, of_attention.NO_MASK, of_attention.UNIFORM),
 )
+QUERIES, KEYS = ", the number of queries", ", the number of keys"
 SIZES = [
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
-    size("scale-of-keys", "S", lambda s: s.key.shape[-2], ", the number of keys"),
-    size(
-        "scale-of-tokens", "T", lambda s: s.query.shape[-2], ", the number of queries"
-    ),
+    size("scale-of-keys", "S", lambda s: s.key.shape[-2], KEYS),
+    size("scale-of-tokens", "T", lambda s: s.query.shape[-2], QUERIES),
     size("scale-of-first-axis", "len(query)", lambda s: s.query.shape[0]),
     size("scale-of-first-axis", "len(key)", lambda s: s.key.shape[0]),
     size("scale-of-second-axis", "query.shape[1]", lambda s: s.query.shape[1]),
@@ -59,17 +54,6 @@ def not_the_same_twice(attention):
     return TEXTS["FACTS"].say("random-result")
 
 
-pipeline = of_attention.attention(
-    lambda query, key, value: {"query": query, "key": key, "value": value},
-    steps(give=lambda s: (s.output, s.weights)),
-    *(of_attention.RETURN_BOTH, of_attention.SCALE, SIZES),
-    *OF_WEIGHTS,
-    words={
-        "width": "d_k",
-        "root": "√d_k",
-        "average_value": "multiply them with the values",
-    },
-)
 attention = Exercise(
     id="4.1",
     signature="scaled_dot_product_attention(query, key, value)",
@@ -78,20 +62,19 @@ attention = Exercise(
     oracle=right_attention,
     properties=[rows_sum_to_one(lambda value: value[1]), samples_stay_apart],
     facts=[not_the_same_twice],
-    pipeline=pipeline,
+    pipeline=of_attention.attention(
+        lambda query, key, value: {"query": query, "key": key, "value": value},
+        steps(give=lambda s: (s.output, s.weights)),
+        *(of_attention.RETURN_BOTH, of_attention.SCALE, SIZES, *OF_WEIGHTS),
+        words=TEXTS["WORDS"]["of_function"],
+    ),
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
         case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
         case(draw(5, 3), draw(5, 3), draw(5, 3), note="T = S and d_v = d_k"),
         case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
-        case(
-            3 * FAR_APART * draw(2, 3, 5),
-            draw(2, 7, 5),
-            draw(2, 7, 3),
-            note="large scores",
-            special=True,
-        ),
-        case(draw(1, 5), draw(1, 5), draw(1, 3), note="one token", special=True),
+        special("large scores", 3 * FAR * draw(2, 3, 5), draw(2, 7, 5), draw(2, 7, 3)),
+        special("one token", draw(1, 5), draw(1, 5), draw(1, 3)),
     ],
 )
 
@@ -116,20 +99,6 @@ def created_in_order(module, weights):
 OWN = Forms(TEXTS["OWN"])
 OWN.append(size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]))
 OWN.wrong("three-axes-only", query=three_axes)
-in_module = of_attention.attention(
-    of_module,
-    steps(**PROJECTED),
-    *(OWN, of_attention.RETURN_OUTPUT, of_attention.PROJECT, of_attention.SCALE, SIZES),
-    *OF_WEIGHTS,
-    without=("scale-of-values", "scale-of-keys"),  # d_v = d_k and S = T here
-    renamed={"last-token-only": "last-query-alone"},
-    words={
-        "width": "d_out",
-        "root": "√d_out",
-        "source": "x",
-        "average_value": "average the values, x @ W_value",
-    },
-)
 self_attention = ModuleExercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
@@ -137,20 +106,23 @@ self_attention = ModuleExercise(
     "W_query, W_key, W_value",
     oracle=lambda weights, x: right_attention(*project(weights, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
-    pipeline=in_module,
+    pipeline=of_attention.attention(
+        of_module,
+        steps(**PROJECTED),
+        *(OWN, of_attention.RETURN_OUTPUT, of_attention.PROJECT),
+        *(of_attention.SCALE, SIZES, *OF_WEIGHTS),
+        without=("scale-of-values", "scale-of-keys"),  # d_v = d_k and S = T here
+        renamed={"last-token-only": "last-query-alone"},
+        words=TEXTS["WORDS"]["of_module"],
+    ),
     cases=[
         case(draw(7, 3, scale=3.0), build=(3, 5)),
         case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
         case(draw(2, 11, 3, scale=3.0), build=(3, 5), note="another length"),
         case(draw(2, 3, 7, 11, scale=2.0), build=(11, 5), note="two leading axes"),
         case(draw(7, 5, scale=2.0), build=(5, 2), note="d_out below d_in"),
-        case(
-            FAR_APART * draw(5, 3, 3),
-            build=(3, 5),
-            note="large scores",
-            special=True,
-        ),
-        case(draw(1, 3), build=(3, 5), note="one token", special=True),
+        special("large scores", FAR * draw(5, 3, 3), build=(3, 5)),
+        special("one token", draw(1, 3), build=(3, 5)),
     ],
 )
 

@@ -134,7 +134,7 @@ OWN = [  # wrong forms that an exercise knows in other ways
 FORMS = [
     *(*OWN, *attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
-    *(*heads.MERGE, *heads.PROJECT_OUT),
+    *(*heads.MERGE, *heads.OUT),
 ]
 
 
