@@ -101,11 +101,9 @@ def attention(start, steps, *groups, words=(), harmless=(), **chosen):
 
 def row_sum(s):
     """Return the sum of a row of weights that is furthest from 1, as text."""
-    sums = s.weights.double().sum(-1)
-    some = sums.isfinite()
-    if getattr(s, "mask", None) is not None:
-        some = some & s.mask.expand_as(s.weights).any(-1)
-    return worst_sum(s.weights[some]) if some.any() else "NaN"
+    if getattr(s, "mask", None) is None:
+        return worst_sum(s.weights)
+    return worst_sum(s.weights[s.mask.expand_as(s.weights).any(-1)])
 
 
 def leak(s):

@@ -108,8 +108,7 @@ wrong("patches-reversed", result=lambda s: s.joined.flip(1))
 
 patchify = Exercise(
     id="11.1",
-    signature="patchify(images, patch_size)",
-    returns="the patches (B, N, C*P*P), row by row, each with the channel first",
+    **TEXTS["11.1"],
     oracle=right_patches,
     properties=[came_from("image", "channel", "row", "column")],
     pipeline=Pipeline(

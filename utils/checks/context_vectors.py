@@ -76,8 +76,7 @@ def sums_along_dim(evidence):
 
 softmax = Exercise(
     id="3.1",
-    signature="softmax(scores, dim=-1)",
-    returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
+    **TEXTS["3.1"],
     oracle=right_softmax,
     cases=[
         case(torch.tensor([1.0, 2.0, 3.0])),
@@ -189,8 +188,7 @@ TOKENS = [
 
 weights = Exercise(
     id="3.2",
-    signature="attention_weights(x)",
-    returns="the weights (T, T): a row for each query, which sums to 1",
+    **TEXTS["3.2"],
     oracle=right_weights,
     cases=TOKENS,
     properties=[rows_sum_to_one()],
@@ -222,8 +220,7 @@ def stays_among_the_tokens(evidence):
 
 context = Exercise(
     id="3.3",
-    signature="context_vectors(x)",
-    returns="the context vectors (T, D), one for each token",
+    **TEXTS["3.3"],
     oracle=right_context,
     cases=TOKENS,
     properties=[stays_among_the_tokens],

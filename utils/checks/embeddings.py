@@ -69,8 +69,7 @@ def another_type(embed):
 
 embed = Exercise(
     id="2.1",
-    signature="embed(ids, table)",
-    returns="for integer ids of any shape (…) the rows (…, D) of the table (V, D)",
+    **TEXTS["2.1"],
     oracle=lambda ids, table: table[ids],
     cases=[
         case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),
@@ -159,8 +158,7 @@ ROUNDED.also(features=lambda s: s.pairs.float())
 ROUNDED.also(divisor=lambda s: torch.exp(s.pairs * (math.log(s.base) / s.D)))
 sinusoidal_positions = Exercise(
     id="2.2",
-    signature="sinusoidal_positions(num_positions, d_model)",
-    returns="a table (T, D): sines on the even features, cosines on the odd ones",
+    **TEXTS["2.2"],
     oracle=right_positions,
     cases=[
         case(3, 4),

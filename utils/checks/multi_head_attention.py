@@ -38,9 +38,7 @@ def right_split_or_refusal(x, num_heads):
 REFUSAL = {"raises": ValueError, "otherwise": TEXTS["REFUSED"].say("width-not-divided")}
 split_heads = Exercise(
     id="6.1",
-    signature="split_heads(x, num_heads)",
-    returns="for x (B, T, D) the heads (B, H, T, K), head h with the features "
-    "h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
+    **TEXTS["6.1"],
     oracle=right_split_or_refusal,
     properties=[came_from("sample", "token", "feature")],
     pipeline=of_heads.SPLITTING,
@@ -60,9 +58,7 @@ split_heads = Exercise(
 
 merge_heads = Exercise(
     id="6.2",
-    signature="merge_heads(x)",
-    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of "
-    "a token stand side by side, head 0 first: the inverse of split_heads",
+    **TEXTS["6.2"],
     oracle=right_merge,
     properties=[came_from("sample", "head", "token", "feature")],
     pipeline=of_heads.MERGING,
@@ -140,16 +136,10 @@ def refused_late(module, weights):
 
 multi_head_attention = ModuleExercise(
     id="6.3",
-    signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
-    returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices "
-    "W_query, W_key, W_value (d_in to d_out, the width of all heads together) and "
-    "out_proj (d_out to d_out)",
+    **TEXTS["6.3"],
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
-    facts=[
-        *(refused_late, facts.future_in_training, *facts.TRAINING_FACTS),
-        *(facts.fails_in_half, facts.mask_is_trained),
-    ],
+    facts=[refused_late, facts.future_in_training, *facts.TRAINING_FACTS],
     properties=[past_stays, samples_stay_apart, where_to_look],
     pipeline=of_attention.attention(
         of_attention.of_module,

@@ -96,8 +96,7 @@ wrong("partners-swapped", pair=lambda s: (s.x[..., 1::2], s.x[..., 0::2]))
 
 apply_rope = Exercise(
     id="7.1",
-    signature="apply_rope(x, positions, base=10000.0)",
-    returns="x (…, T, D) with each pair (2i, 2i+1) turned by position * base^(-2i/D)",
+    **TEXTS["7.1"],
     oracle=right_rope,
     cases=[
         case(draw(2, 4), torch.arange(2)),
@@ -191,8 +190,7 @@ wrong("slopes-alone", result=lambda s: s.slopes)
 
 alibi_bias = Exercise(
     id="7.2",
-    signature="alibi_bias(num_heads, num_tokens)",
-    returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",
+    **TEXTS["7.2"],
     oracle=right_alibi,
     observe_as=below_the_diagonal,
     cases=[

@@ -56,8 +56,7 @@ def not_the_same_twice(attention):
 
 attention = Exercise(
     id="4.1",
-    signature="scaled_dot_product_attention(query, key, value)",
-    returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
+    **TEXTS["4.1"],
     parts=("output", "weights"),
     oracle=right_attention,
     properties=[rows_sum_to_one(lambda value: value[1]), samples_stay_apart],
@@ -101,9 +100,7 @@ OWN.append(size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]))
 OWN.wrong("three-axes-only", query=three_axes)
 self_attention = ModuleExercise(
     id="4.2",
-    signature="SelfAttention(d_in, d_out)",
-    returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices "
-    "W_query, W_key, W_value",
+    **TEXTS["4.2"],
     oracle=lambda weights, x: right_attention(*project(weights, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
     pipeline=of_attention.attention(

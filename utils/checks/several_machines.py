@@ -59,7 +59,11 @@ FORMS.wrong("outputs-without-factor", joined=lambda s: s.terms.sum(0))
 FORMS.wrong("sums-without-factor", total=lambda s: s.sums.sum(0))
 FORMS.wrong("maximum-over-the-tokens", top=lambda s: s.maxima.amax(1, keepdim=True))
 FORMS.wrong("one-maximum-for-all", top=lambda s: s.maxima.amax())
-FORMS.wrong("empty-part-as-zero", top=lambda s: finite(s.maxima).amax(0))
+FORMS.wrong(
+    "empty-part-as-zero",
+    top=lambda s: finite(s.maxima).amax(0),
+    filled=lambda s: s.divided.nan_to_num(0.0),
+)
 FORMS.wrong("maximum-missing", factors=lambda s: torch.exp(s.maxima))
 FORMS.wrong("max-is-a-pair", factors=lambda s: s.maxima - s.maxima.max(0))
 FORMS.wrong("minimum-for-maximum", top=lambda s: s.maxima.amin(0))
@@ -96,8 +100,7 @@ CASES = [
 ]
 combine_partial_attention = Exercise(
     id="13.1",
-    signature="combine_partial_attention(outputs, maxima, sums)",
-    returns="the attention (T, d_v) over the keys of all parts together",
+    **TEXTS["13.1"],
     oracle=right_merge,
     cases=CASES,
     pipeline=Pipeline(

@@ -95,8 +95,7 @@ wrong("tensor-for-list", result=lambda s: torch.tensor(s.merged))
 
 merge = Exercise(
     id="1.1",
-    signature="merge(ids, pair, new_id)",
-    returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
+    **TEXTS["1.1"],
     oracle=right_merge,
     cases=[
         case([1, 2, 3, 1, 2], (1, 2), 9),
@@ -209,8 +208,7 @@ wrong("axes-swapped", kind=lambda s: torch.t)
 
 sliding_windows = Exercise(
     id="1.2",
-    signature="sliding_windows(ids, context_length, stride)",
-    returns="the tuple (inputs, targets), two integer tensors (N, context_length)",
+    **TEXTS["1.2"],
     parts=("inputs", "targets"),
     oracle=right_windows,
     cases=[

@@ -192,9 +192,7 @@ CASES = [
 ]
 attend_with_cache = Exercise(
     id="10.3",
-    signature="attend_with_cache(query, key, value, cache)",
-    returns="(output, (keys, values)): causal attention of the new tokens over all "
-    "tokens so far, and the longer cache",
+    **TEXTS["10.3"],
     oracle=right_cached,
     parts=("output", ("keys", "values")),
     properties=[past_stays_as_it_was],

@@ -200,8 +200,7 @@ CASES = [
 ]
 online_softmax_attention = Exercise(
     id="10.1",
-    signature="online_softmax_attention(query, key, value, block_size)",
-    returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
+    **TEXTS["10.1"],
     oracle=right_online,
     cases=CASES,
     when_right=[whole_matrix],

@@ -54,9 +54,7 @@ FORMS.wrong(
 
 repeat_kv = Exercise(
     id="10.2",
-    signature="repeat_kv(x, n_rep)",
-    returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to "
-    "head h // n_rep of x",
+    **TEXTS["10.2"],
     oracle=right_repeat,
     properties=[came_from("sample", "head", "token", "feature")],
     cases=[

@@ -77,9 +77,7 @@ NARROW = (7, 2, 5, 0.2)
 
 causal_attention = CausalExercise(
     id="5.5",
-    signature="CausalAttention(d_in, d_out, context_length, dropout)",
-    returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), "
-    "with the learned matrices W_query, W_key, W_value",
+    **TEXTS["5.5"],
     oracle=lambda weights, x: attend_to(*project(weights, x)),
     properties=[past_stays, samples_stay_apart],
     facts=TRAINING_FACTS,

@@ -139,8 +139,7 @@ wrong("mask-returned 2", result=lambda s: s.coins * s.factor)
 wrong("minus-infinity-for-zero", kept=lambda s: s.x.masked_fill(~s.coins, -torch.inf))
 dropout = Exercise(
     id="5.4",
-    signature="dropout(x, p)",
-    returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
+    **TEXTS["5.4"],
     oracle=lambda x, p: F.dropout(x, p),
     observe_as=habits,
     parts=(  # the last one that differs is shown

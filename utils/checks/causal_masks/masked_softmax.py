@@ -123,9 +123,7 @@ PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 
 masked_softmax = Exercise(
     id="5.2",
-    signature="masked_softmax(scores, mask)",
-    returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones "
-    "are 0, a row without any allowed position is all zeros",
+    **TEXTS["5.2"],
     oracle=right_softmax,
     properties=[hidden_places_get_nothing, allowed_sum_to_one],
     pipeline=pipeline,

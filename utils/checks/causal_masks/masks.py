@@ -65,9 +65,7 @@ CAUSAL.wrong("size-of-a-number", side=lambda s: s.num_tokens.shape[0])
 CAUSAL.wrong("size-of-a-number", side=lambda s: s.num_tokens.size(0))
 mask = Exercise(
     id="5.1",
-    signature="causal_mask(num_tokens)",
-    returns="a boolean tensor (T, T), True where the query (row) may attend to the key "
-    "(column)",
+    **TEXTS["5.1"],
     oracle=right_mask,
     cases=[
         *map(case, (3, 5, 2, 11)),
@@ -189,8 +187,7 @@ for kind in NUMBERS:
 PAD.extend(KIND)
 padding = Exercise(
     id="5.3",
-    signature="padding_mask(lengths, num_tokens)",
-    returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
+    **TEXTS["5.3"],
     oracle=right_padding,
     facts=[lists_and_tensors],
     cases=[

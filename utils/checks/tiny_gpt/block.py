@@ -160,8 +160,7 @@ def stages(evidence):
 FIVE, SEVEN = parts(5), parts(7)
 transformer_block = ModuleExercise(
     id="9.1",
-    signature="TransformerBlock(attention, feed_forward, d_model)",
-    returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
+    **TEXTS["9.1"],
     oracle=right_block,
     projections=(),
     properties=[stages],

@@ -149,8 +149,7 @@ def as_many_as_k(evidence):
 draw = draws(92)
 next_token_probs = Exercise(
     id="9.2",
-    signature="next_token_probs(logits, temperature=1.0, top_k=None)",
-    returns="probabilities of the shape of the logits (…, V), zero outside the top k",
+    **TEXTS["9.2"],
     oracle=right_probs,
     properties=[SUMS_TO_ONE, as_many_as_k],
     pipeline=Pipeline(
@@ -270,9 +269,7 @@ EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
 top_p_probs = Exercise(
     id="9.3",
-    signature="top_p_probs(logits, p)",
-    returns="probabilities of the shape of the logits (…, V), zero outside the "
-    "smallest set of best tokens that hold p",
+    **TEXTS["9.3"],
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
     pipeline=Pipeline(

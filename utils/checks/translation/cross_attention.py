@@ -237,8 +237,7 @@ CASES = [
 ]
 cross_attention = Exercise(
     id="8.1",
-    signature="cross_attention(x, context, W_query, W_key, W_value, context_mask=None)",
-    returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
+    **TEXTS["8.1"],
     parts=("output", "weights"),
     oracle=right_attention,
     properties=[padding_looked_at, rows_sum],

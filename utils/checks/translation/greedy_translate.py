@@ -181,9 +181,7 @@ def right_loop(next_logits, start_id, end_id, max_length):
 
 greedy_translate = LoopExercise(
     id="8.2",
-    signature="greedy_translate(next_logits, start_id, end_id, max_length)",
-    returns="a list of at most max_length ids, without start_id in front and without "
-    "end_id",
+    **TEXTS["8.2"],
     oracle=right_loop,
     properties=[start_first],
     facts=[never_ends],
