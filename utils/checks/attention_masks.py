@@ -28,7 +28,7 @@ def without_zeros(forms, step="hide"):
     return [
         replace(one, ways=one.ways | {"clear": uncleared})
         for one in forms
-        if [*one.ways] == [step]
+        if step in one.ways and "clear" not in one.ways
     ]
 
 

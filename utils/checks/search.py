@@ -104,21 +104,24 @@ def _double(exercise, some):
 
     If none do on special cases too, a third mistake may show there. An answer that
     fails wherever it is wrong, or gives NaN alone, has one mistake to mend before a
-    second can be seen.
+    second can be seen. One beside a harmless way is likelier than two; where pairs
+    with no mistake in common do, nobody knows.
     """
     seen = [t for t in some if not t.right and t.outcome.error is None]
     seen = [trial for trial in seen if not all_nan(trial.outcome.value)]
     if not seen:
         return None
-    shown, usually = min(seen, key=lambda trial: trial.special), None
+    shown = min(seen, key=lambda trial: trial.special)
     ordinary = [shown, *(trial for trial in some if not trial.special)]
-    special = [trial for trial in some if trial.special]
-    for mistake in exercise.pipeline.pairs(shown):
-        if all(matches(mistake, trial) for trial in ordinary):
-            if all(matches(mistake, trial) for trial in special):
-                return _found(mistake, shown)
-            usually = usually or mistake
-    return usually and _found(usually, shown)
+    pairs = [pair for pair in exercise.pipeline.pairs(shown) if _all(pair, ordinary)]
+    pairs = [pair for pair in pairs if _all(pair, some)] or pairs
+    pairs = [pair for pair in pairs if len(pair.slugs) == 1] or pairs
+    shared = pairs and set.intersection(*({*pair.slugs} for pair in pairs))
+    return _found(pairs[0], shown) if shared else None
+
+
+def _all(mistake, trials):
+    return all(matches(mistake, trial) for trial in trials)
 
 
 def _found(mistake, trial, lead=""):
