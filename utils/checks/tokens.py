@@ -1,7 +1,5 @@
 """Exercises of notebook 01: byte-pair merges and sliding windows."""
 
-import re
-
 import torch
 from torch.nn import functional as F
 
@@ -26,14 +24,8 @@ def walked(s):
     """Return the ids after a walk from left to right, as the other steps say."""
     merged, i = [], 0
     while i < s.end:
-        if i in s.fails:
-            raise IndexError("list index out of range")
-        if i in s.found:
-            merged += [*s.put, *(s.ids[i + 2 + more] for more in range(s.unlooked))]
-            i += s.jump + s.unlooked
-        else:
-            merged += s.ids[i : i + s.left]
-            i += s.step
+        merged += s.put(i) if i in s.found else s.keep(i)
+        i += s.jump if i in s.found else s.step
     return merged
 
 
@@ -49,46 +41,47 @@ def replaced(s, places, gone=()):
 
 def as_text(s):
     text = " ".join(map(str, s.ids)).replace(" ".join(map(str, s.pair)), str(s.new))
-    return [int(number) for number in re.findall(r"\d+", text)]
+    return [*map(int, text.split())]
 
 
+BACKWARDS = {"ids": lambda s: s.ids[::-1], "pair": lambda s: s.pair[::-1]}
+IN_TWOS = {"keep": lambda s: lambda i: s.ids[i : i + 2], "step": lambda s: 2}
 ONE_EARLY = {"end": lambda s: len(s.ids) - 1}
 MERGE = Forms(TEXTS["MERGE"])
 wrong = MERGE.wrong
 wrong("nothing-merged", found=lambda s: set())
 wrong("second-symbol-kept", jump=lambda s: 1)
-wrong("first-symbol-kept", put=lambda s: [s.pair[0], s.new])
+wrong("first-symbol-kept", put=lambda s: lambda i: [s.pair[0], s.new])
 wrong("overlapping-merges", merged=lambda s: replaced(s, s.found, s.behind - s.found))
 wrong("overlapping-merges", merged=lambda s: replaced(s, s.found, s.behind))
 wrong("return-inside-the-loop", result=lambda s: s.merged[:1] or None)
 wrong("both-symbols-replaced", merged=lambda s: replaced(s, s.found | s.behind))
-wrong("both-symbols-replaced", put=lambda s: [s.new, s.new])
-wrong("pair-removed", put=lambda s: [])
-wrong("pair-kept-as-a-tuple", put=lambda s: [s.pair])
-wrong("pair-kept", put=lambda s: [*s.pair, s.new])
-wrong("new-id-in-a-list", put=lambda s: [[s.new]])
+wrong("both-symbols-replaced", put=lambda s: lambda i: [s.new, s.new])
+wrong("pair-removed", put=lambda s: lambda i: [])
+wrong("pair-kept-as-a-tuple", put=lambda s: lambda i: [s.pair])
+wrong("pair-kept", put=lambda s: lambda i: [*s.pair, s.new])
+wrong("new-id-in-a-list", put=lambda s: lambda i: [[s.new]])
 wrong("new-id-invented", new=lambda s: max(s.ids, default=0) + 1)
 wrong("first-occurrence-only", found=lambda s: {*sorted(at(s, *s.pair))[:1]})
-wrong(
-    "right-to-left",
-    merged=lambda s: right_merge(s.ids[::-1], s.pair[::-1], s.new)[::-1],
-)
+wrong("right-to-left", **BACKWARDS, result=lambda s: s.merged[::-1])
 wrong("last-symbol-lost", **ONE_EARLY)
 wrong("last-symbol-twice", **ONE_EARLY, result=lambda s: s.merged + s.ids[-1:])
 wrong("last-pair-missed", found=lambda s: at(s, *s.pair) - {len(s.ids) - 2})
 wrong("next-symbol-lost", jump=lambda s: 3)
-wrong("else-missing", unlooked=lambda s: 1)
-wrong("other-symbols-lost", left=lambda s: 0)
+wrong("else-missing", put=lambda s: lambda i: [s.new, s.ids[i + 2]], jump=lambda s: 3)
+wrong("other-symbols-lost", keep=lambda s: lambda i: [])
 wrong("every-second-symbol-lost", step=lambda s: 2)
-wrong("pairs-at-even-places-only", left=lambda s: 2, step=lambda s: 2)
+wrong("pairs-at-even-places-only", **IN_TWOS)
 wrong("either-order", found=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1]))
 wrong("order-turned-round", pair=lambda s: s.pair[::-1])
 wrong("each-symbol-alone", merged=lambda s: replaced(s, s.first | s.second))
 wrong("half-of-the-pair", found=lambda s: s.first)
 wrong("half-of-the-pair", found=lambda s: {i - 1 for i in s.second})
 wrong("half-of-the-pair", found=lambda s: s.first | {i - 1 for i in s.second})
-wrong("past-the-end", fails=lambda s: {len(s.ids) - 1})
-wrong("past-the-end", fails=lambda s: {len(s.ids) - 1} & s.first)
+wrong("past-the-end", keep=lambda s: lambda i: [s.ids[i + 1], s.ids[i]][1:])
+wrong(
+    "past-the-end", keep=lambda s: lambda i: [s.ids[i + (i in s.first)], s.ids[i]][1:]
+)
 wrong("ids-compared-as-text", merged=as_text)
 wrong("tuple-for-list", result=lambda s: tuple(s.merged))
 wrong("tensor-for-list", result=lambda s: torch.tensor(s.merged))
@@ -98,9 +91,7 @@ merge = Exercise(
     **TEXTS["1.1"],
     oracle=right_merge,
     cases=[
-        case([1, 2, 3, 1, 2], (1, 2), 9),
-        case([4, 1, 2, 4], (1, 2), 9),
-        case([2, 1, 2, 1], (1, 2), 9),
+        *(case(x, (1, 2), 9) for x in ([1, 2, 3, 1, 2], [4, 1, 2, 4], [2, 1, 2, 1])),
         case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
         case([3, 1, 1, 1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
         case([4, 3, 4], (1, 2), 9, note="the pair does not occur"),
@@ -112,6 +103,7 @@ merge = Exercise(
     pipeline=Pipeline(
         start=lambda ids, pair, new: {"ids": ids, "pair": pair, "new": new},
         steps={
+            "ids": lambda s: s.ids,
             "end": lambda s: len(s.ids),
             "pair": lambda s: s.pair,
             "new": lambda s: s.new,
@@ -119,11 +111,9 @@ merge = Exercise(
             "second": lambda s: at(s, s.pair[1]),
             "found": lambda s: at(s, *s.pair),
             "behind": lambda s: {i + 1 for i in s.found},
-            "fails": lambda s: set(),
-            "put": lambda s: [s.new],
-            "unlooked": lambda s: 0,
+            "put": lambda s: lambda i: [s.new],
             "jump": lambda s: 2,
-            "left": lambda s: 1,
+            "keep": lambda s: lambda i: [s.ids[i]],
             "step": lambda s: 1,
             "merged": walked,
             "result": lambda s: s.merged,
@@ -148,11 +138,7 @@ def rows(s, starts, more=0):
     return s.tensor([s.source[p : p + s.size + more] for p in starts])
 
 
-def size_swapped(s):
-    rows = torch.tensor(s.source).unfold(0, s.step, s.size + 1)
-    return rows[:, :-1], rows[:, 1:]
-
-
+SWAPPED = {"size": lambda s: s.stride - 1, "step": lambda s: s.length + 1}
 LATER = {"later": lambda s: range(1, s.stop, s.step)}
 STACKED = {"tensor": lambda s: lambda rows: torch.stack([*map(torch.tensor, rows)])}
 LISTS = {"kind": lambda s: torch.Tensor.tolist}
@@ -177,9 +163,9 @@ wrong("last-window-lost", beyond=lambda s: -1)
 wrong("last-window-lost", starts=lambda s: range(0, s.stop, s.step)[:-1])
 wrong("last-window-lost 2", starts=lambda s: range(0, s.stop - s.stop % s.step, s.step))
 wrong("last-targets-lost", **LATER)
-wrong("unfold-arguments-swapped", result=size_swapped)
-wrong("first-window-lost", begin=lambda s: s.step)
-wrong("first-window-lost 2", begin=lambda s: 1)
+wrong("unfold-arguments-swapped", **SWAPPED, tensor=lambda s: torch.LongTensor)
+wrong("first-window-lost", starts=lambda s: range(s.step, s.stop, s.step))
+wrong("first-window-lost 2", starts=lambda s: range(1, s.stop, s.step))
 wrong("window-too-many", beyond=lambda s: 1)
 wrong("window-too-many", beyond=lambda s: 1, **STACKED)
 wrong("window-too-many", beyond=lambda s: 1, **LATER)
@@ -206,19 +192,18 @@ wrong("targets-missing", result=lambda s: s.inputs)
 wrong("windows-not-split", result=lambda s: rows(s, s.starts, more=1))
 wrong("axes-swapped", kind=lambda s: torch.t)
 
+IDS = [50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75]
 sliding_windows = Exercise(
     id="1.2",
     **TEXTS["1.2"],
     parts=("inputs", "targets"),
     oracle=right_windows,
     cases=[
-        case([50, 20, 70, 30, 60], 2, 2),
-        case([50, 20, 70, 30, 60, 10], 2, 1),
-        case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75], 3, 5),
-        case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35], 3, 3),
-        case([50, 20, 70, 30, 50256, 10, 40, 80, 90, 15, 35, 55, 75], 5, 3),
-        case([50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75], 5, 7),
-        case([50, 20, 70, 30, 60, 10, 40, 80], 7, 3, note="one window"),
+        *(case(IDS[:n], *sizes) for n, *sizes in [(5, 2, 2), (6, 2, 1), (13, 3, 5)]),
+        case(IDS[:11], 3, 3),
+        case([*IDS[:4], 50256, *IDS[5:]], 5, 3),
+        case(IDS, 5, 7),
+        case(IDS[:8], 7, 3, note="one window"),
     ],
     pipeline=Pipeline(
         start=lambda ids, length, stride: dict(ids=ids, length=length, stride=stride),
@@ -228,9 +213,8 @@ sliding_windows = Exercise(
             "step": lambda s: s.stride,
             "shift": lambda s: 1,
             "beyond": lambda s: 0,
-            "stop": lambda s: len(s.source) - s.length + s.beyond,
-            "begin": lambda s: 0,
-            "starts": lambda s: range(s.begin, s.stop, s.step),
+            "stop": lambda s: len(s.source) - s.size + s.beyond,
+            "starts": lambda s: range(0, s.stop, s.step),
             "later": lambda s: [start + s.shift for start in s.starts],
             "tensor": lambda s: torch.tensor,
             "inputs": lambda s: rows(s, s.starts),
