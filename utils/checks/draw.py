@@ -40,9 +40,8 @@ def rows_sum_to_one(pick=lambda value: value, of="weights"):
 
     def look(evidence):
         weights = pick(evidence.got)
-        if (weights.double().sum(-1) - 1).abs().max() > 1e-4:
-            return f"A row of the {of} sums to {worst_sum(weights)} instead of 1."
-        return None
+        text = f"A row of the {of} sums to {worst_sum(weights)} instead of 1."
+        return text if (weights.double().sum(-1) - 1).abs().max() > 1e-4 else None
 
     return look
 
@@ -51,8 +50,7 @@ def past_stays(evidence):
     """Property: what comes later does not change what comes before, at any place."""
     x = evidence.inputs[0]
     for place in range(1, x.shape[-2]):
-        changed = x.clone()
-        changed[..., place:, :] += 1.0
+        changed = x + (torch.arange(x.shape[-2]) >= place)[:, None]
         before, after = (evidence.call(y)[..., :place, :] for y in (x, changed))
         moved = (before - after).abs().max().item()
         if moved > 1e-4:
@@ -79,16 +77,14 @@ def came_from(*axes):
     """Return a property: say where in the input the first wrong entry was taken."""
 
     def named(x, entry):
-        found = (x.double() == entry.double()).nonzero()
-        if not len(found):
-            return None
-        return ", ".join(f"{a} {i}" for a, i in zip(axes, found[0].tolist()))
+        found = (x.double() == entry.double()).nonzero().tolist()
+        return found and ", ".join(f"{a} {i}" for a, i in zip(axes, found[0]))
 
     def look(evidence):
         x, got, expected = evidence.args[0], evidence.got, evidence.expected
         place = (got.double() != expected.double()).nonzero()[0].tolist()
         came, wanted = (named(x, value[(*place,)]) for value in (got, expected))
-        if came is None:
+        if not came:
             return f"The entry at {place} is none of x: the entries move, unchanged."
         return f"At {place} stands {came} of x. There belongs {wanted}."
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from utils.checks.messages import wrapped
+from utils.checks.steps import texts_of
 from utils.files import write_atomically
 
 COURSE = Path(__file__).resolve().parents[2]
+TEXTS = texts_of(__file__)["PROGRESS"]
 
 
 def path():
@@ -60,10 +62,4 @@ def _read():
 
 @functools.cache
 def _say_once(file, reason):
-    print(
-        wrapped(
-            f"Progress is not kept: {file} cannot be read or written ({reason}).\n"
-            "Everything else works. To keep it, name a folder of yours in a cell: "
-            "%env COURSE_PROGRESS=FOLDER"
-        )
-    )
+    print(wrapped(TEXTS["not-kept"].format(file=file, reason=reason)))

@@ -18,11 +18,10 @@ SOFTMAX_STEPS = {  # from the logits `s.ready` to `s.probs`
     "dim": lambda s: -1,
     "shifted": lambda s: s.ready - s.ready.amax(s.dim, keepdim=True),
     "exps": lambda s: s.shifted.exp(),
-    "probs": lambda s: s.exps / s.exps.sum(s.dim, keepdim=True),
+    "total": lambda s: s.exps.sum(s.dim, keepdim=True),
+    "probs": lambda s: s.exps / s.total,
 }
 BARE = {"shifted": lambda s: s.ready}
-OVER_ALL = {"probs": lambda s: s.exps / s.exps.sum()}
-UNDIVIDED = {"probs": lambda s: s.exps}
 
 SOFTMAX = Forms(TEXTS["SOFTMAX"])
 wrong = SOFTMAX.wrong
@@ -30,14 +29,14 @@ wrong("softmax-over-batch", dim=lambda s: 0)
 wrong("axis-left-open", dim=lambda s: 0 if s.ready.dim() in (1, 3) else 1)
 wrong("fixed-axis", dim=lambda s: 1)
 wrong("softmax-over-everything", dim=lambda s: [*range(s.ready.dim())])
-wrong("softmax-over-everything 2", **OVER_ALL)
-wrong("softmax-over-everything 2", **BARE, **OVER_ALL)
+wrong("softmax-over-everything 2", total=lambda s: s.exps.sum())
+wrong("softmax-over-everything 2", **BARE, total=lambda s: s.exps.sum())
 wrong("overflow", **BARE)
 wrong("global-maximum-subtracted", shifted=lambda s: s.ready - s.ready.max())
-wrong("keepdim-missing", probs=lambda s: s.exps / s.exps.sum(s.dim))
+wrong("keepdim-missing", total=lambda s: s.exps.sum(s.dim))
 wrong("keepdim-missing 2", shifted=lambda s: s.ready - s.ready.amax(s.dim))
-wrong("not-normalised", **BARE, **UNDIVIDED)
-wrong("not-normalised", **UNDIVIDED)
+wrong("not-normalised", **BARE, total=lambda s: 1)
+wrong("not-normalised", total=lambda s: 1)
 wrong("exponential-missing", **BARE, exps=lambda s: s.ready)
 wrong("softmax-missing", probs=lambda s: s.ready)
 wrong("sigmoid", probs=lambda s: s.ready.sigmoid())
@@ -56,10 +55,7 @@ wrong(
 )
 
 
-WORDS = {
-    "prob_sum": lambda s: worst_sum(s.probs),
-    "row_sum": lambda s: worst_sum(s.result),
-}
+WORDS = {"sum": lambda s: worst_sum(s.probs), "row_sum": lambda s: worst_sum(s.result)}
 SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
@@ -74,22 +70,9 @@ def right_probs(logits, temperature=1.0, top_k=None):
     return torch.zeros(logits.shape).scatter(-1, best.indices, probs.float())
 
 
-def start(logits, temperature=1.0, top_k=None):
-    return {"logits": logits, "temperature": temperature, "top_k": top_k}
-
-
 def keep(choose):
     """Return the way that keeps what `choose(logits, k)` marks; without a k, all."""
     return lambda s: choose(s.read, s.k) if s.k else torch.ones_like(s.read).bool()
-
-
-def border(pick, more=0):
-    """Return the way that keeps what is not below `pick(k largest of each row)`."""
-    return keep(lambda x, k: x >= pick(x.sort(-1, True).values[..., : k + more]))
-
-
-def largest_first(s):
-    return s.final.sort(-1, descending=True).values if s.k else s.final
 
 
 UNCOOLED = {"divisor": lambda s: 1}
@@ -105,19 +88,19 @@ wrong("temperature-twice", divisor=lambda s: s.temperature**2)
 wrong("logits-rounded", ready=lambda s: s.cut // s.divisor)
 wrong("logits-rounded", **UNCOOLED, read=lambda s: s.logits // s.temperature)
 wrong("k-smallest", kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values))
-wrong("best-left-out", kept=keep(lambda x, k: x < x.topk(k).values[..., -1:]))
-wrong("best-left-out", kept=keep(lambda x, k: x <= x.topk(k).values[..., -1:]))
-wrong("one-too-few", kept=keep(lambda x, k: x > x.topk(k).values[..., -1:]))
-wrong("one-too-many", kept=border(lambda best: best[..., -1:], more=1))
+wrong("best-left-out", kept=keep(lambda x, k: x < x.topk(k)[0][..., -1:]))
+wrong("best-left-out", kept=keep(lambda x, k: x <= x.topk(k)[0][..., -1:]))
+wrong("one-too-few", kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:]))
+wrong("one-too-many", k=lambda s: s.k and min(s.k + 1, s.logits.shape[-1]))
 wrong("top-k-ignored", k=lambda s: None)
 wrong("first-k-tokens", kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k))
 wrong("one-threshold-for-all", kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1]))
-wrong("one-threshold-for-all 2", kept=border(lambda best: best.min()))
-wrong("one-threshold-for-all 3", kept=border(lambda best: best[-1]))
-wrong("topk-over-batch", kept=keep(lambda x, k: x >= x.topk(k, 0).values[-1:]))
-wrong("keepdim-missing", kept=border(lambda best: best[..., -1]))
-wrong("two-axes-only", kept=border(lambda best: best[:, -1:]))
-wrong("two-axes-only 2", kept=border(lambda best: best[:, -1].unsqueeze(-1)))
+wrong("one-threshold-for-all 2", kept=keep(lambda x, k: x >= x.topk(k)[0].min()))
+wrong("one-threshold-for-all 3", kept=keep(lambda x, k: x >= x.topk(k)[0][-1]))
+wrong("topk-over-batch", kept=keep(lambda x, k: x >= x.topk(k, 0)[0][-1:]))
+wrong("keepdim-missing", kept=keep(lambda x, k: x >= x.topk(k)[0][..., -1]))
+wrong("two-axes-only", kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1:]))
+wrong("two-axes-only 2", kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1].unsqueeze(-1)))
 wrong("zero-for-minus-inf", fill=lambda s: 0.0)
 wrong("finite-for-minus-inf", fill=lambda s: -10.0)
 wrong("finite-for-minus-inf", fill=lambda s: -100.0)
@@ -131,9 +114,9 @@ wrong("keepdim-missing 2", **LATE, final=lambda s: s.cleared / s.cleared.sum(-1)
 wrong("sum-over-everything", **LATE, final=lambda s: s.cleared / s.cleared.sum())
 wrong("first-position-for-last", read=lambda s: torch.atleast_2d(s.logits)[..., 0, :])
 wrong("last-position-only", read=lambda s: torch.atleast_2d(s.logits)[..., -1, :])
-wrong("order-lost", result=lambda s: s.final.sort(-1, descending=True).values)
-wrong("order-lost", result=largest_first)
-wrong("only-k-returned", result=lambda s: largest_first(s)[..., : s.k])
+wrong("order-lost", result=lambda s: s.largest)
+wrong("order-lost", result=lambda s: s.largest if s.k else s.final)
+wrong("only-k-returned", result=lambda s: s.largest[..., : s.k] if s.k else s.final)
 CUT_LATE = Forms()
 CUT_LATE.also(**LATE, final=lambda s: s.cleared / s.cleared.sum(-1, keepdim=True))
 
@@ -153,11 +136,11 @@ next_token_probs = Exercise(
     oracle=right_probs,
     properties=[SUMS_TO_ONE, as_many_as_k],
     pipeline=Pipeline(
-        start,
+        lambda logits, t=1.0, k=None: {"logits": logits, "temperature": t, "k": k},
         steps={
             "read": lambda s: s.logits,
-            "k": lambda s: s.top_k,
-            "kept": border(lambda best: best[..., -1:]),
+            "k": lambda s: s.k,
+            "kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
             "fill": lambda s: -INF,
             "cut": lambda s: s.read.where(s.kept, s.fill),
             "divisor": lambda s: s.temperature,
@@ -166,6 +149,7 @@ next_token_probs = Exercise(
             "cooled": lambda s: s.probs,
             "cleared": lambda s: s.cooled,
             "final": lambda s: s.cleared,
+            "largest": lambda s: s.final.sort(-1, descending=True).values,
             "result": lambda s: s.final,
         },
         forms=TOP_K + RETURN + SOFTMAX,
@@ -190,31 +174,28 @@ next_token_probs = Exercise(
 
 
 def right_top_p(logits, p):
-    if logits.dim() > 1:
-        return torch.stack([right_top_p(row, p) for row in logits])
-    probs, total = torch.softmax(logits.double(), dim=0), 0.0
-    kept = torch.zeros_like(probs)
-    for place in probs.argsort(descending=True).tolist():
-        if total < p or p == 1:
-            kept[place] = probs[place]
-            total += probs[place].item()
-    return (kept / kept.sum()).float()
+    probs = torch.softmax(logits.double(), dim=-1)
+    kept = probs.where((of_better(probs) < p) | (p == 1), 0.0)
+    return (kept / kept.sum(-1, keepdim=True)).float()
+
+
+def of_better(probs):
+    """Return for each token how much those hold together that are likelier."""
+    others = probs[..., None, :]
+    return (others * (others > probs[..., None])).sum(-1)
 
 
 def of_all_rows(s):
     """Mark, in the order of each row, the best tokens of all rows together."""
-    probs = torch.softmax(s.ready.flatten(), 0)
-    better = (probs * (probs > probs[:, None])).sum(-1)
-    return (better < s.p).view(s.ready.shape).gather(-1, s.order)
+    kept = of_better(torch.softmax(s.ready.flatten(), 0)) < s.p
+    return kept.view(s.ready.shape).gather(-1, s.order)
 
 
-UNSORTED = {"masked": lambda s: s.probs, "final": lambda s: s.shares}
-SHARE_CUT = {"share": lambda s: 1 - s.p}
+UNSORTED = {"cut": lambda s: s.probs * s.kept, "final": lambda s: s.shares}
 UP_TO, UNSCALED = {"kept": lambda s: s.sums <= s.p}, {"shares": lambda s: s.cut}
 TOP_P = Forms(TEXTS["TOP_P"])
 wrong = TOP_P.wrong
 wrong("crossing-token-cut", **UP_TO)
-wrong("crossing-token-cut", kept=lambda s: s.sums < s.p)
 wrong("crossing-token-cut", kept=lambda s: (s.sums <= s.p) | (s.rank == 1))
 wrong("best-token-cut", kept=lambda s: s.reaching & (s.best <= s.p))
 wrong("one-too-many", kept=lambda s: s.rank <= s.needed + 1)
@@ -232,10 +213,8 @@ wrong("not-sorted", key=lambda s: torch.arange(s.V, 0, -1).expand_as(s.probs))
 wrong("threshold-for-sum", kept=lambda s: s.best >= s.p)
 wrong("threshold-for-sum 2", kept=lambda s: s.best >= 1 - s.p)
 wrong("threshold-for-sum 3", kept=lambda s: s.best >= s.p * s.best[..., :1])
-wrong("share-cut-for-share-kept", **SHARE_CUT)
-wrong(
-    "share-cut-for-share-kept", **SHARE_CUT, kept=lambda s: s.reaching | (s.rank == 1)
-)
+wrong("share-cut-for-share-kept", share=lambda s: 1 - s.p)
+wrong("share-cut-for-share-kept", share=lambda s: max(1 - s.p, 1e-9))
 wrong("best-left-out", kept=lambda s: ~s.reaching)
 wrong("p-ignored", kept=lambda s: s.best >= 0)
 wrong("share-of-the-vocabulary", kept=lambda s: s.rank <= max(1, s.p * s.V))
@@ -286,8 +265,7 @@ top_p_probs = Exercise(
             "reaching": lambda s: (s.sums - s.best < s.share) | (s.share >= 1),
             "needed": lambda s: s.reaching.sum(-1, keepdim=True),
             "kept": lambda s: s.reaching,
-            "masked": lambda s: s.best,
-            "cut": lambda s: s.masked * s.kept,
+            "cut": lambda s: s.best * s.kept,
             "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
             "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
             "result": lambda s: s.final,
