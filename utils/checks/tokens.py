@@ -12,12 +12,9 @@ TEXTS = texts_of(__file__)
 
 
 def right_merge(ids, pair, new_id):
-    merged = []
-    while ids:
-        found = tuple(ids[:2]) == tuple(pair)
-        merged.append(new_id if found else ids[0])
-        ids = ids[2:] if found else ids[1:]
-    return merged
+    if tuple(ids[:2]) == pair:
+        return [new_id, *right_merge(ids[2:], pair, new_id)]
+    return ids[:1] + right_merge(ids[1:], pair, new_id) if ids else []
 
 
 def walked(s):
@@ -127,10 +124,8 @@ merge = Exercise(
 
 
 def right_windows(ids, context_length, stride):
-    starts = torch.arange(0, len(ids) - context_length, stride)[:, None]
-    places = starts + torch.arange(context_length)
-    ids = torch.tensor(ids)
-    return ids[places], ids[places + 1]
+    rows = torch.tensor(ids).unfold(0, context_length + 1, stride)
+    return rows[:, :-1], rows[:, 1:]
 
 
 def rows(s, starts, more=0):

@@ -192,15 +192,15 @@ def of_all_rows(s):
 
 
 UNSORTED = {"cut": lambda s: s.probs * s.kept, "final": lambda s: s.shares}
-UP_TO, UNSCALED = {"kept": lambda s: s.sums <= s.p}, {"shares": lambda s: s.cut}
+UP_TO = {"kept": lambda s: s.sums <= s.p}
 TOP_P = Forms(TEXTS["TOP_P"])
 wrong = TOP_P.wrong
 wrong("crossing-token-cut", **UP_TO)
 wrong("crossing-token-cut", kept=lambda s: (s.sums <= s.p) | (s.rank == 1))
 wrong("best-token-cut", kept=lambda s: s.reaching & (s.best <= s.p))
 wrong("one-too-many", kept=lambda s: s.rank <= s.needed + 1)
-wrong("not-renormalised", **UNSCALED)
-wrong("crossing-cut-not-renormalised", **UP_TO, **UNSCALED)
+wrong("not-renormalised", shares=lambda s: s.cut)
+wrong("crossing-cut-not-renormalised", **UP_TO, shares=lambda s: s.cut)
 wrong("divided-by-p", shares=lambda s: s.cut / s.p)
 wrong("keepdim-missing", shares=lambda s: s.cut / s.cut.sum(-1))
 wrong("sum-over-everything", shares=lambda s: s.cut / s.cut.sum())
