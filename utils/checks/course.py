@@ -100,21 +100,16 @@ def deeper():
 
 def _facts(path, fallback):
     """Return name, minutes and needed numbers that a notebook's first cell states."""
-    opening = _opening(path)
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        opening = "".join(cells[0]["source"])
+    except (OSError, ValueError, LookupError, TypeError):  # a damaged file
+        opening = ""
     title = re.search(r"^# (?:\d\d |Deeper: )?(.+)$", opening, re.MULTILINE)
     name = title[1] if title else fallback.replace("_", " ")
     said = re.search(r"About (\d+) minutes(.*)", opening) or ("", 0, "")
     needs = re.findall(r"\((?:\.\./)?(\d\d)_\w+\.ipynb\)", said[2])
     return name[:1].upper() + name[1:], int(said[1]), [*map(int, needs)]
-
-
-def _opening(path):
-    """Return the text of a notebook's first cell; empty if the file is damaged."""
-    try:
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        return "".join(cells[0]["source"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""
 
 
 def exercises():
