@@ -75,6 +75,7 @@ wrong("each-symbol-alone", merged=lambda s: replaced(s, s.first | s.second))
 wrong("half-of-the-pair", found=lambda s: s.first)
 wrong("half-of-the-pair", found=lambda s: {i - 1 for i in s.second})
 wrong("half-of-the-pair", found=lambda s: s.first | {i - 1 for i in s.second})
+# What is kept there is the id at i, but first the answer looks at the one behind it.
 wrong("past-the-end", keep=lambda s: lambda i: [s.ids[i + 1], s.ids[i]][1:])
 wrong(
     "past-the-end", keep=lambda s: lambda i: [s.ids[i + (i in s.first)], s.ids[i]][1:]
