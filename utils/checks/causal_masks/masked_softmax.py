@@ -4,7 +4,7 @@ import torch
 
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_masks import HIDE, left_alone, uncleared, without_zeros
-from utils.checks.attention_steps import INF, allowed, fill, leak, row_sum, zeroed
+from utils.checks.attention_steps import INF, fill, leak, row_sum, zeroed
 from utils.checks.draw import draws, special
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, State, texts_of
@@ -19,17 +19,9 @@ def right_softmax(scores, mask):
     return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
 
 
-def lowest(s):
-    return fill(s, torch.finfo(s.scores.dtype).min)
-
-
-def set_where(mask, entries, value):
-    """Return the entries with a value set by index: the mask has to have all axes."""
+def put(value, mask, entries):
+    """Return the entries with a value put in by index: the mask needs all axes."""
     return entries.index_put((mask,), entries.new_tensor(value))
-
-
-def by_index(s):
-    return set_where(~s.mask, s.scores, -INF)
 
 
 def rows_by_axis(axis):
@@ -40,14 +32,13 @@ def rows_by_axis(axis):
 MASK = Forms(TEXTS["MASK"])
 wrong = MASK.wrong
 wrong("mask-not-used", hide=left_alone, clear=uncleared)
-for empty_rows in ({}, {"clear": uncleared}):  # seen to, or not
-    wrong("polarity-inverted", mask=lambda s: ~s.allowed, **empty_rows)
-    wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1), **empty_rows)
-    wrong("mask-not-broadcast", hide=by_index, **empty_rows)
+for rows in ({}, {"clear": uncleared}):  # seen to, or not
+    wrong("polarity-inverted", mask=lambda s: ~s.allowed, **rows)
+    wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1), **rows)
+    wrong("mask-not-broadcast", hide=lambda s: put(-INF, ~s.mask, s.scores), **rows)
 wrong("polarity-inverted 2", hide=lambda s: fill(s, -INF, ~s.mask))
 wrong("polarity-inverted 3", clear=lambda s: s.soft.masked_fill(s.mask, 0.0))
 wrong("empty-row-nan", clear=uncleared)
-wrong("empty-row-uniform", hide=lowest, clear=uncleared)
 wrong("empty-row-uniform", hide=lambda s: s.scores + ~s.mask * -1e9, clear=uncleared)
 wrong("empty-row-unmasked", mask=lambda s: s.allowed | ~s.allowed.any(-1, True))
 wrong("fixed-axis", {"axis": 1}, clear=rows_by_axis(1))
@@ -56,26 +47,21 @@ wrong("minus-1e9", hide=lambda s: fill(s, -1e9), clear=uncleared)
 wrong("minus-1e9 2", hide=lambda s: fill(s, -1e9))
 wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
 wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
-wrong("mask-not-broadcast", clear=lambda s: set_where(~s.mask.any(-1), s.soft, 0.0))
+wrong("mask-not-broadcast", clear=lambda s: put(0.0, ~s.mask.any(-1), s.soft))
 wrong("rows-dropped", mask=lambda s: s.allowed & s.allowed.all(-1, True))
 wrong("triangle-for-mask", mask=of_attention.triangle)
 wrong("selected-scores", drop=lambda s: torch.softmax(s.scores[s.mask], -1))
 wrong("scaled", scale=lambda s: s.products / s.products.shape[-1] ** 0.5)
 wrong("softmax-missing", divide=lambda s: s.hidden, clear=uncleared)
 LATER = Forms(TEXTS["LATER"])
-LATER.wrong(
-    "global-maximum-subtracted",
-    hide=left_alone,
-    shift=lambda s: s.hidden - s.hidden.max(),
-    exp=lambda s: s.shifted.exp() * allowed(s),
-)
+LATER.wrong("global-maximum-subtracted", maximum=lambda s: s.scores.max())
 LATER.wrong("bool-arithmetic", mask=lambda s: 1 - s.allowed)
 LATER.wrong("bool-arithmetic", mask=lambda s: -s.allowed)
 LATER.wrong("bool-arithmetic", mask=lambda s: not s.allowed)
 HARMLESS = Forms()
-HARMLESS.also(hide=lowest)
+HARMLESS.also(hide=lambda s: fill(s, torch.finfo(s.scores.dtype).min))
 HARMLESS.also(clear=lambda s: s.soft.nan_to_num(0.0))
-HARMLESS.also(divide=lambda s: s.exps / (s.exps.sum(s.dim, True) + 1e-9))
+HARMLESS.also(total=lambda s: s.exps.sum(s.dim, keepdim=True) + 1e-9)
 pipeline = of_attention.attention(
     lambda scores, mask: {"products": scores, "allowed": mask},
     of_attention.steps(
@@ -91,22 +77,15 @@ pipeline = of_attention.attention(
 )
 
 
-def seen(evidence):
-    """Return what the facts of a text look at, from the answer's own weights."""
-    return State(weights=evidence.got, mask=evidence.args[1], allowed=evidence.args[1])
-
-
-def hidden_places_get_nothing(evidence):
-    if float(leak(seen(evidence))) < 1e-6:
-        return None
-    return f"Hidden places get a weight of up to {leak(seen(evidence))} instead of 0."
-
-
-def allowed_sum_to_one(evidence):
-    found = row_sum(seen(evidence))
-    if found != "NaN" and abs(float(found) - 1) <= 1e-3:
-        return None
-    return f"The allowed weights of a row sum to {found} instead of 1."
+def hidden_and_allowed(evidence):
+    """Property: hidden places get nothing, and the allowed ones of a row sum to 1."""
+    mask = evidence.args[1]
+    s = State(weights=evidence.got, mask=mask, allowed=mask)
+    if float(leak(s)) >= 1e-6:
+        return f"Hidden places get a weight of up to {leak(s)} instead of 0."
+    if row_sum(s) == "NaN" or abs(float(row_sum(s)) - 1) > 1e-3:
+        return f"The allowed weights of a row sum to {row_sum(s)} instead of 1."
+    return None
 
 
 def booleans(*rows):
@@ -125,7 +104,7 @@ masked_softmax = Exercise(
     id="5.2",
     **TEXTS["5.2"],
     oracle=right_softmax,
-    properties=[hidden_places_get_nothing, allowed_sum_to_one],
+    properties=[hidden_and_allowed],
     pipeline=pipeline,
     cases=[
         case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
