@@ -53,27 +53,24 @@ def dropout_in_training(module, weights):
     """Name what is wrong with the dropout in training mode."""
     p = weights.build[3]
     factors, used, lost = recovered(module, weights, seed=1)
-    if lost > 1e-3:
-        return FACTS.say("dropout-not-on-weights")
-    if (factors - 1).abs().max() < 0.02:
-        return FACTS.say("dropout-missing", p=p)
-    if ((used.sum(-1) - 1).abs() < 1e-2).all():
-        return FACTS.say("dropout-before-softmax")
     kept = factors.abs() > 0.02
     again = recovered(module, weights, seed=2)[0].abs() > 0.02
-    if torch.equal(kept, again) or torch.equal(kept, kept[:1].expand_as(kept)):
-        return FACTS.say("dropout-same-mask")
     rows = kept[..., -1, :]  # the last query may attend to all keys
-    if torch.equal(rows, rows[..., :1].expand_as(rows)):
-        return FACTS.say("dropout-whole-rows")
     share = 1 - kept[..., LOWER].double().mean().item()
-    if abs(share - p) > 0.1:
-        return FACTS.say("dropout-other-share", p=p, share=share)
     survivors, right = factors[kept & LOWER], 1 / (1 - p)
-    if ((survivors - right).abs() < 0.02).all():
-        return None
     factor = number(survivors.median().item())
-    return FACTS.say("dropout-not-rescaled", p=p, factor=factor, right=number(right))
+    wrong = {
+        "dropout-not-on-weights": lost > 1e-3,
+        "dropout-missing": (factors - 1).abs().max() < 0.02,
+        "dropout-before-softmax": ((used.sum(-1) - 1).abs() < 1e-2).all(),
+        "dropout-same-mask": torch.equal(kept, again) or (kept == kept[:1]).all(),
+        "dropout-whole-rows": (rows == rows[..., :1]).all(),
+        "dropout-other-share": abs(share - p) > 0.1,
+        "dropout-not-rescaled": not ((survivors - right).abs() < 0.02).all(),
+    }
+    slug = next((slug for slug in wrong if wrong[slug]), None)
+    words = {"p": p, "share": share, "factor": factor, "right": number(right)}
+    return slug and FACTS.say(slug, **words)
 
 
 def recovered(module, weights, seed):

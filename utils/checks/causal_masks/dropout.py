@@ -11,25 +11,22 @@ from utils.checks.values import number
 TEXTS = texts_of(__file__)
 FACTS = TEXTS["FACTS"]
 draw = draws(54)
-CALLS = 20
 
 
 def habits(dropout, x, p):
-    """Call `dropout` often; return what must hold whatever the coins say."""
-    made = [dropout(x.clone(), p) for _ in range(CALLS)]
+    """Call `dropout` often; return what must hold whatever the coins say.
+
+    The last thing that differs is shown.
+    """
+    made = [dropout(x.clone(), p) for _ in range(20)]
     dropout(x, p)  # on x itself, so that a change in place is seen
     y = torch.stack(made).detach()
     dropped = y == 0
-    masks = len({mask.numpy().tobytes() for mask in dropped})
-    counts = len(dropped.flatten(1).sum(1).unique())
-    together = fall_together(dropped)
-    return (
-        factor(y, x),
-        "different" if masks == 1 or counts > 1 else "always the same",
-        masks,
-        share_of(y, dropped, p) if together == "none" else "not asked",
-        together,
-    )
+    masks, together = len(dropped.unique(dim=0)), fall_together(dropped)
+    same_count = masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1
+    count = "always the same" if same_count else "different"
+    share = share_of(y, dropped, p) if together == "none" else "not asked"
+    return factor(y, x), count, masks, share, together
 
 
 def share_of(y, dropped, p):
@@ -122,10 +119,7 @@ wrong("whole-rows 2", random=lambda s: torch.rand(len(s.x), *[1] * (s.x.dim() - 
 wrong("whole-columns", random=lambda s: torch.rand(s.x.shape[-1:]))
 wrong("one-mask-for-the-batch", random=lambda s: torch.rand(s.x.shape[-2:]))
 wrong("same-mask-each-time", random=lambda s: integers(0, 99, s.x.shape, seed=0) / 99)
-wrong(
-    "exact-share",
-    random=lambda s: torch.randperm(s.x.numel()).view(s.x.shape) / s.x.numel(),
-)
+wrong("exact-share", random=lambda s: torch.randperm(s.n).view_as(s.x) / s.n)
 wrong("normal-for-uniform", random=lambda s: torch.randn(s.x.shape))
 wrong("p-ignored", coins=lambda s: s.random < 0.5)
 wrong("p-ignored", coins=lambda s: s.random < 0.5, factor=lambda s: 2.0)
@@ -142,13 +136,6 @@ dropout = Exercise(
     **TEXTS["5.4"],
     oracle=lambda x, p: F.dropout(x, p),
     observe_as=habits,
-    parts=(  # the last one that differs is shown
-        "factor on the survivors",
-        f"number of zeros in {CALLS} calls",
-        f"number of different masks in {CALLS} calls",
-        "share of zeros",
-        "group of entries that fall together",
-    ),
     facts=[returns_the_mask],
     when_right=[all_dropped_for_one],
     cases=[
@@ -158,7 +145,7 @@ dropout = Exercise(
         case(draw(5, 3), 0.0, note="nothing to drop"),
     ],
     pipeline=Pipeline(
-        start=lambda x, p: {"x": x, "p": p},
+        start=lambda x, p: {"x": x, "p": p, "n": x.numel()},
         steps={
             "random": lambda s: torch.rand(s.x.shape),
             "coins": lambda s: s.random >= s.p,

@@ -34,11 +34,6 @@ class Part(nn.Module):
         return torch.tanh(x @ self.weight)
 
 
-def parts(d_model):
-    """Return what a block is built with."""
-    return Part("attention", d_model), Part("feed_forward", d_model), d_model
-
-
 def layer_norm(x):
     return F.layer_norm(x, x.shape[-1:])
 
@@ -112,26 +107,22 @@ wrong("attention-missing", add=lambda s: s.x)
 
 def norms_missing(module, weights):
     """Name norms that are not there under their names, or have nothing to learn."""
-    for name in ("norm1", "norm2"):
-        weight = getattr(getattr(module, name, None), "weight", None)
-        if not isinstance(weight, nn.Parameter):
-            return FACTS.say("norms-missing", name=name)
-    return None
+    learned = dict(module.named_parameters(remove_duplicate=False))
+    missing = [name for name in ("norm1", "norm2") if f"{name}.weight" not in learned]
+    return FACTS.say("norms-missing", name=missing[0]) if missing else None
 
 
 def norms_mixed_up(module, weights):
     """Name one norm for both places, or the two exchanged, by giving them weights."""
     twin = fresh(module, weights)
     norms, x = (twin.norm1, twin.norm2), sentences(weights)
-    if norms[0] is norms[1] or norms[0].weight is norms[1].weight:
-        return FACTS.say("one-norm-shared")
     for norm, end in zip(norms, (2.0, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
     got = twin(x.clone())
     for used in (norms[:1] * 2, norms[1:] * 2, norms[::-1]):
         if torch.allclose(got, right_block(weights, x, *used), atol=1e-4):
-            shared = FACTS.say("one-norm-shared")
-            return shared if used[0] is used[1] else FACTS.say("norms-swapped")
+            shared = used[0] is used[1]
+            return FACTS.say("one-norm-shared" if shared else "norms-swapped")
     return None
 
 
@@ -157,7 +148,7 @@ def stages(evidence):
     return TEXTS["PROPERTIES"]["stages"].format(*said)
 
 
-FIVE, SEVEN = parts(5), parts(7)
+FIVE, SEVEN = ((Part("attention", d), Part("feed_forward", d), d) for d in (5, 7))
 transformer_block = ModuleExercise(
     id="9.1",
     **TEXTS["9.1"],
