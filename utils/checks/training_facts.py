@@ -11,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from utils.checks.attention_heads import right_split
 from utils.checks.draw import draws
+from utils.checks.guard import attempt
 from utils.checks.steps import texts_of
 from utils.checks.values import number
 
@@ -102,12 +103,8 @@ def recovered(module, weights, seed):
 
 def breaks_in_float64(module, weights):
     """Name a module whose forward pass works in float32 alone."""
-    twin = fresh(module, weights).double()
-    try:
-        twin(sentences(weights).double())
-    except RuntimeError:
-        return FACTS.say("float32-alone")
-    return None
+    found = attempt(fresh(module, weights).double(), sentences(weights).double())
+    return FACTS.say("float32-alone") if found.error else None
 
 
 def no_gradient(module, weights):
@@ -133,13 +130,8 @@ def changes_in_training(module, weights):
 
 def fails_in_half(module, weights):
     """Name a fill value that float16 cannot hold."""
-    twin = fresh(module, weights).half()
-    try:
-        twin(sentences(weights).half())
-    except RuntimeError as error:
-        if "without overflow" in str(error):
-            return FACTS.say("minus-1e9")
-    return None
+    found = attempt(fresh(module, weights).half(), sentences(weights).half())
+    return FACTS.say("minus-1e9") if "without overflow" in str(found.error) else None
 
 
 def mask_is_trained(module, weights):

@@ -4,8 +4,9 @@ import torch
 
 from utils.checks.attention_steps import INF, lower
 from utils.checks.engine import Exercise, case
+from utils.checks.guard import attempt
 from utils.checks.steps import Forms, Pipeline, texts_of
-from utils.checks.values import numbers, shape
+from utils.checks.values import agrees, numbers, shape
 
 TEXTS = texts_of(__file__)
 
@@ -23,7 +24,6 @@ KIND.wrong("array-for-tensor", result=lambda s: s.mask.numpy())
 
 
 # --- 5.1 --------------------------------------------------------------------------
-
 
 CAUSAL = Forms(TEXTS["CAUSAL"])
 wrong = CAUSAL.wrong
@@ -102,13 +102,10 @@ def right_padding(lengths, num_tokens):
 def right_for(answer, kind):
     """Say whether an answer is right where the lengths come as this kind."""
     inputs = (([2, 3], 5), ([3, 1, 2], 3), ([4, 0], 6))
-    try:
-        return all(
-            torch.equal(answer(kind(lengths), side), right_padding(lengths, side))
-            for lengths, side in inputs
-        )
-    except Exception:
-        return False
+    return all(
+        agrees(attempt(answer, kind(lengths), T).value, right_padding(lengths, T))
+        for lengths, T in inputs
+    )
 
 
 def lists_and_tensors(answer):
