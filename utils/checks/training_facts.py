@@ -56,22 +56,22 @@ def dropout_in_training(module, weights):
     factors, used, lost = recovered(module, weights, seed=1)
     kept = factors.abs() > 0.02
     again = recovered(module, weights, seed=2)[0].abs() > 0.02
+    same = torch.equal(kept, again) or (kept == kept[:1]).all()
     rows = kept[..., -1, :]  # the last query may attend to all keys
     share = 1 - kept[..., LOWER].double().mean().item()
     survivors, right = factors[kept & LOWER], 1 / (1 - p)
-    factor = number(survivors.median().item())
-    wrong = {
-        "dropout-not-on-weights": lost > 1e-3,
-        "dropout-missing": (factors - 1).abs().max() < 0.02,
-        "dropout-before-softmax": ((used.sum(-1) - 1).abs() < 1e-2).all(),
-        "dropout-same-mask": torch.equal(kept, again) or (kept == kept[:1]).all(),
-        "dropout-whole-rows": (rows == rows[..., :1]).all(),
-        "dropout-other-share": abs(share - p) > 0.1,
-        "dropout-not-rescaled": not ((survivors - right).abs() < 0.02).all(),
+    unscaled = not ((survivors - right).abs() < 0.02).all()
+    factor, right = number(survivors.median().item()), number(right)
+    found = {
+        FACTS.say("dropout-not-on-weights"): lost > 1e-3,
+        FACTS.say("dropout-missing", p=p): (factors - 1).abs().max() < 0.02,
+        FACTS.say("dropout-before-softmax"): ((used.sum(-1) - 1).abs() < 1e-2).all(),
+        FACTS.say("dropout-same-mask"): same,
+        FACTS.say("dropout-whole-rows"): (rows == rows[..., :1]).all(),
+        FACTS.say("dropout-other-share", p=p, share=share): abs(share - p) > 0.1,
+        FACTS.say("dropout-not-rescaled", p=p, factor=factor, right=right): unscaled,
     }
-    slug = next((slug for slug in wrong if wrong[slug]), None)
-    words = {"p": p, "share": share, "factor": factor, "right": number(right)}
-    return slug and FACTS.say(slug, **words)
+    return next((name for name, holds in found.items() if holds), None)
 
 
 def recovered(module, weights, seed):

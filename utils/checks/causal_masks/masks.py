@@ -9,6 +9,7 @@ from utils.checks.steps import Forms, Pipeline, texts_of
 from utils.checks.values import agrees, numbers, shape
 
 TEXTS = texts_of(__file__)
+FACTS = TEXTS["FACTS"]
 
 
 # --- the entries of a right mask as something else ----------------------------------
@@ -111,8 +112,9 @@ def right_for(answer, kind):
 def lists_and_tensors(answer):
     """Name an answer that takes the lengths as a list alone, or as a tensor alone."""
     as_list, as_tensor = (right_for(answer, kind) for kind in (list, torch.tensor))
-    slug = "tensor-not-accepted" if as_list else "list-not-accepted"
-    return None if as_list == as_tensor else TEXTS["FACTS"].say(slug)
+    if as_list and not as_tensor:
+        return FACTS.say("tensor-not-accepted")
+    return FACTS.say("list-not-accepted") if as_tensor and not as_list else None
 
 
 def row_shown(s):

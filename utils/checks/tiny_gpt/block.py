@@ -121,8 +121,8 @@ def norms_mixed_up(module, weights):
     got = twin(x.clone())
     for used in (norms[:1] * 2, norms[1:] * 2, norms[::-1]):
         if torch.allclose(got, right_block(weights, x, *used), atol=1e-4):
-            shared = used[0] is used[1]
-            return FACTS.say("one-norm-shared" if shared else "norms-swapped")
+            one = used[0] is used[1]
+            return FACTS.say("one-norm-shared") if one else FACTS.say("norms-swapped")
     return None
 
 
