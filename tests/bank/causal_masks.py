@@ -1194,6 +1194,15 @@ class CausalDropsScores(Causal):
         return self.weights(scores, x.shape[1]) @ value
 
 
+@wrong("5.5", "nan-in-training")
+class CausalDropsHiddenScores(Causal):
+    def forward(self, x):
+        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
+        hidden = torch.ones(x.shape[1], x.shape[1]).triu(1).bool()
+        scores = self.scores(query, key).masked_fill(hidden, -torch.inf)
+        return torch.softmax(self.dropout(scores), dim=-1) @ value
+
+
 @wrong("5.5", "dropout-not-on-weights")
 class CausalDropsOutput(Causal):
     def forward(self, x):

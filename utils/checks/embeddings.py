@@ -74,6 +74,7 @@ embed = Exercise(
         case(integers(0, 5, (2, 3, 7), seed=2), draw(5, 5), note="V = D"),
         case(torch.tensor(4), draw(5, 3), note="a single id"),
         case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
+        case(torch.zeros(0, dtype=torch.long), draw(5, 3), note="no ids", special=True),
     ],
     pipeline=Pipeline(
         start=lambda ids, table: {"ids": ids, "table": table},

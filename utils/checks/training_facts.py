@@ -63,6 +63,7 @@ def dropout_in_training(module, weights):
     unscaled = not ((survivors - right).abs() < 0.02).all()
     factor, right = number(survivors.median().item()), number(right)
     found = {
+        FACTS.say("nan-in-training"): factors.isnan().any(),
         FACTS.say("dropout-not-on-weights"): lost > 1e-3,
         FACTS.say("dropout-missing", p=p): (factors - 1).abs().max() < 0.02,
         FACTS.say("dropout-before-softmax"): ((used.sum(-1) - 1).abs() < 1e-2).all(),
