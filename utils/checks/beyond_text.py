@@ -33,21 +33,22 @@ STEPS = {
     "result": lambda s: s.joined,
 }
 LAST = {"sizes": lambda s: s.pixels.permute(0, 3, 1, 2).shape}  # as if C were the last
-C_FIRST = {"order": to(0, 1, 2, 4, 3, 5)}
+CUT_LAST = {
+    "cells": lambda s: s.pixels.reshape(s.B, *s.tall, *s.wide, s.C),
+    "order": to(0, 1, 3, 5, 2, 4),
+}
+APART = {"order": to(0, 1, 2, 4, 3, 5)}  # the channels
 TALL, WIDE = {"tall": lambda s: (s.P, s.rows)}, {"wide": lambda s: (s.P, s.columns)}
 
 
-def renamed(s):
-    """Return the numbers as they are, called (B, H, W, C)."""
-    return s.images.reshape(s.images.movedim(1, 3).shape).movedim(3, 1)
+def neighbours(s):
+    """Return patches that begin at neighbouring pixels, as many as there should be."""
+    reached = s.pixels[..., : s.rows + s.P - 1, : s.columns + s.P - 1]
+    return F.unfold(reached, s.P).mT
 
 
-def channels_last(s):
-    return s.pixels.reshape(s.B, *s.tall, *s.wide, s.C)
-
-
-READ = Forms(TEXTS["READ"])
-wrong = READ.wrong
+FORMS = Forms(TEXTS["FORMS"])
+wrong = FORMS.wrong
 wrong("plain-reshape", order=to(0, 1, 2, 3, 4, 5))
 wrong("plain-reshape 2", moved=lambda s: s.pixels.movedim(1, 3))
 wrong("permute-missing", order=to(0, 2, 3, 4, 1, 5))
@@ -57,20 +58,20 @@ wrong("height-for-width", order=to(0, 4, 2, 1, 5, 3))
 wrong("channels-last", order=to(0, 2, 4, 3, 5, 1))
 wrong("channels-last 2", order=to(0, 2, 4, 5, 3, 1))
 wrong("channels-last 3", order=to(0, 2, 4, 3, 1, 5))
-wrong("channels-before-patches", **C_FIRST)
+wrong("channels-before-patches", **APART)
 for order in wrong_orders(ORDER):
-    if order not in taken(READ):
+    if order not in taken(FORMS):
         wrong("axes-exchanged", named(AXES, order), order=to(*order))
 wrong("interleaved", {"side": "H"}, **TALL, **WIDE, order=to(0, 3, 5, 1, 2, 4))
 wrong("interleaved", {"side": "H"}, **TALL, **WIDE)
 wrong("interleaved", {"side": "H"}, **TALL)
 wrong("interleaved", {"side": "W"}, **WIDE)
-wrong("axes-renamed", pixels=renamed)
+wrong("axes-renamed", **CUT_LAST)
 wrong("height-and-width-misread", sizes=lambda s: s.pixels.mT.shape)
 wrong("height-for-both", sizes=lambda s: (*s.pixels.shape[:3], s.images.shape[2]))
 wrong("width-for-both", sizes=lambda s: (*s.pixels.shape[:2], *2 * s.images.shape[3:]))
 wrong("channels-read-last", **LAST)
-wrong("channels-read-last", **LAST, cells=channels_last, order=to(0, 1, 3, 5, 2, 4))
+wrong("channels-read-last", **LAST, **CUT_LAST)
 wrong("size-for-number", P=lambda s: s.W // s.size)
 wrong("size-for-number", P=lambda s: s.H // s.size)
 wrong("first-channel-only", pixels=lambda s: s.images[:, :1])
@@ -78,16 +79,6 @@ wrong("channels-averaged", pixels=lambda s: s.images.mean(1, keepdim=True))
 wrong("channels-averaged 2", pixels=lambda s: s.images.sum(1, keepdim=True))
 wrong("last-patches-lost", pixels=lambda s: s.images[..., : -s.size, : -s.size])
 wrong("first-image-only", pixels=lambda s: s.images[:1])
-
-
-def neighbours(s):
-    """Return patches that begin at neighbouring pixels, as many as there should be."""
-    windows = F.unfold(s.pixels, s.P).unflatten(-1, (s.H - s.P + 1, -1))
-    return windows[..., : s.rows, : s.columns].flatten(2).mT
-
-
-GIVE = Forms(TEXTS["GIVE"])
-wrong = GIVE.wrong
 wrong("batch-second", result=lambda s: s.joined.transpose(0, 1))
 wrong("sizes-swapped", joined=lambda s: s.moved.reshape(s.B, s.C * s.P**2, s.N))
 wrong("overlapping", joined=lambda s: F.unfold(s.pixels, s.P).mT)
@@ -97,9 +88,7 @@ wrong("pixels-averaged", joined=lambda s: s.moved.mean((-2, -1)).flatten(1, 2))
 wrong("patches-not-flat", joined=lambda s: s.moved)
 wrong("patches-not-flat 2", joined=lambda s: s.moved.flatten(1, 2))
 wrong("patches-not-flat 3", joined=lambda s: s.moved.flatten(3))
-wrong(
-    "channels-as-tokens", **C_FIRST, joined=lambda s: s.moved.reshape(s.B, -1, s.P**2)
-)
+wrong("channels-as-tokens", **APART, joined=lambda s: s.moved.flatten(4).flatten(1, 3))
 wrong("pixels-as-tokens", joined=lambda s: s.pixels.flatten(2).mT)
 wrong("height-for-both 2", N=lambda s: s.rows**2)
 wrong("patches-in-one-row", result=lambda s: s.joined.flatten(1))
@@ -114,7 +103,7 @@ patchify = Exercise(
     pipeline=Pipeline(
         start=lambda images, patch_size: {"images": images, "size": patch_size},
         steps=STEPS,
-        forms=[*READ, *GIVE],
+        forms=FORMS,
         gives={"sizes": ("B", "C", "H", "W"), "grid": ("rows", "columns")},
         words={"rows": lambda s: s.rows, "columns": lambda s: s.columns},
     ),

@@ -46,9 +46,7 @@ def of_halves(first, second):
 
 
 HALF_ANGLES = {"wide": lambda s: of_halves(s.angles, s.angles)}
-HALF_PARTNERS = {
-    "partners": lambda s: of_halves(-s.x.chunk(2, -1)[1], s.x.chunk(2, -1)[0])
-}
+HALF_PARTNERS = {"partners": lambda s: of_halves(-s.right_half, s.left_half)}
 PLUS_B = {"partners": lambda s: as_pairs(s.b, s.a)}
 MINUS_B = {"own": lambda s: as_pairs(s.a, -s.b)}
 

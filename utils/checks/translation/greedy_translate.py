@@ -1,12 +1,13 @@
 """Exercise 8.2: the decoding loop."""
 
 from copy import copy
+from operator import attrgetter
 
 import torch
 
 from utils.checks.draw import draws
-from utils.checks.engine import Exercise, Trial, case
-from utils.checks.guard import attempt, quietly, seeded
+from utils.checks.engine import Exercise, case
+from utils.checks.guard import attempt
 from utils.checks.steps import Forms, Pipeline, texts_of
 
 TEXTS = texts_of(__file__)
@@ -20,25 +21,25 @@ class TooManyCalls(RuntimeError):
 class Speaker:
     """Stands for `next_logits`: what follows depends on every id given to it.
 
-    It says end_id after `length` ids, or never, and raises `TooManyCalls` where it is
-    called over and over, or with far too many ids.
+    It says end_id after `length` ids, then starts anew, and raises `TooManyCalls` where
+    it is called over and over, or with far too many ids.
     """
 
-    def __init__(self, vocab_size, end_id, length=None, seed=0, ties=False):
-        self.settings = vocab_size, end_id, length, seed, ties
-        self.calls = 0
+    def __init__(self, vocab_size, end_id, length=torch.inf, seed=0, ties=False):
+        self.settings = vocab_size, end_id, seed, ties
+        self.length, self.calls = length, 0
 
     def __repr__(self):
-        length = self.settings[2]
-        said = "without end" if length is None else f"of {length} ids"
+        said = "without end" if self.length == torch.inf else f"of {self.length} ids"
         return f"a model that writes a sentence {said}"
 
     def __call__(self, ids):
-        vocab_size, end_id, length, key, ties = self.settings
+        vocab_size, end_id, key, ties = self.settings
         self.calls += 1
         if not isinstance(ids, (list, tuple)):
-            kind = type(ids).__name__
-            raise TypeError(f"next_logits takes a list of ids, got {kind}")
+            raise TypeError(
+                f"next_logits takes a list of ids, got {type(ids).__name__}"
+            )
         if self.calls > LIMIT or len(ids) > LIMIT:
             raise TooManyCalls(f"next_logits was called more than {LIMIT} times")
         for id in ids:  # in order: another id, or another place, is another key
@@ -46,8 +47,7 @@ class Speaker:
         logits = draws(key)(vocab_size) - 5.0
         if ties:  # the two best are equal
             logits[logits.topk(2).indices] = logits.max()
-        ended = length is not None and len(ids) == length + 1  # then it starts anew
-        logits[end_id] = 9.0 if ended else -99.0
+        logits[end_id] = 9.0 if len(ids) == self.length + 1 else -99.0
         return logits
 
 
@@ -71,43 +71,37 @@ def each(way):
 
 
 LOOP = Forms(TEXTS["LOOP"])
-LOOP.wrong("end-kept", keep_end=lambda s: True)
-LOOP.wrong("start-kept", front=lambda s: [s.start_id])
-LOOP.wrong("start-and-end-kept", front=lambda s: [s.start_id], keep_end=lambda s: True)
-LOOP.wrong("first-id-lost", result=lambda s: s.written[1:])
-LOOP.wrong("last-id-lost", result=lambda s: s.written[:-1])
-LOOP.wrong("goes-on-after-end", end=lambda s: None)
-LOOP.wrong(
-    "goes-on-after-end 2",
-    end=lambda s: None,
-    result=lambda s: [id for id in s.written if id != s.end_id],
-)
-LOOP.wrong("one-id-alone", room=lambda s: min(s.max_length, 1))
-LOOP.wrong("never-ends", room=lambda s: 10**9)
-LOOP.wrong("one-too-few", room=lambda s: s.max_length - 1)
-LOOP.wrong("one-too-many", room=lambda s: s.max_length + 1)
-LOOP.wrong("limit-checked-late", room=lambda s: max(s.max_length, 1))
-LOOP.wrong("ids-do-not-grow", ask=each(lambda ids: ids[:1]))
-LOOP.wrong("last-id-only", ask=each(lambda ids: ids[-1:]))
-LOOP.wrong("start-missing", ask=each(lambda ids: ids[1:]))
-LOOP.wrong("list-needed", ask=each(torch.tensor))
-LOOP.wrong("list-needed 2", ask=each(lambda ids: ids[-1]))
-LOOP.wrong("tuple-returned", result=lambda s: (*s.written,))
-LOOP.wrong("tensor-returned", result=lambda s: torch.tensor(s.written))
-LOOP.wrong("tensor-returned", result=lambda s: torch.tensor(s.written).long())
-LOOP.wrong("tensors-in-list", plain=each(lambda id: id))
-LOOP.wrong("smallest-taken", pick=each(torch.argmin))
-LOOP.wrong("value-for-id", pick=each(torch.max))
-LOOP.wrong("sampled", pick=each(lambda logits: logits.softmax(-1).multinomial(1)))
-LOOP.wrong("last-of-ties", pick=each(lambda logits: logits.argsort(stable=True)[-1]))
-LOOP.wrong("position-axis-expected", pick=each(lambda logits: logits[-1].argmax()))
-LOOP.wrong("position-axis-expected 2", pick=each(lambda logits: logits[0, -1].argmax()))
-LOOP.wrong("start-taken-for-end 2", end=lambda s: s.start_id)
-LOOP.wrong(
-    "start-taken-for-end",
-    written=lambda s: [] if s.start_id == s.end_id else written(s),
-)
-LOOP.wrong("written-backwards", add=each(lambda ids, id: [id, *ids]))
+wrong = LOOP.wrong
+wrong("end-kept", keep_end=lambda s: True)
+wrong("start-kept", front=lambda s: [s.start_id])
+wrong("start-and-end-kept", front=lambda s: [s.start_id], keep_end=lambda s: True)
+wrong("first-id-lost", result=lambda s: s.written[1:])
+wrong("last-id-lost", result=lambda s: s.written[:-1])
+wrong("goes-on-after-end", end=lambda s: None)
+wrong("goes-on-after-end 2", end=lambda s: None, unwanted=lambda s: [s.end_id])
+wrong("one-id-alone", room=lambda s: min(s.max_length, 1))
+wrong("never-ends", room=lambda s: 10**9)
+wrong("one-too-few", room=lambda s: s.max_length - 1)
+wrong("one-too-many", room=lambda s: s.max_length + 1)
+wrong("limit-checked-late", room=lambda s: max(s.max_length, 1))
+wrong("ids-do-not-grow", ask=each(lambda ids: ids[:1]))
+wrong("last-id-only", ask=each(lambda ids: ids[-1:]))
+wrong("start-missing", ask=each(lambda ids: ids[1:]))
+wrong("list-needed", ask=each(torch.tensor))
+wrong("list-needed 2", ask=each(lambda ids: ids[-1]))
+wrong("tuple-returned", result=lambda s: (*s.written,))
+wrong("tensor-returned", result=lambda s: torch.tensor(s.written))
+wrong("tensor-returned", result=lambda s: torch.tensor(s.written).long())
+wrong("tensors-in-list", plain=each(lambda id: id))
+wrong("smallest-taken", pick=each(torch.argmin))
+wrong("value-for-id", pick=each(torch.max))
+wrong("sampled", pick=each(lambda logits: logits.softmax(-1).multinomial(1)))
+wrong("last-of-ties", pick=each(lambda logits: logits.argsort(stable=True)[-1]))
+wrong("position-axis-expected", pick=each(lambda logits: logits[-1].argmax()))
+wrong("position-axis-expected 2", pick=each(lambda logits: logits[0, -1].argmax()))
+wrong("start-taken-for-end 2", end=lambda s: s.start_id)
+wrong("start-taken-for-end", room=lambda s: s.max_length * (s.start_id != s.end_id))
+wrong("written-backwards", add=each(lambda ids, id: [id, *ids]))
 ARGUMENTS = ("next_logits", "start_id", "end_id", "max_length")
 pipeline = Pipeline(
     start=lambda *args: dict(zip(ARGUMENTS, args)),
@@ -121,16 +115,11 @@ pipeline = Pipeline(
         "front": lambda s: [],
         "keep_end": lambda s: False,
         "written": written,
-        "result": lambda s: [*s.front, *s.written],
+        "unwanted": lambda s: [],
+        "result": lambda s: s.front + [i for i in s.written if i not in s.unwanted],
     },
     forms=LOOP,
-    words={
-        "start_id": lambda s: s.start_id,
-        "end_id": lambda s: s.end_id,
-        "max_length": lambda s: s.max_length,
-        "room": lambda s: s.room,
-        "calls": LIMIT,
-    },
+    words={name: attrgetter(name) for name in (*ARGUMENTS, "room")} | {"calls": LIMIT},
 )
 
 
@@ -139,9 +128,8 @@ pipeline = Pipeline(
 
 def never_ends(answer):
     """Fact: the loop asks on and on, where the model never says that it has ended."""
-    for settings in ((5, 2), (5, 2, 3)):
-        outcome = attempt(answer, Speaker(*settings), 1, 2, 4)
-        if type(outcome.error) is TooManyCalls:
+    for speaker in (Speaker(5, 2), Speaker(5, 2, 3)):
+        if type(attempt(answer, speaker, 1, 2, 4).error) is TooManyCalls:
             return TEXTS["LOOP"].say("never-ends", calls=LIMIT)
     return None
 
@@ -155,22 +143,17 @@ def start_first(evidence):
     return text if ids else None
 
 
-def with_copy(function):
-    """Return the function that is given a `next_logits` which nobody has called yet."""
-    return lambda next_logits, *rest: function(copy(next_logits), *rest)
-
-
 class LoopExercise(Exercise):
-    """An exercise whose answer calls a function that counts how often it does."""
+    """An exercise whose answer gets a `next_logits` that nobody has called yet."""
 
     def observe(self, answer, case, memory):
-        got = seeded(with_copy(answer), case.args)
-        expected = quietly(with_copy(self.oracle), case.args)
-        return Trial(case, case.args, got, expected, answer, with_copy)
+        return super().observe(
+            lambda ask, *rest: answer(copy(ask), *rest), case, memory
+        )
 
 
 def right_loop(next_logits, start_id, end_id, max_length):
-    ids = []
+    next_logits, ids = copy(next_logits), []
     for _ in range(max_length):
         best = int(next_logits([start_id, *ids]).argmax())
         if best == end_id:
