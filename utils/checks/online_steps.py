@@ -13,6 +13,7 @@ from utils.checks.steps import Forms, texts_of
 TEXTS = texts_of(__file__)
 RIGHT = {
     "each": lambda s: s.outputs / s.sums,  # divided alone, which is seldom what helps
+    "best": lambda s: s.maxima.argmax(0, keepdim=True),  # the part, for each query
     "top": lambda s: s.maxima.amax(0),
     "base": lambda s: finite(s.top),  # from which all exponentials count in the end
     "factors": lambda s: torch.exp(s.maxima - s.base),
@@ -34,32 +35,23 @@ def ones(s):
     return torch.ones_like(s.maxima)
 
 
-def best(s):
-    """Return for each query the output of the part with the largest maximum."""
-    return s.each.take_along_dim(s.maxima.argmax(0, keepdim=True), 0)[0]
-
-
 JOIN = Forms(TEXTS["JOIN"])
+wrong = JOIN.wrong
 
-
-def alone(key, way):
-    """Add a form in which parts that are divided alone are put together somehow."""
-    JOIN.wrong(key, divided=way, filled=lambda s: s.divided)
-
-
-JOIN.wrong("not-divided", divided=lambda s: s.joined)
-alone("averaged", lambda s: s.each.mean(0))
-alone("parts-added", lambda s: s.each.sum(0))
-alone("unnormalised-averaged", lambda s: s.outputs.mean(0))
-alone("unnormalised-added", lambda s: s.outputs.sum(0))
-alone("first-part-alone", lambda s: s.each[0])
-alone("last-part-alone", lambda s: s.each[-1])
-alone("best-part-alone", best)
-JOIN.wrong("divided-twice", terms=lambda s: s.each)
-JOIN.wrong(
-    "softmax-of-the-maxima", total=lambda s: s.factors.sum(0), terms=lambda s: s.each
-)
-JOIN.wrong("sums-ignored", total=lambda s: s.factors.sum(0))
-JOIN.wrong("weighted-by-the-sums", factors=ones, terms=lambda s: s.sums * s.outputs)
-JOIN.wrong("outputs-taken-as-normalised", terms=lambda s: s.sums * s.outputs)
-JOIN.wrong("axis-missing-in-the-division", divided=lambda s: s.joined / s.total[..., 0])
+wrong("not-divided", divided=lambda s: s.joined)
+for key, way in {  # parts, most divided alone, that are put together somehow
+    "averaged": lambda s: s.each.mean(0),
+    "parts-added": lambda s: s.each.sum(0),
+    "unnormalised-averaged": lambda s: s.outputs.mean(0),
+    "unnormalised-added": lambda s: s.outputs.sum(0),
+    "first-part-alone": lambda s: s.each[0],
+    "last-part-alone": lambda s: s.each[-1],
+    "best-part-alone": lambda s: s.each.take_along_dim(s.best, 0)[0],
+}.items():
+    wrong(key, divided=way, filled=lambda s: s.divided)
+wrong("divided-twice", terms=lambda s: s.each)
+wrong("softmax-of-the-maxima", total=lambda s: s.factors.sum(0), terms=lambda s: s.each)
+wrong("sums-ignored", total=lambda s: s.factors.sum(0))
+wrong("weighted-by-the-sums", factors=ones, terms=lambda s: s.sums * s.outputs)
+wrong("outputs-taken-as-normalised", terms=lambda s: s.sums * s.outputs)
+wrong("axis-missing-in-the-division", divided=lambda s: s.joined / s.total[..., 0])

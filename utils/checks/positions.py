@@ -46,7 +46,7 @@ def of_halves(first, second):
 
 
 HALF_ANGLES = {"wide": lambda s: of_halves(s.angles, s.angles)}
-HALF_PARTNERS = {"partners": lambda s: of_halves(-s.right_half, s.left_half)}
+HALF_PARTNERS = {"partners": lambda s: of_halves(-s.halves[1], s.halves[0])}
 PLUS_B = {"partners": lambda s: as_pairs(s.b, s.a)}
 MINUS_B = {"own": lambda s: as_pairs(s.a, -s.b)}
 
@@ -54,7 +54,7 @@ ROPE = Forms(TEXTS["ROPE"])
 wrong = ROPE.wrong
 wrong("does-nothing", lay=lambda s: s.x)
 wrong("halves-for-pairs", **HALF_ANGLES, **HALF_PARTNERS)
-wrong("halves-for-pairs", pair=lambda s: s.x.chunk(2, dim=-1))
+wrong("halves-for-pairs", pair=lambda s: s.halves)
 wrong("halves-for-pairs 2", lay=lambda s: s.turned.mT.flatten(-2))
 wrong("layouts-mixed", **HALF_ANGLES)
 wrong("layouts-mixed 2", **HALF_PARTNERS)
@@ -118,6 +118,7 @@ apply_rope = Exercise(
             "angles": lambda s: s.places[:, None] * s.speeds,
             "wide": lambda s: s.angles[..., None],
             "waves": lambda s: (s.wide.cos(), s.wide.sin()),
+            "halves": lambda s: s.x.chunk(2, dim=-1),
             "pair": lambda s: (s.x[..., 0::2], s.x[..., 1::2]),
             "own": lambda s: as_pairs(s.a, s.b),
             "partners": lambda s: as_pairs(-s.b, s.a),
