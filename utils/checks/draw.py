@@ -46,16 +46,18 @@ def rows_sum_to_one(pick=lambda value: value, of="weights"):
     return look
 
 
-def past_stays(evidence):
+def past_stays(evidence, of="tokens"):
     """Property: what comes later does not change what comes before, at any place."""
-    x = evidence.inputs[0]
-    for place in range(1, x.shape[-2]):
-        changed = x + (torch.arange(x.shape[-2]) >= place)[:, None]
-        before, after = (evidence.call(y)[..., :place, :] for y in (x, changed))
-        moved = (before - after).abs().max().item()
+    got = evidence.got[0] if isinstance(evidence.got, tuple) else evidence.got
+    for place in range(1, got.shape[-2]):
+        later = torch.arange(got.shape[-2])[:, None] >= place
+        changed = [x + later if torch.is_tensor(x) else x for x in evidence.inputs]
+        after = evidence.call(*changed)
+        after = after[0] if isinstance(after, tuple) else after
+        moved = (after - got)[..., :place, :].abs().max().item()
         if moved > 1e-4:
             return (
-                f"Adding 1 to the tokens from {place} on moves an output before them "
+                f"Adding 1 to the {of} from {place} on moves an output before them "
                 f"by {number(moved)}: the future is seen."
             )
     return None

@@ -71,11 +71,9 @@ wrong("axis-left", result=lambda s: s.filled[None])
 wrong("axis-missing", joined=lambda s: (s.factors[..., 0] * s.terms).sum(0))
 wrong("axis-missing", joined=lambda s: (s.terms * s.factors[..., 0]).sum(0))
 
+THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])
 CASES = [
-    parts(
-        *(torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]]), [2, 1]),
-        note="the three keys of notebook 10",
-    ),
+    parts(*THREE_KEYS, [2, 1], note="the three keys of notebook 10"),
     drawn(5, 2, [2, 4, 1], scale=2.0),
     drawn(3, 3, [2, 1, 2], scale=2.0, note="P, T and d_v are equal"),
     drawn(3, 3, [1, 5], note="T and d_v are equal"),

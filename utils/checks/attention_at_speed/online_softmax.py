@@ -1,7 +1,6 @@
 """Exercise 10.1: attention block by block, with an online softmax."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
@@ -10,9 +9,9 @@ from torch.overrides import TorchFunctionMode
 from utils.checks import attention_steps as of_attention
 from utils.checks import online_steps as of_joining
 from utils.checks.attention_steps import INF, size, triangle
-from utils.checks.draw import draws
+from utils.checks.draw import draws, special
 from utils.checks.engine import Exercise, case
-from utils.checks.steps import Forms, texts_of
+from utils.checks.steps import Forms, State, texts_of
 
 TEXTS = texts_of(__file__)
 draw = draws(10)
@@ -64,16 +63,20 @@ def whole_matrix(attention):
 # --- the right steps --------------------------------------------------------------
 
 STEPS = {
+    "first": lambda s: None,  # what fails, fails with the first block
     **{name: of_attention.RIGHT[name] for name in ("score", "width", "scale")},
     "places": lambda s: torch.arange(s.key.shape[-2]),
     "count": lambda s: len(s.places),  # the blocks start before this key
     "of_key": lambda s: s.places // s.size,
     "blocks": lambda s: s.of_key == s.of_key[: s.count].unique()[:, None],  # (P, S)
+    "last": lambda s: len(s.places) % s.size or s.size,  # the keys in the last block
     "met": lambda s: s.blocks,  # what the loop meets of them
+    "shares": lambda s: s.met.sum(1) / s.met.sum(),  # of the keys
     "hide": lambda s: s.scores,
     # The scores of each block, (P, …, T, S): -inf for the keys of others.
     "cut": lambda s: s.hidden[..., None, :].masked_fill(~s.met, -INF).movedim(-2, 0),
-    "own": lambda s: s.cut.amax(-1, keepdim=True),  # the maximum of each block
+    "axes": lambda s: -1,
+    "own": lambda s: s.cut.amax(s.axes, keepdim=True),  # the maximum of each block
     "maxima": lambda s: s.own.cummax(0).values,  # so far
     "weights": lambda s: torch.exp(s.cut - s.maxima),
     "values": lambda s: s.value,
@@ -114,67 +117,53 @@ def first_axis_cut(s):
     return s.query @ (s.key if s.key.dim() == 2 else s.key[: s.size]).mT
 
 
-def block_first(way):
-    """Return the step that meets the first block too, as an error comes from there."""
-
-    def score(s):
-        way(SimpleNamespace(query=s.query, key=s.key[..., : s.size, :]))
-        return way(s)
-
-    return score
+def with_first_block(way):
+    """Return the step that goes this way with the first block alone."""
+    return lambda s: way(State(query=s.query, key=s.key[..., : s.size, :]))
 
 
 FORMS = Forms(TEXTS["FORMS"])
-FORMS.wrong("weights-returned", result=lambda s: (s.filled, s.hidden.softmax(-1)))
-FORMS.wrong("accumulator-not-rescaled", joined=lambda s: s.terms.sum(0))
-FORMS.wrong("denominator-not-rescaled", total=lambda s: s.sums.sum(0))
-FORMS.wrong("nothing-rescaled", factors=of_joining.ones)
-FORMS.wrong("rescaled-inversely", factors=lambda s: torch.exp(s.top - s.maxima))
-FORMS.wrong("rescaled-inversely 2", factors=lambda s: s.maxima * torch.nan)
-FORMS.wrong("divided-in-every-block", divided=divided_each_time)
-FORMS.wrong("last-block-lost", met=lambda s: s.blocks[s.blocks.sum(1) == s.size])
-FORMS.wrong("last-block-lost", met=lambda s: s.blocks[:-1])
-FORMS.wrong("first-block-lost", met=lambda s: s.blocks[len(s.blocks) > 1 :])
-FORMS.wrong(
-    "blocks-averaged",
-    divided=lambda s: torch.tensordot(s.met.sum(1) / s.met.sum(), s.each, 1),
-)
-FORMS.wrong("maximum-starts-at-zero", maxima=lambda s: s.own.cummax(0).values.clamp(0))
-FORMS.wrong("maximum-missing", maxima=lambda s: torch.zeros_like(s.own))
-FORMS.wrong("max-is-a-pair", maxima=lambda s: torch.maximum(s.cut, s.cut.max(-1)))
-FORMS.wrong("maximum-not-subtracted", weights=lambda s: torch.exp(s.cut))
-FORMS.wrong("maximum-of-the-block", maxima=lambda s: s.own, factors=of_joining.ones)
-FORMS.wrong("maximum-of-the-block 2", maxima=lambda s: s.own, factors=step_by_step)
-FORMS.wrong("one-maximum-for-all", own=lambda s: s.cut.amax((-2, -1), keepdim=True))
-FORMS.wrong(
-    "one-maximum-for-all",
-    own=lambda s: s.cut.amax((*range(1, s.cut.dim()),), keepdim=True),
-)
-FORMS.wrong("attention-within-blocks", divided=own_block)
-FORMS.wrong(
-    "values-of-the-first-block", values=lambda s: s.value[..., s.places % s.size, :]
-)
-FORMS.wrong("causal", hide=lambda s: s.scores.masked_fill(~triangle(s), -INF))
-FORMS.wrong(
-    "number-of-queries", met=lambda s: s.blocks & (s.places < s.query.shape[-2])
-)
-FORMS.wrong("number-of-queries", count=lambda s: s.query.shape[-2])
+wrong = FORMS.wrong
+wrong("weights-returned", result=lambda s: (s.filled, s.hidden.softmax(-1)))
+wrong("accumulator-not-rescaled", joined=lambda s: s.terms.sum(0))
+wrong("denominator-not-rescaled", total=lambda s: s.sums.sum(0))
+wrong("nothing-rescaled", factors=of_joining.ones)
+wrong("rescaled-inversely", factors=lambda s: torch.exp(s.top - s.maxima))
+wrong("rescaled-inversely 2", factors=lambda s: s.maxima * torch.nan)
+wrong("divided-in-every-block", divided=divided_each_time)
+wrong("last-block-lost", met=lambda s: s.blocks[s.blocks.sum(1) == s.size])
+wrong("last-block-lost", met=lambda s: s.blocks[:-1])
+wrong("first-block-lost", met=lambda s: s.blocks[len(s.blocks) > 1 :])
+wrong("blocks-averaged", divided=lambda s: torch.tensordot(s.shares, s.each, 1))
+wrong("maximum-starts-at-zero", maxima=lambda s: s.own.cummax(0).values.clamp(0))
+wrong("maximum-missing", maxima=lambda s: torch.zeros_like(s.own))
+wrong("max-is-a-pair", maxima=lambda s: torch.maximum(s.cut, s.cut.max(-1)))
+wrong("maximum-not-subtracted", weights=lambda s: torch.exp(s.cut))
+wrong("maximum-of-the-block", maxima=lambda s: s.own, factors=of_joining.ones)
+wrong("maximum-of-the-block 2", maxima=lambda s: s.own, factors=step_by_step)
+wrong("one-maximum-for-all", axes=lambda s: (-2, -1))
+wrong("one-maximum-for-all", axes=lambda s: (*range(1, s.cut.dim()),))
+wrong("attention-within-blocks", divided=own_block)
+wrong("values-of-the-first-block", values=lambda s: s.value[..., s.places % s.size, :])
+wrong("causal", hide=lambda s: s.scores.masked_fill(~triangle(s), -INF))
+wrong("number-of-queries", met=lambda s: s.blocks & (s.places < s.query.shape[-2]))
+wrong("number-of-queries", count=lambda s: s.query.shape[-2])
 LEN, AXIS_1 = {"count": "len(key)"}, {"count": "key.shape[1]"}
-FORMS.wrong("keys-miscounted", LEN, count=lambda s: len(s.key))
-FORMS.wrong("keys-miscounted", AXIS_1, count=lambda s: s.key.shape[1])
-FORMS.wrong("wrong-axis-sliced", score=first_axis_cut)
-FORMS.wrong("axis-missing", joined=lambda s: (s.factors.mT * s.terms).sum(0))
+wrong("keys-miscounted", LEN, count=lambda s: len(s.key))
+wrong("keys-miscounted", AXIS_1, count=lambda s: s.key.shape[1])
+wrong("wrong-axis-sliced", score=first_axis_cut)
+wrong("axis-missing", joined=lambda s: (s.factors.mT * s.terms).sum(0))
 
 SCORE = [
-    replace(one, ways={"score": block_first(one.ways["score"])})
+    replace(one, ways={"first": with_first_block(one.ways["score"])} | one.ways)
     for one in of_attention.SCORE
-    if [*one.ways] == ["score"]
 ]
 SIZES = [
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
     size("scale-of-keys", "S", lambda s: s.key.shape[-2], ", the number of keys"),
     size("scale-of-block", "block_size", lambda s: s.size),
 ]
+OF_BLOCKS = {"size": lambda s: s.size, "last": lambda s: s.last}
 CASES = [
     case(
         *(UP_AND_DOWN, RISING, draw(5, 2), 2),
@@ -185,16 +174,14 @@ CASES = [
     case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
     case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
     case(draw(3, 5), draw(7, 5), draw(7, 2), 1, note="one key at a time"),
-    case(
+    special(
+        "large scores",
         FAR_APART * draw(2, 3, 4, scale=2.0).round(),
         *(draw(2, 7, 4, scale=2.0).round(), draw(2, 7, 3), 2),
-        note="large scores",
-        special=True,
     ),
-    case(
+    special(
+        "all scores very negative",
         *(torch.ones(3, 4), draw(5, 4, shift=-900.0).round(), draw(5, 3), 2),
-        note="all scores very negative",
-        special=True,
     ),
     case(draw(1, 5), draw(1, 5), draw(1, 3), 2, note="one token"),
 ]
@@ -209,18 +196,7 @@ online_softmax_attention = Exercise(
         STEPS,
         *(FORMS, of_joining.JOIN, of_attention.SCALE, SIZES, SCORE),
         without=("keys-times-queries",),  # what fails then depends on the block
-        renamed={
-            "not-divided": "no-final-division",
-            "averaged": "blocks-averaged",
-            "parts-added": "blocks-summed",
-            "first-part-alone": "first-block-alone",
-            "last-part-alone": "last-block-alone",
-            "best-part-alone": "best-block-alone",
-        },
-        words=TEXTS["WORDS"]
-        | {
-            "last": lambda s: s.key.shape[-2] % s.size or s.size,
-            "size": lambda s: s.size,
-        },
+        renamed=TEXTS["RENAMED"],
+        words=TEXTS["WORDS"] | OF_BLOCKS,
     ),
 )

@@ -21,35 +21,36 @@ STEPS = {
     "axis": lambda s: 1,
     "count": lambda s: s.n_rep,
     "place": lambda s: s.axis + 1,  # where the copies stand
-    "copies": lambda s: s.x.unsqueeze(s.place).repeat_interleave(s.count, s.place),
+    "source": lambda s: s.x.unsqueeze(s.place),
+    "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
     "merged": lambda s: s.copies.flatten(s.axis, s.axis + 1),
     "result": lambda s: s.merged,
 }
 IN_FRONT = {"place": lambda s: s.axis}
 CUT = {"merged": lambda s: s.copies.reshape(s.x.shape[0], -1, *s.x.shape[2:])}
 FORMS = Forms(TEXTS["FORMS"])
-FORMS.wrong("tile-for-interleave", **IN_FRONT)
-FORMS.wrong("tile-of-the-batch", axis=lambda s: 0, **IN_FRONT)
+wrong = FORMS.wrong
+wrong("tile-for-interleave", **IN_FRONT)
+wrong("tile-of-the-batch", axis=lambda s: 0, **IN_FRONT)
 for axis, name in ((0, "batch"), (2, "tokens"), (3, "features")):
     ways = {"axis": lambda s, axis=axis: axis}
-    FORMS.wrong("wrong-axis", {"name": name}, **ways)
+    wrong("wrong-axis", {"name": name}, **ways)
     if name != "batch":
-        FORMS.wrong("wrong-axis", {"name": name}, **ways, **IN_FRONT)
-FORMS.wrong("axis-missing", merged=lambda s: s.x.repeat_interleave(s.count))
-FORMS.wrong("axes-not-merged", merged=lambda s: s.copies)
-FORMS.wrong("axes-not-merged 2", **IN_FRONT, merged=lambda s: s.copies)
-FORMS.wrong("features-cut-up", axis=lambda s: 3, **CUT)
-FORMS.wrong("tokens-cut-up", axis=lambda s: 2, **CUT)
-FORMS.wrong("first-head-alone", result=lambda s: s.merged[:, :1].expand_as(s.merged))
-FORMS.wrong("one-repetition-more", count=lambda s: s.n_rep + 1)
-FORMS.wrong("heads-times-n-rep", count=lambda s: s.x.shape[1])
-FORMS.wrong("n-rep-as-total", count=lambda s: s.n_rep // s.x.shape[1])
-FORMS.wrong("two-heads-only", result=lambda s: s.merged[:, : 2 * s.count])
-FORMS.wrong("not-repeated", merged=lambda s: s.x)
-FORMS.wrong("reversed", result=lambda s: s.merged.flip(1))
-FORMS.wrong(
-    "view-of-expanded",
-    result=lambda s: s.x[:, :, None].expand(-1, -1, s.count, -1, -1).view_as(s.merged),
+        wrong("wrong-axis", {"name": name}, **ways, **IN_FRONT)
+wrong("axis-missing", merged=lambda s: s.x.repeat_interleave(s.count))
+wrong("axes-not-merged", merged=lambda s: s.copies)
+wrong("axes-not-merged 2", **IN_FRONT, merged=lambda s: s.copies)
+wrong("features-cut-up", axis=lambda s: 3, **CUT)
+wrong("tokens-cut-up", axis=lambda s: 2, **CUT)
+wrong("first-head-alone", result=lambda s: s.merged[:, :1].expand_as(s.merged))
+wrong("one-repetition-more", count=lambda s: s.n_rep + 1)
+wrong("heads-times-n-rep", count=lambda s: s.x.shape[1])
+wrong("n-rep-as-total", count=lambda s: s.n_rep // s.x.shape[1])
+wrong("two-heads-only", result=lambda s: s.merged[:, : 2 * s.count])
+wrong("not-repeated", merged=lambda s: s.x)
+wrong("reversed", result=lambda s: s.merged.flip(1))
+wrong(
+    "view-of-expanded", result=lambda s: s.source.expand_as(s.copies).view_as(s.merged)
 )
 
 repeat_kv = Exercise(
