@@ -37,7 +37,6 @@ def ones(s):
 
 JOIN = Forms(TEXTS["JOIN"])
 wrong = JOIN.wrong
-
 wrong("not-divided", divided=lambda s: s.joined)
 for key, way in {  # parts, most divided alone, that are put together somehow
     "averaged": lambda s: s.each.mean(0),

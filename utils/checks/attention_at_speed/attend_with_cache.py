@@ -105,6 +105,7 @@ def always_glued(s):
     return s.longer
 
 
+AXES = {0: "the first axis", 1: "axis 1", 2: "axis 2", -1: "the features"}
 UNMASKED = {"mask": lambda s: None}
 FORMS = Forms(TEXTS["FORMS"])
 wrong = FORMS.wrong
@@ -127,8 +128,7 @@ wrong("keys-and-values-swapped", first=lambda s: s.old[::-1])
 wrong("values-not-kept", first=lambda s: (s.old[0], s.old[1][..., :0, :]))
 wrong("values-not-kept 2", then=lambda s: (s.new[0], s.new[1][..., :0, :]))
 wrong("only-the-last-appended", then=lambda s: [t[..., -1:, :] for t in s.new])
-for axis, name in enumerate(("the first axis", "axis 1", "axis 2", "the features")):
-    axis = -1 if name == "the features" else axis
+for axis, name in AXES.items():
     wrong("wrong-axis-joined", {"name": name}, along=lambda s, axis=axis: axis)
 wrong("keys-and-values-swapped 2", give=lambda s: (s.output, s.longer[::-1]))
 wrong("cache-not-longer", give=lambda s: (s.output, s.old))

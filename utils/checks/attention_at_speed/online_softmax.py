@@ -113,10 +113,6 @@ def own_block(s):
     return s.each[queries // s.size, ..., queries, :].movedim(0, -2)
 
 
-def first_axis_cut(s):
-    return s.query @ (s.key if s.key.dim() == 2 else s.key[: s.size]).mT
-
-
 def with_first_block(way):
     """Return the step that goes this way with the first block alone."""
     return lambda s: way(State(query=s.query, key=s.key[..., : s.size, :]))
@@ -151,7 +147,7 @@ wrong("number-of-queries", count=lambda s: s.query.shape[-2])
 LEN, AXIS_1 = {"count": "len(key)"}, {"count": "key.shape[1]"}
 wrong("keys-miscounted", LEN, count=lambda s: len(s.key))
 wrong("keys-miscounted", AXIS_1, count=lambda s: s.key.shape[1])
-wrong("wrong-axis-sliced", score=first_axis_cut)
+wrong("wrong-axis-sliced", first=lambda s: s.query @ s.key[: s.size].mT)
 wrong("axis-missing", joined=lambda s: (s.factors.mT * s.terms).sum(0))
 
 SCORE = [
