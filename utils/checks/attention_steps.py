@@ -1,7 +1,7 @@
 """The steps of attention, once: the right way of each, and what goes wrong in it.
 
 An exercise takes the steps that it has, and of the wrong forms those of its steps
-(`forms_of`). The order of the forms matters: where two give the same on every case of
+(`attention`). The order of the forms matters: where two give the same on every case of
 an exercise, the first is named, and the other belongs to its `without`.
 
 Texts are data. In braces stand the exercise's words (`root`, `width`, `value` …) and
@@ -11,6 +11,7 @@ facts measured on the wrong form itself (`FACTS`).
 import math
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from operator import attrgetter
 
 import torch
@@ -75,24 +76,18 @@ def steps(leaving_out=(), **own):
     return {name: known[name] for name in STEPS if name in known}
 
 
-def forms_of(steps, *groups, without=(), renamed=()):
-    """Return the wrong forms of these steps from groups of forms.
+def attention(start, steps, *groups, without=(), renamed=(), words=(), harmless=()):
+    """Return the pipeline of these steps, and of the wrong forms of groups those in it.
 
     `without` names slugs (or holds forms) that an exercise cannot tell apart or does
     not ask for, and `renamed` gives a slug another name.
     """
-    renamed = dict(renamed)
-    return [
-        replace(one, slug=renamed.get(one.slug, one.slug))
-        for group in groups
-        for one in group
-        if not {one, one.slug} & {*without} and one.ways.keys() <= steps.keys()
+    without, names = {*without}, dict(renamed)
+    forms = [
+        replace(one, slug=names.get(one.slug, one.slug))
+        for one in chain(*groups)
+        if not {one, one.slug} & without and one.ways.keys() <= steps.keys()
     ]
-
-
-def attention(start, steps, *groups, words=(), harmless=(), **chosen):
-    """Return the pipeline of these steps of attention, `chosen` as in `forms_of`."""
-    forms = forms_of(steps, *groups, **chosen)
     return Pipeline(start, steps, forms, GIVES, harmless, FACTS | dict(words))
 
 
@@ -131,6 +126,9 @@ FACTS = {
     "row_sum": row_sum,
     "leak": leak,
     "future": future,
+    "along": "along dim=-1",
+    "averaged": "values",
+    "value": "value",
 }
 
 
@@ -204,16 +202,16 @@ SOFTMAX.wrong("keepdim-missing 3", **FLAT_MAXIMUM, **FLAT_TOTAL)
 SOFTMAX.wrong("not-normalised", total=lambda s: 1)
 SOFTMAX.wrong("not-normalised", **UNSHIFTED, total=lambda s: 1)
 SOFTMAX.wrong("exponential-missing", exp=lambda s: s.hidden)
+SOFTMAX.wrong("exponential-missing", exp=lambda s: s.shifted)
 SOFTMAX.wrong("softmax-missing", divide=lambda s: s.hidden)
-SOFTMAX.wrong("softmax-twice", drop=lambda s: s.cleared.softmax(-1))
+SOFTMAX.wrong("softmax-twice", drop=lambda s: s.cleared.softmax(s.dim))
 SOFTMAX.wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
 SOFTMAX.wrong("sigmoid", divide=lambda s: s.hidden.sigmoid())
 SOFTMAX.wrong(
     "hardmax", drop=lambda s: F.one_hot(s.soft.argmax(-1), s.soft.shape[-1]).float()
 )
 SOFTMAX.wrong("weights-squared", drop=lambda s: s.cleared.square())
-UNIFORM = Forms(TEXTS["UNIFORM"])
-UNIFORM.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
+SOFTMAX.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
 
 
 # --- the mask ----------------------------------------------------------------------
@@ -263,7 +261,6 @@ PROJECT = Forms(TEXTS["PROJECT"])
 PROJECT.wrong("parameter-called", query=lambda s: nn.Parameter(s.learned.W_query)(s.x))
 PROJECT.wrong("queries-for-keys", **projected(key="query"))
 PROJECT.wrong("keys-for-queries", **projected(query="key"))
-PROJECT.wrong("keys-for-values", **projected(value="key"))
 PROJECT.wrong("queries-for-values", **projected(value="query"))
 PROJECT.wrong("keys-times-queries", **projected(query="key", key="query"))
 PROJECT.wrong("keys-and-values-exchanged", **projected(key="value", value="key"))

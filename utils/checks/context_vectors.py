@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import FLAT_MAXIMUM, FLAT_TOTAL, UNSHIFTED, steps
+from utils.checks.attention_steps import steps
 from utils.checks.draw import draws, rows_sum_to_one, special, worst_sum
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, texts_of
@@ -30,27 +30,15 @@ SOFT.wrong("max-is-a-pair", maximum=lambda s: s.hidden.max(s.dim, True))
 SOFT.wrong("wrong-axis", axis=lambda s: 0)
 SOFT.wrong("wrong-axis 2", axis=lambda s: s.asked or 0)
 SOFT.wrong("softmax-over-everything 2", total=lambda s: s.exps.sum())
-SOFT.wrong("maximum-not-subtracted", **UNSHIFTED)
-SOFT.wrong("global-maximum-subtracted", maximum=lambda s: s.hidden.max())
 SOFT.wrong("minimum-subtracted", maximum=lambda s: s.hidden.amin(s.dim, True))
 SOFT.wrong("mean-subtracted", maximum=lambda s: s.hidden.mean(s.dim, True))
-SOFT.wrong("keepdim-missing", **FLAT_TOTAL)
-SOFT.wrong("keepdim-missing 2", **FLAT_MAXIMUM)
-SOFT.wrong("keepdim-missing 3", **FLAT_MAXIMUM, **FLAT_TOTAL)
-SOFT.wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
-SOFT.wrong("not-normalised", total=lambda s: 1)
-SOFT.wrong("not-normalised", **UNSHIFTED, total=lambda s: 1)
 SOFT.wrong("not-normalised 2", total=lambda s: s.exps.mean(s.dim, True))
 SOFT.wrong("not-normalised 3", total=lambda s: s.exps.shape[s.dim])
-SOFT.wrong("exponential-missing", exp=lambda s: s.hidden)
-SOFT.wrong("exponential-missing", exp=lambda s: s.shifted)
 SOFT.wrong("exponential-missing 2", exp=lambda s: s.hidden.abs())
-SOFT.wrong("softmax-twice", drop=lambda s: torch.softmax(s.cleared, s.dim))
 SOFT.wrong("hardmax", divide=lambda s: (s.hidden == s.maximum).float())
 SOFT.wrong("sign-flipped", shift=lambda s: s.hidden.amin(s.dim, True) - s.hidden)
 SOFT.wrong("sign-flipped 2", shift=lambda s: s.maximum - s.hidden)
 SOFT.wrong("base-two", exp=lambda s: s.shifted.exp2())
-SOFT.wrong("sigmoid", divide=lambda s: torch.sigmoid(s.hidden))
 of_softmax = of_attention.attention(
     lambda scores, dim=None: {"products": scores, "asked": dim},
     steps(
@@ -59,8 +47,8 @@ of_softmax = of_attention.attention(
         give=lambda s: s.weights,
         leaving_out=("score", "width", "average", "merge", "project_out"),
     ),
-    SOFT,
-    words={"count": lambda s: s.hidden.numel()},
+    *(SOFT, of_attention.SOFTMAX),
+    words={"count": lambda s: s.hidden.numel(), "along": "along `dim`"},
 )
 
 
@@ -114,7 +102,6 @@ WEIGHTS.wrong("divided-by-width 2", scale=lambda s: s.products / s.x.shape[-1] /
 WEIGHTS.wrong("scale-of-tokens", scale=lambda s: s.products / len(s.x) ** 0.5)
 WEIGHTS.wrong("softmax-over-queries", axis=lambda s: 0)
 WEIGHTS.wrong("softmax-over-everything", axis=lambda s: (0, 1))
-WEIGHTS.wrong("softmax-missing", divide=lambda s: s.hidden)
 WEIGHTS.wrong("sign-flipped", score=lambda s: -(s.query @ s.key.mT))
 WEIGHTS.wrong("cosine", score=of_attention.angles)
 WEIGHTS.wrong("distance", score=lambda s: -torch.cdist(s.query, s.key))
@@ -122,7 +109,6 @@ WEIGHTS.wrong("future-hidden", mask=of_attention.triangle)
 WEIGHTS.wrong("itself-excluded", mask=lambda s: ~torch.eye(len(s.x)).bool())
 WEIGHTS.wrong("future-hidden 2", clear=lambda s: s.soft.tril())
 WEIGHTS.wrong("itself-excluded 2", clear=lambda s: s.soft * (1 - torch.eye(len(s.x))))
-WEIGHTS.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
 WEIGHTS.wrong("transpose-missing", score=lambda s: s.x @ s.x)
 FEATURES = {"score": lambda s: s.x.mT @ s.x}
 RETURN_WEIGHTS = Forms(TEXTS["RETURN_WEIGHTS"])
@@ -149,16 +135,12 @@ CONTEXT.wrong("one-row-only", give=lambda s: s.output[0])
 CONTEXT.wrong("one-row-only 2", give=lambda s: s.output[-1])
 CONTEXT.wrong("one-vector-for-all", give=lambda s: s.x.mean(0))
 CONTEXT.wrong("one-vector-for-all 2", give=lambda s: s.output.sum(0))
-CONTEXT.wrong("values-transposed", average=lambda s: s.weights @ s.x.T)
 CONTEXT.wrong("transposed", give=lambda s: s.output.mT)
-CONTEXT.wrong("elementwise-product", average=lambda s: s.weights * s.x)
 CONTEXT.wrong("not-summed", average=lambda s: s.weights[..., None] * s.x)
 CONTEXT.wrong("summed-over-queries", give=lambda s: s.weights.sum(0)[:, None] * s.x)
 CONTEXT.wrong("last-token-missing", average=lambda s: s.weights[:, :-1] @ s.x[:-1])
 CONTEXT.wrong("divided-by-width", give=lambda s: s.output / s.x.shape[-1])
 CONTEXT.wrong("tokens-added", give=lambda s: s.x + s.output)
-CONTEXT.wrong("averaged-twice", average=lambda s: s.weights @ (s.weights @ s.x))
-CONTEXT.wrong("divided-by-tokens", give=lambda s: s.output / len(s.x))
 CONTEXT.wrong("values-of-length-one", value=lambda s: F.normalize(s.x, dim=-1))
 CONTEXT.wrong("weights-returned-too", give=lambda s: (s.output, s.weights))
 CONTEXT.wrong("no-attention", average=lambda s: s.x)
@@ -172,7 +154,8 @@ def of_tokens(*groups, **own):
         lambda x: {"x": x, "query": x, "key": x},
         steps(value=lambda s: s.x, scale=lambda s: s.products, **own),
         *(of_attention.SOFTMAX, WEIGHTS, *groups),
-        words={"D": lambda s: s.x.shape[-1]},
+        without=("keys-for-values", "queries-for-values"),  # all three are tokens
+        words=TEXTS["WORDS"] | {"D": lambda s: s.x.shape[-1]},
     )
 
 
@@ -208,14 +191,8 @@ def stays_among_the_tokens(evidence):
     if not len(outside):
         return None
     row, i = outside[0].tolist()
-    words = {
-        "row": row,
-        "feature": i,
-        "got": got[row, i],
-        "low": low[i],
-        "high": high[i],
-    }
-    return TEXTS["SEEN"]["range"].format_map(words)
+    seen = {"got": got[row, i], "low": low[i], "high": high[i]}
+    return TEXTS["SEEN"]["range"].format(row=row, feature=i, **seen)
 
 
 context = Exercise(
@@ -224,7 +201,7 @@ context = Exercise(
     oracle=right_context,
     cases=TOKENS,
     properties=[stays_among_the_tokens],
-    pipeline=of_tokens(CONTEXT),
+    pipeline=of_tokens(of_attention.AVERAGE, CONTEXT),
 )
 
 EXERCISES = [softmax, weights, context]

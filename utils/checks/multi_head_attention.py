@@ -147,7 +147,7 @@ multi_head_attention = ModuleExercise(
         *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
         *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
         *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
-        *(of_attention.UNIFORM, of_attention.RETURN_OUTPUT, REFUSED),
+        *(of_attention.RETURN_OUTPUT, REFUSED),
         without=WITHOUT,
         renamed={"maximum-not-subtracted": "softmax-overflows"},
         harmless=of_masks.HARMLESS,

@@ -31,7 +31,7 @@ def right_attention(query, key, value):
 
 OF_WEIGHTS = (
     *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE),
-    *(of_attention.AVERAGE, of_attention.NO_MASK, of_attention.UNIFORM),
+    *(of_attention.AVERAGE, of_attention.NO_MASK),
 )
 QUERIES, KEYS = ", the number of queries", ", the number of keys"
 SIZES = [

@@ -61,7 +61,6 @@ pipeline = of_attention.attention(
     *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
     *(of_attention.SCALE, SIZES, of_attention.SCORE, of_attention.PROJECT),
     *(of_attention.RETURN_OUTPUT, of_attention.SOFTMAX, of_attention.AVERAGE),
-    of_attention.UNIFORM,
     without=(
         "axis-left-open",
         "fixed-axis",

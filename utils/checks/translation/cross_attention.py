@@ -145,7 +145,7 @@ pipeline = of_attention.attention(
     without_zeros([one for one in MASK if one.slug not in FAILING], "mask"),
     *(without_zeros(HIDE), HIDE, of_attention.SCALE, SIZES, of_attention.AXIS),
     *(of_attention.SOFTMAX, of_attention.PROJECT, of_attention.SCORE),
-    *(of_attention.AVERAGE, of_attention.UNIFORM),
+    of_attention.AVERAGE,
     without=("parameter-called", "weight-not-transposed", "keys-times-queries"),
     renamed={
         "zero-for-minus-infinity": "zero-for-infinity",
