@@ -53,7 +53,6 @@ CUT.wrong("samples-mixed", cut=shaped("HBTK"), order=to(1, 0, 2, 3))
 CUT.wrong("tokens-shared-out", heads=lambda s: torch.stack(s.x.chunk(s.H, 1), 1))
 CUT.wrong("tokens-shared-out 2", heads=lambda s: s.x.view(s.B, s.H, s.T // s.H, s.D))
 CUT.wrong("width-is-a-float", K=lambda s: s.D / s.H)
-CUT.wrong("width-is-a-float", K=lambda s: s.D / s.H, cut=shaped("BTHK", "view"))
 CUT.wrong("sizes-misread", sizes=lambda s: (len(s.x), s.x.shape[2], s.x.shape[1]))
 
 
@@ -194,19 +193,20 @@ def right_merge(x):
     return x.transpose(1, 2).flatten(2)
 
 
-def out(s, x, turned=False):
-    weight = s.learned.out_proj if turned else s.learned.out_proj.mT
-    return F.linear(x, weight, s.learned.out_proj_bias)
+def out(s, x):
+    return F.linear(x, s.out_weight, s.out_bias)
 
 
 HEADS = {
+    "out_weight": lambda s: s.learned.out_proj.mT,
+    "out_bias": lambda s: s.learned.out_proj_bias,
     "split": each(lambda s, x: right_split(x, num_heads(s)).contiguous()),
     "merge": lambda s: right_merge(s.output),
     "project_out": lambda s: out(s, s.merged),
 }
 
 
-def of_tokens(s):
+def mask_of_tokens(s):
     """Return the mask of the tokens for scores that are (B, T, H, H): it fails."""
     num_tokens, heads = s.scores.shape[1], s.scores.shape[-1]
     if heads != 1 and num_tokens not in (1, heads):
@@ -216,12 +216,12 @@ def of_tokens(s):
 
 def widths_misread(s):
     """Return the merge that reads H for T and knows the width of the result."""
-    batch, num_heads = s.output.shape[:2]
-    return s.output.transpose(1, 2).reshape(batch, num_heads, s.learned.build[1])
+    sizes = *s.output.shape[:2], s.learned.build[1]
+    return s.output.transpose(1, 2).reshape(sizes)
 
 
 OVER_HEADS = {  # two axes are not exchanged, after the split and before the merge
-    "split": each(lambda s, x: right_split(x, num_heads(s)).transpose(1, 2)),
+    "split": each(lambda s, x: cut_by()(s, x).transpose(1, 2)),
     "merge": lambda s: s.output.flatten(2),
 }
 ONE_WIDE_HEAD = {"split": each(unsplit)}
@@ -238,13 +238,8 @@ for one in (*CUT, *MOVED):
         SPLIT.append(replace(one, ways=wrongly | {"merge": merge_by(JOIN[1])}))
     if one.slug in ("heads-and-width-exchanged", "width-before-tokens"):
         SPLIT.append(replace(one, ways=wrongly | {"width": head_width}))
-SPLIT.wrong("attends-over-heads", **OVER_HEADS, mask=of_tokens)
+SPLIT.wrong("attends-over-heads", **OVER_HEADS, mask=mask_of_tokens)
 SPLIT.wrong("attends-over-heads", **OVER_HEADS)
-SPLIT.wrong(
-    "attends-over-heads",
-    split=OVER_HEADS["split"],
-    merge=lambda s: s.output.transpose(1, 2).reshape_as(s.output),
-)
 SPLIT.wrong("heads-ignored", **ONE_WIDE_HEAD)
 SPLIT.wrong("heads-ignored", **ONE_WIDE_HEAD, width=head_width)
 SPLIT.wrong("full-width-per-head", **WIDE_VALUES, merge=lambda s: s.output.sum(1))
@@ -260,25 +255,17 @@ MERGE.wrong("heads-not-merged", merge=lambda s: s.output.flatten(1, 2))
 
 # --- the output projection -----------------------------------------------------------
 
-
+UNUSED = {"project_out": lambda s: s.merged}
+OF_VALUES = {"value": lambda s: out(s, s.x @ s.learned.W_value)}
+NO_BIAS = {"out_bias": lambda s: None}
+STORED = {"out_weight": lambda s: s.learned.out_proj}
 OUT = Forms(TEXTS["OUT"])
-for key, way in {
-    "output-projection-unused": lambda s: s.merged,
-    "output-projection-twice": lambda s: out(s, out(s, s.merged)),
-    "output-projection-without-bias": lambda s: s.merged @ s.learned.out_proj,
-    "weight-not-transposed": lambda s: out(s, s.merged, turned=True),
-}.items():
-    OUT.wrong(key, project_out=way)
-OUT.wrong(
-    "weight-not-transposed", project_out=lambda s: s.merged @ s.learned.out_proj.mT
-)
-OUT.wrong(
-    "output-projection-of-values",
-    value=lambda s: out(s, s.x @ s.learned.W_value),
-    project_out=lambda s: s.merged,
-)
-OUT.wrong(
-    "heads-share-weights", average=lambda s: s.weights.mean(1, keepdim=True) @ s.value
-)
+OUT.wrong("output-projection-unused", **UNUSED)
+OUT.wrong("output-projection-twice", project_out=lambda s: out(s, out(s, s.merged)))
+OUT.wrong("output-projection-without-bias", **NO_BIAS)
+OUT.wrong("weight-not-transposed", **STORED)
+OUT.wrong("weight-not-transposed", **STORED, **NO_BIAS)
+OUT.wrong("output-projection-of-values", **OF_VALUES, **UNUSED)
+OUT.wrong("heads-share-weights", average=lambda s: s.weights.mean(1, True) @ s.value)
 OF_HEADS = {"H": num_heads, "K": head_width, "D": lambda s: s.learned.build[1]}
 OF_HEADS["twice_H"] = lambda s: 2 * num_heads(s)

@@ -44,6 +44,8 @@ def allowed(s):
 
 
 STEPS = {  # in order: what each leaves in the state, and how, where all do it alike
+    "out_weight": ("out_weight", None),
+    "out_bias": ("out_bias", None),
     "query": ("query", None),
     "key": ("key", None),
     "value": ("value", None),
