@@ -53,6 +53,7 @@ CUT.wrong("samples-mixed", cut=shaped("HBTK"), order=to(1, 0, 2, 3))
 CUT.wrong("tokens-shared-out", heads=lambda s: torch.stack(s.x.chunk(s.H, 1), 1))
 CUT.wrong("tokens-shared-out 2", heads=lambda s: s.x.view(s.B, s.H, s.T // s.H, s.D))
 CUT.wrong("width-is-a-float", K=lambda s: s.D / s.H)
+CUT.wrong("width-is-a-float", K=lambda s: s.D / s.H, cut=shaped("BTHK", "view"))
 CUT.wrong("sizes-misread", sizes=lambda s: (len(s.x), s.x.shape[2], s.x.shape[1]))
 
 

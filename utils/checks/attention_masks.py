@@ -6,8 +6,9 @@ with -inf, and `clear` sees to rows in which nothing is allowed, where there are
 
 from dataclasses import replace
 
-from utils.checks.attention_steps import INF, UNSHIFTED, allowed, fill, lower, triangle
-from utils.checks.steps import Forms, texts_of
+from utils.checks import attention_steps as of_attention
+from utils.checks.attention_steps import INF, allowed, fill, lower, size, triangle
+from utils.checks.steps import Forms, State, texts_of
 
 TEXTS = texts_of(__file__)
 
@@ -68,6 +69,26 @@ CUT.wrong("mask-too-small", {"side": "d_in"}, mask=cut(side=lambda build: build[
 CUT.wrong("mask-too-small", {"side": "d_out"}, mask=cut(side=lambda build: build[1]))
 CUT.wrong("mask-too-small 2", mask=cut(side=lambda build: build[2] - 1))
 OF_BUILD = {"context_length": lambda s: s.learned.build[2], "B": lambda s: len(s.x)}
+SIZES = [
+    size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
+    size("scale-of-tokens", "T", lambda s: s.x.shape[1]),
+    size("scale-of-context-length", "context_length", OF_BUILD["context_length"]),
+    size("scale-of-batch", "B", OF_BUILD["B"]),
+]
+
+
+# --- what weights show ---------------------------------------------------------------
+
+
+def seen(weights, allowed):
+    """Say that hidden places get a weight, or that those of a row do not sum to 1."""
+    s = State(weights=weights, mask=allowed, allowed=allowed)
+    leak, row_sum = of_attention.leak(s), of_attention.row_sum(s)
+    if float(leak) > 1e-6:
+        return TEXTS["SEEN"]["leak"].format(leak=leak)
+    if abs(float(row_sum) - 1) < 1e-3:
+        return None
+    return TEXTS["SEEN"]["sum"].format(sum=row_sum)
 
 
 # --- how the scores are hidden -------------------------------------------------------
@@ -107,12 +128,9 @@ HIDE.wrong("renormalised-after", **after(renormalised))
 HIDE.wrong("renormalised-after", **after(lambda s: renormalised(s).nan_to_num(0.0)))
 HIDE.wrong("renormalised-after", **after(lambda s: renormalised(s, at_least=1e-8)))
 HIDE.wrong("softmax-missing", hide=lambda s: fill(s, 0.0), divide=lambda s: s.hidden)
-for hidden_exps in (
-    lambda s: s.shifted.exp() * allowed(s),
-    lambda s: fill(s, 0.0, of=s.shifted.exp()),
-):
-    unshifted = UNSHIFTED | {"hide": left_alone, "exp": hidden_exps}
-    HIDE.wrong("maximum-not-subtracted", **unshifted)
+RAW = of_attention.UNSHIFTED | {"hide": left_alone}
+HIDE.wrong("maximum-not-subtracted", **RAW, exp=lambda s: s.hidden.exp() * allowed(s))
+HIDE.wrong("maximum-not-subtracted", **RAW, exp=lambda s: fill(s, 0, of=s.hidden.exp()))
 # Right as well, but a mistake beside them gives something else.
 HARMLESS = Forms()
 HARMLESS.also(hide=lambda s: fill(s, -1e9))

@@ -10,7 +10,7 @@ facts measured on the wrong form itself (`FACTS`).
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
 
@@ -93,6 +93,15 @@ def attention(start, steps, *groups, without=(), renamed=(), words=(), harmless=
     return Pipeline(start, steps, forms, GIVES, harmless, FACTS | dict(words))
 
 
+def by_torch(query, key, value, mask=None):
+    """Return PyTorch's output and weights, 0 where nothing may be attended to."""
+    eye = torch.eye(key.shape[-2]).expand(*key.shape[:-1], -1)
+    query, key = query.double(), key.double()
+    attend = partial(F.scaled_dot_product_attention, query, key, attn_mask=mask)
+    both = attend(value.double()), attend(eye.double())
+    return tuple(made.nan_to_num(0.0).float() for made in both)
+
+
 # --- facts that a text may ask for -------------------------------------------------
 
 
@@ -160,6 +169,15 @@ def size(slug, name, of, what=""):
     """Return the form that takes another size for the width of the queries."""
     words = {"name": name, "what": what}
     return Form(slug, TEXTS["SIZE"]["another-size"], {"width": of}, words)
+
+
+SIZES = [
+    size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
+    size("scale-of-keys", "S", lambda s: s.key.shape[-2], ", the number of keys"),
+    size(
+        "scale-of-tokens", "T", lambda s: s.query.shape[-2], ", the number of queries"
+    ),
+]
 
 
 # --- the scores --------------------------------------------------------------------

@@ -90,19 +90,16 @@ def samples_as_tokens(s):
 
 
 SIZES = [
+    *of_masks.SIZES,
     size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
-    size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
-    size("scale-of-tokens", "T", lambda s: s.x.shape[1]),
-    size("scale-of-context-length", "context_length", lambda s: s.learned.build[2]),
     size("scale-of-number-of-heads", "H", num_heads),
-    size("scale-of-batch", "B", lambda s: s.x.shape[0]),
 ]
 OWN = Forms(TEXTS["OWN"])
 for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
     OWN.wrong("softmax-over-heads", axis=lambda s: 1, **mended)
     OWN.wrong("softmax-over-batch", axis=lambda s: 0, **mended)
 REFUSED = Forms(TEXTS["REFUSED"])
-REFUSED.wrong("always-refused", query=of_heads.refused)
+REFUSED.wrong("always-refused", out_weight=of_heads.refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
 WITHOUT = (
     *("axis-left-open", "fixed-axis", "mask-sliced-by-width"),

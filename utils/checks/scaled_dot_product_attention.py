@@ -33,11 +33,8 @@ OF_WEIGHTS = (
     *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE),
     *(of_attention.AVERAGE, of_attention.NO_MASK),
 )
-QUERIES, KEYS = ", the number of queries", ", the number of keys"
 SIZES = [
-    size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
-    size("scale-of-keys", "S", lambda s: s.key.shape[-2], KEYS),
-    size("scale-of-tokens", "T", lambda s: s.query.shape[-2], QUERIES),
+    *of_attention.SIZES,
     size("scale-of-first-axis", "len(query)", lambda s: s.query.shape[0]),
     size("scale-of-first-axis", "len(key)", lambda s: s.key.shape[0]),
     size("scale-of-second-axis", "query.shape[1]", lambda s: s.query.shape[1]),

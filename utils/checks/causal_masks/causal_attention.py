@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import PROJECTED, of_module, project, size, steps
+from utils.checks.attention_steps import PROJECTED, of_module, project, steps
 from utils.checks.draw import draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
@@ -46,33 +46,15 @@ class CausalExercise(ModuleExercise):
         return super().looks(right) + (() if right else (projected_again,))
 
 
-SIZES = [
-    size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]),
-    size("scale-of-tokens", "T", lambda s: s.x.shape[1]),
-    size("scale-of-context-length", "context_length", lambda s: s.learned.build[2]),
-    size("scale-of-batch", "B", lambda s: s.x.shape[0]),
-]
 OWN = Forms(TEXTS["OWN"])
 OWN.wrong("softmax-over-batch", axis=lambda s: 0)
 OWN.wrong("batch-joined", give=batch_joined)
-pipeline = of_attention.attention(
-    of_module,
-    steps(**PROJECTED, mask=of_attention.triangle),
-    *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
-    *(of_attention.SCALE, SIZES, of_attention.SCORE, of_attention.PROJECT),
-    *(of_attention.RETURN_OUTPUT, of_attention.SOFTMAX, of_attention.AVERAGE),
-    without=(
-        "axis-left-open",
-        "fixed-axis",
-        "mask-sliced-by-heads",
-        "queries-not-projected",  # fails as keys that are not projected do
-        of_attention.ONE_LEADING_AXIS,  # as there is here
-    ),
-    harmless=of_masks.HARMLESS,
-    words=TEXTS["WORDS"] | of_masks.OF_BUILD,
+WITHOUT = (
+    *("axis-left-open", "fixed-axis", "mask-sliced-by-heads"),
+    "queries-not-projected",  # fails as keys that are not projected do
+    of_attention.ONE_LEADING_AXIS,  # as there is here
 )
-LONG = (3, 5, 11, 0.2)
-NARROW = (7, 2, 5, 0.2)
+LONG, NARROW = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 
 causal_attention = CausalExercise(
     id="5.5",
@@ -80,7 +62,16 @@ causal_attention = CausalExercise(
     oracle=lambda weights, x: attend_to(*project(weights, x)),
     properties=[past_stays, samples_stay_apart],
     facts=TRAINING_FACTS,
-    pipeline=pipeline,
+    pipeline=of_attention.attention(
+        of_module,
+        steps(**PROJECTED, mask=of_attention.triangle),
+        *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
+        *(of_attention.SCALE, of_masks.SIZES, of_attention.SCORE, of_attention.PROJECT),
+        *(of_attention.RETURN_OUTPUT, of_attention.SOFTMAX, of_attention.AVERAGE),
+        without=WITHOUT,
+        harmless=of_masks.HARMLESS,
+        words=TEXTS["WORDS"] | of_masks.OF_BUILD,
+    ),
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
         case(draw(2, 11, 3, scale=2.0), build=LONG, note="the full length"),
