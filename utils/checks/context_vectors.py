@@ -39,17 +39,6 @@ SOFT.wrong("hardmax", divide=lambda s: (s.hidden == s.maximum).float())
 SOFT.wrong("sign-flipped", shift=lambda s: s.hidden.amin(s.dim, True) - s.hidden)
 SOFT.wrong("sign-flipped 2", shift=lambda s: s.maximum - s.hidden)
 SOFT.wrong("base-two", exp=lambda s: s.shifted.exp2())
-of_softmax = of_attention.attention(
-    lambda scores, dim=None: {"products": scores, "asked": dim},
-    steps(
-        scale=lambda s: s.products,
-        axis=lambda s: -1 if s.asked is None else s.asked,
-        give=lambda s: s.weights,
-        leaving_out=("score", "width", "average", "merge", "project_out"),
-    ),
-    *(SOFT, of_attention.SOFTMAX),
-    words={"count": lambda s: s.hidden.numel(), "along": "along `dim`"},
-)
 
 
 def sums_along_dim(evidence):
@@ -78,20 +67,26 @@ softmax = Exercise(
         special("one score", torch.tensor([[0.7]])),
     ],
     properties=[sums_along_dim],
-    pipeline=of_softmax,
+    pipeline=of_attention.attention(
+        lambda scores, dim=None: {"products": scores, "asked": dim},
+        steps(
+            scale=lambda s: s.products,
+            axis=lambda s: -1 if s.asked is None else s.asked,
+            give=lambda s: s.weights,
+            leaving_out=("score", "width", "average", "merge", "project_out"),
+        ),
+        *(SOFT, of_attention.SOFTMAX),
+        words={"count": lambda s: s.hidden.numel(), "along": "along `dim`"},
+    ),
 )
 
 
 # --- 3.2 and 3.3 ------------------------------------------------------------------
 
 
-def right_weights(x):
-    return torch.softmax(x.double() @ x.double().mT, -1).to(x.dtype)
-
-
-def right_context(x):
-    x64 = x.double()
-    return F.scaled_dot_product_attention(x64, x64, x64, scale=1.0).to(x.dtype)
+def attend(x):
+    """Return the context vectors and the weights, without PyTorch's scale."""
+    return of_attention.by_torch(x.double() * x.shape[-1] ** 0.5, x, x)
 
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
@@ -123,7 +118,7 @@ def written_while_reading(s):
     """Replace tokens which later queries still need."""
     contexts = s.x.clone()
     for i in range(len(contexts)):
-        contexts[i] = right_weights(contexts)[i] @ contexts
+        contexts[i] = attend(contexts)[1][i] @ contexts
     return contexts
 
 
@@ -172,7 +167,7 @@ TOKENS = [
 weights = Exercise(
     id="3.2",
     **TEXTS["3.2"],
-    oracle=right_weights,
+    oracle=lambda x: attend(x)[1],
     cases=TOKENS,
     properties=[rows_sum_to_one()],
     pipeline=of_tokens(
@@ -198,7 +193,7 @@ def stays_among_the_tokens(evidence):
 context = Exercise(
     id="3.3",
     **TEXTS["3.3"],
-    oracle=right_context,
+    oracle=lambda x: attend(x)[0],
     cases=TOKENS,
     properties=[stays_among_the_tokens],
     pipeline=of_tokens(of_attention.AVERAGE, CONTEXT),

@@ -1,14 +1,14 @@
 """Exercises of notebook 06: splitting and merging heads, multi-head attention."""
 
 import torch
-from torch.nn.functional import linear, scaled_dot_product_attention
+from torch.nn.functional import linear
 
 from utils.checks import attention_heads as of_heads
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
 from utils.checks import training_facts as facts
 from utils.checks.attention_heads import num_heads, right_merge, right_split
-from utils.checks.attention_steps import PROJECTED, project, size, steps, triangle
+from utils.checks.attention_steps import PROJECTED, lower, project, size, steps
 from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
@@ -77,10 +77,8 @@ merge_heads = Exercise(
 
 
 def right_layer(weights, x):
-    parts = (part.double() for part in project(weights, x))
-    query, key, value = (right_split(part, weights.build[4]) for part in parts)
-    context = scaled_dot_product_attention(query, key, value, is_causal=True)
-    merged = right_merge(context).to(x.dtype)
+    parts = (right_split(part, weights.build[4]) for part in project(weights, x))
+    merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])
     return linear(merged, weights.out_proj.mT, weights.out_proj_bias)
 
 
@@ -140,7 +138,7 @@ multi_head_attention = ModuleExercise(
     properties=[past_stays, samples_stay_apart, where_to_look],
     pipeline=of_attention.attention(
         of_attention.of_module,
-        steps(**PROJECTED, **of_heads.HEADS, mask=triangle),
+        steps(**PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
         *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
         *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
         *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),

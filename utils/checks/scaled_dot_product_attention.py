@@ -1,10 +1,9 @@
 """Exercises of notebook 04: scaled dot-product attention and self-attention."""
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import PROJECTED, of_module, project, size, steps
+from utils.checks.attention_steps import PROJECTED, by_torch, project, size, steps
 from utils.checks.draw import draws, rows_sum_to_one, samples_stay_apart, special
 from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
@@ -20,14 +19,6 @@ FAR = torch.tensor([[1.0], [60.0], [60.0]])
 
 
 # --- 4.1 --------------------------------------------------------------------------
-
-
-def right_attention(query, key, value):
-    eye = torch.eye(key.shape[-2]).expand(*key.shape[:-1], -1)
-    output = torch_attention(query.double(), key.double(), value.double())
-    weights = torch_attention(query.double(), key.double(), eye.double())
-    return output.float(), weights.float()
-
 
 OF_WEIGHTS = (
     *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE),
@@ -46,16 +37,15 @@ def not_the_same_twice(attention):
     inputs = draws(41)(3, 7, 5).unbind()
     torch.default_generator.manual_seed(789)
     first, again = (attention(*map(torch.clone, inputs))[1] for _ in range(2))
-    if torch.allclose(first, again, equal_nan=True):
-        return None
-    return TEXTS["FACTS"].say("random-result")
+    same = torch.allclose(first, again, equal_nan=True)
+    return None if same else TEXTS["FACTS"].say("random-result")
 
 
 attention = Exercise(
     id="4.1",
     **TEXTS["4.1"],
     parts=("output", "weights"),
-    oracle=right_attention,
+    oracle=by_torch,
     properties=[rows_sum_to_one(lambda value: value[1]), samples_stay_apart],
     facts=[not_the_same_twice],
     pipeline=of_attention.attention(
@@ -98,10 +88,10 @@ OWN.wrong("three-axes-only", query=three_axes)
 self_attention = ModuleExercise(
     id="4.2",
     **TEXTS["4.2"],
-    oracle=lambda weights, x: right_attention(*project(weights, x))[0],
+    oracle=lambda weights, x: by_torch(*project(weights, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
     pipeline=of_attention.attention(
-        of_module,
+        of_attention.of_module,
         steps(**PROJECTED),
         *(OWN, of_attention.RETURN_OUTPUT, of_attention.PROJECT),
         *(of_attention.SCALE, SIZES, *OF_WEIGHTS),

@@ -1,11 +1,10 @@
 """Exercise 5.5: a causal layer of attention with dropout."""
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks.attention_steps import PROJECTED, of_module, project, steps
+from utils.checks.attention_steps import PROJECTED, by_torch, lower, project, steps
 from utils.checks.draw import draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
@@ -16,22 +15,20 @@ TEXTS = texts_of(__file__)
 draw = draws(55)
 
 
-def attend_to(query, key, value):
-    """Return the causal attention of these three, in float64 inside."""
-    parts = query.double(), key.double(), value.double()
-    return scaled_dot_product_attention(*parts, is_causal=True).to(value.dtype)
+def right_layer(weights, x):
+    return by_torch(*project(weights, x), lower(x.shape[-2]))[0]
 
 
 def batch_joined(s):
     """Let the sentences of a batch follow each other as one long text."""
-    joined = attend_to(*project(s.learned, s.x.flatten(0, 1)))
+    joined = right_layer(s.learned, s.x.flatten(0, 1))
     return joined.unflatten(0, s.x.shape[:2])
 
 
 def projected_again(module, weights):
     """Name a layer through which the right output goes."""
     x = sentences(weights)
-    attended = attend_to(*project(weights, x))
+    attended = right_layer(weights, x)
     for name, layer in module.named_children():
         if not hasattr(weights, name) and any(True for _ in layer.parameters()):
             if torch.allclose(layer(attended), module(x), atol=1e-4):
@@ -59,11 +56,11 @@ LONG, NARROW = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = CausalExercise(
     id="5.5",
     **TEXTS["5.5"],
-    oracle=lambda weights, x: attend_to(*project(weights, x)),
+    oracle=right_layer,
     properties=[past_stays, samples_stay_apart],
     facts=TRAINING_FACTS,
     pipeline=of_attention.attention(
-        of_module,
+        of_attention.of_module,
         steps(**PROJECTED, mask=of_attention.triangle),
         *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
         *(of_attention.SCALE, of_masks.SIZES, of_attention.SCORE, of_attention.PROJECT),
