@@ -68,9 +68,7 @@ MOVED.wrong("tokens-last", order=to(0, 2, 3, 1))
 MOVED.wrong("width-before-tokens", order=to(0, 3, 1, 2))
 PLACES = Forms(TEXTS["PLACES"])
 PLACES.wrong("always-refused", sizes=refused)
-PLACES.wrong(
-    "tokens-counted", sizes=lambda s: refused(s) if s.x.shape[1] % s.H else s.x.shape
-)
+PLACES.wrong("tokens-counted", K=lambda s: refused(s) if s.T % s.H else s.D // s.H)
 PLACES.wrong("axes-not-swapped", **IN_PLACE)
 PLACES.wrong("tokens-before-batch", order=to(1, 0, 2, 3))
 for order in WRONG_ORDERS:
@@ -169,10 +167,6 @@ def each(way, **others):
     return lambda s: tuple(ways[name](s, getattr(s, name)) for name in ways)
 
 
-def unsplit(s, x):
-    return x.unsqueeze(1)
-
-
 def cut_by(*forms):
     return lambda s, x: SPLITTING.run((x, num_heads(s)), *forms)
 
@@ -225,8 +219,8 @@ OVER_HEADS = {  # two axes are not exchanged, after the split and before the mer
     "split": each(lambda s, x: cut_by()(s, x).transpose(1, 2)),
     "merge": lambda s: s.output.flatten(2),
 }
-ONE_WIDE_HEAD = {"split": each(unsplit)}
-WIDE_VALUES = {"split": each(cut_by(), value=unsplit)}
+ONE_WIDE_HEAD = {"split": each(lambda s, x: x.unsqueeze(1))}
+WIDE_VALUES = {"split": each(cut_by(), value=lambda s, x: x.unsqueeze(1))}
 SPLIT = Forms(TEXTS["SPLIT"])
 SPLIT.wrong("split-by-view", split=split_by(CUT[0]), merge=merge_by(JOIN[0]))
 for name, names in (("query", "queries"), ("key", "keys"), ("value", "values")):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from utils.checks import attention_steps as of_attention
 from utils.checks.attention_steps import INF, allowed, fill, lower, size, triangle
-from utils.checks.steps import Forms, State, texts_of
+from utils.checks.steps import Forms, texts_of
 
 TEXTS = texts_of(__file__)
 
@@ -77,26 +77,7 @@ SIZES = [
 ]
 
 
-# --- what weights show ---------------------------------------------------------------
-
-
-def seen(weights, allowed):
-    """Say that hidden places get a weight, or that those of a row do not sum to 1."""
-    s = State(weights=weights, mask=allowed, allowed=allowed)
-    leak, row_sum = of_attention.leak(s), of_attention.row_sum(s)
-    if float(leak) > 1e-6:
-        return TEXTS["SEEN"]["leak"].format(leak=leak)
-    if abs(float(row_sum) - 1) < 1e-3:
-        return None
-    return TEXTS["SEEN"]["sum"].format(sum=row_sum)
-
-
 # --- how the scores are hidden -------------------------------------------------------
-
-
-def if_masked(way):
-    """Return the step that leaves the scores alone where there is no mask."""
-    return lambda s: s.scores if s.mask is None else way(s)
 
 
 def after(clear):
@@ -113,13 +94,16 @@ def renormalised(s, at_least=0.0):
 
 
 HIDE = Forms(TEXTS["HIDE"])
-HIDE.wrong("zero-times-infinity", hide=if_masked(lambda s: s.scores + ~s.mask * -INF))
+HIDE.wrong(
+    "zero-times-infinity",
+    hide=lambda s: s.scores if s.mask is None else s.scores + ~s.mask * -INF,
+)
 HIDE.wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
 for value in (-1e4, -1e3, -100.0, -10.0, -1.0):
     HIDE.wrong("fill-not-small-enough", hide=lambda s, value=value: fill(s, value))
 LARGE_FILLS = HIDE[-5:-2]
-HIDE.wrong("mask-added", hide=if_masked(lambda s: s.scores + s.mask))
-HIDE.wrong("mask-added", hide=if_masked(lambda s: s.scores + ~s.mask))
+HIDE.wrong("mask-added", hide=lambda s: s.scores + allowed(s))
+HIDE.wrong("mask-added", hide=lambda s: s.scores - allowed(s))
 HIDE.wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
 HIDE.wrong("infinite-weights", hide=lambda s: fill(s, INF))
 HIDE.wrong("infinite-weights 2", **after(lambda s: fill(s, -INF, of=s.soft)))

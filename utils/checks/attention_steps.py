@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks.draw import worst_sum
-from utils.checks.steps import Form, Forms, Pipeline, texts_of
+from utils.checks.steps import Form, Forms, Pipeline, State, texts_of
 from utils.checks.values import number
 
 TEXTS = texts_of(__file__)
@@ -122,13 +122,23 @@ def leak(s):
     return number(hidden.sum(-1).max().item())
 
 
+def hidden_and_allowed(weights, mask):
+    """Say that hidden places get a weight, or that those of a row do not sum to 1."""
+    s = State(weights=weights, mask=mask, allowed=mask)
+    if float(leak(s)) > 1e-6:
+        return TEXTS["SEEN"]["leak"].format(leak=leak(s))
+    if abs(float(row_sum(s)) - 1) < 1e-3:
+        return None
+    return TEXTS["SEEN"]["sum"].format(sum=row_sum(s))
+
+
 def future(s):
     """Return how much of the weight of token 0 goes to later ones, as text."""
     rows = s.weights.double().nan_to_num(0.0)
     return number(rows[..., 0, 1:].sum(-1).flatten()[0].item())
 
 
-FACTS = {
+FACTS = TEXTS["WORDS"] | {
     "d": lambda s: s.query.shape[-1],
     "n": lambda s: s.width,
     "T": lambda s: s.query.shape[-2],
@@ -137,9 +147,6 @@ FACTS = {
     "row_sum": row_sum,
     "leak": leak,
     "future": future,
-    "along": "along dim=-1",
-    "averaged": "values",
-    "value": "value",
 }
 
 
@@ -211,14 +218,12 @@ for axis in (0, 1, 2):
 AXIS.wrong("softmax-over-everything", axis=lambda s: tuple(range(s.scores.dim())))
 
 UNSHIFTED = {"maximum": lambda s: 0}
-FLAT_MAXIMUM = {"maximum": lambda s: s.hidden.amax(s.dim)}
-FLAT_TOTAL = {"total": lambda s: s.exps.sum(s.dim)}
 SOFTMAX = Forms(TEXTS["SOFTMAX"])
 SOFTMAX.wrong("maximum-not-subtracted", **UNSHIFTED)
 SOFTMAX.wrong("global-maximum-subtracted", maximum=lambda s: s.hidden.max())
-SOFTMAX.wrong("keepdim-missing", **FLAT_TOTAL)
-SOFTMAX.wrong("keepdim-missing 2", **FLAT_MAXIMUM)
-SOFTMAX.wrong("keepdim-missing 3", **FLAT_MAXIMUM, **FLAT_TOTAL)
+SOFTMAX.wrong("keepdim-missing", total=lambda s: s.exps.sum(s.dim))
+SOFTMAX.wrong("keepdim-missing 2", maximum=lambda s: s.hidden.amax(s.dim))
+SOFTMAX.wrong("keepdim-missing 3", **SOFTMAX[-1].ways, **SOFTMAX[-2].ways)
 SOFTMAX.wrong("not-normalised", total=lambda s: 1)
 SOFTMAX.wrong("not-normalised", **UNSHIFTED, total=lambda s: 1)
 SOFTMAX.wrong("exponential-missing", exp=lambda s: s.hidden)

@@ -96,8 +96,7 @@ OWN = Forms(TEXTS["OWN"])
 for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
     OWN.wrong("softmax-over-heads", axis=lambda s: 1, **mended)
     OWN.wrong("softmax-over-batch", axis=lambda s: 0, **mended)
-REFUSED = Forms(TEXTS["REFUSED"])
-REFUSED.wrong("always-refused", out_weight=of_heads.refused)
+OWN.wrong("always-refused", out_weight=of_heads.refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
 WITHOUT = (
     *("axis-left-open", "fixed-axis", "mask-sliced-by-width"),
@@ -142,7 +141,7 @@ multi_head_attention = ModuleExercise(
         *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
         *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
         *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
-        *(of_attention.RETURN_OUTPUT, REFUSED),
+        of_attention.RETURN_OUTPUT,
         without=WITHOUT,
         renamed={"maximum-not-subtracted": "softmax-overflows"},
         harmless=of_masks.HARMLESS,

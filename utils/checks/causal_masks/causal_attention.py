@@ -21,8 +21,7 @@ def right_layer(weights, x):
 
 def batch_joined(s):
     """Let the sentences of a batch follow each other as one long text."""
-    joined = right_layer(s.learned, s.x.flatten(0, 1))
-    return joined.unflatten(0, s.x.shape[:2])
+    return right_layer(s.learned, s.x.flatten(0, 1)).unflatten(0, s.x.shape[:2])
 
 
 def projected_again(module, weights):

@@ -42,10 +42,7 @@ def start(x, context, W_query, W_key, W_value, context_mask=None):
 # --- which sentence asks and which answers -------------------------------------------
 
 
-def no_mask(s):
-    return None
-
-
+NO_MASK = {"mask": lambda s: None}
 GIVEN = {"x": lambda s: s.given[0], "context": lambda s: s.given[1]}
 STEPS = GIVEN | of_attention.steps(
     **PROJECTED,
@@ -54,7 +51,7 @@ STEPS = GIVEN | of_attention.steps(
     give=lambda s: (s.output, s.weights),
 )
 SOURCES = Forms(TEXTS["SOURCES"])
-for mask in ({}, {"mask": no_mask}):
+for mask in ({}, NO_MASK):
     SOURCES.wrong("roles-swapped", x=GIVEN["context"], context=GIVEN["x"], **mask)
     SOURCES.wrong("context-not-used", context=GIVEN["x"], **mask)
     SOURCES.wrong("x-among-the-keys", context=lambda s: torch.cat(s.given, -2), **mask)
@@ -89,7 +86,7 @@ def needs_mask(error):
 HIDDEN_VALUES = {"average": lambda s: s.weights @ (s.value * s.allowed.mT)}
 MASK = Forms(TEXTS["MASK"])
 wrong = MASK.wrong
-wrong("mask-ignored", mask=no_mask)
+wrong("mask-ignored", **NO_MASK)
 wrong("mask-inverted", mask=of_words(lambda real: ~spread(real)))
 wrong("mask-causal", mask=triangle)
 wrong("mask-causal 2", mask=lambda s: triangle(s) & s.allowed)
@@ -103,13 +100,13 @@ wrong("one-mask-for-all", mask=of_words(lambda real: real[(0,) * (real.dim() - 1
 wrong("mask-needed", mask=needs_mask(TypeError()))
 wrong("mask-needed", mask=needs_mask(AttributeError()))
 wrong("mask-as-truth-value", mask=lambda s: spread(s.words) if s.words else None)
-wrong("values-hidden-alone", **HIDDEN_VALUES, mask=no_mask)
-wrong("context-zeroed", context=lambda s: s.given[1] * s.allowed.mT, mask=no_mask)
+wrong("values-hidden-alone", **HIDDEN_VALUES, **NO_MASK)
+wrong("context-zeroed", context=lambda s: s.given[1] * s.allowed.mT, **NO_MASK)
 wrong("empty-row-nan", clear=uncleared)
 NAN = MASK[-1]
 wrong("empty-row-nan 2", average=lambda s: s.soft @ s.value)
 wrong("empty-row-uniform", hide=lambda s: fill(s, -1e9), clear=uncleared)
-wrong("softmax-missing", mask=no_mask, divide=lambda s: s.hidden)
+wrong("softmax-missing", divide=lambda s: s.hidden, **NO_MASK)
 FAILING = ("mask-ignored", "mask-needed")  # alike whether zeros follow or not
 HIDE = [one for one in of_masks.HIDE if one not in of_masks.LARGE_FILLS]
 
@@ -145,7 +142,9 @@ pipeline = of_attention.attention(
 
 def hidden_and_allowed(evidence):
     """Property: hidden words get no weight, and those of a row sum to 1."""
-    return of_masks.seen(evidence.got[1], start(*evidence.args)["allowed"])
+    return of_attention.hidden_and_allowed(
+        evidence.got[1], start(*evidence.args)["allowed"]
+    )
 
 
 def tensors(x, context, width, value_width, scale=1.0):
