@@ -10,13 +10,12 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.attention_steps import lower
-from utils.checks.axes import named, taken, to, wrong_orders
+from utils.checks.axes import named, to, wrong_orders
 from utils.checks.steps import Forms, Pipeline, texts_of
 
 TEXTS = texts_of(__file__)
 HEADS_FORWARD = (0, 2, 1, 3)  # from (B, T, H, K) to (B, H, T, K), and back
 IN_PLACE = {"order": to(0, 1, 2, 3)}
-WRONG_ORDERS = wrong_orders(HEADS_FORWARD)
 
 
 # --- splitting -----------------------------------------------------------------------
@@ -71,9 +70,8 @@ PLACES.wrong("always-refused", sizes=refused)
 PLACES.wrong("tokens-counted", K=lambda s: refused(s) if s.T % s.H else s.D // s.H)
 PLACES.wrong("axes-not-swapped", **IN_PLACE)
 PLACES.wrong("tokens-before-batch", order=to(1, 0, 2, 3))
-for order in WRONG_ORDERS:
-    if order not in taken([*MOVED, *PLACES]):
-        PLACES.wrong("axes-misplaced", named("BTHK", order), order=to(*order))
+for order in wrong_orders(HEADS_FORWARD, [*MOVED, *PLACES]):
+    PLACES.wrong("axes-misplaced", named("BTHK", order), order=to(*order))
 PLACES.wrong("heads-in-batch", result=lambda s: s.heads.flatten(0, 1))
 PLACES.wrong("heads-in-batch 2", result=lambda s: torch.cat(s.heads.unbind(1)))
 PLACES.wrong("heads-under-each-other", result=lambda s: s.heads.flatten(1, 2))
@@ -117,10 +115,9 @@ JOIN.wrong("all-merged", merged=lambda s: s.x.flatten(1))
 JOIN.wrong("tokens-merged", merged=lambda s: s.x.flatten(2))
 JOIN.wrong("sizes-misread", SECOND, sizes=lambda s: s.x.transpose(1, 2).shape)
 JOIN.wrong("sizes-misread", LAST, sizes=lambda s: s.x.mT.shape)
-for order in WRONG_ORDERS:
-    if order not in taken(JOIN):
-        key = "samples-mixed" if order[0] else "wrong-axes-transposed"
-        JOIN.wrong(key, named("BHTK", order), order=to(*order))
+for order in wrong_orders(HEADS_FORWARD, JOIN):
+    key = "samples-mixed" if order[0] else "wrong-axes-transposed"
+    JOIN.wrong(key, named("BHTK", order), order=to(*order))
 JOIN.wrong("heads-reversed", tokens=lambda s: s.x.flip(1).permute(s.order))
 ALONE = Forms(TEXTS["ALONE"])
 ALONE.wrong("heads-summed", merged=lambda s: s.x.sum(1))

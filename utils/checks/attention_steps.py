@@ -10,7 +10,7 @@ facts measured on the wrong form itself (`FACTS`).
 
 import math
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from operator import attrgetter
 
@@ -96,10 +96,9 @@ def attention(start, steps, *groups, without=(), renamed=(), words=(), harmless=
 def by_torch(query, key, value, mask=None):
     """Return PyTorch's output and weights, 0 where nothing may be attended to."""
     eye = torch.eye(key.shape[-2]).expand(*key.shape[:-1], -1)
-    query, key = query.double(), key.double()
-    attend = partial(F.scaled_dot_product_attention, query, key, attn_mask=mask)
-    both = attend(value.double()), attend(eye.double())
-    return tuple(made.nan_to_num(0.0).float() for made in both)
+    values = torch.cat((value, eye), -1).double()
+    made = F.scaled_dot_product_attention(query.double(), key.double(), values, mask)
+    return made.nan_to_num(0.0).float().tensor_split([-key.shape[-2]], -1)
 
 
 # --- facts that a text may ask for -------------------------------------------------
@@ -165,11 +164,8 @@ SCALE.wrong("scale-fixed", scale=lambda s: s.products / 8)
 SCALE.wrong("root-rounded", scale=lambda s: s.products / math.isqrt(s.width))
 SCALE.wrong("scores-rounded", scale=lambda s: s.products // s.width**0.5)
 SCALE.wrong("scale-after-softmax", **UNSCALED, drop=lambda s: s.cleared / s.width**0.5)
-SCALE.wrong(
-    "scale-after-softmax 2",
-    **UNSCALED,
-    average=lambda s: s.weights @ s.value / s.width**0.5,
-)
+AFTER_ALL = {"average": lambda s: s.weights @ s.value / s.width**0.5}
+SCALE.wrong("scale-after-softmax 2", **UNSCALED, **AFTER_ALL)
 
 
 def size(slug, name, of, what=""):
@@ -219,24 +215,23 @@ AXIS.wrong("softmax-over-everything", axis=lambda s: tuple(range(s.scores.dim())
 
 UNSHIFTED = {"maximum": lambda s: 0}
 SOFTMAX = Forms(TEXTS["SOFTMAX"])
-SOFTMAX.wrong("maximum-not-subtracted", **UNSHIFTED)
-SOFTMAX.wrong("global-maximum-subtracted", maximum=lambda s: s.hidden.max())
-SOFTMAX.wrong("keepdim-missing", total=lambda s: s.exps.sum(s.dim))
-SOFTMAX.wrong("keepdim-missing 2", maximum=lambda s: s.hidden.amax(s.dim))
-SOFTMAX.wrong("keepdim-missing 3", **SOFTMAX[-1].ways, **SOFTMAX[-2].ways)
-SOFTMAX.wrong("not-normalised", total=lambda s: 1)
-SOFTMAX.wrong("not-normalised", **UNSHIFTED, total=lambda s: 1)
-SOFTMAX.wrong("exponential-missing", exp=lambda s: s.hidden)
-SOFTMAX.wrong("exponential-missing", exp=lambda s: s.shifted)
-SOFTMAX.wrong("softmax-missing", divide=lambda s: s.hidden)
-SOFTMAX.wrong("softmax-twice", drop=lambda s: s.cleared.softmax(s.dim))
-SOFTMAX.wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
-SOFTMAX.wrong("sigmoid", divide=lambda s: s.hidden.sigmoid())
-SOFTMAX.wrong(
-    "hardmax", drop=lambda s: F.one_hot(s.soft.argmax(-1), s.soft.shape[-1]).float()
-)
-SOFTMAX.wrong("weights-squared", drop=lambda s: s.cleared.square())
-SOFTMAX.wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
+wrong = SOFTMAX.wrong
+wrong("maximum-not-subtracted", **UNSHIFTED)
+wrong("global-maximum-subtracted", maximum=lambda s: s.hidden.max())
+wrong("keepdim-missing", total=lambda s: s.exps.sum(s.dim))
+wrong("keepdim-missing 2", maximum=lambda s: s.hidden.amax(s.dim))
+wrong("keepdim-missing 3", **SOFTMAX[-1].ways, **SOFTMAX[-2].ways)
+wrong("not-normalised", total=lambda s: 1)
+wrong("not-normalised", **UNSHIFTED, total=lambda s: 1)
+wrong("exponential-missing", exp=lambda s: s.hidden)
+wrong("exponential-missing", exp=lambda s: s.shifted)
+wrong("softmax-missing", divide=lambda s: s.hidden)
+wrong("softmax-twice", drop=lambda s: s.cleared.softmax(s.dim))
+wrong("log-softmax", drop=lambda s: torch.log_softmax(s.hidden, s.dim))
+wrong("sigmoid", divide=lambda s: s.hidden.sigmoid())
+wrong("hardmax", drop=lambda s: F.one_hot(s.soft.argmax(-1), s.soft.shape[-1]).float())
+wrong("weights-squared", drop=lambda s: s.cleared.square())
+wrong("uniform-weights", scale=lambda s: torch.zeros_like(s.products))
 
 
 # --- the mask ----------------------------------------------------------------------
@@ -302,15 +297,14 @@ PROJECT.wrong("no-attention", average=lambda s: s.value)
 # --- the average and what is returned ------------------------------------------------
 
 AVERAGE = Forms(TEXTS["AVERAGE"])
-AVERAGE.wrong("keys-for-values", average=lambda s: s.weights @ s.key)
-AVERAGE.wrong("queries-for-values", average=lambda s: s.weights @ s.query)
-AVERAGE.wrong("weights-transposed", average=lambda s: s.weights.mT @ s.value)
-AVERAGE.wrong("elementwise-product", average=lambda s: s.weights * s.value)
-AVERAGE.wrong("values-transposed", average=lambda s: s.weights @ s.value.mT)
-AVERAGE.wrong("averaged-twice", average=lambda s: s.weights @ (s.weights @ s.value))
-AVERAGE.wrong(
-    "divided-by-tokens", average=lambda s: s.weights @ s.value / s.key.shape[-2]
-)
+wrong = AVERAGE.wrong
+wrong("keys-for-values", average=lambda s: s.weights @ s.key)
+wrong("queries-for-values", average=lambda s: s.weights @ s.query)
+wrong("weights-transposed", average=lambda s: s.weights.mT @ s.value)
+wrong("elementwise-product", average=lambda s: s.weights * s.value)
+wrong("values-transposed", average=lambda s: s.weights @ s.value.mT)
+wrong("averaged-twice", average=lambda s: s.weights @ (s.weights @ s.value))
+wrong("divided-by-tokens", average=lambda s: s.weights @ s.value / s.key.shape[-2])
 RETURN_BOTH = Forms(TEXTS["RETURN_BOTH"])
 RETURN_BOTH.wrong("weights-missing", give=lambda s: s.output)
 RETURN_BOTH.wrong("output-and-weights-swapped", give=lambda s: (s.weights, s.output))

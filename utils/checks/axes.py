@@ -9,24 +9,20 @@ def to(*order):
     return lambda s: order
 
 
-def wrong_orders(right):
-    """Return the orders that exchange two axes too many, or two alone, or none."""
+def wrong_orders(right, forms):
+    """Return the orders that exchange two axes too many, or two alone, or none.
 
+    What some forms have as their order is left out.
+    """
     none = (*range(len(right)),)
+    known = {right, *(one.ways["order"](None) for one in forms if "order" in one.ways)}
 
     def moved(order):
         return min(sum(map(ne, order, other)) for other in (none, right))
 
-    return [
-        order for order in permutations(none) if moved(order) < 3 and order != right
-    ]
+    return [one for one in permutations(none) if moved(one) < 3 and one not in known]
 
 
 def named(axes, order):
     """Return the names of axes in this order, as a word for a text."""
     return {"axes": ", ".join(axes[i] for i in order)}
-
-
-def taken(forms):
-    """Return the orders of these forms."""
-    return [one.ways["order"](None) for one in forms if "order" in one.ways]

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.axes import named, taken, to, wrong_orders
+from utils.checks.axes import named, to, wrong_orders
 from utils.checks.draw import came_from, draws
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
@@ -58,10 +58,8 @@ wrong("height-for-width", order=to(0, 4, 2, 1, 5, 3))
 wrong("channels-last", order=to(0, 2, 4, 3, 5, 1))
 wrong("channels-last 2", order=to(0, 2, 4, 5, 3, 1))
 wrong("channels-last 3", order=to(0, 2, 4, 3, 1, 5))
-wrong("channels-before-patches", **APART)
-for order in wrong_orders(ORDER):
-    if order not in taken(FORMS):
-        wrong("axes-exchanged", named(AXES, order), order=to(*order))
+for order in wrong_orders(ORDER, FORMS):
+    wrong("axes-exchanged", named(AXES, order), order=to(*order))
 wrong("interleaved", {"side": "H"}, **TALL, **WIDE, order=to(0, 3, 5, 1, 2, 4))
 wrong("interleaved", {"side": "H"}, **TALL, **WIDE)
 wrong("interleaved", {"side": "H"}, **TALL)

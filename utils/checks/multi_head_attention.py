@@ -98,16 +98,9 @@ for mended in ({}, {"clear": lambda s: s.soft.nan_to_num(0.0)}):
     OWN.wrong("softmax-over-batch", axis=lambda s: 0, **mended)
 OWN.wrong("always-refused", out_weight=of_heads.refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
-WITHOUT = (
-    *("axis-left-open", "fixed-axis", "mask-sliced-by-width"),
-    "global-maximum-subtracted",  # gives what no maximum gives
-    "queries-not-projected",  # fails as keys that are not projected do
-    of_attention.TWO_LEADING_AXES,  # as there are here
-)
-BUILD, OTHER_BUILD = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
+BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 UNEVEN = (3, 8, 7, 0.0, 3)
 IN_INIT = TEXTS["REFUSED"].say("width-not-divided 2")
-FAR_ABOVE = "one score far above the others"
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
@@ -142,7 +135,12 @@ multi_head_attention = ModuleExercise(
         *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
         *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
         of_attention.RETURN_OUTPUT,
-        without=WITHOUT,
+        without=(
+            *("axis-left-open", "fixed-axis", "mask-sliced-by-width"),
+            "global-maximum-subtracted",  # gives what no maximum gives
+            "queries-not-projected",  # fails as keys that are not projected do
+            of_attention.TWO_LEADING_AXES,  # as there are here
+        ),
         renamed={"maximum-not-subtracted": "softmax-overflows"},
         harmless=of_masks.HARMLESS,
         words=TEXTS["WORDS"] | of_masks.OF_BUILD | of_heads.OF_HEADS,
@@ -151,11 +149,13 @@ multi_head_attention = ModuleExercise(
         case(draw(2, 7, 11), build=BUILD),
         case(draw(2, 5, 11), build=BUILD, note="another length"),
         case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
-        case(draw(3, 11, 5), build=OTHER_BUILD),
+        case(draw(3, 11, 5), build=OTHER),
         case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
         special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
         special("large scores", LARGE, build=BUILD),
-        special(FAR_ABOVE, draw(13, 2, 5, scale=300.0), build=OTHER_BUILD),
+        special(
+            "one score far above the others", draw(13, 2, 5, scale=300.0), build=OTHER
+        ),
         case(draw(2, 5, 3), build=UNEVEN, raises=ValueError, otherwise=IN_INIT),
     ],
 )

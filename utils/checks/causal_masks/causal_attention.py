@@ -45,11 +45,6 @@ class CausalExercise(ModuleExercise):
 OWN = Forms(TEXTS["OWN"])
 OWN.wrong("softmax-over-batch", axis=lambda s: 0)
 OWN.wrong("batch-joined", give=batch_joined)
-WITHOUT = (
-    *("axis-left-open", "fixed-axis", "mask-sliced-by-heads"),
-    "queries-not-projected",  # fails as keys that are not projected do
-    of_attention.ONE_LEADING_AXIS,  # as there is here
-)
 LONG, NARROW = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 
 causal_attention = CausalExercise(
@@ -64,7 +59,11 @@ causal_attention = CausalExercise(
         *(of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT, OWN, of_attention.AXIS),
         *(of_attention.SCALE, of_masks.SIZES, of_attention.SCORE, of_attention.PROJECT),
         *(of_attention.RETURN_OUTPUT, of_attention.SOFTMAX, of_attention.AVERAGE),
-        without=WITHOUT,
+        without=(
+            *("axis-left-open", "fixed-axis", "mask-sliced-by-heads"),
+            "queries-not-projected",  # fails as keys that are not projected do
+            of_attention.ONE_LEADING_AXIS,  # as there is here
+        ),
         harmless=of_masks.HARMLESS,
         words=TEXTS["WORDS"] | of_masks.OF_BUILD,
     ),
