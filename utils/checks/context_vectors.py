@@ -149,7 +149,8 @@ def of_tokens(*groups, **own):
         lambda x: {"x": x, "query": x, "key": x},
         steps(value=lambda s: s.x, scale=lambda s: s.products, **own),
         *(of_attention.SOFTMAX, WEIGHTS, *groups),
-        without=("keys-for-values", "queries-for-values"),  # all three are tokens
+        # All three are the tokens, and what compares them is symmetric.
+        without=("keys-for-values", "queries-for-values", "weights-transposed"),
         words=TEXTS["WORDS"] | {"D": lambda s: s.x.shape[-1]},
     )
 
