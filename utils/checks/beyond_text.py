@@ -58,6 +58,7 @@ wrong("height-for-width", order=to(0, 4, 2, 1, 5, 3))
 wrong("channels-last", order=to(0, 2, 4, 3, 5, 1))
 wrong("channels-last 2", order=to(0, 2, 4, 5, 3, 1))
 wrong("channels-last 3", order=to(0, 2, 4, 3, 1, 5))
+wrong("channels-before-patches", **APART)
 for order in wrong_orders(ORDER, FORMS):
     wrong("axes-exchanged", named(AXES, order), order=to(*order))
 wrong("interleaved", {"side": "H"}, **TALL, **WIDE, order=to(0, 3, 5, 1, 2, 4))

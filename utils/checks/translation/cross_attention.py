@@ -140,8 +140,8 @@ pipeline = of_attention.attention(
 )
 
 
-def hidden_and_allowed(evidence):
-    """Property: hidden words get no weight, and those of a row sum to 1."""
+def weights_seen(evidence):
+    """Property: hidden words get no weight, and the others of a row sum to 1."""
     return of_attention.hidden_and_allowed(
         evidence.got[1], start(*evidence.args)["allowed"]
     )
@@ -178,7 +178,7 @@ cross_attention = Exercise(
     **TEXTS["8.1"],
     parts=("output", "weights"),
     oracle=right_attention,
-    properties=[hidden_and_allowed],
+    properties=[weights_seen],
     pipeline=pipeline,
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
