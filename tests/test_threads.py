@@ -1,5 +1,6 @@
 """The number of threads of a training: one where another program makes all slower."""
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -93,6 +94,15 @@ def test_a_number_that_the_reader_sets_is_theirs(machine):
     steps(machine, 9).settle()
     assert machine.used == 3 * [1] + 6 * [4]
     assert machine.threads == 4
+
+
+def test_the_steps_of_any_loop_run_so(machine):
+    machine.seconds = {2: 5.0, 1: 1.4}
+    for _, batch in zip(range(9), threads.faster_threads(itertools.count())):
+        machine.used.append((machine.threads, batch))
+        machine.now += machine.seconds[machine.threads]
+    assert machine.used == [(2 if place == 3 else 1, place) for place in range(9)]
+    assert machine.threads == 1
 
 
 @pytest.mark.parametrize("keeps", [True, False])

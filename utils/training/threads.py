@@ -67,3 +67,18 @@ class FasterThreads:
         global _left
         torch.set_num_threads(self.best)
         _left = self.all, self.best
+
+
+def faster_threads(batches):
+    """Yield batches for a training loop whose steps run as `FasterThreads` says.
+
+    >>> for batch in faster_threads([1, 2]):
+    ...     pass
+    """
+    threads = FasterThreads()
+    try:
+        for batch in batches:
+            with threads:
+                yield batch
+    finally:
+        threads.settle()
