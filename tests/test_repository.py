@@ -201,25 +201,32 @@ def test_a_long_address_keeps_the_setup_cell_clean(tmp_path):
     assert checked.returncode == 0, checked.stdout
 
 
-@pytest.mark.parametrize("table", ["README.md", "notebooks/00_start_here.ipynb"])
+def openings(pattern):
+    """Yield path, title and minutes of notebooks, as their openings state them."""
+    for path in sorted((ROOT / "notebooks").glob(pattern)):
+        opening = nbformat.read(path, as_version=4).cells[0].source
+        title = opening.splitlines()[0].removeprefix("# ").removeprefix("Deeper: ")
+        yield path, title, re.search(r"About (\d+) minutes", opening)[1]
+
+
+in_both_tables = pytest.mark.parametrize(
+    "table", ["README.md", "notebooks/00_start_here.ipynb"]
+)
+
+
+@in_both_tables
 def test_the_table_of_notebooks_gives_their_names_and_minutes(table):
     text = read(table)
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        opening = nbformat.read(path, as_version=4).cells[0].source
-        title = opening.splitlines()[0].removeprefix("# ")
-        minutes = re.search(r"About (\d+) minutes", opening)[1]
+    for path, title, minutes in openings("*.ipynb"):
         row = rf"\| \[{title}\]\((notebooks/)?{path.name}\) \|.*\| {minutes} \|"
         if path.name not in table:
             assert re.search(row, text), f"{title}, {minutes} minutes"
 
 
-@pytest.mark.parametrize("table", ["README.md", "notebooks/00_start_here.ipynb"])
+@in_both_tables
 def test_what_is_for_another_evening_has_its_name_and_minutes_too(table):
     text = read(table)
-    for path in sorted((ROOT / "notebooks").glob("deeper/*.ipynb")):
-        opening = nbformat.read(path, as_version=4).cells[0].source
-        title = opening.splitlines()[0].removeprefix("# Deeper: ")
-        minutes = re.search(r"About (\d+) minutes", opening)[1]
+    for path, title, minutes in openings("deeper/*.ipynb"):
         link = re.escape(f"[{title[:1].upper()}{title[1:]}](")
         link += rf"(notebooks/)?deeper/{path.name}\)"
         said = rf"{link}( \({minutes} minutes\)| \|.*\| {minutes} \|)"

@@ -69,10 +69,11 @@ def progress():
     from utils import plots  # only here: a check needs no pictures
 
     passed, status = records.load(), []
-    numberless = [(None, *facts) for facts in deeper()]  # no exercises of their own
-    for number, name, minutes, needs in notebooks() + numberless:
+    for number, name, minutes, needs in notebooks():
         ids = ids_of(number)
         status.append((number, name, minutes, len(passed & ids), len(ids), needs))
+    for name, minutes, needs in deeper():  # its exercises are counted above
+        status.append((None, name, minutes, 0, 0, needs))
     done, total = (sum(row[i] for row in status) for i in (3, 4))
     plots.course_map(status, title=f"{done} of {total} exercises passed")
     return sorted(passed)

@@ -79,14 +79,16 @@ def came_from(*axes):
     """Return a property: say where in the input the first wrong entry was taken."""
 
     def named(x, entry):
-        found = (x.double() == entry.double()).nonzero().tolist()
-        return found and ", ".join(f"{a} {i}" for a, i in zip(axes, found[0]))
+        found = (x.double() == entry.double()).nonzero()
+        if not len(found):
+            return None
+        return ", ".join(f"{a} {i}" for a, i in zip(axes, found[0].tolist()))
 
     def look(evidence):
         x, got, expected = evidence.args[0], evidence.got, evidence.expected
         place = (got.double() != expected.double()).nonzero()[0].tolist()
         came, wanted = (named(x, value[(*place,)]) for value in (got, expected))
-        if not came:
+        if came is None:
             return f"The entry at {place} is none of x: the entries move, unchanged."
         return f"At {place} stands {came} of x. There belongs {wanted}."
 

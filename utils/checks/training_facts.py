@@ -157,5 +157,11 @@ def future_in_training(module, weights):
     return FACTS.say("mask-off-in-training", moved=number(moved))
 
 
-TRAINING_FACTS = (no_gradient, breaks_in_float64, dropout_in_training, mask_is_plain)
-TRAINING_FACTS += (fails_in_half, mask_is_trained)
+TRAINING_FACTS = (
+    no_gradient,
+    breaks_in_float64,
+    dropout_in_training,
+    mask_is_plain,
+    fails_in_half,
+    mask_is_trained,
+)
