@@ -38,6 +38,8 @@ ROOMS = {
     "model": ["test_model.py", "test_gpt2.py"],
     "parallel": ["test_parallel.py"],
     "training": ["test_training.py", "test_training_command.py", "test_threads.py"],
+    "plots": ["test_plot*.py", "test_scheme.py", "test_exploring.py"],
+    "clinic": ["test_clinic.py"],
 }
 # Of `parallel` what one process does: mutmut does not see who calls what in the others.
 PARALLEL = ["partial_attention", "combine_partial_attention", "_finite"]
