@@ -324,6 +324,18 @@ def test_the_probabilities_of_the_next_token_sum_to_one():
     assert float(example.next_token().sum()) == pytest.approx(1)
 
 
+def test_what_follows_the_text_is_an_exclamation_mark():
+    shares = [round(share, 4) for share in example.next_token().tolist()]
+    assert shares == [0.6937, 0.0892, 0.0445, 0.1727]
+    assert example.NEXT_WORDS[0] == "!"
+
+
+def test_the_own_text_is_in_the_example_unless_another_is_asked_for():
+    steps = example.steps(8)
+    assert steps["text"] == "Hello shiny sun" and len(steps["key"]) == 3
+    assert len(example.steps(8, other_text=True)["key"]) == 2
+
+
 def test_beyond_text_something_else_enters():
     assert "Hello shiny sun" in [text.get_text() for text in draw("10").texts]
     assert any("image" in text.get_text() for text in draw("11").texts)

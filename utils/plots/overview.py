@@ -4,6 +4,7 @@ Each notebook shows it twice: first with its own part lit and empty, at the end 
 part filled. What no notebook has explained yet lies ahead, as an outline with a name.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,11 @@ from utils.plots.publishing import (
     _describe,
     _expect,
     _ink,
-    _names,
     _number,
     _publish,
     _styled,
     _tint,
+    _visible,
 )
 
 
@@ -198,7 +199,7 @@ def _draw_ways(ax, boxes):
         else:
             _arrow(ax, start, end, color)
         if box.ahead and i < reached:  # passed unchanged
-            ax.plot((box.x, start[0]), (y, y), color=DARK, linewidth=1.2, zorder=2)
+            ax.plot((box.x, start[0]), (y, y), color=DARK, linewidth=1.2)
 
 
 def _turn(ax, start, end, color):
@@ -210,7 +211,6 @@ def _turn(ax, start, end, color):
         color=color,
         linewidth=1.2,
         solid_joinstyle="round",
-        clip_on=False,
     )
     _arrow(ax, (left, end[1]), end, color)
 
@@ -339,17 +339,13 @@ def _top(box):
     return box.y + BOX - 0.08
 
 
-def _one(name, **style):
-    """Return a function that draws a station of one matrix in the middle."""
-
-    def draw(ax, box, content):
-        values = content[name]
-        wide = SIGNED_CELL if (values < 0).any() else CELL
-        mask = content["mask"] if name == "weights" else None
-        x = box.x + (box.width - wide * values.shape[1]) / 2
-        _matrix(ax, x, _top(box), values, wide, mask=mask, known=box.known, **style)
-
-    return draw
+def _draw_one(ax, box, content, name, **style):
+    """Draw a station of one matrix in the middle."""
+    values = content[name]
+    wide = SIGNED_CELL if (values < 0).any() else CELL
+    mask = content["mask"] if name == "weights" else None
+    x = box.x + (box.width - wide * values.shape[1]) / 2
+    _matrix(ax, x, _top(box), values, wide, mask=mask, known=box.known, **style)
 
 
 def _draw_text(ax, box, content):
@@ -365,7 +361,7 @@ def _draw_text(ax, box, content):
 
 def _draw_tokens(ax, box, content):
     pieces, ids = example.token_ids() if box.known else (("",) * 3, ("",) * 3)
-    for i, (piece, number) in enumerate(zip(_names(pieces, 3, "tokens"), ids)):
+    for i, (piece, number) in enumerate(zip(map(_visible, pieces), ids)):
         y = _top(box) - (i + 1) * LINE
         ax.add_patch(
             Rectangle(
@@ -500,14 +496,14 @@ def _draw_next(ax, box, content):
 DRAW = {
     "text": _draw_text,
     "tokens": _draw_tokens,
-    "embeddings": _one("embeddings"),
-    "positions": _one("positions"),
-    "inputs": _one("inputs"),
+    "embeddings": partial(_draw_one, name="embeddings"),
+    "positions": partial(_draw_one, name="positions"),
+    "inputs": partial(_draw_one, name="inputs"),
     "roles": _draw_roles,
-    "scores": _one("scores"),
+    "scores": partial(_draw_one, name="scores"),
     "mask": _draw_mask,
-    "weights": _one("weights", cmap=WEIGHTS),
-    "context": _one("context"),
+    "weights": partial(_draw_one, name="weights", cmap=WEIGHTS),
+    "context": partial(_draw_one, name="context"),
     "heads": _draw_heads,
     "block": _draw_block,
     "gpt": _draw_gpt,

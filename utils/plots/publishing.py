@@ -89,7 +89,7 @@ def _expect(condition, what, expected, received):
         raise ValueError(f"{what}: expected {expected}, received {received}")
 
 
-def _array(values, what="values", ndim=None):
+def _array(values, what, ndim=None):
     if isinstance(values, (list, tuple)) and any(torch.is_tensor(v) for v in values):
         values = torch.stack([torch.as_tensor(v) for v in values])
     array = torch.as_tensor(values).detach().cpu().double().numpy()
@@ -184,7 +184,7 @@ def _grid(num_panels, height, share=False):
 
 
 @functools.lru_cache(maxsize=4096)
-def _text_width(text, size=10.0, weight="normal"):
+def _text_width(text, size, weight="normal"):
     """Return the width of a text in inches."""
     if not text.strip():
         return 0.0
@@ -193,7 +193,7 @@ def _text_width(text, size=10.0, weight="normal"):
     return path.get_extents().width / 72
 
 
-def _widest(texts, size=10.0):
+def _widest(texts, size):
     return max((_text_width(text, size) for text in texts), default=0.0)
 
 
@@ -283,7 +283,7 @@ def _publish(fig, title, alt, caption=None, colors=256):
         min(0, box.x0), box.y0 - 0.06, max(width, box.x1), box.y1 + 0.06
     )
     buffer = io.BytesIO()
-    fig.savefig(buffer, format="png", dpi=DPI, bbox_inches=crop)
+    fig.savefig(buffer, format="png", bbox_inches=crop)
     fig.clear()
     png = _compressed(buffer, colors)
     if _capture:
