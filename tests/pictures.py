@@ -1,17 +1,28 @@
-"""What the tests of pictures share: one picture of each kind, and what is in it."""
+"""What the tests of pictures share: pictures of every kind, and what is in them.
+
+    python -m tests.pictures
+
+draws those of `DRAWN` and keeps them in `drawn/`: each as a PNG, and beside it the text
+that stands for it. `test_plot_pictures.py` compares them with what is drawn later.
+"""
 
 import base64
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 import torch
 
 from utils import plots
+from utils.plots import exploring
 
+KEPT = Path(__file__).with_name("drawn")
 WORDS = ["Your", " journey", "starts"]
 WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
 CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
+TIRED = "the animal didn't cross the street because it was too tired".split()
+HEIGHTS = "u v w x y z".split()
 
 PICTURES = {
     "heatmap": lambda **k: plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, **k),
@@ -76,6 +87,266 @@ PICTURES = {
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
 
+def scores(rows, columns):
+    """Return whole numbers from -8 to 8 that look like chance."""
+    return (torch.arange(rows * columns).view(rows, columns) ** 3 % 17 - 8).double()
+
+
+def weights(rows, columns, hidden=None):
+    """Return rows that sum to 1, with 0 where a mask hides the key."""
+    shares = scores(rows, columns).add(8) ** 2 + 1
+    shares = shares if hidden is None else shares.masked_fill(hidden, 0)
+    return shares / shares.sum(dim=1, keepdim=True)
+
+
+def causal(size):
+    return torch.ones(size, size, dtype=torch.bool).tril()
+
+
+# Pictures for what the kinds do with few and many, long and short, small and large.
+FURTHER = {
+    "a map of ten words with its numbers": lambda **k: plots.heatmap(
+        weights(10, 3), TIRED[:10], WORDS, row_axis="asks", column_axis="is asked", **k
+    ),
+    "a map of eight keys for three queries": lambda **k: plots.heatmap(
+        weights(3, 8) * 2, ["a", "b", "c"], TIRED[:8], vmax=2.0, **k
+    ),
+    "a map of nine keys without names": lambda **k: plots.heatmap(
+        scores(2, 9), signed=True, vmax=9, **k
+    ),
+    "a map of eleven words with a scale": lambda **k: plots.heatmap(
+        weights(3, 11), WORDS, TIRED, mask=causal(11)[-3:], **k
+    ),
+    "a map of fifty bytes with a mask": lambda **k: plots.heatmap(
+        weights(50, 6),
+        [bytes([50 + i]) for i in range(50)],
+        mask=causal(50)[:, :6],
+        **k,
+    ),
+    "a map of ninety words": lambda **k: plots.heatmap(
+        scores(12, 90) > 4, TIRED + ["."], TIRED * 8 + TIRED[:2], **k
+    ),
+    "a map of forty places and sixty features": lambda **k: plots.heatmap(
+        scores(40, 60), signed=True, row_axis="place", column_axis="feature", **k
+    ),
+    "scores with what is not a number": lambda **k: plots.heatmap(
+        [[1234.5, float("nan"), -3.25], [float("inf"), 0.0, 99.0]],
+        ["a", "b"],
+        WORDS,
+        mask=torch.tensor([[True, True, True], [True, True, False]]),
+        signed=True,
+        **k,
+    ),
+    "scores without numbers": lambda **k: plots.heatmap(
+        [[0.25, float("nan"), -0.5]], ["a"], WORDS, signed=True, show_values=False, **k
+    ),
+    "a map of ones": lambda **k: plots.heatmap(
+        torch.ones(2, 3), show_values=False, column_axis="feature", **k
+    ),
+    "five maps of ten words": lambda **k: plots.heatmaps(
+        [weights(10, 10, ~causal(10))] * 5,
+        TIRED[:10],
+        titles=["one head", *(f"four heads: {h}" for h in range(4))],
+        mask=causal(10),
+        show_values=False,
+        **k,
+    ),
+    "four masks": lambda **k: plots.heatmaps(
+        [causal(6), torch.ones(6, 6), scores(6, 6) > 0, causal(6).flip(0)],
+        titles=["causal", "whole", "by chance", "causal, upside down and all"],
+        mask=[causal(6), None, scores(6, 6) > 0, causal(6).flip(0)],
+        show_values=False,
+        **k,
+    ),
+    "two maps of six words with numbers": lambda **k: plots.heatmaps(
+        torch.stack([weights(6, 6), weights(6, 6, ~causal(6))]),
+        TIRED[:6],
+        titles=["every token", "without the future, a row shares its weight"],
+        mask=[None, causal(6)],
+        row_axis="to",
+        column_axis="from",
+        **k,
+    ),
+    "two maps of thirty letters": lambda **k: plots.heatmaps(
+        [weights(5, 30), weights(5, 30).flip(0) * 2],
+        HEIGHTS[:5],
+        list("abcdefghijklmnopqrstuvwxyzabcd"),
+        titles=["the token before", "after the same letter"],
+        vmax=2,
+        **k,
+    ),
+    "six maps of sixteen letters": lambda **k: plots.heatmaps(
+        [scores(3, 16) - h for h in range(6)],
+        WORDS,
+        list("abcdefghijklmnop"),
+        titles=[f"head {h}" for h in range(6)],
+        signed=True,
+        **k,
+    ),
+    "bars of five groups above and below zero": lambda **k: plots.bars(
+        {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
+        ["a", "b", " c"],
+        ylabel="score",
+        **k,
+    ),
+    "bars of many whole numbers below zero": lambda **k: plots.bars(
+        {"all": -torch.arange(30)}, TIRED * 2 + TIRED[:8], **k
+    ),
+    "bars of many zeros": lambda **k: plots.bars(
+        {"zero": [0] * 12}, TIRED + ["."], **k
+    ),
+    "bars within limits": lambda **k: plots.bars(
+        {"softmax(scores / τ)": weights(1, 11)[0]}, TIRED, ylim=(0, 1.1), **k
+    ),
+    "nine lines and four references on logarithmic axes": lambda **k: plots.curves(
+        {f"a line with a long name, {i}": weights(9, 13)[i] * 4**i for i in range(9)},
+        [2**i for i in range(13)],
+        xlabel="tokens T",
+        ylabel="bytes",
+        log_x=True,
+        log_y=True,
+        reference={f"height {10**i:,}": 10**i for i in range(4)},
+        **k,
+    ),
+    "a smooth line": lambda **k: plots.curves(
+        {"loss": scores(1, 60)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
+        xlabel="step",
+        ylabel="loss",
+        smooth=5,
+        ylim=(0.5, 4),
+        **k,
+    ),
+    "lines with places of their own": lambda **k: plots.curves(
+        {"a": [1e-6, 3.0, 2.0], "b": [3.0, 4.5e6]},
+        {"a": [1, 10, 100], "b": [0.5, 5000]},
+        xlabel="x",
+        ylabel="y",
+        log_x=True,
+        log_y=True,
+        **k,
+    ),
+    "a line over twelve places": lambda **k: plots.curves(
+        {"one": scores(1, 12)[0]}, range(3, 15), xlabel="x", ylabel="", log_x=True, **k
+    ),
+    "a line between whole numbers": lambda **k: plots.curves(
+        {"GELU": [-0.1, 0.0, 0.4]}, [-1.5, 0, 1.5], xlabel="in", ylabel="out", **k
+    ),
+    "points that crowd": lambda **k: plots.points(
+        [[0, 0], [0.1, 0], [0, 0.1], [0.1, 0.1], [2, 2], [0.05, 0.02], [2, 1.9]],
+        ["cat", "dog", "horse", " a long name", "at the edge of it", "cow", "sky"],
+        **k,
+    ),
+    "points in eight groups": lambda **k: plots.points(
+        torch.stack([scores(8, 2), scores(8, 2) / 3]),
+        TIRED[:8],
+        groups=list("abcdefgh"),
+        **k,
+    ),
+    "five clocks with many hands": lambda **k: plots.clocks(
+        torch.arange(7) / torch.tensor([[1], [2], [7], [20], [1000]]),
+        titles=[f"clock {i}" for i in range(5)],
+        **k,
+    ),
+    "arrows to fifty-five words": lambda **k: plots.arrows(
+        weights(1, 55)[0].masked_fill(torch.arange(55) % 6 > 0, 0),
+        TIRED * 5,
+        -1,
+        **k,
+    ),
+    "arrows from a long word at the edge": lambda **k: plots.arrows(
+        weights(11, 11), ["an unusually long word", *TIRED[1:]], 0, **k
+    ),
+    "arrows to words too long for a line": lambda **k: plots.arrows(
+        weights(11, 11, ~causal(11))[-1], [*TIRED[:10], "un" * 15], 10, **k
+    ),
+    "a graph of six words and all loops": lambda **k: plots.graph(
+        weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, **k
+    ),
+    "a graph of seven words without numbers": lambda **k: plots.graph(
+        weights(7, 7), TIRED[:7], threshold=0.2, **k
+    ),
+    "tokens on four lines": lambda **k: plots.tokens(
+        ["a" * 80, " low", "\n", "  ", "é", b"\xe2\x82", "🙂", *TIRED * 2],
+        [3, 50_256, 1_234_567, *range(26)],
+        **k,
+    ),
+    "tokens on two lines without ids": lambda **k: plots.tokens(TIRED * 2, **k),
+    "tensors that shrink": lambda **k: plots.tensors(
+        [
+            ("Q", (5, 3), ("T", "d_k")),
+            "@",
+            ("Kᵀ", (3, 7), ("d_k", "S")),
+            "→ ÷ √d_k, softmax →",
+            ("weights", (5, 7), ("T queries", "S keys")),
+            "@",
+            ("V", (7, 11), ("S", "d_v")),
+            "=",
+            ("output", (50_257, 11), ("T", "d_v")),
+        ],
+        **k,
+    ),
+    "tensors of three axes": lambda **k: plots.tensors(
+        [
+            ("x", (1, 9, 2), ("B", "T tokens", "D")),
+            "→",
+            ("a tensor with a long name", (12, 2, 1), ("H very many heads", "T", "K")),
+        ],
+        **k,
+    ),
+    "six grids of cells": lambda **k: plots.cells(
+        [
+            scores(2, 3),
+            scores(4, 2).long(),
+            [["Your", " journey"], ["2 3", ""]],
+            [[0.5, -1.25]],
+            scores(3, 4).long(),
+            [[7]],
+        ],
+        titles=["floats", "whole", "words", "mixed", "labelled", "one"],
+        colors=[
+            scores(2, 3) + 8,
+            scores(4, 2) + 8,
+            [[0, 1], [2, 3]],
+            [[4, 5]],
+            torch.arange(12).view(3, 4),
+            [[7]],
+        ],
+        row_labels=[None, list("abcd"), None, ["a row"], HEIGHTS[:3], None],
+        column_labels=[None, ["u", "v"], None, None, HEIGHTS[:4], None],
+        **k,
+    ),
+    "cells in a wide row": lambda **k: plots.cells(
+        [[[f"pair {i}" for i in range(12)]], [list(range(4))]],
+        titles=["neighbours", "four"],
+        colors=[[[i // 2 for i in range(12)]], [[0] * 4]],
+        **k,
+    ),
+}
+DRAWN = PICTURES | FURTHER
+
+
+def drawn(name):
+    """Return the PNG of a picture as it is drawn now, and its text."""
+    return exploring._drawn(lambda: DRAWN[name](title=name), {})
+
+
+def kept(name):
+    """Return the files that keep a picture and its text."""
+    path = KEPT / f"{name.replace(' ', '_')}.png"
+    return path, path.with_suffix(".txt")
+
+
+def keep():
+    """Keep every picture as it is drawn now."""
+    KEPT.mkdir(exist_ok=True)
+    for path in KEPT.iterdir():
+        path.unlink()
+    for name in DRAWN:
+        (picture, text), (png, alt) = kept(name), drawn(name)
+        picture.write_bytes(png)
+        text.write_text(f"{alt}\n", encoding="utf-8", newline="\n")
+
+
 def one_bar(height):
     plots.bars({"w": [height]}, ["a"], title="One bar", ylim=(0, 1))
 
@@ -86,3 +357,7 @@ def parts_of(html):
         r'<img alt="([^"]*)" style="[^"]*" src="data:image/png;base64,([^"]*)">', html
     )
     return unescape(found[1]), base64.b64decode(found[2])
+
+
+if __name__ == "__main__":
+    keep()

@@ -1,0 +1,195 @@
+"""Each test pins one sentence about what a picture takes, and what it refuses."""
+
+import re
+
+import pytest
+import torch
+from pictures import CAUSAL, WEIGHTS, WORDS, every_picture
+
+from utils import plots
+
+FLAT, WIDE = torch.zeros(3), torch.zeros(2, 3)
+MAPS = {"maps": [WEIGHTS, WEIGHTS], "title": "t"}
+LINES = {"series": {"one": WEIGHTS[0]}, "title": "t", "xlabel": "x", "ylabel": "y"}
+CELLS = {"arrays": [WIDE], "titles": ["x"], "title": "t", "colors": [WIDE]}
+
+WRONG = {
+    "values: expected 2 axes, received shape (3,)": lambda: plots.heatmap(
+        FLAT, title="t"
+    ),
+    "rows: expected 3 of them, received 2": lambda: plots.heatmap(
+        WEIGHTS, WORDS[:2], title="t"
+    ),
+    "columns: expected 3 of them, received 2": lambda: plots.heatmap(
+        WIDE, None, WORDS[:2], title="t"
+    ),
+    "mask: expected booleans, True = may attend, received float32": lambda: (
+        plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL.float(), title="t")
+    ),
+    "mask: expected shape (3, 3), received (2, 3)": lambda: plots.heatmap(
+        WEIGHTS, WORDS, mask=CAUSAL[:2], title="t"
+    ),
+    "values: expected weights from 0 to 1 (else use signed=True or vmax=), "
+    "received values from -0.01 to 0.25": lambda: plots.heatmap(
+        [[-0.01, 0.25]], title="t"
+    ),
+    "values: expected weights from 0 to 1 (else use signed=True or vmax=), "
+    "received values from 0 to 12.3": lambda: plots.heatmap(
+        [[12.34, float("inf")]], title="t"
+    ),
+    "values: expected weights from 0 to 0.5 (else use signed=True or vmax=), "
+    "received values from 0 to 0.9": lambda: plots.heatmap(
+        [[0.9, 0.1]], title="t", vmax=0.5
+    ),
+    "values: expected values from -0.5 to 0.5 (else use signed=True or vmax=), "
+    "received values from -0.9 to 0": lambda: plots.heatmap(
+        [[-0.9, -0.1]], title="t", vmax=0.5, signed=True
+    ),
+    "maps: expected 3 axes, received shape (3, 3)": lambda: plots.heatmaps(
+        WEIGHTS, titles=WORDS, title="t"
+    ),
+    "titles: expected 2 of them, received 3": lambda: plots.heatmaps(
+        **MAPS, titles=WORDS
+    ),
+    "mask: expected 2 of them, received 1": lambda: plots.heatmaps(
+        **MAPS, titles=["a", "b"], mask=[CAUSAL]
+    ),
+    "one: expected 1 axes, received shape (1, 3)": lambda: plots.bars(
+        {"one": WEIGHTS[:1]}, WORDS, title="t"
+    ),
+    "two: expected 3 of them, received 2": lambda: plots.bars(
+        {"one": WEIGHTS[0], "two": WEIGHTS[0][:2]}, WORDS, title="t"
+    ),
+    "one: expected 1 axes, received shape (2, 3)": lambda: plots.curves(
+        **LINES | {"series": {"one": WIDE}}
+    ),
+    "x: expected 1 axes, received shape (2, 3)": lambda: plots.curves(**LINES, x=WIDE),
+    "one: expected 2 values, one for each x, received 3": lambda: plots.curves(
+        **LINES, x={"one": [1, 2]}
+    ),
+    "positions: expected shape (N, 2) for each panel, received (1, 2, 3)": lambda: (
+        plots.points(WIDE, WORDS, title="t")
+    ),
+    "positions: expected shape (N, 2) for each panel, received (3,)": lambda: (
+        plots.points(FLAT, WORDS, title="t")
+    ),
+    "positions: expected shape (N, 2) for each panel, received (1, 1, 3, 2)": lambda: (
+        plots.points(WIDE.T[None, None], WORDS, title="t")
+    ),
+    "labels: expected 3 of them, received 2": lambda: plots.points(
+        WIDE.T, WORDS[:2], title="t"
+    ),
+    "titles: expected 1 of them, received 2": lambda: plots.points(
+        WIDE.T, WORDS, titles=["a", "b"], title="t"
+    ),
+    "groups: expected 3 of them, received 2": lambda: plots.points(
+        WIDE.T, WORDS, groups=["a", "b"], title="t"
+    ),
+    "angles: expected 2 axes, received shape (3,)": lambda: plots.clocks(
+        FLAT, titles=WORDS, title="t"
+    ),
+    "titles: expected 2 of them, received 1": lambda: plots.clocks(
+        WIDE, titles=["a"], title="t"
+    ),
+    "tokens: expected 3 of them, received 2": lambda: plots.arrows(
+        WEIGHTS, WORDS[:2], 1, title="t"
+    ),
+    "query: expected a position below 3, received 3": lambda: plots.arrows(
+        WEIGHTS, WORDS, 3, title="t"
+    ),
+    "query: expected a position below 3, received -4": lambda: plots.arrows(
+        WEIGHTS, WORDS, -4, title="t"
+    ),
+    "weights: expected 2 axes, received shape (3,)": lambda: plots.graph(
+        FLAT, WORDS, title="t"
+    ),
+    "tokens: expected 2 of them, received 3": lambda: plots.graph(
+        WIDE, WORDS, title="t"
+    ),
+    "weights: expected a square matrix, received shape (2, 3)": lambda: plots.graph(
+        WIDE, WORDS[:2], title="t"
+    ),
+    "ids: expected 3 of them, received 2": lambda: plots.tokens(
+        WORDS, [1, 2], title="t"
+    ),
+    "shape of x: expected one to three axes, received (2, 3, 5, 7)": lambda: (
+        plots.tensors([("x", (2, 3, 5, 7), "BHTK")], title="t")
+    ),
+    "shape of x: expected one to three axes, received ()": lambda: plots.tensors(
+        [("x", (), "")], title="t"
+    ),
+    "axis_names of x: expected 2 of them, received 1": lambda: plots.tensors(
+        [("x", (2, 3), ["T"])], title="t"
+    ),
+    "colors: expected 2 axes, received shape (3,)": lambda: plots.cells(
+        **CELLS | {"colors": [FLAT]}
+    ),
+    "titles: expected 1 of them, received 3": lambda: plots.cells(
+        **CELLS | {"titles": WORDS}
+    ),
+    "colors: expected shapes [(2, 3)], received [(3, 3)]": lambda: plots.cells(
+        **CELLS | {"colors": [WEIGHTS]}
+    ),
+    "row_labels: expected 1 of them, received 2": lambda: plots.cells(
+        **CELLS, row_labels=[None, None]
+    ),
+    "row_labels: expected 2 of them, received 3": lambda: plots.cells(
+        **CELLS, row_labels=[WORDS]
+    ),
+    "column_labels: expected 1 of them, received 2": lambda: plots.cells(
+        **CELLS, column_labels=[None, None]
+    ),
+    "column_labels: expected 3 of them, received 2": lambda: plots.cells(
+        **CELLS, column_labels=[WORDS[:2]]
+    ),
+}
+
+
+@pytest.mark.parametrize("says", WRONG)
+def test_what_cannot_be_drawn_is_an_error_that_says_what_was_expected(says):
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+        WRONG[says]()
+
+
+@every_picture
+def test_a_text_of_ones_own_stands_for_the_picture(draw, figures):
+    draw(title="t", alt="What I say.")
+    assert figures[0].alt == "What I say."
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        CAUSAL.numpy(),
+        CAUSAL.tolist(),
+        tuple(map(tuple, CAUSAL.tolist())),
+        [CAUSAL, CAUSAL],
+        (CAUSAL, CAUSAL),
+        [CAUSAL.tolist(), CAUSAL.tolist()],
+    ],
+    ids=["array", "lists", "tuples", "one for each", "tuple of two", "lists for each"],
+)
+def test_masks_may_be_nested_lists_and_one_for_all_maps_or_one_for_each(mask, figures):
+    plots.heatmaps(**MAPS, titles=["a", "b"], mask=mask)
+    for ax in figures[0].fig.axes:
+        [hatched] = [patch for patch in ax.patches if patch.get_hatch()]
+        hidden = hatched.get_path().vertices.reshape(-1, 5, 2)[:, 0] + 0.5
+        assert hidden.tolist() == [[1, 0], [2, 0], [2, 1]]
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_value_that_rounding_lifts_beyond_the_scale_is_drawn(signed, published):
+    plots.heatmap([[-1e-6, 1 + 1e-6]], signed=signed, vmax=1, title="t")
+    assert len(published) == 1
+
+
+def test_what_a_mask_hides_may_lie_beyond_the_scale(published):
+    values = [[0.5, -7.0, 7.0]]
+    plots.heatmap(values, mask=[[True, False, False]], title="t")
+    assert len(published) == 1
+
+
+def test_a_query_may_be_counted_from_the_end(published):
+    for query in (2, -1, 0, -3):
+        plots.arrows(WEIGHTS, WORDS, query, title="t")
+    assert published[0] == published[1] and published[2] == published[3]

@@ -1,0 +1,59 @@
+"""Each test pins one sentence about the pictures that are kept to compare."""
+
+import io
+
+import numpy as np
+import pytest
+from pictures import DRAWN, KEPT, drawn, kept
+from PIL import Image
+
+from utils.plots import publishing
+
+# Of 255 steps, in the root of the mean square over all pixels.
+TOLERANCE = 0.3
+
+
+def pixels(picture):
+    return np.asarray(Image.open(picture).convert("RGB")).astype(float)
+
+
+def differ(first, second):
+    """Return whether two arrays of pixels are different pictures."""
+    if first.shape != second.shape:
+        return True
+    return np.sqrt(((first - second) ** 2).mean()) > TOLERANCE
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_picture_is_drawn_as_it_is_kept(name, tmp_path):
+    (picture, text), (png, alt) = kept(name), drawn(name)
+    if differ(pixels(picture), pixels(io.BytesIO(png))):
+        now = tmp_path / picture.name
+        now.write_bytes(png)
+        pytest.fail(
+            f"{name}: {picture} is kept, {now} is drawn. If that is right, keep it: "
+            "python -m tests.pictures"
+        )
+    assert alt == text.read_text(encoding="utf-8").removesuffix("\n")
+
+
+def test_what_is_kept_is_drawn_and_small():
+    names = {path.name for name in DRAWN for path in kept(name)}
+    sizes = {path.name: path.stat().st_size for path in KEPT.iterdir()}
+    assert sizes.keys() == names
+    assert max(sizes.values()) < 30_000 and sum(sizes.values()) < 1_000_000
+
+
+@pytest.mark.parametrize(
+    "name, style",
+    [
+        ("heatmap", {"axes.labelsize": 9.5}),
+        ("curves", {"lines.linewidth": 1.8}),
+        ("bars", {"axes.linewidth": 1.0}),
+    ],
+)
+def test_a_label_or_a_line_a_little_larger_makes_another_picture(
+    name, style, monkeypatch
+):
+    monkeypatch.setattr(publishing, "STYLE", publishing.STYLE | style)
+    assert differ(pixels(kept(name)[0]), pixels(io.BytesIO(drawn(name)[0])))
