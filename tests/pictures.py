@@ -322,7 +322,45 @@ FURTHER = {
         **k,
     ),
 }
-DRAWN = PICTURES | FURTHER
+# The scheme where a station is empty, passed or full, and the map of many notebooks.
+STATES = {
+    f"the scheme {when} {notebook}": lambda notebook=notebook, when=when, **k: (
+        plots.scheme(notebook, filled=when == "after", **k)
+    )
+    for when, notebook in (
+        ("before", "01"),
+        ("before", "03"),
+        ("before", "04"),
+        ("before", "05"),
+        ("before", "06"),
+        ("before", "09"),
+        ("after", "11"),
+        ("after", "13"),
+    )
+} | {
+    "the map of a whole course": lambda **k: plots.course_map(
+        [
+            *((i, f"Notebook {i}", 60 + i, 0, 0, [i - 1] * (i > 0)) for i in range(5)),
+            (5, "Causal masks", 75, 2, 5, [4]),
+            (6, "Multi-head attention", 75, 3, 3, [5]),
+            (7, "Positions", 75, 0, 4, [6]),
+            (8, "Cross-attention and translation", 75, 1, 6, [6]),
+            (9, "A tiny GPT", 75, 0, 0, [6, 7]),
+            (11, "Beyond text", 75, 0, 0, [7, 9]),
+            (12, "The clinic", 75, 0, 9, [6]),
+            (13, "Several machines", 65, 0, 0, [10]),
+            (None, "Faster byte pairs", 25, 0, 0, [1]),
+            (None, "Hairpins with loops of any length, long or short", 25, 0, 0, [11]),
+            (None, "Into the library layers", 0, 0, 0, [6, 7]),
+            (None, "Where it looks", 30, 0, 0, []),
+        ],
+        **k,
+    ),
+    "the map of one part": lambda **k: plots.course_map(
+        [(i, "Tokens", 60, 0, 0, []) for i in range(3)], **k
+    ),
+}
+DRAWN = PICTURES | FURTHER | STATES
 
 
 def drawn(name):
