@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from utils import plots
-from utils.plots import exploring
+from utils.plots import exploring, publishing
 
 KEPT = Path(__file__).with_name("drawn")
 WORDS = ["Your", " journey", "starts"]
@@ -322,6 +322,15 @@ FURTHER = {
         **k,
     ),
 }
+@publishing._styled
+def word(title):
+    """Draw a word that leaves its canvas, under its title and above a caption."""
+    fig, ax = publishing._canvas(publishing.NARROW, 0.4)
+    ax.text(0.1, 0.2, "a word", fontsize=20, ha="right", va="center")
+    alt = publishing._describe("Word", title, Words=["a word"])
+    publishing._publish(fig, title, alt, "Much is to be said about a word. " * 4)
+
+
 # The scheme where a station is empty, passed or full, and the map of many notebooks.
 STATES = {
     f"the scheme {when} {notebook}": lambda notebook=notebook, when=when, **k: (
@@ -359,6 +368,7 @@ STATES = {
     "the map of one part": lambda **k: plots.course_map(
         [(i, "Tokens", 60, 0, 0, []) for i in range(3)], **k
     ),
+    "a word between a title and a caption": lambda title: word(f"{title}, " * 5),
 }
 DRAWN = PICTURES | FURTHER | STATES
 

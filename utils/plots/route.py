@@ -36,16 +36,16 @@ def course_map(status, *, title, alt=None):
     Map of the course: Two notebooks. Notebooks: 00 Start here, 15 minutes. \
 Deeper: Byte pairs, 25 minutes, needs 01.
     """
-    places, rows = _places(entry[0] for entry in status if entry[0] is not None)
+    numbered = [entry for entry in status if entry[0] is not None]
     deeper = [entry for entry in status if entry[0] is None]
+    places, rows = _places([number for number, *_ in numbered])
     lines = _lines(deeper)
     listed = sum(step for step, _ in lines)
-    fig, ax = _canvas(WIDE, ROW * rows + (listed + 0.28 if deeper else 0))
+    fig, ax = _canvas(WIDE, ROW * rows + listed + 0.28)
     top = fig.get_figheight()
-    for entry in status:
-        if entry[0] is not None:
-            row, column, part = places[entry[0]]
-            _draw_notebook(ax, 0.1 + column * SLOT, top - row * ROW, part, *entry)
+    for entry in numbered:
+        row, column, part = places[entry[0]]
+        _draw_notebook(ax, 0.1 + column * SLOT, top - row * ROW, part, *entry)
     if deeper:
         _draw_list(ax, listed, lines)
     # How many are passed is the reader's, so the text that is compared leaves it out.
@@ -56,8 +56,8 @@ Deeper: Byte pairs, 25 minutes, needs 01.
         or _describe(
             "Map of the course",
             title,
-            Notebooks="; ".join(_in_words(e) for e in status if e[0] is not None),
-            Deeper="; ".join(_in_words(e) for e in deeper),
+            Notebooks="; ".join(map(_in_words, numbered)),
+            Deeper="; ".join(map(_in_words, deeper)),
         ),
         colors=32,
     )
@@ -80,7 +80,6 @@ def _places(numbers):
 
     `part` is the name of the part that begins there, or None.
     """
-    numbers = list(numbers)
     places, row, column = {}, 0, 0
     for name, part in PARTS.items():
         members = [number for number in numbers if number in part]
@@ -122,9 +121,10 @@ def _draw_notebook(ax, x, top, part, number, name, minutes, passed, total, needs
         fontsize=8,
         color=GREY,
     )
-    words = textwrap.fill(name, max(9, int(width / 0.078)), break_on_hyphens=True)
+    words = textwrap.fill(name, int(width / 0.078))
     _write_lines(ax, x + 0.06, y + 0.93, words)
-    ax.text(x + 0.06, y + 0.3, "".join(_needs(needs)), fontsize=7.5, color=GREY)
+    for said in _needs(needs):
+        ax.text(x + 0.06, y + 0.3, said, fontsize=7.5, color=GREY)
     if total:
         _draw_passed(ax, x, y, width, passed, total)
 
