@@ -35,12 +35,12 @@ class Station(NamedTuple):
     name: str
     row: int
     width: float  # in inches
-    filled: int  # the notebook at whose end it has its content
+    filled: int  # the notebook at whose end it has its content; -1: from the start
     explained: tuple  # the notebooks that stand beside it
 
 
 STATIONS = {
-    "text": Station("text", 0, 1.12, 0, ("01", "11")),
+    "text": Station("text", 0, 1.12, -1, ("01", "11")),
     "tokens": Station("tokens", 0, 1.22, 1, ("01",)),
     "embeddings": Station("embeddings", 0, 1.06, 2, ("02",)),
     "positions": Station("positions", 0, 1.06, 2, ("02", "07")),
@@ -152,7 +152,7 @@ def _boxes(notebook, filled, done):
         x = MARGIN
         for key in stations:
             lit = key in LIT[notebook]
-            known = done >= STATIONS[key].filled or key == "text"
+            known = done >= STATIONS[key].filled
             asks = lit and not filled and notebook in STATIONS[key].explained
             asks = asks and (key, notebook) != ("text", "01")  # the text is given
             y = (3 - row) * PITCH - 0.2 - BOX
