@@ -209,7 +209,7 @@ FURTHER = {
         **k,
     ),
     "a smooth line": lambda **k: plots.curves(
-        {"loss": scores(1, 60)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
+        {"loss": scores(1, 45)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
         xlabel="step",
         ylabel="loss",
         smooth=5,
@@ -236,6 +236,9 @@ FURTHER = {
         ["cat", "dog", "horse", " a long name", "at the edge of it", "cow", "sky"],
         **k,
     ),
+    "eight points in one place": lambda **k: plots.points(
+        [[0, 0], *[[1, 1]] * 8, [2, 2]], [f"here {i}" for i in range(10)], **k
+    ),
     "points in eight groups": lambda **k: plots.points(
         torch.stack([scores(8, 2), scores(8, 2) / 3]),
         TIRED[:8],
@@ -253,6 +256,7 @@ FURTHER = {
         -1,
         **k,
     ),
+    "an arrow from a word to itself": lambda **k: plots.arrows([1.0], ["it"], 0, **k),
     "arrows from a long word at the edge": lambda **k: plots.arrows(
         weights(11, 11), ["an unusually long word", *TIRED[1:]], 0, **k
     ),

@@ -441,7 +441,7 @@ def curves(
     if ylim is not None:
         ax.set_ylim(*ylim)
     _place_ticks(ax, x, log_x, log_y)
-    ax.grid(axis="y", color="#e5e5e5", linewidth=0.8)
+    ax.grid(axis="y", color="#e5e5e5")
     names = [*series, *(reference or {})]
     columns = max(1, int((WIDE - 0.4) / (_widest(names, 9) + 0.65)))
     fig.legend(loc="outside lower center", ncols=min(columns, len(names)))
@@ -479,7 +479,7 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
     >>> points([[0.0, 1.0], [1.0, 0.0]], ["cat", "dog"], title="Two words")
     Points: Two words. Labels: cat, dog.
     """
-    panels = _array(positions, "positions")
+    panels = _array(positions)
     panels = panels[None] if panels.ndim == 2 else panels
     _expect(
         panels.ndim == 3 and panels.shape[2] == 2,
@@ -500,7 +500,7 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
             ax.plot(*at.T, MARKERS[i % 8], color=SERIES[i % 6], label=kind)
         ax.set_title(panel_title)
         ax.margins(0.18)
-        ax.grid(color="#eeeeee", linewidth=0.8)
+        ax.grid(color="#eeeeee")
     if len(kinds) > 1:
         fig.legend(
             *axes[0].get_legend_handles_labels(),
@@ -537,7 +537,7 @@ def clocks(angles, *, titles, title, alt=None):
     """
     angles = _array(angles, "angles", 2)
     titles = _counted(titles, len(angles), "titles")
-    fig, axes, _ = _grid(len(angles), WIDE / max(len(angles), 3), share=True)
+    fig, axes, _ = _grid(len(angles), WIDE / max(len(angles), 3))
     for ax, hands, name in zip(axes, angles, titles):
         ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.6), aspect="equal")
         ax.axis("off")

@@ -1,0 +1,32 @@
+"""Each test pins one sentence about where the texts of a picture stand."""
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from utils.plots import charts, publishing
+
+STEPS = {13: 1, 14: 2, 27: 5, 66: 10, 131: 20, 261: 50, 651: 100, 1_301: 500}
+
+
+@pytest.mark.parametrize("number, step", [*STEPS.items(), (10_001, 10_000)])
+def test_plain_positions_are_thinned_to_thirteen_in_round_steps(number, step):
+    ticks, _ = charts._thinned(["7"] * number, 0.1, plain=True)
+    assert ticks == [*range(0, number, step)]
+
+
+@pytest.mark.parametrize("share, angle", [(0.91, 0), (0.93, 45)])
+def test_labels_are_level_where_they_fill_nine_tenths_of_their_room(share, angle):
+    ax = Figure().subplots()
+    room = publishing._text_width("journey", 9) / share
+    charts._label_columns(ax, ["journey"] * 3, room)
+    assert {label.get_rotation() for label in ax.get_xticklabels()} == {angle}
+
+
+def test_what_a_label_covers_is_its_share_of_others_and_outside_of_the_frame():
+    box, frame = Bbox.from_bounds(0, 0, 4, 3), Bbox.from_bounds(-9, -9, 20, 20)
+    others = [Bbox.from_bounds(3, -1, 5, 5), Bbox.from_bounds(7, 7, 1, 1), box]
+    assert charts._covered(box, others[:2], frame) == 3
+    assert charts._covered(box, others, frame) == 15
+    assert charts._covered(box, [], Bbox.from_bounds(2, 1, 9, 9)) == 8
+    assert charts._covered(box, [], Bbox.from_bounds(7, 7, 1, 1)) == 12
