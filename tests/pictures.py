@@ -326,6 +326,8 @@ FURTHER = {
         **k,
     ),
 }
+
+
 @publishing._styled
 def word(title):
     """Draw a word that leaves its canvas, under its title and above a caption."""

@@ -10,7 +10,6 @@ from pictures import one_bar, parts_of
 from utils import plots
 from utils.plots import exploring, publishing
 
-
 WIDGETS = "application/vnd.jupyter.widget-view+json"
 
 

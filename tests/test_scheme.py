@@ -198,7 +198,9 @@ def test_a_scheme_takes_less_than_30_kilobytes(notebook):
 
 
 def test_the_palette_keeps_the_colours_of_the_weights():
-    picture = Image.open(io.BytesIO(published("12", True, "t"))).convert("RGB")
+    picture = Image.open(io.BytesIO(published("12", True, "t")))
+    assert len(picture.getcolors()) == 40
+    picture = picture.convert("RGB")
     seen = {
         mcolors.to_hex(np.array(color) / 255)
         for _, color in picture.getcolors(picture.width * picture.height)

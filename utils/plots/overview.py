@@ -268,7 +268,6 @@ def _number_notebooks(ax, box, notebook):
                 0.14,
                 0.1,
                 boxstyle="round,pad=0.02",
-                zorder=3,
                 facecolor=BLUE if here else "white",
                 linewidth=0.6,
                 edgecolor=BLUE if box.lit else PALE if box.ahead else GREY,
@@ -282,14 +281,13 @@ def _number_notebooks(ax, box, notebook):
             va="center_baseline",
             fontsize=SMALL,
             color="white" if here else GREY,
-            zorder=4,
         )
 
 
 def _ask(ax, box):
     """Mark a lit station as the question of the notebook."""
     at = (box.x + box.width - 0.02, box.y + BOX - 0.02)
-    ax.add_patch(Circle(at, 0.095, facecolor=BLUE, edgecolor="white", zorder=5))
+    ax.add_patch(Circle(at, 0.095, facecolor=BLUE, edgecolor="white"))
     ax.text(
         *at,
         "?",
@@ -298,7 +296,6 @@ def _ask(ax, box):
         fontsize=9,
         ha="center",
         va="center_baseline",
-        zorder=6,
     )
 
 
