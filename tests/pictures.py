@@ -199,7 +199,7 @@ FURTHER = {
         {"softmax(scores / τ)": weights(1, 11)[0]}, TIRED, ylim=(0, 1.1), **k
     ),
     "nine lines and four references on logarithmic axes": lambda **k: plots.curves(
-        {f"a line with a long name, {i}": weights(9, 13)[i] * 4**i for i in range(9)},
+        {f"a line, numbered {i}": weights(9, 13)[i] * 4**i for i in range(9)},
         [2**i for i in range(13)],
         xlabel="tokens T",
         ylabel="bytes",
@@ -258,7 +258,10 @@ FURTHER = {
     ),
     "an arrow from a word to itself": lambda **k: plots.arrows([1.0], ["it"], 0, **k),
     "arrows from a long word at the edge": lambda **k: plots.arrows(
-        weights(11, 11), ["an unusually long word", *TIRED[1:]], 0, **k
+        weights(11, 11, torch.arange(11) % 5 == 3),
+        ["an unusually long word", *TIRED[1:]],
+        0,
+        **k,
     ),
     "arrows to words too long for a line": lambda **k: plots.arrows(
         weights(11, 11, ~causal(11))[-1], [*TIRED[:10], "un" * 15], 10, **k

@@ -1,5 +1,6 @@
 """Each test pins one sentence about where the texts of a picture stand."""
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -30,3 +31,14 @@ def test_what_a_label_covers_is_its_share_of_others_and_outside_of_the_frame():
     assert charts._covered(box, others, frame) == 15
     assert charts._covered(box, [], Bbox.from_bounds(2, 1, 9, 9)) == 8
     assert charts._covered(box, [], Bbox.from_bounds(7, 7, 1, 1)) == 12
+
+
+@pytest.mark.parametrize("apart, side", [(5.5, "right"), (4.5, "left")])
+@pytest.mark.parametrize("way", [1, -1], ids=["above", "below"])
+def test_a_label_goes_to_the_left_where_a_point_would_lie_on_it(way, apart, side):
+    ax = Figure((6.4, 4.8), dpi=100).add_axes(
+        (0, 0, 1, 1), xlim=(0, 640), ylim=(0, 480)
+    )  # in pixels
+    other = 320, 200 + way * (13 / 2 + apart)
+    charts._label_points(ax, np.array([(300, 200), other]), ["a long name", "b"])
+    assert ("right" if ax.texts[0].xy[0] > 300 else "left") == side
