@@ -9,7 +9,8 @@ from PIL import Image
 
 from utils.plots import publishing
 
-# Of 255 steps, in the root of the mean square over all pixels.
+# Of 255 steps, in the root of the mean square over all pixels. A processor draws the
+# same with its oldest instructions as with all; another one may be a hair off.
 TOLERANCE = 0.3
 
 
