@@ -479,7 +479,7 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
     >>> points([[0.0, 1.0], [1.0, 0.0]], ["cat", "dog"], title="Two words")
     Points: Two words. Labels: cat, dog.
     """
-    panels = _array(positions)
+    panels = _array(positions, "positions")
     panels = panels[None] if panels.ndim == 2 else panels
     _expect(
         panels.ndim == 3 and panels.shape[2] == 2,

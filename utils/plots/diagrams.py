@@ -43,7 +43,7 @@ def arrows(weights, tokens, query, *, title, alt=None):
     >>> arrows([0.2, 0.8], ["Hello", "sun"], 1, title="sun attends to itself")
     Arrows between tokens: sun attends to itself. Query: 1 sun. Keys: 0 Hello, 1 sun.
     """
-    weights = _array(weights)
+    weights = _array(weights, "weights")
     names = _names(tokens, weights.shape[-1], "tokens")
     _expect(
         -len(names) <= query < len(names),
@@ -116,7 +116,7 @@ def _point_at(ax, start, end, share):
 
 def _spread(names, width):
     """Place words on a line; return x positions, font size, whether they are turned."""
-    sizes = np.array([max(_text_width(name), 0.36) + 0.14 for name in names])
+    sizes = np.array([max(_text_width(name, 10), 0.36) + 0.14 for name in names])
     if sizes.sum() <= width:
         sizes += min(0.5, (width - sizes.sum()) / len(names))
         start = (width - sizes.sum()) / 2
@@ -190,7 +190,7 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
 
 
 def _node(ax, x, y, name, color):
-    half = _text_width(name) / 2 + 0.04
+    half = _text_width(name, 10) / 2 + 0.04
     box = FancyBboxPatch(
         (x - half, y - 0.1),
         2 * half,
@@ -239,7 +239,7 @@ def _loop(ax, centre, name, angle, style):
     """Draw an arrow from a node to itself, on the side away from the others."""
     if abs(math.sin(angle)) < 0.3:
         out = np.array([np.sign(math.cos(angle)), 0.0])
-        start = centre + out * (_text_width(name) / 2 + 0.1)
+        start = centre + out * (_text_width(name, 10) / 2 + 0.1)
     else:
         out = np.array([0.0, np.sign(math.sin(angle))])
         start = centre + out * 0.16
