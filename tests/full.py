@@ -48,7 +48,7 @@ def steps(colab, reference):
     reference: the folder with the reference implementation of GPT-2, or None
     """
     there = [colab, *PYTEST] if colab else None
-    # The code host's machine can do without a network: where it cannot, that is an error.
+    # The code host's machine must be able to do without a network.
     offline = UNSHARED if "CI" in os.environ or works(*UNSHARED, "true") else []
     alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_places.py"]
     settings = [(kind, threads) for kind in capabilities() for threads in (1, 2)]
