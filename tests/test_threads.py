@@ -20,6 +20,7 @@ def machine(monkeypatch):
         get_num_threads=lambda: machine.threads,
     )
     monkeypatch.setattr(threads, "_left", None)
+    monkeypatch.setattr(threads, "_next_trial", 0.0)
     monkeypatch.setattr(threads, "torch", calls)
     monkeypatch.setattr(threads.time, "perf_counter", lambda: machine.now)
     return machine
@@ -52,19 +53,26 @@ def test_what_is_little_slower_is_tried_three_times(machine):
     assert machine.used == 3 * [1] + 3 * [2] + 94 * [1]
 
 
-def test_it_looks_again_later_and_later_while_one_thread_is_faster(machine):
-    machine.seconds = {2: 5.0, 1: 1.4}
-    steps(machine, 100 + 200 + 400 + 800 + 800)
+def test_trials_in_vain_take_a_tenth_of_the_time(machine):
+    machine.seconds = {2: 1001.0, 1: 1.0}
+    steps(machine, 20_300)
     slow = [place for place, used in enumerate(machine.used) if used == 2]
-    assert slow == [3, 103, 303, 703, 1503]
+    assert slow == [3, 10_007, 20_011]  # 10,000 later, and three with one
+
+
+def test_the_next_training_waits_with_its_trial_too(machine):
+    machine.seconds = {2: 1001.0, 1: 1.0}
+    steps(machine, 60).settle()
+    steps(machine, 60).settle()
+    assert machine.used == 3 * [1] + [2] + 116 * [1]
 
 
 def test_it_takes_all_again_when_the_other_program_has_ended(machine):
-    machine.seconds = {2: 5.0, 1: 1.4}
+    machine.seconds = {2: 5.0, 1: 1.0}
     choice = steps(machine, 100)
     machine.seconds, machine.used = {2: 1.0, 1: 1.4}, []
-    steps(machine, 300, choice)
-    assert machine.used == 3 * [1] + 197 * [2] + 3 * [1] + 97 * [2]
+    steps(machine, 200, choice)
+    assert machine.used == 3 * [1] + 97 * [2] + 3 * [1] + 97 * [2]
 
 
 def test_what_was_faster_last_stands_until_the_next_trial_is_over(machine):
