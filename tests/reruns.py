@@ -2,8 +2,7 @@
 
 import nbformat
 from repository import tool
-
-from tests.tolerance import agree
+from tolerance import agree
 
 CHEAP = "03_context_vectors.ipynb", "solutions/05_causal_masks.ipynb"
 
