@@ -58,7 +58,7 @@ def _judged(patient, slugs):
 
 
 def _unknown(slug, known):
-    near = difflib.get_close_matches(str(slug), known, n=1)
+    near = difflib.get_close_matches(str(slug), known)
     meant = f" Did you mean {near[0]}?" if near else ""
     return f"{slug!r} is no suspect here.{meant} Expected some of {', '.join(known)}."
 
@@ -92,7 +92,7 @@ def _evidence(patient, claimed, beside):
     What excludes a rival comes first, then the instruments that show a wrong step which
     only one of the two has.
     """
-    differing = sorted(claimed ^ patient._wrong, key=lambda slug: slug in claimed)
+    differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
     decides = {name: label for *two, name, label in RIVALS if two == differing}
     names = [*decides, *(SUSPECTS[slug].shown_by for slug in differing), *INSTRUMENTS]
     other = twin(patient, *sorted(claimed))
