@@ -49,12 +49,14 @@ def _judged(patient, slugs):
     if claimed == actual:
         return "passed", [*_proofs(patient)]
     lines = [_evidence(patient, claimed, _beside(claimed))]
-    if not claimed & actual:
+    right = claimed & actual
+    if not right:
         return "wrong", lines
     more = (
         "That is one too many." if claimed > actual else "Something else is wrong, too."
     )
-    return "half-right", [f"{_joined(claimed & actual)} is right. {more}", *lines]
+    verb = "is" if len(right) == 1 else "are"
+    return "half-right", [f"{_joined(right)} {verb} right. {more}", *lines]
 
 
 def _unknown(slug, known):
