@@ -69,10 +69,10 @@ def test_trials_in_vain_take_a_tenth_of_the_time(machine):
 
 
 def test_the_next_training_waits_with_its_trial_too(machine):
-    machine.seconds = {2: 1001.0, 1: 1.0}
-    steps(machine, 60).settle()
-    steps(machine, 60).settle()
-    assert machine.used == 3 * [1] + [2] + 116 * [1]
+    machine.seconds = {2: 1.0, 1: 0.5}  # three trials lose 1.5 seconds
+    steps(machine, 6).settle()
+    steps(machine, 40).settle()
+    assert machine.used == 3 * [1] + 3 * [2] + 33 * [1] + 3 * [2] + 4 * [1]
 
 
 def test_it_takes_all_again_when_the_other_program_has_ended(machine):
@@ -125,6 +125,7 @@ def test_the_steps_of_any_loop_run_so(machine):
 def test_a_training_with_a_checkpoint_keeps_its_number(keeps, monkeypatch, tmp_path):
     before, seen = torch.get_num_threads(), set()
     monkeypatch.setattr(threads, "_left", (before + 1, before))
+    monkeypatch.setattr(threads, "_next_trial", 0.0)  # whatever was trained before
 
     def watch(model, x):
         seen.add(torch.get_num_threads())

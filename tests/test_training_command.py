@@ -293,7 +293,7 @@ def test_a_text_that_will_not_do_is_an_error_of_one_line(
 
 def test_a_checkpoint_of_the_command_becomes_a_model_again(text, tmp_path, capsys):
     path = tmp_path / "a.pt"
-    main([text, "--steps", "12", *TINY, "--checkpoint", str(path)])
+    main([text, "--steps", "12", "--lr", "0.1", *TINY, "--checkpoint", str(path)])
     out = capsys.readouterr().out
     model, encode, decode = load_text_model(path)
     told = Path(text).read_text(encoding="utf-8")
