@@ -78,7 +78,7 @@ def asked(monkeypatch):
     return asked
 
 
-@pytest.mark.parametrize("steps, warmup", [(110, 11), (1000, 50)])
+@pytest.mark.parametrize("steps, warmup", [(119, 11), (1000, 50)])
 def test_the_rate_warms_up_for_a_tenth_of_the_steps_or_50_and_falls_to_a_tenth(
     text, asked, steps, warmup
 ):
