@@ -102,21 +102,28 @@ def prepare(room, folder):
 def without_decorators(source):
     """Write `f = decorator(f)` behind a function for `@decorator` before it.
 
-    It is the same, and mutmut passes over functions that are decorated.
+    It is the same, and mutmut passes over functions that are decorated, also inside of
+    others. Methods stay as they are.
 
-    >>> print(without_decorators("@kept\\ndef f():\\n    pass\\n"), end="")
+    >>> source = "@kept\\ndef f():\\n  @twice\\n  def g():\\n    pass\\n"
+    >>> print(without_decorators(source), end="")
     def f():
+      def g():
         pass
+      g = twice(g)
     f = kept(f)
     """
-    lines = source.splitlines(keepends=True)
-    for node in reversed(ast.parse(source).body):
-        if isinstance(node, ast.FunctionDef) and node.decorator_list:
-            behind = ""
-            for decorator in reversed(node.decorator_list):
-                behind += f"{node.name} = {ast.unparse(decorator)}({node.name})\n"
-            lines.insert(node.end_lineno, behind)
-            del lines[node.decorator_list[0].lineno - 1 : node.lineno - 1]
+    lines, nodes = source.splitlines(keepends=True), [*ast.walk(ast.parse(source))]
+    methods = {f for node in nodes if isinstance(node, ast.ClassDef) for f in node.body}
+    for node in reversed(nodes):  # what is inside of others comes first
+        if not isinstance(node, ast.FunctionDef) or node in methods:
+            continue
+        for decorator in reversed(node.decorator_list):
+            behind = f"{node.name} = {ast.unparse(decorator)}({node.name})\n"
+            lines[node.end_lineno - 1] += " " * node.col_offset + behind
+        for decorator in node.decorator_list:
+            above = slice(decorator.lineno - 1, decorator.end_lineno)
+            lines[above] = [""] * (decorator.end_lineno - decorator.lineno + 1)
     return "".join(lines)
 
 

@@ -8,8 +8,7 @@ from html import escape
 import nbformat
 import pytest
 from repository import ROOT, tool
-
-from tests.tolerance import NUMBER, agree
+from tolerance import NUMBER, agree
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\d\d_", path)]

@@ -20,6 +20,7 @@ def machine(monkeypatch):
         get_num_threads=lambda: machine.threads,
     )
     monkeypatch.setattr(threads, "_left", None)
+    monkeypatch.setattr(threads, "_next_trial", 0.0)
     monkeypatch.setattr(threads, "torch", calls)
     monkeypatch.setattr(threads.time, "perf_counter", lambda: machine.now)
     return machine
@@ -35,36 +36,51 @@ def steps(machine, number, choice=None):
     return choice
 
 
-def test_on_a_quiet_machine_three_steps_in_a_hundred_are_tried_with_one(machine):
-    steps(machine, 200)
-    assert machine.used == 2 * (3 * [1] + 97 * [2])
+@pytest.mark.parametrize("one", [2.0, 1.0])
+def test_three_steps_in_a_hundred_are_tried_with_one_thread_if_it_is_no_faster(
+    machine, one
+):
+    machine.seconds = {2: 1.0, 1: one}
+    steps(machine, 300)
+    assert machine.used == 3 * (3 * [1] + 97 * [2])
 
 
-def test_beside_a_busy_program_one_thread_is_taken_after_one_slow_step(machine):
-    machine.seconds = {2: 5.0, 1: 1.4}
+@pytest.mark.parametrize("seconds", [{2: 5.0, 1: 1.4}, {2: 2.5, 1: 1.0}])
+def test_beside_a_busy_program_one_thread_is_taken_after_one_slow_step(
+    machine, seconds
+):
+    machine.seconds = seconds
     steps(machine, 100)
     assert machine.used == 3 * [1] + [2] + 96 * [1]
 
 
-def test_what_is_little_slower_is_tried_three_times(machine):
-    machine.seconds = {2: 1.5, 1: 1.4}
+@pytest.mark.parametrize("seconds", [{2: 1.5, 1: 1.4}, {2: 2.0, 1: 1.0}])
+def test_what_takes_at_most_twice_as_long_is_tried_three_times(machine, seconds):
+    machine.seconds = seconds
     steps(machine, 100)
     assert machine.used == 3 * [1] + 3 * [2] + 94 * [1]
 
 
-def test_it_looks_again_later_and_later_while_one_thread_is_faster(machine):
-    machine.seconds = {2: 5.0, 1: 1.4}
-    steps(machine, 100 + 200 + 400 + 800 + 800)
+def test_trials_in_vain_take_a_tenth_of_the_time(machine):
+    machine.seconds = {2: 1001.0, 1: 1.0}
+    steps(machine, 20_300)
     slow = [place for place, used in enumerate(machine.used) if used == 2]
-    assert slow == [3, 103, 303, 703, 1503]
+    assert slow == [3, 10_007, 20_011]  # 10,000 later, and three with one
+
+
+def test_the_next_training_waits_with_its_trial_too(machine):
+    machine.seconds = {2: 1.0, 1: 0.5}  # three trials lose 1.5 seconds
+    steps(machine, 6).settle()
+    steps(machine, 40).settle()
+    assert machine.used == 3 * [1] + 3 * [2] + 33 * [1] + 3 * [2] + 4 * [1]
 
 
 def test_it_takes_all_again_when_the_other_program_has_ended(machine):
-    machine.seconds = {2: 5.0, 1: 1.4}
+    machine.seconds = {2: 5.0, 1: 1.0}
     choice = steps(machine, 100)
     machine.seconds, machine.used = {2: 1.0, 1: 1.4}, []
-    steps(machine, 300, choice)
-    assert machine.used == 3 * [1] + 197 * [2] + 3 * [1] + 97 * [2]
+    steps(machine, 200, choice)
+    assert machine.used == 3 * [1] + 97 * [2] + 3 * [1] + 97 * [2]
 
 
 def test_what_was_faster_last_stands_until_the_next_trial_is_over(machine):
@@ -109,6 +125,7 @@ def test_the_steps_of_any_loop_run_so(machine):
 def test_a_training_with_a_checkpoint_keeps_its_number(keeps, monkeypatch, tmp_path):
     before, seen = torch.get_num_threads(), set()
     monkeypatch.setattr(threads, "_left", (before + 1, before))
+    monkeypatch.setattr(threads, "_next_trial", 0.0)  # whatever was trained before
 
     def watch(model, x):
         seen.add(torch.get_num_threads())

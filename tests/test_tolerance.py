@@ -7,8 +7,7 @@ import sys
 import nbformat
 import pytest
 from repository import ROOT
-
-from tests.tolerance import agree
+from tolerance import agree
 
 TABLE = "step   loss\n   0   4.31\n 100   1.08\n"
 
@@ -73,7 +72,7 @@ def test_nbval_compares_a_cell_within_the_tolerance_that_it_states(
         "no:cacheprovider",
     ]
     command += ["--nbval", "--nbval-current-env", "cell.ipynb"]
-    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
     done = subprocess.run(
         command, cwd=tmp_path, env=env, capture_output=True, text=True
     )

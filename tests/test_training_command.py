@@ -1,5 +1,6 @@
 """Each test pins one sentence about `utils.training.text`, the command."""
 
+import contextlib
 import io
 import math
 import os
@@ -54,22 +55,101 @@ def test_the_mark_and_the_line_ends_of_windows_are_no_part_of_the_text(tmp_path)
     assert command._read_text(tmp_path / "text.txt") == "one\ntwo\n"
 
 
-@pytest.mark.parametrize("steps, warmup", [(12, 1), (1000, 50)])
-def test_the_rate_warms_up_for_a_tenth_of_the_steps_or_50_and_falls_to_a_tenth(
-    text, monkeypatch, steps, warmup
-):
+class Stream(io.StringIO):
+    """Text that is seen once it has been flushed."""
+
+    seen = ""
+
+    def flush(self):
+        self.seen = self.getvalue()
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Take no step; return what a training is asked for, and what is seen by then."""
     asked = {}
 
     def watch(model, batches, compute_loss, steps, lr, checkpoint, **options):
-        asked.update(options, lr=lr, dropout=model.blocks[0].attention.dropout_p)
+        asked.update(options, model=model, batches=batches, steps=steps, lr=lr)
+        asked.update(compute_loss=compute_loss, seen=getattr(sys.stdout, "seen", ""))
         return [0.0] * steps
 
     monkeypatch.setattr(command, "train", watch)
-    options = ["--steps", str(steps), "--lr", "0.5", "--dropout", "0.25"]
+    return asked
+
+
+@pytest.mark.parametrize("steps, warmup", [(119, 11), (1000, 50)])
+def test_the_rate_warms_up_for_a_tenth_of_the_steps_or_50_and_falls_to_a_tenth(
+    text, asked, steps, warmup
+):
+    options = ["--steps", str(steps), "--lr", "0.5"]
     assert main([text, *options, *TINY]) == 0
     assert (asked["warmup"], asked["lr"], asked["final_lr"]) == (warmup, 0.5, 0.05)
-    others = asked["weight_decay"], asked["clip"], asked["dropout"]
-    assert others == (0.1, 1.0, 0.25)
+    assert (asked["weight_decay"], asked["clip"]) == (0.1, 1.0)
+
+
+def test_the_options_reach_the_training(text, asked):
+    options = "--dropout 0.25 --accumulate 3 --save-every 4 --seed 5".split()
+    assert main([text, *options, *TINY]) == 0
+    assert asked["model"].blocks[0].attention.dropout_p == 0.25
+    assert (asked["accumulate"], asked["save_every"]) == (3, 4)
+    assert asked["compute_loss"] is next_token_loss
+    ids, _, _ = command._prepare(command._options([text, *TINY]))
+    for number in (0, 7):
+        expected = draw_windows(ids, 8, 2, 5, number)
+        for received, part in zip(asked["batches"](number), expected):
+            assert torch.equal(received, part)
+
+
+def test_the_sizes_are_seen_before_the_training(text, asked, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Stream())
+    assert main([text, *TINY]) == 0
+    assert asked["seen"].endswith(" parameters\n")
+
+
+def test_several_processes_share_each_batch(text, asked, monkeypatch):
+    monkeypatch.setattr(command, "split_batch_over_processes", lambda *given: given)
+    options = command._options([text, *TINY])
+    options.rank, options.processes = 1, 2
+    command._train_on_text(options, command._say_nothing)
+    assert asked["compute_loss"] == (asked["model"], next_token_loss)
+
+
+def test_with_a_gpu_of_its_own_a_process_trains_there(text, asked, monkeypatch):
+    monkeypatch.setattr(command, "has_own_gpu", lambda: True)
+    monkeypatch.setattr(
+        GPT, "to", lambda model, device: asked.update(to=device) or model
+    )
+    assert main([text, *TINY]) == 0
+    assert asked["to"] == "cuda"
+
+
+def test_byte_pairs_are_learned_on_the_first_million_characters(tmp_path, monkeypatch):
+    def learn(text, merges):
+        learned.append((len(text), merges))
+        return []
+
+    learned, file = [], tmp_path / "text.txt"
+    monkeypatch.setattr(command, "train_bpe", learn)
+    monkeypatch.setattr(command, "_encode", lambda text, merges: text)
+    file.write_text("a " * 600_000)
+    options = command._options([str(file), "--merges", "7"])
+    learned_on, held_out, _ = command._prepare(options)
+    assert learned == [(1_000_000, 7)]
+    assert (len(learned_on), len(held_out)) == (1_080_000, 120_000)
+
+
+def test_each_part_of_a_text_has_more_tokens_than_a_window(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "train_bpe", lambda text, merges: [])
+    file = tmp_path / "text.txt"
+    file.write_text("x" * 80)
+    command._prepare(command._options([str(file), "--context", "7"]))
+    with pytest.raises(ValueError) as error:
+        command._prepare(command._options([str(file), "--context", "8"]))
+    assert str(error.value) == (
+        f"{file} is too short: a part of it has 8 tokens, expected more than "
+        "--context 8 to train on and in the last tenth"
+    )
 
 
 @pytest.mark.parametrize("length, stride", [(43, 8), (128 * 20, 20)])
@@ -84,6 +164,23 @@ def test_the_held_out_loss_is_the_mean_over_all_windows_or_over_128(length, stri
     said = command._report(model, ids, options, torch.arange(100.0))
     expected = f"step 100  training loss 74.5000  held-out loss {loss:.4f}"
     assert said == expected  # the mean of the last 50
+
+
+def test_what_a_model_reads_is_on_its_device(monkeypatch):
+    def loss(model, batch):
+        devices.extend(part.device.type for part in batch)
+        return 0.0
+
+    def write(model, start, *number, **options):
+        devices.append(start.device.type)
+        return torch.zeros(1, 1, dtype=torch.long)
+
+    monkeypatch.setattr(command, "next_token_loss", loss)
+    monkeypatch.setattr(command, "generate", write)
+    model, ids, devices = nn.Linear(1, 1, device="meta"), torch.arange(20), []
+    command._held_out_loss(model, ids, SimpleNamespace(context=8, batch=3))
+    command._sample(model, ids, {"merges": []})
+    assert devices == ["meta"] * 3
 
 
 def test_the_command_comes_to_the_same_end_every_time(text, capsys):
@@ -117,15 +214,6 @@ def test_all_processes_but_the_first_are_silent(text, capsys, tmp_path):
     options.rank, options.processes = 1, 1
     command._train_on_text(options, command._say_nothing)
     assert capsys.readouterr() == ("", "") and [*tmp_path.iterdir()] == []
-
-
-class Stream(io.StringIO):
-    """Text that is seen once it has been flushed."""
-
-    seen = ""
-
-    def flush(self):
-        self.seen = self.getvalue()
 
 
 @pytest.mark.parametrize("terminal", [True, False])
@@ -171,6 +259,16 @@ def test_ctrl_c_ends_the_command_politely(text, tmp_path, capsys, monkeypatch, c
     assert capsys.readouterr().out.splitlines()[-1] == expected
 
 
+@pytest.mark.parametrize("keep", [[], ["--checkpoint", "/no/such/a.pt"]])
+def test_ctrl_c_says_where_nothing_is_kept(text, capsys, monkeypatch, keep):
+    def press(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "train", press)
+    assert main([text, *TINY, *keep]) == 130
+    assert capsys.readouterr().err == "\nstopped: nothing is kept\n"
+
+
 @pytest.mark.parametrize(
     "content, said",
     [
@@ -195,16 +293,17 @@ def test_a_text_that_will_not_do_is_an_error_of_one_line(
 
 def test_a_checkpoint_of_the_command_becomes_a_model_again(text, tmp_path, capsys):
     path = tmp_path / "a.pt"
-    main([text, "--steps", "12", *TINY, "--checkpoint", str(path)])
-    *_, sample, _, last = capsys.readouterr().out.splitlines()
+    main([text, "--steps", "12", "--lr", "0.1", *TINY, "--checkpoint", str(path)])
+    out = capsys.readouterr().out
     model, encode, decode = load_text_model(path)
     told = Path(text).read_text(encoding="utf-8")
     assert decode(encode(told)) == told and len(encode(told)) < len(told)
     assert not model.training and model.context_length == 8
+    assert model.blocks[0].attention.dropout_p == 0
     held_out = torch.tensor([encode(told[2700:])])
     torch.manual_seed(0)
     written = decode(generate(model, held_out[:, :4], 150, 0.8)[0].tolist())
-    assert written.splitlines()[-1] == sample
+    assert f"parameters\n\n{written}\n\nstep 12 " in out
 
 
 def test_a_checkpoint_of_another_training_does_not_become_one(tmp_path):
@@ -355,8 +454,25 @@ def test_killed_again_and_again_the_command_comes_to_the_same_losses(text):
     assert len(re.findall(r"\d+(?=[,\]])", steps)) >= 5, steps
 
 
-@pytest.mark.parametrize("share", ["1", "-0.5", "much"])
-def test_the_command_takes_a_share_below_1_as_dropout(share, text, capsys):
+def test_an_error_of_several_processes_is_said_once(tmp_path, capsys, monkeypatch):
+    for rank in (0, 1):
+        processes = contextlib.nullcontext((rank, 2))
+        monkeypatch.setattr(command, "processes", lambda given=processes: given)
+        assert main([str(tmp_path / "text.txt")]) == 2
+    assert capsys.readouterr().err.count("error: ") == 1
+
+
+@pytest.mark.parametrize("share", ["1", "-0.5"])
+def test_the_command_takes_a_share_below_1_as_dropout(share, capsys):
+    assert command._options(["a.txt", "--dropout", "0"]).dropout == 0
     with pytest.raises(SystemExit):
-        main([text, "--dropout", share, *TINY])
-    assert "--dropout" in capsys.readouterr().err
+        main(["a.txt", "--dropout", share])
+    said = f"argument --dropout: expected a share below 1, got {share}\n"
+    assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize("option", ["--lr", "--dropout", "--seed"])
+def test_a_word_is_no_number(option, capsys):
+    with pytest.raises(SystemExit):
+        main(["a.txt", option, "much"])
+    assert f"argument {option}: invalid " in capsys.readouterr().err

@@ -46,8 +46,9 @@ def keep_busy():
 def main(names=()):
     """Print a row for each notebook."""
     paths = [NOTEBOOKS / f"{name}.ipynb" for name in names]
+    deeper = sorted(NOTEBOOKS.glob("deeper/*.ipynb"))
     print(f"{'':36}quiet    busy  busy / quiet")
-    for path in paths or filter(trains, sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))):
+    for path in paths or filter(trains, sorted(NOTEBOOKS.glob("*.ipynb")) + deeper):
         quiet = seconds(path)
         other = multiprocessing.Process(target=keep_busy, daemon=True)
         other.start()

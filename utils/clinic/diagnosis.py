@@ -49,16 +49,18 @@ def _judged(patient, slugs):
     if claimed == actual:
         return "passed", [*_proofs(patient)]
     lines = [_evidence(patient, claimed, _beside(claimed))]
-    if not claimed & actual:
+    right = claimed & actual
+    if not right:
         return "wrong", lines
     more = (
         "That is one too many." if claimed > actual else "Something else is wrong, too."
     )
-    return "half-right", [f"{_joined(claimed & actual)} is right. {more}", *lines]
+    verb = "is" if len(right) == 1 else "are"
+    return "half-right", [f"{_joined(right)} {verb} right. {more}", *lines]
 
 
 def _unknown(slug, known):
-    near = difflib.get_close_matches(str(slug), known, n=1)
+    near = difflib.get_close_matches(str(slug), known)
     meant = f" Did you mean {near[0]}?" if near else ""
     return f"{slug!r} is no suspect here.{meant} Expected some of {', '.join(known)}."
 
@@ -92,7 +94,7 @@ def _evidence(patient, claimed, beside):
     What excludes a rival comes first, then the instruments that show a wrong step which
     only one of the two has.
     """
-    differing = sorted(claimed ^ patient._wrong, key=lambda slug: slug in claimed)
+    differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
     decides = {name: label for *two, name, label in RIVALS if two == differing}
     names = [*decides, *(SUSPECTS[slug].shown_by for slug in differing), *INSTRUMENTS]
     other = twin(patient, *sorted(claimed))

@@ -98,8 +98,7 @@ def _inputs(layer, tokens=TOKENS):
 def _run(layer, *inputs, **options):
     """Return output and weights, without gradients."""
     with torch.no_grad():
-        options |= {"need_weights": True} if layer.kind.masked else {}
-        return layer(*inputs, **options)
+        return layer(*inputs, need_weights=True, **options)
 
 
 def _far(one, other):

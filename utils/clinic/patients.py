@@ -1,7 +1,7 @@
 """The patients: attention layers with wrong steps, put together from the checks'."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -142,7 +142,7 @@ def _wrong(slug):
     """Return the wrong form of a suspect."""
     found = _first(FORMS, slug)
     if [*found.ways] == ["hide"]:  # who hides wrongly leaves empty rows as they are
-        return form(slug, **found.ways, clear=masks.uncleared)
+        return replace(found, ways=found.ways | {"clear": masks.uncleared})
     return found
 
 

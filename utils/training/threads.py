@@ -5,9 +5,10 @@ import time
 
 import torch
 
-TRIES = 3  # steps that are timed with each number of threads
-ROUND, LONGEST = 100, 800  # steps until that is done again
+ROUND, TRIES = 100, 3  # of so many steps so many are timed with each number of threads
+PATIENCE = 10  # times the seconds lost by a trial pass before the next one
 _left = None  # the number of threads before the last choice, and what it left
+_next_trial = 0.0  # not before then, on the clock of `time.perf_counter`
 
 
 def own_threads():
@@ -22,11 +23,11 @@ class FasterThreads:
     The threads of a small step wait for each other hundreds of times. If another
     program keeps one of two cores busy, each wait may last until that program pauses,
     and a step takes many times as long; one thread alone waits for nobody. So three
-    steps are timed with one thread, then three with all, or fewer where the first is
-    slow, and the rest of a round runs with what was faster. A round has 100 steps, and
-    twice as many each time that one thread is faster again. `settle` leaves it so for
-    what follows a training. Sums may differ in their last digits with the number of
-    threads.
+    steps in a hundred are timed with one thread, then three with all, or fewer where
+    the first is slow, and the others run with what was faster. Trials in vain take a
+    tenth of the time at most: one that lost a second is repeated ten seconds later, in
+    the next training, too. `settle` leaves what was faster for what follows a training.
+    Sums may differ in their last digits with the number of threads.
 
     >>> threads = FasterThreads()
     >>> for step in range(9):
@@ -38,29 +39,33 @@ class FasterThreads:
     """
 
     def __init__(self):
-        self.all = self.best = own_threads()
-        self.round, self.known = ROUND, False
+        self.all, self.best = own_threads(), torch.get_num_threads()
+        self.known = False
         self.seconds = []  # of the steps of this round
 
     def __enter__(self):
-        trying = 1 if len(self.seconds) < TRIES else self.all
-        torch.set_num_threads(self.best if self.known else trying)
         self.start = time.perf_counter()
+        self.waits = self.best == 1 and not self.seconds and self.start < _next_trial
+        trying = 1 if len(self.seconds) < TRIES else self.all
+        torch.set_num_threads(self.best if self.known or self.waits else trying)
 
     def __exit__(self, *error):
+        if self.waits:
+            return
         self.seconds.append(time.perf_counter() - self.start)
         if not self.known and len(self.seconds) > TRIES:
-            self._compare(self.seconds[:TRIES], self.seconds[TRIES:])
-        if len(self.seconds) == self.round:
+            self._compare(statistics.median(self.seconds[:TRIES]), self.seconds[TRIES:])
+        if len(self.seconds) == ROUND:
             self.seconds.clear()
-            self.round = min(2 * self.round, LONGEST) if self.best == 1 else ROUND
             self.known = False
 
     def _compare(self, one, many):
-        one = statistics.median(one)
+        global _next_trial
         if len(many) == TRIES or many[0] > 2 * one:
             self.best = self.all if statistics.median(many) <= one else 1
             self.known = True
+            lost = sum(many) - len(many) * one
+            _next_trial = time.perf_counter() + PATIENCE * lost
 
     def settle(self):
         """Let what follows, such as an evaluation, run with what was faster."""

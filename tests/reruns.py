@@ -1,0 +1,31 @@
+"""Run cells of a notebook again, and compare what they say with what is stored."""
+
+import nbformat
+from repository import tool
+from tolerance import agree
+
+CHEAP = "03_context_vectors.ipynb", "solutions/05_causal_masks.ipynb"
+
+
+def said(cell):
+    """Return what a cell says, as nbval compares it: texts, and no pictures."""
+    if "nbval-ignore-output" in cell.metadata.get("tags", []):
+        return []
+    texts = [o.get("text", o.get("data", {}).get("text/plain")) for o in cell.outputs]
+    return [text for text in texts if text is not None]
+
+
+def run(cells, folder):
+    """Run copies of cells in one fresh kernel; return the copies."""
+    new = nbformat.v4.new_code_cell
+    copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
+    tool.run_cells(nbformat.v4.new_notebook(cells=copies), folder)
+    return copies
+
+
+def compare(cells, path):
+    """Run cells in one fresh kernel and compare what each says with what is stored."""
+    for stored, cell in zip(cells, run(cells, path.parent)):
+        new, old = "\n".join(said(cell)), "\n".join(said(stored))
+        assert agree(new, old, stored.metadata.get("tolerance")), cell.source
+        assert [o.text for o in cell.outputs if o.get("name") == "stderr"] == []
