@@ -17,7 +17,7 @@ from torch import nn
 from utils import parallel
 from utils.attention import MultiHeadAttention
 
-PATIENCE = timedelta(seconds=10)
+PATIENCE = timedelta(seconds=20)
 # A forked process has PyTorch already. Where a fork is not safe, as on macOS, a process
 # begins anew and imports it, which takes some seconds.
 START = "fork" if sys.platform == "linux" else "spawn"
@@ -71,23 +71,36 @@ def random(*shape, seed=0):
 
 @joined
 def compare():
-    """Compare every split with one process, in both precisions."""
+    """Return what is said of each split, after a comparison with one process."""
     lines = {}
-    for dtype in (torch.float64, torch.float32):
-        torch.set_default_dtype(dtype)
-        for what, split in parallel.SPLITS.items():
-            torch.manual_seed(0)
-            lines[dtype, what] = split()
+    for what, split in parallel.SPLITS.items():
+        torch.manual_seed(0)
+        lines[what] = split()
     return lines
 
 
 @joined
-def compare_a_little_wrong():
-    """Compare a ring that changes the seventh digit of what it passes on."""
+def compare_a_wrong_ring(dtype, change):
+    """Compare a ring that changes what it passes on by a small factor."""
     exchange = parallel._exchange
-    parallel._exchange = lambda x, step: exchange(x, step) * (1 + 1e-7)
-    torch.set_default_dtype(torch.float64)
+    parallel._exchange = lambda x, step: exchange(x, step) * (1 + change)
+    torch.set_default_dtype(dtype)
     return said(partial(parallel.compare_tokens, causal=False))
+
+
+@joined
+def compare_wrong_heads():
+    """Compare heads whose values are twice as large as those of one process."""
+    split = parallel.split_heads_over_processes
+    parallel.split_heads_over_processes = lambda layer: split(doubled(layer))
+    return said(parallel.compare_heads)
+
+
+def doubled(layer):
+    """Double the matrix that makes the values."""
+    with torch.no_grad():
+        layer.W_value.weight *= 2
+    return layer
 
 
 def said(function, error=AssertionError):
