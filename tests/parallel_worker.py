@@ -2,6 +2,7 @@
 
 import contextlib
 import faulthandler
+import importlib
 import io
 import os
 import sys
@@ -29,7 +30,7 @@ def in_processes(count, work, *inputs):
     returns: what it returned, a list with an entry for each process
     """
     if START == "fork":
-        import torch._dynamo  # noqa: F401  # here once, else later in every process
+        importlib.import_module("torch._dynamo")  # once, else later in every process
     store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
     with tempfile.TemporaryDirectory() as folder:
         inputs = count, store.port, folder, work, inputs
@@ -47,7 +48,7 @@ def _begin(rank, count, port, folder, work, inputs):
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": "True",  # who has started us listens there
-        "CUDA_VISIBLE_DEVICES": "",
+        "CUDA_VISIBLE_DEVICES": "",  # a GPU does not survive a fork
     }
     # Should it wait for ever, it ends after a minute, and says where it was.
     faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
@@ -55,8 +56,7 @@ def _begin(rank, count, port, folder, work, inputs):
     torch.save(work(*inputs), f"{folder}/{rank}")
 
 
-# As a decorator: what a function made is gone before its processes part, since one
-# that still has a `DistributedDataParallel` may then wait for ever.
+# As a decorator: what a function made is gone when its processes part (see there, why).
 joined = parallel.processes(PATIENCE)
 
 
@@ -120,29 +120,14 @@ def command(*words):
 
 
 def command_with_gpus():
-    """Return what the command would compute on where each process has a GPU."""
-    chosen = []
+    """Return how long the command waits, and where it computes, each with a GPU."""
+    chosen, join = [], dist.init_process_group
+    dist.init_process_group = lambda timeout: join(timeout=chosen.append(timeout))
     torch.cuda.device_count = lambda: 2
     torch.cuda.set_device = torch.set_default_device = chosen.append
     parallel.SPLITS["batch"] = dict
     command("batch")
     return chosen
-
-
-def command_with_a_slow_process():
-    """Let the second process sleep for longer than the first one waits."""
-    parallel.PATIENCE = timedelta(seconds=0.5)
-    parallel.SPLITS["batch"] = answer_late
-    return said(partial(command, "batch"), RuntimeError)
-
-
-def answer_late():
-    """Sleep in the second process; wait for it in the first."""
-    if dist.get_rank() == 1:
-        time.sleep(1.5)
-    else:
-        dist.all_reduce(torch.ones(1))
-    return {}
 
 
 def join_and_fail():

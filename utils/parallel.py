@@ -54,6 +54,8 @@ def processes(timeout=None):
     yields: the number of this process and how many there are; 0 and 1 without torchrun
 
     Where each has an NVIDIA GPU of its own they talk through NCCL, else through gloo.
+    Make a `DistributedDataParallel` in a function that returns before they part: a
+    process that still holds one may wait for ever.
     """
     if "LOCAL_RANK" not in os.environ:
         yield 0, 1
