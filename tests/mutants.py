@@ -41,8 +41,6 @@ ROOMS = {
     "plots": ["test_plot*.py", "test_scheme.py", "test_exploring.py"],
     "clinic": ["test_clinic.py"],
 }
-# Of `parallel` what one process does: mutmut does not see who calls what in the others.
-PARALLEL = ["partial_attention", "combine_partial_attention", "_finite"]
 # Left out: every example but that of the function itself, once; a test that looks into
 # the code, where mutmut's stands; and one that takes minutes.
 CHOICE = "(orig or not mutmut) and not compiles and not killed_again"
@@ -95,8 +93,8 @@ def prepare(room, folder):
     tests = [path for name in ROOMS[room] for path in folder.glob(f"tests/{name}")]
     tests = files(room) + sorted(path.relative_to(folder).as_posix() for path in tests)
     parts = {"files": "\n    ".join(files(room)), "tests": "\n    ".join(tests)}
-    parts["choice"] = CHOICE + " and part" * (room == "parallel")
-    (folder / "setup.cfg").write_text(SETTINGS.format(**parts), encoding="utf-8")
+    settings = SETTINGS.format(**parts, choice=CHOICE)
+    (folder / "setup.cfg").write_text(settings, encoding="utf-8")
 
 
 def without_decorators(source):
@@ -127,12 +125,38 @@ def without_decorators(source):
     return "".join(lines)
 
 
-def run_mutmut(folder, installed, names):
-    """Make and test the mutants of functions, or without names all."""
+def run_mutmut(folder, installed, mutants):
+    """Make and test mutants, or without names all."""
     program = [sys.executable, "-c", "from mutmut.__main__ import cli; cli()", "run"]
     env = os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"}
-    command = [*program, "--max-children", "1", *map(mangled, names)]
+    command = [*program, "--max-children", "1", *mutants]
     subprocess.run(command, cwd=folder, env=env, stdout=sys.stderr, check=True)
+
+
+def run_again(room, folder, installed):
+    """Test the mutants that are left, each with all tests of the room.
+
+    A test may call a function in another process, or use what a fixture computed for
+    the test before. mutmut sees neither.
+    """
+    left = []
+    for file in files(room):
+        codes = results(folder, file)
+        left += [key for key, code in codes.items() if code not in (None, *KILLED)]
+    path = folder / "mutants/mutmut-stats.json"
+    stats = json.loads(path.read_text(encoding="utf-8"))
+    functions = {key.partition("__mutmut_")[0] for key in left}
+    tests = dict.fromkeys(functions, list(stats["duration_by_test"]))
+    stats["tests_by_mangled_function_name"] |= tests
+    path.write_text(json.dumps(stats), encoding="utf-8")
+    if left:
+        run_mutmut(folder, installed, left)
+
+
+def results(folder, file):
+    """Return the exit code of every mutant of a file."""
+    kept = (folder / f"mutants/{file}.meta").read_text(encoding="utf-8")
+    return json.loads(kept)["exit_code_by_key"]
 
 
 def mangled(name):
@@ -160,8 +184,7 @@ def mutants(room, folder):
             for node in ast.walk(ast.parse("\n".join(lines)))
             if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name
         }
-        kept = json.loads(Path(f"{mutated}.meta").read_text(encoding="utf-8"))
-        for key, code in kept["exit_code_by_key"].items():
+        for key, code in results(folder, file).items():
             module, _, name = key.removeprefix("utils.").rpartition(".")
             function = name.partition("__mutmut_")[0]
             change = changed(texts[f"{function}__mutmut_orig"], texts[name])
@@ -194,7 +217,8 @@ def counts(room, installed, names):
     """
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         prepare(room, Path(folder))
-        run_mutmut(folder, installed, names)
+        run_mutmut(folder, installed, [*map(mangled, names)])
+        run_again(room, folder, installed)
         found = list(mutants(room, Path(folder)))
     left = [mutant for *mutant, code in found if code not in KILLED]
     same = [mutant for mutant in equivalent() if mutant[0].startswith(f"{room}.")]
@@ -202,7 +226,7 @@ def counts(room, installed, names):
     for function, change in alive:
         print(f"alive in {function}: {change}", flush=True)
     for function, change in same:
-        if (not names or room == "parallel") and [function, change] not in left:
+        if not names and [function, change] not in left:
             print(f"to be taken from the list: {function}: {change}", flush=True)
     return len(found) - len(left), len(left) - len(alive), len(alive)
 
@@ -232,9 +256,7 @@ def main():
     start, sums = time.monotonic(), (0, 0, 0)
     for room in dict.fromkeys(name.split(".")[0] for name in names):
         some = [name for name in names if name.startswith(f"{room}.")]
-        if room in names:
-            some = [f"parallel.{name}" for name in PARALLEL if room == "parallel"]
-        found = counts(room, installed, some)
+        found = counts(room, installed, [] if room in names else some)
         sums = tuple(map(sum, zip(sums, found)))
         line = row(room, *found)
         print(line, end="", flush=True)

@@ -1,47 +1,218 @@
-"""What each process of `tests/test_parallel.py` does; torchrun starts several."""
+"""What processes of `tests/test_parallel.py` do together, and how they are started."""
 
+import contextlib
+import faulthandler
+import importlib
+import io
+import os
 import sys
+import tempfile
 import time
+from datetime import timedelta
+from functools import partial
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
 
+PATIENCE = timedelta(seconds=20)
+# A forked process has PyTorch already. Where a fork is not safe, as on macOS, a process
+# begins anew and imports it, which takes some seconds.
+START = "fork" if sys.platform == "linux" else "spawn"
 
+
+def in_processes(count, work, *inputs):
+    """Call a function in so many processes, each as if `torchrun` had started it.
+
+    returns: what it returned, a list with an entry for each process
+    """
+    if START == "fork":
+        importlib.import_module("torch._dynamo")  # once, else later in every process
+    store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    with tempfile.TemporaryDirectory() as folder:
+        inputs = count, store.port, folder, work, inputs
+        torch.multiprocessing.start_processes(_begin, inputs, count, start_method=START)
+        files = [f"{folder}/{rank}" for rank in range(count)]
+        return [torch.load(file, weights_only=False) for file in files]
+
+
+def _begin(rank, count, port, folder, work, inputs):
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(count),
+        "LOCAL_WORLD_SIZE": str(count),
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": str(port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # who has started us listens there
+        "CUDA_VISIBLE_DEVICES": "",  # a GPU does not survive a fork
+    }
+    # Should it wait for ever, it ends after a minute, and says where it was.
+    faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
+    torch.set_num_threads(1)  # the threads of the first process are not in a fork
+    torch.save(work(*inputs), f"{folder}/{rank}")
+
+
+# As a decorator: what a function made is gone when its processes part (see there, why).
+joined = parallel.processes(PATIENCE)
+
+
+def random(*shape, seed=0):
+    """Return the same numbers in every process."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+# ---- what a process does ------------------------------------------------------------
+
+
+@joined
 def compare():
-    """Compare every split with one process, in both precisions."""
-    for dtype in (torch.float64, torch.float32):
-        torch.set_default_dtype(dtype)
-        for what, split in parallel.SPLITS.items():
-            torch.manual_seed(0)
-            print(f"\n{dtype} {what} {dist.get_rank()} {split()}", flush=True)
+    """Return what is said of each split, after a comparison with one process."""
+    lines = {}
+    for what, split in parallel.SPLITS.items():
+        torch.manual_seed(0)
+        lines[what] = split()
+    return lines
 
 
+@joined
+def compare_a_wrong_ring(dtype, change):
+    """Compare a ring that changes what it passes on by a small factor."""
+    exchange = parallel._exchange
+    parallel._exchange = lambda x, step: exchange(x, step) * (1 + change)
+    torch.set_default_dtype(dtype)
+    return said(partial(parallel.compare_tokens, causal=False))
+
+
+@joined
+def compare_wrong_heads():
+    """Compare heads whose values are twice as large as those of one process."""
+    split = parallel.split_heads_over_processes
+    parallel.split_heads_over_processes = lambda layer: split(doubled(layer))
+    return said(parallel.compare_heads)
+
+
+def doubled(layer):
+    """Double the matrix that makes the values."""
+    with torch.no_grad():
+        layer.W_value.weight *= 2
+    return layer
+
+
+def said(function, error=AssertionError):
+    """Return what a function complains of."""
+    try:
+        function()
+    except error as complaint:
+        return str(complaint)
+
+
+def command(*words):
+    """Return what the command prints."""
+    sys.argv = ["parallel", *words]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        parallel.main()
+    return printed.getvalue()
+
+
+def command_with_gpus():
+    """Return how long the command waits, and where it computes, each with a GPU."""
+    chosen, join = [], dist.init_process_group
+    dist.init_process_group = lambda timeout: join(timeout=chosen.append(timeout))
+    torch.cuda.device_count = lambda: 2
+    torch.cuda.set_device = torch.set_default_device = chosen.append
+    parallel.SPLITS["batch"] = dict
+    command("batch")
+    return chosen
+
+
+def join_and_fail():
+    """Return number and count of the processes, and if an error leaves them joined."""
+    with contextlib.suppress(KeyError), parallel.processes(PATIENCE) as joined:
+        raise KeyError
+    return joined, dist.is_initialized()
+
+
+@joined
+def own_positions(num_tokens):
+    """Return the positions of this process, side by side and striped."""
+    return [parallel.own_positions(num_tokens, *how) for how in ((), (True,))]
+
+
+@joined
+def attend_in_a_ring(kind):
+    """Return positions, outputs and gradients of the tokens of this process."""
+    whole = [random(2, 15, 7, seed=i) for i in range(4)]
+    at = parallel.own_positions(15, striped=kind == "striped")
+    *mine, weights = (x[:, at].requires_grad_() for x in whole)
+    output = parallel.ring_attention(*mine, None if kind == "both ways" else at)
+    (output * weights).sum().backward()
+    return at, [output.detach(), *(x.grad for x in mine)]
+
+
+@joined
+def attend_with_some_heads(layer, x):
+    """Return sizes, outputs and gradients of a layer whose heads are split."""
+    parallel.split_heads_over_processes(layer)
+    matrices = layer.W_query.weight, layer.out_proj.weight
+    sizes = [layer.num_heads, layer.num_kv_heads]
+    sizes += [tuple(matrix.to_local().shape) for matrix in matrices]
+    output = layer(x)
+    output.square().sum().backward()
+    return sizes, [output.detach(), *parallel._gradients(layer)]
+
+
+@joined
+def train_on_a_share(model, batch):
+    """Return the loss of a batch, and its gradient."""
+    compute = parallel.split_batch_over_processes(model, squared_error)
+    loss = compute(model, batch)
+    loss.backward()
+    return loss.detach(), model.weight.grad
+
+
+def squared_error(model, batch):
+    """Return a mean over the sentences of a batch."""
+    inputs, targets = batch
+    return (model(inputs) - targets).square().mean()
+
+
+@joined
 def refuse():
-    """Ask for what the processes cannot share equally."""
-    count = dist.get_world_size()
-    layer = MultiHeadAttention(6, 6, 8, 0.0, num_heads=count + 1)
-    for ask in (
-        lambda: parallel.own_positions(7),
-        lambda: parallel.split_heads_over_processes(layer),
-    ):
-        try:
-            ask()
-        except ValueError as error:
-            print(f"\n{error}", flush=True)
+    """Return the answers to what two processes cannot share equally."""
+    layer, model = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3), nn.Linear(2, 1)
+    batch = torch.ones(5, 2), torch.ones(5, 1)
+    share_batch = parallel.split_batch_over_processes(model, squared_error)
+    asked = [
+        partial(parallel.own_positions, 7),
+        partial(parallel.split_heads_over_processes, layer),
+        partial(share_batch, model, batch),
+    ]
+    return [said(ask, ValueError) for ask in asked]
+
+
+@joined
+def count_what_is_sent():
+    """Return what each operation sends, and a tensor that is made meanwhile."""
+    with parallel.Traffic() as traffic:
+        for size in (3, 5):
+            dist.all_reduce(torch.ones(size))
+        dist.barrier()
+        ones = torch.ones_like(torch.zeros(2), dtype=torch.int64)
+    return traffic.sent, ones
 
 
 def die():
     """Let the second process end while the first one waits for it."""
-    if dist.get_rank() == 1:
-        sys.exit(f"the second process ended at {time.time()}")
-    dist.all_reduce(torch.ones(1))
+    with parallel.processes(parallel.PATIENCE) as (rank, _):
+        if rank == 1:
+            sys.exit(f"the second process ended at {time.time()}")
+        dist.all_reduce(torch.ones(1))
 
 
 if __name__ == "__main__":
-    with parallel.processes(parallel.PATIENCE) as (rank, count):
-        if parallel.has_own_gpu():
-            torch.set_default_device("cuda")
-        {"compare": compare, "refuse": refuse, "die": die}[sys.argv[1]]()
+    die()

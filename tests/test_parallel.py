@@ -1,22 +1,20 @@
 """Each test pins one sentence about attention and training over processes."""
 
-import os
+import copy
 import re
-import signal
-import subprocess
 import sys
-import time
-from ast import literal_eval
+from datetime import timedelta
 
+import parallel_worker as worker
 import pytest
 import torch
-from repository import ROOT
+from parallel_worker import in_processes, random
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from utils import parallel
-from utils.data import load_text
+from utils.attention import MultiHeadAttention
 from utils.parallel import combine_partial_attention, num_bytes, partial_attention
-
-SPLITS = [*parallel.SPLITS]
 
 
 def pytest_generate_tests(metafunc):
@@ -24,27 +22,6 @@ def pytest_generate_tests(metafunc):
     if "compared" in metafunc.fixturenames:
         counts = [2, 4] if metafunc.config.getoption("--full") else [2]
         metafunc.parametrize("compared", counts, indirect=True, scope="module")
-
-
-def start(count, *words):
-    """Start a module or a file in so many processes, as a reader does in a shell."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    command = [sys.executable, *torchrun, str(count), *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **pipes)
-
-
-def run(count, *words):
-    """Run it, and return what it said."""
-    process = start(count, *words)
-    out, err = process.communicate()
-    return subprocess.CompletedProcess(words, process.returncode, out, err)
-
-
-def random(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 # ---- the parts of one attention -----------------------------------------------------
@@ -91,11 +68,24 @@ def test_gradients_pass_through_a_part_that_may_not_be_seen():
     assert all(x.grad.equal(torch.zeros(3, 4, dtype=torch.float64)) for x in inputs)
 
 
-@pytest.mark.parametrize("gpus, count", [(0, 1), (1, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize("gpus, count", [(0, None), (1, None), (1, 2), (2, 2)])
 def test_a_process_computes_on_a_gpu_where_each_has_one(gpus, count, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(count))
-    assert parallel.has_own_gpu() == ((gpus, count) in [(1, 1), (2, 2)])
+    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)  # without torchrun: alone
+    if count:
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", str(count))
+    assert parallel.has_own_gpu() == ((gpus, count) in [(1, None), (2, 2)])
+
+
+def test_the_bytes_of_a_tensor_are_those_of_its_numbers():
+    assert num_bytes(torch.empty(2, 3)) == 24
+    assert num_bytes(torch.empty(2, 3, dtype=torch.float64)) == 48
+
+
+def test_without_torchrun_there_is_one_process(monkeypatch):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    with parallel.processes() as joined:
+        assert joined == (0, 1)
 
 
 # ---- several processes --------------------------------------------------------------
@@ -103,55 +93,49 @@ def test_a_process_computes_on_a_gpu_where_each_has_one(gpus, count, monkeypatch
 
 @pytest.fixture(scope="module")
 def compared(request):
-    """Return how many processes there were, and what they said of each split."""
-    done = run(request.param, "tests/parallel_worker.py", "compare")
-    assert done.returncode == 0, done.stderr
-    said = re.findall(r"^(torch\.\w+) (\w+) (\d) (\{.*\})$", done.stdout, re.MULTILINE)
-    lines = {(kind, what, int(rank)): literal_eval(d) for kind, what, rank, d in said}
-    return request.param, lines
+    """Return how many processes there are, and what each says of every split."""
+    return request.param, in_processes(request.param, worker.compare)
 
 
-@pytest.mark.parametrize("what", SPLITS)
-@pytest.mark.parametrize("dtype", ["torch.float64", "torch.float32"])
-def test_outputs_and_gradients_equal_those_of_one_process(compared, what, dtype):
-    count, lines = compared
-    for rank in range(count):
-        assert (dtype, what, rank) in lines  # else it had raised
+@pytest.mark.parametrize("what", parallel.SPLITS)
+def test_outputs_and_gradients_equal_those_of_one_process(compared, what):
+    _, said = compared
+    assert all(lines[what] for lines in said)  # else it had raised
 
 
-def numbers(lines, what, name, rank=0):
+def numbers(said, what, name, rank=0):
     """Return the numbers that a process says of itself."""
-    found = re.findall(r"[\d,]+", lines["torch.float32", what, rank][name])
+    found = re.findall(r"[\d,]+", said[rank][what][name])
     return [int(number.replace(",", "")) for number in found]
 
 
 def test_with_the_batch_split_each_process_sends_a_gradient_for_every_weight(compared):
-    _, lines = compared
-    held, all_weights = numbers(lines, "batch", "bytes of weights")
+    _, said = compared
+    held, all_weights = numbers(said, "batch", "bytes of weights")
     assert held == all_weights
-    assert numbers(lines, "batch", "bytes sent by allreduce") == [all_weights, 1]
+    assert numbers(said, "batch", "bytes sent by allreduce") == [all_weights, 1]
 
 
 def test_with_the_heads_split_one_sum_of_the_size_of_x_is_sent_forward(compared):
-    _, lines = compared
-    sent = numbers(lines, "heads", "forward: bytes sent by all_reduce")
+    _, said = compared
+    sent = numbers(said, "heads", "forward: bytes sent by all_reduce")
     assert sent == [num_bytes(torch.empty(2, 32, 64)), 1]
 
 
 @pytest.mark.parametrize("what", ["tokens", "striped", "bidirectional"])
 def test_with_the_tokens_split_keys_and_values_go_round_and_back(compared, what):
-    count, lines = compared
+    count, said = compared
     own = num_bytes(torch.empty(2, 2, 8, 64 // count, 16))
     places = 0 if what == "bidirectional" else 8 * (64 // count)
-    assert numbers(lines, what, "bytes of keys and values") == [own]
-    sent, _ = numbers(lines, what, "bytes sent by send")
+    assert numbers(said, what, "bytes of keys and values") == [own]
+    sent, _ = numbers(said, what, "bytes sent by send")
     assert sent == (count - 1) * (2 * own + places)
 
 
 def test_with_stripes_the_processes_have_about_equally_much_to_do(compared):
-    count, lines = compared
+    count, said = compared
     work = {
-        what: [numbers(lines, what, "scores that count", r)[0] for r in range(count)]
+        what: [numbers(said, what, "scores that count", r)[0] for r in range(count)]
         for what in ("tokens", "striped")
     }
     assert sum(work["tokens"]) == sum(work["striped"]) == 64 * 65 / 2
@@ -160,87 +144,167 @@ def test_with_stripes_the_processes_have_about_equally_much_to_do(compared):
 
 
 def test_with_the_weights_split_a_process_holds_its_share_and_one_block(compared):
-    count, lines = compared
-    held, all_weights = numbers(lines, "weights", "bytes of weights")
-    [computing] = numbers(lines, "weights", "bytes of weights while computing")
+    count, said = compared
+    held, all_weights = numbers(said, "weights", "bytes of weights")
+    [computing] = numbers(said, "weights", "bytes of weights while computing")
     assert all_weights / count <= held < 1.01 * all_weights / count
     assert held < computing < all_weights
 
 
+@pytest.mark.parametrize(
+    "dtype, change", [(torch.float64, 1e-9), (torch.float32, 0.001)]
+)
+def test_a_ring_that_is_a_little_wrong_is_an_error(dtype, change):
+    for complaint in in_processes(2, worker.compare_a_wrong_ring, dtype, change):
+        assert complaint.startswith("Tensor-likes are not close!")
+
+
+def test_heads_that_are_wrong_are_an_error():
+    for complaint in in_processes(2, worker.compare_wrong_heads):
+        assert complaint.startswith("Tensor-likes are not close!")
+
+
+@pytest.mark.parametrize("kind", ["side by side", "striped", "both ways"])
+def test_each_process_attends_to_the_tokens_of_all(kind):
+    *whole, weights = (random(2, 15, 7, seed=i) for i in range(4))
+    whole = [x.requires_grad_() for x in whole]
+    output = scaled_dot_product_attention(*whole, is_causal=kind != "both ways")
+    (output * weights).sum().backward()
+    expected = [output, *(x.grad for x in whole)]
+    for at, parts in in_processes(3, worker.attend_in_a_ring, kind):
+        for part, all_tokens in zip(parts, expected, strict=True):
+            torch.testing.assert_close(part, all_tokens[:, at])
+
+
+def test_tokens_of_a_process_stand_side_by_side_or_every_third_is_its_own():
+    side_by_side, striped = zip(*in_processes(3, worker.own_positions, 9))
+    assert torch.stack(side_by_side).equal(torch.arange(9).view(3, 3))
+    assert torch.stack(striped).equal(torch.arange(9).view(3, 3).T)
+
+
+def test_each_process_has_a_third_of_the_heads_and_they_come_to_the_whole_layer():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(5, 42, 11, 0.0, num_heads=6, num_kv_heads=3).double()
+    x, alone = random(2, 11, 5), copy.deepcopy(layer)
+    output = alone(x)
+    output.square().sum().backward()
+    expected = [output, *(weight.grad for weight in alone.parameters())]
+    for sizes, found in in_processes(3, worker.attend_with_some_heads, layer, x):
+        assert sizes == [2, 1, (14, 5), (42, 14)]
+        torch.testing.assert_close(found, expected)
+
+
+def test_the_loss_of_a_shared_batch_and_its_gradient_are_those_of_the_whole():
+    torch.manual_seed(0)
+    model, batch = nn.Linear(5, 1).double(), (random(6, 5), random(6, 1, seed=1))
+    loss = worker.squared_error(model, batch)
+    loss.backward()
+    for found in in_processes(3, worker.train_on_a_share, copy.deepcopy(model), batch):
+        torch.testing.assert_close(found, (loss, model.weight.grad))
+
+
 def test_what_processes_cannot_share_equally_is_refused():
-    done = run(2, "tests/parallel_worker.py", "refuse")
-    for what, number in (("tokens", 7), ("heads", 3)):
-        words = f"a number of {what} that 2 processes can share equally, got {number}"
-        assert done.stdout.count(words) == 2
+    expected = [
+        "expected a number of tokens that 2 processes can share equally, got 7",
+        "expected a number of heads that 2 processes can share equally, got 3",
+        "expected a batch that 2 processes can share equally, got 5",
+    ]
+    assert in_processes(2, worker.refuse) == [expected, expected]
 
 
-def test_a_process_that_dies_ends_the_run_within_30_seconds_with_its_error():
-    done = run(2, "tests/parallel_worker.py", "die")
-    assert done.returncode != 0
-    died = re.search(r"the second process ended at ([\d.]+)", done.stderr)
-    assert time.time() - float(died[1]) < 30
+def test_traffic_is_the_bytes_that_a_process_gives_at_each_call():
+    for sent, ones in in_processes(2, worker.count_what_is_sent):
+        assert sent == {"allreduce": [12, 20]}
+        assert ones.equal(torch.tensor([1, 1]))
 
 
-def test_without_torchrun_the_command_says_how_to_start_it():
-    command = [sys.executable, "-m", "utils.parallel", "batch"]
-    alone = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert alone.returncode == 2
-    assert "torchrun --nproc-per-node 2" in alone.stderr
+# ---- the command --------------------------------------------------------------------
+
+SAID = {
+    "batch": """\
+batch over 2 processes, equal to one process
+sentences                            4 of 8
+bytes of weights                     538,112 of 538,112
+bytes sent by allreduce              538,112 in 1
+""",
+    "heads": """\
+heads over 2 processes, equal to one process
+heads                                4 of 8
+bytes of weights                     33,024 of 65,792
+forward: bytes sent by all_reduce    16,384 in 1
+backward: bytes sent by all_reduce   49,152 in 3
+""",
+    "tokens": """\
+tokens over 2 processes, equal to one process
+tokens                               32 of 64
+scores that count                    528 of 2048
+bytes of keys and values             65,536
+bytes sent by send                   131,328 in 3
+""",
+    "striped": """\
+striped over 2 processes, equal to one process
+tokens                               32 of 64
+scores that count                    1024 of 2048
+bytes of keys and values             65,536
+bytes sent by send                   131,328 in 3
+""",
+    "bidirectional": """\
+bidirectional over 2 processes, equal to one process
+tokens                               32 of 64
+scores that count                    2048 of 2048
+bytes of keys and values             65,536
+bytes sent by send                   131,072 in 2
+""",
+    "weights": """\
+weights over 2 processes, equal to one process
+bytes of weights                     269,056 of 538,112
+bytes of weights while computing     438,528
+bytes of weights afterwards          269,056
+bytes sent by allgather_base         468,224 in 5
+bytes sent by reduce_scatter_base    538,112 in 3
+""",
+}
 
 
-# ---- training -----------------------------------------------------------------------
-
-SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".split()
-SMALL += "--steps 30 --save-every 10".split()
-
-
-@pytest.fixture(scope="module")
-def text(tmp_path_factory):
-    """Return a short text."""
-    path = tmp_path_factory.mktemp("text") / "text.txt"
-    path.write_text(load_text()[:9000])
-    return str(path)
+@pytest.mark.parametrize("what", parallel.SPLITS)
+def test_the_first_process_alone_prints_what_each_holds_and_sends(what):
+    assert in_processes(2, worker.command, what) == [SAID[what], ""]
 
 
-def train(count, text, *words):
-    """Train in so many processes; return the lines that are printed."""
-    done = run(count, "-m", "utils.training", text, *SMALL, *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+def test_several_splits_are_compared_one_after_the_other():
+    said, _ = in_processes(2, worker.command, "tokens", "bidirectional")
+    assert said == SAID["tokens"] + SAID["bidirectional"]
 
 
-@pytest.fixture(scope="module")
-def undisturbed(text):
-    """Return the lines of a training in one process."""
-    command = [sys.executable, "-m", "utils.training", text, *SMALL]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+def test_numbers_of_twice_the_length_take_twice_the_bytes():
+    said, _ = in_processes(2, worker.command, *parallel.SPLITS, "--double")
+    assert re.findall("(.*) over 2 processes", said) == [*parallel.SPLITS]
+    assert "bytes of weights                     1,076,224 of 1,076,224\n" in said
 
 
-def kill_after_the_first_report(count, text, file):
-    """Start a training and kill it, all processes at once, when it says `step 10`."""
-    words = ["-m", "utils.training", text, *SMALL, "--checkpoint", file]
-    with start(count, *words) as training:
-        next(line for line in training.stdout if line.startswith("step 10 "))
-        os.killpg(training.pid, signal.SIGKILL)
+def test_a_process_with_a_gpu_computes_there_and_waits_for_half_a_minute():
+    patience = timedelta(seconds=30)
+    expected = [[rank, patience, "cuda"] for rank in range(2)]
+    assert in_processes(2, worker.command_with_gpus) == expected
 
 
-def test_two_processes_print_what_one_prints_and_the_first_alone_does(
-    text, undisturbed
-):
-    assert train(2, text) == undisturbed
+def test_processes_join_and_part_come_what_may():
+    assert in_processes(2, worker.join_and_fail) == [((0, 2), False), ((1, 2), False)]
 
 
-@pytest.mark.parametrize("first, then", [(2, 1), (1, 2)])
-def test_what_one_number_of_processes_began_another_ends(
-    first, then, text, undisturbed, tmp_path
-):
-    file = str(tmp_path / "training.pt")
-    kill_after_the_first_report(first, text, file)
-    assert train(then, text, "--checkpoint", file)[-1] == undisturbed[-1]
+def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["parallel", "batch"])
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        parallel.main()
+    usage, error = capsys.readouterr().err.split("error: ")
+    assert usage.startswith("usage: torchrun ... -m utils.parallel [-h] [--double] {")
+    assert error == "start two processes or more: torchrun --nproc-per-node 2 ...\n"
 
 
-def test_a_batch_that_the_processes_cannot_share_is_refused_once(text):
-    done = run(2, "-m", "utils.training", text, *SMALL, "--batch", "7")
-    said = "error: expected a batch that 2 processes can share equally, got 7"
-    assert done.stderr.count(said) == 1
+def test_the_command_has_a_help(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["parallel", "--help"])
+    with pytest.raises(SystemExit):
+        parallel.main()
+    assert "--double" in (said := capsys.readouterr().out)
+    assert " compute in float64\n" in said

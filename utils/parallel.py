@@ -54,6 +54,8 @@ def processes(timeout=None):
     yields: the number of this process and how many there are; 0 and 1 without torchrun
 
     Where each has an NVIDIA GPU of its own they talk through NCCL, else through gloo.
+    Make a `DistributedDataParallel` in a function that returns before they part: a
+    process that still holds one may wait for ever.
     """
     if "LOCAL_RANK" not in os.environ:
         yield 0, 1
@@ -308,16 +310,16 @@ def compare_batch():
 def compare_heads():
     """Attend with all heads alone, and with some of the heads in each process."""
     alone = MultiHeadAttention(64, 64, 32, 0.0, num_heads=8)
-    shared, x = copy.deepcopy(alone), torch.randn(2, 32, 64)
+    shared, x = copy.deepcopy(alone), torch.randn(2, 32, 64, requires_grad=True)
     split_heads_over_processes(shared)
-    inputs = [x.clone().requires_grad_() for _ in range(2)]
-    outputs = alone(inputs[0])
+    mine = x.detach().requires_grad_()
+    outputs = alone(x)
     with Traffic() as forward:
-        split = shared(inputs[1])
+        split = shared(mine)
     outputs.square().sum().backward()
     with Traffic() as backward:
         split.square().sum().backward()
-    _expect_equal([split, inputs[1].grad], [outputs, inputs[0].grad])
+    _expect_equal([split, mine.grad], [outputs, x.grad])
     _expect_equal(_gradients(shared), _gradients(alone))
     return {
         "heads": f"{shared.num_heads} of {alone.num_heads}",
@@ -329,9 +331,10 @@ def compare_heads():
 
 def compare_tokens(causal=True, striped=False):
     """Attend to a text alone, and with some of its tokens in each process."""
-    whole = [torch.randn(2, 8, 64, 16, requires_grad=True) for _ in range(3)]
+    num_tokens = 64
+    whole = [torch.randn(2, 8, num_tokens, 16, requires_grad=True) for _ in range(3)]
     outputs = scaled_dot_product_attention(*whole, is_causal=causal)
-    positions = own_positions(whole[0].shape[-2], striped)
+    positions = own_positions(num_tokens, striped)
     mine = [x.detach()[..., positions, :].requires_grad_() for x in whole]
     with Traffic() as traffic:
         split = ring_attention(*mine, positions if causal else None)
@@ -339,10 +342,10 @@ def compare_tokens(causal=True, striped=False):
     outputs.square().sum().backward()
     _expect_equal([split], [outputs[..., positions, :]])
     _expect_equal([x.grad for x in mine], [x.grad[..., positions, :] for x in whole])
-    everything = torch.ones(len(positions), 64, dtype=torch.bool)
-    seen = torch.arange(64) <= positions[:, None] if causal else everything
+    everything = torch.ones(len(positions), num_tokens, dtype=torch.bool)
+    seen = torch.arange(num_tokens) <= positions[:, None] if causal else everything
     return {
-        "tokens": f"{len(positions)} of {whole[0].shape[-2]}",
+        "tokens": f"{len(positions)} of {num_tokens}",
         "scores that count": f"{seen.sum()} of {seen.numel()}",
         "bytes of keys and values": f"{sum(map(num_bytes, mine[1:])):,}",
         **_said(traffic),

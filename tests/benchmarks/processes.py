@@ -26,22 +26,28 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def work():
     """Train as one of several processes; the first prints seconds and last loss."""
+    with processes() as (rank, count):
+        seconds, last = trained(count)
+        if rank == 0:
+            print(json.dumps([seconds, last]))
+
+
+def trained(count):
+    """Return the seconds of each round of a process, and its last loss."""
     text = load_text()
     letters = sorted(set(text))
     batches = gpt.stream(torch.tensor([letters.index(c) for c in text]), 0, STEPS)
     torch.manual_seed(0)
     model = GPT(len(letters), gpt.CONTEXT, gpt.WIDTH, gpt.HEADS, gpt.LAYERS)
-    with processes() as (rank, count):
-        loss = next_token_loss
-        if count > 1:
-            loss = split_batch_over_processes(model, next_token_loss)
-        seconds = []
-        for _ in range(ROUNDS + 1):
-            start = time.perf_counter()
-            losses = train(model, batches, loss, STEPS)
-            seconds.append(time.perf_counter() - start)
-        if rank == 0:
-            print(json.dumps([seconds[1:], losses[-1]]))
+    loss = next_token_loss
+    if count > 1:
+        loss = split_batch_over_processes(model, next_token_loss)
+    seconds = []
+    for _ in range(ROUNDS + 1):
+        start = time.perf_counter()
+        losses = train(model, batches, loss, STEPS)
+        seconds.append(time.perf_counter() - start)
+    return seconds[1:], losses[-1]
 
 
 def measured(count):

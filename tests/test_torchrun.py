@@ -1,0 +1,102 @@
+"""Each test pins one sentence about what `torchrun` starts, as a reader types it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from repository import ROOT
+
+from utils import parallel
+from utils.data import load_text
+
+
+def start(count, *words):
+    """Start a module or a file in so many processes, as a reader does in a shell."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    command = [sys.executable, *torchrun, str(count), *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **pipes)
+
+
+def run(count, *words):
+    """Run it, and return what it said."""
+    process = start(count, *words)
+    out, err = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def test_the_command_compares_every_split_with_one_process():
+    done = run(2, "-m", "utils.parallel", *parallel.SPLITS)
+    assert done.returncode == 0, done.stderr
+    said = re.findall("(.*) over 2 processes, equal to one process", done.stdout)
+    assert said == [*parallel.SPLITS]
+
+
+def test_a_process_that_dies_ends_the_run_within_30_seconds_with_its_error():
+    done = run(2, "tests/parallel_worker.py")
+    assert done.returncode != 0
+    died = re.search(r"the second process ended at ([\d.]+)", done.stderr)
+    assert time.time() - float(died[1]) < 30
+
+
+# ---- training -----------------------------------------------------------------------
+
+SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".split()
+SMALL += "--steps 30 --save-every 10".split()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Return a short text."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text(load_text()[:9000])
+    return str(path)
+
+
+def train(count, text, *words):
+    """Train in so many processes; return the lines that are printed."""
+    done = run(count, "-m", "utils.training", text, *SMALL, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(text):
+    """Return the lines of a training in one process."""
+    command = [sys.executable, "-m", "utils.training", text, *SMALL]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def kill_after_the_first_report(count, text, file):
+    """Start a training and kill it, all processes at once, when it says `step 10`."""
+    words = ["-m", "utils.training", text, *SMALL, "--checkpoint", file]
+    with start(count, *words) as training:
+        next(line for line in training.stdout if line.startswith("step 10 "))
+        os.killpg(training.pid, signal.SIGKILL)
+
+
+def test_two_processes_print_what_one_prints_and_the_first_alone_does(
+    text, undisturbed
+):
+    assert train(2, text) == undisturbed
+
+
+@pytest.mark.parametrize("first, then", [(2, 1), (1, 2)])
+def test_what_one_number_of_processes_began_another_ends(
+    first, then, text, undisturbed, tmp_path
+):
+    file = str(tmp_path / "training.pt")
+    kill_after_the_first_report(first, text, file)
+    assert train(then, text, "--checkpoint", file)[-1] == undisturbed[-1]
+
+
+def test_a_batch_that_the_processes_cannot_share_is_refused_once(text):
+    done = run(2, "-m", "utils.training", text, *SMALL, "--batch", "7")
+    said = "error: expected a batch that 2 processes can share equally, got 7"
+    assert done.stderr.count(said) == 1
