@@ -39,7 +39,7 @@ ROOMS = {
     "parallel": ["test_parallel.py"],
     "training": ["test_training.py", "test_training_command.py", "test_threads.py"],
     "plots": ["test_plot*.py", "test_scheme.py", "test_exploring.py"],
-    "clinic": ["test_clinic.py"],
+    "clinic": ["test_clinic*.py"],
 }
 # Left out: every example but that of the function itself, once; a test that looks into
 # the code, where mutmut's stands; and one that takes minutes.

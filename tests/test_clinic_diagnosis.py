@@ -1,0 +1,302 @@
+"""Each test pins one sentence about the diagnosis, and the notebook's own ones."""
+
+import itertools
+import json
+import math
+import re
+
+import nbformat
+import pytest
+from clinic_cases import KIND_OF, NOTEBOOK, ONE_OF_EACH, SUM, WEIGHT, code_cells
+
+from utils import clinic
+from utils.checks import Result, progress, records
+from utils.checks.course import CASES
+from utils.clinic import diagnose, diagnosis, patient, suspects, twin
+from utils.clinic.diagnosis import apart
+from utils.clinic.instruments import INSTRUMENTS, measured
+from utils.clinic.patients import KINDS, RIVALS, SUSPECTS, Layer, causes
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    """Keep the reader's own progress file out of the tests."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
+
+
+# ---- the diagnosis ------------------------------------------------------------------
+
+
+def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
+    for number in (*ONE_OF_EACH, *CASES, 307, 407, 507):
+        layer = patient(number)
+        result = diagnose(layer, *layer._wrong)
+        assert isinstance(result, Result)
+        assert result.passed and result.diagnosis is None
+        assert result.message == capsys.readouterr().out.strip()
+        assert result.message.startswith(f"Patient {number}: passed.")
+        assert f"patient {number}" in records.load()
+        for slug in layer._wrong:
+            assert f"{slug}: {SUSPECTS[slug].line}." in " ".join(result.message.split())
+            assert re.search(r"(\d\.\d+|NaN) here", " ".join(result.message.split()))
+
+
+@pytest.mark.parametrize("slug, rival, name, label", RIVALS)
+@pytest.mark.parametrize("number", [31, 32, 33])
+def test_what_is_told_with_a_right_diagnosis_excludes_the_rival(
+    number, slug, rival, name, label
+):
+    letters = {*SUSPECTS[slug].kinds} & {*SUSPECTS[rival].kinds}
+    layer = Layer(number, KIND_OF[max(letters)], [slug], is_patient=True)
+    said = " ".join(diagnose(layer, slug).message.split())
+    assert diagnose(layer, rival).diagnosis == "wrong"
+    found = re.search(rf"{name}, {label}[^.]*?: (\S+) here, (\S+) with", said)
+    here, there = map(float, found.groups())
+    assert abs(here - there) > 0.1 and min(here, there) < 0.3
+
+
+@pytest.mark.parametrize("number", [1, 3, 110, 116, 203, 206, 307, 411, 509])
+def test_every_other_set_of_slugs_is_refused_with_a_number(number):
+    layer = patient(number)
+    known = [*suspects(layer)]
+    sets = [(), *((s,) for s in known), *itertools.combinations(known[:6], 2)]
+    for slugs in sets:
+        if {*slugs} == layer._wrong:
+            continue
+        result = diagnose(layer, *slugs)
+        assert not result.passed
+        assert result.diagnosis in ("wrong", "half-right"), slugs
+        assert re.search(r"(\d|NaN) here, (\d+\.\d+|NaN) ", result.message), slugs
+    assert records.load() == set()
+
+
+def evidence(layer, claimed, name, label, beside):
+    """Return the sentence about a number of a patient and of its twin."""
+    found = [measured(one, name)[label] for one in (layer, twin(layer, *claimed))]
+    here, there = map(INSTRUMENTS[name].text, found)
+    return f"{name}, {label}: {here} here, {there} {beside}."
+
+
+def test_a_right_diagnosis_is_proved_and_its_first_rival_excluded():
+    layer = Layer(107, KIND_OF["c"], ["mask-not-used"], is_patient=True)
+    of_leak = "leak_test", "the next token replaced, at most"
+    rival = "zero-for-minus-infinity"
+    lines = [
+        "Patient 107: passed.",
+        "mask-not-used: no mask reaches the scores.",
+        evidence(layer, [], *of_leak, "in a healthy layer"),
+        evidence(layer, [rival], "empty_row", WEIGHT, f"with {rival} instead"),
+    ]
+    assert diagnose(layer, "mask-not-used").message.split() == " ".join(lines).split()
+
+
+def test_a_slug_too_many_is_answered_with_what_it_would_do():
+    layer, slugs = patient(411), ["scale-missing", "mask-not-used", "keys-for-values"]
+    joined = "keys-for-values and mask-not-used and scale-missing"
+    lines = [
+        "Patient 411: half right.",
+        "mask-not-used and scale-missing are right. That is one too many.",
+        evidence(layer, slugs, "one_token", "key", f"with {joined} alone"),
+    ]
+    assert diagnose(layer, *slugs).message.split() == " ".join(lines).split()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Return a function: the evidence on a patient, as if these were its readings.
+
+    Its twins read 0 everywhere, and what is not among the readings reads 0 as well.
+    """
+
+    def tell(layer, claimed, readings, default=0.0):
+        def measured(one, name):
+            assert layer.kind.masked or not INSTRUMENTS[name].masked
+            found = readings.get(name, {"any": default})
+            return {label: one.is_patient * value for label, value in found.items()}
+
+        monkeypatch.setattr(diagnosis, "measured", measured)
+        return diagnosis._evidence(layer, frozenset(claimed), "beside")
+
+    return tell
+
+
+def test_the_first_reading_that_tells_nearly_as_much_as_any_is_told(told):
+    layer = Layer(7, KIND_OF["f"], ["scale-missing"], is_patient=True)
+    readings = {"scale_scores": {"a": 0.39, "b": 0.4, "c": 1.0}}
+    said = told(layer, [], readings, default=5.0)
+    assert said == "scale_scores, b: 0.40 here, 0.00 beside."
+
+
+def test_a_reading_tells_something_from_a_twentieth_on(told):
+    layer = Layer(7, KIND_OF["f"], ["scale-missing"], is_patient=True)
+    readings = {"scale_scores": {"a": 0.049}, "gradients": {"b": 0.05}}
+    assert told(layer, [], readings) == "gradients, b: 0.05 here, 0.00 beside."
+    readings["gradients"] = {"b": 0.049}
+    alone = "No instrument tells the patient from softmax-twice."
+    assert told(layer, ["softmax-twice"], readings) == alone
+
+
+def test_what_the_patient_has_is_shown_before_what_it_has_not(told):
+    layer = Layer(7, KIND_OF["f"], ["softmax-over-queries"], is_patient=True)
+    said = told(layer, ["keys-times-queries"], {}, default=1.0)
+    assert said == "row_sums, any: 1.00 here, 0.00 beside."
+    readings = {"permute_tokens": {"b": 1.0}, "gradients": {"c": 1.0}}
+    said = told(layer, ["keys-times-queries"], readings)
+    assert said == "permute_tokens, b: 1.00 here, 0.00 beside."
+
+
+def test_of_two_wrong_steps_the_first_by_name_is_shown(told):
+    for kind in KINDS[:2]:
+        for pair in causes(kind, two=True):
+            layer = Layer(7, kind, pair, is_patient=True)
+            name = SUSPECTS[min(pair)].shown_by
+            assert told(layer, [], {}, default=1.0).startswith(f"{name}, any"), pair
+
+
+def test_what_excludes_a_rival_is_told_first(told):
+    layer = Layer(107, KIND_OF["c"], ["mask-not-used"], is_patient=True)
+    readings = {"empty_row": {SUM: 9.0, WEIGHT: 0.5}, "leak_test": {"a": 9.0}}
+    said = told(layer, ["zero-for-minus-infinity"], readings)
+    assert said == f"empty_row, {WEIGHT}: 0.500 here, 0.000 beside."
+
+
+def test_nan_is_far_from_every_number_and_not_from_nan():
+    assert apart(1.0, 3.5) == apart(3.5, 1.0) == 2.5
+    assert apart(1.0, math.nan) == apart(math.nan, 1.0) == math.inf
+    assert apart(math.nan, math.nan) == 0
+
+
+def test_half_right_is_said_to_be_half_right():
+    result = diagnose(patient(411), "scale-missing")
+    assert result.diagnosis == "half-right"
+    assert "scale-missing is right. Something else is wrong, too." in result.message
+    result = diagnose(patient(411), "scale-missing", "keys-for-values")
+    assert result.diagnosis == "half-right"
+    result = diagnose(patient(3), "softmax-twice", "scale-missing")
+    assert "softmax-twice is right. That is one too many." in result.message
+
+
+def test_a_slug_too_many_that_nothing_shows_is_still_too_many():
+    result = diagnose(patient(106), "mask-not-used", "one-step-leaked")
+    assert result.diagnosis == "half-right"
+    said = " ".join(result.message.split())
+    assert "mask-not-used is right. That is one too many." in said
+    assert "No instrument tells the patient from" in said
+
+
+def test_the_order_of_slugs_does_not_matter_nor_does_saying_one_twice():
+    assert diagnose(patient(411), "scale-missing", "mask-not-used").passed
+    assert diagnose(patient(411), "mask-not-used", "scale-missing").passed
+    assert diagnose(patient(3), "softmax-twice", "softmax-twice").passed
+
+
+def test_a_healthy_patient_is_diagnosed_with_nothing():
+    result = diagnose(patient(116))
+    lines = result.message.splitlines()
+    assert result.passed and lines[0] == "Patient 116: passed."
+    assert lines[1:] == ["It is healthy: no instrument finds a difference."]
+
+
+@pytest.mark.parametrize("slug", ["scale-mising", "mask-not-used", 7, None, ["a"]])
+def test_an_unknown_slug_is_told_which_there_are(slug):
+    result = diagnose(patient(7), slug)
+    assert result.diagnosis == "no-such-suspect" and not result.passed
+    said = " ".join(result.message.split())
+    meant = " Did you mean scale-missing?" if slug == "scale-mising" else ""
+    assert said == (
+        f"Patient 7: not understood. {slug!r} is no suspect here.{meant} "
+        f"Expected some of {', '.join(suspects(patient(7)))}."
+    )
+
+
+@pytest.mark.parametrize("slugs", [[...], ["softmax-twice", ...], [..., "unknown"]])
+def test_dots_are_no_diagnosis_yet(slugs):
+    result = diagnose(patient(7), *slugs)
+    assert result.diagnosis == "not-attempted" and not result.passed
+    assert result.message.startswith("Patient 7: no diagnosis yet.")
+    assert records.load() == set()
+
+
+def test_a_twin_is_nobody_to_be_diagnosed():
+    other = twin(patient(7))
+    with pytest.raises(ValueError) as error:
+        diagnose(other)
+    assert str(error.value) == f"expected a patient, such as patient(7); got {other!r}"
+
+
+def test_progress_counts_the_cases_of_the_notebook(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        "utils.plots.course_map", lambda status, title: drawn.append((status, title))
+    )
+    diagnose(patient(8), "softmax-over-queries")
+    diagnose(patient(3), "softmax-twice")  # not among the twelve
+    assert progress() == ["patient 3", "patient 8"]
+    row = next(row for row in drawn[0][0] if row[0] == 12)
+    assert row[1:2] + row[3:] == ("The clinic", 1, 12, [6])
+    assert drawn[0][1].startswith("1 of ")
+
+
+# ---- the notebook -------------------------------------------------------------------
+
+
+def test_the_twelve_cases_are_solved_in_their_folded_answers():
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    asked = [
+        re.search(r"^diagnose\(patient\((\d+)\), \.\.\.\)$", c.source, re.M)
+        for c in cells
+    ]
+    assert [int(found[1]) for found in asked if found] == [*CASES]
+    answers = {}
+    for cell in cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("### Case "):
+            hint, answer = re.findall(r"<details>.*?</details>", cell.source, re.S)
+            assert "<summary>Hint</summary>" in hint and "diagnose" not in hint
+            call = re.search(
+                r"`diagnose\(patient\((\d+)\)((?:, \"[\w-]+\")*)\)`", answer
+            )
+            answers[int(call[1])] = json.loads(f"[{call[2][2:]}]")
+    assert [*answers] == [*CASES]
+    for number, slugs in answers.items():
+        assert diagnose(patient(number), *slugs).passed, number
+
+
+def first_looks():
+    """Yield the cells that run instruments and diagnoses alone, and on whom.
+
+    What comes is the cell's count, the patient's number and the cell.
+    """
+    calls = r"layer = patient\(\d+\)|clinic\.\w+\(.*\)|diagnose\(.*\)"
+    number = None
+    for cell in code_cells():
+        found = re.search(r"^layer = patient\((\d+)\)$", cell.source, re.M)
+        number = int(found[1]) if found else number
+        if all(re.fullmatch(calls, line) for line in cell.source.splitlines()):
+            yield pytest.param(number, cell, id=f"cell {cell.execution_count}")
+
+
+@pytest.mark.parametrize("number, cell", [*first_looks()])
+def test_the_notebook_shows_what_is_printed(number, cell, capsys):
+    exec(cell.source, vars(clinic) | {"clinic": clinic, "layer": patient(number)})
+    stored = [o.get("text") or o.data["text/plain"] + "\n" for o in cell.outputs]
+    assert capsys.readouterr().out == "".join(stored)
+
+
+@pytest.mark.parametrize(
+    "number, name, label, text",
+    [
+        (8, "row_sums", "smallest row", "0.47"),
+        (8, "row_sums", "largest row", "1.71"),
+        (13, "permute_tokens", "keys and values in reverse order", "1.48"),
+        (101, "empty_row", WEIGHT, "0.125"),
+        (121, "permute_tokens", "the same input again", "3.03"),
+        (207, "gradients", "out_proj", "0.00"),
+    ],
+)
+def test_the_numbers_in_the_folded_answers_are_measured(number, name, label, text):
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    (case,) = (
+        c for c in cells if re.match(rf"### Case .*patient {number}$", c.source, re.M)
+    )
+    assert text in case.source.partition("<summary>Answer</summary>")[2]
+    assert INSTRUMENTS[name].text(measured(patient(number), name)[label]) == text
