@@ -210,7 +210,6 @@ def _turn(ax, start, end, color):
         (start[1], start[1], between, between, end[1]),
         color=color,
         linewidth=1.2,
-        solid_joinstyle="round",
     )
     _arrow(ax, (left, end[1]), end, color)
 
@@ -450,7 +449,7 @@ def _sublayer(ax, x, y, name):
     _part(ax, x + 0.12, y, 0.34, "norm")
     _part(ax, x + 0.54, y, 0.54, name)
     ax.add_patch(Circle((plus, y), 0.065, facecolor="white", edgecolor=DARK, zorder=3))
-    _write(ax, plus, y, "+", 8, zorder=4)
+    _write(ax, plus, y, "+", 8)
 
 
 def _part(ax, x, y, width, name):
@@ -465,7 +464,7 @@ def _part(ax, x, y, width, name):
             zorder=3,
         )
     )
-    _write(ax, x + width / 2, y, name, zorder=4)
+    _write(ax, x + width / 2, y, name)
 
 
 def _draw_gpt(ax, box, content):
