@@ -356,7 +356,7 @@ def _draw_text(ax, box, content):
 
 
 def _draw_tokens(ax, box, content):
-    pieces, ids = example.token_ids() if box.known else (("",) * 3, ("",) * 3)
+    pieces, ids = example.token_ids() if box.known else [("",) * 3] * 2
     for i, (piece, number) in enumerate(zip(map(_visible, pieces), ids)):
         y = _top(box) - (i + 1) * LINE
         ax.add_patch(
