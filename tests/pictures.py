@@ -198,6 +198,15 @@ FURTHER = {
     "bars within limits": lambda **k: plots.bars(
         {"softmax(scores / τ)": weights(1, 11)[0]}, TIRED, ylim=(0, 1.1), **k
     ),
+    "bars whose numbers just fit": lambda **k: plots.bars(
+        {"weights": weights(1, 15)[0]}, list("abcdefghijklmno"), **k
+    ),
+    "lines with names too long to stand side by side": lambda **k: plots.curves(
+        {f"{i} attends to {i} " * 4: scores(2, 15)[i] for i in range(2)},
+        xlabel="x",
+        ylabel="y",
+        **k,
+    ),
     "nine lines and four references on logarithmic axes": lambda **k: plots.curves(
         {f"a line, numbered {i}": weights(9, 13)[i] * 4**i for i in range(9)},
         [2**i for i in range(13)],
@@ -209,7 +218,7 @@ FURTHER = {
         **k,
     ),
     "a smooth line": lambda **k: plots.curves(
-        {"loss": scores(1, 45)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
+        {"loss": scores(1, 48)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
         xlabel="step",
         ylabel="loss",
         smooth=5,

@@ -13,7 +13,13 @@ STEPS = {13: 1, 14: 2, 27: 5, 66: 10, 131: 20, 261: 50, 651: 100, 1_301: 500}
 @pytest.mark.parametrize("number, step", [*STEPS.items(), (10_001, 10_000)])
 def test_plain_positions_are_thinned_to_thirteen_in_round_steps(number, step):
     ticks, _ = charts._thinned(["7"] * number, 0.1, plain=True)
-    assert ticks == [*range(0, number, step)]
+    assert ticks == range(0, number, step)
+
+
+@pytest.mark.parametrize("points, step", [(6.18, 1), (6.17, 2), (3.08, 5)])
+def test_names_are_thinned_where_they_are_nearer_than_their_letters(points, step):
+    ticks, size = charts._thinned(["a"] * 20, points / 72, plain=False)
+    assert ticks == range(0, 20, step) and size == 6.5
 
 
 @pytest.mark.parametrize("share, angle", [(0.91, 0), (0.93, 45)])

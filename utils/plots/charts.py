@@ -262,7 +262,7 @@ def _draw_map(ax, values, mask, scale, cell):
             Path.unit_rectangle().vertices + (j - 0.5, i - 0.5)
             for i, j in np.argwhere(~mask)
         ]
-        blocked = Path.make_compound_path(*(Path(s, closed=True) for s in squares))
+        blocked = Path.make_compound_path(*map(Path, squares))
         ax.add_patch(
             PathPatch(
                 blocked,
@@ -307,12 +307,12 @@ def _thinned(names, cell, plain):
     size = min(9.0, max(6.5, cell * 72 * 0.9))
     least = len(names) / 13 if plain else size / 72 / cell * 0.95
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 500, 10_000) if s >= least)
-    return list(range(0, len(names), step)), size
+    return range(0, len(names), step), size
 
 
 def _label_columns(ax, names, cell, plain=False):
     ticks, size = _thinned(names, cell, plain)
-    apart = cell * (ticks[1] if len(ticks) > 1 else 1)
+    apart = cell * ticks.step
     style = {
         "fontsize": size,
         "rotation": 90 if apart < 0.25 else 45,

@@ -73,7 +73,7 @@ def arrows(weights, tokens, query, *, title, alt=None):
             )
         else:
             ax.text(x, 1.84, number, ha="center", fontsize=9, color=color)
-            ax.text(x, 2.06, name, ha="center", fontsize=size, color=color)
+            ax.text(x, 2.06, name, ha="center", color=color)
     numbered = [f"{i} {name}" for i, name in enumerate(names)]
     _publish(
         fig,
@@ -201,7 +201,7 @@ def _node(ax, x, y, name, color):
         zorder=2.5,
     )  # above the arrows that pass behind it
     ax.add_patch(box)
-    ax.text(x, y - 0.05, name, ha="center", zorder=5)
+    ax.text(x, y - 0.05, name, ha="center")
     return box
 
 
@@ -285,7 +285,7 @@ def tokens(pieces, ids=None, *, title, alt=None):
     for i, (x, line) in enumerate(places):
         y = (num_lines - line) * step - 0.3
         ax.add_patch(
-            Rectangle((x, y), widths[i], 0.27, edgecolor="none", facecolor=TINTS[i % 2])
+            Rectangle((x, y), widths[i], 0.27, facecolor=TINTS[i % 2])
         )
         style = {"ha": "center", "family": "DejaVu Sans Mono"}
         ax.text(x + widths[i] / 2, y + 0.08, names[i], fontsize=11, **style)
