@@ -199,7 +199,7 @@ FURTHER = {
         {"softmax(scores / τ)": weights(1, 11)[0]}, TIRED, ylim=(0, 1.1), **k
     ),
     "bars whose numbers just fit": lambda **k: plots.bars(
-        {"weights": weights(1, 15)[0]}, list("abcdefghijklmno"), **k
+        {"all above two": weights(1, 15)[0] + 2}, list("abcdefghijklmno"), **k
     ),
     "lines with names too long to stand side by side": lambda **k: plots.curves(
         {f"{i} attends to {i} " * 4: scores(2, 15)[i] for i in range(2)},
@@ -247,6 +247,9 @@ FURTHER = {
     ),
     "eight points in one place": lambda **k: plots.points(
         [[0, 0], *[[1, 1]] * 8, [2, 2]], [f"here {i}" for i in range(10)], **k
+    ),
+    "two points of two groups": lambda **k: plots.points(
+        [[0, 0], [1, 1]], ["a", "b"], groups=["u", "v"], **k
     ),
     "points in eight groups": lambda **k: plots.points(
         torch.stack([scores(8, 2), scores(8, 2) / 3]),
@@ -300,6 +303,9 @@ FURTHER = {
             ("output", (50_257, 11), ("T", "d_v")),
         ],
         **k,
+    ),
+    "tensors narrower than what is said of them": lambda **k: plots.tensors(
+        [("b", (2,), ("a bias for each feature",)), "+", ("x", (3,), ("D",))], **k
     ),
     "tensors of three axes": lambda **k: plots.tensors(
         [

@@ -284,9 +284,7 @@ def tokens(pieces, ids=None, *, title, alt=None):
     fig, ax = _canvas(WIDE, num_lines * step)
     for i, (x, line) in enumerate(places):
         y = (num_lines - line) * step - 0.3
-        ax.add_patch(
-            Rectangle((x, y), widths[i], 0.27, facecolor=TINTS[i % 2])
-        )
+        ax.add_patch(Rectangle((x, y), widths[i], 0.27, facecolor=TINTS[i % 2]))
         style = {"ha": "center", "family": "DejaVu Sans Mono"}
         ax.text(x + widths[i] / 2, y + 0.08, names[i], fontsize=11, **style)
         ax.text(
