@@ -179,7 +179,8 @@ def test_masks_may_be_nested_lists_and_one_for_all_maps_or_one_for_each(mask, fi
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_value_that_rounding_lifts_beyond_the_scale_is_drawn(signed, published):
-    plots.heatmap([[-1e-6, 1 + 1e-6]], signed=signed, vmax=1, title="t")
+    values = torch.tensor([[-1e-6, 1 + 1e-6]], dtype=torch.float64)
+    plots.heatmap(values, signed=signed, vmax=1, title="t")
     assert len(published) == 1
 
 
