@@ -97,6 +97,14 @@ def test_what_was_faster_is_left_once_it_is_known(machine, taken, left):
     assert machine.threads == left
 
 
+@pytest.mark.parametrize("seconds, left", [(1.25, 2), (1.5, 1)])
+def test_one_thread_is_left_where_it_was_clearly_faster(machine, seconds, left):
+    machine.seconds = {2: seconds, 1: 1.0}
+    steps(machine, 50).settle()
+    assert machine.used == 3 * [1] + 3 * [2] + 44 * [1]
+    assert machine.threads == left
+
+
 def test_the_next_training_begins_with_the_readers_own_number(machine):
     machine.seconds = {2: 5.0, 1: 1.4}
     steps(machine, 9).settle()

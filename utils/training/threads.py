@@ -6,6 +6,7 @@ import time
 import torch
 
 ROUND, TRIES = 100, 3  # of so many steps so many are timed with each number of threads
+CLEARLY = 1.25  # times as long: one thread is left to what follows, too
 PATIENCE = 10  # times the seconds lost by a trial pass before the next one
 _left = None  # the number of threads before the last choice, and what it left
 _next_trial = 0.0  # not before then, on the clock of `time.perf_counter`
@@ -26,8 +27,9 @@ class FasterThreads:
     steps in a hundred are timed with one thread, then three with all, or fewer where
     the first is slow, and the others run with what was faster. Trials in vain take a
     tenth of the time at most: one that lost a second is repeated ten seconds later, in
-    the next training, too. `settle` leaves what was faster for what follows a training.
-    Sums may differ in their last digits with the number of threads.
+    the next training, too. `settle` leaves one thread to what follows a training where
+    it was clearly faster, else all: an evaluation with large batches gains more from
+    them. Sums may differ in their last digits with the number of threads.
 
     >>> threads = FasterThreads()
     >>> for step in range(9):
@@ -39,7 +41,8 @@ class FasterThreads:
     """
 
     def __init__(self):
-        self.all, self.best = own_threads(), torch.get_num_threads()
+        self.all = own_threads()
+        self.best = self.left = torch.get_num_threads()
         self.known = False
         self.seconds = []  # of the steps of this round
 
@@ -62,16 +65,18 @@ class FasterThreads:
     def _compare(self, one, many):
         global _next_trial
         if len(many) == TRIES or many[0] > 2 * one:
-            self.best = self.all if statistics.median(many) <= one else 1
+            all_of_them = statistics.median(many)
+            self.best = self.all if all_of_them <= one else 1
+            self.left = self.all if all_of_them <= CLEARLY * one else 1
             self.known = True
             lost = sum(many) - len(many) * one
             _next_trial = time.perf_counter() + PATIENCE * lost
 
     def settle(self):
-        """Let what follows, such as an evaluation, run with what was faster."""
+        """Let what follows, such as an evaluation, run with one thread or all."""
         global _left
-        torch.set_num_threads(self.best)
-        _left = self.all, self.best
+        torch.set_num_threads(self.left)
+        _left = self.all, self.left
 
 
 def faster_threads(batches):
