@@ -36,7 +36,7 @@ def figures(monkeypatch):
     """Collect the figures instead of publishing them."""
     drawn = []
 
-    def keep(fig, title, alt, caption=None, colors=256):
+    def keep(fig, title, alt, caption=None):
         fig.draw_without_rendering()
         drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
 

@@ -235,48 +235,63 @@ def test_the_text_of_a_picture_is_made_of_sentences(title):
 # --- the PNG ----------------------------------------------------------------------
 
 
-def compressed(rows, colors):
-    """Return the pixels of a picture after it went through a palette, and the PNG."""
-    shades = {"w": (255, 255, 255), "r": (200, 10, 20), "g": (30, 180, 40)}
-    shades |= {"b": (60, 50, 220), "o": (210, 30, 20)}
-    pixels = np.array([[shades[c] for c in row] for row in rows], dtype=np.uint8)
+SHADES = {"w": (255, 255, 255), "r": (200, 10, 20), "g": (30, 180, 40)}
+SHADES |= {"b": (60, 50, 220), "o": (210, 30, 20)}
+SHADES |= {"1": (245, 245, 245), "2": (236, 236, 236), "3": (234, 234, 234)}
+
+
+def compressed(pixels):
+    """Return the PNG of a picture."""
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, format="png")
-    png = publishing._compressed(buffer, colors)
-    back = {shade: name for name, shade in shades.items()}
-    picture = Image.open(io.BytesIO(png))
-    seen = np.asarray(picture.convert("RGB"))
-    return ["".join(back[tuple(map(int, at))] for at in row) for row in seen], png
+    Image.fromarray(np.array(pixels, dtype=np.uint8)).save(buffer, format="png")
+    return publishing._compressed(buffer)
 
 
-def test_with_enough_colours_nothing_changes():
+def through_a_palette(rows, colors, monkeypatch):
+    """Return a picture of letters as it is with a palette of so many colours."""
+    monkeypatch.setattr(publishing, "COLORS", colors)
+    png = compressed([[SHADES[letter] for letter in row] for row in rows])
+    back = {shade: letter for letter, shade in SHADES.items()}
+    seen = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    return ["".join(back[tuple(map(int, at))] for at in row) for row in seen]
+
+
+def test_with_enough_colours_nothing_changes(monkeypatch):
     rows = ["wrgb", "orwg", "bbow"]
-    assert compressed(rows, 5)[0] == rows
+    assert through_a_palette(rows, 5, monkeypatch) == rows
 
 
-def test_a_colour_that_is_left_out_becomes_the_nearest():
-    assert compressed(["wwww", "rrgg", "bbwo"], 4)[0] == ["wwww", "rrgg", "bbwr"]
+def test_a_colour_that_is_left_out_becomes_the_nearest(monkeypatch):
+    rows = ["wwww", "rrgg", "bbwo"]
+    assert through_a_palette(rows, 4, monkeypatch) == ["wwww", "rrgg", "bbwr"]
 
 
-def test_areas_keep_their_colours_before_scattered_dots():
-    dots = ["owowowowowowowowow"]
-    assert compressed(["wwwwwwwwwwwwrrrrww", *dots], 2)[0][0].count("r") == 4
-    assert compressed(["wwwwwwwwwwwwwrrwww", *dots], 2)[0][0].count("r") == 0
+def test_a_rare_colour_is_kept_before_one_more_shade_of_a_frequent_one(monkeypatch):
+    rows = ["wwwwwwrrrrrrr", "wwwwwwooooobw"]
+    kept = ["wwwwwwrrrrrrr", "wwwwwwrrrrrbw"]
+    assert through_a_palette(rows, 3, monkeypatch) == kept
 
 
-def test_of_equally_frequent_colours_the_darker_are_kept():
-    times = np.random.default_rng(0).integers(1, 4, 256)
-    greys = np.concatenate([np.flatnonzero(times > i) for i in range(3)])
-    buffer = io.BytesIO()
-    Image.fromarray(greys.astype(np.uint8)[None]).save(buffer, format="png")
-    picture = Image.open(io.BytesIO(publishing._compressed(buffer, 128)))
-    kept = {color[0] for _, color in picture.convert("RGB").getcolors()}
-    assert kept == {*sorted(range(256), key=lambda grey: -times[grey])[:128]}
+@pytest.mark.parametrize(
+    "rows, kept",  # of four pixels 10 steps from white and one 19 or 21 steps away
+    [
+        (["wwwww", "11112"], ["wwwww", "11111"]),
+        (["wwwww", "11113"], ["wwwww", "wwww3"]),
+    ],
+)
+def test_pixels_count_by_the_square_of_their_distance(rows, kept, monkeypatch):
+    assert through_a_palette(rows, 2, monkeypatch) == kept
+
+
+def test_of_more_colours_as_many_are_kept_as_a_palette_holds():
+    blues = [[(i // 2, i // 2, i % 2) for i in range(400)]]
+    picture = Image.open(io.BytesIO(compressed(blues)))
+    assert len(picture.getcolors()) == 256
 
 
 def test_the_png_is_as_small_as_it_gets():
     rows = ["wrgb" * 64] * 32 + ["bbwr" * 64] * 32
-    _, png = compressed(rows, 4)
+    png = compressed([[SHADES[letter] for letter in row] for row in rows])
     small = io.BytesIO()
     Image.open(io.BytesIO(png)).save(small, format="png", optimize=True)
     assert len(png) <= len(small.getvalue())

@@ -140,7 +140,7 @@ def scheme(notebook, *, title, filled=False, alt=None):
         _label(ax, box, box.x + box.width / 2, box.foot)
         if box.asks:
             _ask(ax, box)
-    _publish(fig, title, alt or _in_words(title, boxes), colors=40)
+    _publish(fig, title, alt or _in_words(title, boxes))
 
 
 def _boxes(notebook, filled, done):

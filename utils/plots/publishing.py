@@ -54,6 +54,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 BLUE, GREY = SERIES[0], "#666666"
 WIDE, NARROW = 7.5, 5.0  # the two widths of a figure, in inches
 DPI = 110
+COLORS = 256  # of a picture: as many as a palette holds
 MAX_COLUMNS = 4  # panels side by side before a new row starts
 
 STYLE = {
@@ -252,7 +253,7 @@ def _describe(kind, title, /, **parts):
     return " ".join(part if part[-1] in ".!?" else f"{part}." for part in said)
 
 
-def _publish(fig, title, alt, caption=None, colors=256):
+def _publish(fig, title, alt, caption=None):
     """Put title and caption around the figure and publish it as one PNG."""
     for text in fig.findobj(Text):
         if text.get_text():
@@ -285,7 +286,7 @@ def _publish(fig, title, alt, caption=None, colors=256):
     buffer = io.BytesIO()
     fig.savefig(buffer, format="png", bbox_inches=crop)
     fig.clear()
-    png = _compressed(buffer, colors)
+    png = _compressed(buffer)
     if _capture:
         _capture[-1].append((png, alt))
     else:
@@ -305,29 +306,28 @@ def _drawn_box(fig):
     return Bbox.union(boxes).transformed(fig.dpi_scale_trans.inverted())
 
 
-def _compressed(buffer, colors):
+def _compressed(buffer):
     """Return the PNG with a palette, a third of its size.
 
-    Areas keep their colours exactly; the edges of letters take the nearest of them.
+    The palette begins with the commonest colour. Each further one is missed most by
+    those before it: by the number of its pixels times the square of its distance.
     """
-    pixels = np.asarray(Image.open(buffer).convert("RGB")).astype(np.int32)
+    pixels = np.asarray(Image.open(buffer).convert("RGB")).astype(np.int64)
     codes = pixels @ (1 << 16, 1 << 8, 1)
-    areas = codes[:, 1:][codes[:, 1:] == codes[:, :-1]]  # like their neighbour
-    common, count = np.unique(
-        np.concatenate([codes.ravel(), areas, areas]), return_counts=True
-    )
-    kept = _rgb(common[np.argsort(-count, kind="stable")[:colors]])
-    seen, at = np.unique(codes, return_inverse=True)
-    nearest = ((_rgb(seen)[:, None] - kept) ** 2).sum(axis=2).argmin(axis=1)
-    picture = Image.fromarray(nearest[at].reshape(codes.shape).astype(np.uint8))
-    picture.putpalette(kept.astype(np.uint8).tobytes())
+    seen, at, count = np.unique(codes, return_inverse=True, return_counts=True)
+    rgb = np.stack([seen >> 16, seen >> 8 & 255, seen & 255], axis=1)
+    missed = np.full(len(seen), 3 * 255**2)  # as far as two colours can be apart
+    kept, nearest = [], np.zeros(len(seen), dtype=np.uint8)
+    while len(kept) < COLORS and missed.any():
+        kept.append(rgb[(count * missed).argmax()])
+        distance = ((rgb - kept[-1]) ** 2).sum(axis=1)
+        nearest[distance < missed] = len(kept) - 1
+        missed = np.minimum(missed, distance)
+    picture = Image.fromarray(nearest[at])
+    picture.putpalette(np.array(kept, dtype=np.uint8).tobytes())
     small = io.BytesIO()
     picture.save(small, format="png", optimize=True)
     return small.getvalue()
-
-
-def _rgb(codes):
-    return np.stack([codes >> 16, codes >> 8 & 255, codes & 255], axis=1)
 
 
 def _show(png, alt, **views):

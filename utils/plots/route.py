@@ -59,7 +59,6 @@ Deeper: Byte pairs, 25 minutes, needs 01.
             Notebooks="; ".join(map(_in_words, numbered)),
             Deeper="; ".join(map(_in_words, deeper)),
         ),
-        colors=32,
     )
 
 
