@@ -27,7 +27,7 @@ def test_a_picture_is_one_small_png_with_its_text(draw, published):
     assert base64.b64decode(bundle["image/png"]) == png
     assert alt == bundle["text/plain"]
     assert title in alt
-    assert len(png) < 30_000
+    assert len(png) < 40_000
     assert Image.open(io.BytesIO(png)).size[0] <= publishing.WIDE * publishing.DPI + 1
     assert dict(matplotlib.rcParams) == rc, "the style of the reader was changed"
     assert pyplot.get_fignums() == [], "a figure stays open"
@@ -235,6 +235,14 @@ def test_a_million_on_a_logarithmic_axis_is_written_out(figures):
     assert "1,000,000" in [text.get_text() for text in ax.get_yticklabels()]
 
 
+@pytest.mark.parametrize("high, written", [(9.0, ["3", "4"]), (40.0, [])])
+def test_a_logarithmic_axis_within_a_decade_has_numbers_between(high, written, figures):
+    plots.curves({"a": [2.0, high]}, log_y=True, title="t", xlabel="x", ylabel="y")
+    ax = figures[0].fig.axes[0]
+    texts = [text.get_text() for text in ax.get_yticklabels(minor=True)]
+    assert [text for text in texts if text in ("3", "4")] == written
+
+
 def test_names_of_points_do_not_cover_each_other(figures):
     places = torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [0.1, 0.1], [2.0, 2.0]])
     plots.points(places, ["cat", "dog", "horse", "cow", "sky"], title="t")
@@ -247,6 +255,16 @@ def test_an_arrow_leads_to_every_key_that_has_weight(figures):
     arrows = figures[0].fig.axes[0].patches
     assert len(arrows) == 2
     assert arrows[0].get_linewidth() < arrows[1].get_linewidth()
+
+
+def test_the_graph_says_that_there_are_no_arrows_for_weights_of_0(figures):
+    plots.graph(WEIGHTS, WORDS, threshold=0, title="t")
+    assert figures[0].caption.endswith("; weights of 0 are left out.")
+
+
+def test_cells_may_be_empty(figures):
+    plots.cells([[["", ""]]], titles=["x"], title="t", colors=[[[0, 1]]])
+    assert len(figures[0].fig.axes[0].patches) == 2
 
 
 def test_the_graph_leaves_weak_arrows_out_and_says_so(figures):

@@ -70,7 +70,7 @@ WORDS = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]
 def draw(notebook, filled=True):
     """Draw a scheme; return its figure, its text and its stations by name."""
 
-    def keep(fig, title, alt, colors):
+    def keep(fig, title, alt):
         fig.draw_without_rendering()
         drawn.update(ax=fig.axes[0], texts=fig.axes[0].texts, alt=alt)
 

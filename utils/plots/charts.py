@@ -456,14 +456,19 @@ def _place_ticks(ax, x, log_x, log_y):
     for axis, log, name in ((ax.xaxis, log_x, "x"), (ax.yaxis, log_y, "y")):
         if log:
             ax.set(**{f"{name}scale": "log"})
-            axis.set_major_formatter(lambda value, _: f"{value:,.9g}")
-            axis.set_minor_formatter("")
+            low, high = axis.get_view_interval()
+            axis.set_major_formatter(_written_out)
+            axis.set_minor_formatter(_written_out if high < 10 * low else "")
     if not log_x and all(_whole(line.get_xdata()) for line in ax.lines):
         whole = MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True)
         ax.xaxis.set_major_locator(whole)
     if log_x and x is not None and not isinstance(x, dict) and len(x) <= 12:
         ax.set_xticks([float(v) for v in x], minor=False)
         ax.set_xticks([], minor=True)
+
+
+def _written_out(value, _):
+    return f"{value:,.9g}"
 
 
 @_styled

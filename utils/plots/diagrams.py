@@ -172,9 +172,10 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
                 fontsize=8,
                 bbox={"facecolor": "white", "pad": 0.6, "edgecolor": "none"},
             )
+    left_out = f"below {threshold:g}" if threshold > 0 else "of 0"
     caption = (
         f"An arrow leads from the query to the key, in the query's colour; "
-        f"weights below {threshold:g} are left out."
+        f"weights {left_out} are left out."
     )
     _publish(
         fig,
@@ -483,7 +484,8 @@ def cells(
     rows = _cell_labels(row_labels, shapes, 0, "row_labels")
     columns = _cell_labels(column_labels, shapes, 1, "column_labels")
     places, cell, height = _cell_places(shapes, [_widest(n, 9) + 0.4 for n in rows])
-    size = min(9, 9 * cell * 0.88 / max(_widest(text.flat, 9) for text in texts))
+    widest = max(_widest(text.flat, 9) for text in texts)
+    size = min(9, 9 * cell * 0.88 / widest) if widest else 9
     fig, ax = _canvas(WIDE, height)
     for i, (x, y) in enumerate(places):
         _draw_cells(ax, x, y, cell, size, texts[i], groups[i], rows[i], columns[i])
