@@ -95,7 +95,7 @@ def test_a_slug_too_many_is_answered_with_what_it_would_do():
     joined = "keys-for-values and mask-not-used and scale-missing"
     lines = [
         "Patient 411: half right.",
-        "mask-not-used and scale-missing are right. That is one too many.",
+        "mask-not-used and scale-missing are right. The rest is not.",
         evidence(layer, slugs, "one_token", "key", f"with {joined} alone"),
     ]
     assert diagnose(layer, *slugs).message.split() == " ".join(lines).split()
@@ -173,14 +173,14 @@ def test_half_right_is_said_to_be_half_right():
     result = diagnose(patient(411), "scale-missing", "keys-for-values")
     assert result.diagnosis == "half-right"
     result = diagnose(patient(3), "softmax-twice", "scale-missing")
-    assert "softmax-twice is right. That is one too many." in result.message
+    assert "softmax-twice is right. The rest is not." in result.message
 
 
 def test_a_slug_too_many_that_nothing_shows_is_still_too_many():
     result = diagnose(patient(106), "mask-not-used", "one-step-leaked")
     assert result.diagnosis == "half-right"
     said = " ".join(result.message.split())
-    assert "mask-not-used is right. That is one too many." in said
+    assert "mask-not-used is right. The rest is not." in said
     assert "No instrument tells the patient from" in said
 
 

@@ -52,9 +52,7 @@ def _judged(patient, slugs):
     right = claimed & actual
     if not right:
         return "wrong", lines
-    more = (
-        "That is one too many." if claimed > actual else "Something else is wrong, too."
-    )
+    more = "The rest is not." if claimed > actual else "Something else is wrong, too."
     verb = "is" if len(right) == 1 else "are"
     return "half-right", [f"{_joined(right)} {verb} right. {more}", *lines]
 

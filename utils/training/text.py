@@ -9,6 +9,7 @@ After equally many seconds this writes better than single characters do.
 """
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import random
@@ -109,9 +110,10 @@ def _options(arguments):
 
 
 def _share(text):
-    if not 0 <= float(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a share below 1, got {text}")
-    return float(text)
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) < 1:
+            return float(text)
+    raise argparse.ArgumentTypeError(f"expected a share below 1, got {text}")
 
 
 def _positive(text):
