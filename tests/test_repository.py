@@ -1,5 +1,6 @@
 """Each test pins one sentence about the repository as a whole."""
 
+import base64
 import hashlib
 import os
 import re
@@ -119,6 +120,13 @@ def test_the_full_run_says_what_a_step_came_to(tmp_path):
 
 def test_the_readme_is_short():
     assert len(read("README.md").splitlines()) <= 120
+
+
+def test_the_readme_shows_the_scheme_as_the_glossary_draws_it():
+    glossary = nbformat.read(ROOT / "notebooks/deeper/glossary.ipynb", as_version=4)
+    [drawing] = [cell for cell in glossary.cells if "plots.scheme(" in cell.source]
+    stored = base64.b64decode(drawing.outputs[0].data["image/png"])
+    assert (ROOT / ".github/scheme.png").read_bytes() == stored
 
 
 def test_no_file_names_a_folder_of_a_machine():
