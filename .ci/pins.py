@@ -81,6 +81,8 @@ def main():
     parser.add_argument("what", choices=["lock", "raise"])
     if parser.parse_args().what == "lock":
         return write_lock()
+    if run("git", "diff", "--quiet", "HEAD"):
+        parser.error("commit first what you changed: `raise` may have to be taken back")
     raise_pins()
     write_lock()
     course = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

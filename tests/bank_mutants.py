@@ -125,7 +125,10 @@ def main(ids):
     """Try all mutants of these exercises; return those that are not as listed."""
     start, total, passed = time.monotonic(), 0, []
     limit.SECONDS = 0.3
-    for id in [exercise.id for exercise in exercises() if exercise.id.startswith(ids)]:
+    found = [exercise.id for exercise in exercises() if exercise.id.startswith(ids)]
+    if not found:
+        sys.exit(f"expected exercises such as 4.1, got {' '.join(ids)}")
+    for id in found:
         count, some = survivors(id)
         total, passed = total + count, passed + some
     listed = tuple(line for line in known() if line.startswith(ids))

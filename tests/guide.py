@@ -19,8 +19,9 @@ def first_cell(line):
 def stored(text, table, head, rows, order):
     """Return `text` with rows in the table that lies between its two comments.
 
-    They take the place of rows with the same first cell; those of others stay. The
-    first cells come in the order given, and what is not named there is left out.
+    They take the place of rows with the same first cell; those of others stay, if the
+    head, which may name versions, is the same. The first cells come in the order given,
+    and what is not named there is left out.
     """
     begin, end = f"<!-- {table} -->\n", f"<!-- end of {table} -->\n"
     before, _, rest = text.partition(begin)
@@ -28,7 +29,8 @@ def stored(text, table, head, rows, order):
     if not found:
         raise ValueError(f"expected a line {begin!r} and after it {end!r}")
     new = {first_cell(row) for row in rows}
-    old = re.findall(r"^\| .*\n", last, re.MULTILINE)
+    old = re.findall(r"^\| .*\n", last.removeprefix(head), re.MULTILINE)
+    old = old if last.startswith(head) else []
     lines = [row for row in old if first_cell(row) not in new] + list(rows)
     known = [row for row in lines if first_cell(row) in order]
     known.sort(key=lambda row: order.index(first_cell(row)))

@@ -410,11 +410,11 @@ def kept(name):
 
 def keep():
     """Keep every picture as it is drawn now."""
+    now = {kept(name): drawn(name) for name in DRAWN}  # all, before one is replaced
     KEPT.mkdir(exist_ok=True)
     for path in KEPT.iterdir():
         path.unlink()
-    for name in DRAWN:
-        (picture, text), (png, alt) = kept(name), drawn(name)
+    for (picture, text), (png, alt) in now.items():
         picture.write_bytes(png)
         text.write_text(f"{alt}\n", encoding="utf-8", newline="\n")
 

@@ -34,7 +34,7 @@ def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
         assert isinstance(result, Result)
         assert result.passed and result.diagnosis is None
         assert result.message == capsys.readouterr().out.strip()
-        assert result.message.startswith(f"Patient {number}: passed.")
+        assert result.message.startswith(f"Patient {number}: right.")
         assert f"patient {number}" in records.load()
         for slug in layer._wrong:
             assert f"{slug}: {SUSPECTS[slug].line}." in " ".join(result.message.split())
@@ -82,7 +82,7 @@ def test_a_right_diagnosis_is_proved_and_its_first_rival_excluded():
     of_leak = "leak_test", "the next token replaced, at most"
     rival = "zero-for-minus-infinity"
     lines = [
-        "Patient 107: passed.",
+        "Patient 107: right.",
         "mask-not-used: no mask reaches the scores.",
         evidence(layer, [], *of_leak, "in a healthy layer"),
         evidence(layer, [rival], "empty_row", WEIGHT, f"with {rival} instead"),
@@ -193,7 +193,7 @@ def test_the_order_of_slugs_does_not_matter_nor_does_saying_one_twice():
 def test_a_healthy_patient_is_diagnosed_with_nothing():
     result = diagnose(patient(116))
     lines = result.message.splitlines()
-    assert result.passed and lines[0] == "Patient 116: passed."
+    assert result.passed and lines[0] == "Patient 116: right."
     assert lines[1:] == ["It is healthy: no instrument finds a difference."]
 
 
@@ -242,10 +242,10 @@ def test_progress_counts_the_cases_of_the_notebook(monkeypatch):
 
 def test_the_twelve_cases_are_solved_in_their_folded_answers():
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    asked = [
-        re.search(r"^diagnose\(patient\((\d+)\), \.\.\.\)$", c.source, re.M)
-        for c in cells
-    ]
+    look = (
+        r"layer = patient\((\d+)\)\nclinic\.bisect\(layer\)\ndiagnose\(layer, \.\.\.\)"
+    )
+    asked = [re.fullmatch(look, cell.source) for cell in cells]
     assert [int(found[1]) for found in asked if found] == [*CASES]
     answers = {}
     for cell in cells:

@@ -113,12 +113,12 @@ def test_with_the_batch_split_each_process_sends_a_gradient_for_every_weight(com
     _, said = compared
     held, all_weights = numbers(said, "batch", "bytes of weights")
     assert held == all_weights
-    assert numbers(said, "batch", "bytes sent by allreduce") == [all_weights, 1]
+    assert numbers(said, "batch", "bytes given to allreduce") == [all_weights, 1]
 
 
 def test_with_the_heads_split_one_sum_of_the_size_of_x_is_sent_forward(compared):
     _, said = compared
-    sent = numbers(said, "heads", "forward: bytes sent by all_reduce")
+    sent = numbers(said, "heads", "forward: bytes given to all_reduce")
     assert sent == [num_bytes(torch.empty(2, 32, 64)), 1]
 
 
@@ -128,7 +128,7 @@ def test_with_the_tokens_split_keys_and_values_go_round_and_back(compared, what)
     own = num_bytes(torch.empty(2, 2, 8, 64 // count, 16))
     places = 0 if what == "bidirectional" else 8 * (64 // count)
     assert numbers(said, what, "bytes of keys and values") == [own]
-    sent, _ = numbers(said, what, "bytes sent by send")
+    sent, _ = numbers(said, what, "bytes given to send")
     assert sent == (count - 1) * (2 * own + places)
 
 
@@ -225,43 +225,43 @@ SAID = {
 batch over 2 processes, equal to one process
 sentences                            4 of 8
 bytes of weights                     538,112 of 538,112
-bytes sent by allreduce              538,112 in 1
+bytes given to allreduce             538,112 in 1
 """,
     "heads": """\
 heads over 2 processes, equal to one process
 heads                                4 of 8
 bytes of weights                     33,024 of 65,792
-forward: bytes sent by all_reduce    16,384 in 1
-backward: bytes sent by all_reduce   49,152 in 3
+forward: bytes given to all_reduce   16,384 in 1
+backward: bytes given to all_reduce  49,152 in 3
 """,
     "tokens": """\
 tokens over 2 processes, equal to one process
 tokens                               32 of 64
 scores that count                    528 of 2048
 bytes of keys and values             65,536
-bytes sent by send                   131,328 in 3
+bytes given to send                  131,328 in 3
 """,
     "striped": """\
 striped over 2 processes, equal to one process
 tokens                               32 of 64
 scores that count                    1024 of 2048
 bytes of keys and values             65,536
-bytes sent by send                   131,328 in 3
+bytes given to send                  131,328 in 3
 """,
     "bidirectional": """\
 bidirectional over 2 processes, equal to one process
 tokens                               32 of 64
 scores that count                    2048 of 2048
 bytes of keys and values             65,536
-bytes sent by send                   131,072 in 2
+bytes given to send                  131,072 in 2
 """,
     "weights": """\
 weights over 2 processes, equal to one process
 bytes of weights                     269,056 of 538,112
 bytes of weights while computing     438,528
 bytes of weights afterwards          269,056
-bytes sent by allgather_base         468,224 in 5
-bytes sent by reduce_scatter_base    538,112 in 3
+bytes given to allgather_base        468,224 in 5
+bytes given to reduce_scatter_base   538,112 in 3
 """,
 }
 

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import re
+import sys
 import sysconfig
 
 import pytest
@@ -69,3 +70,12 @@ def test_a_version_is_raised_wherever_it_was_the_old_one():
     assert pins.raised(text, old, new) == text.replace("torch==2.13.0", "torch==2.14.0")
     colab = "torch==2.11.0\nnumpy==2.13.0\n"
     assert pins.raised(colab, old, new) == colab
+
+
+def test_nothing_is_raised_beside_changes_that_are_not_committed(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pins.py", "raise"])
+    monkeypatch.setattr(pins, "run", lambda *words: "diff" in words)
+    monkeypatch.setattr(pins, "raise_pins", lambda: pytest.fail("pins were raised"))
+    with pytest.raises(SystemExit):
+        pins.main()
+    assert "error: commit first what you changed" in capsys.readouterr().err

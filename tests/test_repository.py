@@ -86,7 +86,7 @@ def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
             assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
 
 
-def test_new_rows_of_a_table_replace_those_of_the_same_name_and_nothing_else():
+def test_new_rows_of_a_table_replace_those_of_the_same_name_or_of_other_versions():
     text = "before\n<!-- t -->\n<!-- end of t -->\nafter\n"
     head, order = "| name | result |\n|---|---|\n", ["a", "b"]
     once = guide.stored(text, "t", head, ["| b | 1 |\n", "| b | 2 |\n"], order)
@@ -95,6 +95,8 @@ def test_new_rows_of_a_table_replace_those_of_the_same_name_and_nothing_else():
     assert twice == f"before\n<!-- t -->\n{head}{rows}<!-- end of t -->\nafter\n"
     again = guide.stored(twice, "t", head, ["| b | 4 |\n"], order)
     assert again == twice.replace("| b | 1 |\n| b | 2 |\n", "| b | 4 |\n")
+    later = guide.stored(again, "t", f"torch 9\n\n{head}", ["| b | 5 |\n"], order)
+    assert "| b | 5 |" in later and "| a | 3 |" not in later
     with pytest.raises(ValueError, match="expected a line '<!-- u -->"):
         guide.stored(text, "u", head, [], order)
 

@@ -7,6 +7,9 @@
     torchrun --nproc-per-node 2 -m utils.parallel bidirectional
     torchrun --nproc-per-node 2 -m utils.parallel weights
 
+The field calls them data parallelism, tensor parallelism, context parallelism (three
+times, by ring attention) and fully sharded data parallelism.
+
 Each command computes one thing twice, alone and split over the processes. It raises an
 error where outputs or gradients differ, else it prints what a process holds, and what
 it sends. Of the three that split tokens, `striped` gives a process every P-th one, and
@@ -403,7 +406,7 @@ def _share(shared, alone):
 
 def _said(traffic, when=""):
     return {
-        f"{when}bytes sent by {name}": f"{sum(sizes):,} in {len(sizes)}"
+        f"{when}bytes given to {name}": f"{sum(sizes):,} in {len(sizes)}"
         for name, sizes in traffic.sent.items()
     }
 

@@ -9,7 +9,11 @@ from utils.checks.messages import wrapped
 from utils.clinic.instruments import INSTRUMENTS, measured
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
-HEADINGS = {"not-attempted": "no diagnosis yet", "no-such-suspect": "not understood"}
+HEADINGS = {
+    "passed": "right",
+    "not-attempted": "no diagnosis yet",
+    "no-such-suspect": "not understood",
+}
 DOTS = "Replace the dots by slugs in quotes, or by nothing if it's healthy."
 
 

@@ -4,7 +4,8 @@
 were described by steps. No check is made for one of them: a mistake that is missed here
 stays missed, unless answers of another author show it. Two things were mended all the
 same. One answer passed, since 2.1 did not look at the type of the result. And one was
-told what is not so, since 5.5 took NaN for dropped weights.
+told what is not so, since 5.5 took NaN for dropped weights. And one that its author
+called right counts as wrong, since the card now says that hidden scores become −∞.
 
 A mistake stands here in its author's words. `names.toml` says which names that a check
 gave say it rightly; whoever reads a new message decides, and adds the name or does not.
