@@ -215,11 +215,12 @@ def counts(room, installed, names):
 
     returns: how many were killed, are equivalent, are alive
     """
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        prepare(room, Path(folder))
+    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
+        folder = Path(name)
+        prepare(room, folder)
         run_mutmut(folder, installed, [*map(mangled, names)])
         run_again(room, folder, installed)
-        found = list(mutants(room, Path(folder)))
+        found = list(mutants(room, folder))
     left = [mutant for *mutant, code in found if code not in KILLED]
     same = [mutant for mutant in equivalent() if mutant[0].startswith(f"{room}.")]
     alive = [mutant for mutant in left if mutant not in same]

@@ -235,6 +235,12 @@ def test_a_million_on_a_logarithmic_axis_is_written_out(figures):
     assert "1,000,000" in [text.get_text() for text in ax.get_yticklabels()]
 
 
+def test_whole_numbers_below_have_room_between_them(figures):
+    plots.curves({"a": range(10)}, title="t", xlabel="x", ylabel="y")
+    ax = figures[0].fig.axes[0]
+    assert [tick for tick in ax.get_xticks() if 0 <= tick <= 9] == [0, 2, 4, 6, 8]
+
+
 @pytest.mark.parametrize(
     "ylim, written", [((2, 9), ["3", "4"]), ((1, 10), []), ((2, 40), [])]
 )

@@ -463,7 +463,7 @@ def _place_ticks(ax, x, log_x, log_y):
         whole = MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True)
         ax.xaxis.set_major_locator(whole)
     if log_x and x is not None and not isinstance(x, dict) and len(x) <= 12:
-        ax.set_xticks([float(v) for v in x], minor=False)
+        ax.set_xticks([float(v) for v in x])
         ax.set_xticks([], minor=True)
 
 
