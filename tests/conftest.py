@@ -16,6 +16,13 @@ def strict_checks(monkeypatch):
     monkeypatch.setattr("utils.checks.search.STRICT", True)
 
 
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    """Keep the reader's own progress file out of the tests."""
+    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
+    return tmp_path / "progress.json"
+
+
 @pytest.fixture
 def published(monkeypatch):
     """Collect the bundles that would reach a notebook."""

@@ -1,7 +1,7 @@
 """Run everything, under every setting this machine has: `python -m tests.full`.
 
-It takes over an hour on two cores. Each step that ends writes its row into the table in
-CONTRIBUTING.md, in place of its last one; steps named on the command line run alone.
+It takes about three hours on two cores. Each step that ends writes its row into the
+table in CONTRIBUTING.md, in place of its last one; steps that are named run alone.
 """
 
 import argparse

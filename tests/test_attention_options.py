@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from small_layers import random
 from torch import nn
 
 from utils.attention import (
@@ -19,11 +20,6 @@ from utils.attention import (
 )
 from utils.cache import KeyValueCache
 from utils.embeddings import rotary_tables
-
-
-def random(*shape, seed=0, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
 def build(kind, **options):

@@ -6,27 +6,16 @@ import os
 import random
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from exercises import EXERCISES, answer_from
+from repository import ROOT
 from torch import nn
 
 from utils.checks import check, progress, records, steps
-from utils.checks.course import CASES, FILES, deeper, exercises, notebooks
-from utils.checks.modules import read
-
-COURSE = Path(__file__).resolve().parents[1]
-EXERCISES = {exercise.id: exercise for exercise in exercises()}
-
-
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file out of the tests."""
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
-    return tmp_path / "progress.json"
-
+from utils.checks.course import CASES, FILES, deeper, notebooks
 
 # ---- nonsense: through every exercise, whatever it is ----------------------------
 
@@ -304,26 +293,6 @@ def settings():
 # ---- the engine's own sentences ---------------------------------------------------
 
 
-def answer_from(exercise, compute):
-    """Return an answer that gives what `compute` gives, a function or a module."""
-    if exercise.noun == "function":
-        return compute
-
-    class Module(nn.Module):
-        def __init__(self, *build):
-            super().__init__()
-            self.build = build
-            for name in exercise.projections:
-                wide = build[1] if name == "out_proj" else build[0]
-                bias = name == "out_proj"
-                self.add_module(name, nn.Linear(wide, build[1], bias=bias))
-
-        def forward(self, x):
-            return compute(read(self, self.build, exercise.projections), x)
-
-    return Module
-
-
 MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in e.pipeline.mistakes]
 
 
@@ -535,12 +504,16 @@ def test_passed_exercise_is_kept(own_progress):
         '{"passed": "3.1"}',
     ],
 )
-def test_damaged_file_is_set_aside(own_progress, text):
-    own_progress.write_bytes(text.encode("latin-1"))
-    assert records.load() == set()
-    assert own_progress.with_suffix(".damaged").exists()
-    check("3.1", right)
-    assert records.load() == {"3.1"}
+def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
+    for number in (1, 2):
+        own_progress.write_bytes(text.encode("latin-1"))
+        assert records.load() == records.load() == set()
+        check("3.1", right)
+        assert records.load() == {"3.1"}
+        kept = own_progress.with_name(f"progress.damaged{number}")
+        assert kept.read_bytes() == text.encode("latin-1")
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("progress.json is damaged, so nothing counts as passed.") == 1
 
 
 def test_a_file_that_cannot_be_read_is_kept_and_said_once(own_progress, capsys):
@@ -560,7 +533,9 @@ def pass_one(folder, id):
     records.add(id)
 
 
-def test_two_kernels_at_once_lose_nothing(own_progress):
+@pytest.mark.parametrize("before", ['{"passed": []}', "damaged"])
+def test_two_kernels_at_once_lose_nothing(own_progress, before):
+    own_progress.write_text(before)
     ids = [f"{n}.{i}" for n in range(1, 4) for i in range(1, 5)]
     folder = own_progress.parent
     kernels = [mp.Process(target=pass_one, args=(folder, id)) for id in ids]
@@ -569,6 +544,8 @@ def test_two_kernels_at_once_lose_nothing(own_progress):
     for kernel in kernels:
         kernel.join()
     assert records.load() == set(ids)
+    kept = [path.read_text() for path in folder.glob("*.damaged*")]
+    assert kept == [before] * (before == "damaged")
 
 
 def test_folder_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
@@ -650,7 +627,7 @@ def test_each_notebook_says_its_name_minutes_and_needs():
 
 
 def test_the_exercises_with_a_check_are_those_with_a_card():
-    paths = sorted((COURSE / "notebooks").rglob("*.ipynb"))
+    paths = sorted((ROOT / "notebooks").rglob("*.ipynb"))
     text = "".join(p.read_text(encoding="utf-8") for p in paths if "/sol" not in str(p))
     cards = set(re.findall(r"### Exercise (\d+\.\d+):", text))
     assert sorted(cards) == sorted(EXERCISES)
@@ -658,7 +635,7 @@ def test_the_exercises_with_a_check_are_those_with_a_card():
 
 def test_each_file_of_exercises_belongs_to_a_notebook():
     for number, file in FILES.items():
-        assert (COURSE / f"notebooks/{int(number):02d}_{file}.ipynb").exists()
+        assert (ROOT / f"notebooks/{int(number):02d}_{file}.ipynb").exists()
 
 
 def test_damaged_notebook_is_no_error(tmp_path, monkeypatch):

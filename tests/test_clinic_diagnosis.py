@@ -17,13 +17,6 @@ from utils.clinic.diagnosis import apart
 from utils.clinic.instruments import INSTRUMENTS, measured
 from utils.clinic.patients import KINDS, RIVALS, SUSPECTS, Layer, causes
 
-
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file out of the tests."""
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
-
-
 # ---- the diagnosis ------------------------------------------------------------------
 
 

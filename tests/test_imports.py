@@ -19,6 +19,10 @@ FILES = {name.removesuffix(".__init__"): path for name, path in zip(NAMES, PATHS
 
 def imports(path):
     """Return the names of all modules of the course that a file imports, anywhere."""
+    return [name for name in imported(path) if name.split(".")[0] in ("utils", "tests")]
+
+
+def imported(path):
     found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -28,7 +32,7 @@ def imports(path):
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
             files = [name for name in inside if name in FILES]
             found += files or [node.module]
-    return [name for name in found if name.split(".")[0] in ("utils", "tests")]
+    return found
 
 
 def room(path):
@@ -50,6 +54,11 @@ def test_no_file_is_imported_by_what_it_imports():
     while free := {name for name, needed in needs.items() if not needed & {*needs}}:
         needs = {name: needed for name, needed in needs.items() if name not in free}
     assert needs == {}
+
+
+def test_what_tests_share_is_no_test_itself():
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert [n for n in imported(path) if n.split(".")[-1].startswith("test_")] == []
 
 
 def test_notebooks_are_tested_where_another_package_is_named_tests():

@@ -26,12 +26,6 @@ def merge(ids, pair, new_id):
 """
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file out of the tests."""
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
-
-
 @pytest.fixture
 def soon(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 0.2)

@@ -225,43 +225,43 @@ SAID = {
 batch over 2 processes, equal to one process
 sentences                            4 of 8
 bytes of weights                     538,112 of 538,112
-bytes given to allreduce             538,112 in 1
+bytes given to allreduce             538,112, calls: 1
 """,
     "heads": """\
 heads over 2 processes, equal to one process
 heads                                4 of 8
 bytes of weights                     33,024 of 65,792
-forward: bytes given to all_reduce   16,384 in 1
-backward: bytes given to all_reduce  49,152 in 3
+forward: bytes given to all_reduce   16,384, calls: 1
+backward: bytes given to all_reduce  49,152, calls: 3
 """,
     "tokens": """\
 tokens over 2 processes, equal to one process
 tokens                               32 of 64
 scores that count                    528 of 2048
 bytes of keys and values             65,536
-bytes given to send                  131,328 in 3
+bytes given to send                  131,328, calls: 3
 """,
     "striped": """\
 striped over 2 processes, equal to one process
 tokens                               32 of 64
 scores that count                    1024 of 2048
 bytes of keys and values             65,536
-bytes given to send                  131,328 in 3
+bytes given to send                  131,328, calls: 3
 """,
     "bidirectional": """\
 bidirectional over 2 processes, equal to one process
 tokens                               32 of 64
 scores that count                    2048 of 2048
 bytes of keys and values             65,536
-bytes given to send                  131,072 in 2
+bytes given to send                  131,072, calls: 2
 """,
     "weights": """\
 weights over 2 processes, equal to one process
 bytes of weights                     269,056 of 538,112
 bytes of weights while computing     438,528
 bytes of weights afterwards          269,056
-bytes given to allgather_base        468,224 in 5
-bytes given to reduce_scatter_base   538,112 in 3
+bytes given to allgather             468,224, calls: 5
+bytes given to reduce_scatter        538,112, calls: 3
 """,
 }
 

@@ -33,6 +33,11 @@ def expected(folder):
     return ascii(str(folder))[:-1]
 
 
+def test_nobody_can_own_the_address_that_stands_for_none():
+    owner = tool.read_home()[0].split("/")[3]  # GitHub's have letters, digits, hyphens
+    assert "_" in owner or not owner.startswith("your")
+
+
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
     """Return a repository of the course in a folder with spaces and umlauts."""

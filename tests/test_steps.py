@@ -9,7 +9,7 @@ from string import Formatter
 
 import pytest
 import torch
-from test_checks import EXERCISES, answer_from
+from exercises import EXERCISES, answer_from
 from torch.nn import functional as F
 
 from utils.checks import check, search
@@ -19,12 +19,6 @@ from utils.checks.steps import Mistake
 from utils.checks.values import agrees
 
 CHECKS = Path(search.__file__).parent
-
-
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file out of the tests."""
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
 
 
 def trials_of(exercise):

@@ -5,7 +5,6 @@ from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 
 import ipywidgets
@@ -24,8 +23,6 @@ from utils.training import (
     save_checkpoint,
     train,
 )
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def fit(model, batch):

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from repository import ROOT
 from torch import nn
 
 from utils.data import load_text, sliding_windows
@@ -26,7 +27,6 @@ from utils.training import (
 )
 from utils.training.text import draw_windows, load_text_model, main
 
-ROOT = Path(__file__).resolve().parent.parent
 TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()
 LAST = r"step 12  training loss \d\.\d{4}  held-out loss \d\.\d{4}"
 

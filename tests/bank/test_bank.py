@@ -1,20 +1,13 @@
 """Every answer of the bank goes through its check."""
 
-from pathlib import Path
-
 import pytest
+from repository import ROOT
 
 import bank
 from utils.checks import check
 from utils.checks.course import exercises
 
 IDS = [exercise.id for exercise in exercises()]
-
-
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file out of the tests."""
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -41,7 +34,7 @@ def test_bank_is_large_enough(id):
     assert len({entry.slug for entry in mine if not entry.right}) >= 8
 
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = ROOT / "README.md"
 
 
 def test_the_readme_says_how_large_the_bank_is():

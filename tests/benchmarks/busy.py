@@ -7,7 +7,9 @@ column is what the reader waits for the other program. Notebooks may be named:
 """
 
 import multiprocessing
+import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -30,11 +32,13 @@ def seconds(path):
         resources={"metadata": {"path": str(path.parent)}},
         timeout=None,
     )
-    with client.setup_kernel():
-        start = time.perf_counter()
-        for index, cell in enumerate(client.nb.cells):
-            client.execute_cell(cell, index)
-        return time.perf_counter() - start
+    with tempfile.TemporaryDirectory() as folder:  # nobody's progress is touched
+        env = os.environ | {"OMP_NUM_THREADS": "2", "COURSE_PROGRESS": folder}
+        with client.setup_kernel(env=env):
+            start = time.perf_counter()
+            for index, cell in enumerate(client.nb.cells):
+                client.execute_cell(cell, index)
+            return time.perf_counter() - start
 
 
 def keep_busy():

@@ -1,8 +1,10 @@
 """Keep the ids of passed exercises in a small file beside the course."""
 
 import functools
+import itertools
 import json
 import os
+import shutil
 from pathlib import Path
 
 from filelock import FileLock
@@ -26,40 +28,52 @@ def load():
     try:
         return _read()
     except OSError as error:
-        _say_once(path(), error.strerror)
-        return set()
+        _say_once("not-kept", file=path(), reason=error.strerror)
+    except ValueError:
+        _say_once("damaged", file=path())
+    return set()
 
 
 def add(id):
     """Add an id to the file; where that cannot be, say so once and raise nothing.
 
-    A second kernel waits for the first one, so that both their ids are kept.
+    A second kernel waits for the first one, so that both their ids are kept. A damaged
+    file is copied to a new name before it is written anew.
     """
+    if id in load():
+        return
     try:
-        if id in _read():
-            return
         path().parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path().with_name(".progress.lock"), timeout=10):
-            content = json.dumps({"passed": sorted(_read() | {id})})
+            try:
+                passed = _read()
+            except ValueError:
+                shutil.copyfile(path(), _unused_name())
+                passed = set()
+            content = json.dumps({"passed": sorted(passed | {id})})
             write_atomically(path(), content.encode())
     except OSError as error:
-        _say_once(path(), error.strerror or error)
+        _say_once("not-kept", file=path(), reason=error.strerror or error)
 
 
 def _read():
-    """Return the passed ids; a damaged file is set aside and counts as empty."""
+    """Return the passed ids, none if there is no file; ValueError: it is damaged."""
     try:
         passed = json.loads(path().read_text(encoding="utf-8"))["passed"]
-        if type(passed) is list and all(type(id) is str for id in passed):
-            return set(passed)
-        raise ValueError("expected a list of exercise ids")
     except FileNotFoundError:
         return set()
-    except (ValueError, KeyError, TypeError, RecursionError):
-        os.replace(path(), path().with_suffix(".damaged"))
-        return set()
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError("expected the ids of exercises") from error
+    if type(passed) is list and all(type(id) is str for id in passed):
+        return set(passed)
+    raise ValueError("expected a list of exercise ids")
+
+
+def _unused_name():
+    names = (path().with_suffix(f".damaged{n}") for n in itertools.count(1))
+    return next(name for name in names if not name.exists())
 
 
 @functools.cache
-def _say_once(file, reason):
-    print(wrapped(TEXTS["not-kept"].format(file=file, reason=reason)))
+def _say_once(text, **known):
+    print(wrapped(TEXTS[text].format(**known)))

@@ -2,8 +2,8 @@
 
 99 unusual right answers, 151 with one mistake, 150 with two, written before most checks
 were described by steps. No check is made for one of them: a mistake that is missed here
-stays missed, unless answers of another author show it. Two things were mended all the
-same. One answer passed, since 2.1 did not look at the type of the result. And one was
+stays missed, unless answers of another author show it. Three things were mended all
+the same. One answer passed, since 2.1 did not look at the type of the result. One was
 told what is not so, since 5.5 took NaN for dropped weights. And one that its author
 called right counts as wrong, since the card now says that hidden scores become −∞.
 

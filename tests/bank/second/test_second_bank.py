@@ -4,10 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from bank import second
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+README = ROOT / "README.md"
 
 
 @pytest.fixture(scope="module")
