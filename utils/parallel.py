@@ -147,7 +147,8 @@ def ring_attention(query, key, value, positions=None):
     """Attend to the tokens of all processes, while keys and values go round.
 
     Each process has T tokens of each sentence. In P turns it attends to what it holds
-    and passes that on to the next process; no process ever holds all keys.
+    and passes that on to the next process. Under `no_grad` no process ever holds all
+    keys; else autograd keeps what came by for `backward`.
 
     query, key, value: (..., T, K), those of this process
     positions: integers (T,), where its tokens stand in the whole text; then a token
@@ -283,7 +284,7 @@ class Traffic(TorchDispatchMode):
             return
         given = tree_leaves(args[self.GIVEN.get(name, 0)])
         size = sum(num_bytes(x) for x in given if isinstance(x, torch.Tensor))
-        self.sent.setdefault(name.strip("_"), []).append(size)
+        self.sent.setdefault(name.strip("_").removesuffix("_base"), []).append(size)
 
 
 def num_bytes(x):
@@ -406,7 +407,7 @@ def _share(shared, alone):
 
 def _said(traffic, when=""):
     return {
-        f"{when}bytes given to {name}": f"{sum(sizes):,} in {len(sizes)}"
+        f"{when}bytes given to {name}": f"{sum(sizes):,}, calls: {len(sizes)}"
         for name, sizes in traffic.sent.items()
     }
 
