@@ -31,27 +31,35 @@ def in_processes(count, work, *inputs):
     """
     if START == "fork":
         importlib.import_module("torch._dynamo")  # once, else later in every process
-    store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    ports = torch.multiprocessing.get_context(START).SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        inputs = count, store.port, folder, work, inputs
-        torch.multiprocessing.start_processes(_begin, inputs, count, start_method=START)
+        inputs = count, ports, folder, work, inputs
+        started = torch.multiprocessing.start_processes(
+            _begin, inputs, count, join=False, start_method=START
+        )
+        # A process forked while a thread serves the store may wait for ever (1 of 75).
+        store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+        for _ in range(count):
+            ports.put(store.port)
+        while not started.join():
+            pass
         files = [f"{folder}/{rank}" for rank in range(count)]
         return [torch.load(file, weights_only=False) for file in files]
 
 
-def _begin(rank, count, port, folder, work, inputs):
+def _begin(rank, count, ports, folder, work, inputs):
+    # Should it wait for ever, it ends after a minute, and says where it was.
+    faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
     os.environ |= {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
         "WORLD_SIZE": str(count),
         "LOCAL_WORLD_SIZE": str(count),
         "MASTER_ADDR": "localhost",
-        "MASTER_PORT": str(port),
+        "MASTER_PORT": str(ports.get()),
         "TORCHELASTIC_USE_AGENT_STORE": "True",  # who has started us listens there
         "CUDA_VISIBLE_DEVICES": "",  # a GPU does not survive a fork
     }
-    # Should it wait for ever, it ends after a minute, and says where it was.
-    faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
     torch.set_num_threads(1)  # the threads of the first process are not in a fork
     torch.save(work(*inputs), f"{folder}/{rank}")
 
