@@ -141,7 +141,7 @@ def prepare(notebook, path, home):
 def store(notebook, path):
     """Write `notebook` to `path` if that changes it."""
     nbformat.validate(notebook)
-    return store_text(nbformat.writes(notebook) + "\n", path)
+    store_text(nbformat.writes(notebook) + "\n", path)
 
 
 def store_text(text, path):
@@ -265,10 +265,10 @@ def checked_home(address, version):
     if re.fullmatch(r"[^\s\"'`$\\{}()]+", address) is None:
         raise ValueError(
             "expected the address of a repository, such as "
-            f"https://github.com/OWNER/REPOSITORY, received {address!r}"
+            f"https://github.com/OWNER/REPOSITORY, got {address!r}"
         )
     if re.fullmatch(r"\w[\w./-]*", version) is None:
-        raise ValueError(f"expected a branch or a tag, received {version!r}")
+        raise ValueError(f"expected a branch or a tag, got {version!r}")
     address = address.rstrip("/")
     if address.startswith("https://github.com/"):
         address = address.removesuffix(".git")

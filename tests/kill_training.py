@@ -51,11 +51,6 @@ def finish(arguments, log):
     return lines[-1]
 
 
-def read(checkpoint):
-    """Return what a checkpoint holds; it raises ValueError where that is damaged."""
-    return read_checkpoint(checkpoint)
-
-
 def equal(one, other):
     """Compare what two checkpoints hold, to the last bit."""
     if isinstance(one, torch.Tensor):
@@ -88,11 +83,11 @@ def kill(arguments, folder, kills, draw):
             kill_later(child, killed, draw)
         if os.waitpid(child, 0)[1] == 0:
             break  # it came to its end before
-        steps.append(read(killed)["step"] if killed.exists() else 0)
+        steps.append(read_checkpoint(killed)["step"] if killed.exists() else 0)
     lines = undisturbed, finish(arguments, log)
     left = {path.name for path in folder.iterdir()}
     assert left == {"alone.pt", "killed.pt", "log"}, left
-    return lines, (read(alone), read(killed)), steps
+    return lines, (read_checkpoint(alone), read_checkpoint(killed)), steps
 
 
 def main():

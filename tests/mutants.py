@@ -164,9 +164,11 @@ def mangled(name):
 
     >>> mangled("cache.KeyValueCache.append"), mangled("data.load_text")
     ('utils.cache.xǁKeyValueCacheǁappend__mutmut_*', 'utils.data.x_load_text__mutmut_*')
+    >>> mangled("training._Run.learn")
+    'utils.training.xǁ_Runǁlearn__mutmut_*'
     """
     *modules, kind, function = name.split(".")
-    if kind[0].isupper():
+    if kind.lstrip("_")[0].isupper():
         return f"utils.{'.'.join(modules)}.xǁ{kind}ǁ{function}__mutmut_*"
     return f"utils.{'.'.join([*modules, kind])}.x_{function}__mutmut_*"
 

@@ -5,6 +5,7 @@ import faulthandler
 import importlib
 import io
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -13,10 +14,12 @@ from functools import partial
 
 import torch
 import torch.distributed as dist
+from small_layers import random
 from torch import nn
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
+from utils.training import train
 
 PATIENCE = timedelta(seconds=20)
 # A forked process has PyTorch already. Where a fork is not safe, as on macOS, a process
@@ -58,7 +61,6 @@ def _begin(rank, count, ports, folder, work, inputs):
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": str(ports.get()),
         "TORCHELASTIC_USE_AGENT_STORE": "True",  # who has started us listens there
-        "CUDA_VISIBLE_DEVICES": "",  # a GPU does not survive a fork
     }
     torch.set_num_threads(1)  # the threads of the first process are not in a fork
     torch.save(work(*inputs), f"{folder}/{rank}")
@@ -66,12 +68,6 @@ def _begin(rank, count, ports, folder, work, inputs):
 
 # As a decorator: what a function made is gone when its processes part (see there, why).
 joined = parallel.processes(PATIENCE)
-
-
-def random(*shape, seed=0):
-    """Return the same numbers in every process."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 # ---- what a process does ------------------------------------------------------------
@@ -191,13 +187,15 @@ def squared_error(model, batch):
 
 @joined
 def refuse():
-    """Return the answers to what two processes cannot share equally."""
+    """Return the answers to what two processes cannot share."""
     layer, model = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3), nn.Linear(2, 1)
+    alibi = MultiHeadAttention(6, 6, 8, 0.0, num_heads=2, alibi=True)
     batch = torch.ones(5, 2), torch.ones(5, 1)
     share_batch = parallel.split_batch_over_processes(model, squared_error)
     asked = [
         partial(parallel.own_positions, 7),
         partial(parallel.split_heads_over_processes, layer),
+        partial(parallel.split_heads_over_processes, alibi),
         partial(share_batch, model, batch),
     ]
     return [said(ask, ValueError) for ask in asked]
@@ -212,6 +210,23 @@ def count_what_is_sent():
         dist.barrier()
         ones = torch.ones_like(torch.zeros(2), dtype=torch.int64)
     return traffic.sent, ones
+
+
+@joined
+def press_ctrl_c_in_the_second(folder):
+    """Train, with a Ctrl-C in step 3 of the second process; return their steps."""
+    rank, model, losses = dist.get_rank(), nn.Linear(1, 1), []
+
+    def compute_loss(model, batch):
+        losses.append(model(batch).square().mean())
+        if rank == 1 and len(losses) == 3:
+            signal.raise_signal(signal.SIGINT)
+        dist.all_reduce(torch.ones(1))  # nobody can take a step alone
+        return losses[-1]
+
+    with contextlib.suppress(KeyboardInterrupt):
+        train(model, [torch.ones(5, 1)], compute_loss, 9, 0.1, folder / f"{rank}.pt")
+    return len(losses)
 
 
 def die():

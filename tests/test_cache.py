@@ -47,6 +47,15 @@ def test_more_tokens_than_there_is_room_for_are_named_and_change_nothing():
     assert tokens_of(cache.append(keys(2, 5), keys(2, 5))[0]) == [0, 1, 2, 3, 4, 5, 6]
 
 
+def test_what_is_refused_at_first_decides_nothing():
+    cache = KeyValueCache(4)
+    for key, value in ((keys(5), keys(5)), (keys(2), keys(1))):
+        with pytest.raises(ValueError, match="expected"):
+            cache.append(key, value)
+    key, _ = cache.append(keys(3, shape=(1, 1, 7)), keys(3, shape=(1, 1, 7)))
+    assert key.shape == (1, 1, 3, 7)
+
+
 @pytest.mark.parametrize("shape", [(1, 3, 5), (2, 1, 5), (2, 3, 1)])
 def test_another_shape_than_before_is_named(shape):
     cache = KeyValueCache(7)

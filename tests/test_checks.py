@@ -542,7 +542,7 @@ def test_two_kernels_at_once_lose_nothing(own_progress, before):
     for kernel in kernels:
         kernel.start()
     for kernel in kernels:
-        kernel.join()
+        kernel.join(60)
     assert records.load() == set(ids)
     kept = [path.read_text() for path in folder.glob("*.damaged*")]
     assert kept == [before] * (before == "damaged")

@@ -109,8 +109,9 @@ def test_padding_on_the_left_moves_no_position():
     torch.testing.assert_close(layer(ids[:, 4:], 4, real), layer(ids[:, 2:])[:, 2:])
 
 
-def test_the_embedding_names_a_padding_mask_that_does_not_fit():
-    layer, real = TokenAndPositionEmbedding(11, 5, 3), torch.ones(1, 2).bool()
+@pytest.mark.parametrize("context_length", [5, None])
+def test_the_embedding_names_a_padding_mask_that_does_not_fit(context_length):
+    layer, real = TokenAndPositionEmbedding(11, context_length, 3), torch.ones(1, 2) > 0
     with pytest.raises(
         ValueError, match=r"\(B, S\) = \(1, 3\), got torch.bool \(1, 2\)"
     ):

@@ -155,6 +155,6 @@ def test_explore_asks_for_exactly_one_picture(count, published):
 
     with pytest.raises(ValueError) as caught:
         plots.explore(draw, height=SimpleNamespace(value=0.5))
-    assert str(caught.value) == f"draw: expected one picture, received {count}"
+    assert str(caught.value) == f"draw: expected one picture, got {count}"
     one_bar(0.5)
     assert len(published) == 1, "the picture after an error is not shown"

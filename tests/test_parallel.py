@@ -8,7 +8,8 @@ from datetime import timedelta
 import parallel_worker as worker
 import pytest
 import torch
-from parallel_worker import in_processes, random
+from parallel_worker import in_processes
+from small_layers import random
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -203,10 +204,11 @@ def test_the_loss_of_a_shared_batch_and_its_gradient_are_those_of_the_whole():
         torch.testing.assert_close(found, (loss, model.weight.grad))
 
 
-def test_what_processes_cannot_share_equally_is_refused():
+def test_what_processes_cannot_share_is_refused():
     expected = [
         "expected a number of tokens that 2 processes can share equally, got 7",
         "expected a number of heads that 2 processes can share equally, got 3",
+        "expected a layer without ALiBi, got alibi=True",
         "expected a batch that 2 processes can share equally, got 5",
     ]
     assert in_processes(2, worker.refuse) == [expected, expected]

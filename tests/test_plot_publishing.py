@@ -36,13 +36,13 @@ def test_an_empty_list_is_an_array_of_no_values():
 def test_a_wrong_number_of_axes_is_an_error_with_the_shape():
     with pytest.raises(ValueError) as caught:
         publishing._array([1.0, 2.0, 3.0], "weights", 2)
-    assert str(caught.value) == "weights: expected 2 axes, received shape (3,)"
+    assert str(caught.value) == "weights: expected 2 axes, got shape (3,)"
 
 
 def test_a_wrong_number_of_names_is_an_error_with_both_numbers():
     with pytest.raises(ValueError) as caught:
         publishing._names(["a", "b"], 3, "labels")
-    assert str(caught.value) == "labels: expected 3 of them, received 2"
+    assert str(caught.value) == "labels: expected 3 of them, got 2"
 
 
 def test_ticks_are_positions_and_where_there_are_tokens_their_names():
@@ -50,7 +50,7 @@ def test_ticks_are_positions_and_where_there_are_tokens_their_names():
     assert publishing._ticks(["a", " b"], 2, "rows") == ["0 a", "1 ·b"]
     with pytest.raises(ValueError) as caught:
         publishing._ticks(["a"], 2, "rows")
-    assert str(caught.value) == "rows: expected 2 of them, received 1"
+    assert str(caught.value) == "rows: expected 2 of them, got 1"
 
 
 def glyphs(face):

@@ -224,7 +224,7 @@ def test_an_unknown_notebook_is_an_error_that_names_the_known(notebook):
     with pytest.raises(ValueError) as caught:
         plots.scheme(notebook, title="t")
     known = "00, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11, 12, 13"
-    expected = f"notebook: expected one of {known}, received {notebook!r}"
+    expected = f"notebook: expected one of {known}, got {notebook!r}"
     assert str(caught.value) == expected
 
 

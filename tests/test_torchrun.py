@@ -25,8 +25,11 @@ def start(count, *words):
 
 def run(count, *words):
     """Run it, and return what it said."""
-    process = start(count, *words)
-    out, err = process.communicate()
+    with start(count, *words) as process:
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
@@ -74,7 +77,10 @@ def undisturbed(text):
 
 
 def kill_after_the_first_report(count, text, file):
-    """Start a training and kill it, all processes at once, when it says `step 10`."""
+    """Start a training and kill `torchrun` when it says `step 10`.
+
+    What it started is soon gone, too: nobody reads any more what they print.
+    """
     words = ["-m", "utils.training", text, *SMALL, "--checkpoint", file]
     with start(count, *words) as training:
         next(line for line in training.stdout if line.startswith("step 10 "))

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import ipywidgets
 import pytest
 import torch
+from parallel_worker import in_processes, press_ctrl_c_in_the_second
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
@@ -496,6 +497,12 @@ def test_ctrl_c_waits_for_the_end_of_the_step_and_keeps_it(tmp_path, ctrl_c):
     assert torch.load(tmp_path / "a.pt")["step"] == 5
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert train(dropping(), [line()], fit, 9, resume=True, **keep) == expected
+
+
+def test_ctrl_c_in_one_process_ends_all_after_the_same_step(tmp_path, ctrl_c):
+    assert in_processes(2, press_ctrl_c_in_the_second, tmp_path) == [3, 3]
+    assert [file.name for file in tmp_path.glob("*.pt")] == ["0.pt"]
+    assert torch.load(tmp_path / "0.pt")["step"] == 3
 
 
 def test_a_second_ctrl_c_does_not_wait(tmp_path, ctrl_c):

@@ -442,7 +442,7 @@ def test_windows_are_drawn_from_the_whole_text():
     assert targets.max() == 8
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that can fork")
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="needs fork and waitid")
 def test_killed_again_and_again_the_command_comes_to_the_same_losses(text):
     """Run in a process that has computed nothing yet, since it starts the others."""
     arguments = [text, "--steps", "200", "--save-every", "4", *TINY]

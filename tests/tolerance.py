@@ -22,7 +22,7 @@ def allowed(stored, tolerance):
     if isinstance(tolerance, (int, float)) and not isinstance(tolerance, bool):
         return tolerance
     raise ValueError(
-        f"tolerance: expected a number or a share such as '10%', received {tolerance!r}"
+        f"tolerance: expected a number or a share such as '10%', got {tolerance!r}"
     )
 
 

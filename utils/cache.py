@@ -37,10 +37,12 @@ class KeyValueCache:
 
         Raises ValueError where the room is used up, and for another shape than before.
         """
+        room = self.key, self.value
         if self.key is None:
-            self.key, self.value = self._set_aside(key), self._set_aside(value)
+            room = self._set_aside(key), self._set_aside(value)
         start, num_new = self.held, key.shape[-2]
-        self._check(key, value, start + num_new)
+        self._check(room, (key, value), start + num_new)
+        self.key, self.value = room
         # The first of the new tokens sees itself and window - 1 of those before it.
         past = start if self.window is None else min(start, self.window - 1)
         self.seen += num_new
@@ -60,9 +62,9 @@ class KeyValueCache:
         kept[:, :, : self.window] = together[:, :, -self.window :]
         return together
 
-    def _check(self, key, value, num_tokens):
-        num_new = key.shape[-2]
-        for kept, new in ((self.key, key), (self.value, value)):
+    def _check(self, room, given, num_tokens):
+        num_new = given[0].shape[-2]
+        for kept, new in zip(room, given):
             batch_size, heads, _, width = kept.shape
             if new.shape != (batch_size, heads, num_new, width):
                 expected = f"({batch_size}, {heads}, {num_new}, {width})"

@@ -78,9 +78,11 @@ class TokenAndPositionEmbedding(nn.Module):
 
     def forward(self, token_ids, start=0, padding_mask=None):
         check_token_ids(token_ids, self.token_embedding.num_embeddings)
+        end = start + token_ids.shape[-1]
+        if padding_mask is not None:
+            check_padding_mask(padding_mask, (len(token_ids), end))
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
-        end = start + token_ids.shape[-1]
         context_length = self.position_embedding.num_embeddings
         if end > context_length:
             raise ValueError(
@@ -88,7 +90,6 @@ class TokenAndPositionEmbedding(nn.Module):
             )
         positions = torch.arange(start, end, device=token_ids.device)
         if padding_mask is not None:
-            check_padding_mask(padding_mask, (len(token_ids), end))
             counted = padding_mask.cumsum(dim=-1) - 1
             positions = counted.clamp(min=0)[:, start:]  # (B, T)
         return self.token_embedding(token_ids) + self.position_embedding(positions)

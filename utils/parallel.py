@@ -196,7 +196,8 @@ def split_heads_over_processes(layer):
     It keeps the rows of `W_query`, `W_key` and `W_value` that make its heads, and the
     columns of `out_proj` that read them. What the processes write is added up.
 
-    Raises ValueError where the processes cannot have equally many heads.
+    Raises ValueError where the processes cannot have equally many heads, and for a
+    layer with ALiBi, whose heads differ by their number in the whole layer.
 
     Source: Shoeybi et al. 2019, section 3.
     """
@@ -206,6 +207,8 @@ def split_heads_over_processes(layer):
             f"expected a number of heads that {count} processes can share equally, "
             f"got {layer.num_kv_heads}"
         )
+    if layer.alibi:
+        raise ValueError("expected a layer without ALiBi, got alibi=True")
     rows = {name: ColwiseParallel() for name in ("W_query", "W_key", "W_value")}
     plan = {**rows, "out_proj": RowwiseParallel()}
     kind = next(layer.parameters()).device.type

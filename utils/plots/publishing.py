@@ -85,9 +85,9 @@ _capture = []
 # --- inputs -----------------------------------------------------------------------
 
 
-def _expect(condition, what, expected, received):
+def _expect(condition, what, expected, got):
     if not condition:
-        raise ValueError(f"{what}: expected {expected}, received {received}")
+        raise ValueError(f"{what}: expected {expected}, got {got}")
 
 
 def _array(values, what, ndim=None):

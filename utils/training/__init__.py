@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 from IPython import get_ipython
 from IPython.display import display
 from torch import nn
@@ -39,7 +40,6 @@ def train(
     resume=False,
     about=None,
     show=None,
-    writes=True,
 ):
     """Minimise a loss with AdamW, showing the progress in a notebook.
 
@@ -47,14 +47,16 @@ def train(
     batches: a list, DataLoader or the like, gone through again and again, or a function
         from a number (0, 1, 2 ...) to its batch; moved to the device of the model
     compute_loss: function (model, batch) -> scalar tensor
-    checkpoint: a file for all that `resume=True` needs, written at the start, every
+    checkpoint: a file for all that `resume=True` needs, written at step 0 and every
         `save_every` steps, at the end, and on Ctrl-C, which waits for the step's end
     warmup, final_lr: as in `learning_rate`;  weight_decay: as in `decay_groups`
     clip: the largest norm of the gradient;  accumulate: batches in a step
     about: dict that says what is trained, kept in the checkpoint and compared
     show: function (losses so far, a tensor) called after each step, for a progress bar
-    writes: False where another process writes the checkpoint, and this one only reads
     returns: the losses, one float per step, those before a resumption included
+
+    In a group of processes (`torch.distributed`) all of them call it. The first writes
+    the checkpoint, and Ctrl-C in any of them ends all after the same step.
 
     A resumed training comes to the losses of one that was never interrupted, if the
     batches do not change, or are shuffled by PyTorch's own random numbers, and the
@@ -86,7 +88,7 @@ def train(
     free = checkpoint is None and run.device.type == "cpu"
     threads = FasterThreads() if free else contextlib.nullcontext()
     torch.set_num_threads(own_threads())
-    if not writes:
+    if _together() and dist.get_rank() != 0:
         checkpoint = None
     if checkpoint:
         remove_parts(checkpoint)
@@ -94,8 +96,8 @@ def train(
     show = show or _progress_bar(steps)
     model.train()
     try:
-        with _between_steps(checkpoint) as stopped:
-            while run.step < steps and not stopped:
+        with _between_steps(checkpoint or _together()) as pressed:
+            while not (stopped := _anywhere(pressed, run)) and run.step < steps:
                 if checkpoint and run.step % save_every == 0:
                     run.save(checkpoint, about)
                 run.set_rate(learning_rate(run.step, steps, lr, warmup, final_lr))
@@ -279,6 +281,19 @@ def _between_steps(wanted):
         yield pressed
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _together():
+    return dist.is_available() and dist.is_initialized()
+
+
+def _anywhere(pressed, run):
+    """Return whether Ctrl-C was pressed, in whichever process of a group."""
+    if not _together():
+        return bool(pressed)
+    presses = torch.tensor(len(pressed), device=run.device)
+    dist.all_reduce(presses)
+    return bool(presses)
 
 
 def save_checkpoint(model, path, **state):

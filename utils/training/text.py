@@ -152,7 +152,6 @@ def _train_on_text(options, say):
         resume=resume,
         about=about,
         show=_reporter(options, report) if options.rank == 0 else _say_nothing,
-        writes=options.rank == 0,
     )
     if options.rank == 0:
         torch.manual_seed(options.seed)
