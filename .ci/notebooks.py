@@ -258,11 +258,11 @@ def execute(paths):
 
 
 def checked_home(address, version):
-    """Return both, the address without a trailing slash or .git.
+    """Return both, the address without a trailing slash, on GitHub without .git.
 
     Refuse what cannot be: they become part of a command and of a link.
     """
-    if re.fullmatch(r"[^\s\"'`$\\{}()]+", address) is None:
+    if re.fullmatch(r"[^\s\"'`$\\{}()]*[^\s\"'`$\\{}()/]/*", address) is None:
         raise ValueError(
             "expected the address of a repository, such as "
             f"https://github.com/OWNER/REPOSITORY, got {address!r}"
@@ -290,7 +290,7 @@ def write_home(address, version, root=ROOT):
         store(notebook, path)
     readme = root / "README.md"
     if readme.exists():
-        text = readme.read_text(encoding="utf-8").replace(old[0], home[0])
+        text = readme.read_text(encoding="utf-8")
         link = colab_link(home, "notebooks/00_start_here.ipynb")
         store_text(with_colab_link(text, link) + "\n", readme)
 

@@ -548,6 +548,11 @@ def test_two_kernels_at_once_lose_nothing(own_progress, before):
     assert kept == [before] * (before == "damaged")
 
 
+def test_folder_of_an_unknown_account_is_no_error(monkeypatch):
+    monkeypatch.setenv("COURSE_PROGRESS", "~nobody at all/here")
+    assert records.path().name == "progress.json"
+
+
 def test_folder_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
     blocked = tmp_path / "a file"
     blocked.write_text("not a folder")

@@ -348,7 +348,7 @@ def test_without_a_network_or_the_library_the_notebook_says_so_and_goes_on(
     assert list(names["models"]) == ["random"]
 
 
-def test_a_model_whose_heads_are_known_gets_their_names(monkeypatch, capsys):
+def test_a_model_whose_heads_are_known_gets_their_names(capsys):
     _, names = run_notebook(capsys)
 
     def maps(model, ids):

@@ -380,6 +380,19 @@ def test_padding_that_is_not_on_the_left_is_named(mask):
         generate(gpt(), token_ids(2, 4), 2, padding_mask=real)
 
 
+def test_a_cache_for_some_of_the_blocks_is_named():
+    model = GPT(11, 5, 8, num_heads=2, num_layers=3)
+    with pytest.raises(ValueError, match="a cache for each of 3 blocks, got 2$"):
+        model(torch.tensor([[1]]), model.new_caches(5)[:2])
+
+
+def test_no_token_may_be_written_but_not_fewer():
+    model, ids = GPT(11, 5, 8, num_heads=2, num_layers=1), torch.tensor([[1, 2]])
+    assert torch.equal(generate(model, ids, 0), ids)
+    with pytest.raises(ValueError, match="num_tokens of 0 or more, got -1$"):
+        generate(model, ids, -1)
+
+
 def test_an_empty_beginning_is_named():
     with pytest.raises(ValueError, match=r"\(B, T\), one or more each, got \(2, 0\)"):
         generate(gpt(), token_ids(2, 0), 2)

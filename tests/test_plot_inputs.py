@@ -88,6 +88,9 @@ WRONG = {
     "tokens: expected 3 of them, got 2": lambda: plots.arrows(
         WEIGHTS, WORDS[:2], 1, title="t"
     ),
+    "query: expected a position below 2, got 2": lambda: plots.arrows(
+        [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]], WORDS, 2, title="t"
+    ),
     "query: expected a position below 3, got 3": lambda: plots.arrows(
         WEIGHTS, WORDS, 3, title="t"
     ),

@@ -189,7 +189,7 @@ def test_what_the_tool_stores_is_synced_first_and_left_alone_where_it_is_the_sam
 
 
 def test_an_address_or_a_version_that_cannot_be_one_is_refused():
-    for wrong in ("", "two words", 'quo"ted', "a{b}", "$HOME", "a`b`"):
+    for wrong in ("", "/", "two words", 'quo"ted', "a{b}", "$HOME", "a`b`"):
         with pytest.raises(ValueError, match="expected the address of a repository"):
             tool.checked_home(wrong, "main")
     for wrong in ("", "two words", "-b", "v1;ls", "v1$"):

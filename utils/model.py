@@ -124,6 +124,11 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(self, token_ids, caches=None, padding_mask=None):
+        if caches and len(caches) != len(self.blocks):
+            raise ValueError(
+                f"expected a cache for each of {len(self.blocks)} blocks, "
+                f"got {len(caches)}"
+            )
         past = len(caches[0]) if caches else 0
         x = self.embedding(token_ids, past, padding_mask)  # (B, T, D)
         for block, cache in zip(self.blocks, caches or [None] * len(self.blocks)):
@@ -261,13 +266,15 @@ def generate(
     for each new token, since their positions move. Up to there `use_cache` keeps the
     keys and values of earlier tokens; what is drawn is the same.
 
-    Raises ValueError for an empty beginning and for a mask that is not boolean (B, T)
-    with the padding on the left, and as `next_token_probs` does.
+    Raises ValueError for an empty beginning, fewer than 0 tokens, a mask that is not
+    boolean (B, T) with the padding on the left, and as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
+    if num_tokens < 0:
+        raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
     real = _check_beginnings(token_ids, padding_mask)
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None

@@ -1,5 +1,7 @@
 """What notebook 06 and its two deeper ones state, measured with any seed."""
 
+from functools import partial
+
 import torch
 
 from tests.seeds import definitions
@@ -26,7 +28,8 @@ def words_back(book, seed, num_heads, readout, num_back, **training):
     torch.manual_seed(seed)
     sizes = 32, 32 // num_heads, 16, 0.0, num_heads
     heads = book["MultiHeadAttentionWrapper"](*sizes)
-    return book["trained"](book["LastWords"](heads, readout, num_back), **training)
+    model = book["LastWords"](heads, readout(num_back), num_back)
+    return book["trained"](model, **training)
 
 
 def readouts(book, seed):
@@ -45,7 +48,7 @@ def readouts(book, seed):
             (matrix, mlp, mlp),
             limit,
         ):
-            model = words_back(book, seed, num_heads, readout(n), n)
+            model = words_back(book, seed, num_heads, readout, n)
             found[f"{n} words: {name}"] = (right(model).mean().item(), *allowed)
             if (n, name) == (4, "1 head, MLP"):
                 found |= shares(book, model)
@@ -69,8 +72,8 @@ def control(seed):
     book = definitions("06_multi_head_attention")
     found = {}
     for n, allowed in ((4, (0.95, 1)), (8, (0.6, 0.7))):
-        readout = book["mlp"](n, width=512)
-        model = words_back(book, seed, 1, readout, n, steps=2000, lr=2e-3)
+        wide = partial(book["mlp"], width=512)
+        model = words_back(book, seed, 1, wide, n, steps=2000, lr=2e-3)
         name = f"{n} words: 1 head, more of everything"
         found[name] = (book["right"](model).mean().item(), *allowed)
     return found

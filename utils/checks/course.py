@@ -129,4 +129,4 @@ def load(number):
     if number not in FILES:
         return []
     file = importlib.import_module(f"utils.checks.{FILES[number]}")
-    return getattr(file, "EXERCISES", [])
+    return file.EXERCISES

@@ -20,7 +20,7 @@ from utils.checks.values import (
 
 
 def describe(exercise, wrong):
-    """Say which property fails first, on the smallest ordinary input where it does."""
+    """Say which property fails first, on the first ordinary input where it does."""
     looks = (_form, _finite, *map(_property, exercise.properties))
     ordinary = [trial for trial in wrong if not trial.special]
     for look in looks:
@@ -94,7 +94,7 @@ def inputs(exercise, case):
 
 
 def _first_difference(exercise, got, expected):
-    """Return where two values differ first, and the two in text."""
+    """Return where two values differ, of several parts in the last, and the two."""
     names, what = exercise.parts or ("",), ""
     while isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(got) != len(expected):

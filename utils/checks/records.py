@@ -20,7 +20,7 @@ TEXTS = texts_of(__file__)["PROGRESS"]
 def path():
     """Return the file; `COURSE_PROGRESS` in the environment names another folder."""
     folder = os.environ.get("COURSE_PROGRESS")
-    return (Path(folder).expanduser() if folder else COURSE) / "progress.json"
+    return (Path(os.path.expanduser(folder)) if folder else COURSE) / "progress.json"
 
 
 def load():
@@ -53,7 +53,7 @@ def add(id):
             content = json.dumps({"passed": sorted(passed | {id})})
             write_atomically(path(), content.encode())
     except OSError as error:
-        _say_once("not-kept", file=path(), reason=error.strerror or error)
+        _say_once("not-kept", file=path(), reason=error.strerror or str(error))
 
 
 def _read():

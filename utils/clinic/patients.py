@@ -280,7 +280,8 @@ def seeded(number):
 
 def even(generator, *shape):
     """Return numbers of mean 0 and variance 1, the same on every machine."""
-    return (torch.rand(*shape, generator=generator) - 0.5) * 12**0.5
+    kind = {"dtype": torch.float32, "device": "cpu"}  # whatever is the default
+    return (torch.rand(*shape, generator=generator, **kind) - 0.5) * 12**0.5
 
 
 def patient(number):

@@ -45,12 +45,8 @@ def arrows(weights, tokens, query, *, title, alt=None):
     """
     weights = _array(weights, "weights")
     names = _names(tokens, weights.shape[-1], "tokens")
-    _expect(
-        -len(names) <= query < len(names),
-        "query",
-        f"a position below {len(names)}",
-        query,
-    )
+    count = len(weights) if weights.ndim == 2 else len(names)
+    _expect(-count <= query < count, "query", f"a position below {count}", query)
     row = weights[query] if weights.ndim == 2 else weights
     places, size, turned = _spread(names, WIDE)
     fig, ax = _canvas(WIDE, 2.4)
