@@ -19,10 +19,8 @@ from browser import chromium
 from markdown_text import FORMULA, without_code
 from repository import ROOT, make_course
 
-# The quick run: the start, and a notebook that has controls.
-pytestmark = pytest.mark.sample(
-    "00_start_here.ipynb", "04_scaled_dot_product_attention.ipynb"
-)
+# The quick run: a notebook that has controls.
+pytestmark = pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
 INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: what a page, what a notebook may take
 MANY = 100  # more stops of the Tab key than a cell has

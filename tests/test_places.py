@@ -75,7 +75,7 @@ def contents(folder):
     return {p: p.read_bytes() for p in files if "__pycache__" not in p.parts}
 
 
-@pytest.mark.sample("00_start_here.ipynb", "03_context_vectors.ipynb")
+@pytest.mark.sample("03_context_vectors.ipynb")
 def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     course, path, tmp_path
 ):

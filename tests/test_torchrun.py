@@ -1,4 +1,7 @@
-"""Each test pins one sentence about what `torchrun` starts, as a reader types it."""
+"""Each test pins one sentence about what `torchrun` starts, as a reader types it.
+
+Notebook 13 starts `utils.parallel`.
+"""
 
 import os
 import re
@@ -10,7 +13,6 @@ import time
 import pytest
 from repository import ROOT
 
-from utils import parallel
 from utils.data import load_text
 
 
@@ -31,13 +33,6 @@ def run(count, *words):
         finally:
             process.kill()
     return subprocess.CompletedProcess(words, process.returncode, out, err)
-
-
-def test_the_command_compares_every_split_with_one_process():
-    done = run(2, "-m", "utils.parallel", *parallel.SPLITS)
-    assert done.returncode == 0, done.stderr
-    said = re.findall("(.*) over 2 processes, equal to one process", done.stdout)
-    assert said == [*parallel.SPLITS]
 
 
 def test_a_process_that_dies_ends_the_run_within_30_seconds_with_its_error():
