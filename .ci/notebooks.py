@@ -262,7 +262,7 @@ def checked_home(address, version):
 
     Refuse what cannot be: they become part of a command and of a link.
     """
-    if re.fullmatch(r"[^\s\"'`$\\{}()]*[^\s\"'`$\\{}()/]/*", address) is None:
+    if re.fullmatch(r"[^\s\"'`$\\{}()]+", address.rstrip("/")) is None:
         raise ValueError(
             "expected the address of a repository, such as "
             f"https://github.com/OWNER/REPOSITORY, got {address!r}"
