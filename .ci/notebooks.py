@@ -29,6 +29,9 @@ sys.path.insert(0, str(ROOT))
 from utils.files import write_atomically  # noqa: E402
 
 KEPT_METADATA = ("tags", "tolerance", "reason")
+# What JupyterLab and Colab each need to show the setup cell folded.
+FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
+WARN, LIMIT, DEEPER_LIMIT = 60, 75, 40  # honest minutes of a notebook
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -44,6 +47,7 @@ COLAB = "[Open in Colab]("
 # another folder (VS Code and JupyterLab say from where), or an earlier run fetched the
 # course into the working folder. Git refuses a folder that a fetch left half full.
 SETUP = """\
+# @title Set-up: run this cell first
 import os, subprocess, sys  # noqa: E401, I001
 from pathlib import Path
 url = os.getenv("COURSE_REPO", "{address}"){width}
@@ -102,20 +106,45 @@ def with_colab_link(text, link):
     return "\n\n".join(part for part in parts if part)
 
 
-def reading_minutes(notebook):
-    """Count a reader's minutes: 130 words each, one for a code cell to run and look at,
-    one for a picture, and what the exercises say of themselves.
+def words(cell):
+    """Count the words of a cell: none in code, and a formula reads as one."""
+    if cell.cell_type == "code":
+        return 0
+    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", cell.source)))
+
+
+def cell_minutes(cell):
+    """Count a reader's minutes with a cell: 130 words each, one for a code cell to run
+    and look at, one for a picture, and what an exercise says of itself.
     """
-    minutes = 0.0
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            minutes += 1 + sum("text/html" in o.get("data", {}) for o in cell.outputs)
-            continue
-        prose = re.sub(r"\$[^$]*\$", " M ", cell.source)  # a formula reads as a word
-        minutes += len(re.findall(r"\w+", prose)) / 130
-        if cell.source.startswith(("### Exercise", "## Twelve cases")):
-            minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
+    if cell.cell_type == "code":
+        return 1 + sum("text/html" in o.get("data", {}) for o in cell.outputs)
+    minutes = words(cell) / 130
+    if cell.source.startswith(("### Exercise", "## Twelve cases")):
+        minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
     return minutes
+
+
+def reading_minutes(notebook):
+    """Count a reader's minutes with a notebook."""
+    return sum(map(cell_minutes, notebook.cells))
+
+
+def heaviest(notebook):
+    """Say in a line which cells of a notebook take a reader longest."""
+    cells = sorted(notebook.cells, key=cell_minutes, reverse=True)[:3]
+    named = [(cell, cell.source.strip().partition("\n")[0][:40]) for cell in cells]
+    return "; ".join(f"{cell_minutes(c):.0f} min {c.id} {line!r}" for c, line in named)
+
+
+def length(notebook, deeper=False):
+    """Say how long a reader takes, and where a notebook is long, which cells weigh."""
+    minutes, limit = reading_minutes(notebook), DEEPER_LIMIT if deeper else LIMIT
+    said = f"{minutes:.0f} honest minutes, {sum(map(words, notebook.cells)):,} words"
+    if minutes <= min(WARN, limit):
+        return said
+    bound = f"at most {limit}" if minutes > limit else f"better below {WARN}"
+    return f"{said}: {bound}; heaviest: {heaviest(notebook)}"
 
 
 def is_setup(cell):
@@ -135,6 +164,7 @@ def prepare(notebook, path, home):
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
         if is_setup(cell):
+            cell.metadata |= nbformat.from_dict(FOLDED)
             cell.source = setup_cell(home)
 
 
@@ -218,7 +248,7 @@ def describe(error, notebook):
 
 
 def execute_one(path, home):
-    """Run and store one notebook; return its minutes and what went wrong, if anything.
+    """Run and store one notebook; return whether that went well, and what to print.
 
     Nothing is stored when a cell fails, nor when only a time or a version differs.
     """
@@ -230,12 +260,13 @@ def execute_one(path, home):
     try:
         run_cells(notebook, path.parent)
     except Exception as error:  # a failing cell, a dead kernel or a timeout
-        return (time.monotonic() - start) / 60, describe(error, notebook)
+        return False, f"FAILED, left as it was: {name}\n{describe(error, notebook)}\n"
     drop_widget_views(notebook)
     prepare(notebook, name, home)  # once more: now the pictures are there to count
     if without_ignored(notebook) != without_ignored(stored):
         store(notebook, path)
-    return (time.monotonic() - start) / 60, ""
+    took = f"ran {time.monotonic() - start:3.0f} s"
+    return True, f"{name}: {took}, {length(notebook, path.parent.name == 'deeper')}"
 
 
 def execute(paths):
@@ -244,13 +275,11 @@ def execute(paths):
     failed = 0
     home = read_home()
     with ProcessPoolExecutor(2) as pool:
-        runs = [(path, pool.submit(execute_one, path, home)) for path in paths]
-        for path, run in runs:
-            minutes, error = run.result()
-            print(f"{minutes:5.2f} min  {path.relative_to(ROOT)}", flush=True)
-            if error:
-                failed += 1
-                print(f"FAILED, left as it was\n{error}\n", flush=True)
+        runs = [pool.submit(execute_one, path, home) for path in paths]
+        for run in runs:
+            done, said = run.result()
+            failed += not done
+            print(said, flush=True)
     return failed
 
 

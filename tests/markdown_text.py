@@ -3,9 +3,19 @@
 import re
 
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)
+SOLUTION = re.compile(
+    r"<details><summary>Solution</summary>\s+```python\n(.*?)^```$.*?</details>",
+    re.DOTALL | re.MULTILINE,
+)
 FENCE = re.compile(r"^(```+).*?^\1", re.DOTALL | re.MULTILINE)
 
 
 def without_code(source):
     """Return markdown without its code, in which nothing is markup."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", source))
+
+
+def folded_solution(cell):
+    """Return the code of the solution that stands folded in a cell, or None."""
+    found = SOLUTION.match(cell.source) if cell.cell_type == "markdown" else None
+    return found and found[1]

@@ -1,7 +1,8 @@
 """What a notebook builds and what `utils` offers under the same name is one function.
 
-The imports, constants and definitions of every notebook are executed in order; each
-definition whose name `utils` also has is put through the same case as its twin.
+The imports, constants and definitions of every notebook, and of the solutions folded in
+its text, are executed in order; each definition whose name `utils` also has is put
+through the same case as its twin.
 """
 
 import ast
@@ -11,6 +12,7 @@ from contextlib import suppress
 import nbformat
 import pytest
 import torch
+from markdown_text import folded_solution
 from repository import ROOT, tool
 from torch.nn import Linear
 
@@ -150,10 +152,12 @@ def is_definition(node):
 
 
 def statements(notebook):
-    """Yield the statements of a notebook's code, without those of the setup cell."""
+    """Yield the statements of a notebook's code and of its folded solutions."""
     for cell in nbformat.read(notebook, as_version=4).cells:
         if cell.cell_type == "code" and not tool.is_setup(cell):
             yield from ast.parse(cell.source).body
+        elif solution := folded_solution(cell):
+            yield from ast.parse(solution).body
 
 
 def definitions(notebook):
