@@ -77,7 +77,6 @@ def clock(monkeypatch):
     """Stop the time; `clock.now` is what it is."""
     clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
     monkeypatch.setattr("utils.training.time", clock)
-    monkeypatch.setattr("utils.training.text.time", clock)
     return clock
 
 

@@ -83,30 +83,6 @@ def compare():
     return lines
 
 
-@joined
-def compare_a_wrong_ring(dtype, change):
-    """Compare a ring that changes what it passes on by a small factor."""
-    exchange = parallel._exchange
-    parallel._exchange = lambda x, step: exchange(x, step) * (1 + change)
-    torch.set_default_dtype(dtype)
-    return said(partial(parallel.compare_tokens, causal=False))
-
-
-@joined
-def compare_wrong_heads():
-    """Compare heads whose values are twice as large as those of one process."""
-    split = parallel.split_heads_over_processes
-    parallel.split_heads_over_processes = lambda layer: split(doubled(layer))
-    return said(parallel.compare_heads)
-
-
-def doubled(layer):
-    """Double the matrix that makes the values."""
-    with torch.no_grad():
-        layer.W_value.weight *= 2
-    return layer
-
-
 def said(function, error=AssertionError):
     """Return what a function complains of."""
     try:
@@ -121,24 +97,6 @@ def command(*words):
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         parallel.main()
     return printed.getvalue()
-
-
-def command_with_gpus():
-    """Return how long the command waits, and where it computes, each with a GPU."""
-    chosen, join = [], dist.init_process_group
-    dist.init_process_group = lambda timeout: join(timeout=chosen.append(timeout))
-    torch.cuda.device_count = lambda: 2
-    torch.cuda.set_device = torch.set_default_device = chosen.append
-    parallel.SPLITS["batch"] = dict
-    command("batch")
-    return chosen
-
-
-def join_and_fail():
-    """Return number and count of the processes, and if an error leaves them joined."""
-    with contextlib.suppress(KeyError), parallel.processes(PATIENCE) as joined:
-        raise KeyError
-    return joined, dist.is_initialized()
 
 
 @joined

@@ -3,7 +3,6 @@
 import copy
 import re
 import sys
-from datetime import timedelta
 
 import parallel_worker as worker
 import pytest
@@ -60,33 +59,6 @@ def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
     torch.testing.assert_close(both, seen[0] / seen[2][:, None])
     nothing = combine_partial_attention(*map(torch.stack, zip(hidden, hidden)))
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
-
-
-def test_gradients_pass_through_a_part_that_may_not_be_seen():
-    inputs = [random(3, 4, seed=i).requires_grad_() for i in range(3)]
-    hidden = partial_attention(*inputs, torch.zeros(3, 3, dtype=torch.bool))
-    combine_partial_attention(*(part[None] for part in hidden)).sum().backward()
-    assert all(x.grad.equal(torch.zeros(3, 4, dtype=torch.float64)) for x in inputs)
-
-
-@pytest.mark.parametrize("gpus, count", [(0, None), (1, None), (1, 2), (2, 2)])
-def test_a_process_computes_on_a_gpu_where_each_has_one(gpus, count, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
-    monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)  # without torchrun: alone
-    if count:
-        monkeypatch.setenv("LOCAL_WORLD_SIZE", str(count))
-    assert parallel.has_own_gpu() == ((gpus, count) in [(1, None), (2, 2)])
-
-
-def test_the_bytes_of_a_tensor_are_those_of_its_numbers():
-    assert num_bytes(torch.empty(2, 3)) == 24
-    assert num_bytes(torch.empty(2, 3, dtype=torch.float64)) == 48
-
-
-def test_without_torchrun_there_is_one_process(monkeypatch):
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
-    with parallel.processes() as joined:
-        assert joined == (0, 1)
 
 
 # ---- several processes --------------------------------------------------------------
@@ -150,19 +122,6 @@ def test_with_the_weights_split_a_process_holds_its_share_and_one_block(compared
     [computing] = numbers(said, "weights", "bytes of weights while computing")
     assert all_weights / count <= held < 1.01 * all_weights / count
     assert held < computing < all_weights
-
-
-@pytest.mark.parametrize(
-    "dtype, change", [(torch.float64, 1e-9), (torch.float32, 0.001)]
-)
-def test_a_ring_that_is_a_little_wrong_is_an_error(dtype, change):
-    for complaint in in_processes(2, worker.compare_a_wrong_ring, dtype, change):
-        assert complaint.startswith("Tensor-likes are not close!")
-
-
-def test_heads_that_are_wrong_are_an_error():
-    for complaint in in_processes(2, worker.compare_wrong_heads):
-        assert complaint.startswith("Tensor-likes are not close!")
 
 
 @pytest.mark.parametrize("kind", ["side by side", "striped", "both ways"])
@@ -273,27 +232,6 @@ def test_the_first_process_alone_prints_what_each_holds_and_sends(what):
     assert in_processes(2, worker.command, what) == [SAID[what], ""]
 
 
-def test_several_splits_are_compared_one_after_the_other():
-    said, _ = in_processes(2, worker.command, "tokens", "bidirectional")
-    assert said == SAID["tokens"] + SAID["bidirectional"]
-
-
-def test_numbers_of_twice_the_length_take_twice_the_bytes():
-    said, _ = in_processes(2, worker.command, *parallel.SPLITS, "--double")
-    assert re.findall("(.*) over 2 processes", said) == [*parallel.SPLITS]
-    assert "bytes of weights                     1,076,224 of 1,076,224\n" in said
-
-
-def test_a_process_with_a_gpu_computes_there_and_waits_for_half_a_minute():
-    patience = timedelta(seconds=30)
-    expected = [[rank, patience, "cuda"] for rank in range(2)]
-    assert in_processes(2, worker.command_with_gpus) == expected
-
-
-def test_processes_join_and_part_come_what_may():
-    assert in_processes(2, worker.join_and_fail) == [((0, 2), False), ((1, 2), False)]
-
-
 def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["parallel", "batch"])
     monkeypatch.setenv("COLUMNS", "200")
@@ -302,11 +240,3 @@ def test_without_torchrun_the_command_says_how_to_start_it(monkeypatch, capsys):
     usage, error = capsys.readouterr().err.split("error: ")
     assert usage.startswith("usage: torchrun ... -m utils.parallel [-h] [--double] {")
     assert error == "start two processes or more: torchrun --nproc-per-node 2 ...\n"
-
-
-def test_the_command_has_a_help(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["parallel", "--help"])
-    with pytest.raises(SystemExit):
-        parallel.main()
-    assert "--double" in (said := capsys.readouterr().out)
-    assert " compute in float64\n" in said

@@ -7,8 +7,6 @@ import pytest
 from pictures import DRAWN, KEPT, drawn, kept
 from PIL import Image
 
-from utils.plots import publishing
-
 # Of 255 steps, in the root of the mean square over all pixels. A processor draws the
 # same with its oldest instructions as with all; another one may be a hair off.
 TOLERANCE = 0.3
@@ -43,18 +41,3 @@ def test_what_is_kept_is_drawn_and_small():
     sizes = {path.name: path.stat().st_size for path in KEPT.iterdir()}
     assert sizes.keys() == names
     assert max(sizes.values()) < 40_000 and sum(sizes.values()) < 1_200_000
-
-
-@pytest.mark.parametrize(
-    "name, style",
-    [
-        ("heatmap", {"axes.labelsize": 9.5}),
-        ("curves", {"lines.linewidth": 1.8}),
-        ("bars", {"axes.linewidth": 1.0}),
-    ],
-)
-def test_a_label_or_a_line_a_little_larger_makes_another_picture(
-    name, style, monkeypatch
-):
-    monkeypatch.setattr(publishing, "STYLE", publishing.STYLE | style)
-    assert differ(pixels(kept(name)[0]), pixels(io.BytesIO(drawn(name)[0])))

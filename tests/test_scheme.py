@@ -1,21 +1,16 @@
 """Each test pins one sentence about the scheme that carries the course."""
 
-import io
 import itertools
 import re
 from functools import cache
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
-from matplotlib import colors as mcolors
-from matplotlib.patches import FancyBboxPatch, Rectangle
-from PIL import Image
 from torch.nn import functional as F
 
 from utils import plots
-from utils.plots import example, exploring, overview, publishing
+from utils.plots import example, overview
 from utils.tokenizer import load_tokenizer
 
 NOTEBOOKS = [f"{number:02d}" for number in range(14)]
@@ -137,22 +132,6 @@ def test_every_station_is_named_whatever_its_state(notebook, filled):
 
 
 @every_state
-def test_the_part_of_a_notebook_is_framed_in_blue(notebook, filled):
-    picture = draw(notebook, filled)
-    framed = [
-        p
-        for p in picture.ax.patches
-        if isinstance(p, FancyBboxPatch)
-        and mcolors.to_hex(p.get_edgecolor()).upper() == publishing.BLUE
-        and p.get_linewidth() > 2
-    ]
-    assert len(framed) == len(LIT[notebook].split("; "))
-    for frame in framed:
-        assert publishing._luminance(frame.get_facecolor()[:3]) > 0.75
-        assert publishing._luminance(frame.get_edgecolor()[:3]) < 0.2
-
-
-@every_state
 def test_a_question_mark_stands_at_the_start_and_not_at_the_end(notebook, filled):
     marks = [text for text in draw(notebook, filled).texts if text.get_text() == "?"]
     asked = (
@@ -181,42 +160,6 @@ def test_no_two_texts_overlap(notebook, filled):
     boxes = [text.get_window_extent().padded(-1) for text in texts]
     for (a, text_a), (b, text_b) in itertools.combinations(zip(boxes, texts), 2):
         assert not a.overlaps(b), (text_a.get_text(), text_b.get_text())
-
-
-def published(notebook, filled, title):
-    """Return the PNG of a scheme."""
-    controls = {"filled": SimpleNamespace(value=filled)}
-    png, _ = exploring._drawn(
-        lambda filled: plots.scheme(notebook, filled=filled, title=title), controls
-    )
-    return png
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS)
-def test_a_scheme_takes_less_than_40_kilobytes(notebook):
-    assert len(published(notebook, True, "A title of two lines " * 5)) < 40_000
-
-
-def test_the_palette_keeps_the_colours_of_the_weights():
-    picture = Image.open(io.BytesIO(published("12", True, "t")))
-    picture = picture.convert("RGB")
-    seen = {
-        mcolors.to_hex(np.array(color) / 255)
-        for _, color in picture.getcolors(picture.width * picture.height)
-    }
-    weights = example.steps(12)["weights"]
-    wanted = {mcolors.to_hex(publishing.WEIGHTS(w)) for w in weights.flatten().tolist()}
-    assert wanted <= seen and "#000000" in seen
-
-
-def test_the_notebook_that_is_open_stands_white_on_blue_beside_its_stations():
-    picture = draw("10")
-    white = [
-        t.get_text()
-        for t in picture.texts
-        if t.get_color() == "white" and t.get_text() in NOTEBOOKS
-    ]
-    assert white == ["10", "10"]
 
 
 @pytest.mark.parametrize("notebook", ["14", "3", 3, None])
@@ -261,18 +204,6 @@ def test_in_03_the_numbers_are_those_that_notebook_03_computes():
     assert close(numbers(picture, "context"), weights @ WORDS)
 
 
-@pytest.mark.parametrize(
-    "name, row",
-    [
-        ("scores", [0.7842, 1.3569, 1.2487]),
-        ("weights", [0.2291, 0.4063, 0.3646]),
-        ("context", [0.3990, 0.3854, 0.8610]),
-    ],
-)
-def test_the_row_of_shiny_is_that_of_notebook_03_to_four_decimals(name, row):
-    assert [round(value, 4) for value in example.steps(3)[name][1].tolist()] == row
-
-
 def projected(head):
     return [WORDS @ matrix.float() for matrix in example.HEADS[head]]
 
@@ -310,46 +241,9 @@ def test_an_empty_station_holds_no_number():
         assert numbers(picture, name) == []
 
 
-def cells(picture, name):
-    return [
-        patch
-        for patch in picture.ax.patches
-        if type(patch) is Rectangle
-        and inside(picture.places[name], *patch.get_center())
-    ]
-
-
-def test_blocked_weights_are_hatched_and_hold_no_number():
-    picture = draw("05")
-    hatched = [cell for cell in cells(picture, "weights") if cell.get_hatch()]
-    assert len(hatched) == 3 and len(numbers(picture, "weights")) == 6
-    for cell in hatched:
-        assert cell.get_facecolor()[:3] != publishing.WEIGHTS(0.0)[:3]
-
-
-def test_a_cell_has_the_colour_of_its_weight():
-    picture = draw("03")
-    drawn = [cell.get_facecolor() for cell in cells(picture, "weights")]
-    weights = torch.softmax(WORDS.double() @ WORDS.double().T, dim=1)
-    expected = [publishing.WEIGHTS(weight) for weight in weights.flatten().tolist()]
-    assert drawn == [pytest.approx(color, abs=0.01) for color in expected]
-
-
 def test_the_probabilities_of_the_next_token_sum_to_one():
     assert sum(numbers(draw("09"), "next token")) == pytest.approx(1, abs=0.011)
     assert float(example.next_token().sum()) == pytest.approx(1)
-
-
-def test_what_follows_the_text_is_an_exclamation_mark():
-    shares = [round(share, 4) for share in example.next_token().tolist()]
-    assert shares == [0.6937, 0.0892, 0.0445, 0.1727]
-    assert example.NEXT_WORDS[0] == "!"
-
-
-def test_the_own_text_is_in_the_example_unless_another_is_asked_for():
-    steps = example.steps(8)
-    assert steps["text"] == "Hello shiny sun" and len(steps["key"]) == 3
-    assert len(example.steps(8, other_text=True)["key"]) == 2
 
 
 def test_beyond_text_something_else_enters():

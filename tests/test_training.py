@@ -2,7 +2,6 @@
 
 import signal
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace
@@ -12,12 +11,10 @@ import pytest
 import torch
 from parallel_worker import in_processes, press_ctrl_c_in_the_second
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.data import DataLoader
 
 from utils.model import GPT
 from utils.training import (
-    _Run,
     decay_groups,
     learning_rate,
     load_checkpoint,
@@ -41,10 +38,6 @@ def test_training_finds_a_line():
     model = nn.Linear(1, 1)
     losses = train(model, [line()], fit, steps=400, lr=0.05)
     assert losses[-1] < 1e-3 < losses[0]
-
-
-def test_training_returns_a_loss_for_each_step():
-    assert len(train(nn.Linear(1, 1), [line(), line()], fit, steps=7)) == 7
 
 
 def test_training_goes_through_the_batches_again():
@@ -89,23 +82,6 @@ def test_a_checkpoint_gives_the_weights_back(tmp_path):
     load_checkpoint(other, tmp_path / "model.pt")
     assert torch.equal(model.weight, other.weight)
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
-
-
-def test_of_a_long_reason_the_first_line_is_told(tmp_path, monkeypatch):
-    def fail(*args, **options):
-        raise RuntimeError("the first line\nand the second\nand the third")
-
-    save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt")
-    monkeypatch.setattr(torch, "load", fail)
-    with pytest.raises(ValueError, match="a.pt is no checkpoint: the first line$"):
-        load_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt")
-
-
-def test_training_writes_a_checkpoint_at_the_end(tmp_path):
-    model, other = nn.Linear(1, 1), nn.Linear(1, 1)
-    train(model, [line()], fit, steps=7, checkpoint=tmp_path / "model.pt")
-    load_checkpoint(other, tmp_path / "model.pt")
-    assert torch.equal(model.weight, other.weight)
 
 
 def test_an_interrupted_training_keeps_the_last_checkpoint_whole(tmp_path):
@@ -154,10 +130,6 @@ def slope(model, batch):
     return sum(parameter.sum() for parameter in model.parameters())
 
 
-def nothing(model, batch):
-    return 0 * slope(model, batch)
-
-
 def test_only_the_matrices_of_a_gpt_decay():
     model = GPT(11, 5, 8, 2, 1)
     decayed, kept = decay_groups(model, 0.1)
@@ -168,16 +140,6 @@ def test_only_the_matrices_of_a_gpt_decay():
     expected |= {f"blocks.0.feed_forward.{i}.weight" for i in (0, 2)}
     assert {names[parameter] for parameter in decayed["params"]} == expected
     assert len(decayed["params"]) + len(kept["params"]) == len(names)
-
-
-def test_training_shrinks_matrices_and_leaves_biases_norms_and_embeddings():
-    model = nn.Sequential(nn.Embedding(7, 5), nn.LayerNorm(5), nn.Linear(5, 3))
-    before = [parameter.clone() for parameter in model.parameters()]
-    train(model, [0], nothing, steps=1, lr=0.1, weight_decay=0.5)
-    *others, matrix, bias = zip(before, model.parameters())
-    for old, new in (*others, bias):
-        assert torch.equal(old, new)
-    torch.testing.assert_close(matrix[1], matrix[0] * (1 - 0.1 * 0.5))
 
 
 def test_the_rate_rises_along_a_line_and_falls_along_a_cosine():
@@ -194,28 +156,6 @@ def test_the_rate_stays_where_nothing_is_said():
     assert learning_rate(0, 1, 0.3, final_lr=0.1) == 0.3
 
 
-def test_the_rate_of_the_last_step_is_the_final_one_in_the_shortest_trainings():
-    assert [learning_rate(step, 2, 1.0, 0, 0.0) for step in (0, 1)] == [1.0, 0.0]
-    assert [learning_rate(step, 3, 1.0, 1, 0.0) for step in (1, 2)] == [1.0, 0.0]
-    falling = [learning_rate(step, 3, 1.0, final_lr=0.0) for step in range(3)]
-    assert falling == pytest.approx([1.0, 0.5, 0.0])  # without a warm-up
-
-
-@pytest.mark.parametrize("warmup", [{}, {"warmup": 2}])
-def test_training_moves_by_the_rate_of_each_step(warmup):
-    model, sums = nn.Linear(1, 1, bias=False), []
-
-    def watch(model, batch):
-        sums.append(model.weight.item())
-        return slope(model, batch)
-
-    options = {**warmup, "final_lr": 0.01, "weight_decay": 0.0}
-    train(model, [0], watch, steps=6, lr=0.1, **options)
-    moved = [old - new for old, new in pairwise([*sums, model.weight.item()])]
-    rates = [learning_rate(step, 6, 0.1, final_lr=0.01, **warmup) for step in range(6)]
-    assert moved == pytest.approx(rates, rel=1e-3)
-
-
 def test_training_takes_the_steps_of_adamw():
     ours, twin = nn.Linear(1, 1), nn.Linear(1, 1)
     twin.load_state_dict(ours.state_dict())
@@ -226,14 +166,6 @@ def test_training_takes_the_steps_of_adamw():
         optimizer.step()
     train(ours, [line()], fit, steps=5, lr=0.05, weight_decay=0.1)
     torch.testing.assert_close([*ours.parameters()], [*twin.parameters()])
-
-
-def test_training_has_the_rate_and_the_decay_of_adamw_by_default():
-    model = nn.Sequential(nn.Linear(5, 3, bias=False))
-    before = model[0].weight.clone()
-    train(model, [0], slope, steps=1)
-    moved = before * (1 - 1e-3 * 0.01) - 1e-3
-    torch.testing.assert_close(model[0].weight, moved, rtol=0, atol=1e-7)
 
 
 def test_clipping_bounds_the_norm_of_the_gradient():
@@ -291,21 +223,6 @@ def test_batches_are_moved_to_the_device_of_the_model():
     train(nn.Linear(1, 1), [(Moved(), [Moved(), 7])], watch, steps=1)
     train(nn.Linear(1, 1), [{"x": pair(Moved(), "y")}], watch, steps=1)
     assert seen == [(cpu, [cpu, 7]), {"x": pair(cpu, "y")}]
-
-
-def test_nothing_is_read_from_the_device_every_step():
-    class Reads(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, arguments=(), options=None):
-            names.append(str(function))
-            return function(*arguments, **(options or {}))
-
-    names, model = [], nn.Linear(1, 1)
-    with Reads():
-        train(model, [line()], fit, steps=9, clip=1.0, accumulate=2, final_lr=0.0)
-        assert "aten._fused_adamw_.default" in names
-        assert "aten._local_scalar_dense.default" not in names
-        model.bias.item()
-        assert names[-1] == "aten._local_scalar_dense.default"
 
 
 def test_in_a_notebook_a_bar_moves_five_times_a_second(monkeypatch, clock):
@@ -393,61 +310,7 @@ def test_a_checkpoint_holds_all_of_the_training_and_runs_no_code(tmp_path):
     assert torch.equal(state["random"]["cpu"], torch.get_rng_state())
 
 
-def test_a_training_begun_on_a_gpu_goes_on_without_one(tmp_path, monkeypatch):
-    path = tmp_path / "a.pt"
-    losses = train(nn.Linear(1, 1), [line()], fit, 3, checkpoint=path)
-    state = torch.load(path)
-    state["random"]["cuda"] = torch.zeros(16, dtype=torch.uint8)
-    monkeypatch.setattr(torch.serialization, "location_tag", lambda kept: "cuda:0")
-    torch.save(state, path)
-    resumed = train(nn.Linear(1, 1), [line()], fit, 5, checkpoint=path, resume=True)
-    assert resumed[:3] == losses
-
-
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 3)
-
-
-@pytest.mark.parametrize(
-    "before, now, restored", [(GPU, GPU, [(3, GPU)]), (GPU, CPU, []), (CPU, GPU, [])]
-)
-def test_the_random_numbers_of_a_gpu_are_kept_for_a_gpu(
-    tmp_path, monkeypatch, before, now, restored
-):
-    done, path = [], tmp_path / "a.pt"
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: device.index)
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *both: done.append(both))
-    for device in (before, now):
-        model = nn.Linear(1, 1)
-        run = _Run(model, torch.optim.AdamW(model.parameters()), steps=3)
-        run.device = device
-        run.load(path, None) if path.exists() else run.save(path, None)
-    assert done == restored
-
-
-@pytest.mark.parametrize(
-    "dtype, kept", [(torch.float64, torch.float64), (torch.bfloat16, torch.float32)]
-)
-@pytest.mark.parametrize("before", [torch.float64, torch.float32])
-def test_losses_are_kept_in_the_precision_of_the_model_or_in_float32(
-    dtype, kept, before, tmp_path
-):
-    shown, keep = [], {"checkpoint": tmp_path / "a.pt", "show": lambda losses: None}
-    train(nn.Linear(1, 1).to(before), [0], slope, steps=1, **keep)
-    keep |= {"resume": True, "show": shown.append}
-    train(nn.Linear(1, 1).to(dtype), [0], slope, steps=3, **keep)
-    assert [losses.dtype for losses in shown] == [kept, kept]
-
-
-def test_the_losses_stay_on_the_device_of_the_model():
-    assert _Run(nn.Linear(1, 1, device="meta"), None, steps=3).losses.is_meta
-
-
-@pytest.mark.parametrize("batches", [lambda: [line()] * 5, as_function])
-def test_a_round_with_fewer_batches_than_were_taken_is_over(tmp_path, batches):
-    path = tmp_path / "a.pt"
-    train(nn.Linear(1, 1), batches(), fit, 3, checkpoint=path)
-    resumed = train(nn.Linear(1, 1), [line()], fit, 5, checkpoint=path, resume=True)
-    assert len(resumed) == 5
 
 
 def test_weights_alone_cannot_be_trained_on_from(tmp_path):
@@ -505,12 +368,6 @@ def test_ctrl_c_in_one_process_ends_all_after_the_same_step(tmp_path, ctrl_c):
     assert torch.load(tmp_path / "0.pt")["step"] == 3
 
 
-def test_a_second_ctrl_c_does_not_wait(tmp_path, ctrl_c):
-    with pytest.raises(KeyboardInterrupt):
-        train(nn.Linear(1, 1), [line()], interrupted(5, 2), 9, 0.1, tmp_path / "a.pt")
-    assert torch.load(tmp_path / "a.pt")["step"] == 0
-
-
 def test_a_ctrl_c_of_somebody_elses_keeps_its_meaning(tmp_path, ctrl_c):
     def own(number, frame):
         pressed.append(number)
@@ -521,20 +378,6 @@ def test_a_ctrl_c_of_somebody_elses_keeps_its_meaning(tmp_path, ctrl_c):
         train(nn.Linear(1, 1), [line()], interrupted(5), 9, show=shown.append, **keep)
     assert len(shown) == 9
     assert len(pressed) == 1 and signal.getsignal(signal.SIGINT) is own
-
-
-def test_a_thread_trains_without_ctrl_c(tmp_path, ctrl_c):
-    keep = {"checkpoint": tmp_path / "a.pt"}
-    with ThreadPoolExecutor() as pool:
-        losses = pool.submit(train, nn.Linear(1, 1), [line()], fit, 9, **keep).result()
-    assert len(losses) == 9
-
-
-def test_without_a_checkpoint_ctrl_c_does_not_wait(ctrl_c):
-    shown = []
-    with pytest.raises(KeyboardInterrupt):
-        train(nn.Linear(1, 1), [line()], interrupted(5), 9, show=shown.append)
-    assert len(shown) == 4
 
 
 def test_nothing_to_resume_from_is_said():

@@ -20,7 +20,7 @@ from IPython.display import display
 from torch import nn
 
 from utils.files import remove_parts, write_atomically
-from utils.training.threads import FasterThreads, own_threads
+from utils.training.threads import faster_threads
 
 
 def train(
@@ -60,8 +60,8 @@ def train(
 
     A resumed training comes to the losses of one that was never interrupted, if the
     batches do not change, or are shuffled by PyTorch's own random numbers, and the
-    number of threads is the same. Without a checkpoint that number follows what is
-    faster, as in `FasterThreads`, and may make the last digits differ.
+    number of threads is the same. Without a checkpoint that number is the one that is
+    faster, as in `faster_threads`, and the last digits may differ.
 
     Raises ValueError where there is no batch to learn from, be it after a generator
     has run dry, nothing to resume from, and as `load_checkpoint` does.
@@ -85,14 +85,13 @@ def train(
     run = _Run(model, torch.optim.AdamW(groups, lr=lr, fused=True), steps)
     if resume:
         run.load(checkpoint, about)
-    free = checkpoint is None and run.device.type == "cpu"
-    threads = FasterThreads() if free else contextlib.nullcontext()
-    torch.set_num_threads(own_threads())
+    stream = _several(run.repeat(batches), accumulate)
+    if checkpoint is None and run.device.type == "cpu":
+        stream = faster_threads(stream)
     if _together() and dist.get_rank() != 0:
         checkpoint = None
     if checkpoint:
         remove_parts(checkpoint)
-    stream = run.repeat(batches)
     show = show or _progress_bar(steps)
     model.train()
     try:
@@ -101,9 +100,7 @@ def train(
                 if checkpoint and run.step % save_every == 0:
                     run.save(checkpoint, about)
                 run.set_rate(learning_rate(run.step, steps, lr, warmup, final_lr))
-                several = itertools.islice(stream, accumulate)
-                with threads:
-                    run.learn(several, compute_loss, accumulate, clip)
+                run.learn(next(stream), compute_loss, accumulate, clip)
                 show(run.losses[: run.step])
             if checkpoint:
                 run.save(checkpoint, about)
@@ -111,8 +108,7 @@ def train(
                 raise KeyboardInterrupt
     finally:
         model.eval()
-        if free:
-            threads.settle()
+        stream.close()
     return run.losses[: run.step].tolist()
 
 
@@ -240,6 +236,11 @@ class _Run:
         torch.set_rng_state(state["random"]["cpu"])
         if "cuda" in state["random"] and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["random"]["cuda"], self.device)
+
+
+def _several(stream, count):
+    while True:
+        yield itertools.islice(stream, count)
 
 
 def _random_state(device):

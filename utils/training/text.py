@@ -5,16 +5,13 @@
 
 The command reads a text as notebook 09 does, in bytes and in byte pairs learned on it:
 no alphabet has to be chosen, no character is unknown, frequent words are one token.
-After equally many seconds this writes better than single characters do.
 """
 
 import argparse
-import contextlib
 import functools
 import hashlib
 import random
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -26,6 +23,17 @@ from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
 from utils.training import load_checkpoint, read_checkpoint, to_device, train
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # as `GPT` takes them
+COUNTS = {  # the options that are whole numbers: default and meaning
+    "steps": (1000, "steps in all"),
+    "save-every": (100, "steps from one checkpoint and report to the next"),
+    "batch": (8, "windows in a batch"),
+    "accumulate": (1, "batches in a step"),
+    "context": (64, "tokens in a window"),
+    "width": (96, "features of a token"),
+    "heads": (4, "heads in a block, a divisor of the width"),
+    "layers": (2, "blocks"),
+    "merges": (256, "byte pairs to learn on the text"),
+}
 
 
 def load_text_model(path):
@@ -56,26 +64,25 @@ def main(arguments=None):
     returns: the exit code: 0, 2 after an error, 130 after Ctrl-C
     """
     options = _options(arguments)
-    with processes() as (options.rank, options.processes):
-        say = print if options.rank == 0 else _say_nothing
+    with processes() as (rank, world_size):
+        complain = functools.partial(print, file=sys.stderr) if rank == 0 else _silent
         try:
-            _train_on_text(options, say)
+            _train_on_text(options, world_size, print if rank == 0 else _silent)
         except KeyboardInterrupt:
             file = options.checkpoint
             kept = file and file.exists()
             goes_on = f"the same command goes on from {file}"
-            say(f"\nstopped: {goes_on if kept else 'nothing is kept'}", file=sys.stderr)
+            complain(f"\nstopped: {goes_on if kept else 'nothing is kept'}")
             return 130
         except (OSError, ValueError) as error:
             name = getattr(error, "filename", None)
-            said = f"{name}: {error.strerror}" if name else error
-            say(f"error: {said}", file=sys.stderr)
+            complain(f"error: {f'{name}: {error.strerror}' if name else error}")
             return 2
     return 0
 
 
-def _say_nothing(*words, **options):
-    """Stand in for `print` in all processes but the first."""
+def _silent(*words, **options):
+    """Print nothing: all processes but the first do so."""
 
 
 def _options(arguments):
@@ -84,36 +91,22 @@ def _options(arguments):
         description="Train the course's GPT on a text, then let it write.",
         epilog="The last tenth of the text is held out. The training loss is the mean "
         "of the last 50 steps. Losses are in nats per token.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
     add("text", metavar="TEXT", type=Path, help="a file of text, in UTF-8")
     file = "a file to keep the training in: after a crash or Ctrl-C the same command "
     file += "goes on from it, to the same losses"
     add("--checkpoint", metavar="FILE", type=Path, help=file)
-    for name, default, help in (
-        ("steps", 1000, "steps in all"),
-        ("save-every", 100, "steps from one checkpoint and report to the next"),
-        ("batch", 8, "windows in a batch"),
-        ("accumulate", 1, "batches in a step"),
-        ("context", 64, "tokens in a window"),
-        ("width", 96, "features of a token"),
-        ("heads", 4, "heads in a block, a divisor of the width"),
-        ("layers", 2, "blocks"),
-        ("merges", 256, "byte pairs to learn on the text"),
-    ):
-        help = f"{help} ({default})"
-        add(f"--{name}", metavar="N", type=_positive, default=default, help=help)
-    add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate (0.0015)")
-    add("--dropout", metavar="X", type=_share, default=0.1, help="share dropped (0.1)")
-    add("--seed", metavar="N", type=int, default=0, help="of weights and batches (0)")
-    return parser.parse_args(arguments)
-
-
-def _share(text):
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) < 1:
-            return float(text)
-    raise argparse.ArgumentTypeError(f"expected a share below 1, got {text}")
+    for name, (default, meaning) in COUNTS.items():
+        add(f"--{name}", metavar="N", type=_positive, default=default, help=meaning)
+    add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate")
+    add("--dropout", metavar="X", type=float, default=0.1, help="share dropped")
+    add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
+    options = parser.parse_args(arguments)
+    if not 0 <= options.dropout < 1:
+        parser.error(f"expected --dropout from 0 to below 1, got {options.dropout}")
+    return options
 
 
 def _positive(text):
@@ -122,7 +115,7 @@ def _positive(text):
     return int(text)
 
 
-def _train_on_text(options, say):
+def _train_on_text(options, world_size, say):
     ids, held_ids, about = _prepare(options)
     torch.manual_seed(options.seed)  # of all processes, which so drop the same, too
     device = "cuda" if has_own_gpu() else "cpu"
@@ -130,12 +123,21 @@ def _train_on_text(options, say):
     size = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_ids):,} held out"
     say(f"{counts}, {size:,} parameters", flush=True)
-    report = functools.partial(_report, model, held_ids, options)
     numbers = (options.context, options.batch, options.seed)
     resume = bool(options.checkpoint and options.checkpoint.exists())
     compute_loss = next_token_loss
-    if options.processes > 1:  # none goes on before all have looked for the file
+    if world_size > 1:  # none goes on before all have looked for the file
         compute_loss = split_batch_over_processes(model, next_token_loss)
+
+    def report(losses):
+        step, mean = len(losses), losses[-50:].mean()
+        held = _held_out_loss(model, held_ids, options)
+        return f"step {step}  training loss {mean:.4f}  held-out loss {held:.4f}"
+
+    def show(losses):
+        if len(losses) % options.save_every == 0 and len(losses) < options.steps:
+            say(report(losses), flush=True)
+
     losses = train(
         model,
         lambda number: draw_windows(ids, *numbers, number),
@@ -151,12 +153,13 @@ def _train_on_text(options, say):
         save_every=options.save_every,
         resume=resume,
         about=about,
-        show=_reporter(options, report) if options.rank == 0 else _say_nothing,
+        show=show,
     )
-    if options.rank == 0:
-        torch.manual_seed(options.seed)
-        sample, last = _sample(model, held_ids, about), report(torch.tensor(losses))
-        say(f"\n{sample}\n\n{last}")
+    torch.manual_seed(options.seed)
+    start = held_ids[None, :4].to(device)
+    written = generate(model, start, 150, temperature=0.8)[0].tolist()
+    sample = decode_bpe(written, _merges(about))
+    say(f"\n{sample}\n\n{report(torch.tensor(losses))}")
 
 
 def _prepare(options):
@@ -232,34 +235,3 @@ def _held_out_loss(model, ids, options):
         total += loss * len(batch[0])
     model.train(was_training)
     return total / len(windows[0])
-
-
-def _report(model, held_ids, options, losses):
-    held = _held_out_loss(model, held_ids, options)
-    step, mean = len(losses), losses[-50:].mean()
-    return f"step {step}  training loss {mean:.4f}  held-out loss {held:.4f}"
-
-
-def _sample(model, held_ids, about):
-    start = held_ids[None, :4].to(next(model.parameters()).device)
-    ids = generate(model, start, 150, temperature=0.8)[0].tolist()
-    return decode_bpe(ids, _merges(about))
-
-
-def _reporter(options, report):
-    """Return what shows the losses: a bar in a terminal, and now and then a line."""
-    terminal, drawn = sys.stderr.isatty(), 0.0
-
-    def show(losses):
-        nonlocal drawn
-        step, steps = len(losses), options.steps
-        if terminal and (time.monotonic() - drawn > 0.2 or step == steps):
-            drawn = time.monotonic()
-            bar = f"{'#' * (30 * step // steps):.<30}"
-            text = f"\r{bar} {step} of {steps}  loss {losses[-1]:.3f} "
-            print(text, end="", file=sys.stderr, flush=True)
-        if step % options.save_every == 0 and step < steps:
-            line = report(losses)
-            print(f"\r{line:79}" if terminal else line, flush=True)
-
-    return show
