@@ -2,20 +2,18 @@
 
 import itertools
 import json
-import math
 import re
 
 import nbformat
 import pytest
-from clinic_cases import KIND_OF, NOTEBOOK, ONE_OF_EACH, SUM, WEIGHT, code_cells
+from clinic_cases import KIND_OF, NOTEBOOK, ONE_OF_EACH, WEIGHT, code_cells
 
 from utils import clinic
 from utils.checks import Result, progress, records
 from utils.checks.course import CASES
-from utils.clinic import diagnose, diagnosis, patient, suspects, twin
-from utils.clinic.diagnosis import apart
+from utils.clinic import diagnose, patient, suspects
 from utils.clinic.instruments import INSTRUMENTS, measured
-from utils.clinic.patients import KINDS, RIVALS, SUSPECTS, Layer, causes
+from utils.clinic.patients import RIVALS, SUSPECTS, Layer
 
 # ---- the diagnosis ------------------------------------------------------------------
 
@@ -63,102 +61,6 @@ def test_every_other_set_of_slugs_is_refused_with_a_number(number):
     assert records.load() == set()
 
 
-def evidence(layer, claimed, name, label, beside):
-    """Return the sentence about a number of a patient and of its twin."""
-    found = [measured(one, name)[label] for one in (layer, twin(layer, *claimed))]
-    here, there = map(INSTRUMENTS[name].text, found)
-    return f"{name}, {label}: {here} here, {there} {beside}."
-
-
-def test_a_right_diagnosis_is_proved_and_its_first_rival_excluded():
-    layer = Layer(107, KIND_OF["c"], ["mask-not-used"], is_patient=True)
-    of_leak = "leak_test", "the next token replaced, at most"
-    rival = "zero-for-minus-infinity"
-    lines = [
-        "Patient 107: right.",
-        "mask-not-used: no mask reaches the scores.",
-        evidence(layer, [], *of_leak, "in a healthy layer"),
-        evidence(layer, [rival], "empty_row", WEIGHT, f"with {rival} instead"),
-    ]
-    assert diagnose(layer, "mask-not-used").message.split() == " ".join(lines).split()
-
-
-def test_a_slug_too_many_is_answered_with_what_it_would_do():
-    layer, slugs = patient(411), ["scale-missing", "mask-not-used", "keys-for-values"]
-    joined = "keys-for-values and mask-not-used and scale-missing"
-    lines = [
-        "Patient 411: half right.",
-        "mask-not-used and scale-missing are right. The rest is not.",
-        evidence(layer, slugs, "one_token", "key", f"with {joined} alone"),
-    ]
-    assert diagnose(layer, *slugs).message.split() == " ".join(lines).split()
-
-
-@pytest.fixture
-def told(monkeypatch):
-    """Return a function: the evidence on a patient, as if these were its readings.
-
-    Its twins read 0 everywhere, and what is not among the readings reads 0 as well.
-    """
-
-    def tell(layer, claimed, readings, default=0.0):
-        def measured(one, name):
-            assert layer.kind.masked or not INSTRUMENTS[name].masked
-            found = readings.get(name, {"any": default})
-            return {label: one.is_patient * value for label, value in found.items()}
-
-        monkeypatch.setattr(diagnosis, "measured", measured)
-        return diagnosis._evidence(layer, frozenset(claimed), "beside")
-
-    return tell
-
-
-def test_the_first_reading_that_tells_nearly_as_much_as_any_is_told(told):
-    layer = Layer(7, KIND_OF["f"], ["scale-missing"], is_patient=True)
-    readings = {"scale_scores": {"a": 0.39, "b": 0.4, "c": 1.0}}
-    said = told(layer, [], readings, default=5.0)
-    assert said == "scale_scores, b: 0.40 here, 0.00 beside."
-
-
-def test_a_reading_tells_something_from_a_twentieth_on(told):
-    layer = Layer(7, KIND_OF["f"], ["scale-missing"], is_patient=True)
-    readings = {"scale_scores": {"a": 0.049}, "gradients": {"b": 0.05}}
-    assert told(layer, [], readings) == "gradients, b: 0.05 here, 0.00 beside."
-    readings["gradients"] = {"b": 0.049}
-    alone = "No instrument tells the patient from softmax-twice."
-    assert told(layer, ["softmax-twice"], readings) == alone
-
-
-def test_what_the_patient_has_is_shown_before_what_it_has_not(told):
-    layer = Layer(7, KIND_OF["f"], ["softmax-over-queries"], is_patient=True)
-    said = told(layer, ["keys-times-queries"], {}, default=1.0)
-    assert said == "row_sums, any: 1.00 here, 0.00 beside."
-    readings = {"permute_tokens": {"b": 1.0}, "gradients": {"c": 1.0}}
-    said = told(layer, ["keys-times-queries"], readings)
-    assert said == "permute_tokens, b: 1.00 here, 0.00 beside."
-
-
-def test_of_two_wrong_steps_the_first_by_name_is_shown(told):
-    for kind in KINDS[:2]:
-        for pair in causes(kind, two=True):
-            layer = Layer(7, kind, pair, is_patient=True)
-            name = SUSPECTS[min(pair)].shown_by
-            assert told(layer, [], {}, default=1.0).startswith(f"{name}, any"), pair
-
-
-def test_what_excludes_a_rival_is_told_first(told):
-    layer = Layer(107, KIND_OF["c"], ["mask-not-used"], is_patient=True)
-    readings = {"empty_row": {SUM: 9.0, WEIGHT: 0.5}, "leak_test": {"a": 9.0}}
-    said = told(layer, ["zero-for-minus-infinity"], readings)
-    assert said == f"empty_row, {WEIGHT}: 0.500 here, 0.000 beside."
-
-
-def test_nan_is_far_from_every_number_and_not_from_nan():
-    assert apart(1.0, 3.5) == apart(3.5, 1.0) == 2.5
-    assert apart(1.0, math.nan) == apart(math.nan, 1.0) == math.inf
-    assert apart(math.nan, math.nan) == 0
-
-
 def test_half_right_is_said_to_be_half_right():
     result = diagnose(patient(411), "scale-missing")
     assert result.diagnosis == "half-right"
@@ -167,27 +69,6 @@ def test_half_right_is_said_to_be_half_right():
     assert result.diagnosis == "half-right"
     result = diagnose(patient(3), "softmax-twice", "scale-missing")
     assert "softmax-twice is right. The rest is not." in result.message
-
-
-def test_a_slug_too_many_that_nothing_shows_is_still_too_many():
-    result = diagnose(patient(106), "mask-not-used", "one-step-leaked")
-    assert result.diagnosis == "half-right"
-    said = " ".join(result.message.split())
-    assert "mask-not-used is right. The rest is not." in said
-    assert "No instrument tells the patient from" in said
-
-
-def test_the_order_of_slugs_does_not_matter_nor_does_saying_one_twice():
-    assert diagnose(patient(411), "scale-missing", "mask-not-used").passed
-    assert diagnose(patient(411), "mask-not-used", "scale-missing").passed
-    assert diagnose(patient(3), "softmax-twice", "softmax-twice").passed
-
-
-def test_a_healthy_patient_is_diagnosed_with_nothing():
-    result = diagnose(patient(116))
-    lines = result.message.splitlines()
-    assert result.passed and lines[0] == "Patient 116: right."
-    assert lines[1:] == ["It is healthy: no instrument finds a difference."]
 
 
 @pytest.mark.parametrize("slug", ["scale-mising", "mask-not-used", 7, None, ["a"]])
@@ -208,13 +89,6 @@ def test_dots_are_no_diagnosis_yet(slugs):
     assert result.diagnosis == "not-attempted" and not result.passed
     assert result.message.startswith("Patient 7: no diagnosis yet.")
     assert records.load() == set()
-
-
-def test_a_twin_is_nobody_to_be_diagnosed():
-    other = twin(patient(7))
-    with pytest.raises(ValueError) as error:
-        diagnose(other)
-    assert str(error.value) == f"expected a patient, such as patient(7); got {other!r}"
 
 
 def test_progress_counts_the_cases_of_the_notebook(monkeypatch):

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from utils.files import DATA, SHA256, read_data, remove_parts, write_atomically
+from utils.files import DATA, SHA256, read_data, write_atomically
 
 
 def test_a_missing_data_file_is_named(tmp_path):
@@ -48,17 +48,6 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
 
 
-def test_a_file_is_synced_before_it_takes_the_place_of_the_old_one(
-    tmp_path, monkeypatch
-):
-    done, sync, replace = [], os.fsync, os.replace
-    monkeypatch.setattr(os, "fsync", lambda h: done.append("sync") or sync(h))
-    monkeypatch.setattr(os, "replace", lambda *p: done.append("replace") or replace(*p))
-    write_atomically(tmp_path / "a", b"whole")
-    assert done[:2] == ["sync", "replace"]
-    assert (tmp_path / "a").read_bytes() == b"whole"
-
-
 @pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
 def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
     file, link = tmp_path / "file", tmp_path / "link"
@@ -76,31 +65,3 @@ def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(FileNotFoundError) as as_the_system_says:
         os.listdir(tmp_path / "folder")
     assert str(error.value) == str(as_the_system_says.value)
-
-
-def failing(*args):
-    raise PermissionError("not here")
-
-
-def test_a_folder_that_cannot_be_written_to_is_the_error_that_is_seen(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("utils.files.open", failing, raising=False)
-    with pytest.raises(PermissionError, match="not here"):
-        write_atomically(tmp_path / "a", b"new")
-
-
-def test_where_folders_cannot_be_synced_the_file_is_whole_all_the_same(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr("utils.files.os.open", failing)
-    write_atomically(tmp_path / "a", b"whole")
-    assert (tmp_path / "a").read_bytes() == b"whole"
-
-
-def test_a_part_that_somebody_else_has_removed_meanwhile_is_no_error(
-    tmp_path, monkeypatch
-):
-    gone = tmp_path / ".a.0a1b2c3d.part"
-    monkeypatch.setattr("utils.files.Path.glob", lambda *_: [gone])
-    remove_parts(tmp_path / "a")

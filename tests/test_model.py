@@ -298,6 +298,11 @@ def test_the_best_token_alone_is_greedy():
     assert torch.equal(written[:, -1], model(start)[:, -1].argmax(dim=-1))
 
 
+def test_the_smallest_temperature_is_greedy():
+    probs = next_token_probs(torch.tensor([-3.0, 7.0, 6.9]), temperature=1e-40)
+    assert probs.tolist() == [0, 1, 0]
+
+
 @pytest.mark.parametrize("temperature", [float("nan"), float("inf"), -1.0])
 def test_a_temperature_is_a_finite_number_above_0(temperature):
     with pytest.raises(ValueError, match="finite temperature above 0"):

@@ -77,26 +77,9 @@ def test_merging_leaves_its_input_untouched():
     assert merge(ids, (1, 2), 3) == [3, 3] and ids == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("ids", [[], [1], [2, 1]])
-def test_merging_without_the_pair_changes_nothing(ids):
-    assert merge(ids, (1, 2), 3) == ids
-
-
 def test_training_equals_counting_all_pairs_anew():
     text = load_text()[:3000]
     assert train_bpe(text, 60) == train_slowly(text, 60)
-
-
-def test_training_counts_occurrences_rather_than_distinct_words():
-    assert next(iter(train_bpe("xy,xy,xy,ab,ac,ad,ae", 1))) == (ord("x"), ord("y"))
-
-
-def test_training_stops_where_no_pair_is_left():
-    assert len(train_bpe("aaaa", 100)) == 2
-
-
-def test_training_on_an_empty_text_or_for_no_merges_learns_nothing():
-    assert train_bpe("", 5) == train_bpe("aaaa", 0) == {}
 
 
 def test_no_merge_crosses_the_border_of_a_word():
@@ -124,7 +107,3 @@ def test_encoding_merges_by_the_rank_learned():
 def test_decoding_names_an_unknown_id():
     with pytest.raises(ValueError, match="ids from 0 to 255, got 256"):
         decode_bpe([256], {})
-
-
-def test_decoding_shows_bytes_that_are_no_character():
-    assert decode_bpe([0xE2], {}) == "\N{REPLACEMENT CHARACTER}"

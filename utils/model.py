@@ -237,9 +237,12 @@ def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None):
             )
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
+    # The best logit becomes 0 first, so that no temperature divides it to infinity.
+    best = logits.max(dim=-1, keepdim=True).values
+    logits = (logits - best) / max(temperature, torch.finfo(logits.dtype).tiny)
     if top_p is not None:
-        return top_p_probs(logits / temperature, top_p)
-    return torch.softmax(logits / temperature, dim=-1)
+        return top_p_probs(logits, top_p)
+    return torch.softmax(logits, dim=-1)
 
 
 @torch.no_grad()
