@@ -15,7 +15,7 @@ from repository import ROOT
 from torch import nn
 
 from utils.checks import check, progress, records, steps
-from utils.checks.course import CASES, FILES, deeper, notebooks
+from utils.checks.course import CASES, notebooks
 
 # ---- nonsense: through every exercise, whatever it is ----------------------------
 
@@ -85,31 +85,10 @@ class Hostile:
     __hash__ = None
 
 
-class HostileMeta(type):
-    def __repr__(cls):
-        raise RuntimeError("no repr here")
-
-    def __getattribute__(cls, name):
-        raise RuntimeError("no attributes here")
-
-
-class HostileError(Exception):
-    def __str__(self):
-        raise RuntimeError("no text here")
-
-
 class HostileTensor(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         raise RuntimeError("no operation here")
-
-
-class HostileList(list):
-    def __len__(self):
-        raise RuntimeError("no length here")
-
-    def __iter__(self):
-        raise RuntimeError("no elements here")
 
 
 def endless():
@@ -139,9 +118,7 @@ VALUES = {
     "dict": lambda: {"output": 1},
     "array": lambda: np.ones((2, 3)),
     "hostile object": Hostile,
-    "hostile class": lambda: HostileMeta("Odd", (), {}),
     "hostile tensor": lambda: torch.ones(2, 3).as_subclass(HostileTensor),
-    "hostile list": lambda: HostileList([1, 2]),
     "endless generator": endless,
     "sparse tensor": lambda: torch.eye(3).to_sparse(),
     "complex tensor": lambda: torch.ones(2, 3, dtype=torch.complex64),
@@ -159,7 +136,6 @@ VALUES = {
     "nested tensor": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     "raises": raises(RuntimeError("went wrong")),
     "raises without text": raises(ValueError()),
-    "raises a hostile error": raises(HostileError()),
     "raises a long text": raises(ValueError("x" * 10**6)),
     "exits": raises(SystemExit(1)),
     "interrupts": raises(KeyboardInterrupt()),
@@ -185,7 +161,6 @@ OBJECTS = {
     "module instance": nn.Linear(3, 5),
     "module object": torch,
     "hostile object": Hostile(),
-    "hostile class": HostileMeta("Odd", (), {}),
     "exception": ValueError,
     "generator function": endless,
     "coroutine function": later,
@@ -259,19 +234,6 @@ def test_a_spoilt_right_answer_is_refused(spoil):
         assert "xpected" in result.message or "raised" in result.message
 
 
-@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
-def test_float64_inside_is_right(exercise):
-    def double(value):
-        if isinstance(value, tuple):
-            return tuple(map(double, value))
-        floating = isinstance(value, torch.Tensor) and value.is_floating_point()
-        return value.double() if floating else value
-
-    if exercise.noun == "function":
-        result = check(exercise.id, lambda *args: double(exercise.oracle(*args)))
-        assert result.passed, result.message
-
-
 def settings():
     """Return the random state and the global settings as one comparable text."""
     return repr(
@@ -323,14 +285,6 @@ def test_stub_is_not_attempted():
     assert "3.1 softmax: not attempted yet." in result.message
 
 
-def test_unsupported_operation_is_not_taken_for_a_stub():
-    def softmax(scores, dim=-1):
-        return torch.linalg.inv(scores.to("meta")).cpu()
-
-    result = check("3.1", softmax)
-    assert result.diagnosis is None
-
-
 def test_error_is_shown_with_the_readers_line():
     def softmax(scores, dim=-1):
         return scores.no_such_method()
@@ -371,29 +325,6 @@ def test_what_an_answer_sets_for_all_of_python_is_put_back(read, change):
     assert read() == before
 
 
-def test_an_interrupt_ends_the_check_at_once():
-    calls = []
-
-    def softmax(scores, dim=-1):
-        calls.append(dim)
-        raise KeyboardInterrupt
-
-    result = check("3.1", softmax)
-    assert calls == [-1]
-    assert "KeyboardInterrupt" in result.message
-
-
-def test_an_unfinished_branch_ends_the_check_at_its_case():
-    def softmax(scores, dim=-1):
-        if scores.dim() > 1:
-            raise NotImplementedError("batches")
-        return torch.softmax(scores, dim)
-
-    result = check("3.1", softmax)
-    assert not result.passed
-    assert "NotImplementedError: batches" in result.message
-
-
 def test_changed_input_is_named():
     def softmax(scores, dim=-1):
         scores -= scores.amax(dim, keepdim=True)
@@ -426,20 +357,6 @@ def test_the_entry_that_differs_is_among_those_shown():
     assert expected.split("[")[1] != got.split("[")[1]
 
 
-def test_small_differences_are_shown_with_more_digits():
-    message = check("3.1", lambda s, dim=-1: torch.softmax(s, dim) + 2e-5).message
-    assert "expected [0.365707, 0.195076," in message
-    assert "got      [0.365727, 0.195096," in message
-
-
-def test_of_two_mistakes_the_one_seen_everywhere_is_named():
-    def softmax(scores, dim=-1):
-        return torch.exp(scores) / torch.exp(scores).sum()
-
-    result = check("3.1", softmax)
-    assert result.diagnosis == "softmax-over-everything"
-
-
 def test_a_mistake_in_a_batch_alone_is_found():
     def attention(query, key, value):
         output, weights = EXERCISES["4.1"].oracle(query, key, value)
@@ -455,21 +372,6 @@ def test_mixed_samples_are_reported():
         return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
 
     assert "the samples mix" in check("4.1", attention).message
-
-
-def test_a_future_that_is_seen_is_told_by_how_much():
-    def attend(query, key, value, cache):
-        output, longer = EXERCISES["10.3"].oracle(query, key, value, cache)
-        return output + 0.1 * value.mean(-2, keepdim=True), longer
-
-    result = check("10.3", attend)
-    assert result.diagnosis is None
-    assert "Adding 1 to the new tokens from 1 on" in result.message
-    assert "by 0.05: the future is seen" in " ".join(result.message.split())
-
-
-def test_result_shows_nothing_more_in_a_notebook():
-    assert check("3.1", None)._ipython_display_() is None
 
 
 def test_unknown_exercise_lists_the_ids():
@@ -516,18 +418,6 @@ def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
     assert said.count("progress.json is damaged, so nothing counts as passed.") == 1
 
 
-def test_a_file_that_cannot_be_read_is_kept_and_said_once(own_progress, capsys):
-    own_progress.mkdir()  # a folder in its place is refused even to root
-    kept = own_progress / "kept"
-    kept.touch()
-    for _ in range(2):
-        assert check("3.1", right).passed
-    said = capsys.readouterr().out
-    assert said.count("Progress is not kept:") == 1
-    assert "cannot be read or written (Is a directory)" in " ".join(said.split())
-    assert kept.exists()
-
-
 def pass_one(folder, id):
     os.environ["COURSE_PROGRESS"] = str(folder)
     records.add(id)
@@ -546,18 +436,6 @@ def test_two_kernels_at_once_lose_nothing(own_progress, before):
     assert records.load() == set(ids)
     kept = [path.read_text() for path in folder.glob("*.damaged*")]
     assert kept == [before] * (before == "damaged")
-
-
-def test_folder_of_an_unknown_account_is_no_error(monkeypatch):
-    monkeypatch.setenv("COURSE_PROGRESS", "~nobody at all/here")
-    assert records.path().name == "progress.json"
-
-
-def test_folder_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
-    blocked = tmp_path / "a file"
-    blocked.write_text("not a folder")
-    monkeypatch.setenv("COURSE_PROGRESS", str(blocked))
-    assert check("3.1", right).passed
 
 
 def no_room(*args):
@@ -588,42 +466,6 @@ def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):
     assert sum(row[4] for row in status) == len(EXERCISES) + len(CASES)
 
 
-def test_progress_counts_no_unknown_id(own_progress, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        "utils.plots.course_map", lambda status, title: drawn.append(title)
-    )
-    own_progress.write_text('{"passed": ["3.1", "77.7"]}')
-    progress()
-    assert drawn == [f"1 of {len(EXERCISES) + len(CASES)} exercises passed"]
-
-
-def test_progress_lists_what_is_for_another_evening_after_the_course(
-    own_progress, monkeypatch
-):
-    drawn = []
-    monkeypatch.setattr(
-        "utils.plots.course_map", lambda status, title: drawn.extend(status)
-    )
-    monkeypatch.setattr("utils.checks.course.deeper", lambda: [("Byte pairs", 25, [1])])
-    progress()
-    assert drawn[-1] == (None, "Byte pairs", 25, 0, 0, [1])
-    assert all(row[0] is not None for row in drawn[:-1])
-
-
-def test_a_notebook_for_another_evening_says_its_name_minutes_and_needs(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "notebooks/deeper").mkdir(parents=True)
-    line = "*About 20 minutes. Needs [04 Attention](../04_attention.ipynb).*"
-    openings = {"late": f"# Deeper: masks\n\n{line}", "early_one": "no title"}
-    for name, source in openings.items():
-        path = tmp_path / f"notebooks/deeper/{name}.ipynb"
-        path.write_text(json.dumps({"cells": [{"source": [source]}]}))
-    monkeypatch.setattr(records, "COURSE", tmp_path)
-    assert deeper() == [("Early one", 0, []), ("Masks", 20, [4])]
-
-
 def test_each_notebook_says_its_name_minutes_and_needs():
     for number, name, minutes, needs in notebooks():
         assert name and minutes > 0, f"{number:02d}"
@@ -636,15 +478,3 @@ def test_the_exercises_with_a_check_are_those_with_a_card():
     text = "".join(p.read_text(encoding="utf-8") for p in paths if "/sol" not in str(p))
     cards = set(re.findall(r"### Exercise (\d+\.\d+):", text))
     assert sorted(cards) == sorted(EXERCISES)
-
-
-def test_each_file_of_exercises_belongs_to_a_notebook():
-    for number, file in FILES.items():
-        assert (ROOT / f"notebooks/{int(number):02d}_{file}.ipynb").exists()
-
-
-def test_damaged_notebook_is_no_error(tmp_path, monkeypatch):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks/03_context_vectors.ipynb").write_text("{")
-    monkeypatch.setattr(records, "COURSE", tmp_path)
-    assert notebooks() == [(3, "Context vectors", 0, [])]

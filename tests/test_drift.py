@@ -183,14 +183,6 @@ def test_a_definition_of_a_notebook_is_the_function_of_utils(notebook):
         )
 
 
-def test_a_definition_that_differs_would_be_found():
-    with pytest.raises(AssertionError):
-        twin = public_names()["causal_mask"]
-        torch.testing.assert_close(
-            CASES["causal_mask"](lambda n: twin(n).T), CASES["causal_mask"](twin)
-        )
-
-
 def test_every_case_compares_what_some_notebook_defines():
     nodes = [node for notebook in NOTEBOOKS for node in statements(notebook)]
     built = [node for node in nodes if is_definition(node) and not is_stub(node)]

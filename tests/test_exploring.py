@@ -1,6 +1,5 @@
 """Each test pins one sentence about pictures that answer to controls."""
 
-import re
 import sys
 from types import SimpleNamespace
 
@@ -27,28 +26,6 @@ def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
     one_bar(0.5)
     pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
     assert pictures[0] == pictures[1]
-
-
-def test_the_view_is_that_of_the_controls_above_the_first_picture(
-    published, monkeypatch
-):
-    ipywidgets = pytest.importorskip("ipywidgets")
-    controls, given = {"height": SimpleNamespace(value=0.5)}, []
-
-    def panel(*parts):
-        given.extend(parts)
-        return SimpleNamespace(model_id="that of the panel")
-
-    monkeypatch.setattr(exploring, "_panel", panel)
-    plots.explore(one_bar, **controls)
-    assert published[0][WIDGETS] == {
-        "version_major": 2,
-        "version_minor": 0,
-        "model_id": "that of the panel",
-    }
-    assert given[:3] == [ipywidgets, one_bar, controls]
-    png, alt = exploring._drawn(one_bar, controls)
-    assert parts_of(given[3]) == (alt, png)
 
 
 def panel_of(draw, **controls):
@@ -86,48 +63,6 @@ def test_explore_shows_an_error_and_recovers(published):
     assert "RuntimeError: &lt;too high&gt;" in trouble.value
     slider.value = 0.7
     assert trouble.value == ""
-
-
-def test_an_error_is_shown_with_the_last_two_steps_to_it(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
-
-    def fail(height):
-        raise RuntimeError("too high")
-
-    def fragile(height):
-        return one_bar(height) if height < 1 else fail(height)
-
-    slider = ipywidgets.FloatSlider(value=0.5)
-    _, trouble = panel_of(fragile, height=slider)
-    slider.value = 2
-    assert trouble.value.startswith("<pre>Traceback")
-    assert re.findall(r", in (\w+)", trouble.value) == ["fragile", "fail"]
-
-
-def test_controls_stand_above_the_picture_wide_enough_for_their_names(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
-    sliders = [ipywidgets.IntSlider(), ipywidgets.IntSlider()]
-    controls = dict(zip(("low", "high"), sliders))
-    panel = exploring._panel(ipywidgets, lambda **values: None, controls, "<img>")
-    assert list(panel.children[:2]) == sliders and len(panel.children) == 4
-    assert panel.children[2].value == "<img>"
-    for slider in sliders:
-        assert slider.style.description_width == "initial"
-        assert slider.layout.width == "400px"
-
-
-def test_only_a_new_value_redraws(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
-    slider, drawn = ipywidgets.FloatSlider(value=0.5), []
-
-    def draw(height):
-        drawn.append(height)
-        one_bar(height)
-
-    panel_of(draw, height=slider)
-    slider.description = "another name"
-    slider.value = 0.25
-    assert drawn == [0.5, 0.25]
 
 
 def test_explore_names_a_control_after_its_keyword(published):

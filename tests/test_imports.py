@@ -49,22 +49,6 @@ def test_a_room_imports_only_from_those_below_it(path):
         assert name.startswith("utils.") and name.split(".")[1] in below, name
 
 
-def test_no_file_is_imported_by_what_it_imports():
-    needs = {name: {n for n in imports(p) if n in FILES} for name, p in FILES.items()}
-    while free := {name for name, needed in needs.items() if not needed & {*needs}}:
-        needs = {name: needed for name, needed in needs.items() if name not in free}
-    assert needs == {}
-
-
-def test_what_tests_share_is_no_test_itself():
-    for path in (ROOT / "tests").rglob("*.py"):
-        assert [n for n in imported(path) if n.split(".")[-1].startswith("test_")] == []
-
-
-def test_notebooks_are_tested_where_another_package_is_named_tests():
-    assert imports(ROOT / "conftest.py") == []  # with IPython 7 there is one
-
-
 # What is asked of a package index under another name than the one it is imported by.
 PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "sklearn": "scikit-learn"}
 # What a reader may add: it is looked for, and nothing fails without it.

@@ -1,9 +1,5 @@
 """An answer that never ends is stopped and told so, and nothing of it is left."""
 
-import gc
-import time
-import weakref
-
 import nbformat
 import pytest
 import torch
@@ -49,23 +45,6 @@ def test_endless_loop_is_stopped_with_its_line(soon):
     assert check("3.1", right).passed
 
 
-def test_what_it_heaped_up_is_freed(soon):
-    class Heap(list):
-        pass
-
-    left = []
-
-    def softmax(scores, dim=-1):
-        heap = Heap()
-        left.append(weakref.ref(heap))
-        while True:
-            heap.append(0)
-
-    assert check("3.1", softmax).diagnosis == "never-ends"
-    gc.collect()
-    assert [heap() for heap in left] == [None]
-
-
 def test_loop_that_catches_exceptions_is_stopped(soon):
     def softmax(scores, dim=-1):
         while True:
@@ -73,21 +52,6 @@ def test_loop_that_catches_exceptions_is_stopped(soon):
                 scores.no_such_method()
             except Exception:
                 pass
-
-    assert check("3.1", softmax).diagnosis == "never-ends"
-
-
-def test_loop_that_catches_everything_once_is_stopped(soon):
-    def softmax(scores, dim=-1):
-        caught = 0
-        while True:
-            try:
-                while True:
-                    caught += 0
-            except BaseException:
-                caught += 1
-                if caught > 2:
-                    raise
 
     assert check("3.1", softmax).diagnosis == "never-ends"
 
@@ -129,27 +93,6 @@ def test_nothing_is_raised_after_the_call(monkeypatch):
             assert limit.WATCH.since is None
     assert stopped > 3
     assert sum(count(1000) for _ in range(1000)) > 0
-
-
-def test_waiting_is_not_stopped(soon):
-    """A debugger that waits for its reader takes no time of the processor."""
-
-    def wait(value):
-        time.sleep(0.6)
-        return value
-
-    with limit.WATCH:
-        assert attempt(wait, 3).value == 3
-
-
-def test_too_much_memory_is_stopped(monkeypatch):
-    monkeypatch.setattr(limit, "in_use", lambda: 1e9 * time.process_time() * 100)
-
-    def softmax(scores, dim=-1):
-        while True:
-            scores = scores + 0
-
-    assert check("3.1", softmax).diagnosis == "never-ends"
 
 
 def test_endless_answer_leaves_a_kernel_usable():

@@ -8,12 +8,9 @@ import shutil
 import subprocess
 import sys
 
-import full
 import nbformat
 import pytest
 from repository import ROOT, files, tool
-
-from tests import guide
 
 
 def read(name, root=ROOT):
@@ -60,22 +57,6 @@ def test_ruff_finds_nothing_in_code_and_notebooks(words):
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_ruff_reads_the_tool_and_the_notebooks():
-    command = [sys.executable, "-m", "ruff", "check", "--show-files", str(ROOT)]
-    listed = subprocess.run(command, capture_output=True, text=True).stdout.split("\n")
-    assert set(map(str, tool.find_notebooks())) <= set(listed)
-    assert str(ROOT / ".ci/notebooks.py") in listed
-
-
-@pytest.mark.parametrize("words", [["."], ["--editable", "."]])
-def test_an_installation_of_the_course_itself_says_what_to_do_instead(words, tmp_path):
-    pip = [sys.executable, "-m", "pip", "install", "--no-index", "--target", tmp_path]
-    done = subprocess.run([*pip, *words], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode != 0 and [*tmp_path.iterdir()] == []
-    assert "The course is no package" in done.stdout + done.stderr
-    assert "`pip install -r requirements.txt`" in done.stdout + done.stderr
-
-
 def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
     rows = [line for line in read("data/README.md").splitlines() if line[:1] == "|"]
     for path in files():
@@ -84,40 +65,6 @@ def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
             row = next((r for r in rows if f"`{name}`" in r), "no row")
             assert f"{path.stat().st_size:,}" in row, name
             assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
-
-
-def test_new_rows_of_a_table_replace_those_of_the_same_name_or_of_other_versions():
-    text = "before\n<!-- t -->\n<!-- end of t -->\nafter\n"
-    head, order = "| name | result |\n|---|---|\n", ["a", "b"]
-    once = guide.stored(text, "t", head, ["| b | 1 |\n", "| b | 2 |\n"], order)
-    twice = guide.stored(once, "t", head, ["| a | 3 |\n"], order)
-    rows = "| a | 3 |\n| b | 1 |\n| b | 2 |\n"
-    assert twice == f"before\n<!-- t -->\n{head}{rows}<!-- end of t -->\nafter\n"
-    again = guide.stored(twice, "t", head, ["| b | 4 |\n"], order)
-    assert again == twice.replace("| b | 1 |\n| b | 2 |\n", "| b | 4 |\n")
-    later = guide.stored(again, "t", f"torch 9\n\n{head}", ["| b | 5 |\n"], order)
-    assert "| b | 5 |" in later and "| a | 3 |" not in later
-    with pytest.raises(ValueError, match="expected a line '<!-- u -->"):
-        guide.stored(text, "u", head, [], order)
-
-
-def test_a_table_has_its_two_comments_on_its_page():
-    for table, page in guide.PAGES.items():
-        text = page.read_text(encoding="utf-8")
-        assert guide.stored(text, table, "", [], [])
-
-
-def test_the_full_run_says_what_a_step_came_to(tmp_path):
-    says = {
-        "print('3 passed, 1 skipped in 2.5s')": "3 passed, 1 skipped",
-        "exit('1 failed, 2 passed in 70.12s (0:01:10)')": "FAILED: 1 failed, 2 passed",
-        "exit(4)": "FAILED: ended with 4",
-    }
-    for source, result in says.items():
-        step = full.Step("a", "step", [sys.executable, "-c", source])
-        assert full.run(step, tmp_path / "log").startswith(f"| a | step | {result} | ")
-    without = full.run(full.Step("a", "step", None), tmp_path / "log")
-    assert without.startswith("| a | step | not possible here | ")
 
 
 def test_the_readme_is_short():

@@ -1,12 +1,6 @@
 """Each test pins one sentence about comparing printed numbers within a tolerance."""
 
-import os
-import subprocess
-import sys
-
-import nbformat
 import pytest
-from repository import ROOT
 from tolerance import agree
 
 TABLE = "step   loss\n   0   4.31\n 100   1.08\n"
@@ -48,33 +42,3 @@ def test_what_lies_further_away_or_is_no_number_differs(new, tolerance):
 def test_a_tolerance_that_is_none_is_refused(tolerance):
     with pytest.raises(ValueError, match="expected a number or a share such as '10%'"):
         agree(TABLE, TABLE, tolerance)
-
-
-@pytest.mark.parametrize(
-    "tolerance, passes", [(None, False), (0.5, True), (0.1, False)]
-)
-def test_nbval_compares_a_cell_within_the_tolerance_that_it_states(
-    tmp_path, tolerance, passes
-):
-    new = nbformat.v4
-    output = new.new_output("stream", name="stdout", text="loss 1.25\n")
-    metadata = {} if tolerance is None else {"tolerance": tolerance}
-    cell = new.new_code_cell("print('loss', 1.0)", metadata=metadata, outputs=[output])
-    cell.execution_count = 1
-    nbformat.write(new.new_notebook(cells=[cell]), tmp_path / "cell.ipynb")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "conftest",
-        "-p",
-        "no:cacheprovider",
-    ]
-    command += ["--nbval", "--nbval-current-env", "cell.ipynb"]
-    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    done = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-    assert ("1 passed" in done.stdout) == passes, done.stdout + done.stderr
-    assert ("1 failed" in done.stdout) != passes, done.stdout + done.stderr
