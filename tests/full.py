@@ -1,7 +1,7 @@
 """Run everything, under every setting this machine has: `python -m tests.full`.
 
 It takes about three hours on two cores. Each step that ends writes its row into the
-table in CONTRIBUTING.md, in place of its last one; steps that are named run alone.
+table in tests/README.md, in place of its last one; steps that are named run alone.
 """
 
 import argparse
@@ -38,7 +38,6 @@ class Step:
     what: str
     command: list | None
     env: dict = field(default_factory=dict)
-    on_request: bool = False  # runs only where it is named
 
 
 def steps(colab, reference):
@@ -58,20 +57,12 @@ def steps(colab, reference):
     everything += ", without a network" * bool(offline)
     anew = reference and [sys.executable, "-m", "tests.gpt2_reference"]
     there_too = {"PYTHONPATH": str(reference)}
-    root = works("apt-get", "--version") and os.geteuid() == 0
-    arm = [ROOT / ".ci" / "arm", kept("arm")] if root else None
-    mutants = [sys.executable, "-m", "tests.mutants"] if hasattr(os, "fork") else None
-    emulated = "notebooks, an emulated ARM processor, torch 2.10"
-    mutated = [sys.executable, "-W", "ignore", "-m", "tests.bank_mutants"]
     return [
         Step("everything", everything, [*offline, *HERE, "--full"]),
         Step("gpt2", "the tiny GPT-2 made anew by `transformers`", anew, there_too),
-        Step("bank-mutants", "one-operator mutants of the right answers", mutated),
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
-        Step("mutants", "mutants of `utils`, by mutmut", mutants, on_request=True),
-        Step("arm", emulated, arm, on_request=True),
     ]
 
 
@@ -159,7 +150,7 @@ def heading():
     )
 
 
-def asked_for(names, usual):
+def asked_for(names):
     """Read the command line; return the steps to run and the Python for Colab's set."""
     parser = argparse.ArgumentParser(description="Run everything.")
     parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(names))
@@ -167,7 +158,7 @@ def asked_for(names, usual):
     given = parser.parse_args()
     if set(given.steps) - set(names):
         parser.error(f"expected steps of {', '.join(names)}")
-    wanted = given.steps or usual
+    wanted = given.steps or names
     if given.colab is None and any(name.startswith("colab") for name in wanted):
         return wanted, colab_python()
     return wanted, given.colab
@@ -179,8 +170,7 @@ def main():
     On the code host a step that is not possible counts as failed.
     """
     names = [step.name for step in steps(None, None)]
-    usual = [step.name for step in steps(None, None) if not step.on_request]
-    wanted, colab = asked_for(names, usual)
+    wanted, colab = asked_for(names)
     reference = installed("gpt2") if "gpt2" in wanted else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""

@@ -5,8 +5,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 PAGES = {  # table: the page that has it
-    "the last full run": TESTS.parent / "CONTRIBUTING.md",
-    "the last mutants": TESTS.parent / "CONTRIBUTING.md",
+    "the last full run": TESTS / "README.md",
     "the last seeds": TESTS / "seeds" / "README.md",
 }
 

@@ -160,17 +160,6 @@ def refuse():
 
 
 @joined
-def count_what_is_sent():
-    """Return what each operation sends, and a tensor that is made meanwhile."""
-    with parallel.Traffic() as traffic:
-        for size in (3, 5):
-            dist.all_reduce(torch.ones(size))
-        dist.barrier()
-        ones = torch.ones_like(torch.zeros(2), dtype=torch.int64)
-    return traffic.sent, ones
-
-
-@joined
 def press_ctrl_c_in_the_second(folder):
     """Train, with a Ctrl-C in step 3 of the second process; return their steps."""
     rank, model, losses = dist.get_rank(), nn.Linear(1, 1), []

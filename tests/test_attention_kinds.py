@@ -5,7 +5,7 @@ Rotation, shared keys and values, ALiBi, a window.
 
 import pytest
 import torch
-from small_layers import KINDS, Made, grouped, multi_head, random
+from small_layers import KINDS, grouped, multi_head, random
 
 from utils.attention import (
     causal_mask,
@@ -33,12 +33,6 @@ def test_shared_keys_and_values_equal_a_layer_that_repeats_them():
     torch.testing.assert_close(layer(x), full(x))
 
 
-@pytest.mark.parametrize("num_kv_heads", [0, 4])
-def test_heads_that_cannot_share_are_named(num_kv_heads):
-    with pytest.raises(ValueError, match=f"got {num_kv_heads} and 6"):
-        grouped(num_kv_heads)
-
-
 def test_rotary_turns_as_apply_rope_does_with_the_base_of_the_layer():
     layer, x = grouped(rotary=True, rope_base=50.0), random(2, 7, 5)
     _, weights = layer(x, need_weights=True)
@@ -48,16 +42,6 @@ def test_rotary_turns_as_apply_rope_does_with_the_base_of_the_layer():
         query, repeat_kv(key, 3), repeat_kv(key, 3), causal_mask(7)
     )
     torch.testing.assert_close(weights, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_rotary_tables_are_computed_once_follow_the_module_and_are_not_saved():
-    layer = grouped(rotary=True)
-    assert layer.tables.shape == (2, 13, 2)
-    assert list(layer.state_dict()) == list(grouped().state_dict())
-    with Made() as made:
-        layer(random(2, 7, 5))
-    assert not {"cos", "sin", "pow"} & made.functions
-    assert layer.to("meta").tables.is_meta
 
 
 def test_alibi_adds_its_bias_to_the_scores():

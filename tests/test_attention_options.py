@@ -3,15 +3,12 @@
 import pytest
 import torch
 from small_layers import random
-from torch import nn
 
 from utils.attention import (
     CausalAttention,
     MultiHeadAttention,
     SelfAttention,
-    merge_heads,
     scaled_dot_product_attention,
-    split_heads,
 )
 from utils.cache import KeyValueCache
 
@@ -42,15 +39,6 @@ def test_a_layer_keeps_the_precision_of_its_input(options, need_weights):
 # Weights, biases, dropout
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
-def test_a_layer_with_one_head_returns_its_weights_when_asked(kind):
-    layer, x = build(kind), random(2, 5, 6)
-    output, weights = layer(x, need_weights=True)
-    assert weights.shape == (2, 5, 5)
-    torch.testing.assert_close(weights @ layer.W_value(x), output)
-    torch.testing.assert_close(layer(x), output)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bias", [False, True])
 def test_queries_keys_and_values_have_a_bias_when_asked(kind, bias):
@@ -67,18 +55,6 @@ def test_the_weights_returned_are_those_used_after_dropout():
 
 
 # Caches and heads
-
-
-def test_heads_are_split_and_merged_without_a_batch_too():
-    x = random(5, 12)
-    assert split_heads(x, 3).shape == (3, 5, 4)
-    assert torch.equal(merge_heads(split_heads(x, 3)), x)
-
-
-def test_a_replaced_projection_may_read_an_x_of_another_width():
-    layer = build(MultiHeadAttention, causal=False)
-    layer.W_query = nn.Linear(3, 12).double()
-    assert layer(random(2, 5, 3), random(2, 7, 6)).shape == (2, 5, 12)
 
 
 # What is refused, in whole sentences
@@ -101,14 +77,6 @@ def test_a_context_that_does_not_fit_is_named(shape):
     layer = build(MultiHeadAttention, causal=False)
     said = refused(layer, random(2, 5, 6), random(*shape))
     assert said == f"expected context (B, T, 6), got {shape}"
-
-
-def test_a_causal_layer_with_a_context_says_what_it_may_be_told():
-    x = random(2, 5, 6)
-    assert refused(build(MultiHeadAttention), x, context=x) == (
-        "expected causal=False (all of the context may be seen) or causal=True when a "
-        "causal layer is called with a context, got neither"
-    )
 
 
 def test_what_only_causal_layers_do_is_refused_by_others():

@@ -30,13 +30,6 @@ def test_asking_for_weights_changes_no_output_and_no_gradient(causal, padded):
         torch.testing.assert_close(ours.grad, torchs.grad)
 
 
-def cached(layer, x, need_weights):
-    """Read four tokens, then the others with what the cache keeps."""
-    cache = KeyValueCache(13, layer.window)
-    layer(x[:, :4], cache=cache)
-    return layer(x[:, 4:], need_weights=need_weights, cache=cache)
-
-
 CALLS = {
     "alone": lambda layer, x, n: layer(x, need_weights=n),
     "padded": lambda layer, x, n: layer(x, None, padding_mask([7, 4, 0], 7), n),
@@ -45,7 +38,6 @@ CALLS = {
         x[:, :5], x, padding_mask([7, 4, 1], 7), n, causal=False
     ),
     "causal context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=True),
-    "cached": cached,
 }
 
 

@@ -1,7 +1,6 @@
 """The engine of the checks: it survives any answer, names by evidence, keeps quiet."""
 
 import json
-import multiprocessing as mp
 import os
 import random
 import re
@@ -335,28 +334,6 @@ def test_changed_input_is_named():
     assert "`scores`" in result.message
 
 
-def test_unknown_property_is_reported_with_numbers():
-    message = check(
-        "3.1", lambda scores, dim=-1: 2 * torch.softmax(scores, dim)
-    ).message
-    assert "expected [0.09, 0.2447, 0.6652]" in message
-    assert "got      [0.1801, 0.4895, 1.3305]" in message
-
-
-def test_the_entry_that_differs_is_among_those_shown():
-    def attention(query, key, value):
-        output, weights = EXERCISES["4.1"].oracle(query, key, value)
-        if weights.shape[-1] == 11:
-            weights[..., 10] += 0.125
-        return output, weights
-
-    message = check("4.1", attention).message
-    assert "the weights[0, 0, 0, 5:]" in message
-    expected, got = (line for line in message.splitlines() if line.startswith("  "))
-    assert expected.count(",") == got.count(",") == 5
-    assert expected.split("[")[1] != got.split("[")[1]
-
-
 def test_a_mistake_in_a_batch_alone_is_found():
     def attention(query, key, value):
         output, weights = EXERCISES["4.1"].oracle(query, key, value)
@@ -416,26 +393,6 @@ def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
         assert kept.read_bytes() == text.encode("latin-1")
     said = " ".join(capsys.readouterr().out.split())
     assert said.count("progress.json is damaged, so nothing counts as passed.") == 1
-
-
-def pass_one(folder, id):
-    os.environ["COURSE_PROGRESS"] = str(folder)
-    records.add(id)
-
-
-@pytest.mark.parametrize("before", ['{"passed": []}', "damaged"])
-def test_two_kernels_at_once_lose_nothing(own_progress, before):
-    own_progress.write_text(before)
-    ids = [f"{n}.{i}" for n in range(1, 4) for i in range(1, 5)]
-    folder = own_progress.parent
-    kernels = [mp.Process(target=pass_one, args=(folder, id)) for id in ids]
-    for kernel in kernels:
-        kernel.start()
-    for kernel in kernels:
-        kernel.join(60)
-    assert records.load() == set(ids)
-    kept = [path.read_text() for path in folder.glob("*.damaged*")]
-    assert kept == [before] * (before == "damaged")
 
 
 def no_room(*args):

@@ -56,7 +56,7 @@ def test_it_installs_what_is_pinned_and_locked_and_runs_what_the_guide_says(
     done, called = machine(*words)
     assert (done.returncode, done.stderr) == (0, "")
     assert INSTALL in called and called[-1] == command
-    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    guide = (ROOT / "tests/README.md").read_text(encoding="utf-8")
     assert "notebooks" in words or command.removeprefix("CI ") in guide
 
 

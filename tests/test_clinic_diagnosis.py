@@ -6,14 +6,14 @@ import re
 
 import nbformat
 import pytest
-from clinic_cases import KIND_OF, NOTEBOOK, ONE_OF_EACH, WEIGHT, code_cells
+from clinic_cases import NOTEBOOK, ONE_OF_EACH, WEIGHT, code_cells
 
 from utils import clinic
 from utils.checks import Result, progress, records
 from utils.checks.course import CASES
 from utils.clinic import diagnose, patient, suspects
 from utils.clinic.instruments import INSTRUMENTS, measured
-from utils.clinic.patients import RIVALS, SUSPECTS, Layer
+from utils.clinic.patients import SUSPECTS
 
 # ---- the diagnosis ------------------------------------------------------------------
 
@@ -30,20 +30,6 @@ def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
         for slug in layer._wrong:
             assert f"{slug}: {SUSPECTS[slug].line}." in " ".join(result.message.split())
             assert re.search(r"(\d\.\d+|NaN) here", " ".join(result.message.split()))
-
-
-@pytest.mark.parametrize("slug, rival, name, label", RIVALS)
-@pytest.mark.parametrize("number", [31, 32, 33])
-def test_what_is_told_with_a_right_diagnosis_excludes_the_rival(
-    number, slug, rival, name, label
-):
-    letters = {*SUSPECTS[slug].kinds} & {*SUSPECTS[rival].kinds}
-    layer = Layer(number, KIND_OF[max(letters)], [slug], is_patient=True)
-    said = " ".join(diagnose(layer, slug).message.split())
-    assert diagnose(layer, rival).diagnosis == "wrong"
-    found = re.search(rf"{name}, {label}[^.]*?: (\S+) here, (\S+) with", said)
-    here, there = map(float, found.groups())
-    assert abs(here - there) > 0.1 and min(here, there) < 0.3
 
 
 @pytest.mark.parametrize("number", [1, 3, 110, 116, 203, 206, 307, 411, 509])
@@ -81,14 +67,6 @@ def test_an_unknown_slug_is_told_which_there_are(slug):
         f"Patient 7: not understood. {slug!r} is no suspect here.{meant} "
         f"Expected some of {', '.join(suspects(patient(7)))}."
     )
-
-
-@pytest.mark.parametrize("slugs", [[...], ["softmax-twice", ...], [..., "unknown"]])
-def test_dots_are_no_diagnosis_yet(slugs):
-    result = diagnose(patient(7), *slugs)
-    assert result.diagnosis == "not-attempted" and not result.passed
-    assert result.message.startswith("Patient 7: no diagnosis yet.")
-    assert records.load() == set()
 
 
 def test_progress_counts_the_cases_of_the_notebook(monkeypatch):

@@ -83,14 +83,3 @@ def third_parties():
 def test_whatever_is_imported_is_listed_in_the_requirements():
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
     assert third_parties() <= {line.partition("==")[0] for line in lines}
-
-
-def test_no_file_is_too_long_to_be_read():
-    lengths = {
-        path.relative_to(ROOT).as_posix(): len(path.read_bytes().splitlines())
-        for path in files()
-        if path.suffix in (".py", ".toml", ".md")
-    }
-    long = {name for name, length in lengths.items() if length > 700}
-    # The bank is a list of answers, each of which is read alone.
-    assert {name for name in long if not name.startswith("tests/bank/")} == set()

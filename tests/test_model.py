@@ -1,7 +1,6 @@
 """Each test pins one sentence about `utils.model`."""
 
 import math
-import re
 
 import pytest
 import torch
@@ -66,14 +65,6 @@ def test_the_first_loss_is_the_logarithm_of_the_vocabulary():
     assert abs(loss.item() - math.log(53)) < 0.05
 
 
-def test_what_is_added_to_the_stream_begins_smaller_by_the_root_of_their_number():
-    model, added = gpt(num_layers=8), []
-    for block in model.blocks:
-        added += [block.attention.out_proj.weight, block.feed_forward[-1].weight]
-    std = torch.cat([weight.flatten() for weight in added]).std().item()
-    assert std == pytest.approx(0.02 / math.sqrt(len(added)), rel=0.03)
-
-
 def test_the_output_layer_shares_the_token_embedding():
     model = gpt()
     assert model.output.weight is model.embedding.token_embedding.weight
@@ -100,11 +91,6 @@ def test_a_sequence_longer_than_the_context_is_named(kind):
         gpt(**kind)(token_ids(1, 14))
 
 
-def test_positions_that_nobody_knows_are_named():
-    with pytest.raises(ValueError, match=r"'alibi', 'none'\), got 'sinusoidal'"):
-        gpt(positions="sinusoidal")
-
-
 def test_parameters_keep_their_names():
     names = list(gpt().state_dict())
     assert names[:7] == [
@@ -121,16 +107,6 @@ def test_parameters_keep_their_names():
         assert list(gpt(positions=positions).state_dict()) == names
 
 
-def test_positions_are_what_tells_an_order():
-    ids = token_ids(1, 13)
-    mixed = torch.cat((ids[:, :12].flip(-1), ids[:, 12:]), dim=1)
-    for kind in KINDS[:3]:
-        model = far_from_even(num_layers=1, **kind)
-        assert not torch.allclose(model(mixed)[:, -1], model(ids)[:, -1], atol=1e-3)
-    model = far_from_even(num_layers=1, positions="none")
-    torch.testing.assert_close(model(mixed)[:, -1], model(ids)[:, -1])
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padded_sentences_come_out_as_each_alone(kind, side):
@@ -144,13 +120,6 @@ def test_padded_sentences_come_out_as_each_alone(kind, side):
     for sentence, row, mask in zip(sentences, logits, real):
         expected = model(sentence[None])[0]
         torch.testing.assert_close(row[mask], expected, atol=1e-3, rtol=1e-3)
-
-
-def test_a_padding_mask_that_does_not_fit_is_named():
-    with pytest.raises(
-        ValueError, match=r"\(B, S\) = \(2, 5\), got torch.bool \(2, 4\)"
-    ):
-        gpt()(token_ids(2, 5), padding_mask=torch.ones(2, 4).bool())
 
 
 def test_an_id_outside_the_vocabulary_is_named():
@@ -194,13 +163,6 @@ def test_top_p_keeps_the_fewest_that_reach_p():
 def test_a_top_p_out_of_range_is_named(p):
     with pytest.raises(ValueError, match=f"above 0 and up to 1, got {p}"):
         next_token_probs(torch.zeros(5), top_p=p)
-
-
-def test_top_p_comes_after_temperature_and_top_k():
-    logits = torch.tensor([3.0, 2.0, 1.0, 0.0])
-    probs = next_token_probs(logits, temperature=2.0, top_k=3, top_p=0.8)
-    expected = torch.softmax(torch.tensor([1.5, 1.0]), dim=-1)  # 0.51 and 0.31 of three
-    torch.testing.assert_close(probs, torch.cat((expected, torch.zeros(2))))
 
 
 def both_ways(model, start, num_tokens, **options):
@@ -247,14 +209,6 @@ def test_writing_stops_where_all_have_ended():
     assert both_ways(gpt(), start, 9, end_id=end_id)[0].tolist() == text[:length]
 
 
-def test_a_text_that_has_ended_is_filled_up_until_all_have():
-    text = both_ways(far_from_even(), token_ids(5, 3), 9, end_id=7, temperature=9.0)
-    ends = [row[3:].tolist().index(7) if 7 in row[3:] else 9 for row in text]
-    for row, end in zip(text, ends):
-        assert (row[3 + end :] == 7).all()
-    assert text.shape[1] - 3 == min(9, max(ends) + 1)
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_beyond_its_context_it_reads_the_last_tokens(kind):
     model = far_from_even(**kind)
@@ -263,33 +217,6 @@ def test_beyond_its_context_it_reads_the_last_tokens(kind):
     for end in range(13, 24):
         seen = written[:, end - 13 : end]
         assert torch.equal(model(seen)[:, -1].argmax(dim=-1), written[:, end])
-
-
-@pytest.mark.parametrize(
-    "mask",
-    [
-        [True, True, True, False],
-        [True, False, True, True],
-        [False, True, False, True],
-        [False, False, False, False],
-    ],
-)
-def test_padding_that_is_not_on_the_left_is_named(mask):
-    real = torch.tensor([[True] * 4, mask])
-    message = f"padding on the left alone, with a real token at the end, got {mask}"
-    with pytest.raises(ValueError, match=re.escape(message)):
-        generate(gpt(), token_ids(2, 4), 2, padding_mask=real)
-
-
-def test_a_cache_for_some_of_the_blocks_is_named():
-    model = GPT(11, 5, 8, num_heads=2, num_layers=3)
-    with pytest.raises(ValueError, match="a cache for each of 3 blocks, got 2$"):
-        model(torch.tensor([[1]]), model.new_caches(5)[:2])
-
-
-def test_an_empty_beginning_is_named():
-    with pytest.raises(ValueError, match=r"\(B, T\), one or more each, got \(2, 0\)"):
-        generate(gpt(), token_ids(2, 0), 2)
 
 
 def test_the_best_token_alone_is_greedy():

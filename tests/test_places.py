@@ -101,25 +101,6 @@ def test_a_notebook_that_jupyterlab_opens_runs_in_an_unrelated_folder(course, tm
     assert contents(tmp_path) == {}
 
 
-def test_a_notebook_that_vs_code_opens_runs_in_an_unrelated_folder(course, tmp_path):
-    opened = str(course / FIRST)
-    named = f"__vsc_ipynb_file__ = {opened!r}"
-    runs_as_stored(course, opened, tmp_path, before=named)
-    assert contents(tmp_path) == {}
-
-
-def test_nothing_but_progress_is_written_into_the_course(tmp_path):
-    make_course(tmp_path)
-    before = contents(tmp_path)
-    for name in (FIRST, SOLVED):
-        run(tmp_path / name, tmp_path / "notebooks", COURSE_PROGRESS="")
-    after = contents(tmp_path)
-    for name in ("progress.json", ".progress.lock"):
-        assert tmp_path / name in after
-        del after[tmp_path / name]
-    assert after == before
-
-
 @pytest.fixture
 def give_up(monkeypatch):
     """Return the words before a command that make root obey permissions like others."""

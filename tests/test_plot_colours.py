@@ -7,9 +7,8 @@ import pytest
 from matplotlib import colors as mcolors
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
-from pictures import CAUSAL, WEIGHTS, WORDS, every_picture
+from pictures import every_picture
 
-from utils import plots
 from utils.plots import publishing
 
 # What eyes without one kind of cone see, on linear RGB: Machado, Oliveira and Fernandes
@@ -75,16 +74,6 @@ def test_any_two_colours_of_a_picture_are_apart_for_all_eyes(colors, sight):
         assert between > APART, (first, second)
 
 
-@every_sight
-def test_signed_values_darken_on_both_sides_which_are_apart_for_all_eyes(sight):
-    scale = publishing.SIGNED(np.linspace(0, 1, 65))
-    seen = [lab(color, sight) for color in scale]
-    steps = np.diff([color[0] for color in seen])
-    assert (steps[:32] > 0).all() and (steps[32:] < 0).all()
-    for i in range(28):  # an eighth around zero is nearly white on both sides
-        assert np.linalg.norm(seen[i] - seen[-1 - i]) > APART
-
-
 @every_picture
 def test_all_text_stands_out_from_what_lies_behind_it(draw, figures):
     draw(title="t")
@@ -105,9 +94,3 @@ def test_all_text_stands_out_from_what_lies_behind_it(draw, figures):
 
 def test_every_line_and_bar_stands_out_from_white():
     assert min(contrast(color, "white") for color in publishing.SERIES) >= 3
-
-
-def test_the_hatch_of_blocked_cells_stands_out(figures):
-    plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, title="t")
-    [hatched] = [p for p in figures[0].fig.axes[0].patches if p.get_hatch()]
-    assert contrast(hatched.get_facecolor(), hatched.get_edgecolor()) >= 3

@@ -168,22 +168,3 @@ def test_masks_may_be_nested_lists_and_one_for_all_maps_or_one_for_each(mask, fi
         [hatched] = [patch for patch in ax.patches if patch.get_hatch()]
         hidden = hatched.get_path().vertices.reshape(-1, 5, 2)[:, 0] + 0.5
         assert hidden.tolist() == [[1, 0], [2, 0], [2, 1]]
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_a_value_that_rounding_lifts_beyond_the_scale_is_drawn(signed, published):
-    values = torch.tensor([[-1e-6, 1 + 1e-6]], dtype=torch.float64)
-    plots.heatmap(values, signed=signed, vmax=1, title="t")
-    assert len(published) == 1
-
-
-def test_what_a_mask_hides_may_lie_beyond_the_scale(published):
-    values = [[0.5, -7.0, 7.0]]
-    plots.heatmap(values, mask=[[True, False, False]], title="t")
-    assert len(published) == 1
-
-
-def test_a_query_may_be_counted_from_the_end(published):
-    for query in (2, -1, 0, -3):
-        plots.arrows(WEIGHTS, WORDS, query, title="t")
-    assert published[0] == published[1] and published[2] == published[3]

@@ -126,23 +126,6 @@ def test_the_text_says_which_stations_are_filled_lit_and_ahead(notebook, filled)
 
 
 @every_state
-def test_every_station_is_named_whatever_its_state(notebook, filled):
-    texts = [text.get_text() for text in draw(notebook, filled).texts]
-    assert [text for text in texts if text in NAMES] == NAMES
-
-
-@every_state
-def test_a_question_mark_stands_at_the_start_and_not_at_the_end(notebook, filled):
-    marks = [text for text in draw(notebook, filled).texts if text.get_text() == "?"]
-    asked = (
-        0
-        if filled or notebook in ("00", "12", "13")
-        else len(LIT[notebook].split("; ")) - (notebook == "01")
-    )
-    assert len(marks) == asked
-
-
-@every_state
 def test_no_text_is_small_or_leaves_its_frame(notebook, filled):
     picture = draw(notebook, filled)
     to_inches = picture.ax.transData.inverted()
@@ -169,13 +152,6 @@ def test_an_unknown_notebook_is_an_error_that_names_the_known(notebook):
     known = "00, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11, 12, 13"
     expected = f"notebook: expected one of {known}, got {notebook!r}"
     assert str(caught.value) == expected
-
-
-def test_at_the_start_of_11_a_text_enters_and_is_in_question(figures):
-    plots.scheme("11", title="t")
-    assert said(figures[0].alt, "In question") == "text"
-    written = [text.get_text() for text in figures[0].fig.axes[0].texts]
-    assert "Hello shiny sun" in written and "?" in written
 
 
 def test_the_ids_are_those_of_the_vocabulary():
@@ -218,34 +194,6 @@ def test_from_04_on_the_context_is_what_pytorch_computes(notebook, causal):
     assert close(seen, torch.cat([query, key, value], dim=1))
 
 
-def test_two_heads_stand_side_by_side_and_differ():
-    outputs = [
-        F.scaled_dot_product_attention(*projected(head), is_causal=True)
-        for head in range(2)
-    ]
-    assert close(numbers(draw("06"), "heads"), torch.cat(outputs, dim=1))
-    first, second = (head["weights"] for head in example.steps(6)["heads"])
-    assert (first - second).abs().max() > 0.2
-
-
-def test_in_08_keys_and_values_come_from_a_text_of_another_length():
-    picture = draw("08")
-    assert len(numbers(picture, "queries, keys, values")) == 6 + 4 + 4
-    assert len(numbers(picture, "weights")) == len(numbers(picture, "scores")) == 6
-    assert any("Bonjour soleil" in text.get_text() for text in picture.texts)
-
-
-def test_an_empty_station_holds_no_number():
-    picture = draw("03", filled=False)
-    for name in ("scores", "weights", "context"):
-        assert numbers(picture, name) == []
-
-
 def test_the_probabilities_of_the_next_token_sum_to_one():
     assert sum(numbers(draw("09"), "next token")) == pytest.approx(1, abs=0.011)
     assert float(example.next_token().sum()) == pytest.approx(1)
-
-
-def test_beyond_text_something_else_enters():
-    assert "Hello shiny sun" in [text.get_text() for text in draw("10").texts]
-    assert any("image" in text.get_text() for text in draw("11").texts)

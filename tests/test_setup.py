@@ -63,11 +63,6 @@ def test_it_finds_the_course_through_the_notebook_that_vs_code_names(course, tmp
     assert says(run(tmp_path, opened + CELL + SAY_WHERE)) == expected(course)
 
 
-def test_the_course_comes_first_on_the_path_however_often_the_cell_runs(course):
-    source = CELL + CELL + "import sys; print(ascii(sys.path[0]) + '/utils')"
-    assert run(course, source).stdout.startswith(expected(course))
-
-
 def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     fetched = expected(tmp_path / "attention-course")
     assert says(run(tmp_path, COURSE_REPO=str(course))) == fetched
@@ -109,14 +104,6 @@ def test_an_installation_that_fails_says_so_and_fetches_nothing(course, tmp_path
     assert failed.returncode != 0
     assert failed.stderr.startswith("no room on the disk\nCannot fetch")
     assert list(new.iterdir()) == []
-
-
-def test_a_folder_that_a_fetch_left_half_full_is_named(course, tmp_path):
-    (tmp_path / "attention-course/.git").mkdir(parents=True)
-    (tmp_path / "attention-course/.git/config").write_text("[core]\n")
-    failed = run(tmp_path, COURSE_REPO=str(course))
-    assert failed.returncode != 0
-    assert "'attention-course' already exists and is not an empty" in failed.stderr
 
 
 def test_pip_is_asked_for_packages_only_with_a_fetch_and_never_for_torch(

@@ -18,14 +18,11 @@ import time
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler talks otherwise
 
 TABLES = (
-    "checks",
-    "opening",
     "byte_pairs",
     "growth",
     "attention",
     "gpt",
     "decoding",
-    "training",
     "processes",
     "busy",
 )
