@@ -260,8 +260,10 @@ def test_pictures_and_their_texts_are_there_before_anything_runs(seen):
     assert drawn(seen.stored) == seen.texts
 
 
-def test_run_all_cells_runs_every_cell(seen):
-    assert seen.prompts == [f"[{i + 1}]:" for i in range(len(seen.prompts))]
+def test_run_all_cells_runs_every_cell_and_leaves_the_setup_cell_folded(seen):
+    setup, *others = seen.prompts
+    assert setup == ""
+    assert others == [f"[{i}]:" for i in range(2, len(others) + 2)]
 
 
 def test_no_cell_fails_or_writes_to_stderr(seen):
