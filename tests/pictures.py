@@ -108,26 +108,11 @@ FURTHER = {
     "a map of ten words with its numbers": lambda **k: plots.heatmap(
         weights(10, 3), TIRED[:10], WORDS, row_axis="asks", column_axis="is asked", **k
     ),
-    "a map of eight keys for three queries": lambda **k: plots.heatmap(
-        weights(3, 8) * 2, ["a", "b", "c"], TIRED[:8], vmax=2.0, **k
-    ),
-    "a map of nine keys without names": lambda **k: plots.heatmap(
-        scores(2, 9), signed=True, vmax=9, **k
-    ),
     "a map of eleven words with a scale": lambda **k: plots.heatmap(
         weights(3, 11), WORDS, TIRED, mask=causal(11)[-3:], **k
     ),
-    "a map of fifty bytes with a mask": lambda **k: plots.heatmap(
-        weights(50, 6),
-        [bytes([50 + i]) for i in range(50)],
-        mask=causal(50)[:, :6],
-        **k,
-    ),
     "a map of ninety words": lambda **k: plots.heatmap(
         scores(12, 90) > 4, TIRED + ["."], TIRED * 8 + TIRED[:2], **k
-    ),
-    "a map of forty places and sixty features": lambda **k: plots.heatmap(
-        scores(40, 60), signed=True, row_axis="place", column_axis="feature", **k
     ),
     "scores with what is not a number": lambda **k: plots.heatmap(
         [[1234.5, float("nan"), -3.25], [float("inf"), 0.0, 99.0]],
@@ -137,24 +122,11 @@ FURTHER = {
         signed=True,
         **k,
     ),
-    "scores without numbers": lambda **k: plots.heatmap(
-        [[0.25, float("nan"), -0.5]], ["a"], WORDS, signed=True, show_values=False, **k
-    ),
-    "a map of ones": lambda **k: plots.heatmap(
-        torch.ones(2, 3), show_values=False, column_axis="feature", **k
-    ),
     "five maps of ten words": lambda **k: plots.heatmaps(
         [weights(10, 10, ~causal(10))] * 5,
         TIRED[:10],
         titles=["one head", *(f"four heads: {h}" for h in range(4))],
         mask=causal(10),
-        show_values=False,
-        **k,
-    ),
-    "four masks": lambda **k: plots.heatmaps(
-        [causal(6), torch.ones(6, 6), scores(6, 6) > 0, causal(6).flip(0)],
-        titles=["causal", "whole", "by chance", "causal, upside down and all"],
-        mask=[causal(6), None, scores(6, 6) > 0, causal(6).flip(0)],
         show_values=False,
         **k,
     ),
@@ -167,44 +139,10 @@ FURTHER = {
         column_axis="from",
         **k,
     ),
-    "two maps of thirty letters": lambda **k: plots.heatmaps(
-        [weights(5, 30), weights(5, 30).flip(0) * 2],
-        HEIGHTS[:5],
-        list("abcdefghijklmnopqrstuvwxyzabcd"),
-        titles=["the token before", "after the same letter"],
-        vmax=2,
-        **k,
-    ),
-    "six maps of sixteen letters": lambda **k: plots.heatmaps(
-        [scores(3, 16) - h for h in range(6)],
-        WORDS,
-        list("abcdefghijklmnop"),
-        titles=[f"head {h}" for h in range(6)],
-        signed=True,
-        **k,
-    ),
     "bars of five groups above and below zero": lambda **k: plots.bars(
         {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
         ["a", "b", " c"],
         ylabel="score",
-        **k,
-    ),
-    "bars of many whole numbers below zero": lambda **k: plots.bars(
-        {"all": -torch.arange(30)}, TIRED * 2 + TIRED[:8], **k
-    ),
-    "bars of many zeros": lambda **k: plots.bars(
-        {"zero": [0] * 12}, TIRED + ["."], **k
-    ),
-    "bars within limits": lambda **k: plots.bars(
-        {"softmax(scores / τ)": weights(1, 11)[0]}, TIRED, ylim=(0, 1.1), **k
-    ),
-    "bars whose numbers just fit": lambda **k: plots.bars(
-        {"all above two": weights(1, 15)[0] + 2}, list("abcdefghijklmno"), **k
-    ),
-    "lines with names too long to stand side by side": lambda **k: plots.curves(
-        {f"{i} attends to {i} " * 4: scores(2, 15)[i] for i in range(2)},
-        xlabel="x",
-        ylabel="y",
         **k,
     ),
     "nine lines and four references on logarithmic axes": lambda **k: plots.curves(
@@ -225,36 +163,9 @@ FURTHER = {
         ylim=(0.5, 4),
         **k,
     ),
-    "lines with places of their own": lambda **k: plots.curves(
-        {"a": [1e-6, 3.0, 2.0], "b": [3.0, 4.5e6]},
-        {"a": [1, 10, 100], "b": [0.5, 5000]},
-        xlabel="x",
-        ylabel="y",
-        log_x=True,
-        log_y=True,
-        **k,
-    ),
-    "a line over twelve places": lambda **k: plots.curves(
-        {"one": scores(1, 12)[0]}, range(3, 15), xlabel="x", ylabel="", log_x=True, **k
-    ),
-    "a line between whole numbers": lambda **k: plots.curves(
-        {"GELU": [-0.1, 0.0, 0.4]}, [-1.5, 0, 1.5], xlabel="in", ylabel="out", **k
-    ),
     "points that crowd": lambda **k: plots.points(
         [[0, 0], [0.1, 0], [0, 0.1], [0.1, 0.1], [2, 2], [0.05, 0.02], [2, 1.9]],
         ["cat", "dog", "horse", " a long name", "at the edge of it", "cow", "sky"],
-        **k,
-    ),
-    "eight points in one place": lambda **k: plots.points(
-        [[0, 0], *[[1, 1]] * 8, [2, 2]], [f"here {i}" for i in range(10)], **k
-    ),
-    "two points of two groups": lambda **k: plots.points(
-        [[0, 0], [1, 1]], ["a", "b"], groups=["u", "v"], **k
-    ),
-    "points in eight groups": lambda **k: plots.points(
-        torch.stack([scores(8, 2), scores(8, 2) / 3]),
-        TIRED[:8],
-        groups=list("abcdefgh"),
         **k,
     ),
     "five clocks with many hands": lambda **k: plots.clocks(
@@ -268,28 +179,20 @@ FURTHER = {
         -1,
         **k,
     ),
-    "an arrow from a word to itself": lambda **k: plots.arrows([1.0], ["it"], 0, **k),
     "arrows from a long word at the edge": lambda **k: plots.arrows(
         weights(11, 11, torch.arange(11) % 5 == 3),
         ["an unusually long word", *TIRED[1:]],
         0,
         **k,
     ),
-    "arrows to words too long for a line": lambda **k: plots.arrows(
-        weights(11, 11, ~causal(11))[-1], [*TIRED[:10], "un" * 15], 10, **k
-    ),
     "a graph of six words and all loops": lambda **k: plots.graph(
         weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, **k
-    ),
-    "a graph of seven words without numbers": lambda **k: plots.graph(
-        weights(7, 7), TIRED[:7], threshold=0.2, **k
     ),
     "tokens on four lines": lambda **k: plots.tokens(
         ["a" * 80, " low", "\n", "  ", "é", b"\xe2\x82", "🙂", *TIRED * 2],
         [3, 50_256, 1_234_567, *range(26)],
         **k,
     ),
-    "tokens on two lines without ids": lambda **k: plots.tokens(TIRED * 2, **k),
     "tensors that shrink": lambda **k: plots.tensors(
         [
             ("Q", (5, 3), ("T", "d_k")),
@@ -303,9 +206,6 @@ FURTHER = {
             ("output", (50_257, 11), ("T", "d_v")),
         ],
         **k,
-    ),
-    "tensors narrower than what is said of them": lambda **k: plots.tensors(
-        [("b", (2,), ("a bias for each feature",)), "+", ("x", (3,), ("D",))], **k
     ),
     "tensors of three axes": lambda **k: plots.tensors(
         [
@@ -335,12 +235,6 @@ FURTHER = {
         ],
         row_labels=[None, list("abcd"), None, ["a row"], HEIGHTS[:3], None],
         column_labels=[None, ["u", "v"], None, None, HEIGHTS[:4], None],
-        **k,
-    ),
-    "cells in a wide row": lambda **k: plots.cells(
-        [[[f"pair {i}" for i in range(12)]], [list(range(4))]],
-        titles=["neighbours", "four"],
-        colors=[[[i // 2 for i in range(12)]], [[0] * 4]],
         **k,
     ),
 }
@@ -388,9 +282,6 @@ STATES = {
             (None, "Where it looks", 30, 0, 0, []),
         ],
         **k,
-    ),
-    "the map of one part": lambda **k: plots.course_map(
-        [(i, "Tokens", 60, 0, 0, []) for i in range(3)], **k
     ),
     "a word between a title and a caption": lambda title: word(f"{title}, " * 5),
 }

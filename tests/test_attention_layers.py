@@ -35,14 +35,6 @@ def test_self_attention_gives_the_numbers_of_seed_789():
     torch.testing.assert_close(output[[0, -1]], expected, atol=5e-5, rtol=0)
 
 
-def test_causal_attention_gives_the_numbers_of_seed_123():
-    torch.manual_seed(123)
-    layer = CausalAttention(3, 2, context_length=6, dropout=0.0)
-    output = layer(torch.stack((JOURNEY, JOURNEY)))
-    expected = torch.tensor([[-0.4519, 0.2216], [-0.5299, -0.1081]])
-    torch.testing.assert_close(output[1, [0, -1]], expected, atol=5e-5, rtol=0)
-
-
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_multi_head_attention_gives_the_numbers_of_seed_123(need_weights):
     torch.manual_seed(123)
@@ -156,11 +148,6 @@ def test_layers_name_their_parameters_as_the_curriculum_does():
 def test_layers_name_a_sequence_longer_than_the_context(layer):
     with pytest.raises(ValueError, match="context_length = 6 tokens, got 7"):
         layer(torch.zeros(2, 7, 3))
-
-
-def test_multi_head_attention_names_a_width_that_does_not_divide():
-    with pytest.raises(ValueError, match="got width 8 and 3 heads"):
-        MultiHeadAttention(8, 8, 6, 0.0, num_heads=3)
 
 
 @pytest.mark.parametrize(

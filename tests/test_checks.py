@@ -1,6 +1,5 @@
 """The engine of the checks: it survives any answer, names by evidence, keeps quiet."""
 
-import json
 import os
 import random
 import re
@@ -107,63 +106,35 @@ def cyclic():
 
 VALUES = {
     "none": lambda: None,
-    "number": lambda: 3.5,
     "nan": lambda: torch.full((2, 3), torch.nan),
-    "text": lambda: "softmax",
     "empty tuple": lambda: (),
-    "nested tuple": lambda: (((((1,),),),),),
     "cyclic list": cyclic,
     "long list": lambda: list(range(100_000)),
-    "dict": lambda: {"output": 1},
-    "array": lambda: np.ones((2, 3)),
     "hostile object": Hostile,
     "hostile tensor": lambda: torch.ones(2, 3).as_subclass(HostileTensor),
     "endless generator": endless,
-    "sparse tensor": lambda: torch.eye(3).to_sparse(),
-    "complex tensor": lambda: torch.ones(2, 3, dtype=torch.complex64),
     "meta tensor": lambda: torch.ones(2, 3, device="meta"),
-    "half tensor": lambda: torch.ones(2, 3, dtype=torch.float16),
     "bool tensor": lambda: torch.ones(2, 3, dtype=torch.bool),
-    "empty tensor": lambda: torch.ones(0, 3),
-    "scalar tensor": lambda: torch.tensor(1),
     "huge tensor": lambda: torch.ones(1).expand(10**6, 10**6),
     "tensor with gradient": lambda: torch.ones(2, 3, requires_grad=True) * 2,
-    "conjugated view": lambda: torch.ones(2, dtype=torch.complex64).conj().imag,
-    "quantized tensor": lambda: torch.quantize_per_tensor(
-        torch.ones(2), 0.1, 0, torch.qint8
-    ),
-    "nested tensor": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     "raises": raises(RuntimeError("went wrong")),
-    "raises without text": raises(ValueError()),
     "raises a long text": raises(ValueError("x" * 10**6)),
     "exits": raises(SystemExit(1)),
     "interrupts": raises(KeyboardInterrupt()),
-    "stops a generator": raises(StopIteration()),
     "recurses": recurse,
     "changes settings": change_settings,
 }
 OBJECTS = {
     "none": None,
     "number": 3,
-    "text": "softmax",
     "tensor": torch.ones(2, 3),
-    "array": np.ones(3),
-    "list": [1, 2],
     "lambda without arguments": lambda: None,
     "lambda of too many": lambda a, b, c, d, e, f, g: None,
-    "keywords alone": lambda **kwargs: None,
-    "builtin": len,
-    "library function": torch.add,
     "class of its own": object,
-    "an abstract module": nn.Module,
-    "another module": nn.Linear,
     "module instance": nn.Linear(3, 5),
-    "module object": torch,
     "hostile object": Hostile(),
-    "exception": ValueError,
     "generator function": endless,
     "coroutine function": later,
-    "partial": __import__("functools").partial(torch.add, 1),
 }
 
 
@@ -200,16 +171,9 @@ NEARLY = {
     "a nested list": lambda right: [right.tolist()],
     "one axis more": lambda right: right[None],
     "one axis less": lambda right: right[0],
-    "flattened": lambda right: right.flatten()[1:],
-    "complex": lambda right: right + 0j,
     "sparse": lambda right: right.to_sparse(),
-    "without values": lambda right: right.to("meta"),
     "NaN": lambda right: torch.full(right.shape, torch.nan),
-    "infinite": lambda right: torch.full(right.shape, torch.inf),
-    "zeros": lambda right: torch.zeros(right.shape),
-    "minus ones": lambda right: -torch.ones(right.shape),
     "twice": lambda right: right * 2 + 1,
-    "huge": lambda right: right * 1e30 + 1e30,
     "noisy": lambda right: right + 0.01 * torch.rand(right.shape),
     "in bytes": lambda right: right.to(torch.uint8) + 7,
 }
@@ -294,17 +258,6 @@ def test_error_is_shown_with_the_readers_line():
     assert "Traceback" not in message
 
 
-def test_what_the_reader_prints_stays(capsys):
-    def softmax(scores, dim=-1):
-        print("looking at", tuple(scores.shape))
-        return torch.softmax(scores, dim)
-
-    result = check("3.1", softmax)
-    out = capsys.readouterr().out
-    assert "looking at (3, 5)" in out
-    assert "looking" not in result.message
-
-
 CHANGES = {
     "threads": (torch.get_num_threads, lambda: torch.set_num_threads(3)),
     "device": (torch.get_default_device, lambda: torch.set_default_device("meta")),
@@ -334,23 +287,6 @@ def test_changed_input_is_named():
     assert "`scores`" in result.message
 
 
-def test_a_mistake_in_a_batch_alone_is_found():
-    def attention(query, key, value):
-        output, weights = EXERCISES["4.1"].oracle(query, key, value)
-        return output, weights.flip(0) if weights.dim() == 3 else weights
-
-    result = check("4.1", attention)
-    assert not result.passed
-    assert "query (2, 5, 3)" in result.message
-
-
-def test_mixed_samples_are_reported():
-    def attention(query, key, value):
-        return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
-
-    assert "the samples mix" in check("4.1", attention).message
-
-
 def test_unknown_exercise_lists_the_ids():
     for id in ("99.1", 3.1, None, Hostile()):
         result = check(id, None)
@@ -363,12 +299,6 @@ def test_unknown_exercise_lists_the_ids():
 
 def right(scores, dim=-1):
     return torch.softmax(scores, dim)
-
-
-def test_passed_exercise_is_kept(own_progress):
-    check("3.1", right)
-    check("4.1", None)
-    assert json.loads(own_progress.read_text()) == {"passed": ["3.1"]}
 
 
 @pytest.mark.parametrize(
@@ -393,20 +323,6 @@ def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
         assert kept.read_bytes() == text.encode("latin-1")
     said = " ".join(capsys.readouterr().out.split())
     assert said.count("progress.json is damaged, so nothing counts as passed.") == 1
-
-
-def no_room(*args):
-    raise OSError("no space left")
-
-
-def test_failed_write_leaves_the_old_file(own_progress, monkeypatch):
-    check("3.1", right)
-    before = own_progress.read_bytes()
-    monkeypatch.setattr(os, "replace", no_room)
-    records.add("4.1")
-    assert own_progress.read_bytes() == before
-    left = [name for name in os.listdir(own_progress.parent) if name[0] != "."]
-    assert left == ["progress.json"]
 
 
 def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):

@@ -49,17 +49,6 @@ def test_every_suspect_occurs_and_now_and_then_somebody_is_healthy():
         assert found == {frozenset(slugs) for slugs in causes(kind, two=False)}
 
 
-def test_a_patient_says_what_it_takes_and_gives_and_not_what_is_wrong():
-    for number in (*ONE_OF_EACH, 307, 407, 507):
-        said = repr(patient(number))
-        assert f"Patient {number}" in said and "takes" in said and "gives" in said
-        assert not any(slug in said for slug in SUSPECTS)
-    assert repr(patient(299)).startswith("Patient 299, with one wrong step, or none: a")
-    assert repr(patient(300)).startswith(
-        "Patient 300, with two wrong steps: a function"
-    )
-
-
 # ---- what a healthy layer is --------------------------------------------------------
 
 
@@ -79,15 +68,6 @@ def test_a_healthy_layer_is_that_of_the_course(number):
     expected = of_the_course(healthy)(x, need_weights=True)
     torch.testing.assert_close(healthy(x, need_weights=True), expected)
     torch.testing.assert_close(healthy(x), expected[0])
-
-
-def test_a_healthy_layer_drops_weights_in_training_alone():
-    healthy = twin(patient(107))
-    (x,) = some(torch.Generator().manual_seed(0), healthy)
-    torch.testing.assert_close(healthy(x), healthy(x), rtol=0, atol=0)
-    kept = healthy(x, need_weights=True)[1]
-    left = healthy.train()(x, need_weights=True)[1]
-    assert {*(left[kept > 0] / kept[kept > 0]).round(decimals=3).tolist()} == {0, 1.25}
 
 
 @pytest.mark.parametrize("number", [*ONE_OF_EACH, 307, 407, 507])
@@ -111,32 +91,15 @@ REAL = torch.ones(2, 5, dtype=torch.bool)
     [
         (7, [(5, 16)], None, "(5, 16)"),
         (7, [(5, 16), (5, 16), (6, 16)], None, "(5, 16), (5, 16), (6, 16)"),
-        (7, [(5, 15), (5, 16), (5, 16)], None, "(5, 15), (5, 16), (5, 16)"),
-        (7, [(5, 16), (5, 15), (5, 15)], None, "(5, 16), (5, 15), (5, 15)"),
-        (7, [(16,)] * 3, None, "(16,), (16,), (16,)"),
-        (7, [(16,), (5, 16), (5, 16)], None, "(16,), (5, 16), (5, 16)"),
         (7, [(2, 5, 16)] * 2, None, "(2, 5, 16), (2, 5, 16)"),
-        (107, [(5, 16)], None, "(5, 16)"),
         (107, [(2, 5, 15)], None, "(2, 5, 15)"),
-        (107, [(2, 0, 16)], None, "(2, 0, 16)"),
         (107, [(2, 17, 16)], None, "(2, 17, 16)"),
-        (107, [(2, 5, 16)] * 2, None, "(2, 5, 16), (2, 5, 16)"),
-        (207, [(2, 5, 16)], None, "(2, 5, 16)"),
         (207, [], None, "nothing"),
-        (207, [(2, 5, 64, 1)], None, "(2, 5, 64, 1)"),
         (
             107,
             [(2, 5, 16)],
             REAL.float(),
             "(2, 5, 16) and padding_mask (2, 5) of float32",
-        ),
-        (107, [(2, 5, 16)], REAL[0], "(2, 5, 16) and padding_mask (5,) of bool"),
-        (107, [(2, 5, 15)], REAL, "(2, 5, 15) and padding_mask (2, 5) of bool"),
-        (
-            7,
-            [(1, 16)] * 3,
-            REAL,
-            "(1, 16), (1, 16), (1, 16) and padding_mask (2, 5) of bool",
         ),
     ],
 )

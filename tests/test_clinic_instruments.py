@@ -11,7 +11,6 @@ from clinic_cases import (
     SUM,
     WEIGHT,
     code_cells,
-    printed,
     readings,
 )
 
@@ -139,24 +138,11 @@ def test_an_instrument_says_the_same_again_and_changes_nothing(
     assert all(p.grad is None for p in layer.parameters())
 
 
-def test_instruments_measure_in_eval_mode_whatever_the_mode():
-    layer = patient(107)
-    assert printed(layer) == printed(layer.train()) and layer.training
-
-
 @pytest.mark.parametrize("name", ["leak_test", "empty_row"])
 def test_a_function_has_no_mask_to_test(name):
     with pytest.raises(ValueError) as error:
         getattr(clinic, name)(patient(7))
     assert str(error.value) == f"{name} expects a layer with a mask; got a function"
-
-
-def test_an_unknown_instrument_is_told_which_there_are():
-    with pytest.raises(ValueError) as error:
-        measured(patient(7), "row_sum")
-    known = "bisect, row_sums, scale_scores, permute_tokens, leak_test, one_token, "
-    known += "empty_row, gradients"
-    assert str(error.value) == f"expected one of {known}; got 'row_sum'"
 
 
 # ---- training -----------------------------------------------------------------------

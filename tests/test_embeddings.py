@@ -47,17 +47,6 @@ def test_token_and_position_vectors_are_added():
     assert torch.equal(layer(ids), expected)
 
 
-def test_a_sequence_longer_than_the_context_is_named():
-    with pytest.raises(ValueError, match="context_length = 5 tokens, got 6"):
-        TokenAndPositionEmbedding(11, 5, 3)(torch.zeros(1, 6, dtype=torch.long))
-
-
-def test_the_embedding_goes_on_where_earlier_tokens_end():
-    torch.manual_seed(0)
-    layer, ids = TokenAndPositionEmbedding(11, 5, 3), torch.tensor([[7, 1, 2, 9]])
-    assert torch.equal(layer(ids[:, 3:], start=3), layer(ids)[:, 3:])
-
-
 def test_padding_on_the_left_moves_no_position():
     torch.manual_seed(0)
     layer, ids = TokenAndPositionEmbedding(11, 5, 3), torch.tensor([[0, 0, 7, 1, 2]])
@@ -94,11 +83,6 @@ def test_the_product_of_rotated_vectors_depends_on_their_distance_alone():
 
     torch.testing.assert_close(score(3, 8), score(103, 108), atol=1e-4, rtol=0)
     assert not torch.isclose(score(3, 8), score(3, 9))
-
-
-def test_rotation_names_an_odd_width():
-    with pytest.raises(ValueError, match="even width to rotate in pairs, got 5"):
-        apply_rope(torch.zeros(3, 5), torch.arange(3))
 
 
 def test_rotation_names_positions_that_do_not_fit():

@@ -65,15 +65,6 @@ def test_explore_shows_an_error_and_recovers(published):
     assert trouble.value == ""
 
 
-def test_explore_names_a_control_after_its_keyword(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
-    named = ipywidgets.FloatSlider(description="τ")
-    unnamed = ipywidgets.IntSlider()
-    panel_of(lambda top_k, temperature: one_bar(0.5), top_k=unnamed, temperature=named)
-    assert (unnamed.description, named.description) == ("top k", "τ")
-    assert (unnamed.tooltip, named.tooltip) == ("top k", "τ")
-
-
 def test_explore_without_ipywidgets_publishes_the_picture(published, monkeypatch):
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     low, high = SimpleNamespace(value=0.5), SimpleNamespace(value=1)

@@ -1,20 +1,14 @@
 """Each test pins one sentence about `utils.gpt2` and `utils.model.load_gpt2`."""
 
 import json
-import re
-import sys
-from types import SimpleNamespace
 
-import nbformat
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from utils.files import DATA
-from utils.gpt2 import gpt2_tensors
 from utils.model import GPT, load_gpt2
 
-NOTEBOOK = DATA.parent / "notebooks/deeper/gpt2_itself.ipynb"
 TINY = DATA / "tiny_gpt2"
 REFERENCE = load_file(TINY / "reference.safetensors")
 SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12}
@@ -165,69 +159,3 @@ def test_a_truncated_file_is_named(copy, kept):
     (folder / "model.safetensors").write_bytes(content[:kept])
     with pytest.raises(ValueError, match="model.safetensors is damaged: "):
         load_gpt2(folder)
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="found no .*nowhere.config.json"):
-        load_gpt2(tmp_path / "nowhere")
-
-
-@pytest.fixture
-def standing_in(copy):
-    """Return the folder of a GPT-2 with its own vocabulary and random weights."""
-    sizes = {"vocab_size": 50257, "n_positions": 128, "n_layer": 3, "n_head": 4}
-    torch.manual_seed(0)
-    config = {"n_embd": 16, **sizes}
-    tensors = {
-        name: 0.3 * torch.randn(shape) + (len(shape) == 1 and "ln" in name)
-        for name, (shape, _) in gpt2_tensors(config).items()
-    }
-    return copy(lambda _: tensors, **config)
-
-
-def run_notebook(capsys):
-    """Run the cells of the notebook; return what it says, and its names."""
-    names = {}
-    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
-        if cell.cell_type == "code":
-            exec(cell.source, names)
-    return capsys.readouterr().out, names
-
-
-def test_with_a_network_the_notebook_runs_with_the_weights_that_are_fetched(
-    standing_in, monkeypatch, capsys
-):
-    def fetched(name, allow_patterns):
-        assert name == "openai-community/gpt2"
-        assert allow_patterns == ["config.json", "model.safetensors"]
-        return str(standing_in)
-
-    hub = SimpleNamespace(snapshot_download=fetched)
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    out, names = run_notebook(capsys)
-    assert "The real weights aren't here" not in out
-    lines = [line for line in out.splitlines() if line.startswith("GPT-2")]
-    assert "GPT-2: 'The animal" in lines[0]
-    assert "GPT-2: the rows of it differ by 0.0000" in lines
-    assert len([line for line in lines if "animal / street" in line]) == 2
-    assert "Arrows between tokens: Where it looks, in head " in out
-    assert re.search(r"Query: \d+ .?it\. Keys: 0 The, 1 .?animal", out), out
-    model, tokenizer = names["models"]["GPT-2"]
-    assert model.embedding.token_embedding.num_embeddings == tokenizer.n_vocab
-    weights = names["row"](model, tokenizer, "tired", names["place"](tokenizer, " it"))
-    assert weights.shape == (3, 4, 12)
-
-
-def refused(*arguments, **options):
-    raise OSError("no network")
-
-
-@pytest.mark.parametrize("hub", [None, SimpleNamespace(snapshot_download=refused)])
-def test_without_a_network_or_the_library_the_notebook_says_so_and_goes_on(
-    hub, monkeypatch, capsys
-):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    out, names = run_notebook(capsys)
-    said = "The real weights aren't here: that takes a network and huggingface_hub.\n"
-    assert said in out
-    assert list(names["models"]) == ["random"]

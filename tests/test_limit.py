@@ -4,7 +4,6 @@ import nbformat
 import pytest
 import torch
 from nbclient import NotebookClient
-from torch import nn
 
 from utils.checks import check, limit
 from utils.checks.guard import attempt
@@ -43,40 +42,6 @@ def test_endless_loop_is_stopped_with_its_line(soon):
     assert "On scores = [1.0, 2.0, 3.0] your code did not end" in result.message
     assert "scores = scores + 0" in result.message or "while i <" in result.message
     assert check("3.1", right).passed
-
-
-def test_loop_that_catches_exceptions_is_stopped(soon):
-    def softmax(scores, dim=-1):
-        while True:
-            try:
-                scores.no_such_method()
-            except Exception:
-                pass
-
-    assert check("3.1", softmax).diagnosis == "never-ends"
-
-
-def test_endless_module_is_stopped(soon):
-    class Building(nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            while True:
-                d_in += 1
-
-    class InTraining(nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            for name in ("W_query", "W_key", "W_value"):
-                setattr(self, name, nn.Linear(d_in, d_out, bias=False))
-
-        def forward(self, x):
-            while self.training:
-                x = x + 0
-            parts = self.W_query(x), self.W_key(x), self.W_value(x)
-            return nn.functional.scaled_dot_product_attention(*parts)
-
-    assert check("4.2", Building).diagnosis == "never-ends"
-    assert check("4.2", InTraining).diagnosis == "never-ends"
 
 
 def test_nothing_is_raised_after_the_call(monkeypatch):

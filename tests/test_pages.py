@@ -1,6 +1,5 @@
 """Each test pins one sentence about a notebook as a page, for readers who only look."""
 
-import base64
 import functools
 import re
 import sys
@@ -13,15 +12,13 @@ import pytest
 from browser import chromium, needed
 from bs4 import BeautifulSoup
 from markdown_text import FORMULA, without_code
-from nbconvert import HTMLExporter, LatexExporter
-from nbformat.v4 import new_notebook
+from nbconvert import HTMLExporter
 from repository import ROOT, tool
 
 NOTEBOOKS = ROOT / "notebooks"
 NAMES = [path.relative_to(NOTEBOOKS).as_posix() for path in tool.find_notebooks()]
 AXE = Path(sys.prefix, "node_modules/axe-core/axe.min.js")
 OUTPUT = ".jp-OutputArea-output"
-LATEX = LatexExporter()
 STAND_IN = "No description has been provided"  # nbconvert's words for want of a text
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 FOLD = re.compile(r"<details>(.*?)</details>", re.DOTALL)
@@ -112,13 +109,6 @@ def test_hints_and_answers_are_folded_with_all_they_say(notebook):
         assert all(fold.select("summary ~ *") for fold in folds)
 
 
-def test_a_number_that_opens_a_sentence_does_not_make_it_a_list(notebook):
-    counted = [
-        text for _, rendered in notebook.texts for text in rendered.select("ol[start]")
-    ]
-    assert counted == []
-
-
 def test_no_markup_is_left_in_the_text(notebook):
     for _, rendered in notebook.texts:
         prose = FORMULA.sub("", prose_of(rendered))
@@ -131,15 +121,6 @@ def test_every_link_within_the_page_leads_somewhere(notebook):
     # A browser looks for the name as it is written, and then for the decoded one.
     dead = [link for link in links if not {link[1:], unquote(link[1:])} & places]
     assert dead == []
-
-
-def test_a_pdf_has_every_picture(notebook):
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]  # no pandoc
-    tex, resources = LATEX.from_notebook_node(new_notebook(cells=code))
-    files = re.findall(r"\\adjustimage\{.*\}\{(.*\.png)\}", tex)
-    data = [output.get("data", {}) for output in outputs_of(notebook)]
-    stored = [base64.b64decode(d["image/png"]) for d in data if "text/html" in d]
-    assert [resources["outputs"][file] for file in files] == stored
 
 
 # ------------------------------------------------------------- accessibility

@@ -111,15 +111,6 @@ def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(copy)
     assert [p for p, data in contents(copy).items() if owner in data] == []
 
 
-def test_an_address_or_a_version_that_cannot_be_one_is_refused():
-    for wrong in ("", "/", "two words", 'quo"ted', "a{b}", "$HOME", "a`b`"):
-        with pytest.raises(ValueError, match="expected the address of a repository"):
-            tool.checked_home(wrong, "main")
-    for wrong in ("", "two words", "-b", "v1;ls", "v1$"):
-        with pytest.raises(ValueError, match="expected a branch or a tag"):
-            tool.checked_home("https://github.com/somebody/course", wrong)
-
-
 def openings(pattern):
     """Yield path, title and minutes of notebooks, as their openings state them."""
     for path in sorted((ROOT / "notebooks").glob(pattern)):

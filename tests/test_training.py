@@ -1,7 +1,6 @@
 """Each test pins one sentence about `utils.training`, the loop."""
 
 import signal
-from collections import namedtuple
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -156,33 +155,6 @@ def test_accumulated_batches_are_one_large_batch():
     expected = train(large, [(inputs, targets)], fit, steps=5)
     torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected))
     torch.testing.assert_close(small.weight, large.weight)
-
-
-def test_a_function_gives_the_batch_of_each_number():
-    seen = []
-
-    def watch(model, batch):
-        seen.append(batch)
-        return slope(model, batch)
-
-    train(nn.Linear(1, 1), lambda number: -number, watch, steps=3, accumulate=2)
-    assert seen == [0, -1, -2, -3, -4, -5]
-
-
-def test_batches_are_moved_to_the_device_of_the_model():
-    class Moved:
-        def to(self, device, non_blocking):
-            assert non_blocking is True  # the CPU goes on meanwhile
-            return device
-
-    def watch(model, batch):
-        seen.append(batch)
-        return slope(model, batch)
-
-    seen, cpu, pair = [], torch.device("cpu"), namedtuple("Pair", "x y")
-    train(nn.Linear(1, 1), [(Moved(), [Moved(), 7])], watch, steps=1)
-    train(nn.Linear(1, 1), [{"x": pair(Moved(), "y")}], watch, steps=1)
-    assert seen == [(cpu, [cpu, 7]), {"x": pair(cpu, "y")}]
 
 
 def test_in_a_notebook_a_bar_moves_five_times_a_second(monkeypatch, clock):

@@ -19,11 +19,9 @@ os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler talks othe
 
 TABLES = (
     "byte_pairs",
-    "growth",
     "attention",
     "gpt",
     "decoding",
-    "processes",
     "busy",
 )
 
