@@ -17,47 +17,6 @@ NOTEBOOKS = [f"{number:02d}" for number in range(14)]
 every_state = pytest.mark.parametrize(
     "notebook, filled", [*itertools.product(NOTEBOOKS, (False, True))]
 )
-NAMES = [
-    "text",
-    "tokens",
-    "embeddings",
-    "positions",
-    "inputs x",
-    "queries, keys, values",
-    "scores",
-    "mask",
-    "weights",
-    "context",
-    "heads",
-    "block",
-    "GPT",
-    "next token",
-]
-LIT = {
-    "00": "text",
-    "01": "text; tokens",
-    "02": "embeddings; positions; inputs x",
-    "03": "scores; weights; context",
-    "04": "queries, keys, values; scores",
-    "05": "mask; weights",
-    "06": "heads",
-    "07": "positions",
-    "08": "queries, keys, values",
-    "09": "block; GPT; next token",
-    "10": "scores; weights",
-    "11": "text",
-    "12": "queries, keys, values; scores; mask; weights; context; heads",
-    "13": "; ".join(NAMES),
-}
-FILLED = {  # after a notebook, what was empty before
-    "01": "tokens",
-    "02": LIT["02"],
-    "03": LIT["03"],
-    "04": "queries, keys, values",
-    "05": "mask",
-    "06": "heads",
-    "09": LIT["09"],
-}
 WORDS = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
 
 
@@ -103,26 +62,6 @@ def numbers(picture, name):
 
 def close(written, computed):
     return written == pytest.approx(computed.flatten().tolist(), abs=0.0051)
-
-
-def said(alt, part):
-    found = re.search(rf"{part}: (.*?)\.( |$)", alt)
-    return found[1] if found else ""
-
-
-@every_state
-def test_the_text_says_which_stations_are_filled_lit_and_ahead(notebook, filled):
-    alt = draw(notebook, filled).alt
-    done = [
-        FILLED.get(n, "") for n in NOTEBOOKS if n < notebook or filled and n == notebook
-    ]
-    known = {"text"} | {name for names in done for name in names.split("; ")} - {""}
-    assert said(alt, "Stations") == "; ".join(NAMES)
-    assert said(alt, "Lit") == LIT[notebook]
-    assert set(said(alt, "Filled in").split("; ")) == known
-    ahead = set(NAMES) - known - set(LIT[notebook].split("; "))
-    assert set(said(alt, "Ahead").split("; ")) - {""} == ahead
-    assert not re.search(r"\d", alt)
 
 
 @every_state
