@@ -60,7 +60,7 @@ def factor(got, expected):
     if size == 0 or not got.isfinite().all():
         return None
     found = (got * expected).sum() / size
-    fits = found != 0 and close(got / found, expected).all()
+    fits = found != 0 and close((got / found).float(), expected.float()).all()
     return found.item() if fits else None
 
 
