@@ -16,7 +16,10 @@ PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
 DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
 # The lessons that keep to the rules below already; the others follow.
-THIRD = ["notebooks/attention_in_an_hour.ipynb"]
+THIRD = [
+    "notebooks/attention_in_an_hour.ipynb",
+    "notebooks/03_context_vectors.ipynb",
+]
 EVENINGS = [path for path in PATHS if re.match(r"notebooks/\w+\.", path)] + DEEPER
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
 SKIPPING |= {"raises-exception"}
