@@ -876,7 +876,7 @@ def nucleus_shifted(logits, p):
     return torch.zeros_like(kept).scatter(-1, order, kept)
 
 
-@wrong("9.3", "rounded-to-one")
+@right("9.3")
 def nucleus_sum_without_itself(logits, p):
     probs = torch.softmax(logits, dim=-1)
     ranked, order = torch.sort(probs, dim=-1, descending=True)
@@ -897,7 +897,7 @@ def nucleus_on_logits(logits, p):
     return torch.softmax(logits.masked_fill(remove, float("-inf")), dim=-1)
 
 
-@wrong("9.3", "rounded-to-one")
+@right("9.3")
 def nucleus_inverse_order(logits, p):
     probs = logits.softmax(dim=-1)
     order = probs.argsort(dim=-1, descending=True)
@@ -931,7 +931,7 @@ def nucleus_sum_of_better(logits, p):
     return (kept / kept.sum(dim=-1, keepdim=True)).to(logits.dtype)
 
 
-@wrong("9.3", "rounded-to-one")
+@right("9.3")
 def nucleus_threshold(logits, p):
     probs = torch.softmax(logits, dim=-1)
     ranked = probs.sort(dim=-1, descending=True).values
@@ -1196,7 +1196,7 @@ def nucleus_plain_exp(logits, p):
 @wrong("9.3", "input-changed")
 def nucleus_in_place(logits, p):
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-    remove = (probs.cumsum(dim=-1) - probs >= p) & (p < 1)
+    remove = probs.cumsum(dim=-1) - probs >= p
     logits[torch.zeros_like(remove).scatter(-1, order, remove)] = float("-inf")
     return torch.softmax(logits, dim=-1)
 

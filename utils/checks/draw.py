@@ -3,7 +3,6 @@
 import torch
 
 from utils.checks.engine import case
-from utils.checks.steps import DoesNotFit
 from utils.checks.values import number
 
 
@@ -34,20 +33,6 @@ def worst_sum(weights, dim=-1):
     sums = weights.double().sum(dim)
     sums = sums[sums.isfinite()]
     return number(sums[(sums - 1).abs().argmax()].item()) if len(sums) else "NaN"
-
-
-def unless_one(text):
-    """Return the text of a sum, of which something is said only if it is not 1."""
-    if abs(float(text) - 1) < 1e-3:
-        raise DoesNotFit
-    return text
-
-
-def unless_zero(text):
-    """Return the text of a weight, of which something is said only if it is not 0."""
-    if float(text) == 0:
-        raise DoesNotFit
-    return text
 
 
 def rows_sum_to_one(pick=lambda value: value, of="weights"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 
-from utils.checks import general, search
+from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference, inputs
 from utils.checks.steps import Named, Pipeline, texts_of
@@ -198,9 +198,8 @@ def examine(exercise, answer):
         trials = _run(exercise, answer, memory)
         early = (
             _endless(exercise, trials[-1])
-            or _nothing(exercise, trials[:1])
+            or _nothing(exercise, trials[0])
             or _named(exercise, search.single(exercise, trials))
-            or _nothing(exercise, trials)
             or _errors_missing(exercise, trials)
         )
         if early is None and not trials[-1].outcome.stopped:
@@ -231,18 +230,14 @@ def _endless(exercise, trial):
     return Result(False, name.slug, str(name))
 
 
-def _nothing(exercise, trials):
+def _nothing(exercise, trial):
     """Return the result of an answer that is not written yet or returns nothing."""
-    if trials[0].outcome.unfinished:
+    got = trial.outcome
+    if got.unfinished:
         return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
-    usual = [t for t in trials if t.case.raises is None and not t.outcome.error]
-    silent = [t for t in usual if t.outcome.value is None]
-    if not silent:
-        return None
-    if silent[0] is trials[0]:
+    if got.error is None and got.value is None:
         return _refusal(exercise, FACTS.say("returns-nothing"))
-    at = inputs(exercise, silent[0].case)
-    return _refusal(exercise, FACTS.say("returns-nothing there", inputs=at))
+    return None
 
 
 def _errors_missing(exercise, trials):
@@ -277,8 +272,8 @@ def _judged(exercise, trials):
             name = FACTS.say("input-changed", input=changed)
             return Result(False, name.slug, str(name))
     if wrong:
-        found = general.explain(exercise, trials) or search.near(exercise, trials)
-        return _named(exercise, found) or Result(False, None, describe(exercise, wrong))
+        near = _named(exercise, search.near(exercise, trials))
+        return near or Result(False, None, describe(exercise, wrong))
     return Result(True, None, f"{len(trials)} inputs tried, all right.")
 
 
@@ -287,7 +282,7 @@ def _named(exercise, found):
     if found is None:
         return None
     text = f"{difference(exercise, found.trial)}\n{found.text}"
-    return Result(False, *(found.slugs[:1] or [None]), text, *found.slugs[1:])
+    return Result(False, found.slugs[0], text, *found.slugs[1:])
 
 
 def _refusal(exercise, name):

@@ -9,7 +9,7 @@ whose results have the same shapes so often (`near`).
 from dataclasses import dataclass
 
 from utils.checks.guard import quietly
-from utils.checks.steps import DoesNotFit, quiet
+from utils.checks.steps import quiet
 from utils.checks.values import agrees, all_nan, safe_text, same_form
 
 STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
@@ -59,12 +59,9 @@ def near(exercise, trials):
     wrong = [trial for trial in wrong if trial.comparable]
     if not wrong:
         return None
-    ordinary = [t for t in trials if t.comparable and not t.special]
     with quiet():
-        return (
-            _single(exercise, ordinary)  # what is special may hide a second mistake
-            or _likely(exercise, wrong, fits, ON_THIS_INPUT)
-            or _likely(exercise, wrong, _same_shape, BY_ITS_SHAPE)
+        return _likely(exercise, wrong, fits, ON_THIS_INPUT) or _likely(
+            exercise, wrong, _same_shape, BY_ITS_SHAPE
         )
 
 
@@ -80,7 +77,7 @@ def _likely(exercise, wrong, same, lead):
     best = [one for one in mistakes if len(like[one]) == most]
     if most < 2 or 2 * most < len(wrong) or len({one.slugs for one in best}) > 1:
         return None
-    return _found(best[0], *like[best[0]], lead=lead)
+    return _found(best[0], like[best[0]][0], lead)
 
 
 def _same_shape(mistake, trial):
@@ -98,7 +95,7 @@ def _single(exercise, some):
     wrong = [trial for trial in some if not trial.right]
     for mistake in exercise.pipeline.mistakes if wrong else ():
         if all(fits(mistake, trial) for trial in (wrong[0], *some)):
-            return _found(mistake, *wrong)
+            return _found(mistake, wrong[0])
     return None
 
 
@@ -120,25 +117,19 @@ def _double(exercise, some):
     pairs = [pair for pair in pairs if _all(pair, some)] or pairs
     pairs = [pair for pair in pairs if len(pair.slugs) == 1] or pairs
     shared = pairs and set.intersection(*({*pair.slugs} for pair in pairs))
-    found = (_found(pair, shown, *seen) for pair in pairs if shared)
-    return next(filter(None, found), None)
+    return _found(pairs[0], shown) if shared else None
 
 
 def _all(mistake, trials):
     return all(matches(mistake, trial) for trial in trials)
 
 
-def _found(mistake, *trials, lead=""):
-    """Return what is found on the first of these cases that its text fits, or None."""
-    for trial in trials:
-        said = quietly(mistake.explain, [trial.args])
-        if isinstance(said.error, DoesNotFit):
-            continue
-        if said.error is not None and STRICT:
-            raise said.error
-        text = said.value if said.error is None else f"{mistake.slugs[0]}."
-        return Found(mistake.slugs, trial, lead + text)
-    return None
+def _found(mistake, trial, lead=""):
+    said = quietly(mistake.explain, [trial.args])
+    if said.error is not None and STRICT:
+        raise said.error
+    text = said.value if said.error is None else f"{mistake.slugs[0]}."
+    return Found(mistake.slugs, trial, lead + text)
 
 
 def fits(mistake, trial):

@@ -52,10 +52,6 @@ class Named(Exception):
         self.slug = slug
 
 
-class DoesNotFit(Exception):
-    """Raised by a word of a text where what the text says is not so on this input."""
-
-
 class Texts(dict):
     """A group of texts by key.
 

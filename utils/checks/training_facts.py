@@ -63,7 +63,6 @@ def dropout_in_training(module, weights):
     unscaled = not ((survivors - right).abs() < 0.02).all()
     factor, right = number(survivors.median().item()), number(right)
     found = {
-        FACTS.say("dropout-before-softmax renormalised"): renormalised(factors, used),
         FACTS.say("nan-in-training"): factors.isnan().any(),
         FACTS.say("dropout-not-on-weights"): lost > 1e-3,
         FACTS.say("dropout-missing", p=p): (factors - 1).abs().max() < 0.02,
@@ -74,17 +73,6 @@ def dropout_in_training(module, weights):
         FACTS.say("dropout-not-rescaled", p=p, factor=factor, right=right): unscaled,
     }
     return next((name for name, holds in found.items() if holds), None)
-
-
-def renormalised(factors, used):
-    """Say whether what is left of each row sums to 1, all multiplied by one number."""
-    kept = factors.abs() > 0.02
-    alive = used.isfinite().all(-1) & (kept & LOWER).any(-1)
-    if kept[..., LOWER].all():
-        return False  # nothing is dropped
-    sums, largest = used.sum(-1)[alive], factors.masked_fill(~LOWER, 0.0).amax(-1)
-    equal = (~kept | ~LOWER | ((factors - largest[..., None]).abs() < 0.02)).all(-1)
-    return bool(((sums - 1).abs() < 1e-2).all() and equal[alive].all())
 
 
 def recovered(module, weights, seed):

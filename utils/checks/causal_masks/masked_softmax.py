@@ -43,9 +43,12 @@ wrong("empty-row-uniform", hide=lambda s: s.scores + ~s.mask * -1e9, clear=uncle
 wrong("empty-row-unmasked", mask=lambda s: s.allowed | ~s.allowed.any(-1, True))
 wrong("fixed-axis", {"axis": 1}, clear=rows_by_axis(1))
 wrong("fixed-axis", {"axis": 0}, clear=rows_by_axis(0))
+wrong("minus-1e9", hide=lambda s: fill(s, -1e9), clear=uncleared)
+wrong("minus-1e9 2", hide=lambda s: fill(s, -1e9))
 wrong("mask-filled-with-plus", hide=lambda s: fill(s, 1e9))
 wrong("zero-for-minus-infinity", hide=lambda s: fill(s, 0.0))
 wrong("mask-not-broadcast", clear=lambda s: put(0.0, ~s.mask.any(-1), s.soft))
+wrong("rows-dropped", mask=lambda s: s.allowed & s.allowed.all(-1, True))
 wrong("triangle-for-mask", mask=of_attention.triangle)
 wrong("selected-scores", drop=lambda s: torch.softmax(s.scores[s.mask], -1))
 wrong("scaled", scale=lambda s: s.products / s.products.shape[-1] ** 0.5)
@@ -87,6 +90,7 @@ SMALL = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
 HIDDEN_LARGE = torch.tensor([[1.0, 2.0, 1000.0], [1000.0, 3.0, 1.0]])
 LARGE = torch.tensor([[600.0, -900.0, 300.0], [-500.0, 200.0, 800.0]])
 LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
+HALF = torch.zeros(3, 2, dtype=torch.float16)
 LIMITS = torch.tensor([[[-0.5], [-0.5], [INF]], [[INF], [-0.5], [-0.5]]])
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 
@@ -108,6 +112,7 @@ masked_softmax = Exercise(
         special("hidden scores of 1000", HIDDEN_LARGE, booleans([1, 1, 0], [0, 1, 1])),
         special("large scores", LARGE, booleans([1, 1, 0], [1, 1, 1])),
         special("scores near -30000", LOW, booleans([0, 1, 1], [1, 0, 1])),
+        special("float16", HALF, booleans([1, 0], [0, 1], [1, 0])),
         special("one token", torch.tensor([[0.7]]), booleans([1])),
     ],
 )
