@@ -13,8 +13,9 @@ from pathlib import Path
 
 from utils.checks import limit
 from utils.checks.course import exercises, find
-from utils.checks.engine import Named, examine
+from utils.checks.engine import examine
 from utils.checks.guard import untouched
+from utils.checks.steps import Refused
 
 sys.path.insert(0, str(Path(__file__).parent))  # where the bank finds itself
 import bank  # noqa: E402
@@ -117,7 +118,7 @@ def passes(exercise, answer):
     try:
         trials = (exercise.observe(answer, case, memory) for case in exercise.cases)
         return all(t.right for t in trials) and examine(exercise, answer).passed
-    except Named:
+    except Refused:
         return False
 
 

@@ -58,6 +58,12 @@ def pytest_configure(config):
     config.addinivalue_line("markers", about)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave the second authors' bank to the full run."""
+    second = collection_path.name == "second"
+    return True if second and not config.getoption("--full") else None
+
+
 def pytest_generate_tests(metafunc):
     """Run a test with a sample of the notebooks, or in the full run with all."""
     sample = metafunc.definition.get_closest_marker("sample")

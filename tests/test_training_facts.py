@@ -1,36 +1,25 @@
-"""The facts about dropout and masks name what the outputs alone do not show."""
+"""The checks of 5.5 and 6.3 name what the outputs of eval mode do not show."""
 
-import bank
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.course import exercises
-from utils.checks.modules import read
-from utils.checks.training_facts import (
-    NUM_TOKENS,
-    TRAINING_FACTS,
-    breaks_in_float64,
-    dropout_in_eval,
-    dropout_in_training,
-    mask_is_plain,
-)
-
-ONE_HEAD = (3, 5, 7, 0.2)
-TWO_HEADS = (3, 10, 7, 0.2, 2)
+from utils.checks import check
 
 
 class Causal(nn.Module):
     """Causal attention with the steps that dropout may go to, one head or several."""
 
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads=1):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads=None):
         super().__init__()
-        self.num_heads, self.p = num_heads, dropout
+        self.num_heads, self.p = num_heads or 1, dropout
+        if d_out % self.num_heads:
+            raise ValueError
         self.W_query = nn.Linear(d_in, d_out, bias=False)
         self.W_key = nn.Linear(d_in, d_out, bias=False)
         self.W_value = nn.Linear(d_in, d_out, bias=False)
-        self.out_proj = nn.Linear(d_out, d_out) if num_heads > 1 else nn.Identity()
+        self.out_proj = nn.Linear(d_out, d_out) if num_heads else nn.Identity()
         allowed = torch.ones(context_length, context_length).tril().bool()
         self.register_buffer("mask", allowed)
 
@@ -76,6 +65,12 @@ class OnScoresAsMask(Never):
         return scores.masked_fill(dropped & ~torch.eye(scores.shape[-1]).bool(), -1e9)
 
 
+class RowsMadeToSumToOne(Causal):
+    def on_weights(self, weights):
+        kept = super().on_weights(weights)
+        return kept / kept.sum(-1, keepdim=True).clamp(1e-9)
+
+
 class OnOutput(Never):
     def on_output(self, output):
         return F.dropout(output, self.p, self.training)
@@ -105,7 +100,9 @@ class WholeRows(Causal):
 
 class SameForAll(Causal):
     def on_weights(self, weights):
-        return weights * F.dropout(torch.ones(3, 3), self.p, self.training)
+        return weights * F.dropout(
+            torch.ones(weights.shape[-2:]), self.p, self.training
+        )
 
 
 class SameEachTime(Causal):
@@ -116,11 +113,11 @@ class SameEachTime(Causal):
 
 
 class OnValues(Never):
-    def forward(self, x):
+    def __init__(self, *build):
+        super().__init__(*build)
         self.W_value.register_forward_hook(
             lambda layer, args, out: F.dropout(out, self.p, self.training)
         )
-        return super().forward(x)
 
 
 class OnInput(Never):
@@ -162,7 +159,7 @@ class PlainMask(Causal):
     def __init__(self, *build):
         super().__init__(*build)
         del self.mask
-        self.mask = torch.ones(7, 7).tril().bool()
+        self.mask = torch.ones(build[2], build[2]).tril().bool()
 
 
 class Float32(Causal):
@@ -171,24 +168,19 @@ class Float32(Causal):
         return F.dropout(weights.float() + drop, self.p, self.training)
 
 
-def named(kind, build, facts=(dropout_in_eval, *TRAINING_FACTS)):
-    torch.manual_seed(3)
-    module = kind(*build).eval()
-    names = ("W_query", "W_key", "W_value") + ("out_proj",) * (len(build) > 4)
-    weights = read(module, build, names)
-    found = filter(None, (look(module, weights) for look in facts))
-    return next((name.slug for name in found), None)
-
-
-@pytest.mark.parametrize("build", [ONE_HEAD, TWO_HEADS], ids=["one head", "two heads"])
+@pytest.mark.parametrize("id", ["5.5", "6.3"])
 @pytest.mark.parametrize(
     ("kind", "slug"),
     [
         (Causal, None),
+        (KeepsItsWeights, None),
+        (UnusedLayer, None),
+        (AllPositive, None),
         (Never, "dropout-missing"),
         (Always, "dropout-in-eval"),
         (OnScores, "dropout-before-softmax"),
-        (OnScoresAsMask, "dropout-before-softmax"),
+        (OnScoresAsMask, "rows-sum-to-one"),
+        (RowsMadeToSumToOne, "rows-sum-to-one"),
         (OnOutput, "dropout-not-on-weights"),
         (NotRescaled, "dropout-not-rescaled"),
         (KeepsP, "dropout-other-share"),
@@ -198,49 +190,25 @@ def named(kind, build, facts=(dropout_in_eval, *TRAINING_FACTS)):
         (SameEachTime, "dropout-same-mask"),
         (OnValues, "dropout-not-on-weights"),
         (OnInput, "dropout-not-on-weights"),
-        (KeepsItsWeights, None),
-        (UnusedLayer, None),
-        (AllPositive, None),
         (Frozen, "no-gradient"),
         (Detached, "no-gradient"),
         (PlainMask, "mask-not-buffer"),
         (Float32, "float32-alone"),
     ],
 )
-def test_fact_is_named(kind, slug, build):
-    assert named(kind, build) == slug
+def test_fact_is_named(kind, slug, id):
+    result = check(id, kind)
+    assert (result.diagnosis, result.passed) == (slug, slug is None), result.message
 
 
-def test_each_fact_stands_alone():
-    assert named(Always, ONE_HEAD, [dropout_in_eval]) == "dropout-in-eval"
-    assert named(Never, ONE_HEAD, [dropout_in_training]) == "dropout-missing"
-    assert named(PlainMask, ONE_HEAD, [mask_is_plain]) == "mask-not-buffer"
-    assert named(Float32, ONE_HEAD, [breaks_in_float64]) == "float32-alone"
+@pytest.mark.parametrize("id", ["5.5", "6.3"])
+def test_right_dropout_is_never_named(id):
+    seeds = iter(range(20))
 
+    class Seeded(Causal):
+        def __init__(self, *build):
+            torch.manual_seed(next(seeds))
+            super().__init__(*build)
 
-@pytest.mark.parametrize("build", [ONE_HEAD, TWO_HEADS], ids=["one head", "two heads"])
-def test_right_dropout_is_never_named(build):
-    for seed in range(20):
-        torch.manual_seed(seed)
-        module = Causal(*build)
-        names = ("W_query", "W_key", "W_value") + ("out_proj",) * (len(build) > 4)
-        weights = read(module, build, names)
-        assert dropout_in_training(module, weights) is None, seed
-
-
-LAYERS = ("4.2", "5.5", "6.3")  # those that project their input
-MODULES = [e for e in exercises() if e.id in LAYERS]
-
-
-@pytest.mark.parametrize("exercise", MODULES, ids=lambda exercise: exercise.id)
-def test_facts_of_each_exercise_can_be_computed(exercise):
-    """A fact that fails counts as not found, so it may not fail on a right module."""
-    rights = [a for a in bank.answers() if a.right and a.exercise == exercise.id]
-    build = exercise.cases[0].settings["build"]
-    heads = build[4] if len(build) > 4 else 1
-    assert build[0] >= NUM_TOKENS < build[1] // heads
-    for entry in rights:
-        module = entry.answer(*build).eval()
-        weights = read(module, build, exercise.projections)
-        for look in exercise.looks(right=True):
-            assert look(module, weights) is None, entry.label
+    for _ in range(6):  # each check builds two or three of them
+        assert check(id, Seeded).passed

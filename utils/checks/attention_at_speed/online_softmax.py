@@ -57,7 +57,7 @@ def whole_matrix(attention):
     in_place = (query != 1).any()  # which is what is said then
     if in_place or largest.entries < len(query) * len(key):
         return None
-    return TEXTS["FACTS"].say("whole-matrix", queries=len(query), keys=len(key))
+    return TEXTS["FACTS"].name("whole-matrix", queries=len(query), keys=len(key))
 
 
 # --- the right steps --------------------------------------------------------------

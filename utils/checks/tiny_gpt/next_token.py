@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks.draw import draws, rows_sum_to_one, worst_sum
+from utils.checks.draw import draws, rows_sum_to_one, said_sum
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
 
@@ -55,7 +55,7 @@ wrong(
 )
 
 
-WORDS = {"sum": lambda s: worst_sum(s.probs), "row_sum": lambda s: worst_sum(s.result)}
+WORDS = {"sum": lambda s: said_sum(s.probs), "row_sum": lambda s: said_sum(s.result)}
 SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
