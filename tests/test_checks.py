@@ -15,7 +15,7 @@ from repository import ROOT
 from torch import nn
 
 from utils.checks import check, progress, records, steps
-from utils.checks.course import CASES, FILES, deeper, notebooks
+from utils.checks.course import CASES, deeper, notebooks
 
 # ---- nonsense: through every exercise, whatever it is ----------------------------
 
@@ -85,14 +85,6 @@ class Hostile:
     __hash__ = None
 
 
-class HostileMeta(type):
-    def __repr__(cls):
-        raise RuntimeError("no repr here")
-
-    def __getattribute__(cls, name):
-        raise RuntimeError("no attributes here")
-
-
 class HostileError(Exception):
     def __str__(self):
         raise RuntimeError("no text here")
@@ -117,10 +109,6 @@ def endless():
         yield 1
 
 
-async def later(*args):
-    return 1
-
-
 def cyclic():
     loop = []
     loop.append(loop)
@@ -139,17 +127,13 @@ VALUES = {
     "dict": lambda: {"output": 1},
     "array": lambda: np.ones((2, 3)),
     "hostile object": Hostile,
-    "hostile class": lambda: HostileMeta("Odd", (), {}),
     "hostile tensor": lambda: torch.ones(2, 3).as_subclass(HostileTensor),
     "hostile list": lambda: HostileList([1, 2]),
     "endless generator": endless,
     "sparse tensor": lambda: torch.eye(3).to_sparse(),
     "complex tensor": lambda: torch.ones(2, 3, dtype=torch.complex64),
     "meta tensor": lambda: torch.ones(2, 3, device="meta"),
-    "half tensor": lambda: torch.ones(2, 3, dtype=torch.float16),
-    "bool tensor": lambda: torch.ones(2, 3, dtype=torch.bool),
     "empty tensor": lambda: torch.ones(0, 3),
-    "scalar tensor": lambda: torch.tensor(1),
     "huge tensor": lambda: torch.ones(1).expand(10**6, 10**6),
     "tensor with gradient": lambda: torch.ones(2, 3, requires_grad=True) * 2,
     "conjugated view": lambda: torch.ones(2, dtype=torch.complex64).conj().imag,
@@ -178,18 +162,8 @@ OBJECTS = {
     "lambda of too many": lambda a, b, c, d, e, f, g: None,
     "keywords alone": lambda **kwargs: None,
     "builtin": len,
-    "library function": torch.add,
-    "class of its own": object,
-    "an abstract module": nn.Module,
-    "another module": nn.Linear,
     "module instance": nn.Linear(3, 5),
-    "module object": torch,
     "hostile object": Hostile(),
-    "hostile class": HostileMeta("Odd", (), {}),
-    "exception": ValueError,
-    "generator function": endless,
-    "coroutine function": later,
-    "partial": __import__("functools").partial(torch.add, 1),
 }
 
 
@@ -227,17 +201,11 @@ NEARLY = {
     "one axis more": lambda right: right[None],
     "one axis less": lambda right: right[0],
     "flattened": lambda right: right.flatten()[1:],
-    "complex": lambda right: right + 0j,
-    "sparse": lambda right: right.to_sparse(),
-    "without values": lambda right: right.to("meta"),
     "NaN": lambda right: torch.full(right.shape, torch.nan),
-    "infinite": lambda right: torch.full(right.shape, torch.inf),
     "zeros": lambda right: torch.zeros(right.shape),
-    "minus ones": lambda right: -torch.ones(right.shape),
     "twice": lambda right: right * 2 + 1,
     "huge": lambda right: right * 1e30 + 1e30,
     "noisy": lambda right: right + 0.01 * torch.rand(right.shape),
-    "in bytes": lambda right: right.to(torch.uint8) + 7,
 }
 
 
@@ -291,21 +259,6 @@ def settings():
 
 
 # ---- the engine's own sentences ---------------------------------------------------
-
-
-MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in e.pipeline.mistakes]
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.slugs[0]}" for e, m in MISTAKES]
-)
-def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
-    """Its own function gets its own slug, so no mistake hides behind another."""
-    result = check(exercise.id, answer_from(exercise, mistake.compute))
-    assert result.diagnosis == mistake.slugs[0], result.message
-    assert not result.message.endswith(f"\n{mistake.slugs[0]}.")  # its text failed
-    assert 2 < len(result.message.splitlines()) < 10
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
@@ -394,16 +347,6 @@ def test_an_unfinished_branch_ends_the_check_at_its_case():
     assert "NotImplementedError: batches" in result.message
 
 
-def test_changed_input_is_named():
-    def softmax(scores, dim=-1):
-        scores -= scores.amax(dim, keepdim=True)
-        return scores.exp() / scores.exp().sum(dim, keepdim=True)
-
-    result = check("3.1", softmax)
-    assert result.diagnosis == "input-changed"
-    assert "`scores`" in result.message
-
-
 def test_unknown_property_is_reported_with_numbers():
     message = check(
         "3.1", lambda scores, dim=-1: 2 * torch.softmax(scores, dim)
@@ -430,24 +373,6 @@ def test_small_differences_are_shown_with_more_digits():
     message = check("3.1", lambda s, dim=-1: torch.softmax(s, dim) + 2e-5).message
     assert "expected [0.365707, 0.195076," in message
     assert "got      [0.365727, 0.195096," in message
-
-
-def test_of_two_mistakes_the_one_seen_everywhere_is_named():
-    def softmax(scores, dim=-1):
-        return torch.exp(scores) / torch.exp(scores).sum()
-
-    result = check("3.1", softmax)
-    assert result.diagnosis == "softmax-over-everything"
-
-
-def test_a_mistake_in_a_batch_alone_is_found():
-    def attention(query, key, value):
-        output, weights = EXERCISES["4.1"].oracle(query, key, value)
-        return output, weights.flip(0) if weights.dim() == 3 else weights
-
-    result = check("4.1", attention)
-    assert not result.passed
-    assert "query (2, 5, 3)" in result.message
 
 
 def test_mixed_samples_are_reported():
@@ -493,16 +418,7 @@ def test_passed_exercise_is_kept(own_progress):
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{"passed": 3}',
-        '{"passed": [1]}',
-        "\x00\xff",
-        '{"passed": "3.1"}',
-    ],
+    "text", ["", "[]", '{"passed": 3}', '{"passed": [1]}', "\x00\xff"]
 )
 def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
     for number in (1, 2):
@@ -548,16 +464,13 @@ def test_two_kernels_at_once_lose_nothing(own_progress, before):
     assert kept == [before] * (before == "damaged")
 
 
-def test_folder_of_an_unknown_account_is_no_error(monkeypatch):
-    monkeypatch.setenv("COURSE_PROGRESS", "~nobody at all/here")
-    assert records.path().name == "progress.json"
-
-
-def test_folder_that_cannot_be_written_is_no_error(monkeypatch, tmp_path):
+def test_a_folder_that_is_unknown_or_closed_is_no_error(monkeypatch, tmp_path):
     blocked = tmp_path / "a file"
     blocked.write_text("not a folder")
-    monkeypatch.setenv("COURSE_PROGRESS", str(blocked))
-    assert check("3.1", right).passed
+    for folder in ("~nobody at all/here", str(blocked)):
+        monkeypatch.setenv("COURSE_PROGRESS", folder)
+        monkeypatch.chdir(tmp_path)
+        assert check("3.1", right).passed
 
 
 def no_room(*args):
@@ -574,47 +487,36 @@ def test_failed_write_leaves_the_old_file(own_progress, monkeypatch):
     assert left == ["progress.json"]
 
 
-def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):
-    drawn = []
+@pytest.fixture
+def drawn(monkeypatch):
+    """Collect the rows and the title of the map instead of drawing it."""
+    maps = []
     monkeypatch.setattr(
-        "utils.plots.course_map", lambda status, title: drawn.append((status, title))
+        "utils.plots.course_map", lambda status, title: maps.append((status, title))
     )
-    check("3.1", right)
-    assert progress() == ["3.1"]
+    return maps
+
+
+def test_progress_draws_the_map_of_what_is_passed(own_progress, drawn):
+    own_progress.write_text('{"passed": ["3.1", "77.7"]}')  # one is unknown
+    assert progress() == ["3.1", "77.7"]
     status, title = drawn[0]
     assert title == f"1 of {len(EXERCISES) + len(CASES)} exercises passed"
     row = next(row for row in status if row[0] == 3)
     assert (row[1], row[3], row[4], row[5]) == ("Context vectors", 1, 3, [2])
     assert sum(row[4] for row in status) == len(EXERCISES) + len(CASES)
+    numbers = [row[0] for row in status]
+    numbered = numbers.index(None)  # what is for another evening comes last
+    assert numbers[numbered:] == [None] * len(numbers[numbered:])
 
 
-def test_progress_counts_no_unknown_id(own_progress, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        "utils.plots.course_map", lambda status, title: drawn.append(title)
-    )
-    own_progress.write_text('{"passed": ["3.1", "77.7"]}')
-    progress()
-    assert drawn == [f"1 of {len(EXERCISES) + len(CASES)} exercises passed"]
-
-
-def test_progress_lists_what_is_for_another_evening_after_the_course(
-    own_progress, monkeypatch
-):
-    drawn = []
-    monkeypatch.setattr(
-        "utils.plots.course_map", lambda status, title: drawn.extend(status)
-    )
-    monkeypatch.setattr("utils.checks.course.deeper", lambda: [("Byte pairs", 25, [1])])
-    progress()
-    assert drawn[-1] == (None, "Byte pairs", 25, 0, 0, [1])
-    assert all(row[0] is not None for row in drawn[:-1])
-
-
-def test_a_notebook_for_another_evening_says_its_name_minutes_and_needs(
-    tmp_path, monkeypatch
-):
+def test_the_map_reads_each_notebook_as_it_is(tmp_path, monkeypatch):
+    for number, name, minutes, needs in notebooks():
+        assert name and minutes > 0, f"{number:02d}"
+        assert all(needed < number for needed in needs)
+        assert needs or number == 0, f"{number:02d}"
     (tmp_path / "notebooks/deeper").mkdir(parents=True)
+    (tmp_path / "notebooks/03_context_vectors.ipynb").write_text("{")  # damaged
     line = "*About 20 minutes. Needs [04 Attention](../04_attention.ipynb).*"
     openings = {"late": f"# Deeper: masks\n\n{line}", "early_one": "no title"}
     for name, source in openings.items():
@@ -622,13 +524,7 @@ def test_a_notebook_for_another_evening_says_its_name_minutes_and_needs(
         path.write_text(json.dumps({"cells": [{"source": [source]}]}))
     monkeypatch.setattr(records, "COURSE", tmp_path)
     assert deeper() == [("Early one", 0, []), ("Masks", 20, [4])]
-
-
-def test_each_notebook_says_its_name_minutes_and_needs():
-    for number, name, minutes, needs in notebooks():
-        assert name and minutes > 0, f"{number:02d}"
-        assert all(needed < number for needed in needs)
-        assert needs or number == 0, f"{number:02d}"
+    assert notebooks() == [(3, "Context vectors", 0, [])]
 
 
 def test_the_exercises_with_a_check_are_those_with_a_card():
@@ -636,15 +532,3 @@ def test_the_exercises_with_a_check_are_those_with_a_card():
     text = "".join(p.read_text(encoding="utf-8") for p in paths if "/sol" not in str(p))
     cards = set(re.findall(r"### Exercise (\d+\.\d+):", text))
     assert sorted(cards) == sorted(EXERCISES)
-
-
-def test_each_file_of_exercises_belongs_to_a_notebook():
-    for number, file in FILES.items():
-        assert (ROOT / f"notebooks/{int(number):02d}_{file}.ipynb").exists()
-
-
-def test_damaged_notebook_is_no_error(tmp_path, monkeypatch):
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks/03_context_vectors.ipynb").write_text("{")
-    monkeypatch.setattr(records, "COURSE", tmp_path)
-    assert notebooks() == [(3, "Context vectors", 0, [])]

@@ -11,7 +11,6 @@ from nbclient import NotebookClient
 from torch import nn
 
 from utils.checks import check, limit
-from utils.checks.guard import attempt
 
 COUNTER_FORGOTTEN = """
 def merge(ids, pair, new_id):
@@ -66,17 +65,6 @@ def test_what_it_heaped_up_is_freed(soon):
     assert [heap() for heap in left] == [None]
 
 
-def test_loop_that_catches_exceptions_is_stopped(soon):
-    def softmax(scores, dim=-1):
-        while True:
-            try:
-                scores.no_such_method()
-            except Exception:
-                pass
-
-    assert check("3.1", softmax).diagnosis == "never-ends"
-
-
 def test_loop_that_catches_everything_once_is_stopped(soon):
     def softmax(scores, dim=-1):
         caught = 0
@@ -115,31 +103,29 @@ def test_endless_module_is_stopped(soon):
     assert check("4.2", InTraining).diagnosis == "never-ends"
 
 
-def test_nothing_is_raised_after_the_call(monkeypatch):
+def test_nothing_is_raised_after_the_check(monkeypatch):
     """Not even where an answer ends in the very moment in which it is stopped."""
     monkeypatch.setattr(limit, "SECONDS", 0.0)
-
-    def count(n):
-        return sum(range(n))
-
     stopped = 0
-    with limit.WATCH:
-        for n in range(100):
-            stopped += attempt(count, 20_000 * n).endless
-            assert limit.WATCH.since is None
-    assert stopped > 3
-    assert sum(count(1000) for _ in range(1000)) > 0
+    for n in range(40):
+
+        def softmax(scores, dim=-1, n=n):
+            sum(range(20_000 * n))
+            return torch.softmax(scores, dim)
+
+        stopped += check("3.1", softmax).diagnosis == "never-ends"
+    assert stopped
+    assert sum(sum(range(1000)) for _ in range(1000)) > 0
 
 
 def test_waiting_is_not_stopped(soon):
     """A debugger that waits for its reader takes no time of the processor."""
 
-    def wait(value):
-        time.sleep(0.6)
-        return value
+    def softmax(scores, dim=-1):
+        time.sleep(0.3)
+        return torch.softmax(scores, dim)
 
-    with limit.WATCH:
-        assert attempt(wait, 3).value == 3
+    assert check("3.1", softmax).passed
 
 
 def test_too_much_memory_is_stopped(monkeypatch):

@@ -197,7 +197,13 @@ def angles(s):
     return F.normalize(s.query, dim=-1) @ F.normalize(s.key, dim=-1).mT
 
 
+def reshaped(x):
+    """Return x with the shape that a transpose gives, but its numbers as they lie."""
+    return x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
+
+
 SCORE = Forms(TEXTS["SCORE"])
+SCORE.wrong("reshape-for-transpose", score=lambda s: s.query @ reshaped(s.key))
 SCORE.wrong("keys-times-queries", score=lambda s: s.key @ s.query.mT)
 SCORE.wrong("compares-angles", score=angles, **UNSCALED)
 SCORE.wrong("compares-angles", score=angles)

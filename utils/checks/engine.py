@@ -214,7 +214,7 @@ def examine(exercise, answer):
             or _errors_missing(exercise, trials)
         )
         if early is None and not trials[-1].outcome.stopped:
-            right = all(trial.right for trial in trials)
+            right = all(t.right and t.outcome.changed is None for t in trials)
             _look_at_facts(exercise, exercise.subject(answer, memory), right)
             early = _multiplied(exercise, trials) or _named(
                 exercise, search.with_another(exercise, trials)
