@@ -278,7 +278,7 @@ def _multiplied(exercise, trials):
 def _samples_mixed(exercise, trials):
     """Return the result where each sample alone is right, and the batch is not."""
     for trial in trials:
-        if trial.right or trial.observed or not trial.same_form:
+        if trial.right or trial.special or trial.observed or not trial.same_form:
             continue
         count = first_axis(trial.expected.value)
         if count > 1 and all(_alone(exercise, trial, i, count) for i in range(count)):

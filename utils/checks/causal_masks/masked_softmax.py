@@ -55,6 +55,7 @@ LATER.wrong("global-maximum-subtracted", maximum=lambda s: s.scores.max())
 LATER.wrong("bool-arithmetic", mask=lambda s: 1 - s.allowed)
 LATER.wrong("bool-arithmetic", mask=lambda s: -s.allowed)
 LATER.wrong("bool-arithmetic", mask=lambda s: not s.allowed)
+FILLED_WITH_PLUS = [one for one in HIDE if one.slug == "mask-filled-with-plus"]
 HARMLESS = Forms()
 HARMLESS.also(hide=lambda s: fill(s, -1e9))
 HARMLESS.also(hide=lambda s: fill(s, torch.finfo(s.scores.dtype).min))
@@ -70,7 +71,7 @@ pipeline = of_attention.attention(
         leaving_out=("score", "width", "average", "merge", "project_out"),
     ),
     *(MASK, without_zeros(HIDE), HIDE, LATER, of_attention.AXIS, of_attention.SOFTMAX),
-    without=[one for one in HIDE if one.slug == "mask-filled-with-plus"],  # rows-dropped
+    without=FILLED_WITH_PLUS,  # gives what dropping these rows gives
     harmless=HARMLESS,
     words={"keys": lambda s: s.scores.shape[-1]},
 )
