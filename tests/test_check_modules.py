@@ -70,60 +70,57 @@ def test_right_module_passes_however_it_is_built(answer):
     assert check("4.2", answer).passed
 
 
-class PlainTensors(Right):
+def changed(change):
+    """Return the right module with one thing changed at the end of its building."""
+    return type("Changed", (Right,), {"change": change})
+
+
+def built(build, base=nn.Module):
+    """Return a module that is built this way, and runs as the right one."""
+
     def __init__(self, d_in, d_out):
-        nn.Module.__init__(self)
-        for name in NAMES:
-            setattr(self, name, torch.randn(d_in, d_out))
+        base.__init__(self)
+        build(self, d_in, d_out)
+
+    return type("Built", (Right,), {"__init__": __init__})
 
 
-class Buffers(Right):
-    def __init__(self, d_in, d_out):
-        nn.Module.__init__(self)
-        for name in NAMES:
-            self.register_buffer(name, torch.randn(d_in, d_out))
+def plain_tensors(self, d_in, d_out):
+    for name in NAMES:
+        setattr(self, name, torch.randn(d_in, d_out))
 
 
-class Listed(Right):
-    def __init__(self, d_in, d_out):
-        nn.Module.__init__(self)
-        self.layers = [nn.Linear(d_in, d_out) for _ in range(3)]
+def buffers(self, d_in, d_out):
+    for name in NAMES:
+        self.register_buffer(name, torch.randn(d_in, d_out))
 
 
-class Renamed(Right):
-    def __init__(self, d_in, d_out):
-        nn.Module.__init__(self)
-        self.query = nn.Linear(d_in, d_out, bias=False)
+def listed(self, d_in, d_out):
+    self.layers = [nn.Linear(d_in, d_out) for _ in range(3)]
 
 
-class Shared(Right):
-    def change(self, d_in, d_out):
-        self.W_key = self.W_query
+def renamed(self, d_in, d_out):
+    self.query = nn.Linear(d_in, d_out, bias=False)
 
 
-class SharedStorage(Right):
-    def change(self, d_in, d_out):
-        self.W_key.weight = nn.Parameter(self.W_query.weight.data)
+def shared(self, d_in, d_out):
+    self.W_key = self.W_query
 
 
-class Bias(Right):
-    def change(self, d_in, d_out):
-        self.W_value = nn.Linear(d_in, d_out)
+def shared_storage(self, d_in, d_out):
+    self.W_key.weight = nn.Parameter(self.W_query.weight.data)
 
 
-class Turned(Right):
-    def __init__(self, d_in, d_out):
-        super().__init__(d_out, d_in)
+def with_bias(self, d_in, d_out):
+    self.W_value = nn.Linear(d_in, d_out)
 
 
-class NoSuper(nn.Module):
-    def __init__(self, d_in, d_out):
-        self.W_query = torch.randn(d_in, d_out)
+def turned(self, d_in, d_out):
+    self.W_query = nn.Linear(d_out, d_in, bias=False)
 
 
-class NoSuperLayers(nn.Module):
-    def __init__(self, d_in, d_out):
-        self.W_query = nn.Linear(d_in, d_out)
+def unknown(self, d_in, d_out):
+    self.W_query = nn.Linear(d_in, d_model, bias=False)  # noqa: F821
 
 
 class Widths(Right):
@@ -145,33 +142,28 @@ class NoForward(Right):
     forward = nn.Module.forward
 
 
-class Unknown(Right):
-    def change(self, d_in, d_out):
-        self.W_query = nn.Linear(d_in, d_model, bias=False)  # noqa: F821
-
-
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
         (Right(3, 5), "instance-not-class", "Right(…)"),
-        (PlainTensors, "weights-not-registered", "no optimizer finds it"),
-        (Buffers, "weights-not-registered", "plain tensor and no parameter"),
-        (Listed, "modules-in-a-list", "`layers` is a Python list"),
-        (Renamed, "projection-missing", "no `W_query`, but query"),
-        (Shared, "shared-weights", "`W_query` and `W_key`"),
-        (SharedStorage, "shared-weights", "`W_query` and `W_key`"),
-        (Bias, "unasked-bias", "`W_value`"),
-        (Turned, "wrong-weight-shape", "leads from 3 to 5 features"),
-        (NoSuper, "super-init-missing", "super().__init__()"),
-        (NoSuperLayers, "super-init-missing", "super().__init__()"),
+        (built(plain_tensors), "weights-not-registered", "no optimizer finds it"),
+        (built(buffers), "weights-not-registered", "plain tensor and no parameter"),
+        (built(listed), "modules-in-a-list", "`layers` is a Python list"),
+        (built(renamed), "projection-missing", "no `W_query`, but query"),
+        (changed(shared), "shared-weights", "`W_query` and `W_key`"),
+        (changed(shared_storage), "shared-weights", "`W_query` and `W_key`"),
+        (changed(with_bias), "unasked-bias", "`W_value`"),
+        (changed(turned), "wrong-weight-shape", "leads from 3 to 5 features"),
+        (built(plain_tensors, object), "super-init-missing", "super().__init__()"),
+        (built(renamed, object), "super-init-missing", "super().__init__()"),
         (Widths, "wrong-signature", "(d_model)"),
         (Pair, "returns-a-tuple", "output alone"),
         (Silent, "returns-nothing", "`return`"),
         (object, "not-a-module", "nn.Module"),
         (Right.forward, "not-a-class", "function"),
         (NoForward, None, 'missing the required "forward" function'),
-        (Unknown, None, "NameError: name 'd_model' is not defined"),
-        (Unknown, None, "self.W_query = nn.Linear(d_in, d_model, bias=False)"),
+        (changed(unknown), None, "NameError: name 'd_model' is not defined"),
+        (changed(unknown), None, "self.W_query = nn.Linear(d_in, d_model, bias=False)"),
     ],
 )
 def test_fact_about_a_module_is_named(answer, slug, words):

@@ -118,50 +118,36 @@ def cyclic():
 VALUES = {
     "none": lambda: None,
     "number": lambda: 3.5,
-    "nan": lambda: torch.full((2, 3), torch.nan),
     "text": lambda: "softmax",
-    "empty tuple": lambda: (),
     "nested tuple": lambda: (((((1,),),),),),
     "cyclic list": cyclic,
-    "long list": lambda: list(range(100_000)),
-    "dict": lambda: {"output": 1},
     "array": lambda: np.ones((2, 3)),
     "hostile object": Hostile,
     "hostile tensor": lambda: torch.ones(2, 3).as_subclass(HostileTensor),
     "hostile list": lambda: HostileList([1, 2]),
     "endless generator": endless,
     "sparse tensor": lambda: torch.eye(3).to_sparse(),
-    "complex tensor": lambda: torch.ones(2, 3, dtype=torch.complex64),
     "meta tensor": lambda: torch.ones(2, 3, device="meta"),
-    "empty tensor": lambda: torch.ones(0, 3),
     "huge tensor": lambda: torch.ones(1).expand(10**6, 10**6),
     "tensor with gradient": lambda: torch.ones(2, 3, requires_grad=True) * 2,
-    "conjugated view": lambda: torch.ones(2, dtype=torch.complex64).conj().imag,
     "quantized tensor": lambda: torch.quantize_per_tensor(
         torch.ones(2), 0.1, 0, torch.qint8
     ),
     "nested tensor": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     "raises": raises(RuntimeError("went wrong")),
-    "raises without text": raises(ValueError()),
     "raises a hostile error": raises(HostileError()),
     "raises a long text": raises(ValueError("x" * 10**6)),
     "exits": raises(SystemExit(1)),
     "interrupts": raises(KeyboardInterrupt()),
-    "stops a generator": raises(StopIteration()),
     "recurses": recurse,
     "changes settings": change_settings,
 }
 OBJECTS = {
     "none": None,
     "number": 3,
-    "text": "softmax",
-    "tensor": torch.ones(2, 3),
-    "array": np.ones(3),
-    "list": [1, 2],
     "lambda without arguments": lambda: None,
     "lambda of too many": lambda a, b, c, d, e, f, g: None,
     "keywords alone": lambda **kwargs: None,
-    "builtin": len,
     "module instance": nn.Linear(3, 5),
     "hostile object": Hostile(),
 }
@@ -267,31 +253,50 @@ def test_oracle_is_a_right_answer(exercise):
         assert check(exercise.id, exercise.oracle).passed
 
 
-def test_stub_is_not_attempted():
-    def softmax(scores, dim=-1):
-        raise NotImplementedError
-
-    result = check("3.1", softmax)
-    assert result.diagnosis == "not-attempted"
-    assert "3.1 softmax: not attempted yet." in result.message
+def stub(scores, dim=-1):
+    raise NotImplementedError
 
 
-def test_unsupported_operation_is_not_taken_for_a_stub():
-    def softmax(scores, dim=-1):
-        return torch.linalg.inv(scores.to("meta")).cpu()
-
-    result = check("3.1", softmax)
-    assert result.diagnosis is None
+def on_no_device(scores, dim=-1):  # which is no stub, though the error is the same
+    return torch.linalg.inv(scores.to("meta")).cpu()
 
 
-def test_error_is_shown_with_the_readers_line():
-    def softmax(scores, dim=-1):
-        return scores.no_such_method()
+def fails(scores, dim=-1):
+    return scores.no_such_method()
 
-    message = check("3.1", softmax).message
-    assert "AttributeError" in message
-    assert "return scores.no_such_method()" in message
-    assert "Traceback" not in message
+
+def unfinished(scores, dim=-1):
+    if scores.dim() > 1:
+        raise NotImplementedError("batches")
+    return torch.softmax(scores, dim)
+
+
+def larger(scores, dim=-1):
+    return 2 * torch.softmax(scores, dim) + 0.1
+
+
+def nearly(scores, dim=-1):
+    return torch.softmax(scores, dim) + 2e-5
+
+
+@pytest.mark.parametrize(
+    ("answer", "slug", "words"),
+    [
+        (stub, "not-attempted", "3.1 softmax: not attempted yet."),
+        (on_no_device, None, "your code raised"),
+        (fails, None, "return scores.no_such_method()"),
+        (fails, None, "AttributeError"),
+        (unfinished, None, "NotImplementedError: batches"),
+        (larger, None, "expected [0.09, 0.2447, 0.6652]"),
+        (larger, None, "got      [0.2801, 0.5895, 1.4305]"),
+        (nearly, None, "expected [0.365707, 0.195076,"),  # more digits than usual
+        (nearly, None, "got      [0.365727, 0.195096,"),
+    ],
+)
+def test_the_message_says_what_came(answer, slug, words):
+    result = check("3.1", answer)
+    assert not result.passed and result.diagnosis == slug
+    assert words in result.message and "Traceback" not in result.message
 
 
 def test_what_the_reader_prints_stays(capsys):
@@ -300,8 +305,7 @@ def test_what_the_reader_prints_stays(capsys):
         return torch.softmax(scores, dim)
 
     result = check("3.1", softmax)
-    out = capsys.readouterr().out
-    assert "looking at (3, 5)" in out
+    assert "looking at (3, 5)" in capsys.readouterr().out
     assert "looking" not in result.message
 
 
@@ -331,28 +335,8 @@ def test_an_interrupt_ends_the_check_at_once():
         calls.append(dim)
         raise KeyboardInterrupt
 
-    result = check("3.1", softmax)
+    assert "KeyboardInterrupt" in check("3.1", softmax).message
     assert calls == [-1]
-    assert "KeyboardInterrupt" in result.message
-
-
-def test_an_unfinished_branch_ends_the_check_at_its_case():
-    def softmax(scores, dim=-1):
-        if scores.dim() > 1:
-            raise NotImplementedError("batches")
-        return torch.softmax(scores, dim)
-
-    result = check("3.1", softmax)
-    assert not result.passed
-    assert "NotImplementedError: batches" in result.message
-
-
-def test_unknown_property_is_reported_with_numbers():
-    message = check(
-        "3.1", lambda scores, dim=-1: 2 * torch.softmax(scores, dim)
-    ).message
-    assert "expected [0.09, 0.2447, 0.6652]" in message
-    assert "got      [0.1801, 0.4895, 1.3305]" in message
 
 
 def test_the_entry_that_differs_is_among_those_shown():
@@ -369,28 +353,27 @@ def test_the_entry_that_differs_is_among_those_shown():
     assert expected.split("[")[1] != got.split("[")[1]
 
 
-def test_small_differences_are_shown_with_more_digits():
-    message = check("3.1", lambda s, dim=-1: torch.softmax(s, dim) + 2e-5).message
-    assert "expected [0.365707, 0.195076," in message
-    assert "got      [0.365727, 0.195096," in message
+def mixed(query, key, value):
+    return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
 
 
-def test_mixed_samples_are_reported():
-    def attention(query, key, value):
-        return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
-
-    assert "the samples mix" in check("4.1", attention).message
+def foresees(query, key, value, cache):
+    output, longer = EXERCISES["10.3"].oracle(query, key, value, cache)
+    return output + 0.1 * value.mean(-2, keepdim=True), longer
 
 
-def test_a_future_that_is_seen_is_told_by_how_much():
-    def attend(query, key, value, cache):
-        output, longer = EXERCISES["10.3"].oracle(query, key, value, cache)
-        return output + 0.1 * value.mean(-2, keepdim=True), longer
-
-    result = check("10.3", attend)
+@pytest.mark.parametrize(
+    ("id", "answer", "words"),
+    [
+        ("4.1", mixed, "the samples mix"),
+        ("10.3", foresees, "Adding 1 to the new tokens from 1 on"),
+        ("10.3", foresees, "by 0.05: the future is seen"),
+    ],
+)
+def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
+    result = check(id, answer)
     assert result.diagnosis is None
-    assert "Adding 1 to the new tokens from 1 on" in result.message
-    assert "by 0.05: the future is seen" in " ".join(result.message.split())
+    assert words in " ".join(result.message.split())
 
 
 def test_result_shows_nothing_more_in_a_notebook():

@@ -80,27 +80,14 @@ def test_loop_that_catches_everything_once_is_stopped(soon):
     assert check("3.1", softmax).diagnosis == "never-ends"
 
 
-def test_endless_module_is_stopped(soon):
+def test_endless_constructor_is_stopped(soon):
     class Building(nn.Module):
         def __init__(self, d_in, d_out):
             super().__init__()
             while True:
                 d_in += 1
 
-    class InTraining(nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            for name in ("W_query", "W_key", "W_value"):
-                setattr(self, name, nn.Linear(d_in, d_out, bias=False))
-
-        def forward(self, x):
-            while self.training:
-                x = x + 0
-            parts = self.W_query(x), self.W_key(x), self.W_value(x)
-            return nn.functional.scaled_dot_product_attention(*parts)
-
     assert check("4.2", Building).diagnosis == "never-ends"
-    assert check("4.2", InTraining).diagnosis == "never-ends"
 
 
 def test_nothing_is_raised_after_the_check(monkeypatch):

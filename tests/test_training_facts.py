@@ -24,17 +24,21 @@ class Causal(nn.Module):
         self.out_proj = nn.Linear(d_out, d_out) if num_heads else nn.Identity()
         allowed = torch.ones(context_length, context_length).tril().bool()
         self.register_buffer("mask", allowed)
+        self.in_the_end()
 
-    def on_scores(self, scores):
-        return scores
+    def in_the_end(self):
+        pass
 
     def on_weights(self, weights):
         return F.dropout(weights, self.p, self.training)
 
-    def on_output(self, output):
-        return output
+    def on_input(self, x):
+        return x
+
+    on_scores = on_output = on_input
 
     def forward(self, x):
+        x = self.on_input(x)
         parts = [self.W_query(x), self.W_key(x), self.W_value(x)]
         heads = [p.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for p in parts]
         query, key, value = heads
@@ -46,160 +50,103 @@ class Causal(nn.Module):
         return self.on_output(self.out_proj(merged))
 
 
-class Never(Causal):
-    def on_weights(self, weights):
-        return weights
+def dropped(self, x, p=None, training=None):
+    training = self.training if training is None else training
+    return F.dropout(x, self.p if p is None else p, training)
 
 
-class Always(Causal):
-    def on_weights(self, weights):
-        return F.dropout(weights, self.p)
+def kept(self, x):
+    return x
 
 
-class OnScores(Never):
-    def on_scores(self, scores):
-        return F.dropout(scores, self.p, self.training)
+def left_out_of_scores(self, scores):
+    out = torch.rand_like(scores) < self.p * self.training
+    return scores.masked_fill(out & ~torch.eye(scores.shape[-1]).bool(), -1e9)
 
 
-class OnScoresAsMask(Never):
-    def on_scores(self, scores):
-        dropped = torch.rand_like(scores) < self.p * self.training
-        return scores.masked_fill(dropped & ~torch.eye(scores.shape[-1]).bool(), -1e9)
+def rows_made_to_sum_to_one(self, weights):
+    weights = dropped(self, weights)
+    return weights / weights.sum(-1, keepdim=True).clamp(1e-9)
 
 
-class RowsMadeToSumToOne(Causal):
-    def on_weights(self, weights):
-        kept = super().on_weights(weights)
-        return kept / kept.sum(-1, keepdim=True).clamp(1e-9)
+def not_rescaled(self, weights):
+    keep = torch.rand_like(weights) >= self.p
+    return weights * keep if self.training else weights
 
 
-class OnOutput(Never):
-    def on_output(self, output):
-        return F.dropout(output, self.p, self.training)
+def same_each_time(self, weights):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return dropped(self, weights)
 
 
-class NotRescaled(Causal):
-    def on_weights(self, weights):
-        keep = torch.rand_like(weights) >= self.p
-        return weights * keep if self.training else weights
+def kept_on_the_module(self, weights):
+    self.last_weights = dropped(self, weights)
+    return self.last_weights
 
 
-class KeepsP(Causal):
-    def on_weights(self, weights):
-        return F.dropout(weights, 1 - self.p, self.training)
+def all_positive(self):
+    for parameter in self.parameters():
+        nn.init.uniform_(parameter, 0.0, 1.0)
 
 
-class Half(Causal):
-    def on_weights(self, weights):
-        return F.dropout(weights, 0.5, self.training)
+def plain_mask(self):
+    mask = self.mask
+    del self.mask
+    self.mask = mask
 
 
-class WholeRows(Causal):
-    def on_weights(self, weights):
-        rows = torch.ones(*weights.shape[:-1], 1)
-        return weights * F.dropout(rows, self.p, self.training)
+def on_values(self):
+    self.W_value.register_forward_hook(lambda layer, args, x: dropped(self, x))
 
 
-class SameForAll(Causal):
-    def on_weights(self, weights):
-        return weights * F.dropout(
-            torch.ones(weights.shape[-2:]), self.p, self.training
-        )
+def frozen(self):
+    self.W_key.requires_grad_(False)
 
 
-class SameEachTime(Causal):
-    def on_weights(self, weights):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
-            return super().on_weights(weights)
-
-
-class OnValues(Never):
-    def __init__(self, *build):
-        super().__init__(*build)
-        self.W_value.register_forward_hook(
-            lambda layer, args, out: F.dropout(out, self.p, self.training)
-        )
-
-
-class OnInput(Never):
-    def forward(self, x):
-        return super().forward(F.dropout(x, self.p, self.training))
-
-
-class KeepsItsWeights(Causal):
-    def on_weights(self, weights):
-        self.last_weights = super().on_weights(weights)
-        return self.last_weights
-
-
-class AllPositive(Causal):
-    def __init__(self, *build):
-        super().__init__(*build)
-        for parameter in self.parameters():
-            nn.init.uniform_(parameter, 0.0, 1.0)
-
-
-class UnusedLayer(Causal):
-    def __init__(self, *build):
-        super().__init__(*build)
-        self.unused = nn.Linear(2, 2)
-
-
-class Frozen(Causal):
-    def __init__(self, *build):
-        super().__init__(*build)
-        self.W_key.weight.requires_grad = False
-
-
-class Detached(Causal):
-    def on_scores(self, scores):
-        return scores.detach()
-
-
-class PlainMask(Causal):
-    def __init__(self, *build):
-        super().__init__(*build)
-        del self.mask
-        self.mask = torch.ones(build[2], build[2]).tril().bool()
-
-
-class Float32(Causal):
-    def on_weights(self, weights):
-        drop = torch.zeros(weights.shape)
-        return F.dropout(weights.float() + drop, self.p, self.training)
+ON_WEIGHTS = [  # what is done with the weights
+    (dropped, None),
+    (kept_on_the_module, None),
+    (kept, "dropout-missing"),
+    (lambda self, x: dropped(self, x, training=True), "dropout-in-eval"),
+    (rows_made_to_sum_to_one, "rows-sum-to-one"),
+    (not_rescaled, "dropout-not-rescaled"),
+    (lambda self, x: dropped(self, x, 1 - self.p), "dropout-other-share"),
+    (lambda self, x: dropped(self, x, 0.5), "dropout-other-share"),
+    (
+        lambda self, x: x * dropped(self, torch.ones_like(x[..., :1])),
+        "dropout-whole-rows",
+    ),
+    (lambda self, x: x * dropped(self, torch.ones_like(x[0, 0])), "dropout-same-mask"),
+    (same_each_time, "dropout-same-mask"),
+    (lambda self, x: dropped(self, x.float()), "float32-alone"),
+]
+ELSEWHERE = [  # what is done where, and how the weights are treated
+    ("on_scores", dropped, kept, "dropout-before-softmax"),
+    ("on_scores", left_out_of_scores, kept, "rows-sum-to-one"),
+    ("on_scores", lambda self, x: x.detach(), dropped, "no-gradient"),
+    ("on_input", dropped, kept, "dropout-not-on-weights"),
+    ("on_output", dropped, kept, "dropout-not-on-weights"),
+    ("in_the_end", on_values, kept, "dropout-not-on-weights"),
+    ("in_the_end", all_positive, dropped, None),
+    ("in_the_end", plain_mask, dropped, "mask-not-buffer"),
+    (
+        "in_the_end",
+        lambda self: self.W_key.requires_grad_(False),
+        dropped,
+        "no-gradient",
+    ),
+]
 
 
 @pytest.mark.parametrize("id", ["5.5", "6.3"])
 @pytest.mark.parametrize(
-    ("kind", "slug"),
-    [
-        (Causal, None),
-        (KeepsItsWeights, None),
-        (UnusedLayer, None),
-        (AllPositive, None),
-        (Never, "dropout-missing"),
-        (Always, "dropout-in-eval"),
-        (OnScores, "dropout-before-softmax"),
-        (OnScoresAsMask, "rows-sum-to-one"),
-        (RowsMadeToSumToOne, "rows-sum-to-one"),
-        (OnOutput, "dropout-not-on-weights"),
-        (NotRescaled, "dropout-not-rescaled"),
-        (KeepsP, "dropout-other-share"),
-        (Half, "dropout-other-share"),
-        (WholeRows, "dropout-whole-rows"),
-        (SameForAll, "dropout-same-mask"),
-        (SameEachTime, "dropout-same-mask"),
-        (OnValues, "dropout-not-on-weights"),
-        (OnInput, "dropout-not-on-weights"),
-        (Frozen, "no-gradient"),
-        (Detached, "no-gradient"),
-        (PlainMask, "mask-not-buffer"),
-        (Float32, "float32-alone"),
-    ],
+    ("place", "way", "on_weights", "slug"),
+    [*(("on_weights", way, way, slug) for way, slug in ON_WEIGHTS), *ELSEWHERE],
 )
-def test_fact_is_named(kind, slug, id):
-    result = check(id, kind)
+def test_fact_is_named(place, way, on_weights, slug, id):
+    ways = {"on_weights": on_weights, place: way}
+    result = check(id, type("Changed", (Causal,), ways))
     assert (result.diagnosis, result.passed) == (slug, slug is None), result.message
 
 
