@@ -107,7 +107,7 @@ def own_token(x):
 @pytest.mark.parametrize(
     ("id", "answer", "slug", "words"),
     [
-        ("4.1", unscaled_without_batch, "scale-missing", "though not on all"),
+        ("4.1", unscaled_without_batch, "scale-missing", "At least on this input: "),
         ("4.1", doubled, "multiplied", "2.0 times the right one, on every input"),
         ("4.1", times_the_tokens, "multiplied 2", "elsewhere another multiple"),
         ("4.1", nothing_for_a_batch, "returns-nothing", "Here the answer returns None"),

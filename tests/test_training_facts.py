@@ -113,10 +113,7 @@ ON_WEIGHTS = [  # what is done with the weights
     (not_rescaled, "dropout-not-rescaled"),
     (lambda self, x: dropped(self, x, 1 - self.p), "dropout-other-share"),
     (lambda self, x: dropped(self, x, 0.5), "dropout-other-share"),
-    (
-        lambda self, x: x * dropped(self, torch.ones_like(x[..., :1])),
-        "dropout-whole-rows",
-    ),
+    (lambda self, x: x * dropped(self, x[..., :1] * 0 + 1), "dropout-whole-rows"),
     (lambda self, x: x * dropped(self, torch.ones_like(x[0, 0])), "dropout-same-mask"),
     (same_each_time, "dropout-same-mask"),
     (lambda self, x: dropped(self, x.float()), "float32-alone"),
@@ -130,12 +127,7 @@ ELSEWHERE = [  # what is done where, and how the weights are treated
     ("in_the_end", on_values, kept, "dropout-not-on-weights"),
     ("in_the_end", all_positive, dropped, None),
     ("in_the_end", plain_mask, dropped, "mask-not-buffer"),
-    (
-        "in_the_end",
-        lambda self: self.W_key.requires_grad_(False),
-        dropped,
-        "no-gradient",
-    ),
+    ("in_the_end", frozen, dropped, "no-gradient"),
 ]
 
 

@@ -13,7 +13,7 @@ from utils.checks.steps import quiet
 from utils.checks.values import agrees, all_nan, safe_text, same_form
 
 STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
-ON_SOME_INPUTS = "On this input, though not on all, it looks like this: "
+AT_LEAST_HERE = "At least on this input: "
 BY_ITS_SHAPE = "The shape is that of this mistake, the numbers are not: "
 
 
@@ -60,7 +60,7 @@ def on_most_cases(exercise, trials):
     if not wrong:
         return None
     with quiet():
-        return _likely(exercise, trials, wrong, fits, ON_SOME_INPUTS) or _likely(
+        return _likely(exercise, trials, wrong, fits, AT_LEAST_HERE) or _likely(
             exercise, trials, wrong, _same_shape, BY_ITS_SHAPE
         )
 
