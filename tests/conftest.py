@@ -52,16 +52,16 @@ def figures(monkeypatch):
     return drawn
 
 
-def pytest_ignore_collect(collection_path, config):
-    """Leave the second authors' answers to the full run."""
-    if collection_path.name == "second" and not config.getoption("--full"):
-        return True
-
-
 def pytest_configure(config):
     """Say what the mark of a sample means."""
     about = "sample(*names): give `path` these notebooks, or with --full every one"
     config.addinivalue_line("markers", about)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave the second authors' bank to the full run."""
+    second = collection_path.name == "second"
+    return True if second and not config.getoption("--full") else None
 
 
 def pytest_generate_tests(metafunc):

@@ -1,44 +1,28 @@
-"""The steps of attention: one wrong, two wrong, and what is said where neither fits."""
+"""What a check says of one mistake, of two, and where neither fits."""
 
 import random
-from contextlib import suppress
 
 import pytest
 import torch
 from exercises import EXERCISES, answer_from
+from torch.nn import functional as F
 
 from utils.checks import check
-from utils.checks.guard import quietly
-from utils.checks.steps import DoesNotFit, Mistake
-from utils.checks.values import agrees
+from utils.checks.steps import Mistake
+
+MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in e.pipeline.mistakes]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def trials_of(exercise):
-    """Return the right answer on every case."""
-    answer, memory = answer_from(exercise, exercise.oracle), {}
-    trials = [exercise.observe(answer, case, memory) for case in exercise.cases]
-    return [trial for trial in trials if trial.comparable]
-
-
-def outcome(exercise, trial, forms):
-    """Return what the steps with these forms give on a case."""
-
-    def compute(*args):
-        return exercise.pipeline.run(args, *forms)
-
-    return quietly(trial.through(compute), trial.args)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
-def test_right_steps_and_harmless_ones_are_right(exercise):
-    harmless = [(one,) for one in exercise.pipeline.harmless if one.slug is None]
-    for trial in trials_of(exercise):
-        if trial.case.settings.get("special"):
-            continue  # some are right for moderate scores alone
-        for forms in [(), *harmless]:
-            result = outcome(exercise, trial, forms)
-            assert agrees(result.value, trial.expected.value), forms
+@pytest.mark.parametrize(
+    ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.slugs[0]}" for e, m in MISTAKES]
+)
+def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
+    """Its own function gets its own slug, so no mistake hides behind another."""
+    result = check(exercise.id, answer_from(exercise, mistake.compute))
+    assert result.diagnosis == mistake.slugs[0], result.message
+    assert not result.message.endswith(f"\n{mistake.slugs[0]}.")  # its text failed
+    assert 2 < len(result.message.splitlines()) < 10
 
 
 UNDONE = {"softmax-missing", "softmax-twice"}  # none, then one more: that is right
@@ -56,7 +40,6 @@ def two_wrong(exercise, count):
     return found
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 def test_of_two_wrong_steps_at_least_one_is_named(exercise):
     pairs, named = two_wrong(exercise, 8), 0
@@ -80,27 +63,88 @@ def test_two_wrong_steps_are_both_said():
     assert "runs over the queries" in result.message
 
 
-def test_what_fits_one_input_alone_is_said_to():
-    def unscaled_without_batch(query, key, value):
-        scale = 1 if query.dim() == 2 else query.shape[-1] ** -0.5
-        weights = torch.softmax(scale * query @ key.mT, dim=-1)
-        return weights @ value, weights
-
-    result = check("4.1", unscaled_without_batch)
-    assert result.diagnosis == "scale-missing"
-    assert "On this input, though not on all" in result.message
+def right_attention(query, key, value):
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
 
 
-def test_what_is_like_a_mistake_on_few_of_its_inputs_is_not_named():
-    def merge(ids, pair, new_id):
-        merged, skip = [], False
-        for i, symbol in enumerate(ids):
-            if not skip:
-                skip = tuple(ids[i : i + 2]) == pair
-                merged.append(new_id if skip else symbol)
-        return merged
+def unscaled_without_batch(query, key, value):
+    scale = 1 if query.dim() == 2 else query.shape[-1] ** -0.5
+    weights = torch.softmax(scale * query @ key.mT, dim=-1)
+    return weights @ value, weights
 
-    result = check("1.1", merge)  # [9] for [1, 2, 3, 1, 2]: a return in the loop?
+
+def doubled(query, key, value):
+    output, weights = right_attention(query, key, value)
+    return 2 * output, weights
+
+
+def times_the_tokens(query, key, value):
+    return tuple(len(query) * part for part in right_attention(query, key, value))
+
+
+def nothing_for_a_batch(query, key, value):
+    if query.dim() < 3:
+        return right_attention(query, key, value)
+
+
+def mixed_in_a_batch(query, key, value):
+    output, weights = right_attention(query, key, value)
+    return (output, weights.flip(0)) if weights.dim() > 2 else (output, weights)
+
+
+def in_place(query, key, value):
+    query /= query.shape[-1] ** 0.5
+    return F.scaled_dot_product_attention(query, key, value, scale=1.0), None
+
+
+def own_token(x):
+    weights = torch.softmax(x @ x.T, dim=-1)
+    return (weights[:, :, None] * x[:, None, :]).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "slug", "words"),
+    [
+        ("4.1", unscaled_without_batch, "scale-missing", "At least on this input: "),
+        ("4.1", doubled, "multiplied", "2.0 times the right one, on every input"),
+        ("4.1", times_the_tokens, "multiplied 2", "elsewhere another multiple"),
+        ("4.1", nothing_for_a_batch, "returns-nothing", "Here the answer returns None"),
+        ("4.1", mixed_in_a_batch, "samples-mixed", "comes out right alone"),
+        ("4.1", in_place, "input-changed", "changes it in place"),
+        (  # the shape alone fits
+            *("2.1", lambda ids, table: 2 * table[ids.flatten()]),
+            *("shape-flattened", "The shape is that of this mistake"),
+        ),
+        ("3.3", own_token, "no-attention", "multiplies its own token"),
+    ],
+)
+def test_what_fits_in_part_is_said_as_such(id, answer, slug, words):
+    result = check(id, answer)
+    assert result.diagnosis == slug.split()[0], result.message
+    assert words in " ".join(result.message.split())
+
+
+def skips_for_ever(ids, pair, new_id):
+    merged, skip = [], False
+    for i, symbol in enumerate(ids):
+        if not skip:
+            skip = tuple(ids[i : i + 2]) == pair
+            merged.append(new_id if skip else symbol)
+    return merged
+
+
+@pytest.mark.parametrize(
+    ("id", "answer"),
+    [
+        ("3.3", lambda x: torch.softmax(x @ x.T, dim=-1) + 0.125),  # its shape: several
+        ("1.1", skips_for_ever),  # like a return in the loop, on few inputs
+        ("3.2", lambda x: torch.full((len(x), len(x)), torch.nan)),  # what gives NaN?
+    ],
+)
+def test_better_no_name_than_a_wrong_one(id, answer):
+    result = check(id, answer)
     assert not result.passed and result.diagnosis is None
 
 
@@ -113,90 +157,3 @@ def test_an_ordinary_input_is_shown_before_a_special_one():
     assert result.diagnosis is None
     assert "large scores" not in result.message
     assert "A row of the weights sums to" in result.message
-
-
-def test_an_own_token_only_is_told_with_its_other_cause():
-    def own_token(x):
-        weights = torch.softmax(x @ x.T, dim=-1)
-        return (weights[:, :, None] * x[:, None, :]).sum(1)
-
-    result = check("3.3", own_token)
-    assert result.diagnosis == "no-attention"
-    assert "multiplies its own token" in result.message
-
-
-# ---- the texts ----------------------------------------------------------------------
-
-
-def first_wrong(exercise, one, trials):
-    """Return the first case on which a form does not give the right result, or None."""
-    for trial in trials:
-        if not agrees(outcome(exercise, trial, (one,)).value, trial.expected.value):
-            return trial
-    return None
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
-def test_each_form_is_explained_with_all_its_words(exercise):
-    trials = trials_of(exercise)
-    for one in exercise.pipeline.forms:
-        trial = first_wrong(exercise, one, trials)
-        if trial:
-            with suppress(DoesNotFit):
-                assert exercise.pipeline.explain(trial.args, (one,), one)
-
-
-# ---- the order of the house ---------------------------------------------------------
-
-
-# ---- what is wrong as a whole -------------------------------------------------------
-
-
-def test_a_factor_on_all_of_a_result_is_named_with_its_size():
-    result = check("3.1", lambda scores, dim=-1: 3 * torch.softmax(scores, dim))
-    assert result.diagnosis == "constant-factor"
-    assert "each number is 3.0 times what it should be" in result.message
-
-
-def test_a_factor_on_one_part_of_a_result_is_named_with_the_part():
-    def attention(query, key, value):
-        output, weights = EXERCISES["4.1"].oracle(query, key, value)
-        return output, weights / 2
-
-    result = check("4.1", attention)
-    assert result.diagnosis == "constant-factor"
-    assert "each number of the weights is 0.5 times" in result.message
-
-
-def test_a_reshape_in_the_place_of_a_transpose_is_named():
-    def attention(query, key, value):
-        output, weights = EXERCISES["4.1"].oracle(query, key, value)
-        return output.mT.reshape(output.shape), weights
-
-    result = check("4.1", attention)
-    assert result.diagnosis == "reshape-for-transpose"
-
-
-def test_samples_that_mix_are_named_where_each_alone_is_right():
-    def attention(query, key, value):
-        return EXERCISES["4.1"].oracle(query, key + 0.1 * (key - key[:1]), value)
-
-    def mixed(query, key, value):
-        return (
-            attention(query, key, value)
-            if query.dim() > 2
-            else (EXERCISES["4.1"].oracle(query, key, value))
-        )
-
-    assert check("4.1", mixed).diagnosis == "samples-mixed"
-
-
-def test_a_branch_that_returns_nothing_is_named_with_its_input():
-    def repeat_kv(x, n_rep):
-        if n_rep > 1:
-            return x.repeat_interleave(n_rep, dim=1)
-
-    result = check("10.2", repeat_kv)
-    assert result.diagnosis == "returns-nothing"
-    assert "n_rep = 1" in result.message

@@ -1242,3 +1242,21 @@ def cached_grown_in_place(query, key, value, cache):
         cache[0].data, cache[1].data = keys, values
         return output, cache
     return output, (keys, values)
+
+
+@wrong("10.3", "keys-and-values-swapped")
+def cached_with_the_old_keys_for_values(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat([cache[0], key], dim=-2)
+        value = torch.cat([cache[0], value], dim=-2)
+    new, every = query.shape[-2], key.shape[-2]
+    mask = torch.ones(new, every).tril(every - new).bool()
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    weights = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+    return weights @ value, (key, value)
+
+
+@wrong("10.2", "returns-nothing")
+def repeat_kv_without_one(x, n_rep):
+    if n_rep > 1:
+        return x.repeat_interleave(n_rep, dim=1)

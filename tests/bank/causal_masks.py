@@ -262,12 +262,12 @@ def softmax_filled_once(scores, mask):
     return F.softmax(scores, dim=-1)
 
 
-@wrong("5.2", "minus-1e9")
+@wrong("5.2", "empty-row-uniform")
 def softmax_minus_billion(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)
 
 
-@wrong("5.2", "minus-1e9")
+@right("5.2")
 def softmax_minus_billion_zeroed(scores, mask):
     weights = torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)
     return weights.masked_fill(~mask, 0)

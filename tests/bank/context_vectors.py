@@ -519,3 +519,8 @@ def context_range_short(x):
 @wrong("3.3", "divided-by-width")
 def context_over_width(x):
     return torch.softmax(x @ x.T, dim=-1) @ x / x.shape[1]
+
+
+@wrong("3.2", "reshape-for-transpose")
+def weights_of_a_view(x):
+    return torch.softmax(x @ x.view(x.shape[1], x.shape[0]), dim=1)

@@ -1624,3 +1624,9 @@ class MultiHeadNoSuper(nn.Module):
 class MultiHeadBadlyWeighted(Heads):
     def weigh(self, scores):
         return super().weigh(scores).square()
+
+
+@wrong("6.2", "returns-nothing")
+def merge_but_for_one_head(x):
+    if x.shape[1] > 1:
+        return x.transpose(1, 2).flatten(2)

@@ -498,3 +498,23 @@ class SelfAttentionList(nn.Module):
 class SelfAttentionTurned(Linears):
     def __init__(self, d_in, d_out):
         super().__init__(d_out, d_in)
+
+
+@wrong("4.1", "reshape-for-transpose")
+def attention_key_reshaped(query, key, value):
+    *lead, num_keys, width = key.shape
+    scores = query @ key.reshape(*lead, width, num_keys) / width**0.5
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+
+
+@wrong("4.1", "multiplied")
+def attention_output_halved(query, key, value):
+    weights = torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1)
+    return weights @ value / 2, weights
+
+
+@wrong("4.1", "samples-mixed")
+def attention_of_the_other_samples_values(query, key, value):
+    weights = torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1)
+    return weights @ (value.flip(0) if value.dim() > 2 else value), weights

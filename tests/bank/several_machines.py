@@ -378,3 +378,10 @@ def merge_zero_for_minus_infinity(outputs, maxima, sums):
     total = (factors * sums).sum(0)
     output = (factors[..., None] * outputs).sum(0)
     return output / torch.where(total == 0, 1.0, total)[:, None]
+
+
+@wrong("13.1", "maximum-over-the-tokens")
+def combined_with_maxima_of_rows(outputs, maxima, sums):
+    factors = torch.exp(maxima - maxima.amax(dim=1))
+    total = (factors * sums).sum(0)
+    return (factors[..., None] * outputs).sum(0) / total[:, None]

@@ -880,7 +880,7 @@ def nucleus_shifted(logits, p):
 def nucleus_sum_without_itself(logits, p):
     probs = torch.softmax(logits, dim=-1)
     ranked, order = torch.sort(probs, dim=-1, descending=True)
-    drop = ranked.cumsum(-1) - ranked >= p
+    drop = (ranked.cumsum(-1) - ranked >= p) & (p < 1)
     ranked[drop] = 0.0
     ranked /= ranked.sum(-1, keepdim=True)
     return torch.empty_like(probs).scatter_(-1, order, ranked)
@@ -902,7 +902,7 @@ def nucleus_inverse_order(logits, p):
     probs = logits.softmax(dim=-1)
     order = probs.argsort(dim=-1, descending=True)
     ranked = torch.take_along_dim(probs, order, dim=-1)
-    keep = (ranked.cumsum(dim=-1) - ranked) < p
+    keep = ((ranked.cumsum(dim=-1) - ranked) < p) | (p == 1)
     back = order.argsort(dim=-1)
     kept = probs * torch.take_along_dim(keep, back, dim=-1)
     return kept / kept.sum(dim=-1, keepdim=True)
@@ -933,11 +933,21 @@ def nucleus_sum_of_better(logits, p):
 
 @right("9.3")
 def nucleus_threshold(logits, p):
+    if p == 1:
+        return torch.softmax(logits, dim=-1)
     probs = torch.softmax(logits, dim=-1)
     ranked = probs.sort(dim=-1, descending=True).values
     count = (ranked.cumsum(-1) - ranked < p).sum(-1, keepdim=True)
     smallest = ranked.gather(-1, count - 1)
     return torch.softmax(torch.where(probs < smallest, -torch.inf, logits), dim=-1)
+
+
+@wrong("9.3", "tail-lost")
+def nucleus_one_not_apart(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs * (probs.cumsum(dim=-1) - probs < p)
+    kept = kept / kept.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(kept).scatter(-1, order, kept)
 
 
 @wrong("9.3", "crossing-token-cut")

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.draw import worst_sum
+from utils.checks.draw import said_sum, worst_sum
 from utils.checks.steps import Form, Forms, Pipeline, State, texts_of
 from utils.checks.values import number
 
@@ -43,7 +43,7 @@ def allowed(s):
     return torch.ones(()) if s.mask is None else s.mask.float()
 
 
-STEPS = {  # in order: what each leaves in the state, and how, where all do it alike
+STEPS = {  # in order: what each stores in the state, and how, where all do it alike
     "out_weight": ("out_weight", None),
     "out_bias": ("out_bias", None),
     "query": ("query", None),
@@ -104,37 +104,43 @@ def by_torch(query, key, value, mask=None):
 # --- facts that a text may ask for -------------------------------------------------
 
 
-def row_sum(s):
-    """Return the sum of a row of weights that is furthest from 1, as text."""
+def rows(s):
+    """Return the rows of weights in which something is allowed."""
     if getattr(s, "mask", None) is None:
-        return worst_sum(s.weights)
-    return worst_sum(s.weights[s.mask.expand_as(s.weights).any(-1)])
+        return s.weights
+    return s.weights[s.mask.expand_as(s.weights).any(-1)]
+
+
+def leaked(weights, mask):
+    """Return the weight that hidden places of a row get at most."""
+    hidden = weights.double().nan_to_num(0.0) * ~mask
+    return hidden.sum(-1).max().item()
 
 
 def leak(s):
-    """Return the weight that hidden places of a row get at most, as text.
+    """Return the weight that hidden places get, as text: how much, where it shows.
 
     The right mask is the one given at the start, or else the causal one.
     """
-    mask = s.allowed if hasattr(s, "allowed") else triangle(s)
-    hidden = s.weights.double().nan_to_num(0.0) * ~mask
-    return number(hidden.sum(-1).max().item())
+    got = leaked(s.weights, s.allowed if hasattr(s, "allowed") else triangle(s))
+    return f"a weight of up to {number(got)}" if got > 1e-4 else "a weight"
 
 
 def hidden_and_allowed(weights, mask):
     """Say that hidden places get a weight, or that those of a row do not sum to 1."""
-    s = State(weights=weights, mask=mask, allowed=mask)
-    if float(leak(s)) > 1e-6:
-        return TEXTS["SEEN"]["leak"].format(leak=leak(s))
-    if abs(float(row_sum(s)) - 1) < 1e-3:
+    if leaked(weights, mask) > 1e-6:
+        most = number(leaked(weights, mask))
+        return TEXTS["SEEN"]["leak"].format(leak=most)
+    total = worst_sum(rows(State(weights=weights, mask=mask)))
+    if abs(float(total) - 1) < 1e-3:
         return None
-    return TEXTS["SEEN"]["sum"].format(sum=row_sum(s))
+    return TEXTS["SEEN"]["sum"].format(sum=total)
 
 
 def future(s):
-    """Return how much of the weight of token 0 goes to later ones, as text."""
-    rows = s.weights.double().nan_to_num(0.0)
-    return number(rows[..., 0, 1:].sum(-1).flatten()[0].item())
+    """Return what token 0 gives to later ones, as text: how much, where it shows."""
+    given = s.weights.double().nan_to_num(0.0)[..., 0, 1:].sum(-1).flatten()[0].item()
+    return f"{number(given)} of its weight" if given > 1e-4 else "a part of its weight"
 
 
 FACTS = TEXTS["WORDS"] | {
@@ -143,7 +149,7 @@ FACTS = TEXTS["WORDS"] | {
     "T": lambda s: s.query.shape[-2],
     "S": lambda s: s.key.shape[-2],
     "isqrt": lambda s: math.isqrt(s.width),
-    "row_sum": row_sum,
+    "row_sum": lambda s: said_sum(rows(s)),
     "leak": leak,
     "future": future,
 }
@@ -191,7 +197,13 @@ def angles(s):
     return F.normalize(s.query, dim=-1) @ F.normalize(s.key, dim=-1).mT
 
 
+def reshaped(x):
+    """Return x with the shape that a transpose gives, but its numbers as they lie."""
+    return x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
+
+
 SCORE = Forms(TEXTS["SCORE"])
+SCORE.wrong("reshape-for-transpose", score=lambda s: s.query @ reshaped(s.key))
 SCORE.wrong("keys-times-queries", score=lambda s: s.key @ s.query.mT)
 SCORE.wrong("compares-angles", score=angles, **UNSCALED)
 SCORE.wrong("compares-angles", score=angles)

@@ -104,6 +104,7 @@ WEIGHTS.wrong("future-hidden", mask=of_attention.triangle)
 WEIGHTS.wrong("itself-excluded", mask=lambda s: ~torch.eye(len(s.x)).bool())
 WEIGHTS.wrong("future-hidden 2", clear=lambda s: s.soft.tril())
 WEIGHTS.wrong("itself-excluded 2", clear=lambda s: s.soft * (1 - torch.eye(len(s.x))))
+WEIGHTS.append(of_attention.SCORE[0])  # reshape for transpose
 WEIGHTS.wrong("transpose-missing", score=lambda s: s.x @ s.x)
 FEATURES = {"score": lambda s: s.x.mT @ s.x}
 RETURN_WEIGHTS = Forms(TEXTS["RETURN_WEIGHTS"])

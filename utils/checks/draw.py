@@ -35,6 +35,12 @@ def worst_sum(weights, dim=-1):
     return number(sums[(sums - 1).abs().argmax()].item()) if len(sums) else "NaN"
 
 
+def said_sum(weights):
+    """Return `sums to 0.8` of the row furthest from 1, or what holds where none is."""
+    text = worst_sum(weights)
+    return "need not sum to 1" if abs(float(text) - 1) < 1e-3 else f"sums to {text}"
+
+
 def rows_sum_to_one(pick=lambda value: value, of="weights"):
     """Return a property: the entries along the last axis of the weights sum to 1."""
 

@@ -60,7 +60,7 @@ def another_type(embed):
     """Name a result that has not the type of the table."""
     if embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float64:
         return None
-    return TEXTS["TYPE"].say("one-hot-of-fixed-type")
+    return TEXTS["TYPE"].name("one-hot-of-fixed-type")
 
 
 embed = Exercise(

@@ -13,8 +13,17 @@ from types import SimpleNamespace
 from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference, inputs
-from utils.checks.steps import Named, Pipeline, texts_of
-from utils.checks.values import agrees, all_finite, safe_text, same_form
+from utils.checks.steps import Named, Pipeline, Refused, texts_of
+from utils.checks.values import (
+    agrees,
+    all_finite,
+    factor_of,
+    first_axis,
+    number,
+    safe_text,
+    same_form,
+    sample,
+)
 
 FACTS = texts_of(__file__)["FACTS"]
 
@@ -93,13 +102,13 @@ class Exercise:
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
     def refuse(self, answer):
-        """Raise `Named` where the answer is not the kind of object asked for."""
+        """Raise `Refused` where the answer is not the kind of object asked for."""
         is_class = issubclass(type(answer), type)
         if is_class or not callable(answer):
             what = f"{'the class ' if is_class else ''}{safe_text(answer)}"
-            raise FACTS.say("not-a-function", what=what)
+            raise FACTS.refusal("not-a-function", what=what)
         if not all(accepts(answer, case.args) for case in self.cases):
-            raise FACTS.say("wrong-signature", taken=taken(answer))
+            raise FACTS.refusal("wrong-signature", taken=taken(answer))
 
     def observe(self, answer, case, memory):
         """Run the answer on a case; return the `Trial`."""
@@ -108,16 +117,16 @@ class Exercise:
             got.value = tuple(got.value)
         trial = Trial(case, case.args, got, expected, answer)
         if self.observe_as and trial.same_form:
-            trial.through = partial(partial, self.observe_as)
-            trial.outcome = seeded(trial.through(answer), case.args)
-            trial.expected = quietly(trial.through(self.oracle), case.args)
+            trial.observe_as = self.observe_as
+            trial.outcome = seeded(trial.observer(answer), case.args)
+            trial.expected = quietly(trial.observer(self.oracle), case.args)
         return trial
 
     def subject(self, answer, memory):
         """Return what the facts look at, or None where there is nothing to look at."""
         return (answer,)
 
-    def looks(self, right):
+    def facts_for(self, right):
         """Return the facts to look at where all results are right, or not all."""
         return (*self.facts, *(self.when_right if right else ()))
 
@@ -130,11 +139,6 @@ class Exercise:
         return dict(zip(self.parameters(), case.args))
 
 
-def unchanged(function):
-    """Return the function itself: its plain result is what is compared."""
-    return function
-
-
 @dataclass(eq=False)
 class Trial:
     """The answer on one case: what it gave and what is right."""
@@ -144,8 +148,14 @@ class Trial:
     outcome: Outcome
     expected: Outcome
     call: Callable = None
-    through: Callable = unchanged  # how a function is run to be compared
-    states: list = field(default_factory=list)  # of the right steps, once looked at
+    observe_as: Callable | None = None  # that of the exercise, where results have form
+    right_states: list = field(default_factory=list)  # which the pipeline fills
+
+    def observer(self, function):
+        """Return what is called in place of a function, for what is compared."""
+        if self.observe_as is None:
+            return function
+        return partial(self.observe_as, function)
 
     @property
     def same_form(self):
@@ -163,7 +173,7 @@ class Trial:
     @property
     def observed(self):
         """Whether something else than the plain result is compared."""
-        return self.through is not unchanged
+        return self.observe_as is not None
 
     @property
     def finite(self):
@@ -198,16 +208,19 @@ def examine(exercise, answer):
         trials = _run(exercise, answer, memory)
         early = (
             _endless(exercise, trials[-1])
-            or _nothing(exercise, trials[0])
-            or _named(exercise, search.single(exercise, trials))
+            or _unfinished(exercise, trials[0])
+            or _named(exercise, search.on_every_case(exercise, trials))
+            or _nothing_in_a_branch(exercise, trials)
             or _errors_missing(exercise, trials)
         )
         if early is None and not trials[-1].outcome.stopped:
-            right = all(trial.right for trial in trials)
+            right = all(t.right and t.outcome.changed is None for t in trials)
             _look_at_facts(exercise, exercise.subject(answer, memory), right)
-            early = _named(exercise, search.other(exercise, trials))
-    except Named as name:
-        return _refusal(exercise, name)
+            early = _multiplied(exercise, trials) or _named(
+                exercise, search.with_another(exercise, trials)
+            )
+    except Refused as refused:
+        return _refusal(exercise, *refused.args)
     return early or _judged(exercise, trials)
 
 
@@ -226,18 +239,61 @@ def _endless(exercise, trial):
     if not trial.outcome.endless:
         return None
     at = f"\n  at {trial.outcome.where}" if trial.outcome.where else ""
-    name = FACTS.say("never-ends", inputs=inputs(exercise, trial.case), at=at)
-    return Result(False, name.slug, str(name))
+    name = FACTS.name("never-ends", inputs=inputs(exercise, trial.case), at=at)
+    return Result(False, name.slug, name.text)
 
 
-def _nothing(exercise, trial):
+def _unfinished(exercise, trial):
     """Return the result of an answer that is not written yet or returns nothing."""
     got = trial.outcome
     if got.unfinished:
         return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
     if got.error is None and got.value is None:
-        return _refusal(exercise, FACTS.say("returns-nothing"))
+        return _refusal(exercise, FACTS.name("returns-nothing"))
     return None
+
+
+def _nothing_in_a_branch(exercise, trials):
+    """Return the result of an answer that returns nothing on some inputs."""
+    for trial in trials:
+        if trial.comparable and trial.outcome.error is None:
+            if trial.outcome.value is None:
+                return _shown_on(exercise, trial, FACTS.name("returns-nothing 2"))
+    return None
+
+
+def _multiplied(exercise, trials):
+    """Return the result where all is right but for a factor on it."""
+    wrong = [t for t in trials if not t.right and not t.special and t.comparable]
+    if len(wrong) < 2 or any(trial.observed for trial in wrong):
+        return None
+    factors = [factor_of(t.outcome.value, t.expected.value) for t in wrong]
+    if None in factors:
+        return None
+    same = max(factors) - min(factors) < 1e-3 * abs(factors[0])
+    key = "multiplied" if same else "multiplied 2"
+    return _shown_on(exercise, wrong[0], FACTS.name(key, factor=number(factors[0])))
+
+
+def _samples_mixed(exercise, trials):
+    """Return the result where each sample alone is right, and the batch is not."""
+    for trial in trials:
+        if trial.right or trial.special or trial.observed or not trial.same_form:
+            continue
+        count = first_axis(trial.expected.value)
+        if count > 1 and all(_alone(exercise, trial, i, count) for i in range(count)):
+            return _shown_on(exercise, trial, FACTS.name("samples-mixed", count=count))
+    return None
+
+
+def _alone(exercise, trial, i, count):
+    """Say whether the answer is right on sample i alone, if the oracle has samples."""
+    args = sample(trial.case.args, i, count)
+    weights = trial.args[: len(trial.args) - len(args)]  # none, or those of a module
+    right = quietly(exercise.oracle, (*weights, *args)).value
+    if not agrees(right, sample(trial.expected.value, i, count)):
+        return False
+    return agrees(quietly(trial.call, args).value, right)
 
 
 def _errors_missing(exercise, trials):
@@ -247,20 +303,19 @@ def _errors_missing(exercise, trials):
     if in_place or not wrong or wrong[0].case.raises is None:
         return None
     name = wrong[0].case.otherwise
-    text = f"{difference(exercise, wrong[0])}\n{name}"
-    return name and Result(False, name.slug, text)
+    return name and _shown_on(exercise, wrong[0], name)
 
 
 def _look_at_facts(exercise, subject, right):
-    """Raise `Named` for the first fact that is found."""
-    for look in exercise.looks(right) if subject else ():
+    """Raise `Refused` for the first fact that is found."""
+    for look in exercise.facts_for(right) if subject else ():
         found = attempt(look, *subject, tidy=lambda found: found)
         if found.endless:
-            raise FACTS.say("never-ends 2")
+            raise FACTS.refusal("never-ends 2")
         if search.STRICT and right and found.error and not found.where:
             raise found.error
         if found.value:
-            raise found.value
+            raise Refused(found.value)
 
 
 def _judged(exercise, trials):
@@ -269,11 +324,14 @@ def _judged(exercise, trials):
     for trial in trials:
         if trial.outcome.changed is not None:
             changed = exercise.parameters()[trial.outcome.changed]
-            name = FACTS.say("input-changed", input=changed)
-            return Result(False, name.slug, str(name))
+            name = FACTS.name("input-changed", input=changed)
+            return Result(False, name.slug, name.text)
     if wrong:
-        near = _named(exercise, search.near(exercise, trials))
-        return near or Result(False, None, describe(exercise, wrong))
+        return (
+            _samples_mixed(exercise, trials)
+            or _named(exercise, search.on_most_cases(exercise, trials))
+            or Result(False, None, describe(exercise, wrong))
+        )
     return Result(True, None, f"{len(trials)} inputs tried, all right.")
 
 
@@ -285,8 +343,13 @@ def _named(exercise, found):
     return Result(False, found.slugs[0], text, *found.slugs[1:])
 
 
+def _shown_on(exercise, trial, name):
+    """Return the result of a mistake with this name, shown on one case."""
+    return Result(False, name.slug, f"{difference(exercise, trial)}\n{name.text}")
+
+
 def _refusal(exercise, name):
-    return Result(False, name.slug, f"{name}\nExpected {exercise.expectation}.")
+    return Result(False, name.slug, f"{name.text}\nExpected {exercise.expectation}.")
 
 
 def taken(answer):

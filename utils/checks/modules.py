@@ -34,13 +34,13 @@ class ModuleExercise(Exercise):
     def refuse(self, answer):
         kind = type(answer)
         if issubclass(kind, nn.Module):
-            raise FACTS.say("instance-not-class", name=kind.__name__)
+            raise FACTS.refusal("instance-not-class", name=kind.__name__)
         if not issubclass(kind, type):
-            raise FACTS.say("not-a-class", what=safe_text(answer))
+            raise FACTS.refusal("not-a-class", what=safe_text(answer))
         if not issubclass(answer, nn.Module):
-            raise FACTS.say("not-a-module")
+            raise FACTS.refusal("not-a-module")
         if not all(accepts(answer, case.settings["build"]) for case in self.cases):
-            raise FACTS.say("wrong-signature", taken=taken(answer))
+            raise FACTS.refusal("wrong-signature", taken=taken(answer))
 
     def observe(self, answer, case, memory):
         """Run the module on the case; build it and read its weights if it is new."""
@@ -52,17 +52,17 @@ class ModuleExercise(Exercise):
                 _explain_init(built.error)
                 return Trial(case, (None, *case.args), built, Outcome())
             if "_parameters" not in vars(built.value):
-                raise FACTS.say("super-init-missing")
+                raise FACTS.refusal("super-init-missing")
             built.value.eval()
             memory[build] = built.value, read(built.value, build, self.projections)
         module, weights = memory[build]
         outcome = seeded(module, case.args)
         if type(outcome.value) is tuple:
-            raise FACTS.say("returns-a-tuple", count=len(outcome.value))
+            raise FACTS.refusal("returns-a-tuple", count=len(outcome.value))
         args = (weights, *case.args)
         return Trial(case, args, outcome, quietly(self.oracle, args), module)
 
-    def looks(self, right):
+    def facts_for(self, right):
         """Return the facts: those of the exercise ask for right outputs."""
         return (dropout_in_eval, *(self.facts if right else ()))
 
@@ -81,7 +81,7 @@ class ModuleExercise(Exercise):
 
 
 def read(module, build, projections=QKV):
-    """Return the module's projections as matrices; raise `Named` where one is wrong."""
+    """Return the projections as matrices; raise `Refused` where one is wrong."""
     weights = SimpleNamespace(build=build)
     d_in, d_out = build[:2]
     for name in projections:
@@ -90,7 +90,7 @@ def read(module, build, projections=QKV):
         setattr(weights, name, matrix)
         setattr(weights, f"{name}_bias", bias)
         if bias is not None and name != "out_proj":
-            raise FACTS.say("unasked-bias", name=name)
+            raise FACTS.refusal("unasked-bias", name=name)
     _own_storage(module, projections)
     return weights
 
@@ -101,9 +101,9 @@ def _read(module, name, size):
     if isinstance(owned, nn.Module):
         return _read_layer(owned, name, size)
     if not isinstance(owned, torch.Tensor):
-        raise FACTS.say("projection-missing", name=name, found=_names(module, name))
+        raise FACTS.refusal("projection-missing", name=name, found=_names(module, name))
     if name not in module._parameters:
-        raise FACTS.say("weights-not-registered", name=name)
+        raise FACTS.refusal("weights-not-registered", name=name)
     if owned.shape not in (size, size[::-1]):
         raise _other_size(name, size, owned)
     matrix = owned.detach().clone()
@@ -116,7 +116,7 @@ def _read_layer(layer, name, size):
     if any(outcome.error for outcome in got) or got[1].value.shape != size:
         raise _other_size(name, size, layer)
     if not any(True for _ in layer.parameters()):
-        raise FACTS.say("weights-not-registered 2", name=name)
+        raise FACTS.refusal("weights-not-registered 2", name=name)
     bias = getattr(layer, "bias", None)
     exact = type(layer) is nn.Linear  # the difference below is rounded
     matrix = layer.weight.detach().mT if exact else got[1].value - got[0].value
@@ -128,7 +128,7 @@ def _other_size(name, size, owned):
         came = f"nn.Linear({owned.in_features}, {owned.out_features})"
     else:
         came = shape(owned) if isinstance(owned, torch.Tensor) else "another layer"
-    return FACTS.say("wrong-weight-shape", name=name, size=size, came=came)
+    return FACTS.refusal("wrong-weight-shape", name=name, size=size, came=came)
 
 
 def _names(module, name):
@@ -137,18 +137,18 @@ def _names(module, name):
     for held, value in vars(module).items():
         first = value[0] if type(value) in (list, tuple) and value else None
         if isinstance(first, (nn.Module, nn.Parameter)):
-            raise FACTS.say("modules-in-a-list", held=held, name=name)
+            raise FACTS.refusal("modules-in-a-list", held=held, name=name)
     return ", ".join(found) or "no parameters"
 
 
 def _own_storage(module, projections):
-    """Raise `Named` where two projections are one matrix."""
+    """Raise `Refused` where two projections are one matrix."""
     owners = {}
     for name in projections:
         for parameter in _parameters(getattr(module, name)):
             other = owners.setdefault(parameter.data_ptr(), name)
             if other != name:
-                raise FACTS.say("shared-weights", other=other, name=name)
+                raise FACTS.refusal("shared-weights", other=other, name=name)
 
 
 def _parameters(owned):
@@ -157,4 +157,4 @@ def _parameters(owned):
 
 def _explain_init(error):
     if isinstance(error, AttributeError) and "__init__() call" in safe_text(error, 200):
-        raise FACTS.say("super-init-missing")
+        raise FACTS.refusal("super-init-missing")

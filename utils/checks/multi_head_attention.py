@@ -35,7 +35,8 @@ def right_split_or_refusal(x, num_heads):
     return right_split(x, num_heads)
 
 
-REFUSAL = {"raises": ValueError, "otherwise": TEXTS["REFUSED"].say("width-not-divided")}
+REFUSED = TEXTS["REFUSED"]
+REFUSAL = {"raises": ValueError, "otherwise": REFUSED.name("width-not-divided")}
 split_heads = Exercise(
     id="6.1",
     **TEXTS["6.1"],
@@ -100,7 +101,7 @@ OWN.wrong("always-refused", out_weight=of_heads.refused)
 OWN.wrong("batch-for-tokens", give=samples_as_tokens)
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 UNEVEN = (3, 8, 7, 0.0, 3)
-IN_INIT = TEXTS["REFUSED"].say("width-not-divided 2")
+IN_INIT = REFUSED.name("width-not-divided 2")
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
@@ -118,7 +119,7 @@ def refused_late(module, weights):
         type(module)(*UNEVEN)
     except ValueError:
         return None
-    return TEXTS["REFUSED"].say("width-not-divided 3")
+    return REFUSED.name("width-not-divided 3")
 
 
 multi_head_attention = ModuleExercise(

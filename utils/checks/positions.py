@@ -36,7 +36,7 @@ def later_pairs_faster(answer):
     x, angles = torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([1.0, 2.0])
     found = answer(x, torch.tensor([1]), 4.0).float()
     if torch.allclose(found, as_pairs(angles.cos(), angles.sin()).flatten()):
-        return TEXTS["FACTS"].say("multiplied-for-divided")
+        return TEXTS["FACTS"].name("multiplied-for-divided")
     return None
 
 

@@ -38,7 +38,7 @@ def not_the_same_twice(attention):
     torch.default_generator.manual_seed(789)
     first, again = (attention(*map(torch.clone, inputs))[1] for _ in range(2))
     same = torch.allclose(first, again, equal_nan=True)
-    return None if same else TEXTS["FACTS"].say("random-result")
+    return None if same else TEXTS["FACTS"].name("random-result")
 
 
 attention = Exercise(
@@ -79,7 +79,7 @@ def created_in_order(module, weights):
     made = [name for name in dict.fromkeys(made) if name in QKV]
     if made == [*QKV]:
         return None
-    return TEXTS["FACTS"].say("created-in-another-order", made=", ".join(made))
+    return TEXTS["FACTS"].name("created-in-another-order", made=", ".join(made))
 
 
 OWN = Forms(TEXTS["OWN"])

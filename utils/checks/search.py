@@ -1,9 +1,9 @@
 """Find what explains an answer: the mistake, or the two, that give what it gave.
 
-In this order: one mistake that gives on every case what the answer gave (`single`);
-two wrong steps that do; one that does so wherever the answer gave finite numbers
-(`other`); one that does so on half of what is wrong, and more often than any other; one
-whose results have the same shapes so often (`near`).
+In this order: one mistake that gives on every case what the answer gave
+(`on_every_case`); two wrong steps that do, or one wherever the answer gave finite
+numbers (`with_another`); one that does so on half of what is wrong, and more often than
+any other, or whose results have the same shapes so often (`on_most_cases`).
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from utils.checks.steps import quiet
 from utils.checks.values import agrees, all_nan, safe_text, same_form
 
 STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
-ON_THIS_INPUT = "On this input, though not on all, it looks like this: "
+AT_LEAST_HERE = "At least on this input: "
 BY_ITS_SHAPE = "The shape is that of this mistake, the numbers are not: "
 
 
@@ -26,7 +26,7 @@ class Found:
     text: str
 
 
-def single(exercise, trials):
+def on_every_case(exercise, trials):
     """Return the mistake that gives on every case what the answer gave, or None."""
     if trials[-1].outcome.stopped:
         return None
@@ -34,7 +34,7 @@ def single(exercise, trials):
         return _single(exercise, [t for t in trials if t.case.raises is None])
 
 
-def other(exercise, trials):
+def with_another(exercise, trials):
     """Return two wrong steps that do so, or one mistake on all finite results.
 
     Where two mistakes meet that are not both known, one is often seen alone where the
@@ -53,23 +53,24 @@ def other(exercise, trials):
         return next(filter(None, (look() for look in looks)), None)
 
 
-def near(exercise, trials):
+def on_most_cases(exercise, trials):
     """Return the mistake that is like most of what is wrong, or has its shapes."""
     wrong = [trial for trial in trials if not trial.right and not trial.special]
     wrong = [trial for trial in wrong if trial.comparable]
     if not wrong:
         return None
     with quiet():
-        return _likely(exercise, wrong, fits, ON_THIS_INPUT) or _likely(
-            exercise, wrong, _same_shape, BY_ITS_SHAPE
+        return _likely(exercise, trials, wrong, fits, AT_LEAST_HERE) or _likely(
+            exercise, trials, wrong, _same_shape, BY_ITS_SHAPE
         )
 
 
-def _likely(exercise, wrong, same, lead):
+def _likely(exercise, trials, wrong, same, lead):
     """Return the mistake that gives the same on the most cases where it is wrong.
 
     It has to be two cases, and half of them: a mistake that is not known is like a
-    known one here and there. Where two give the same, nobody knows which it is.
+    known one here and there. Where two give the same, nobody knows which it is. The
+    lead is left out where the mistake fits every ordinary case.
     """
     mistakes = exercise.pipeline.mistakes
     like = {one: [trial for trial in wrong if same(one, trial)] for one in mistakes}
@@ -77,7 +78,9 @@ def _likely(exercise, wrong, same, lead):
     best = [one for one in mistakes if len(like[one]) == most]
     if most < 2 or 2 * most < len(wrong) or len({one.slugs for one in best}) > 1:
         return None
-    return _found(best[0], like[best[0]][0], lead)
+    ordinary = [t for t in trials if t.comparable and not t.special]
+    certain = same is fits and all(fits(best[0], trial) for trial in ordinary)
+    return _found(best[0], like[best[0]][0], "" if certain else lead)
 
 
 def _same_shape(mistake, trial):
@@ -102,10 +105,11 @@ def _single(exercise, some):
 def _double(exercise, some):
     """Return the first two wrong steps that do so together.
 
-    If none do on special cases too, a third mistake may show there. An answer that
-    fails wherever it is wrong, or gives NaN alone, has one mistake to mend before a
-    second can be seen. One beside a harmless way is likelier than two; where pairs
-    with no mistake in common do, nobody knows.
+    Where no two fit the special cases, those that fit the ordinary ones are taken: a
+    third mistake may show in the special ones. An answer that fails wherever it is
+    wrong, or gives NaN alone, has one mistake to mend before a second can be seen. One
+    mistake beside a harmless form is likelier than two; where several pairs fit that
+    have no mistake in common, nobody knows which it is.
     """
     seen = [t for t in some if not t.right and t.outcome.error is None]
     seen = [trial for trial in seen if not all_nan(trial.outcome.value)]
@@ -144,7 +148,7 @@ def fits(mistake, trial):
 
 
 def _theirs(mistake, trial):
-    return quietly(trial.through(mistake.compute), trial.args)
+    return quietly(trial.observer(mistake.compute), trial.args)
 
 
 def matches(mistake, trial):

@@ -41,15 +41,16 @@ def form(slug, text="", /, **ways):
     return Form(slug, text, ways)
 
 
-class Named(Exception):
-    """What names a mistake otherwise than by a wrong form: a slug and a text.
+@dataclass(frozen=True)
+class Named:
+    """The name of a mistake that no wrong form gives: a slug and a text."""
 
-    A fact returns it; it is raised where there is nothing more to look at.
-    """
+    slug: str
+    text: str
 
-    def __init__(self, slug, text):
-        super().__init__(text)
-        self.slug = slug
+
+class Refused(Exception):
+    """Raised with a `Named`, the one argument: the answer needs no further look."""
 
 
 class Texts(dict):
@@ -59,9 +60,13 @@ class Texts(dict):
     apart.
     """
 
-    def say(self, key, /, **words):
-        """Return the name of a mistake: a slug, and its text with these words."""
+    def name(self, key, /, **words):
+        """Return the `Named` of a key: its slug, and its text with these words."""
         return Named(key.split()[0], self[key].format_map(words))
+
+    def refusal(self, key, /, **words):
+        """Return the error that refuses an answer under the name of this key."""
+        return Refused(self.name(key, **words))
 
 
 def texts_of(file):
@@ -97,8 +102,8 @@ class State(SimpleNamespace):
     """What the steps have computed so far."""
 
 
-def leave(state, name, value):
-    """Leave a value in the state under its name, or each of several under one."""
+def store(state, name, value):
+    """Store a value in the state under its name, or each of several under one."""
     if type(name) is str:
         setattr(state, name, value)
     else:
@@ -121,8 +126,8 @@ class Words:
 class Pipeline:
     """The steps of an exercise: `start(*args)` gives what the first step needs.
 
-    `steps` are the right ways by name, in order. What each leaves in the state has the
-    name of the step, or that in `gives`; the last leaves `result`. `forms` are the
+    `steps` are the right ways by name, in order. What each stores in the state has the
+    name of the step, or that in `gives`; the last stores `result`. `forms` are the
     wrong forms: where two give the same, the first is named. `harmless` are other right
     ways. `words` are for all texts of the forms.
     """
@@ -147,7 +152,7 @@ class Pipeline:
         for name, way in ways.items():
             state = State(**vars(states[-1]))
             try:
-                leave(state, self.gives.get(name, name), way(state))
+                store(state, self.gives.get(name, name), way(state))
             except Exception as error:
                 return [*states, error]
             states.append(state)
@@ -166,7 +171,7 @@ class Pipeline:
         for one in forms:
             ways = ways | one.ways
         for name in [*ways][place:]:
-            leave(state, self.gives.get(name, name), ways[name](state))
+            store(state, self.gives.get(name, name), ways[name](state))
         return state.result
 
     def first(self, one):
@@ -186,9 +191,9 @@ class Pipeline:
 
     def right_states(self, trial):
         """Return the states of the right way on a case, computed once."""
-        if not trial.states:
-            trial.states.extend(self.states(trial.args))
-        return trial.states
+        if not trial.right_states:
+            trial.right_states.extend(self.states(trial.args))
+        return trial.right_states
 
     def pairs(self, trial):
         """Yield wrong forms beside a harmless one, then two wrong ones, that fit.

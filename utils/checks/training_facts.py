@@ -36,7 +36,7 @@ def mask_is_plain(module, weights):
     for part in fresh(module, weights).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
-                return FACTS.say("mask-not-buffer", name=name)
+                return FACTS.name("mask-not-buffer", name=name)
     return None
 
 
@@ -47,7 +47,7 @@ def dropout_in_eval(module, weights):
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
-    return FACTS.say("dropout-in-eval", apart=apart)
+    return FACTS.name("dropout-in-eval", apart=apart)
 
 
 def dropout_in_training(module, weights):
@@ -57,20 +57,24 @@ def dropout_in_training(module, weights):
     kept = factors.abs() > 0.02
     again = recovered(module, weights, seed=2)[0].abs() > 0.02
     same = torch.equal(kept, again) or (kept == kept[:1]).all()
+    sums = used.sum(-1)  # of rows that do not fall as a whole
+    whole = ((sums - 1).abs() < 1e-2)[kept.masked_fill(~LOWER, False).any(-1)].all()
+    empty = not kept[..., LOWER].all()
     rows = kept[..., -1, :]  # the last query may attend to all keys
     share = 1 - kept[..., LOWER].double().mean().item()
     survivors, right = factors[kept & LOWER], 1 / (1 - p)
     unscaled = not ((survivors - right).abs() < 0.02).all()
     factor, right = number(survivors.median().item()), number(right)
     found = {
-        FACTS.say("nan-in-training"): factors.isnan().any(),
-        FACTS.say("dropout-not-on-weights"): lost > 1e-3,
-        FACTS.say("dropout-missing", p=p): (factors - 1).abs().max() < 0.02,
-        FACTS.say("dropout-before-softmax"): ((used.sum(-1) - 1).abs() < 1e-2).all(),
-        FACTS.say("dropout-same-mask"): same,
-        FACTS.say("dropout-whole-rows"): (rows == rows[..., :1]).all(),
-        FACTS.say("dropout-other-share", p=p, share=share): abs(share - p) > 0.1,
-        FACTS.say("dropout-not-rescaled", p=p, factor=factor, right=right): unscaled,
+        FACTS.name("nan-in-training"): factors.isnan().any(),
+        FACTS.name("dropout-not-on-weights"): lost > 1e-3,
+        FACTS.name("dropout-missing", p=p): (factors - 1).abs().max() < 0.02,
+        FACTS.name("rows-sum-to-one"): whole and empty,
+        FACTS.name("dropout-before-softmax"): whole,
+        FACTS.name("dropout-same-mask"): same,
+        FACTS.name("dropout-whole-rows"): (rows == rows[..., :1]).all(),
+        FACTS.name("dropout-other-share", p=p, share=share): abs(share - p) > 0.1,
+        FACTS.name("dropout-not-rescaled", p=p, factor=factor, right=right): unscaled,
     }
     return next((name for name, holds in found.items() if holds), None)
 
@@ -105,7 +109,7 @@ def recovered(module, weights, seed):
 def breaks_in_float64(module, weights):
     """Name a module whose forward pass works in float32 alone."""
     found = attempt(fresh(module, weights).double(), sentences(weights).double())
-    return FACTS.say("float32-alone") if found.error else None
+    return FACTS.name("float32-alone") if found.error else None
 
 
 def no_gradient(module, weights):
@@ -116,7 +120,7 @@ def no_gradient(module, weights):
         output.square().sum().backward()
     for name, parameter in twin.named_parameters():
         if parameter.grad is None and name.partition(".")[0] in vars(weights):
-            return FACTS.say("no-gradient", name=name)
+            return FACTS.name("no-gradient", name=name)
     return None
 
 
@@ -126,20 +130,20 @@ def changes_in_training(module, weights):
     right, trained = module.eval()(x.clone()), module.train()(x.clone())
     module.eval()
     same = torch.allclose(right, trained, equal_nan=True)
-    return None if same else FACTS.say("changes-in-training")
+    return None if same else FACTS.name("changes-in-training")
 
 
 def fails_in_half(module, weights):
     """Name a fill value that float16 cannot hold."""
     found = attempt(fresh(module, weights).half(), sentences(weights).half())
-    return FACTS.say("minus-1e9") if "without overflow" in str(found.error) else None
+    return FACTS.name("minus-1e9") if "without overflow" in str(found.error) else None
 
 
 def mask_is_trained(module, weights):
     """Name a mask that is a parameter."""
     for name, parameter in module.named_parameters():
         if parameter.shape[-2:] == (weights.build[2],) * 2:
-            return FACTS.say("mask-is-a-parameter", name=name)
+            return FACTS.name("mask-is-a-parameter", name=name)
     return None
 
 
@@ -154,7 +158,7 @@ def future_in_training(module, weights):
     moved = (outputs[0] - outputs[1])[:, :-1].abs().max().item()
     if moved < 1e-4:
         return None
-    return FACTS.say("mask-off-in-training", moved=number(moved))
+    return FACTS.name("mask-off-in-training", moved=number(moved))
 
 
 TRAINING_FACTS = (

@@ -125,6 +125,8 @@ wrong("new-tokens-not-seen", **UNMASKED, seen=lambda s: s.old if s.past else s.n
 wrong("none-not-expected", seen=always_glued)
 wrong("new-in-front", first=lambda s: s.new, then=lambda s: s.old)
 wrong("keys-and-values-swapped", first=lambda s: s.old[::-1])
+wrong("keys-and-values-swapped 3", first=lambda s: (s.old[1], s.old[1]))
+wrong("keys-and-values-swapped 4", first=lambda s: (s.old[0], s.old[0]))
 wrong("values-not-kept", first=lambda s: (s.old[0], s.old[1][..., :0, :]))
 wrong("values-not-kept 2", then=lambda s: (s.new[0], s.new[1][..., :0, :]))
 wrong("only-the-last-appended", then=lambda s: [t[..., -1:, :] for t in s.new])
@@ -150,7 +152,7 @@ CASES = [
     drawn(past=0, new=3, d_k=2, d_v=5, note="the beginning"),
     drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
     drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
-    drawn(3, past=2, new=7, d_k=5, d_v=3, note="more new tokens than in the cache"),
+    drawn(3, past=2, new=7, d_k=5, d_v=5, note="more new tokens than in the cache"),
     drawn(2, 3, past=11, new=1, d_k=7, d_v=5, note="one new token, two axes before"),
     drawn(3, past=0, new=1, d_k=2, d_v=7, note="one token, the very first"),
     held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),

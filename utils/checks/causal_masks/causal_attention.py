@@ -31,15 +31,15 @@ def projected_again(module, weights):
     for name, layer in module.named_children():
         if not hasattr(weights, name) and any(True for _ in layer.parameters()):
             if torch.allclose(layer(attended), module(x), atol=1e-4):
-                return TEXTS["FACTS"].say("unasked-projection", name=name)
+                return TEXTS["FACTS"].name("unasked-projection", name=name)
     return None
 
 
 class CausalExercise(ModuleExercise):
     """A causal module; where its outputs are wrong, look for one layer too many."""
 
-    def looks(self, right):
-        return super().looks(right) + (() if right else (projected_again,))
+    def facts_for(self, right):
+        return super().facts_for(right) + (() if right else (projected_again,))
 
 
 OWN = Forms(TEXTS["OWN"])

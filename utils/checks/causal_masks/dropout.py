@@ -78,10 +78,10 @@ def returns_the_mask(answer):
     """Name an answer that gives back its coins, alone or beside the output."""
     found = answer(torch.full((7, 11), 3.0), 0.3)
     if isinstance(found, tuple):
-        return FACTS.say("returns-a-tuple")
+        return FACTS.name("returns-a-tuple")
     if found.dtype == torch.bool:
-        return FACTS.say("mask-returned")
-    return FACTS.say("entries-removed") if found.dim() == 1 else None
+        return FACTS.name("mask-returned")
+    return FACTS.name("entries-removed") if found.dim() == 1 else None
 
 
 def all_dropped_for_one(answer):
@@ -91,7 +91,7 @@ def all_dropped_for_one(answer):
         came = entry and f"an entry is {number(entry)}"
     except ZeroDivisionError:
         came = "1 / (1 - p) divides by 0"
-    return FACTS.say("p-one-fails", came=came) if came else None
+    return FACTS.name("p-one-fails", came=came) if came else None
 
 
 # --- the steps: random numbers, coins that keep an entry, a factor on what is kept ----

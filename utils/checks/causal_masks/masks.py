@@ -113,8 +113,8 @@ def lists_and_tensors(answer):
     """Name an answer that takes the lengths as a list alone, or as a tensor alone."""
     as_list, as_tensor = (right_for(answer, kind) for kind in (list, torch.tensor))
     if as_list and not as_tensor:
-        return FACTS.say("tensor-not-accepted")
-    return FACTS.say("list-not-accepted") if as_tensor and not as_list else None
+        return FACTS.name("tensor-not-accepted")
+    return FACTS.name("list-not-accepted") if as_tensor and not as_list else None
 
 
 def row_shown(s):

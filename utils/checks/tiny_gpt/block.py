@@ -109,7 +109,7 @@ def norms_missing(module, weights):
     """Name norms that are not there under their names, or have nothing to learn."""
     learned = dict(module.named_parameters(remove_duplicate=False))
     missing = [name for name in ("norm1", "norm2") if f"{name}.weight" not in learned]
-    return FACTS.say("norms-missing", name=missing[0]) if missing else None
+    return FACTS.name("norms-missing", name=missing[0]) if missing else None
 
 
 def norms_mixed_up(module, weights):
@@ -122,7 +122,7 @@ def norms_mixed_up(module, weights):
     for used in (norms[:1] * 2, norms[1:] * 2, norms[::-1]):
         if torch.allclose(got, right_block(weights, x, *used), atol=1e-4):
             one = used[0] is used[1]
-            return FACTS.say("one-norm-shared") if one else FACTS.say("norms-swapped")
+            return FACTS.name("one-norm-shared") if one else FACTS.name("norms-swapped")
     return None
 
 
@@ -130,14 +130,14 @@ def sublayers_unregistered(module, weights):
     """Name sublayers whose weights `module.parameters()` does not list."""
     for part in weights.build[:2]:
         if not any(torch.equal(part.weight, held) for held in module.parameters()):
-            return FACTS.say("weights-not-registered", part=part)
+            return FACTS.name("weights-not-registered", part=part)
     return None
 
 
 def no_gradient(module, weights):
     """Name a block that no gradient passes."""
     made = module(sentences(weights))
-    return None if made.requires_grad else FACTS.say("no-gradient")
+    return None if made.requires_grad else FACTS.name("no-gradient")
 
 
 def stages(evidence):

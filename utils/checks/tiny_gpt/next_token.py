@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks.draw import draws, rows_sum_to_one, worst_sum
+from utils.checks.draw import draws, rows_sum_to_one, said_sum
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
 
@@ -55,7 +55,7 @@ wrong(
 )
 
 
-WORDS = {"sum": lambda s: worst_sum(s.probs), "row_sum": lambda s: worst_sum(s.result)}
+WORDS = {"sum": lambda s: said_sum(s.probs), "row_sum": lambda s: said_sum(s.result)}
 SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
@@ -243,6 +243,13 @@ def share_that_is_kept(evidence):
     return None if torch.equal(kept, wanted) else text
 
 
+def tail_lost(answer):
+    """Name an answer that cuts unlikely tokens where p = 1 keeps all of them."""
+    found = answer(torch.tensor([[2.0, 1.0, 0.0, -22.0, -25.0]]), 1.0)
+    lost = int((found == 0).sum())
+    return TEXTS["FACTS"].name("tail-lost", lost=lost) if lost else None
+
+
 draw = draws(98)
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
@@ -251,6 +258,7 @@ top_p_probs = Exercise(
     **TEXTS["9.3"],
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
+    when_right=[tail_lost],
     pipeline=Pipeline(
         lambda logits, p: {"ready": logits, "p": p, "V": logits.shape[-1]},
         steps={

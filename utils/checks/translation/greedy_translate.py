@@ -130,7 +130,7 @@ def never_ends(answer):
     """Fact: the loop asks on and on, where the model never says that it has ended."""
     for speaker in (Speaker(5, 2), Speaker(5, 2, 3)):
         if type(attempt(answer, speaker, 1, 2, 4).error) is TooManyCalls:
-            return TEXTS["LOOP"].say("never-ends", calls=LIMIT)
+            return TEXTS["LOOP"].name("never-ends", calls=LIMIT)
     return None
 
 
