@@ -4,6 +4,7 @@ import itertools
 import random
 
 import torch
+from torch.nn.functional import one_hot
 from torch.utils.data import DataLoader, Dataset
 
 from utils.files import DATA, read_data
@@ -326,3 +327,25 @@ def _noun_phrase(draw):
         french, english = f"{forms[feminine]} {french}", f"{adjective} {english}"
     determiner, *forms = draw.choice(_DETERMINERS)
     return f"{forms[feminine]} {french}", f"{determiner} {english}"
+
+
+def draw_rooms(num_rooms, people=8):
+    """Draw rooms of people who each want to call one other: the task of notebook 04.
+
+    A person is 38 numbers: a name of 16 random ones, the name of the person wanted,
+    and an extension from 0 to 5, one-hot.
+
+    returns: people (num_rooms, people, 38), and for each the extension of the person
+        wanted (num_rooms, people)
+
+    >>> rooms, answers = draw_rooms(2)
+    >>> rooms.shape, answers.shape
+    (torch.Size([2, 8, 38]), torch.Size([2, 8]))
+    """
+    name = torch.randn(num_rooms, people, 16)
+    steps = torch.randint(1, people, (num_rooms, people))
+    friend = (torch.arange(people) + steps) % people  # never oneself
+    wanted = name[torch.arange(num_rooms)[:, None], friend]
+    extension = torch.randint(0, 6, (num_rooms, people))
+    persons = torch.cat([name, wanted, one_hot(extension, 6)], dim=-1)
+    return persons, extension.gather(1, friend)
