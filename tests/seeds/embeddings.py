@@ -96,4 +96,7 @@ def sitters(seed):
             found["nothing: right in training"] = (right, 0.0, 0.5)
         right = book["share_right"](model, new_part)
         found[f"{way}: right in new sentences"] = (right, *limits.get(way, (0.9, 1.0)))
+    for layers, *limits in ((1, 0.3, 0.5), (2, 0.9, 1.0)):
+        right = book["last_right_in_new"](layers, seed)
+        found[f"mask, last output, layers {layers}: right in new"] = (right, *limits)
     return found
