@@ -58,6 +58,16 @@ WRONG = {
     "colors: expected shapes [(2, 3)], got [(3, 3)]": lambda: plots.cells(
         **CELLS | {"colors": [WEIGHTS]}
     ),
+    "values: expected at least one number, got shape (0, 3)": lambda: plots.heatmap(
+        WIDE[:0], title="t"
+    ),
+    "groups: expected finite numbers, got [nan  1.]": lambda: plots.bars(
+        {"one": [float("nan"), 1]}, WORDS[:2], title="t"
+    ),
+    "pieces: expected at least one token, got []": lambda: plots.tokens([], title="t"),
+    "shape of x: expected no axis of length 0, got (0, 3)": lambda: plots.tensors(
+        [("x", (0, 3), ("T", "D"))], title="t"
+    ),
     "row_labels: expected 2 of them, got 3": lambda: plots.cells(
         **CELLS, row_labels=[WORDS]
     ),

@@ -354,6 +354,7 @@ def bars(groups, labels, *, title, ylabel="weight", ylim=None, alt=None):
     fig, axes, columns = _grid(len(groups), 2.6)
     slot = ((fig.get_size_inches()[0] - 0.7) / columns - 0.15) / (len(names) + 0.3)
     everything = np.concatenate(list(groups.values()))
+    _expect(np.isfinite(everything).all(), "groups", "finite numbers", everything)
     if ylim is None:
         lowest, highest = min(everything.min(), 0), max(everything.max(), 0)
         room = 0.15 * (highest - lowest) or 1  # for the numbers above and below

@@ -269,6 +269,7 @@ def tokens(pieces, ids=None, *, title, alt=None):
     Text as token boxes: The space belongs to the word. Tokens: Hello, ·sun.
     """
     names = [_visible(piece) for piece in pieces]
+    _expect(names, "pieces", "at least one token", pieces)
     numbers = [""] * len(names)
     if ids is not None:
         numbers = [str(int(i)) for i in _counted(ids, len(names), "ids")]
@@ -351,6 +352,7 @@ def tensors(blocks, *, title, alt=None):
 def _block(name, shape, axis_names):
     """Measure a block: its sides, the labels of its axes, the room it needs."""
     _expect(1 <= len(shape) <= 3, f"shape of {name}", "one to three axes", shape)
+    _expect(min(shape) > 0, f"shape of {name}", "no axis of length 0", shape)
     _counted(axis_names, len(shape), f"axis_names of {name}")
     axes = [f"{axis} = {size:,}" for axis, size in zip(axis_names, shape)]
     counts = (1,) * (3 - len(shape)) + tuple(int(size) for size in shape)

@@ -96,6 +96,7 @@ def _array(values, what, ndim=None):
     array = torch.as_tensor(values).detach().cpu().double().numpy()
     if ndim is not None:
         _expect(array.ndim == ndim, what, f"{ndim} axes", f"shape {array.shape}")
+    _expect(array.size, what, "at least one number", f"shape {array.shape}")
     return array
 
 
