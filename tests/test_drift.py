@@ -69,11 +69,6 @@ def merged(f):
     return f(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
 
 
-def items(dataset_class):
-    dataset = dataset_class(list(range(20)), 5, 3)
-    return [dataset[i] for i in range(len(dataset))]
-
-
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 WITH_AN_EMPTY_ROW = torch.tensor([[j <= i != 3 for j in range(5)] for i in range(5)])
@@ -86,7 +81,6 @@ CASES = {
     "train_bpe": lambda f: list(f(TEXT, 12).items()),
     "encode_bpe": lambda f: f(TEXT, MERGES),
     "sliding_windows": lambda f: [f(list(range(13)), 4, s) for s in (1, 3, 4)],
-    "SlidingWindowDataset": items,
     "embed": lambda f: f(IDS, random(5, 3)),
     "sinusoidal_positions": lambda f: f(7, 6),
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
