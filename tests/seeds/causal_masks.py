@@ -17,15 +17,24 @@ def main(seed):
     """Train the models; return statement -> (measured, lowest, highest allowed)."""
     book, found = definitions("05_causal_masks"), {}
     inputs, targets, unseen, answers = windows(book)
-    limits = {"no mask": ((0, 0.42), (0, 0.42), (5, 1e3))}
-    limits["mask"] = (1.5, 2.2), (1.5, 2.2), (0, 1e-3)
+    limits = {
+        "no mask": ((0, 0.42), (0, 0.42), (5, 1e3)),
+        "mask too late": ((1.2, 2.2), (1.2, 2.2), (1, 1e3)),
+        "mask": ((1.5, 2.2), (1.5, 2.2), (0, 1e-3)),
+    }
+    sizes = 32, 32, 32, 0.0
+    kinds = {"no mask": (book["SelfAttention"], 32, 32)}
+    kinds["mask too late"] = book["TooLate"], *sizes
+    kinds["mask"] = book["CausalAttention"], *sizes
     for name, (training, on_unseen, leak) in limits.items():
-        model, loss = book["fit"](name == "mask", inputs, targets, seed)
+        model, loss = book["fit"](kinds[name], inputs, targets, seed)
         with torch.no_grad():
             unseen_loss = book["letter_loss"](model, (unseen, answers)).item()
         found[f"{name}: loss at the end"] = (loss, *training)
         found[f"{name}: unseen text"] = (unseen_loss, *on_unseen)
         found[f"{name}: leak"] = (book["leak_test"](model, unseen).item(), *leak)
+    gain = found["mask: unseen text"][0] - found["mask too late: unseen text"][0]
+    found["too late: lower on unseen text by"] = (gain, 0.02, 1)
     return found | dropout(seed)
 
 
