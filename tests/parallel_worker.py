@@ -1,10 +1,12 @@
 """What processes of `tests/test_parallel.py` do together, and how they are started."""
 
+import ast
 import contextlib
 import faulthandler
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -12,13 +14,18 @@ import time
 from datetime import timedelta
 from functools import partial
 
+import nbformat
 import torch
 import torch.distributed as dist
+from repository import ROOT
 from small_layers import random
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.nn.parallel import DistributedDataParallel
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
+from utils.model import next_token_loss
 from utils.training import train
 
 PATIENCE = timedelta(seconds=20)
@@ -141,6 +148,70 @@ def squared_error(model, batch):
     """Return a mean over the sentences of a batch."""
     inputs, targets = batch
     return (model(inputs) - targets).square().mean()
+
+
+PAGE = ROOT / "notebooks/13_several_machines.ipynb"
+
+
+def on_the_page():
+    """Return what the cells of notebook 13 import and define, and its fenced lines."""
+    found, fenced = {"__name__": "page"}, []
+    for cell in nbformat.read(PAGE, as_version=4).cells:
+        if cell.cell_type == "markdown" and "<summary>Solution" not in cell.source:
+            fenced += re.findall(r"^```python\n(.*?)^```$", cell.source, re.M | re.S)
+        elif cell.cell_type == "code" and "setup" not in cell.metadata.get("tags", []):
+            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
+            for node in ast.parse(cell.source).body:
+                if isinstance(node, kinds):
+                    exec(ast.unparse(node), found)
+    return found, fenced
+
+
+@joined
+def run_the_page(name, *inputs):
+    """Return what a function of notebook 13 returns in this process."""
+    function = on_the_page()[0][name]
+    return function(dist.get_rank(), dist.get_world_size(), *inputs)
+
+
+@joined
+def run_fenced(number, model, sentences):
+    """Run lines that stand in the text of notebook 13; return the gradients."""
+    own = sentences.chunk(dist.get_world_size())[dist.get_rank()]
+    own_batch, loss = (own[:, :-1], own[:, 1:]), next_token_loss
+    names = {"model": model, "own_batch": own_batch, "next_token_loss": loss}
+    names["DistributedDataParallel"] = DistributedDataParallel
+    names["fully_shard"] = fully_shard
+    exec(on_the_page()[1][number], names)
+    if "loss" not in names:
+        loss(names["model"], own_batch).backward()
+    return [g.clone() for g in parallel._gradients(names["model"])]
+
+
+@joined
+def collectives(numbers):
+    """Return what the operations leave in this process, by their names."""
+    rank, count = dist.get_rank(), dist.get_world_size()
+    own = numbers[rank]
+    share, total, sent = own.chunk(count)[rank], own.clone(), own.clone()
+    gathered, part, passed = (torch.empty_like(x) for x in (own, share, own))
+    dist.all_reduce(total)
+    dist.all_gather_into_tensor(gathered, share)
+    dist.reduce_scatter_tensor(part, own)
+    sending = dist.isend(own, (rank + 1) % count)
+    dist.recv(passed, (rank - 1) % count)
+    sending.wait()
+    if rank == 0:
+        dist.send(sent, 1)
+    if rank == 1:
+        dist.recv(sent, 0)
+    return {
+        "all-reduce": total,
+        "all-gather": gathered,
+        "reduce-scatter": part,
+        "pass on": passed,
+        "send": sent if rank < 2 else None,
+    }
 
 
 @joined

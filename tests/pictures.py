@@ -71,6 +71,11 @@ PICTURES = {
         row_labels=[["u", "v"]],
         **k,
     ),
+    "exchange": lambda **k: plots.exchange(
+        ["all-reduce", "all-gather", "reduce-scatter"],
+        [[1, 2, 3, 4], [10, 20, 30, 40]],
+        **k,
+    ),
     "course_map": lambda **k: plots.course_map(
         [
             (0, "Start here", 15, 0, 0, []),
@@ -213,6 +218,12 @@ FURTHER = {
             "→",
             ("a tensor with a long name", (12, 2, 1), ("H very many heads", "T", "K")),
         ],
+        **k,
+    ),
+    "four processes that exchange eight fractions": lambda **k: plots.exchange(
+        ["send", "pass on", "all-reduce", "all-gather", "reduce-scatter"],
+        scores(4, 8) / 3,
+        digits=1,
         **k,
     ),
     "six grids of cells": lambda **k: plots.cells(

@@ -2,6 +2,7 @@
 
 import copy
 import re
+from inspect import isfunction
 
 import parallel_worker as worker
 import pytest
@@ -11,8 +12,9 @@ from small_layers import random
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from utils import parallel
+from utils import parallel, plots
 from utils.attention import MultiHeadAttention
+from utils.model import GPT, next_token_loss
 from utils.parallel import combine_partial_attention, num_bytes, partial_attention
 
 
@@ -158,6 +160,103 @@ def test_what_processes_cannot_share_is_refused():
         "expected a batch that 2 processes can share equally, got 5",
     ]
     assert in_processes(2, worker.refuse) == [expected, expected]
+
+
+# ---- what stands in notebook 13 ----------------------------------------------------
+
+counts = pytest.mark.parametrize("count", [2, 3, 4])
+
+
+@counts
+def test_the_message_of_the_notebook_arrives_and_belongs_to_who_received_it(count):
+    said = in_processes(count, worker.run_the_page, "message")
+    assert said[:2] == [[1, 2, 3, 4], [10, 20, 30, 40]]
+    assert said[2:] == [[0, 0, 0, 0]] * (count - 2)
+
+
+@counts
+def test_the_batch_of_the_notebook_has_the_gradient_of_the_whole(count):
+    torch.manual_seed(0)
+    model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
+    sentences = torch.randint(11, (12, 8))
+    work = worker.run_the_page, "share_batch", copy.deepcopy(model), sentences
+    found = in_processes(count, *work)
+    next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
+    whole = model.norm.bias.grad[:4]
+    torch.testing.assert_close([mean for _, mean in found], [whole] * count)
+    assert not found[0][0].allclose(whole)
+
+
+@counts
+def test_the_heads_of_the_notebook_come_to_the_layer_in_both_directions(count):
+    torch.manual_seed(0)
+    layer, x = MultiHeadAttention(3, count, 6, 0.0, count).double(), random(6, 3)
+    outputs = in_processes(count, worker.run_the_page, "forward", layer, x)
+    gradients = in_processes(count, worker.run_the_page, "backward", layer, x)
+    alone = x.clone().requires_grad_()
+    output = layer(alone[None])[0]
+    output.sum().backward()
+    for (write, total), (share, gradient) in zip(outputs, gradients):
+        torch.testing.assert_close((total, gradient), (output.detach(), alone.grad))
+        assert not write.allclose(total) and not share.allclose(gradient)
+
+
+@counts
+def test_the_ring_of_the_notebook_attends_to_all_tokens(count):
+    whole = [random(12, 5, seed=i) for i in range(3)]
+    chunks = [x.chunk(count) for x in whole]
+    found = torch.cat(in_processes(count, worker.run_the_page, "ring", *chunks))
+    torch.testing.assert_close(found, scaled_dot_product_attention(*whole))
+
+
+@counts
+def test_the_weights_of_the_notebook_get_the_gradient_of_all_sentences(count):
+    weights, x = random(12), random(count, 12, seed=1)
+    found = in_processes(count, worker.run_the_page, "share_weights", weights, x)
+    losses, gradients = zip(*found)
+    torch.testing.assert_close(torch.tensor(losses), (x @ weights).float())
+    torch.testing.assert_close(torch.cat(gradients), x.mean(dim=0))
+
+
+@counts
+@pytest.mark.parametrize("number", [0, 1])
+def test_lines_in_the_text_of_the_notebook_train_on_the_whole_batch(count, number):
+    torch.manual_seed(0)
+    model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
+    sentences = torch.randint(11, (12, 8))
+    work = worker.run_fenced, number, copy.deepcopy(model), sentences
+    found = in_processes(count, *work)
+    next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
+    expected = [weight.grad for weight in model.parameters()]
+    for gradients in found:
+        torch.testing.assert_close(gradients, expected)
+
+
+def test_nothing_else_of_the_notebook_runs_in_several_processes():
+    page, fenced = worker.on_the_page()
+    found = {name: f.__code__.co_varnames for name, f in page.items() if isfunction(f)}
+    ours = {name for name, variables in found.items() if "rank" in variables}
+    tested = "message", "share_batch", "forward", "backward", "ring", "share_weights"
+    assert ours == {*tested, "write"}  # which `forward` and `backward` call
+    assert len(fenced) == 2
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, capsys):
+    numbers = torch.arange(6.0) + torch.arange(10.0, 10 * count + 1, 10)[:, None]
+    found = in_processes(count, worker.collectives, numbers)
+    share = 6 // count
+    for name in found[0]:
+        lines = []
+        for rank, results in enumerate(found):
+            held = ["·"] * 6
+            if results[name] is not None:
+                at = rank * share if len(results[name]) == share else 0
+                words = [f"{x:.0f}" for x in results[name].tolist()]
+                held[at : at + len(words)] = words
+            lines.append(" ".join(held))
+        plots.exchange([name], numbers, title="t")
+        assert f" → {' / '.join(lines)}, " in capsys.readouterr().out, name
 
 
 # ---- the command --------------------------------------------------------------------

@@ -147,8 +147,9 @@ def ring_attention(query, key, value, positions=None):
     """Attend to the tokens of all processes, while keys and values go round.
 
     Each process has T tokens of each sentence. In P turns it attends to what it holds
-    and passes that on to the next process. Under `no_grad` no process ever holds all
-    keys; else autograd keeps what came by for `backward`.
+    and passes that on to the next process. Under `no_grad` it holds the keys and values
+    of two processes at most, one of them being received; else autograd keeps what came
+    by for `backward`.
 
     query, key, value: (..., T, K), those of this process
     positions: integers (T,), where its tokens stand in the whole text; then a token
@@ -220,8 +221,9 @@ def split_heads_over_processes(layer):
 def split_weights_over_processes(model):
     """Give each process a share of every weight of a `GPT`, in place.
 
-    A block has its weights whole only while it computes: they are gathered for it, and
-    dropped again. Of a gradient each process gets its share, averaged over them all.
+    The weights of a block are gathered before it computes, and dropped again behind it.
+    Where gathering and computing overlap, those of the next block are whole as well. Of
+    a gradient each process gets its share, averaged over them all.
 
     Source: Rajbhandari et al. 2020, section 5; Zhao et al. 2023, section 3.
     """
@@ -250,6 +252,10 @@ def split_batch_over_processes(model, compute_loss):
         loss = compute_loss(shared, _own_part(batch))
         mean = loss.detach().clone()
         dist.all_reduce(mean)
+        # `loss` must stay in the sum, because it leads to the gradient, but its value
+        # is that of this share alone. The bracket holds what is missing to the mean of
+        # all processes: a number without a gradient. So the value becomes loss + mean -
+        # loss, which is the mean, and the gradient stays that of `loss`.
         return loss + (mean / dist.get_world_size() - loss.detach())
 
     return compute

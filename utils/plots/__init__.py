@@ -7,7 +7,7 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 """
 
 from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
-from utils.plots.diagrams import arrows, cells, graph, tensors, tokens
+from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
 from utils.plots.route import course_map
@@ -19,6 +19,7 @@ __all__ = [
     "clocks",
     "course_map",
     "curves",
+    "exchange",
     "explore",
     "graph",
     "heatmap",

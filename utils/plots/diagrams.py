@@ -1,4 +1,4 @@
-"""Schemes: arrows between tokens, graphs, tensors as blocks, grids of cells."""
+"""Schemes: arrows between tokens, graphs, blocks, grids, numbers that are sent."""
 
 import math
 
@@ -7,6 +7,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon, Rectang
 
 from utils.plots.publishing import (
     BLUE,
+    EDGE,
     FILLS,
     GREY,
     MAX_COLUMNS,
@@ -25,6 +26,7 @@ from utils.plots.publishing import (
     _text_width,
     _tint,
     _visible,
+    _whole,
     _widest,
 )
 
@@ -579,3 +581,116 @@ def _draw_cells(ax, x, y, cell, size, text, groups, rows, columns):
             fontsize=9,
             color=GREY,
         )
+
+
+# --- between processes ------------------------------------------------------------
+
+SUM = 4  # the fill of a number that several processes have a part in
+
+
+@_styled
+def exchange(operations, numbers, *, title, digits=2, alt=None):
+    """Draw what processes hold before and after they exchange numbers.
+
+    A number has the colour of the process that it comes from, a sum is grey. Between
+    the two stands how many bytes a process sends, at four bytes a number.
+
+    Args:
+        operations: names, each with a line of its own: "send" (process 0 to process
+            1), "pass on" (each to the next, the last to the first), "all-reduce",
+            "all-gather" or "reduce-scatter", the last three as on a ring.
+        numbers: `(P, N)`, what each of two to four processes has. For an all-gather
+            it has only its share of the N.
+        digits: decimals of numbers that are not whole.
+
+    >>> exchange(["send"], [[1, 2], [30, 40]], title="A message")
+    Numbers that processes exchange: A message. send: 1 2 / · · → 1 2 / 1 2, 8 bytes.
+    """
+    numbers = _array(numbers, "numbers", 2)
+    count, size = numbers.shape
+    _expect(2 <= count <= 4, "numbers", "two to four processes", count)
+    whole, row, gap = _whole(numbers), 0.3, 0.42
+    fig, ax = _canvas(WIDE, len(operations) * (count * row + gap))
+    cell = min(0.62, (WIDE - 3.2) / 2 / size)
+    right, said = WIDE - 0.1 - size * cell, {}
+    for i, name in enumerate(operations):
+        top = (len(operations) - i) * (count * row + gap) - gap / 2
+        before, after, sent = _exchanged(name, numbers)
+        sides = [_held_texts(held, 0 if whole else digits) for held in (before, after)]
+        _draw_held(ax, 1.0, top, (cell, row), before, sides[0])
+        _draw_held(ax, right, top, (cell, row), after, sides[1])
+        for rank in range(count):
+            y, style = top - (rank + 0.5) * row, {"fontsize": 9, "color": GREY}
+            ax.text(0.93, y, f"process {rank}", ha="right", va="center", **style)
+        ends = (1.1 + size * cell, right - 0.1)
+        words = f"{4 * sent:,.0f} bytes" + (" each" if name != "send" else "")
+        _draw_operation(ax, ends, top - count * row / 2, name, words)
+        held = " → ".join(" / ".join(map(" ".join, side)) for side in sides)
+        said[name] = f"{held}, {words}" if whole else words
+    kind = "Numbers that processes exchange"
+    _publish(fig, title, alt or _describe(kind, title, **said))
+
+
+def _exchanged(name, numbers):
+    """Return what is held before and after, and how many numbers a process sends.
+
+    Each process holds a list with (number, fill) or None for each of N places.
+    """
+    count, size = numbers.shape
+    share, nothing = size // count, [None] * size
+    own = [[(x, rank) for x in line] for rank, line in enumerate(numbers)]
+    total = [(x, SUM) for x in numbers.sum(axis=0)]
+    if name in ("all-gather", "reduce-scatter"):
+        _expect(share * count == size, "numbers", f"a multiple of {count} each", size)
+    owner = [place // max(share, 1) for place in range(size)]  # of a place
+
+    def shares(held):
+        return [
+            [x if owner[i] == rank else None for i, x in enumerate(line)]
+            for rank, line in enumerate(held)
+        ]
+
+    around = (count - 1) * size / count  # all but one share
+    if name == "send":
+        rest = [nothing] * (count - 2)
+        return [own[0], nothing, *rest], [own[0], own[0], *rest], size
+    if name == "pass on":
+        return own, own[-1:] + own[:-1], size
+    if name == "all-reduce":
+        return own, [total] * count, 2 * around
+    if name == "reduce-scatter":
+        return own, shares([total] * count), around
+    _expect(name == "all-gather", "operations", "known names", name)
+    whole = [own[rank][place] for place, rank in enumerate(owner)]
+    return shares(own), [whole] * count, around
+
+
+def _held_texts(held, digits):
+    return [
+        ["·" if x is None else _number(x[0], digits) for x in line] for line in held
+    ]
+
+
+def _draw_held(ax, x, top, cell, held, texts):
+    wide, high = cell
+    widest = max(_widest(words, 9) for words in texts)
+    size = min(9, 9 * wide * 0.92 / widest)
+    for rank, (line, words) in enumerate(zip(held, texts)):
+        for i, (entry, text) in enumerate(zip(line, words)):
+            corner = (x + i * wide, top - (rank + 1) * high)
+            look = {"facecolor": "white", "edgecolor": EDGE, "zorder": 0.9}
+            if entry is not None:
+                look = {"facecolor": FILLS[entry[1]], "edgecolor": "white"}
+                centre = (corner[0] + wide / 2, corner[1] + high / 2)
+                places = {"ha": "center", "va": "center_baseline", "fontsize": size}
+                ax.text(*centre, text, **places)
+            ax.add_patch(Rectangle(corner, wide, high, linewidth=1.2, **look))
+
+
+def _draw_operation(ax, ends, y, name, words):
+    style = {"arrowstyle": "-|>", "color": BLUE, "linewidth": 1.6, "shrinkA": 0}
+    tips = [(end, y) for end in ends]
+    ax.add_patch(FancyArrowPatch(*tips, mutation_scale=13, shrinkB=0, **style))
+    middle = sum(ends) / 2
+    ax.text(middle, y + 0.09, name, ha="center", fontweight="bold", color=BLUE)
+    ax.text(middle, y - 0.1, words, ha="center", va="top", fontsize=9, color=GREY)
