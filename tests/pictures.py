@@ -160,6 +160,13 @@ FURTHER = {
         reference={f"height {10**i:,}": 10**i for i in range(4)},
         **k,
     ),
+    "two lines and an upright one": lambda **k: plots.curves(
+        {"fast": [0, 1, 0, -1, 0, 1], "slow": [0, 0.1, 0.2, 0.3, 0.4, 0.5]},
+        xlabel="position",
+        ylabel="number",
+        marks={"the end": 3},
+        **k,
+    ),
     "a smooth line": lambda **k: plots.curves(
         {"loss": scores(1, 48)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
         xlabel="step",
@@ -176,6 +183,13 @@ FURTHER = {
     "five clocks with many hands": lambda **k: plots.clocks(
         torch.arange(7) / torch.tensor([[1], [2], [7], [20], [1000]]),
         titles=[f"clock {i}" for i in range(5)],
+        **k,
+    ),
+    "dials that are partly shaded": lambda **k: plots.clocks(
+        [[1.0, 2.5], [0.4, 6.0], [3.0, 3.1]],
+        titles=["a third", "nothing", "all"],
+        names=["q", "k"],
+        seen=[2.1, 0, 9],
         **k,
     ),
     "arrows to fifty-five words": lambda **k: plots.arrows(

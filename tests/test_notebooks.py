@@ -22,6 +22,7 @@ THIRD = [
     "notebooks/03_context_vectors.ipynb",
     "notebooks/04_scaled_dot_product_attention.ipynb",
     "notebooks/05_causal_masks.ipynb",
+    "notebooks/07_positions.ipynb",
     "notebooks/13_several_machines.ipynb",
 ]
 EVENINGS = [path for path in PATHS if re.match(r"notebooks/\w+\.", path)] + DEEPER

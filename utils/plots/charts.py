@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from matplotlib import colors as mcolors
 from matplotlib.cm import ScalarMappable
-from matplotlib.patches import Circle, Patch, PathPatch
+from matplotlib.patches import Circle, Patch, PathPatch, Wedge
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
@@ -38,6 +38,7 @@ from utils.plots.publishing import (
     _styled,
     _text_width,
     _ticks,
+    _tint,
     _visible,
     _whole,
     _widest,
@@ -395,6 +396,7 @@ def curves(
     log_x=False,
     log_y=False,
     reference=None,
+    marks=None,
     smooth=None,
     ylim=None,
     alt=None,
@@ -407,6 +409,7 @@ def curves(
             by default 0, 1, 2 …
         log_x, log_y: logarithmic axes; few x positions are then written out.
         reference: dict from a name to a height, drawn as dashed lines.
+        marks: dict from a name to a place across, drawn as upright lines.
         smooth: width of a moving average; the values themselves stay, faint.
         ylim: `(bottom, top)`.
 
@@ -438,12 +441,14 @@ def curves(
             linewidth=1.2,
             label=name,
         )
+    for name, place in (marks or {}).items():
+        ax.axvline(float(place), color="black", linewidth=1.2, label=name)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     if ylim is not None:
         ax.set_ylim(*ylim)
     _place_ticks(ax, x, log_x, log_y)
     ax.grid(axis="y", color="#e5e5e5")
-    names = [*series, *(reference or {})]
+    names = [*series, *(reference or {}), *(marks or {})]
     columns = max(1, int((WIDE - 0.4) / (_widest(names, 9) + 0.65)))
     fig.legend(loc="outside lower center", ncols=min(columns, len(names)))
     _publish(
@@ -531,38 +536,45 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
 
 
 @_styled
-def clocks(angles, *, titles, title, alt=None):
+def clocks(angles, *, titles, title, names=None, seen=None, alt=None):
     """Draw clocks: a hand for each angle, from twelve o'clock clockwise, numbered.
 
     Args:
         angles: `(N, T)` in radians, T hands for each of N clocks.
         titles: one for each clock.
+        names: one for each hand, in place of the numbers.
+        seen: for each clock an angle in radians up to which it is shaded.
 
     >>> clocks([[0.0, 1.6], [0.0, 0.2]], titles=["fast", "slow"], title="Two clocks")
     Clocks: Two clocks. Clocks: fast, slow. Hands: 0 to 1.
     """
     angles = _array(angles, "angles", 2)
     titles = _counted(titles, len(angles), "titles")
-    fig, axes, _ = _grid(len(angles), WIDE / max(len(angles), 3))
-    for ax, hands, name in zip(axes, angles, titles):
+    names = range(angles.shape[1]) if names is None else names
+    names = _counted(names, angles.shape[1], "names")
+    seen = _counted([0] * len(angles) if seen is None else seen, len(angles), "seen")
+    fig, axes, _ = _grid(len(angles), WIDE / max(min(len(angles), MAX_COLUMNS), 3))
+    for ax, hands, name, turned in zip(axes, angles, titles, seen):
         ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.6), aspect="equal")
         ax.axis("off")
         ax.text(0, 1.4, name, ha="center")
         ax.add_patch(Circle((0, 0), 1, facecolor="white", edgecolor=GREY))
+        if turned:
+            start = 90 - math.degrees(min(float(turned), 2 * math.pi))
+            ax.add_patch(Wedge((0, 0), 1, start, 90, facecolor=_tint(BLUE)))
         written = []
         for i, hand in enumerate(hands):
             tip = np.array([math.sin(hand), math.cos(hand)])
             ax.plot(*zip((0, 0), tip), color=BLUE, linewidth=1.2)
             if all(np.linalg.norm(tip - other) > 0.2 for other in written):
                 written.append(tip)  # nearer numbers would overlap
-                ax.text(*1.15 * tip, i, ha="center", va="center", fontsize=8)
+                ax.text(*1.15 * tip, names[i], ha="center", va="center", fontsize=8)
+    named = f"0 to {len(names) - 1}" if names == [*range(len(names))] else names
+    shaded = "what was seen" if any(seen) else ""
     _publish(
         fig,
         title,
-        alt
-        or _describe(
-            "Clocks", title, Clocks=titles, Hands=f"0 to {angles.shape[1] - 1}"
-        ),
+        alt or _describe("Clocks", title, Clocks=titles, Hands=named, Shaded=shaded),
     )
 
 

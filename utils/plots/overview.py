@@ -63,7 +63,7 @@ LIT = {  # the stations that each notebook is about
     "04": ("roles", "scores"),
     "05": ("mask", "weights"),
     "06": ("heads",),
-    "07": ("positions",),
+    "07": ("positions", "roles", "scores"),
     "08": ("roles",),
     "09": ("block", "gpt", "next"),
     "10": ("scores", "weights"),
@@ -74,9 +74,16 @@ LIT = {  # the stations that each notebook is about
 FEET = {  # what a station does, in a word, from the end of a notebook on
     "tokens": {1: "one id for each"},
     "embeddings": {2: "from the table"},
-    "positions": {2: "of places 0, 1, 2", 7: "add · bias · rotate"},
+    "positions": {2: "of places 0, 1, 2", 7: "added here", 8: "of places 0, 1, 2"},
     "inputs": {2: "their sum"},
-    "scores": {3: "x · xᵀ", 4: "q · kᵀ / √2", 10: "T × T numbers", 11: "q · kᵀ / √2"},
+    "scores": {
+        3: "x · xᵀ",
+        4: "q · kᵀ / √2",
+        7: "or + a bias",
+        8: "q · kᵀ / √2",
+        10: "T × T numbers",
+        11: "q · kᵀ / √2",
+    },
     "weights": {3: "softmax", 10: "T × T numbers", 11: "softmax"},
     "context": {3: "weights · x", 4: "weights · v"},
     "gpt": {9: "GPT-2: N = 12"},
@@ -131,6 +138,7 @@ def scheme(notebook, *, title, filled=False, alt=None):
     boxes = _boxes(notebook, filled, done)
     now = notebook if filled else None
     content = example.steps(done, other_text=now == "08", beyond_text=now == "11")
+    content["turned"] = "or turned" if now == "07" else ""
     fig, ax = _canvas(WIDE, 3 * PITCH)
     _draw_ways(ax, boxes)
     for box in boxes:
@@ -376,7 +384,8 @@ def _draw_roles(ax, box, content):
         values = content[name] if box.known else np.zeros((3, 2))
         _matrix(ax, x, _top(box), values, SIGNED_CELL, known=box.known)
         if box.known:
-            _label(ax, box, x + SIGNED_CELL, f"W_{name}")
+            turned = content["turned"] if name != "value" else ""
+            _label(ax, box, x + SIGNED_CELL, turned or f"W_{name}")
         x += 2 * SIGNED_CELL + 0.07
     if len(content["key"]) < 3:
         _name_source(ax, x - 0.07, _top(box) - 3 * LINE)
