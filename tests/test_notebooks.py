@@ -18,6 +18,7 @@ DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
 # The lessons that keep to the rules below already; the others follow.
 THIRD = [
     "notebooks/attention_in_an_hour.ipynb",
+    "notebooks/02_embeddings.ipynb",
     "notebooks/03_context_vectors.ipynb",
     "notebooks/04_scaled_dot_product_attention.ipynb",
     "notebooks/06_multi_head_attention.ipynb",
