@@ -6,6 +6,7 @@ import pytest
 
 from utils.data import (
     create_dataloader,
+    draw_words_back,
     load_text,
     pronoun_sentences,
     sliding_windows,
@@ -110,3 +111,16 @@ def test_neither_place_nor_noun_tells_what_the_pronoun_stands_for():
     for noun in ("animal", "bus", "street"):
         chosen = [w[r] == noun for w, _, r in sentences if noun in w]
         assert 0.4 < sum(chosen) / len(chosen) < 0.6
+
+
+def test_the_answers_are_the_words_before_and_nothing_where_one_of_them_lacks():
+    words, answers = draw_words_back(3, num_back=2, num_words=7)
+    for row, wanted in zip(words.tolist(), answers.tolist()):
+        assert wanted[:2] == [[-100, -100]] * 2
+        assert wanted[2:] == [[row[i - 1], row[i - 2]] for i in range(2, 7)]
+
+
+@pytest.mark.parametrize("num_back", [0, 7])
+def test_a_sentence_in_which_no_word_has_all_answers_is_refused(num_back):
+    with pytest.raises(ValueError, match=f"from 1 to 6, got {num_back}"):
+        draw_words_back(3, num_back, num_words=7)

@@ -19,9 +19,11 @@ DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
 THIRD = [
     "notebooks/attention_in_an_hour.ipynb",
     "notebooks/01_tokens.ipynb",
+    "notebooks/02_embeddings.ipynb",
     "notebooks/03_context_vectors.ipynb",
     "notebooks/04_scaled_dot_product_attention.ipynb",
     "notebooks/05_causal_masks.ipynb",
+    "notebooks/06_multi_head_attention.ipynb",
     "notebooks/07_positions.ipynb",
     "notebooks/13_several_machines.ipynb",
 ]

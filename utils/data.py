@@ -4,7 +4,7 @@ import itertools
 import random
 
 import torch
-from torch.nn.functional import one_hot
+from torch.nn.functional import one_hot, pad
 from torch.utils.data import DataLoader, Dataset
 
 from utils.files import DATA, read_data
@@ -349,3 +349,25 @@ def draw_rooms(num_rooms, people=8):
     extension = torch.randint(0, 6, (num_rooms, people))
     persons = torch.cat([name, wanted, one_hot(extension, 6)], dim=-1)
     return persons, extension.gather(1, friend)
+
+
+def draw_words_back(num_sentences, num_back, num_words=16):
+    """Draw sentences of random words that ask for the words before: the task of 06.
+
+    A word is a number from 0 to 5. The first `num_back` words have too few before them:
+    their answers are -100, which PyTorch's cross-entropy leaves out.
+
+    returns: words (num_sentences, num_words), and for each of them the words 1, 2 ...
+        num_back places back (num_sentences, num_words, num_back)
+
+    Raises ValueError where no word has all its answers.
+
+    >>> words, answers = draw_words_back(2, num_back=4)
+    >>> words.shape, answers.shape
+    (torch.Size([2, 16]), torch.Size([2, 16, 4]))
+    """
+    if not 0 < num_back < num_words:
+        raise ValueError(f"expected num_back from 1 to {num_words - 1}, got {num_back}")
+    words = torch.randint(6, (num_sentences, num_words))
+    answers = words[:, :-1].unfold(1, num_back, 1).flip(-1)
+    return words, pad(answers, (0, 0, num_back, 0), value=-100)
