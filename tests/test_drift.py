@@ -24,6 +24,8 @@ MODULES = [
     "data",
     "embeddings",
     "attention",
+    "latent",
+    "delta",
     "cache",
     "model",
     "parallel",
