@@ -6,6 +6,7 @@ import pytest
 
 from utils.data import (
     create_dataloader,
+    draw_pairs,
     load_text,
     pronoun_sentences,
     sliding_windows,
@@ -110,3 +111,17 @@ def test_neither_place_nor_noun_tells_what_the_pronoun_stands_for():
     for noun in ("animal", "bus", "street"):
         chosen = [w[r] == noun for w, _, r in sentences if noun in w]
         assert 0.4 < sum(chosen) / len(chosen) < 0.6
+
+
+@pytest.mark.parametrize("num_letters", [None, 3])
+def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
+    lists = draw_pairs(50, 11, num_letters)
+    for letters, digits, asked, answer in zip(*(t.tolist() for t in lists)):
+        assert dict(zip(letters, digits))[asked] == answer
+        assert num_letters is None or max(letters) < num_letters
+        assert num_letters is not None or len(set(letters)) == 11
+
+
+def test_more_pairs_than_letters_are_named():
+    with pytest.raises(ValueError, match="at most 26 different letters, got 27"):
+        draw_pairs(2, 27)

@@ -176,6 +176,7 @@ def test_a_state_changes_nothing(kind, pieces):
     outputs = [model(piece, cache=state) for piece in x.split(pieces, dim=1)]
     torch.testing.assert_close(torch.cat(outputs, 1), model(x), atol=1e-10, rtol=0)
     assert len(state) == 13 and state.matrix.shape == (3, 2, 5, 5)
+    assert state.nbytes == 3 * 2 * 5 * 5 * 8 and DeltaState().nbytes == 0
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -163,6 +163,11 @@ class DeltaState:
     def __len__(self):
         return self.seen
 
+    @property
+    def nbytes(self):
+        """How many bytes the matrix takes; 0 before the first tokens."""
+        return 0 if self.matrix is None else self.matrix.nbytes
+
 
 class DeltaAttention(nn.Module):
     """Attend with several heads by the delta rule: a matrix a head holds the past.
