@@ -77,3 +77,10 @@ def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
 def test_a_key_without_a_value_is_refused():
     with pytest.raises(ValueError, match=r"\(2, 3, 2, 5\) as before, got"):
         KeyValueCache(7).append(keys(2), keys(1))
+
+
+def test_the_bytes_are_those_of_the_room_set_aside():
+    cache = KeyValueCache(7)
+    assert cache.nbytes == 0
+    cache.append(keys(4), keys(4))
+    assert cache.nbytes == 2 * 2 * 3 * 7 * 5 * 4

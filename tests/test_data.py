@@ -6,6 +6,7 @@ import pytest
 
 from utils.data import (
     create_dataloader,
+    draw_pairs,
     draw_words_back,
     load_text,
     pronoun_sentences,
@@ -124,3 +125,17 @@ def test_the_answers_are_the_words_before_and_nothing_where_one_of_them_lacks():
 def test_a_sentence_in_which_no_word_has_all_answers_is_refused(num_back):
     with pytest.raises(ValueError, match=f"from 1 to 6, got {num_back}"):
         draw_words_back(3, num_back, num_words=7)
+
+
+@pytest.mark.parametrize("num_letters", [None, 3])
+def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
+    lists = draw_pairs(50, 11, num_letters)
+    for letters, digits, asked, answer in zip(*(t.tolist() for t in lists)):
+        assert dict(zip(letters, digits))[asked] == answer
+        assert num_letters is None or max(letters) < num_letters
+        assert num_letters is not None or len(set(letters)) == 11
+
+
+def test_more_pairs_than_letters_are_named():
+    with pytest.raises(ValueError, match="at most 26 different letters, got 27"):
+        draw_pairs(2, 27)

@@ -15,6 +15,7 @@ import torch
 from markdown_text import folded_solution
 from repository import ROOT, tool
 from torch.nn import Linear
+from torch.nn.functional import normalize
 
 from utils.model import GPT
 
@@ -24,10 +25,13 @@ MODULES = [
     "data",
     "embeddings",
     "attention",
+    "latent",
+    "delta",
     "cache",
     "model",
     "parallel",
     "training",
+    "recall",
 ]
 
 
@@ -99,6 +103,15 @@ CASES = {
     "split_heads": lambda f: f(random(2, 5, 12), 3),
     "merge_heads": lambda f: f(random(2, 3, 5, 4)),
     "MultiHeadAttention": layer(5, 6, 13, 0.3, 3, x=random(2, 11, 5)),
+    "linear_attention": lambda f: f(
+        random(7, 3), random(7, 3, seed=1), random(7, 5, seed=2)
+    ),
+    "delta_rule": lambda f: f(
+        random(7, 3),
+        normalize(random(7, 3, seed=1), dim=-1),
+        random(7, 5, seed=2),
+        random(7, seed=3).sigmoid(),
+    ),
     "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
     "alibi_bias": lambda f: f(3, 5).tril(),
     "partial_attention": parts,

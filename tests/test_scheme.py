@@ -13,7 +13,7 @@ from utils import plots
 from utils.plots import example, overview
 from utils.tokenizer import load_tokenizer
 
-NOTEBOOKS = [f"{number:02d}" for number in range(14)]
+NOTEBOOKS = [f"{number:02d}" for number in range(16)]
 every_state = pytest.mark.parametrize(
     "notebook, filled", [*itertools.product(NOTEBOOKS, (False, True))]
 )
@@ -72,11 +72,11 @@ def test_no_two_texts_overlap(notebook, filled):
         assert not a.overlaps(b), (text_a.get_text(), text_b.get_text())
 
 
-@pytest.mark.parametrize("notebook", ["14", "3", 3, None])
+@pytest.mark.parametrize("notebook", ["16", "3", 3, None])
 def test_an_unknown_notebook_is_an_error_that_names_the_known(notebook):
     with pytest.raises(ValueError) as caught:
         plots.scheme(notebook, title="t")
-    known = "00, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11, 12, 13"
+    known = "00, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11, 12, 13, 14, 15"
     expected = f"notebook: expected one of {known}, got {notebook!r}"
     assert str(caught.value) == expected
 

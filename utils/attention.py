@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from utils.cache import KeyValueCache
 from utils.embeddings import alibi_bias, check_padding_mask, rotary_tables, rotate_pairs
 
 
@@ -168,7 +169,7 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    _check_query_key_value(query, key, value)
+    check_query_key_value(query, key, value)
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
     if bias is not None:
         _check_fits("bias", bias, scores.shape)
@@ -203,7 +204,7 @@ class SelfAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
     def forward(self, x, need_weights=False):
-        _check_width("x", x, self.d_in)
+        check_width("x", x, self.d_in)
         output, weights = scaled_dot_product_attention(
             self.W_query(x), self.W_key(x), self.W_value(x)
         )
@@ -238,9 +239,9 @@ class CausalAttention(nn.Module):
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 
     def forward(self, x, need_weights=False):
-        _check_width("x", x, self.d_in)
+        check_width("x", x, self.d_in)
         num_tokens = x.shape[-2]
-        _check_length(num_tokens, len(self.mask))
+        check_length(num_tokens, len(self.mask))
         output, weights = scaled_dot_product_attention(
             self.W_query(x),
             self.W_key(x),
@@ -264,7 +265,7 @@ def split_heads(x, num_heads):
             [6, 7]])
     """
     width = x.shape[-1]
-    _check_division(width, num_heads)
+    check_division(width, num_heads)
     heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)
     return heads.transpose(-3, -2)  # (B, H, T, K)
 
@@ -374,7 +375,7 @@ class MultiHeadAttention(nn.Module):
         alibi=False,
     ):
         super().__init__()
-        _check_division(d_out, num_heads)
+        check_division(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         _check_groups(num_heads, num_kv_heads)
         _check_window(window, alibi, causal)
@@ -422,8 +423,12 @@ class MultiHeadAttention(nn.Module):
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
+    def new_cache(self, num_tokens):
+        """Return an empty cache with room for `num_tokens`."""
+        return KeyValueCache(num_tokens, self.window)
+
     def _attend_explicitly(self, query, key, value, padding_mask, causal):
-        mask = _combined_mask(query, key, padding_mask, causal, self.window)
+        mask = combined_mask(query, key, padding_mask, causal, self.window)
         bias = self._bias(query, key, causal)
         query, mask, bias = self._share(query, mask, bias)
         output, weights = scaled_dot_product_attention(
@@ -448,7 +453,7 @@ class MultiHeadAttention(nn.Module):
         square = query.shape[-2] == num_keys <= (self.window or num_keys)
         if causal and square and padding_mask is None and not self.alibi:
             return None, True
-        mask = _combined_mask(query, key, padding_mask, causal, self.window)
+        mask = combined_mask(query, key, padding_mask, causal, self.window)
         bias = self._bias(query, key, causal)
         if bias is not None:
             mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
@@ -468,7 +473,7 @@ class MultiHeadAttention(nn.Module):
 
     def _heads(self, name, x, num_heads):
         projected = getattr(self, name)(x)
-        _check_width(f"{name} to give", projected, num_heads * self.head_dim, dims=3)
+        check_width(f"{name} to give", projected, num_heads * self.head_dim, dims=3)
         return split_heads(projected, num_heads)
 
     def _width(self, projection):  # a replaced one may not say how wide its input is
@@ -491,23 +496,33 @@ class MultiHeadAttention(nn.Module):
 
     def _check(self, x, context, padding_mask, causal, cache):
         own, source = context is None, x if context is None else context
-        _check_width("x", x, self._width(self.W_query), dims=3)
+        check_width("x", x, self._width(self.W_query), dims=3)
         if not own:
-            _check_width("context", context, self._width(self.W_key), dims=3)
+            check_width("context", context, self._width(self.W_key), dims=3)
         if len(source) != len(x):
             raise ValueError(
                 f"expected a context for each of {len(x)} sentences, got {len(source)}"
             )
         if cache is not None:
-            _check_cache(cache, causal and own, self.window)
+            check_cache(cache, causal and own, self.window)
         num_keys = source.shape[-2] + (0 if cache is None else len(cache))
         if own and (causal or self.rotary):
-            _check_length(num_keys, self.context_length)
+            check_length(num_keys, self.context_length)
         if padding_mask is not None:
             check_padding_mask(padding_mask, (len(x), num_keys))
 
 
-def _combined_mask(query, key, padding_mask, causal, window):
+def combined_mask(query, key, padding_mask, causal=True, window=None):
+    """Put the causal mask, a window and the padding together, for the newest tokens.
+
+    query: (B, H, T, K), the last T of the S tokens;  key: (B, H_kv, S, K)
+    padding_mask: boolean (B, S), True = a real token
+    returns: boolean (B or 1, 1, T, S), True = may attend; None where all may be seen
+
+    >>> combined_mask(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4), None)
+    tensor([[[[ True,  True, False],
+              [ True,  True,  True]]]])
+    """
     num_queries, num_keys = query.shape[-2], key.shape[-2]
     far = window is not None and num_keys > window
     mask = None
@@ -522,7 +537,14 @@ def _combined_mask(query, key, padding_mask, causal, window):
     return keys if mask is None else mask & keys  # (B, 1, T, S)
 
 
-def _check_query_key_value(query, key, value):
+def check_query_key_value(query, key, value):
+    """Raise ValueError unless the three have tokens and widths that fit.
+
+    >>> check_query_key_value(torch.zeros(5, 3), torch.zeros(7, 2), torch.zeros(7, 2))
+    Traceback (most recent call last):
+    ...
+    ValueError: expected query and key of one width d_k, got (5, 3) and (7, 2)
+    """
     shapes = [tuple(t.shape) for t in (query, key, value)]
     if min(len(shape) for shape in shapes) < 2:
         raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
@@ -555,20 +577,42 @@ def _check_fits(name, x, shape):
         ) from None
 
 
-def _check_width(name, x, width, dims=None):
+def check_width(name, x, width, dims=None):
+    """Raise ValueError unless x is (..., T, width), or has so many axes in all.
+
+    >>> check_width("x", torch.zeros(5, 3), 4)
+    Traceback (most recent call last):
+    ...
+    ValueError: expected x (..., T, 4), got (5, 3)
+    """
     if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
         axes = "B, T" if dims else "..., T"
         raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
 
 
-def _check_length(num_tokens, context_length):
+def check_length(num_tokens, context_length):
+    """Raise ValueError where there are more tokens than the layer is built for.
+
+    >>> check_length(7, 5)
+    Traceback (most recent call last):
+    ...
+    ValueError: expected up to context_length = 5 tokens, got 7
+    """
     if num_tokens > context_length:
         raise ValueError(
             f"expected up to context_length = {context_length} tokens, got {num_tokens}"
         )
 
 
-def _check_division(width, num_heads):
+def check_division(width, num_heads):
+    """Raise ValueError unless the width is the same for all heads.
+
+    >>> check_division(8, 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: expected a width that is divisible by the number of heads, got width 8 \
+and 3 heads
+    """
     if num_heads < 1 or width % num_heads:
         raise ValueError(
             f"expected a width that is divisible by the number of heads, "
@@ -591,7 +635,15 @@ def _check_window(window, alibi, causal):
         raise ValueError("expected window and alibi with causal=True alone")
 
 
-def _check_cache(cache, causal, window):
+def check_cache(cache, causal, window):
+    """Raise ValueError for a cache that the layer does not write into.
+
+    >>> from utils.cache import KeyValueCache
+    >>> check_cache(KeyValueCache(8), causal=True, window=3)
+    Traceback (most recent call last):
+    ...
+    ValueError: expected a cache with window=3, got None
+    """
     if not causal:
         raise ValueError("expected a cache with causal self-attention alone")
     if cache.window != window:

@@ -29,6 +29,11 @@ class KeyValueCache:
     def __len__(self):
         return self.seen
 
+    @property
+    def nbytes(self):
+        """How many bytes are set aside; 0 before the first tokens."""
+        return 0 if self.key is None else self.key.nbytes + self.value.nbytes
+
     def append(self, key, value):
         """Add the keys and values of new tokens; return those that these may see.
 

@@ -371,3 +371,33 @@ def draw_words_back(num_sentences, num_back, num_words=16):
     words = torch.randint(6, (num_sentences, num_words))
     answers = words[:, :-1].unfold(1, num_back, 1).flip(-1)
     return words, pad(answers, (0, 0, num_back, 0), value=-100)
+
+
+def draw_pairs(num_lists, num_pairs, num_letters=None):
+    """Draw lists of letters with digits, and a letter asked for: a task of notebook 15.
+
+    num_letters: None for letters that all differ; else the letters come from so many,
+        again and again with new digits, and the last digit of a letter counts
+
+    returns: letters (num_lists, num_pairs) from 0 to 25, their digits, and for each
+        list the letter that is asked for and its digit, (num_lists,) each
+
+    Raises ValueError for more pairs than letters, where these differ.
+
+    >>> letters, digits, asked, answer = draw_pairs(2, 5)
+    >>> letters.shape, asked.shape
+    (torch.Size([2, 5]), torch.Size([2]))
+
+    Source: after the associative recall of Arora et al. 2023, *Zoology*, section 3.
+    """
+    if num_letters is None:
+        if num_pairs > 26:
+            raise ValueError(f"expected at most 26 different letters, got {num_pairs}")
+        letters = torch.rand(num_lists, 26).argsort(dim=-1)[:, :num_pairs]
+    else:
+        letters = torch.randint(num_letters, (num_lists, num_pairs))
+    digits = torch.randint(10, letters.shape)
+    asked = letters.gather(1, torch.randint(num_pairs, (num_lists, 1)))
+    places = (letters == asked) * torch.arange(1, num_pairs + 1)
+    last = places.argmax(dim=-1, keepdim=True)  # where the letter stands last
+    return letters, digits, asked[:, 0], digits.gather(1, last)[:, 0]

@@ -7,7 +7,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils.attention import MultiHeadAttention
-from utils.cache import KeyValueCache
 from utils.embeddings import TokenAndPositionEmbedding, check_padding_mask
 from utils.gpt2 import SIZES, read_gpt2
 
@@ -59,16 +58,18 @@ class GPT(nn.Module):
     """Predict the next token at every position.
 
     token_ids: (B, T) with T up to `context_length`
-    caches: a `KeyValueCache` for each block; token_ids then follow what they hold
+    caches: what `new_caches` returns; token_ids then follow what they hold
     padding_mask: boolean (B, S), True = a real token; S counts the tokens of the
         caches, too. Padded on the left, each sentence comes out as it does alone.
     returns: logits (B, T, V)
 
     `positions` are "learned" (a table), "rotary", "alibi" or "none". All but the table
     know distances alone: their weights fit into a model with a longer context, too.
-    Further keyword arguments go to `MultiHeadAttention`. The output layer shares its
-    weights with the token embedding. Raises ValueError for other positions, for
-    causal=False, and as the layers do.
+    `attention` is the class of the layers in the place of `MultiHeadAttention`, such as
+    `LatentAttention` or `DeltaAttention`, or a list with one for each block. Further
+    keyword arguments go to it. The output layer shares its weights with the token
+    embedding. Raises ValueError for other positions, for causal=False, for a list of
+    another length, and as the layers do.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -88,32 +89,25 @@ class GPT(nn.Module):
         num_layers,
         dropout=0.0,
         positions="learned",
-        **attention,
+        attention=MultiHeadAttention,
+        **options,
     ):
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"expected positions from {POSITIONS}, got {positions!r}")
-        if not attention.get("causal", True):
+        if not options.get("causal", True):
             raise ValueError("expected a causal GPT, got causal=False")
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
+        sizes = d_model, d_model, context_length, dropout, num_heads
         self.blocks = nn.ModuleList(
             TransformerBlock(
-                MultiHeadAttention(
-                    d_model,
-                    d_model,
-                    context_length,
-                    dropout,
-                    num_heads,
-                    rotary=positions == "rotary",
-                    alibi=positions == "alibi",
-                    **attention,
-                ),
+                kind(*sizes, **_told(kind, positions), **options),
                 feed_forward(d_model),
                 d_model,
             )
-            for _ in range(num_layers)
+            for kind in _kinds(attention, num_layers)
         )
         self.norm = nn.LayerNorm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
@@ -137,8 +131,23 @@ class GPT(nn.Module):
 
     def new_caches(self, num_tokens):
         """Return an empty cache for each block, with room for `num_tokens`."""
-        layers = [block.attention for block in self.blocks]
-        return [KeyValueCache(num_tokens, layer.window) for layer in layers]
+        return [block.attention.new_cache(num_tokens) for block in self.blocks]
+
+
+def _kinds(attention, num_layers):
+    kinds = attention if isinstance(attention, list) else [attention] * num_layers
+    if len(kinds) != num_layers:
+        raise ValueError(
+            f"expected attention for each of {num_layers} blocks, got {len(kinds)}"
+        )
+    return kinds
+
+
+def _told(kind, positions):
+    # What knows the order by itself is not told, also behind functools.partial.
+    if getattr(getattr(kind, "func", kind), "ordered", False):
+        return {}
+    return {positions: True} if positions in ("rotary", "alibi") else {}
 
 
 def _small_weights(module):

@@ -70,6 +70,8 @@ LIT = {  # the stations that each notebook is about
     "11": ("text",),
     "12": ("roles", "scores", "mask", "weights", "context", "heads"),
     "13": tuple(STATIONS),
+    "14": ("roles", "scores"),
+    "15": ("scores", "weights", "context"),
 }
 FEET = {  # what a station does, in a word, from the end of a notebook on
     "tokens": {1: "one id for each"},
@@ -123,7 +125,7 @@ def scheme(notebook, *, title, filled=False, alt=None):
     """Draw the way from a text to its next token, with one notebook's part lit.
 
     Args:
-        notebook: its number as a string, "00" to "13".
+        notebook: its number as a string, "00" to "15".
         filled: False at the start of the notebook, where its part is a question; True
             at its end, where the part has its numbers.
 

@@ -1,0 +1,39 @@
+"""What notebook 15 states of its trainings, measured with any seed."""
+
+from tests.seeds import definitions
+
+ALLOWED = {  # with 24 pairs: all letters differ, letters return
+    "softmax": ((0.98, 1), (0.97, 1)),
+    "sum": ((0.69, 0.76), (0.4, 0.48)),
+    "sum, gated": ((0.69, 0.76), (0.9, 0.97)),
+    "delta rule": ((0.6, 0.69), (0.99, 1)),
+}
+
+
+def main(seed):
+    """Return statement -> (measured, lowest allowed, highest allowed)."""
+    book, found = definitions("15_attention_without_a_softmax"), {}
+    for task, letters in (("letters differ", None), ("letters return", 8)):
+        shares = {
+            way: book["share_right"](book["WAYS"][way], letters, seed)
+            for way in ALLOWED
+        }
+        for way, limits in ALLOWED.items():
+            few, many = shares[way][0], shares[way][-1]
+            found[f"{task}: {way}, 24 pairs"] = (many, *limits[letters is not None])
+            if letters is None:
+                found[f"{task}: {way}, 4 pairs"] = (few, 0.97, 1)
+        gain = shares["delta rule"][-1] - shares["sum"][-1]
+        limit = (-0.12, -0.03) if letters is None else (0.5, 0.6)
+        found[f"{task}: delta rule minus sum, 24 pairs"] = (gain, *limit)
+    ways = ("sum", "delta rule")
+    fast = {
+        way: book["share_right"](book["WAYS"][way], None, seed, lr=3e-2) for way in ways
+    }
+    gain = fast["delta rule"][-1] - fast["sum"][-1]
+    found["letters differ, rate 0.03: delta rule minus sum, 24 pairs"] = (
+        gain,
+        -0.08,
+        0,
+    )
+    return found

@@ -1,0 +1,250 @@
+"""Each test pins one sentence about `utils.delta`."""
+
+from functools import partial
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_layers import random
+
+from utils.attention import MultiHeadAttention
+from utils.cache import KeyValueCache
+from utils.delta import (
+    DeltaAttention,
+    DeltaState,
+    attend_in_chunks,
+    delta_rule,
+    linear_attention,
+)
+from utils.model import GPT, generate
+
+SHAPES = [(7, 5, 3), (2, 13, 3, 7), (2, 3, 11, 5, 2), (1, 1, 1, 1, 1)]
+
+
+def drawn(*shape, dtype=torch.float64):
+    """Return query, key, value, beta and log_gate for the axes (..., T, K, V)."""
+    *lead, width, d_v = shape
+    query, key = random(*lead, width), F.normalize(random(*lead, width, seed=1), dim=-1)
+    value, beta = random(*lead, d_v, seed=2), torch.sigmoid(random(*lead, seed=3))
+    log_gate = F.logsigmoid(random(*lead, seed=4))
+    return [t.to(dtype) for t in (query, key, value, beta, log_gate)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_linear_attention_is_the_masked_product(shape):
+    query, key, value, *_ = drawn(*shape)
+    expected = (query @ key.mT).tril() @ value
+    torch.testing.assert_close(
+        linear_attention(query, key, value), expected, atol=1e-10, rtol=0
+    )
+
+
+def test_linear_attention_differs_from_a_softmax_by_the_softmax_alone():
+    query, key, value, *_ = drawn(2, 7, 5, 3)
+    weights = (query @ key.mT).tril()
+    assert weights.shape == (2, 7, 7)
+    torch.testing.assert_close(linear_attention(query, key, value), weights @ value)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("chunk_size", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("gate", [True, False])
+def test_any_chunks_give_the_recurrent_numbers(shape, chunk_size, gate):
+    for dtype, near in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
+        *parts, beta, log_gate = drawn(*shape, dtype=dtype)
+        log_gate = log_gate if gate else None
+        expected = delta_rule(*parts, beta, log_gate)
+        output, _ = attend_in_chunks(*parts, beta, log_gate, chunk_size=chunk_size)
+        torch.testing.assert_close(output, expected, atol=near, rtol=0)
+        if not gate:
+            output, _ = attend_in_chunks(*parts, chunk_size=chunk_size)
+            expected = linear_attention(*parts)
+            torch.testing.assert_close(output, expected, atol=2 * near, rtol=1e-5)
+
+
+def test_a_state_goes_on_where_it_was_left():
+    *parts, beta, log_gate = drawn(2, 3, 11, 5, 7)
+    every = *parts, beta[..., None], log_gate[..., None]
+    first, last = zip(*(t.tensor_split([4], -2) for t in every))
+    first, last = ([*p[:3], *(t[..., 0] for t in p[3:])] for p in (first, last))
+    one, state = attend_in_chunks(*first)
+    other, state = attend_in_chunks(*last, state=state, chunk_size=3)
+    whole, end = attend_in_chunks(*parts, beta, log_gate)
+    torch.testing.assert_close(torch.cat((one, other), -2), whole, atol=1e-10, rtol=0)
+    torch.testing.assert_close(state, end, atol=1e-10, rtol=0)
+
+
+def test_a_beta_of_one_makes_a_key_answer_its_last_value():
+    key, value = F.normalize(random(5, 3), dim=-1), random(5, 2, seed=1)
+    output = delta_rule(key, key, value, torch.ones(5).double())
+    torch.testing.assert_close(output, value)
+
+
+def test_with_keys_at_right_angles_the_delta_rule_is_linear_attention():
+    key, value = torch.eye(5).double(), random(5, 2, seed=1)
+    query, beta = random(5, 5, seed=2), torch.ones(5).double()
+    torch.testing.assert_close(
+        delta_rule(query, key, value, beta), linear_attention(query, key, value)
+    )
+
+
+def test_a_gate_multiplies_what_is_old():
+    key, value, ones = torch.eye(2), torch.tensor([[8.0], [1.0]]), torch.ones(2)
+    output = delta_rule(ones.expand(2, 2), key, value, ones, (ones / 4).log())
+    torch.testing.assert_close(output, torch.tensor([[8.0], [3.0]]))
+
+
+def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
+    *parts, beta, _ = drawn(2, 200, 5, 3, dtype=torch.float32)
+    log_gate = torch.full((2, 200), -30.0, requires_grad=True)
+    output, _ = attend_in_chunks(*parts, beta, log_gate)
+    output.square().sum().backward()
+    assert output.isfinite().all() and log_gate.grad.isfinite().all()
+
+
+def test_gradients_of_chunks_are_those_of_the_recurrent_form():
+    found = []
+    for run in (delta_rule, lambda *t: attend_in_chunks(*t, chunk_size=4)[0]):
+        parts = [t.requires_grad_() for t in drawn(2, 11, 3, 5)]
+        run(*parts).square().sum().backward()
+        found.append([t.grad for t in parts])
+    torch.testing.assert_close(*found, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_16_bits_the_state_has_32(dtype):
+    parts = drawn(2, 7, 5, 3, dtype=dtype)
+    output, state = attend_in_chunks(*parts)
+    assert output.dtype == dtype and state.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    "sizes, said",
+    [
+        (((7, 3), (7, 5), (7, 2)), "one width d_k"),
+        (((7, 3), (7, 3), (5, 2)), "a value for each key"),
+        (((5, 3), (7, 3), (7, 2)), "of the same tokens"),
+        (((2, 7, 3), (7, 3), (7, 2)), "of the same tokens"),
+        (((0, 3), (0, 3), (0, 2)), "one or more"),
+        (((3,), (3,), (2,)), "tokens, width"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_named(sizes, said):
+    parts = [torch.zeros(size) for size in sizes]
+    for run in (linear_attention, attend_in_chunks):
+        with pytest.raises(ValueError, match=said):
+            run(*parts)
+
+
+def test_a_beta_a_state_and_a_chunk_size_that_do_not_fit_are_named():
+    parts = torch.zeros(3, 2, 7, 5).unbind()
+    for run in (delta_rule, attend_in_chunks):
+        with pytest.raises(ValueError, match=r"beta \(2, 7\), .* got \(2, 7, 1\)"):
+            run(*parts, torch.zeros(2, 7, 1))
+    with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):
+        attend_in_chunks(*parts, state=torch.zeros(5, 5))
+    with pytest.raises(ValueError, match="chunk_size of 1 or more, got 0"):
+        attend_in_chunks(*parts, chunk_size=0)
+
+
+# --- the layer --------------------------------------------------------------------
+
+
+def layer(d_in=6, num_heads=2, **options):
+    torch.manual_seed(0)
+    return DeltaAttention(d_in, 10, 13, 0.0, num_heads, **options).double()
+
+
+KINDS = [{}, {"gate": True}, {"chunk_size": 3}, {"gate": True, "qkv_bias": True}]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("changed", [3, 6])
+def test_the_past_does_not_move_when_a_later_token_changes(kind, changed):
+    x = random(2, 7, 6)
+    other = x.clone()
+    other[:, changed] = random(2, 6, seed=9)
+    before, after = layer(**kind)(x), layer(**kind)(other)
+    torch.testing.assert_close(after[:, :changed], before[:, :changed])
+    assert not torch.allclose(after[:, changed], before[:, changed])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (13,)])
+def test_a_state_changes_nothing(kind, pieces):
+    model, x, state = layer(**kind), random(3, 13, 6), DeltaState()
+    outputs = [model(piece, cache=state) for piece in x.split(pieces, dim=1)]
+    torch.testing.assert_close(torch.cat(outputs, 1), model(x), atol=1e-10, rtol=0)
+    assert len(state) == 13 and state.matrix.shape == (3, 2, 5, 5)
+    assert state.nbytes == 3 * 2 * 5 * 5 * 8 and DeltaState().nbytes == 0
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_what_is_padded_on_the_left_comes_out_as_alone(kind):
+    model, x = layer(**kind), random(2, 7, 6)
+    real = torch.tensor([[False] * 3 + [True] * 4, [True] * 7])
+    output = model(x, padding_mask=real)
+    torch.testing.assert_close(output[0, 3:], model(x[:1, 3:])[0])
+    torch.testing.assert_close(output[1], model(x[1:])[0])
+
+
+def test_a_layer_can_be_one_head_wide_and_read_one_token():
+    assert layer(num_heads=10)(random(1, 1, 6)).shape == (1, 1, 10)
+
+
+def test_a_layer_is_trained_in_all_its_parts():
+    model = layer(gate=True)
+    model(random(2, 7, 6)).square().sum().backward()
+    assert all(p.grad.abs().max() > 0 for p in model.parameters())
+
+
+def test_dropout_acts_in_training_alone():
+    torch.manual_seed(0)
+    model, x = DeltaAttention(6, 10, 13, 0.5, 2), random(2, 7, 6, dtype=torch.float32)
+    assert not torch.equal(model(x), model(x))
+    assert torch.equal(model.eval()(x), model(x))
+
+
+@pytest.mark.parametrize(
+    "x, options, said",
+    [
+        (torch.zeros(2, 5, 7), {}, r"x \(B, T, 6\), got \(2, 5, 7\)"),
+        (torch.zeros(5, 6), {}, r"x \(B, T, 6\), got \(5, 6\)"),
+        (torch.zeros(2, 14, 6), {}, "context_length = 13 tokens, got 14"),
+        (torch.zeros(2, 5, 6), {"cache": KeyValueCache(5)}, "expected a DeltaState"),
+        (torch.zeros(2, 5, 6), {"padding_mask": torch.ones(2, 5)}, "boolean padding"),
+    ],
+)
+def test_what_a_layer_cannot_read_is_named(x, options, said):
+    with pytest.raises(ValueError, match=said):
+        layer()(x.double(), **options)
+    with pytest.raises(ValueError, match="width 10 and 3 heads"):
+        layer(num_heads=3)
+
+
+MIXTURE = [partial(DeltaAttention, gate=True), MultiHeadAttention]
+MODELS = [
+    {"attention": DeltaAttention},
+    {"attention": DeltaAttention, "positions": "none", "gate": True},
+    {"attention": MIXTURE, "positions": "rotary"},
+    {"attention": MIXTURE[::-1], "positions": "alibi"},
+]
+
+
+@pytest.mark.parametrize("kind", MODELS, ids=str)
+def test_a_gpt_writes_the_same_with_its_states_and_without(kind):
+    torch.manual_seed(0)
+    model = GPT(53, 13, d_model=24, num_heads=6, num_layers=2, **kind).eval()
+    ids = torch.randint(53, (2, 5), generator=torch.Generator().manual_seed(1))
+    real = torch.tensor([[False] * 2 + [True] * 3, [True] * 5])
+    texts = []
+    for use_cache in (True, False):
+        torch.manual_seed(5)
+        options = {"padding_mask": real, "use_cache": use_cache}
+        texts.append(generate(model, ids, 12, **options))  # beyond its context, too
+    assert torch.equal(*texts)
+
+
+def test_a_list_of_layers_names_another_number_of_blocks():
+    with pytest.raises(ValueError, match="each of 3 blocks, got 2"):
+        GPT(53, 13, 24, 6, 3, attention=MIXTURE)

@@ -1,0 +1,285 @@
+"""Attention without a softmax: the past as a matrix of fixed size.
+
+Shapes: B batch, T tokens, H heads, K width of keys and queries, V width of values, C
+tokens of a chunk. A state is (..., K, V): a key k reads S^T k from it.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from utils.attention import (
+    check_division,
+    check_length,
+    check_query_key_value,
+    check_width,
+    merge_heads,
+    split_heads,
+)
+from utils.embeddings import check_padding_mask
+
+
+def linear_attention(query, key, value):
+    """Add each key and value to a matrix, and ask the matrix alone.
+
+    S_t = S_(t-1) + k_t v_t^T;  o_t = S_t^T q_t: the rows of tril(Q K^T) V
+
+    query, key: (..., T, K)
+    value: (..., T, V)
+    returns: (..., T, V)
+
+    Raises ValueError for shapes that do not fit.
+
+    >>> linear_attention(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([[3.0], [4]]))
+    tensor([[3.],
+            [7.]])
+
+    Source: Katharopoulos et al. 2020, section 3.3, without their feature map and
+    without division.
+    """
+    _check_inputs(query, key, value)
+    state, outputs = _empty_state(key, value), []
+    for t in range(key.shape[-2]):
+        state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., K, V)
+        outputs.append(_read(state, query[..., t, :]))
+    return torch.stack(outputs, dim=-2)
+
+
+def delta_rule(query, key, value, beta, log_gate=None):
+    """Write into a matrix what a key does not answer already, and ask the matrix.
+
+    S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = exp(g_t) S_(t-1);  o_t = S_t^T q_t
+
+    query, key: (..., T, K), keys of length 1
+    value: (..., T, V)
+    beta: (..., T), from 0 (write nothing) to 1 (the key then answers its value)
+    log_gate: (..., T), g: 0 keeps everything, less forgets; None forgets nothing
+    returns: (..., T, V)
+
+    Raises ValueError for shapes that do not fit.
+
+    >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
+    >>> delta_rule(key, key, value, beta=torch.ones(2))
+    tensor([[3.],
+            [4.]])
+
+    Source: Schlag et al. 2021, section 4.2; the gate: Yang et al. 2025, *Gated Delta
+    Networks*, equation 10.
+    """
+    _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
+    state, outputs = _empty_state(key, value), []
+    for t in range(key.shape[-2]):
+        if log_gate is not None:
+            state = state * log_gate[..., t, None, None].exp()
+        known = _read(state, key[..., t, :])  # (..., V), what the key answers so far
+        change = beta[..., t, None] * (value[..., t, :] - known)
+        state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, V)
+        outputs.append(_read(state, query[..., t, :]))
+    return torch.stack(outputs, dim=-2)
+
+
+def attend_in_chunks(
+    query, key, value, beta=None, log_gate=None, state=None, chunk_size=64
+):
+    """Compute `delta_rule`, or `linear_attention` where there is no beta, by chunks.
+
+    Inside a chunk all tokens are computed at once, by products of matrices. From chunk
+    to chunk goes the state alone. One chunk for all tokens is the parallel form, a
+    chunk for each token the recurrent one.
+
+    query, key, value, beta, log_gate: as `delta_rule` takes them, `log_gate` finite
+    state: (..., K, V), that of the tokens before; None where there are none
+    returns: output (..., T, V) and the state after the last token, (..., K, V)
+
+    The state is float32 at least. Raises ValueError for shapes that do not fit and for
+    a chunk size below 1.
+
+    >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
+    >>> attend_in_chunks(key, key, value, beta=torch.ones(2))
+    (tensor([[3.],
+            [4.]]), tensor([[4.]]))
+
+    Source: Yang et al. 2024, *Parallelizing Linear Transformers with the Delta Rule*,
+    section 3.2. What is written is found by solving a triangular system.
+    """
+    _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
+    if chunk_size < 1:
+        raise ValueError(f"expected a chunk_size of 1 or more, got {chunk_size}")
+    wide = torch.promote_types(value.dtype, torch.float32)
+    empty = _empty_state(key, value).to(wide)
+    if state is not None and state.shape != empty.shape:
+        shapes = tuple(empty.shape), tuple(state.shape)
+        raise ValueError(f"expected a state (..., K, V) = {shapes[0]}, got {shapes[1]}")
+    state, outputs = empty if state is None else state.to(wide), []
+    if log_gate is None:
+        log_gate = torch.zeros_like(key[..., 0])
+    rows = [t.to(wide).split(chunk_size, dim=-2) for t in (query, key, value)]
+    numbers = [
+        [None] * len(rows[0]) if t is None else t.to(wide).split(chunk_size, dim=-1)
+        for t in (beta, log_gate)
+    ]
+    for chunk in zip(*rows, *numbers):
+        output, state = _chunk(state, *chunk)
+        outputs.append(output)
+    return torch.cat(outputs, dim=-2).to(value.dtype), state
+
+
+def _chunk(state, query, key, value, beta, log_gate):
+    sums = log_gate.cumsum(dim=-1)  # (..., C), since the chunk began
+    # What token j wrote is kept by this factor until token i reads; tril before exp,
+    # since above the diagonal it could be infinite.
+    kept = (sums[..., :, None] - sums[..., None, :]).tril().exp().tril()  # (..., C, C)
+    at_first = sums[..., None].exp()  # of the state before the chunk, (..., C, 1)
+    written = value
+    if beta is not None:
+        # Token i writes beta_i (v_i - what the state and the tokens before it answer):
+        # a triangular system in what all of them write.
+        beta = beta[..., None]  # (..., C, 1)
+        answers = (beta * (key @ key.mT) * kept).tril(-1)  # (..., C, C)
+        wanted = beta * (value - at_first * (key @ state))  # (..., C, V)
+        written = torch.linalg.solve_triangular(
+            answers, wanted, upper=False, unitriangular=True
+        )
+    output = at_first * (query @ state) + ((query @ key.mT) * kept) @ written
+    until_end = (sums[..., -1:] - sums).exp()[..., None]  # (..., C, 1)
+    state = at_first[..., -1:, :] * state + (until_end * key).mT @ written
+    return output, state
+
+
+class DeltaState:
+    """What `DeltaAttention` keeps of the tokens so far: one matrix a head.
+
+    matrix: (B, H, K, V); None before the first tokens
+
+    `len` counts the tokens seen. The matrix stays as large as it is.
+
+    >>> len(DeltaState())
+    0
+    """
+
+    def __init__(self):
+        self.matrix, self.seen = None, 0
+
+    def __len__(self):
+        return self.seen
+
+    @property
+    def nbytes(self):
+        """How many bytes the matrix takes; 0 before the first tokens."""
+        return 0 if self.matrix is None else self.matrix.nbytes
+
+
+class DeltaAttention(nn.Module):
+    """Attend with several heads by the delta rule: a matrix a head holds the past.
+
+    x: (B, T, d_in) with T up to `context_length`
+    padding_mask: boolean (B, S), True = a real token: the others write nothing; S
+        counts the tokens seen before, too
+    cache: `DeltaState` of the tokens before x, which is brought up to date
+    returns: (B, T, d_out)
+
+    It takes the place of a causal `MultiHeadAttention`, and knows the order of the
+    tokens by itself. Queries and keys are brought to length 1, and each token and head
+    has a beta from 0 to 1. With `gate=True` it also has a share of the past that is
+    kept, from 0 to 1 and near 1 at first. In training, dropout acts on the heads'
+    outputs, since there are no weights. `chunk_size` tokens are computed at once.
+
+    Raises ValueError where a width is not divisible by the number of heads or differs,
+    for more than `context_length` tokens (those seen before included), a padding mask
+    that is not boolean (B, S), and a cache that is no `DeltaState`.
+
+    >>> layer = DeltaAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
+    >>> layer(torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 5, 8])
+
+    Source: Yang et al. 2024 and 2025 (see `delta_rule`). Their layers also have short
+    convolutions, a norm and a gate on the output.
+    """
+
+    ordered = True  # it needs no positions
+
+    def __init__(
+        self,
+        d_in,
+        d_out,
+        context_length,
+        dropout,
+        num_heads,
+        qkv_bias=False,
+        *,
+        gate=False,
+        chunk_size=64,
+    ):
+        super().__init__()
+        check_division(d_out, num_heads)
+        self.d_in = d_in
+        self.context_length = context_length
+        self.num_heads = num_heads
+        self.dropout_p = dropout
+        self.chunk_size = chunk_size
+        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_beta = nn.Linear(d_in, num_heads)
+        self.W_gate = nn.Linear(d_in, num_heads, bias=False) if gate else None
+        # A share of 0.98 at first. It is no bias of a layer, which GPT sets to zero.
+        self.gate_bias = nn.Parameter(torch.full((num_heads,), 4.0)) if gate else None
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x, padding_mask=None, cache=None):
+        self._check(x, padding_mask, cache)
+        projected = self.W_query(x), self.W_key(x), self.W_value(x)
+        query, key, value = (split_heads(t, self.num_heads) for t in projected)
+        query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
+        beta = torch.sigmoid(self.W_beta(x))  # (B, T, H)
+        log_gate = torch.zeros_like(beta)
+        if self.W_gate is not None:
+            log_gate = F.logsigmoid(self.W_gate(x) + self.gate_bias)
+        if padding_mask is not None:
+            padded = ~padding_mask[:, -x.shape[1] :, None]
+            beta, log_gate = (t.masked_fill(padded, 0.0) for t in (beta, log_gate))
+        state = None if cache is None else cache.matrix
+        output, state = attend_in_chunks(
+            query, key, value, beta.mT, log_gate.mT, state, self.chunk_size
+        )
+        if cache is not None:
+            cache.matrix, cache.seen = state, cache.seen + x.shape[1]
+        output = F.dropout(output, self.dropout_p, self.training)
+        return self.out_proj(merge_heads(output))  # (B, T, d_out)
+
+    def new_cache(self, num_tokens):
+        """Return the state before the first token, of one size for any number."""
+        return DeltaState()
+
+    def _check(self, x, padding_mask, cache):
+        check_width("x", x, self.d_in, dims=3)
+        if not isinstance(cache, DeltaState | None):
+            raise ValueError(f"expected a DeltaState as cache, got {type(cache)}")
+        num_tokens = x.shape[1] + (0 if cache is None else len(cache))
+        check_length(num_tokens, self.context_length)
+        if padding_mask is not None:
+            check_padding_mask(padding_mask, (len(x), num_tokens))
+
+
+def _empty_state(key, value):
+    return torch.zeros_like(key[..., 0, :, None] * value[..., 0, None, :])
+
+
+def _read(state, vector):
+    return (vector[..., None, :] @ state).squeeze(-2)  # S^T vector, (..., V)
+
+
+def _check_inputs(query, key, value, **numbers):
+    check_query_key_value(query, key, value)
+    shapes = [tuple(t.shape) for t in (query, key, value)]
+    if not shapes[0][:-1] == shapes[1][:-1] == shapes[2][:-1] or not shapes[0][-2]:
+        raise ValueError(
+            "expected query, key and value of the same tokens, one or more, "
+            f"got {shapes}"
+        )
+    for name, given in numbers.items():
+        if given is not None and given.shape != key.shape[:-1]:
+            raise ValueError(
+                f"expected {name} {shapes[1][:-1]}, a number for each token, "
+                f"got {tuple(given.shape)}"
+            )

@@ -1,0 +1,247 @@
+"""Latent attention: keys and values made from one narrow vector a token.
+
+Shapes: B batch, T tokens (queries), S tokens attended to (keys), H heads, K head width,
+R width of a latent, P width of what is rotated.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from utils.attention import (
+    check_cache,
+    check_division,
+    check_length,
+    check_width,
+    combined_mask,
+    merge_heads,
+    regroup,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from utils.cache import KeyValueCache
+from utils.embeddings import check_padding_mask, rotary_tables, rotate_pairs
+
+
+def latent_keys_values(latent, W_uk, W_uv):
+    """Make each head's keys and values from what was kept of each token.
+
+    latent: (B, S, R)
+    W_uk, W_uv: (H, R, K) and (H, R, V), a matrix for each head
+    returns: keys (B, H, S, K) and values (B, H, S, V)
+
+    Raises ValueError for shapes that do not fit.
+
+    >>> sizes = torch.zeros(2, 5, 3), torch.zeros(7, 3, 4), torch.zeros(7, 3, 6)
+    >>> [tuple(t.shape) for t in latent_keys_values(*sizes)]
+    [(2, 7, 5, 4), (2, 7, 5, 6)]
+
+    Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2, equations 10 and 11.
+    """
+    for name, matrix in (("W_uk", W_uk), ("W_uv", W_uv)):
+        _check_matrix(name, matrix, latent)
+    latent = latent[:, None]  # (B, 1, S, R)
+    return latent @ W_uk, latent @ W_uv
+
+
+def absorbed_scores(query, latent, W_uk):
+    """Compare queries with the latents themselves, without making keys.
+
+    q (c W_uk)^T = (q W_uk^T) c^T
+
+    query: (B, H, T, K)
+    latent: (B, S, R)
+    W_uk: (H, R, K)
+    returns: (B, H, T, S), not scaled
+
+    Raises ValueError for shapes that do not fit.
+
+    >>> query, latent = torch.ones(1, 1, 1, 2), torch.tensor([[[3.0]]])
+    >>> absorbed_scores(query, latent, torch.tensor([[[1.0, 4.0]]]))
+    tensor([[[[15.]]]])
+
+    Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2.
+    """
+    _check_matrix("W_uk", W_uk, latent)
+    if query.dim() != 4 or query.shape[1::2] != W_uk.shape[::2]:
+        heads, _, width = W_uk.shape
+        got = tuple(query.shape)
+        raise ValueError(f"expected a query (B, {heads}, T, {width}), got {got}")
+    return query @ W_uk.mT @ latent[:, None].mT
+
+
+class LatentAttention(nn.Module):
+    """Attend with several heads whose keys and values come from one latent a token.
+
+    latent = norm(x W_latent);  keys latent W_up_key;  values latent W_up_value
+
+    x: (B, T, d_in) with T up to `context_length`
+    padding_mask: boolean (B, S), True = a real token, which may be attended to; S
+        counts the tokens of the cache, too
+    cache: `KeyValueCache` of the tokens before x, which grows by those of x. It keeps
+        the latents in place of keys, and what is rotated in place of values.
+    absorbed: True compares queries with the latents, False makes the keys and values;
+        None takes the way with fewer operations. The output is the same.
+    returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
+
+    It takes the place of a causal `MultiHeadAttention`. With `rotary=True` each query
+    has `rotary_dim` further features, and so has one key that all heads share: these
+    are rotated by their positions, and the rest is not. A latent is `latent_dim` wide,
+    four heads where nothing is said; `rotary_dim` is then half a head.
+
+    Raises ValueError where a width is not divisible by the number of heads or differs,
+    for an odd `rotary_dim`, more than `context_length` tokens (those of the cache
+    included), a padding mask that is not boolean (B, S) and a cache with a window.
+
+    >>> layer = LatentAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
+    >>> layer(torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 5, 8])
+
+    Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1. Queries are made from x
+    itself, as in DeepSeek-V2-Lite, and a value is as wide as the part of a key that is
+    not rotated.
+    """
+
+    def __init__(
+        self,
+        d_in,
+        d_out,
+        context_length,
+        dropout,
+        num_heads,
+        qkv_bias=False,
+        *,
+        latent_dim=None,
+        rotary=False,
+        rotary_dim=None,
+        rope_base=10000.0,
+    ):
+        super().__init__()
+        check_division(d_out, num_heads)
+        self.d_in = d_in
+        self.context_length = context_length
+        self.num_heads = num_heads
+        self.head_dim = head_dim = d_out // num_heads
+        self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
+        _check_latent(self.latent_dim)
+        rotary_dim = head_dim // 2 if rotary_dim is None else rotary_dim
+        self.rotary_dim = rotary_dim if rotary else 0
+        self.dropout_p = dropout
+        d_query = num_heads * (head_dim + self.rotary_dim)
+        self.W_query = nn.Linear(d_in, d_query, bias=qkv_bias)
+        self.W_latent = nn.Linear(d_in, self.latent_dim, bias=qkv_bias)
+        self.norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
+        self.W_up_key = nn.Linear(self.latent_dim, d_out, bias=False)
+        self.W_up_value = nn.Linear(self.latent_dim, d_out, bias=False)
+        self.W_rotary = None
+        self.out_proj = nn.Linear(d_out, d_out)
+        if self.rotary_dim:
+            self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=qkv_bias)
+            angles = torch.arange(context_length), self.rotary_dim, rope_base
+            tables = torch.stack(rotary_tables(*angles))
+            self.register_buffer("tables", tables, persistent=False)
+
+    def forward(
+        self, x, padding_mask=None, need_weights=False, cache=None, absorbed=None
+    ):
+        start = 0 if cache is None else len(cache)
+        self._check(x, padding_mask, cache, start)
+        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
+        query, turned_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
+        latent = self.norm(self.W_latent(x))[:, None]  # (B, 1, T, R)
+        turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
+        if self.rotary_dim:
+            turned_query = self._rotate(turned_query, start)
+            turned_key = self._rotate(self.W_rotary(x)[:, None], start)
+        if cache is not None:
+            latent, turned_key = cache.append(latent, turned_key)
+        if absorbed is None:
+            absorbed = self._absorbing_pays(query.shape[-2], latent.shape[-2])
+        attend = self._attend_absorbed if absorbed else self._attend_expanded
+        parts = query, turned_query, latent, turned_key, padding_mask, need_weights
+        output, weights = attend(*parts)
+        output = self.out_proj(merge_heads(output))  # (B, T, d_out)
+        return (output, weights) if need_weights else output
+
+    def new_cache(self, num_tokens):
+        """Return an empty cache with room for `num_tokens`."""
+        return KeyValueCache(num_tokens)
+
+    def up_matrices(self):
+        """Return W_uk and W_uv, (H, R, K) each, as `latent_keys_values` takes them."""
+        shape = self.num_heads, self.head_dim, self.latent_dim
+        layers = self.W_up_key, self.W_up_value
+        return [layer.weight.view(shape).mT for layer in layers]
+
+    def _absorbing_pays(self, num_queries, num_keys):
+        # Multiplications of one head, without those of the rotated part: the same.
+        one, other = self.head_dim, self.latent_dim
+        expanded = num_keys * one * other + num_queries * num_keys * one
+        return num_queries * one * other + num_queries * num_keys * other < expanded
+
+    def _attend_expanded(self, query, turned_query, latent, turned_key, *options):
+        key, value = latent_keys_values(latent[:, 0], *self.up_matrices())
+        turned_key = turned_key.expand(-1, self.num_heads, -1, -1)
+        query = torch.cat((query, turned_query), dim=-1)
+        key = torch.cat((key, turned_key), dim=-1)  # (B, H, S, K + P)
+        return self._attend(query, key, value, *options)
+
+    def _attend_absorbed(self, query, turned_query, latent, turned_key, *options):
+        W_uk, W_uv = self.up_matrices()
+        query = torch.cat((query @ W_uk.mT, turned_query), dim=-1)  # (B, H, T, R + P)
+        key = torch.cat((latent, turned_key), dim=-1)  # (B, 1, S, R + P)
+        output, weights = self._attend(query, key, latent, *options)
+        return output @ W_uv, weights
+
+    def _attend(self, query, key, value, padding_mask, need_weights):
+        # The scores are sums of K + P products, however they are computed.
+        scale = (self.head_dim + self.rotary_dim) ** -0.5
+        dropout_p = self.dropout_p if self.training else 0.0
+        num_queries, num_keys, shared = (
+            query.shape[-2],
+            key.shape[-2],
+            key.shape[1] == 1,
+        )
+        square = num_queries == num_keys and padding_mask is None
+        if square and not shared and not need_weights:
+            options = {"is_causal": True, "scale": scale}
+            attend = F.scaled_dot_product_attention
+            return attend(query, key, value, None, dropout_p, **options), None
+        mask = combined_mask(query, key, padding_mask)
+        if shared:  # heads that share their keys become one head, which asks for all
+            query = regroup(query, 1)
+            if mask is not None:
+                mask = regroup(mask.expand(-1, self.num_heads, num_queries, -1), 1)
+        if not need_weights:
+            attend = F.scaled_dot_product_attention
+            output = attend(query, key, value, mask, dropout_p, scale=scale)
+            return regroup(output, self.num_heads), None
+        query = query * (scale * query.shape[-1] ** 0.5)  # the root comes off again
+        parts = scaled_dot_product_attention(query, key, value, mask, dropout_p)
+        return [regroup(part, self.num_heads) for part in parts]
+
+    def _rotate(self, x, start):
+        return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
+
+    def _check(self, x, padding_mask, cache, start):
+        check_width("x", x, self.d_in, dims=3)
+        if cache is not None:
+            check_cache(cache, True, None)
+        num_keys = start + x.shape[-2]
+        check_length(num_keys, self.context_length)
+        if padding_mask is not None:
+            check_padding_mask(padding_mask, (len(x), num_keys))
+
+
+def _check_latent(latent_dim):
+    if latent_dim < 1:
+        raise ValueError(f"expected latent_dim of 1 or more, got {latent_dim}")
+
+
+def _check_matrix(name, matrix, latent):
+    if latent.dim() != 3:
+        raise ValueError(f"expected latents (B, S, R), got {tuple(latent.shape)}")
+    if matrix.dim() != 3 or matrix.shape[1] != latent.shape[-1]:
+        raise ValueError(
+            f"expected {name} (H, {latent.shape[-1]}, width), got {tuple(matrix.shape)}"
+        )
