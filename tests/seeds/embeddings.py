@@ -3,6 +3,7 @@
 import torch
 
 from tests.seeds import definitions
+from utils.attention import CausalAttention
 
 KINDS = torch.arange(16) // 4  # animals, vehicles, verbs, foods
 PAIRS = torch.triu_indices(16, 16, 1)
@@ -96,4 +97,32 @@ def sitters(seed):
             found["nothing: right in training"] = (right, 0.0, 0.5)
         right = book["share_right"](model, new_part)
         found[f"{way}: right in new sentences"] = (right, *limits.get(way, (0.9, 1.0)))
+    for layers, limit in ((1, (0.0, 0.5)), (2, (0.89, 1.0))):
+        right = read_at_the_end(book, seed, layers)
+        found[f"mask, read at one more word, {layers} layers"] = (right, *limit)
     return found
+
+
+def read_at_the_end(book, seed, layers):
+    """Return the share that is right where one last word, the same for all, answers."""
+    torch.manual_seed(seed)
+    parts = [
+        (torch.cat([ids, ids[:, :1]], dim=1), who) for ids, who in book["split"](seed)
+    ]
+    stack = [CausalAttention(16, 16, 7, 0.0) for _ in range(layers)]
+    model = book["Sitter"](Ending(stack))
+    book["fit"](model, parts[0])
+    return book["share_right"](model, parts[1])
+
+
+class Ending(torch.nn.Module):
+    """Attend in some layers, with residuals between them; keep the last token."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+
+    def forward(self, x):
+        for layer in self.layers[:-1]:
+            x = x + layer(x)
+        return self.layers[-1](x)[:, -1:]

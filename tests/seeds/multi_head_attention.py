@@ -23,7 +23,7 @@ def words_back(book, seed):
         3e-2: {2: (0.5, 1), 4: (0.35, 0.86), 8: (0.15, 0.3)},
     }
     least = {2: -0.05, 4: 0.02, 8: 0.04}  # how far several heads are ahead
-    several = {1e-2: 0.995, 3e-3: 0.84, 3e-2: 0.8}
+    several = {1e-2: 0.995, 3e-3: 0.84, 3e-2: 0.4}
     found = {}
     for lr, allowed in limits.items():
         for n, limit in allowed.items():
