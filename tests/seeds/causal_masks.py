@@ -4,7 +4,6 @@ import torch
 
 from tests.seeds import definitions
 
-
 HELD = {"too late: lower on unseen text by": 8}  # as 05 says
 
 
