@@ -21,6 +21,7 @@ THIRD = [
     "notebooks/03_context_vectors.ipynb",
     "notebooks/04_scaled_dot_product_attention.ipynb",
     "notebooks/07_positions.ipynb",
+    "notebooks/08_translation.ipynb",
 ]
 EVENINGS = [path for path in PATHS if re.match(r"notebooks/\w+\.", path)] + DEEPER
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
