@@ -86,6 +86,7 @@ PICTURES = {
         ],
         **k,
     ),
+    "translator": lambda **k: plots.translator("additive", **k),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
     "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }
@@ -212,6 +213,7 @@ FURTHER = {
         [3, 50_256, 1_234_567, *range(26)],
         **k,
     ),
+    "a translator with one vector": lambda **k: plots.translator("one vector", **k),
     "tensors that shrink": lambda **k: plots.tensors(
         [
             ("Q", (5, 3), ("T", "d_k")),

@@ -11,6 +11,7 @@ from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
 from utils.plots.route import course_map
+from utils.plots.translators import translator
 
 __all__ = [
     "arrows",
@@ -28,4 +29,5 @@ __all__ = [
     "scheme",
     "tensors",
     "tokens",
+    "translator",
 ]

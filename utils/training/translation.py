@@ -1,0 +1,303 @@
+"""What notebook 08 builds on: sentences as ids, encoders, decoders, their training.
+
+Shapes: B batch, S French words, T English words, D model width, V English vocabulary.
+A decoder gets a function `find` that says what it reads off the French sentence:
+(state (B, D), context (B, S, D), vector (B, D), mask (B, S)) -> found (B, D), weights
+(B, S). Masks: True = a word.
+"""
+
+import random
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
+
+from utils.attention import MultiHeadAttention
+from utils.data import translation_pairs
+from utils.embeddings import TokenAndPositionEmbedding
+from utils.model import feed_forward
+from utils.training import train
+
+PAD, START, END = 0, 1, 2
+LENGTHS = 4, 7, 10, 13, 16, 19, 22  # French words, for `by_length`
+
+
+def num_words(pair):
+    """Count the French words of a pair of sentences.
+
+    >>> num_words(("la voiture bleue", "the blue car"))
+    3
+    """
+    return len(pair[0].split())
+
+
+class Sentences:
+    """French sentences with their translations, as words and as ids.
+
+    pairs: 32,000 for training;  held_out: 600 others, sorted by French words
+    french, english: the words by id, first <pad>, <start> and <end>
+    """
+
+    def __init__(self, seed=0):
+        self.pairs = translation_pairs(32_000, seed=2 * seed)
+        self.held_out = sorted(translation_pairs(600, 2 * seed + 1), key=num_words)
+        sides = list(zip(*self.pairs))
+        self.french, self.english = (_vocabulary(side) for side in sides)
+        self.seed = seed
+
+    def batch(self, pairs):
+        """Return the ids, French (B, S) and English (B, T), each with <end>, padded."""
+        columns = zip(*((f.split(), e.split()) for f, e in pairs))
+        found = []
+        for column, words in zip(columns, (self.french, self.english)):
+            places = {word: i for i, word in enumerate(words)}
+            ids = [torch.tensor([*map(places.get, line), END]) for line in column]
+            found.append(pad_sequence(ids, batch_first=True, padding_value=PAD))
+        return found
+
+    def batches(self):
+        """Return all training pairs in batches of 64 of similar length, shuffled."""
+        ordered = sorted(self.pairs, key=num_words)
+        starts = list(range(0, len(ordered), 64))
+        random.Random(self.seed).shuffle(starts)
+        return [self.batch(ordered[i : i + 64]) for i in starts]
+
+
+def _vocabulary(sentences):
+    words = {word for sentence in sentences for word in sentence.split()}
+    return ["<pad>", "<start>", "<end>", *sorted(words)]
+
+
+def shifted(target):
+    """Put <start> before a target and leave out its last column.
+
+    >>> shifted(torch.tensor([[53, 10, 14, 2]]))
+    tensor([[ 1, 53, 10, 14]])
+    """
+    start = torch.full((len(target), 1), START)
+    return torch.cat((start, target[:, :-1]), dim=1)
+
+
+class RecurrentEncoder(nn.Module):
+    """Read with a GRU in both directions.
+
+    returns: the words' states (B, S, D), and the two last ones side by side (B, D)
+    """
+
+    def __init__(self, num_words, d_model):
+        super().__init__()
+        self.embedding = nn.Embedding(num_words, d_model)
+        self.gru = nn.GRU(d_model, d_model // 2, batch_first=True, bidirectional=True)
+
+    def forward(self, source, mask):
+        x, length = self.embedding(source), source.shape[1]
+        # The GRU must know where a sentence ends, or it would read on in the padding.
+        packed = pack_padded_sequence(x, mask.sum(dim=1), True, enforce_sorted=False)
+        states, last = self.gru(packed)
+        context, _ = pad_packed_sequence(states, True, total_length=length)
+        return context, torch.cat((last[0], last[1]), dim=-1)
+
+
+class RecurrentDecoder(nn.Module):
+    """Write with a GRU, word by word, and use what `find` returns.
+
+    returns: logits (B, T, V) and weights (B, T, S)
+    """
+
+    def __init__(self, num_words, d_model, find):
+        super().__init__()
+        self.embedding = nn.Embedding(num_words, d_model)
+        self.gru, self.find = nn.GRUCell(2 * d_model, d_model), find
+        self.output = nn.Linear(d_model, num_words)
+
+    def forward(self, inputs, context, vector, mask):
+        state, steps = vector, []
+        for word in self.embedding(inputs).unbind(dim=1):  # (B, D) each
+            found, weights = self.find(state, context, vector, mask)
+            state = self.gru(torch.cat((word, found), dim=-1), state)
+            steps.append((self.output(state), weights))
+        return [torch.stack(part, dim=1) for part in zip(*steps)]
+
+
+class TransformerEncoder(nn.Module):
+    """Let every French word look at every French word, then an MLP: one block.
+
+    returns: the words' vectors (B, S, D), and None in place of a single vector
+    """
+
+    def __init__(self, num_words, d_model, num_heads, length=32):
+        super().__init__()
+        sizes = d_model, d_model, length, 0.0, num_heads
+        self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
+        self.attention = MultiHeadAttention(*sizes, causal=False)
+        self.mlp = feed_forward(d_model)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
+
+    def forward(self, source, mask):
+        x = self.embedding(source)
+        x = x + self.attention(self.norms[0](x), padding_mask=mask)
+        x = x + self.mlp(self.norms[1](x))
+        return self.norms[2](x), None
+
+
+class DecoderBlock(nn.Module):
+    """Look at the own past, then at the context, then work on each word alone.
+
+    returns: x (B, T, D) and the weights of the cross-attention (B, H, T, S)
+    """
+
+    def __init__(self, d_model, num_heads, length):
+        super().__init__()
+        sizes = d_model, d_model, length, 0.0, num_heads
+        self.self_attention = MultiHeadAttention(*sizes)
+        self.cross_attention = MultiHeadAttention(*sizes, causal=False)
+        self.mlp = feed_forward(d_model)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
+
+    def forward(self, x, context, mask):
+        x = x + self.self_attention(self.norms[0](x))
+        where = {"context": context, "padding_mask": mask, "need_weights": True}
+        found, weights = self.cross_attention(self.norms[1](x), **where)
+        x = x + found
+        return x + self.mlp(self.norms[2](x)), weights
+
+
+class TransformerDecoder(nn.Module):
+    """Write with one block, all places at once.
+
+    returns: logits (B, T, V) and weights (B, T, S), their mean over the heads
+    """
+
+    def __init__(self, num_words, d_model, num_heads, length=32):
+        super().__init__()
+        self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
+        self.block = DecoderBlock(d_model, num_heads, length)
+        self.norm = nn.LayerNorm(d_model)
+        self.output = nn.Linear(d_model, num_words)
+
+    def forward(self, inputs, context, vector, mask):
+        x, weights = self.block(self.embedding(inputs), context, mask)
+        return self.output(self.norm(x)), weights.mean(dim=1)
+
+
+class Translator(nn.Module):
+    """An encoder and a decoder.
+
+    source: French ids (B, S);  inputs: English ids so far (B, T)
+    mask: boolean (B, S), True = a word; by default all that is not <pad>
+    returns: logits (B, T, V) and weights (B, T, S)
+    """
+
+    def __init__(self, encoder, decoder):
+        super().__init__()
+        self.encoder, self.decoder = encoder, decoder
+
+    def forward(self, source, inputs, mask=None):
+        mask = source != PAD if mask is None else mask
+        return self.decoder(inputs, *self.encoder(source, mask), mask)
+
+
+def translation_loss(model, batch):
+    """Return the mean loss of the right words, without the padding."""
+    source, target = batch
+    logits, _ = model(source, shifted(target))
+    return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
+
+
+def trained(encoder, decoder, batches, steps=500):
+    """Train a translator on one thread; its learning rate rises, then falls to zero."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # small matrices: a second thread would mostly wait
+    model, rates = Translator(encoder, decoder), {"warmup": 25, "final_lr": 0.0}
+    try:
+        train(model, batches, translation_loss, steps, lr=6e-3, clip=1.0, **rates)
+    finally:
+        torch.set_num_threads(threads)
+    return model
+
+
+@torch.no_grad()
+def written(model, source, mask=None, limit=30):
+    """Decode greedily: return English ids (B, up to limit), <end> included."""
+    ids = torch.full((len(source), 1), START)
+    for _ in range(limit):
+        best = model(source, ids, mask)[0][:, -1:].argmax(dim=-1)  # (B, 1)
+        ids = torch.cat((ids, best), dim=1)
+        if (ids == END).any(dim=1).all():
+            break
+    return ids[:, 1:]
+
+
+def translate(model, sentences, source, mask=None):
+    """Return the English sentences, without <end> and what follows it."""
+    rows = [[*row, END] for row in written(model, source, mask).tolist()]
+    return [" ".join(sentences.english[i] for i in r[: r.index(END)]) for r in rows]
+
+
+def right(model, sentences, pairs):
+    """Return for each pair 1 where the translation is right in every word, or 0."""
+    found = []
+    for i in range(0, len(pairs), 100):  # short sentences needn't wait for long ones
+        some = pairs[i : i + 100]
+        ours = translate(model, sentences, sentences.batch(some)[0])
+        found += [a == b for a, (_, b) in zip(ours, some)]
+    return torch.tensor(found).float()
+
+
+def by_length(sentences, hits):
+    """Average over held-out sentences of about 4, 7, 10, 13, 16, 19 and 22 words.
+
+    hits: a number for each held-out sentence
+    returns: a mean for each of `LENGTHS`, which takes in the lengths beside it
+    """
+    lengths = torch.tensor([num_words(pair) for pair in sentences.held_out])
+    near = (lengths - torch.tensor(LENGTHS)[:, None]).abs() <= 1  # (7, 600)
+    return [hits[row].mean().item() for row in near]
+
+
+@torch.no_grad()
+def alignment(model, sentences, pair):
+    """Return the weights (T, S) with which the right translation is written."""
+    source, target = sentences.batch([pair])
+    return model(source, shifted(target))[1][0]
+
+
+@torch.no_grad()
+def padded(model, sentences, masked):
+    """Add 16 <pad> to sentences of seven words, and hide them or not.
+
+    returns: the share of translations kept, and how far a probability moves at most
+    """
+    pairs = [pair for pair in sentences.held_out if num_words(pair) == 7]
+    source, target = sentences.batch(pairs)
+    longer = F.pad(source, (0, 16), value=PAD)
+    mask = longer != PAD if masked else torch.ones_like(longer, dtype=torch.bool)
+    ours = translate(model, sentences, source)
+    theirs = translate(model, sentences, longer, mask)
+    before = model(source, shifted(target))[0].softmax(dim=-1)
+    after = model(longer, shifted(target), mask)[0].softmax(dim=-1)
+    moved = (after - before).abs()[target != PAD].max().item()
+    return sum(a == b for a, b in zip(ours, theirs)) / len(pairs), moved
+
+
+@torch.no_grad()
+def look_and_need(model, sentences, pairs, word, start):
+    """Say how often an English word looks most at its counterpart, and needs it.
+
+    pairs: sentences in which the word stands once
+    start: what its French counterpart starts with, one or several strings
+    returns: the share of rows with their largest weight on the counterpart, and how
+        much probability the word loses on average where the counterpart is hidden
+    """
+    source, target = sentences.batch(pairs)
+    counterparts = torch.tensor([w.startswith(start) for w in sentences.french])
+    theirs, mask = counterparts[source], source != PAD  # (B, S)
+    number = sentences.english.index(word)
+    context, vector = model.encoder(source, mask)
+    probs = []
+    for visible in (mask & ~theirs, mask):
+        logits, weights = model.decoder(shifted(target), context, vector, visible)
+        probs.append(logits.softmax(dim=-1)[target == number][:, number])  # (B,)
+    looks = theirs.gather(1, weights[target == number].argmax(dim=-1, keepdim=True))
+    return looks.float().mean().item(), (probs[1] - probs[0]).mean().item()
