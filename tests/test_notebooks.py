@@ -26,6 +26,7 @@ THIRD = [
     "notebooks/06_multi_head_attention.ipynb",
     "notebooks/07_positions.ipynb",
     "notebooks/08_translation.ipynb",
+    "notebooks/11_beyond_text.ipynb",
     "notebooks/13_several_machines.ipynb",
     "notebooks/15_attention_without_a_softmax.ipynb",
 ]
