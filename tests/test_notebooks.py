@@ -27,6 +27,7 @@ THIRD = [
     "notebooks/07_positions.ipynb",
     "notebooks/08_translation.ipynb",
     "notebooks/11_beyond_text.ipynb",
+    "notebooks/12_the_clinic.ipynb",
     "notebooks/13_several_machines.ipynb",
     "notebooks/15_attention_without_a_softmax.ipynb",
 ]
