@@ -56,10 +56,12 @@ def steps(colab, reference):
     everything = f"`python -m pytest --full`, {described(*own)}"
     everything += ", without a network" * bool(offline)
     anew = reference and [sys.executable, "-m", "tests.gpt2_reference"]
+    layers = reference and [sys.executable, "-m", "tests.layers_reference"]
     there_too = {"PYTHONPATH": str(reference)}
     return [
         Step("everything", everything, [*offline, *HERE, "--full"]),
         Step("gpt2", "the tiny GPT-2 made anew by `transformers`", anew, there_too),
+        Step("layers", "the layers of `tiny_layers` made anew", layers, there_too),
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
         Step("colab-alone", "the same from nothing", there and [*there, *alone]),
@@ -171,7 +173,7 @@ def main():
     """
     names = [step.name for step in steps(None, None)]
     wanted, colab = asked_for(names)
-    reference = installed("gpt2") if "gpt2" in wanted else None
+    reference = installed("gpt2") if {"gpt2", "layers"} & {*wanted} else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""
     print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)
