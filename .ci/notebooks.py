@@ -99,6 +99,20 @@ def colab_link(home, path):
     return f"{COLAB}{base}/{github[1]}/blob/{version}/{path})"
 
 
+def pages_link(home):
+    """Return the markdown link to the course as pages; empty unless on GitHub."""
+    github = re.fullmatch(r"https://github\.com/([^/]+)/([^/]+)", home[0])
+    if github is None:
+        return ""
+    return f"[Read it as pages](https://{github[1]}.github.io/{github[2]}/)"
+
+
+def readme_links(home):
+    """Return the line under the README's title: where one starts without installing."""
+    first = colab_link(home, "notebooks/00_start_here.ipynb")
+    return " · ".join(filter(None, [first, pages_link(home)]))
+
+
 def with_colab_link(text, link):
     """Return markdown `text` with `link` as the line under its title."""
     lines = [line for line in text.splitlines() if not line.startswith(COLAB)]
@@ -320,8 +334,7 @@ def write_home(address, version, root=ROOT):
     readme = root / "README.md"
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
-        link = colab_link(home, "notebooks/00_start_here.ipynb")
-        store_text(with_colab_link(text, link) + "\n", readme)
+        store_text(with_colab_link(text, readme_links(home)) + "\n", readme)
 
 
 def main():

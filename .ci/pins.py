@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS, LOCK = ROOT / "requirements.txt", ROOT / ".ci" / "lock.txt"
+SITE = ROOT / ".ci" / "site.txt"
 TESTS = ROOT / "tests"
 COLAB, GPT2 = TESTS / "colab.txt", TESTS / "gpt2.txt"
 PIN = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
@@ -61,9 +62,9 @@ def raised(text, old, new):
 
 def raise_pins():
     """Pin the newest versions that go together, in every file that has the old ones."""
-    old = read_pins(PINS) | read_pins(GPT2)
+    old = read_pins(PINS) | read_pins(SITE) | read_pins(GPT2)
     newest = dict(PIN.findall(resolve(old)))
-    for path in (PINS, GPT2, COLAB):
+    for path in (PINS, SITE, GPT2, COLAB):
         text = raised(path.read_text(encoding="utf-8"), old, newest)
         path.write_text(text, encoding="utf-8")
     for name, version in old.items():

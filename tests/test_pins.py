@@ -16,7 +16,10 @@ def plain(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@pytest.mark.parametrize("path", [pins.PINS, pins.COLAB, pins.GPT2, pins.LOCK])
+FILES = [pins.PINS, pins.SITE, pins.COLAB, pins.GPT2, pins.LOCK]
+
+
+@pytest.mark.parametrize("path", FILES)
 def test_every_line_pins_one_version_and_names_no_address(path):
     lines = path.read_text(encoding="utf-8").splitlines()
     pin = r"([\w.-]+==[\w.]+( ; [\w ().<>=!'\"]+)?)?|# python .ci/pins.py lock"

@@ -91,9 +91,10 @@ def test_the_address_stands_in_pyproject_and_in_the_copies_that_the_tool_writes(
     assert {name for name, text in texts().items() if address in text} <= copies
 
 
-def test_the_readme_opens_the_first_notebook_in_colab():
-    link = tool.colab_link(tool.read_home(), "notebooks/00_start_here.ipynb")
-    assert read("README.md") == tool.with_colab_link(read("README.md"), link) + "\n"
+def test_the_readme_opens_the_first_notebook_in_colab_and_leads_to_the_pages():
+    line = tool.readme_links(tool.read_home())
+    assert read("README.md") == tool.with_colab_link(read("README.md"), line) + "\n"
+    assert "00_start_here.ipynb" in line and ".github.io/" in line
 
 
 def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(copy):
@@ -107,7 +108,8 @@ def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(copy)
         assert cells[1].source == tool.setup_cell((new, "v2.1"))
         link = f"{base}/{path.relative_to(copy).as_posix()})"
         assert cells[0].source.splitlines()[2] == tool.COLAB + link
-    owner = old.removeprefix("https://github.com/").encode()
+    assert "(https://somebody.github.io/attention-too/)" in read("README.md", copy)
+    owner = old.removeprefix("https://github.com/").partition("/")[0].encode()
     assert [p for p, data in contents(copy).items() if owner in data] == []
 
 

@@ -1,0 +1,189 @@
+"""Build the course as pages, from the notebooks as they are stored.
+
+    python -m pip install -r .ci/site.txt -c .ci/lock.txt
+    npm install --prefix "$VIRTUAL_ENV" katex@0.19.1
+    python .ci/site.py [FOLDER] [--pdf]
+
+Nothing is executed and nothing fetched: FOLDER (default: build/site) holds all that its
+pages need, and they work from a disk as well as from a server. `--pdf` also prints the
+numbered notebooks as one file, which takes Chromium.
+"""
+
+import argparse
+import base64
+import hashlib
+import re
+import shutil
+import struct
+import sys
+import tempfile
+from html import escape
+from pathlib import Path
+
+import nbformat
+from docutils.nodes import make_id
+from pages.extension import KATEX
+from sphinx.application import Sphinx
+
+import notebooks as tool
+
+ROOT = tool.ROOT
+TITLE = "Attention, from tokens to transformers"
+PDF = "attention.pdf"
+SETTINGS = {
+    "project": TITLE,
+    "html_title": "Attention",
+    "extensions": ["myst_nb", "sphinx_copybutton", "pages.extension"],
+    "nb_execution_mode": "off",
+    "myst_enable_extensions": ["dollarmath"],
+    "myst_heading_anchors": 3,
+    "myst_heading_slug_func": "docutils",
+    "html_theme": "furo",
+    "html_math_renderer": "katex",
+    "html_css_files": ["katex/katex.min.css", "site.css"],
+    "html_js_files": ["site.js"],
+    "html_copy_source": False,
+    "html_use_index": False,
+    "html_show_copyright": False,
+    "pygments_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+TO_SECTION = re.compile(r"\]\(([\w./]*)#([^)\s]+)\)")
+IN_REPOSITORY = re.compile(r"\]\((?!https?:|notebooks/.+\.ipynb\))(.+?)\)")
+
+
+def picture(png, text, page, extra):
+    """Keep a picture in `extra`; return the HTML that shows it on `page`."""
+    name = f"pictures/{hashlib.sha256(png).hexdigest()[:16]}.png"
+    (extra / "pictures").mkdir(parents=True, exist_ok=True)
+    (extra / name).write_bytes(png)
+    width, height = struct.unpack(">II", png[16:24])
+    shown = f'<img src="{"../" * page.count("/")}{name}" alt="{escape(text)}" '
+    shown += f'width="{width}" height="{height}" loading="lazy">'
+    if "(interactive: " in text:
+        shown += "<p>In the notebook, a control above this picture redraws it.</p>"
+    return shown
+
+
+def buttons(links):
+    """Return the HTML of some links, names and addresses, that look like buttons."""
+    shown = [
+        f'<a href="{address}"{" download" * (name == "Download")}>{name}</a>'
+        for name, address in links
+    ]
+    return f'<p class="buttons">{" ".join(shown)}</p>'
+
+
+def named_as_here(link):
+    """Return a link to a section with the name that it has on a page."""
+    return f"]({link[1]}#{make_id(link[2])})"
+
+
+def prepared(path, home, extra):
+    """Return a notebook as its page shows it; what the page needs goes into `extra`."""
+    page = path.relative_to(ROOT).as_posix()
+    (extra / page).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, extra / page)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]
+    colab = re.findall(r"\[(.+)\]\((.+)\)", tool.colab_link(home, page))
+    bar = buttons([*colab, ("Download", path.name)])
+    opening = notebook.cells[0]
+    opening.source = tool.with_colab_link(opening.source, bar)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = TO_SECTION.sub(named_as_here, cell.source)
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                png = base64.b64decode(data.pop("image/png"))
+                data["text/html"] = picture(png, data["text/plain"], page, extra)
+    return notebook
+
+
+def way(caption, names, titles):
+    """Return a part of the way through the course, which Sphinx shows at the side."""
+    lines = ["```{toctree}", ":hidden:", f":caption: {caption}", ""]
+    for name in names:
+        title = re.sub("^Deeper: |: (worked )?solutions$", "", titles[name])
+        lines.append(f"{title[0].upper()}{title[1:]} <{name}>")
+    return "\n".join([*lines, "```"])
+
+
+def front(titles, home, extra, pdf):
+    """Return the first page: the README, and behind it the way through all others."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, text = re.split(r"^\(The links work .*\n", readme, flags=re.MULTILINE)
+    [(alt, scheme)] = re.findall(r"!\[(.+)\]\((.+)\)", text)
+    shown = picture((ROOT / scheme).read_bytes(), alt, "", extra)
+    text = text.replace(f"![{alt}]({scheme})", shown)
+    text = IN_REPOSITORY.sub(rf"]({home[0]}/blob/{home[1]}/\1)", text)
+    named = dict.fromkeys(re.findall(r"\]\((notebooks/.+?)\.ipynb\)", text))
+    lessons = [name for name in named if "/deeper/" not in name]
+    deeper = [name for name in named if "/deeper/" in name]
+    solutions = [name for name in titles if "/solutions/" in name]
+    first = [(titles[name], f"{name}.html") for name in lessons[:2]]
+    parts = [
+        f"# {TITLE}",
+        buttons([*first, ("All as a PDF", PDF)] if pdf else first),
+        text,
+        way("The course", lessons, titles),
+        way("Deeper", deeper, titles),
+        way("Worked solutions", solutions, titles),
+    ]
+    return "\n\n".join(parts)
+
+
+def write_sources(source, extra, pdf):
+    """Write what Sphinx reads into `source`, and what it only copies into `extra`."""
+    home, titles = tool.read_home(), {}
+    for path in tool.find_notebooks():
+        page, notebook = path.relative_to(ROOT), prepared(path, home, extra)
+        title = notebook.cells[0].source.partition("\n")[0].removeprefix("# ")
+        titles[page.with_suffix("").as_posix()] = title
+        (source / page).parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(notebook, source / page)
+    index = front(titles, home, extra, pdf)
+    (source / "index.md").write_text(index, encoding="utf-8")
+    settings = SETTINGS | {"html_extra_path": [str(extra)]}
+    lines = [f"{name} = {value!r}\n" for name, value in settings.items()]
+    (source / "conf.py").write_text("".join(lines), encoding="utf-8")
+    static = extra / "_static"
+    older = shutil.ignore_patterns("*.ttf", "*.woff")
+    shutil.copytree(KATEX / "fonts", static / "katex/fonts", ignore=older)
+    shutil.copy(KATEX / "katex.min.css", static / "katex")
+    for name in ("site.css", "site.js"):
+        shutil.copy(ROOT / ".ci/pages" / name, static)
+
+
+def build(folder, pdf):
+    """Build the pages, and if asked for the PDF, into `folder`; return what failed."""
+    with tempfile.TemporaryDirectory() as temporary:
+        source, extra, kept = (
+            Path(temporary, name) for name in ("in", "extra", "kept")
+        )
+        source.mkdir()
+        write_sources(source, extra, pdf)
+        quiet = {"status": None, "warningiserror": True}
+        app = Sphinx(source, source, folder, kept, "html", **quiet)
+        app.build()
+    if pdf and not app.statuscode:
+        from pages.book import write_book
+
+        numbered = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+        names = [f"notebooks/{path.stem}" for path in numbered]
+        write_book(folder, folder / PDF, TITLE, names)
+    return app.statuscode
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description="Build the course as pages.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build/site")
+    parser.add_argument("--pdf", action="store_true", help="print the lessons, too")
+    given = parser.parse_args()
+    return build(given.folder.resolve(), given.pdf)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,390 @@
+"""Each test pins one sentence about the course as pages, as a browser shows them."""
+
+import functools
+import http.server
+import importlib.util
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+from browser import chromium, needed
+from markdown_text import FORMULA, without_code
+from repository import ROOT, tool
+
+MODULES = Path(sys.prefix, "node_modules")
+SIZE = 2_000_000  # bytes of a page with all that it brings along
+# What a screen reader's or a keyboard's user would stumble over.
+GRAVE = ("serious", "critical")
+TAGS = re.compile(r'<a [^>]*?href="([^"]*)"|(?<=\s)id="([^"]*)"')
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Return the folder of the pages, built once with the command of the guide."""
+    needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
+    needed((MODULES / "katex").is_dir() and shutil.which("node"), "katex")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, ".ci/site.py", str(folder)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (built.returncode, built.stdout, built.stderr) == (0, "", "")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def texts(site):
+    """Return the HTML of all pages by their names in the folder."""
+    pages = sorted(site.rglob("*.html"))
+    return {p.relative_to(site).as_posix(): p.read_text("utf-8") for p in pages}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def look(site, browser):
+    """Open pages of the folder in a tab; whatever goes wrong there comes up at the end.
+
+    The machine is off the network for it, and nothing outside the folder is given out.
+    """
+    wrong, tabs = [], []
+
+    def open_tab(page, base=None, **settings):
+        context = browser.new_context(**settings)
+        tab, home = context.new_page(), base or site.as_uri()
+        tab.weighs = 0
+
+        def give(route):
+            if not route.request.url.startswith((home, "data:")):
+                wrong.append(route.request.url)
+                return route.abort()
+            return route.continue_()
+
+        def count(response):
+            path = site / urlsplit(response.url).path.removeprefix(
+                urlsplit(home).path + "/"
+            )
+            tab.weighs += path.stat().st_size if path.is_file() else 0
+
+        context.route("**", give)
+        tab.on("response", count)
+        tab.on("requestfailed", lambda request: wrong.append(request.url))
+        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("console", lambda said: wrong.append(said.text))
+        tab.goto(f"{home}/{page}", wait_until="load")
+        tabs.append(context)
+        return tab
+
+    yield open_tab
+    for context in tabs:
+        context.close()
+    assert wrong == []
+
+
+@pytest.fixture(scope="module")
+def server(site):
+    """Serve the folder on this machine; return the address."""
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *words):
+        pass
+
+
+def page_of(path):
+    return path.relative_to(ROOT).with_suffix(".html").as_posix()
+
+
+def cells_of(path):
+    return nbformat.read(path, as_version=4).cells
+
+
+def unfold(tab):
+    tab.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+
+
+sample = pytest.mark.sample(
+    "00_start_here.ipynb",
+    "04_scaled_dot_product_attention.ipynb",
+    "deeper/glossary.ipynb",
+)
+
+
+# -------------------------------------------------------------- all pages, as files
+
+
+def test_every_notebook_has_a_page_and_lies_beside_it_as_it_is_stored(site):
+    for path in tool.find_notebooks():
+        copy = site / path.relative_to(ROOT)
+        assert copy.read_bytes() == path.read_bytes()
+        assert copy.with_suffix(".html").is_file()
+
+
+def test_every_link_within_the_site_leads_somewhere(texts, site):
+    places = {page: set() for page in texts}
+    links = {page: set() for page in texts}
+    for page, text in texts.items():
+        for link, name in TAGS.findall(text):
+            links[page].add(link) if link else places[page].add(name)
+    dead = []
+    for page in texts:
+        for link in links[page]:
+            path, _, name = link.partition("#")
+            if ":" in path:
+                continue
+            folder = posixpath.dirname(page)
+            to = posixpath.normpath(posixpath.join(folder, path)) if path else page
+            if not (site / to).is_file() or name and unquote(name) not in places[to]:
+                dead.append((page, link))
+    assert dead == []
+
+
+def test_next_goes_through_the_lessons_in_the_order_of_the_readme(texts):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    order = dict.fromkeys(re.findall(r"\]\((notebooks/\w+)\.ipynb\)", readme))
+    page, way = "index.html", []
+    for _ in order:
+        [to] = re.findall(r'class="next-page" href="([^"]+)"', texts[page])
+        page = posixpath.normpath(posixpath.join(posixpath.dirname(page), to))
+        way.append(page.removesuffix(".html"))
+    assert way == list(order)
+
+
+def test_every_word_that_a_notebook_explains_leads_to_its_line(texts):
+    rows = r"^\| \*(.+)\* \| .+ \| \[.+\]\((.+)\.ipynb#"
+    glossary = cells_of(ROOT / "notebooks/deeper/glossary.ipynb")
+    table = "\n".join(cell.source for cell in glossary)
+    lines = re.findall(rows, table, re.MULTILINE)
+    assert len(lines) >= 60
+    for word, file in lines:
+        page = posixpath.normpath(f"notebooks/deeper/{file}.html")
+        link = rf'<a class="word[^>]*glossary.html#[^>]*>{re.escape(word)}s?</a>'
+        assert re.search(link, texts[page], re.IGNORECASE), (word, page)
+
+
+def test_the_setup_cell_is_not_shown_and_colab_and_the_file_are_offered(texts):
+    home = tool.read_home()
+    for path in tool.find_notebooks():
+        text = texts[page_of(path)]
+        assert "Set-up: run this cell first" not in text
+        assert f'<a href="{path.name}" download>Download</a>' in text
+        link = tool.colab_link(home, path.relative_to(ROOT).as_posix())
+        address = link.removeprefix(tool.COLAB).removesuffix(")")
+        assert f'<a href="{address}">Open in Colab</a>' in text
+
+
+# ---------------------------------------------------------------- pages in a browser
+
+
+@sample
+def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
+    tab = look(page_of(path))
+    tab.evaluate(
+        """Promise.all([...document.images].map(
+            (picture) => { picture.loading = "eager"; return picture.decode(); }))"""
+    )
+    assert tab.title().startswith(tab.inner_text("h1").rstrip("¶# \n"))
+    assert 0 < tab.weighs < SIZE
+
+
+@sample
+def test_every_formula_is_drawn(path, look):
+    sources = [cell.source for cell in cells_of(path) if cell.cell_type == "markdown"]
+    written = sum(len(FORMULA.findall(without_code(source))) for source in sources)
+    tab = look(page_of(path))
+    unfold(tab)
+    shown = "[...document.querySelectorAll('.math')].map(m => m.checkVisibility() && "
+    shown += "m.querySelector('.katex-html').getBoundingClientRect().width > 0)"
+    assert tab.evaluate(shown) == [True] * written
+    assert "$" not in tab.inner_text("article").replace("$HOME", "") or written == 0
+    assert tab.locator(".katex-error").count() == 0
+
+
+@sample
+def test_every_picture_has_its_size_and_its_text(path, look):
+    cells = [cell for cell in cells_of(path) if cell.cell_type == "code"]
+    data = [output.get("data", {}) for cell in cells for output in cell.outputs]
+    stored = [each["text/plain"] for each in data if "image/png" in each]
+    tab = look(page_of(path))
+    pictures = tab.evaluate(
+        """Promise.all([...document.querySelectorAll("article img")].map(async img => {
+            img.loading = "eager";
+            await img.decode();
+            return [img.alt, +img.getAttribute("width") === img.naturalWidth
+                             && +img.getAttribute("height") === img.naturalHeight];
+        }))"""
+    )
+    assert pictures == [[text, True] for text in stored]
+
+
+@sample
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, scheme, look):
+    needed((MODULES / "axe-core").is_dir(), "axe-core")
+    axe = (MODULES / "axe-core/axe.min.js").read_text(encoding="utf-8")
+    tab = look(page_of(path), color_scheme=scheme)
+    unfold(tab)
+    tab.evaluate(axe)
+    options = {"preload": False}
+    if scheme == "light":  # the rest is the same in both
+        options["runOnly"] = ["color-contrast", "heading-order"]
+    found = tab.evaluate("o => axe.run({ exclude: ['.katex'] }, o)", options)
+    measured = {each["id"] for each in found["passes"]}
+    assert {"color-contrast", "heading-order"} <= measured
+    said = [
+        (each["id"], node["html"][:200], node["failureSummary"])
+        for each in found["violations"]
+        if each["impact"] in GRAVE or each["id"] == "heading-order"
+        for node in each["nodes"]
+    ]
+    assert said == []
+
+
+@sample
+def test_on_a_phone_only_code_and_tables_are_wider_than_the_screen(path, look):
+    tab = look(page_of(path), viewport={"width": 360, "height": 740})
+    unfold(tab)
+    assert tab.evaluate("document.documentElement.scrollWidth") == 360
+    wide = tab.evaluate(
+        """[...document.querySelectorAll("article *")].filter((each) =>
+            each.getBoundingClientRect().right > 360
+            && !each.closest("pre, .table-wrapper, .math-wrapper, .katex"))
+        .map((each) => each.outerHTML.slice(0, 200))"""
+    )
+    assert wide == []
+
+
+def test_a_fold_opens_with_the_keyboard_and_shows_code_formulas_and_bold_type(look):
+    tab = look("notebooks/04_scaled_dot_product_attention.html")
+    fold = tab.locator("details", has_text="All axes are counted from the right").last
+    inside = fold.locator("pre")
+    assert not inside.is_visible()
+    fold.locator("summary").focus()
+    tab.keyboard.press("Enter")
+    assert inside.is_visible() and "key.transpose(-2, -1)" in inside.inner_text()
+
+
+def test_on_a_phone_the_way_through_the_course_opens_with_the_keyboard(look):
+    tab = look("index.html", viewport={"width": 360, "height": 740})
+    first = tab.locator(".sidebar-tree a", has_text="00 Start here")
+    hidden = first.bounding_box()
+    tab.get_by_role("button", name="Toggle site navigation sidebar").focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_timeout(1000)
+    shown = first.bounding_box()
+    assert hidden["x"] + hidden["width"] <= 0 <= shown["x"]
+
+
+def test_in_the_dark_pictures_keep_their_white_paper(look):
+    tab = look("notebooks/03_context_vectors.html", color_scheme="dark")
+    ground = "e => getComputedStyle(e).backgroundColor"
+    assert tab.locator("article img").first.evaluate(ground) == "rgb(255, 255, 255)"
+    assert tab.locator("body").evaluate(ground) == "rgb(19, 20, 22)"
+
+
+def test_a_printed_page_is_its_text_alone_on_white_paper(look):
+    tab = look("notebooks/03_context_vectors.html", color_scheme="dark")
+    tab.emulate_media(media="print")
+    for beside in (".sidebar-drawer", ".toc-drawer", ".skip-to-content", ".buttons"):
+        assert not tab.locator(beside).first.is_visible(), beside
+    dark = "e => getComputedStyle(e).color"
+    assert tab.locator("article p").nth(1).evaluate(dark) == "rgb(0, 0, 0)"
+
+
+def test_a_picture_that_moves_in_the_notebook_says_so(look):
+    tab = look("notebooks/03_context_vectors.html")
+    line = tab.get_by_text("In the notebook, a control above this picture redraws it.")
+    assert line.count() == 1 and line.is_visible()
+
+
+@pytest.mark.parametrize("from_server", [False, True])
+@pytest.mark.parametrize(
+    "words, page",
+    [
+        ("softmax", "03 Context vectors"),
+        ("leak test", "05 Causal masks"),
+    ],
+)
+def test_search_finds_words_from_a_disk_and_from_a_server(
+    words, page, from_server, look, request
+):
+    base = request.getfixturevalue("server") if from_server else None
+    tab = look("index.html", base)
+    tab.fill("input[name=q]", words)
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".search-summary:has-text('found')")
+    assert page in tab.locator("ul.search li a").all_inner_texts()
+
+
+# ---------------------------------------------------------------------- on paper
+
+PRINT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, ".ci")
+from pages.book import write_book
+folder, pdf, *names = sys.argv[1:]
+write_book(Path(folder), pdf, "Attention", names)
+"""
+
+
+@pytest.fixture(scope="module")
+def book(site, browser, tmp_path_factory, pytestconfig):
+    """Return the numbered notebooks, in the quick run two, their PDF and its texts."""
+    lessons = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
+    if not pytestconfig.getoption("--full"):
+        lessons = [lessons[0], lessons[4]]
+    names = [page_of(path).removesuffix(".html") for path in lessons]
+    pdf = tmp_path_factory.mktemp("book") / "book.pdf"
+    command = [sys.executable, "-c", PRINT, site, pdf, *names]
+    subprocess.run(command, cwd=ROOT, check=True)
+    import pypdf
+
+    printed = pypdf.PdfReader(pdf)
+    return lessons, printed, [page.extract_text() for page in printed.pages]
+
+
+def test_the_book_has_bookmarks_page_numbers_and_its_pages_in_the_contents(book):
+    lessons, pdf, texts = book
+    titles = [cells_of(path)[0].source.partition("\n")[0][2:] for path in lessons]
+    top = [mark for mark in pdf.outline if not isinstance(mark, list)]
+    assert [mark.title for mark in top] == [*titles, "Hints and answers"]
+    assert [text.split()[-1] for text in texts] == [
+        str(n + 1) for n in range(len(texts))
+    ]
+    contents = "\n".join(texts[:4])
+    for mark in top:
+        page = pdf.get_destination_page_number(mark)
+        assert mark.title in texts[page]
+        assert f"{mark.title} {page + 1}\n" in contents
+
+
+def test_the_book_has_every_picture_and_all_that_was_folded_behind_the_text(book):
+    lessons, pdf, texts = book
+    cells = [cell for path in lessons for cell in cells_of(path)]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    stored = sum("image/png" in output.get("data", {}) for output in outputs)
+    drawn = [page["/Resources"].get("/XObject", {}) for page in pdf.pages]
+    kinds = [each["/Subtype"] for objects in drawn for each in objects.values()]
+    assert kinds.count("/Image") == stored
+    appendix = pdf.get_destination_page_number(pdf.outline[-2])
+    assert "Hints and answers" in texts[appendix]
+    folded = sum(cell.source.count("<details>") for cell in cells)
+    notes = len(re.findall(r"^Note \d+: ", "\n".join(texts[appendix:]), re.MULTILINE))
+    assert notes == folded
+    answer = "All axes are counted from the right"
+    assert [answer in text for text in texts].index(True) >= appendix
