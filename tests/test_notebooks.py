@@ -25,6 +25,7 @@ THIRD = [
     "notebooks/05_causal_masks.ipynb",
     "notebooks/06_multi_head_attention.ipynb",
     "notebooks/07_positions.ipynb",
+    "notebooks/10_attention_at_speed.ipynb",
     "notebooks/13_several_machines.ipynb",
     "notebooks/15_attention_without_a_softmax.ipynb",
 ]
