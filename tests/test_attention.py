@@ -11,6 +11,7 @@ from utils.attention import (
     context_vectors,
     dropout,
     masked_softmax,
+    online_softmax_attention,
     padding_mask,
     repeat_kv,
     scaled_dot_product_attention,
@@ -154,6 +155,24 @@ def test_an_empty_row_gives_zeros_and_finite_gradients():
 def test_attention_names_shapes_that_do_not_fit(shapes, message):
     with pytest.raises(ValueError, match=message):
         scaled_dot_product_attention(*(torch.zeros(shape) for shape in shapes))
+
+
+# In blocks
+
+
+@pytest.mark.parametrize("block_size", [1, 3, 7, 9])
+def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
+    heads = query_key_value()
+    expected = F.scaled_dot_product_attention(*heads)
+    output = online_softmax_attention(*heads, block_size)
+    torch.testing.assert_close(output, expected)
+    there = torch.autograd.grad(expected.square().sum(), heads)
+    torch.testing.assert_close(torch.autograd.grad(output.square().sum(), heads), there)
+
+
+def test_attention_in_blocks_names_shapes_that_do_not_fit():
+    with pytest.raises(ValueError, match="expected"):
+        online_softmax_attention(torch.zeros(5, 3), *torch.zeros(2, 7, 2), 2)
 
 
 # Heads

@@ -98,6 +98,9 @@ CASES = {
     "scaled_dot_product_attention": lambda f: f(
         random(2, 5, 3), random(2, 7, 3, seed=1), random(2, 7, 11, seed=2)
     ),
+    "online_softmax_attention": lambda f: f(
+        random(2, 5, 3), random(2, 7, 3, seed=1), random(2, 7, 11, seed=2), 3
+    ),
     "SelfAttention": layer(5, 7, x=random(11, 5)),
     "CausalAttention": layer(5, 7, 13, 0.3, x=random(2, 11, 5)),
     "split_heads": lambda f: f(random(2, 5, 12), 3),

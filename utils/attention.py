@@ -180,6 +180,42 @@ def scaled_dot_product_attention(
     return weights @ value, weights
 
 
+def online_softmax_attention(query, key, value, block_size):
+    """Attend to the keys block by block, without the whole (T, S) matrix.
+
+    softmax(Q K^T / sqrt(d_k)) V
+
+    query: (..., T, d_k)
+    key: (..., S, d_k), one key or more
+    value: (..., S, d_v)
+    returns: output (..., T, d_v)
+
+    Raises ValueError for shapes that do not fit.
+
+    Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, algorithm 1, of
+    which this is the loop over the keys alone.
+
+    >>> query, key = torch.ones(1, 1), torch.tensor([[1.0], [2.0], [4.0]]).log()
+    >>> value = torch.tensor([[6.0], [12.0], [3.0]])
+    >>> online_softmax_attention(query, key, value, block_size=2)
+    tensor([[6.]])
+    """
+    check_query_key_value(query, key, value)
+    maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
+    denominator = torch.zeros_like(maximum)  # (..., T, 1)
+    accumulator = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., T, d_v)
+    for start in range(0, key.shape[-2], block_size):
+        block = slice(start, start + block_size)
+        scores = query @ key[..., block, :].mT / query.shape[-1] ** 0.5
+        new_maximum = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
+        factor = torch.exp(maximum - new_maximum)  # (..., T, 1)
+        weights = torch.exp(scores - new_maximum)  # (..., T, block)
+        denominator = denominator * factor + weights.sum(dim=-1, keepdim=True)
+        accumulator = accumulator * factor + weights @ value[..., block, :]
+        maximum = new_maximum
+    return accumulator / denominator
+
+
 class SelfAttention(nn.Module):
     """Let every token attend to every token of its own sentence.
 

@@ -14,15 +14,13 @@ def memory_share(book, seed):
     return book["extra_bytes"](blocks, *heads) / book["extra_bytes"](plain, *heads)
 
 
-def restarted_logits(seed):
+def restarted_logits(book, seed):
     """Return how far the logits move if positions restart in an untrained GPT."""
-    book = definitions("10_attention_at_speed")
     torch.manual_seed(seed)
     model = book["GPT"](75, 64, 64, 4, num_layers=2).eval()
-    ids = torch.randint(75, (1, 64))
     with torch.no_grad():
-        whole = model(ids)
-    found = [book["one_by_one"](model, ids, restart) for restart in (False, True)]
+        whole = model(book["HELD_OUT"][0])
+    found = [book["logits_one_by_one"](model, restart) for restart in (False, True)]
     return [(logits - whole).abs().max().item() for logits in found]
 
 
@@ -30,10 +28,10 @@ def main(seed):
     """Measure with a seed; return statement -> (measured, lowest, highest allowed)."""
     share = memory_share(definitions("deeper/counting_memory"), seed)
     found = {"blocks / plain, memory at 4,096": (share, 0, 0.1)}
-    true, restarted = restarted_logits(seed)
+    book = definitions("deeper/what_the_savings_cost")
+    true, restarted = restarted_logits(book, seed)
     found["untrained, cached with true positions, logits differ"] = (true, 0, 0.001)
     found["untrained, positions restart, logits differ"] = (restarted, 0.3, 2)
-    book = definitions("deeper/what_the_savings_cost")
     model, loss = book["trained_gpt"](4, seed)
     logits = [book["logits_one_by_one"](model, restart) for restart in (False, True)]
     cached, restarted = map(book["loss_of"], logits)
