@@ -20,6 +20,7 @@ THIRD = [
     "notebooks/attention_in_an_hour.ipynb",
     "notebooks/03_context_vectors.ipynb",
     "notebooks/04_scaled_dot_product_attention.ipynb",
+    "notebooks/14_a_cache_that_stays_small.ipynb",
     "notebooks/15_attention_without_a_softmax.ipynb",
 ]
 EVENINGS = [path for path in PATHS if re.match(r"notebooks/\w+\.", path)] + DEEPER
