@@ -106,6 +106,12 @@ CASES = {
     "split_heads": lambda f: f(random(2, 5, 12), 3),
     "merge_heads": lambda f: f(random(2, 3, 5, 4)),
     "MultiHeadAttention": layer(5, 6, 13, 0.3, 3, x=random(2, 11, 5)),
+    "latent_keys_values": lambda f: f(
+        random(2, 7, 5), random(3, 5, 11, seed=1), random(3, 5, 13, seed=2)
+    ),
+    "absorbed_scores": lambda f: f(
+        random(2, 3, 7, 11), random(2, 13, 5, seed=1), random(3, 5, 11, seed=2)
+    ),
     "linear_attention": lambda f: f(
         random(7, 3), random(7, 3, seed=1), random(7, 5, seed=2)
     ),

@@ -30,6 +30,7 @@ THIRD = [
     "notebooks/11_beyond_text.ipynb",
     "notebooks/12_the_clinic.ipynb",
     "notebooks/13_several_machines.ipynb",
+    "notebooks/14_a_cache_that_stays_small.ipynb",
     "notebooks/15_attention_without_a_softmax.ipynb",
 ]
 EVENINGS = [path for path in PATHS if re.match(r"notebooks/\w+\.", path)] + DEEPER

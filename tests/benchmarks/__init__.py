@@ -22,6 +22,7 @@ TABLES = (
     "attention",
     "gpt",
     "decoding",
+    "today",
     "busy",
 )
 

@@ -25,6 +25,7 @@ FILES = {  # number of a notebook: the file of its exercises here
     "10": "attention_at_speed",
     "11": "beyond_text",
     "13": "several_machines",
+    "14": "a_cache_that_stays_small",
     "15": "attention_without_a_softmax",
 }
 CASES = 4, 8, 13, 101, 108, 112, 116, 121, 207, 213, 411, 512  # patients of 12
