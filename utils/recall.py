@@ -40,13 +40,13 @@ class PairReader(nn.Module):
         return self.output(self.way(query, key, value, beta, log_gate)[:, 0])
 
 
-def share_right(way, num_letters=None, seed=0, lr=1e-2, steps=600):
+def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     """Train a `PairReader` on lists of all lengths; say how often it is right.
 
     num_letters: as `draw_pairs` takes it
     returns: for each of `PAIRS` the share of right answers on 2,000 new lists
 
-    >>> len(share_right(lambda query, key, value, *rest: query, steps=4))
+    >>> len(recalled_after_training(lambda query, key, value, *rest: query, steps=4))
     4
     """
 

@@ -15,7 +15,7 @@ def main(seed):
     book, found = definitions("15_attention_without_a_softmax"), {}
     for task, letters in (("letters differ", None), ("letters return", 8)):
         shares = {
-            way: book["share_right"](book["WAYS"][way], letters, seed)
+            way: book["recalled_after_training"](book["WAYS"][way], letters, seed)
             for way in ALLOWED
         }
         for way, limits in ALLOWED.items():
@@ -28,7 +28,8 @@ def main(seed):
         found[f"{task}: delta rule minus sum, 24 pairs"] = (gain, *limit)
     ways = ("sum", "delta rule")
     fast = {
-        way: book["share_right"](book["WAYS"][way], None, seed, lr=3e-2) for way in ways
+        way: book["recalled_after_training"](book["WAYS"][way], None, seed, lr=3e-2)
+        for way in ways
     }
     gain = fast["delta rule"][-1] - fast["sum"][-1]
     found["letters differ, rate 0.03: delta rule minus sum, 24 pairs"] = (
