@@ -3,8 +3,9 @@
     python .ci/pins.py lock     after a change of requirements.txt
     python .ci/pins.py raise    now and then: the newest of all, the lock, the full run
 
-`requirements.txt` pins what the course imports. The lock pins all that this brings
-along, on Linux, macOS and Windows, and `.ci/run` installs nothing else. Colab's own
+`requirements.txt` pins what the course imports, `site.txt` what builds its pages. The
+lock pins all that the two bring along, on Linux, macOS and Windows, and `.ci/run`
+installs nothing else. Colab's own
 versions (`tests/colab.txt`) are copied from Colab by hand.
 """
 
@@ -43,8 +44,8 @@ def resolve(wanted):
 
 
 def write_lock():
-    """Write the lock of the pins as they are."""
-    pins = read_pins(PINS)
+    """Write the lock of the pins as they are, of the course and of its pages."""
+    pins = read_pins(PINS) | read_pins(SITE)
     lock = resolve([f"{name}=={version}" for name, version in pins.items()])
     LOCK.write_text(f"# python .ci/pins.py lock\n{lock}", encoding="utf-8")
 

@@ -154,9 +154,9 @@ latent_keys_values = Exercise(
 
 
 def right_absorbed(query, latent, W_uk):
-    """Make the keys after all, in double precision."""
-    keys = latent.double()[:, None] @ W_uk.double()
-    return (query.double() @ keys.mT).float()
+    """Take the queries to the latents, in double precision."""
+    queries = query.double() @ W_uk.double().mT  # (B, H, T, R)
+    return (queries @ latent.double()[:, None].mT).float()
 
 
 class Shapes(TorchFunctionMode):
