@@ -1,4 +1,4 @@
-"""What notebook 06 and its two deeper ones state, measured with any seed."""
+"""What notebook 06 and its three deeper ones state, measured with any seed."""
 
 import torch
 from torch import nn
