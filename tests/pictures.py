@@ -193,6 +193,13 @@ FURTHER = {
         seen=[2.1, 0, 9],
         **k,
     ),
+    "clocks whose hands are arrows": lambda **k: plots.clocks(
+        [[1.0, 2.5], [0.4, 6.0]],
+        titles=["early", "late"],
+        names=["q", "k"],
+        lengths=[5, 2.2],
+        **k,
+    ),
     "arrows to fifty-five words": lambda **k: plots.arrows(
         weights(1, 55)[0].masked_fill(torch.arange(55) % 6 > 0, 0),
         TIRED * 5,

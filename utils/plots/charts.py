@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from matplotlib import colors as mcolors
 from matplotlib.cm import ScalarMappable
-from matplotlib.patches import Circle, Patch, PathPatch, Wedge
+from matplotlib.patches import Circle, FancyArrowPatch, Patch, PathPatch, Wedge
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
@@ -44,6 +44,9 @@ from utils.plots.publishing import (
     _widest,
     _wrap,
 )
+
+ARROW = {"arrowstyle": "-|>", "mutation_scale": 9, "color": BLUE, "linewidth": 1.2}
+ARROW |= {"shrinkA": 0, "shrinkB": 0}
 
 # --- matrices ---------------------------------------------------------------------
 
@@ -536,7 +539,7 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
 
 
 @_styled
-def clocks(angles, *, titles, title, names=None, seen=None, alt=None):
+def clocks(angles, *, titles, title, names=None, seen=None, lengths=None, alt=None):
     """Draw clocks: a hand for each angle, from twelve o'clock clockwise, numbered.
 
     Args:
@@ -544,6 +547,7 @@ def clocks(angles, *, titles, title, names=None, seen=None, alt=None):
         titles: one for each clock.
         names: one for each hand, in place of the numbers.
         seen: for each clock an angle in radians up to which it is shaded.
+        lengths: one for each hand, which becomes an arrow; the longest reaches the rim.
 
     >>> clocks([[0.0, 1.6], [0.0, 0.2]], titles=["fast", "slow"], title="Two clocks")
     Clocks: Two clocks. Clocks: fast, slow. Hands: 0 to 1.
@@ -553,6 +557,9 @@ def clocks(angles, *, titles, title, names=None, seen=None, alt=None):
     names = range(angles.shape[1]) if names is None else names
     names = _counted(names, angles.shape[1], "names")
     seen = _counted([0] * len(angles) if seen is None else seen, len(angles), "seen")
+    lengths = [1] * len(names) if (plain := lengths is None) else lengths
+    reach = np.array(_counted(lengths, len(names), "lengths"), dtype=float)
+    reach /= reach.max()
     fig, axes, _ = _grid(len(angles), WIDE / max(min(len(angles), MAX_COLUMNS), 3))
     for ax, hands, name, turned in zip(axes, angles, titles, seen):
         ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.6), aspect="equal")
@@ -564,11 +571,16 @@ def clocks(angles, *, titles, title, names=None, seen=None, alt=None):
             ax.add_patch(Wedge((0, 0), 1, start, 90, facecolor=_tint(BLUE)))
         written = []
         for i, hand in enumerate(hands):
-            tip = np.array([math.sin(hand), math.cos(hand)])
-            ax.plot(*zip((0, 0), tip), color=BLUE, linewidth=1.2)
+            ahead = np.array([math.sin(hand), math.cos(hand)])
+            tip = reach[i] * ahead
+            if plain:
+                ax.plot(*zip((0, 0), tip), color=BLUE, linewidth=1.2)
+            else:
+                ax.add_patch(FancyArrowPatch((0, 0), tip, **ARROW))
             if all(np.linalg.norm(tip - other) > 0.2 for other in written):
                 written.append(tip)  # nearer numbers would overlap
-                ax.text(*1.15 * tip, names[i], ha="center", va="center", fontsize=8)
+                place = tip + 0.15 * ahead
+                ax.text(*place, names[i], ha="center", va="center", fontsize=8)
     named = f"0 to {len(names) - 1}" if names == [*range(len(names))] else names
     shaded = "what was seen" if any(seen) else ""
     _publish(
