@@ -72,16 +72,17 @@ def numbers(said, what, name, rank=0):
 
 
 def test_with_the_batch_split_each_process_sends_a_gradient_for_every_weight(compared):
-    _, said = compared
+    count, said = compared
     held, all_weights = numbers(said, "batch", "bytes of weights")
     assert held == all_weights
-    assert numbers(said, "batch", "bytes given to allreduce") == [all_weights, 1]
+    sent = 2 * all_weights * (count - 1) // count  # on a ring
+    assert numbers(said, "batch", "bytes sent by allreduce") == [sent, 1]
 
 
 def test_with_the_heads_split_one_sum_of_the_size_of_x_is_sent_forward(compared):
-    _, said = compared
-    sent = numbers(said, "heads", "forward: bytes given to all_reduce")
-    assert sent == [num_bytes(torch.empty(2, 32, 64)), 1]
+    count, said = compared
+    sent = numbers(said, "heads", "forward: bytes sent by all_reduce")
+    assert sent == [2 * num_bytes(torch.empty(2, 32, 64)) * (count - 1) // count, 1]
 
 
 @pytest.mark.parametrize("what", ["tokens", "striped", "bidirectional"])
@@ -90,7 +91,7 @@ def test_with_the_tokens_split_keys_and_values_go_round_and_back(compared, what)
     own = num_bytes(torch.empty(2, 2, 8, 64 // count, 16))
     places = 0 if what == "bidirectional" else 8 * (64 // count)
     assert numbers(said, what, "bytes of keys and values") == [own]
-    sent, _ = numbers(said, what, "bytes given to send")
+    sent, _ = numbers(said, what, "bytes sent by send")
     assert sent == (count - 1) * (2 * own + places)
 
 
@@ -111,6 +112,15 @@ def test_with_the_weights_split_a_process_holds_its_share_and_one_block(compared
     [computing] = numbers(said, "weights", "bytes of weights while computing")
     assert all_weights / count <= held < 1.01 * all_weights / count
     assert held < computing < all_weights
+
+
+def test_with_the_weights_split_half_as_much_again_is_sent_at_most(compared):
+    _, said = compared
+    [batch, _] = numbers(said, "batch", "bytes sent by allreduce")
+    [gathered, _] = numbers(said, "weights", "bytes sent by allgather")
+    [scattered, _] = numbers(said, "weights", "bytes sent by reduce_scatter")
+    assert batch < gathered + scattered < 1.5 * batch
+    assert 0.99 * batch < 2 * scattered < 1.01 * batch
 
 
 @pytest.mark.parametrize("kind", ["side by side", "striped", "both ways"])

@@ -272,9 +272,14 @@ def _own_part(batch):
 
 
 class Traffic(TorchDispatchMode):
-    """Count what this process gives to the others while the context is open.
+    """Count what this process sends while the context is open.
 
     sent: name of the operation -> a list of bytes, one number for each call
+
+    What all processes do together is counted as on a ring. There each of them sends
+    every share but one of a tensor, and for an all-reduce twice.
+
+    Source: Patarasuk and Yuan 2009, section 3.
     """
 
     GIVEN = {"_reduce_scatter_base_": 1, "_allgather_base_": 1}  # else argument 0
@@ -293,7 +298,18 @@ class Traffic(TorchDispatchMode):
             return
         given = tree_leaves(args[self.GIVEN.get(name, 0)])
         size = sum(num_bytes(x) for x in given if isinstance(x, torch.Tensor))
-        self.sent.setdefault(name.strip("_").removesuffix("_base"), []).append(size)
+        name = name.strip("_").removesuffix("_base")
+        self.sent.setdefault(name, []).append(_sent(name, size))
+
+
+def _sent(name, size):
+    # Into a gather goes a share, and into the other two a whole tensor.
+    others = dist.get_world_size() - 1
+    if "gather" in name:
+        return size * others
+    if "reduce" in name:
+        return size * others * (1 if "scatter" in name else 2) // (others + 1)
+    return size
 
 
 def num_bytes(x):
@@ -416,7 +432,7 @@ def _share(shared, alone):
 
 def _said(traffic, when=""):
     return {
-        f"{when}bytes given to {name}": f"{sum(sizes):,}, calls: {len(sizes)}"
+        f"{when}bytes sent by {name}": f"{sum(sizes):,}, calls: {len(sizes)}"
         for name, sizes in traffic.sent.items()
     }
 
