@@ -10,6 +10,16 @@ from torch.utils.data import DataLoader, Dataset
 from utils.files import DATA, read_data
 from utils.tokenizer import END_OF_TEXT, load_tokenizer
 
+# The first sentence of article 1, as published by the United Nations.
+HUMAN_RIGHTS = {
+    "English": "All human beings are born free and equal in dignity and rights.",
+    "German": "Alle Menschen sind frei und gleich an Würde und Rechten geboren.",
+    "Greek": "Όλοι οι άνθρωποι γεννιούνται ελεύθεροι και ίσοι "
+    "στην αξιοπρέπεια και τα δικαιώματα.",
+    "Hindi": "सभी मनुष्यों को गौरव और अधिकारों के मामले में जन्मजात स्वतन्त्रता और समानता प्राप्त है।",
+    "Telugu": "ప్రతిపత్తిస్వత్వముల విషయమున మానవులెల్లరును జన్మతః స్వతంత్రులును సమానులును నగుదురు.",
+}
+
 
 def load_text(name="story", folder=DATA):
     """Read a text of `data/`; the default is the short story written for the course.

@@ -70,7 +70,8 @@ def heatmap(
 
     Args:
         values: `(T, S)`; weights from 0 to `vmax`, or any sign with `signed=True`.
-        rows, columns: token strings; without columns the rows name both axes.
+        rows, columns: token strings, or pairs (name, number) that name several
+            neighbours at once; without columns the rows name both axes.
         mask: boolean `(T, S)`, True = may attend; blocked cells are hatched.
         signed: colours centred on zero.
         show_values: write the numbers; by default in maps up to 10 by 10.
@@ -82,6 +83,9 @@ def heatmap(
 
     >>> heatmap([[1.0, 0.0], [0.4, 0.6]], ["a", "b"], title="Rows sum to 1")
     Heatmap: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b.
+    >>> parts = [("name", 2), ("place", 1)]
+    >>> heatmap([[1, 0, 0], [0, 1, 0], [0, 0, 1]], parts, title="Parts")
+    Heatmap: Parts. Rows (query): 2 name, 1 place. Columns (key): 2 name, 1 place.
     """
     values = _array(values, "values", 2)
     _maps(
@@ -171,8 +175,9 @@ def _maps(
     shape = maps[0].shape
     if columns is None and shape[0] == shape[1]:
         columns = rows
-    row_names = _ticks(rows, shape[0], "rows")
-    column_names = _ticks(columns, shape[1], "columns")
+    parts = [_parts(rows, shape[0], "rows"), _parts(columns, shape[1], "columns")]
+    row_names = parts[0] or _ticks(rows, shape[0], "rows")
+    column_names = parts[1] or _ticks(columns, shape[1], "columns")
     masks = [_mask(mask, shape) for mask in masks]
     scale = _scale(maps, masks, signed, vmax)
     fig, axes, cell, across = _map_panels(len(maps), shape, row_names, column_names)
@@ -184,10 +189,16 @@ def _maps(
         if titles[i]:
             ax.set_title(_wrap(titles[i], max(shape[1] * cell, 1.2)))
         if i + across >= len(axes):  # no panel below
-            _label_columns(ax, column_names, cell, columns is None)
+            if parts[1]:
+                _label_parts(ax.xaxis, columns)
+            else:
+                _label_columns(ax, column_names, cell, columns is None)
             ax.set_xlabel(column_axis)
         if i % across == 0:
-            _label_rows(ax, row_names, cell, rows is None)
+            if parts[0]:
+                _label_parts(ax.yaxis, rows)
+            else:
+                _label_rows(ax, row_names, cell, rows is None)
             ax.set_ylabel(row_axis)
     if not show_values:
         seen = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
@@ -312,6 +323,25 @@ def _thinned(names, cell, plain):
     least = len(names) / 13 if plain else size / 72 / cell * 0.95
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 500, 10_000) if s >= least)
     return range(0, len(names), step), size
+
+
+def _parts(labels, size, what):
+    """Return "number name" for each pair where labels are pairs (name, number)."""
+    if not labels or not all(isinstance(label, tuple) for label in labels):
+        return None
+    total = sum(number for _, number in labels)
+    _expect(total == size, what, f"numbers that sum to {size}", total)
+    return [f"{number} {name}" for name, number in labels]
+
+
+def _label_parts(axis, labels):
+    """Write each name once, in the middle of its cells, with a tick at each border."""
+    names, numbers = zip(*labels)
+    ends = np.cumsum(numbers)
+    axis.set_ticks(ends - np.array(numbers) / 2 - 0.5, names)
+    axis.set_ticks(np.array([0, *ends]) - 0.5, minor=True)
+    axis.set_tick_params(length=0)
+    axis.set_tick_params(which="minor", length=8)
 
 
 def _label_columns(ax, names, cell, plain=False):

@@ -387,7 +387,7 @@ def _draw_roles(ax, box, content):
         _matrix(ax, x, _top(box), values, SIGNED_CELL, known=box.known)
         if box.known:
             turned = content["turned"] if name != "value" else ""
-            _label(ax, box, x + SIGNED_CELL, turned or f"W_{name}")
+            _label(ax, box, x + SIGNED_CELL, turned or f"x·W_{name}")
         x += 2 * SIGNED_CELL + 0.07
     if len(content["key"]) < 3:
         _name_source(ax, x - 0.07, _top(box) - 3 * LINE)
