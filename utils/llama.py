@@ -34,7 +34,7 @@ class SwiGLU(nn.Module):
     >>> SwiGLU(6)(torch.zeros(2, 3, 6)).shape
     torch.Size([2, 3, 6])
 
-    Source: Shazeer 2020, section 2, equation 6.
+    Source: Shazeer 2020, section 2.
     """
 
     def __init__(self, d_model, d_inner=None):
