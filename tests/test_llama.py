@@ -60,6 +60,12 @@ def test_published_files_may_say_it_in_the_words_of_earlier_years(copy):
     assert difference(load_llama(copy(adding(**speeds), **old))) < 1e-5
 
 
+def test_what_is_left_out_is_what_the_reference_takes(copy):
+    said = {"rms_norm_eps": 1e-6, "rope_parameters": {"rope_theta": 10000.0}}
+    expected = difference(load_llama(copy(**said)))
+    assert difference(load_llama(copy(**dict.fromkeys(said, "left out")))) == expected
+
+
 def test_the_output_of_a_tied_model_is_its_table_in_the_file_or_not(copy):
     expected = difference(load_llama(copy(tied)))
     for change in (without("lm_head.weight"), tied):
@@ -79,6 +85,7 @@ def test_the_same_tokens_are_written_with_the_cache_and_without():
 def test_a_llama_from_scratch_knows_nothing_and_learns():
     torch.manual_seed(0)
     model = Llama(11, 7, 8, 4, 2, d_inner=12, num_kv_heads=2, tied=False)
+    assert all(p.eq(1).all() for p in model.parameters() if p.dim() == 1)
     batch = torch.randint(11, (2, 3, 7)).unbind()
     assert abs(next_token_loss(model, batch) - torch.tensor(11.0).log()) < 0.1
     next_token_loss(model, batch).backward()
