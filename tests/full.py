@@ -24,6 +24,7 @@ from tests import guide
 
 ROOT = Path(__file__).resolve().parents[1]
 FAILED, IMPOSSIBLE = "FAILED", "not possible here"
+REFERENCES = "gpt2", "llama", "layers"
 PYTEST = ["-m", "pytest", "--color=no"]
 HERE = [sys.executable, *PYTEST]
 # Kernels and the browser are spoken to over this machine's own network, `lo`.
@@ -44,7 +45,7 @@ def steps(colab, reference):
     """Return all steps.
 
     colab: the Python with Colab's versions, or None
-    reference: the folder with the reference implementation of GPT-2, or None
+    reference: the folder with the reference implementation, or None
     """
     there = [colab, *PYTEST] if colab else None
     # The code host's machine, if it is Linux, must be able to do without a network.
@@ -55,12 +56,15 @@ def steps(colab, reference):
     own = settings.pop(-2)  # the best instructions and one thread, as everything runs
     everything = f"`python -m pytest --full`, {described(*own)}"
     everything += ", without a network" * bool(offline)
-    anew = reference and [sys.executable, "-m", "tests.gpt2_reference"]
-    layers = reference and [sys.executable, "-m", "tests.layers_reference"]
+    gpt2, llama, layers = (
+        reference and [sys.executable, "-m", f"tests.{name}_reference"]
+        for name in REFERENCES
+    )
     there_too = {"PYTHONPATH": str(reference)}
     return [
         Step("everything", everything, [*offline, *HERE, "--full"]),
-        Step("gpt2", "the tiny GPT-2 made anew by `transformers`", anew, there_too),
+        Step("gpt2", "the tiny GPT-2 made anew by `transformers`", gpt2, there_too),
+        Step("llama", "the tiny Llama made anew by `transformers`", llama, there_too),
         Step("layers", "the layers of `tiny_layers` made anew", layers, there_too),
         *(on(kind, threads) for kind, threads in settings),
         Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
@@ -173,7 +177,7 @@ def main():
     """
     names = [step.name for step in steps(None, None)]
     wanted, colab = asked_for(names)
-    reference = installed("gpt2") if {"gpt2", "layers"} & {*wanted} else None
+    reference = installed("gpt2") if {*REFERENCES} & {*wanted} else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""
     print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)

@@ -59,19 +59,20 @@ def compare(one, other):
     return len(load_file(one / FILES[1])), tensors["logits"].numel()
 
 
-def main():
+def main(make, stored, name):
     """Make the checkpoint anew; compare it with the stored one, or store it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.gpt2_reference")
+    parser = argparse.ArgumentParser(prog=f"python -m {name}")
     parser.add_argument("--write", action="store_true", help="store what is made")
     start = time.monotonic()
     if parser.parse_args().write:
-        return make(STORED)
+        stored.mkdir(exist_ok=True)
+        return make(stored)
     with tempfile.TemporaryDirectory() as folder:
         make(Path(folder))
-        tensors, logits = compare(Path(folder), STORED)
+        tensors, logits = compare(Path(folder), stored)
     seconds = time.monotonic() - start
     print(f"{tensors} tensors and {logits:,} logits as stored in {seconds:.1f}s")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(make, STORED, "tests.gpt2_reference"))

@@ -8,6 +8,7 @@ through the same case as its twin.
 import ast
 import importlib
 from contextlib import suppress
+from functools import partial
 
 import nbformat
 import pytest
@@ -29,6 +30,7 @@ MODULES = [
     "delta",
     "cache",
     "model",
+    "llama",
     "parallel",
     "training",
     "recall",
@@ -130,6 +132,9 @@ CASES = {
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
     "GPT": layer(11, 5, 8, 2, 3, x=IDS),
+    "SwiGLU": layer(6, x=random(2, 5, 6)),
+    "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
+    "from_halves": lambda f: f(random(12, 5), 2),
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],

@@ -1,10 +1,11 @@
 """Each test pins one sentence about `utils.gpt2` and `utils.model.load_gpt2`."""
 
-import json
+from functools import partial
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from checkpoint_copies import adding, copied, without
+from safetensors.torch import load_file
 
 from utils.files import DATA
 from utils.model import GPT, load_gpt2
@@ -24,17 +25,7 @@ def difference(model):
 @pytest.fixture
 def copy(tmp_path):
     """Return a function that stores the checkpoint with changes, and its folder."""
-
-    def changed(change=lambda tensors: tensors, **settings):
-        config = json.loads((TINY / "config.json").read_text(encoding="utf-8"))
-        config = {k: v for k, v in (config | settings).items() if v != "left out"}
-        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-        tensors = change(load_file(TINY / "model.safetensors"))
-        tensors = {name: t.contiguous() for name, t in tensors.items()}
-        save_file(tensors, tmp_path / "model.safetensors")
-        return tmp_path
-
-    return changed
+    return partial(copied, TINY, tmp_path)
 
 
 def short(tensors):
@@ -78,15 +69,6 @@ def test_gpt_2_small_has_124_439_808_parameters():
     with torch.device("meta"):
         model = GPT(50257, 1024, 768, 12, 12, qkv_bias=True)
     assert sum(p.numel() for p in model.parameters()) == 124_439_808
-
-
-def without(name):
-    return lambda tensors: {n: t for n, t in tensors.items() if n != name}
-
-
-def adding(**more):
-    more = {name.replace("__", "."): tensor for name, tensor in more.items()}
-    return lambda tensors: tensors | more
 
 
 @pytest.mark.parametrize(
@@ -150,12 +132,3 @@ def test_a_tensor_that_does_not_fit_is_named(copy, change, said):
 def test_a_setting_that_does_not_fit_is_named(copy, settings, said):
     with pytest.raises(ValueError, match=said):
         load_gpt2(copy(**settings))
-
-
-@pytest.mark.parametrize("kept", [0, 7, 300, -1])
-def test_a_truncated_file_is_named(copy, kept):
-    folder = copy()
-    content = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(content[:kept])
-    with pytest.raises(ValueError, match="model.safetensors is damaged: "):
-        load_gpt2(folder)

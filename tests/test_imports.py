@@ -10,8 +10,8 @@ from repository import ROOT, files
 # From the ground up: a room may import what stands before it, and nothing behind it.
 ROOMS = [
     "files", "launch", "tokenizer", "data", "embeddings", "cache", "attention",
-    "latent", "delta", "gpt2", "model", "parallel", "training", "recall", "plots",
-    "checks", "clinic",
+    "latent", "delta", "checkpoints", "gpt2", "model", "llama", "parallel", "training",
+    "recall", "plots", "checks", "clinic",
 ]  # fmt: skip
 PATHS = sorted((ROOT / "utils").rglob("*.py"))
 NAMES = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PATHS]
@@ -53,7 +53,7 @@ def test_a_room_imports_only_from_those_below_it(path):
 # What is asked of a package index under another name than the one it is imported by.
 PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "sklearn": "scikit-learn"}
 # What a reader may add: it is looked for, and nothing fails without it.
-OPTIONAL = {"huggingface_hub", "transformers", "x_transformers"}
+OPTIONAL = {"huggingface_hub", "tokenizers", "transformers", "x_transformers"}
 
 
 def sources():

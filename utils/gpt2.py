@@ -3,9 +3,16 @@
 `utils.model.load_gpt2` makes a model of them.
 """
 
-import json
 import re
 from pathlib import Path
+
+from utils.checkpoints import (
+    check_config,
+    check_tensors,
+    read_config,
+    read_tensors,
+    without_copy,
+)
 
 # What the files may ask for and our layers compute. Where nothing is said, it is this.
 SETTINGS = {
@@ -73,12 +80,14 @@ def read_gpt2(path):
     damaged, a setting that our layers do not compute, and where a tensor is missing,
     foreign, or of another shape than the configuration says.
     """
-    config = _read_config(Path(path) / "config.json")
+    config = {"layer_norm_epsilon": 1e-5} | read_config(path)
+    names = SETTINGS, SIZES, ["layer_norm_epsilon"]
+    check_config(config, Path(path) / "config.json", *names)
     file = Path(path) / "model.safetensors"
-    tensors = _without_extras(_read_tensors(file), file)
+    tensors = _without_extras(read_tensors(path), file)
     expected = gpt2_tensors(config)
-    for name in [*expected, *tensors]:
-        _check(name, tensors, expected, file)
+    shapes = {name: shape for name, (shape, _) in expected.items()}
+    check_tensors(tensors, shapes, file)
     weights = {}
     for name, (_, our_names) in expected.items():
         tensor = tensors[name]
@@ -89,79 +98,10 @@ def read_gpt2(path):
     return config, weights
 
 
-def _existing(path):
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"expected a folder with config.json and model.safetensors, found no {path}"
-        )
-    return path
-
-
-def _read_config(path):
-    try:
-        config = json.loads(_existing(path).read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: expected JSON, got {error}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path}: expected a dict of settings, got {config!r}")
-    for name, expected in SETTINGS.items():
-        if config.get(name, expected) != expected:
-            raise ValueError(
-                f"{path}: expected {name} of {expected!r}, got {config[name]!r}"
-            )
-    for name in SIZES:
-        if type(config.get(name)) is not int or config[name] < 1:
-            raise ValueError(
-                f"{path}: expected {name} of 1 or more, got {config.get(name)!r}"
-            )
-    epsilon = config.setdefault("layer_norm_epsilon", 1e-5)
-    if not isinstance(epsilon, float | int) or not epsilon > 0:
-        raise ValueError(
-            f"{path}: expected layer_norm_epsilon above 0, got {epsilon!r}"
-        )
-    return config
-
-
-def _read_tensors(path):
-    from safetensors import SafetensorError  # needed here alone
-    from safetensors.torch import load_file
-
-    try:
-        return load_file(_existing(path))
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
 def _without_extras(tensors, path):
     short = {name.removeprefix("transformer."): t for name, t in tensors.items()}
     if len(short) < len(tensors):
         raise ValueError(f"{path}: expected each tensor once, got two names for some")
-    output, table = short.pop("lm_head.weight", None), short.get("wte.weight")
-    if output is not None and table is not None and not output.equal(table):
-        raise ValueError(
-            f"{path}: expected lm_head.weight to be wte.weight, got other numbers"
-        )
+    short = without_copy(short, "lm_head.weight", "wte.weight", path)
     mask = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")
     return {name: t for name, t in short.items() if not mask.fullmatch(name)}
-
-
-def _check(name, tensors, expected, path):
-    # A tensor that should not be there, or should and is not, has no shape to compare.
-    shapes = expected.get(name, (None,))[0], getattr(tensors.get(name), "shape", None)
-    wanted, found = (shape and tuple(shape) for shape in shapes)
-    if wanted != found:
-        raise ValueError(
-            f"{path}: expected {_described(name, wanted)}, "
-            f"got {_described(None, found)}"
-        )
-    if not tensors[name].is_floating_point():
-        raise ValueError(
-            f"{path}: expected {name} of floating-point numbers, "
-            f"got {tensors[name].dtype}"
-        )
-
-
-def _described(name, shape):
-    if shape is None:
-        return f"no tensor {name}" if name else "none"
-    return f"{name} of shape {shape}" if name else f"one of shape {shape}"
