@@ -44,7 +44,11 @@ def block(streams, reads, writes, *, title, parts=("attention", "MLP"), alt=None
     """
     streams, reads, writes = (
         _array(vectors, name, 2)
-        for vectors, name in ((streams, "streams"), (reads, "reads"), (writes, "writes"))
+        for vectors, name in (
+            (streams, "streams"),
+            (reads, "reads"),
+            (writes, "writes"),
+        )
     )
     counts = len(streams), len(reads), len(writes)
     _expect(counts == (3, 2, 2), "vectors", "3 streams, 2 reads, 2 writes", counts)
