@@ -87,6 +87,10 @@ PICTURES = {
         **k,
     ),
     "translator": lambda **k: plots.translator("additive", **k),
+    "block": lambda **k: plots.block(
+        [[1, 3], [0, 4], [-2, 6]], [[-1, 1]] * 2, [[-1, 1], [-2, 2]], **k
+    ),
+    "bell": lambda **k: plots.bell([1.0, -1.0], **k),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
     "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }

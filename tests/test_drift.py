@@ -18,8 +18,6 @@ from repository import ROOT, tool
 from torch.nn import Linear
 from torch.nn.functional import normalize
 
-from utils.model import GPT
-
 NOTEBOOKS = tool.find_notebooks()
 MODULES = [
     "tokenizer",
@@ -138,14 +136,6 @@ CASES = {
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
-    "learning_rate": lambda f: [
-        [f(step, 9, 4.0, warmup, final) for step in range(9)]
-        for warmup, final in ((0, None), (3, None), (3, 0.5), (0, 0.0))
-    ],
-    "decay_groups": lambda f: [
-        ([p.shape for p in group["params"]], group["weight_decay"])
-        for group in f(GPT(11, 5, 8, 2, 3), 0.1)
-    ],
 }
 
 

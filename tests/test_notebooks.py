@@ -26,6 +26,7 @@ THIRD = [
     "notebooks/06_multi_head_attention.ipynb",
     "notebooks/07_positions.ipynb",
     "notebooks/08_translation.ipynb",
+    "notebooks/09_tiny_gpt.ipynb",
     "notebooks/10_attention_at_speed.ipynb",
     "notebooks/11_beyond_text.ipynb",
     "notebooks/12_the_clinic.ipynb",

@@ -6,6 +6,7 @@ lists; they are never changed. Token strings are shown with their spaces visible
 Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
 """
 
+from utils.plots.blocks import bell, block
 from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
 from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
@@ -16,6 +17,8 @@ from utils.plots.translators import translator
 __all__ = [
     "arrows",
     "bars",
+    "bell",
+    "block",
     "cells",
     "clocks",
     "course_map",

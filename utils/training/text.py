@@ -131,7 +131,7 @@ def _train_on_text(options, world_size, say):
 
     def report(losses):
         step, mean = len(losses), losses[-50:].mean()
-        held = _held_out_loss(model, held_ids, options)
+        held = held_out_loss(model, held_ids, options.context, options.batch)
         return f"step {step}  training loss {mean:.4f}  held-out loss {held:.4f}"
 
     def show(losses):
@@ -224,13 +224,25 @@ def draw_windows(ids, context_length, batch_size, seed, number):
 
 
 @torch.no_grad()
-def _held_out_loss(model, ids, options):
-    stride = max(options.context, len(ids) // 128)  # of a long text, 128 windows
-    windows = sliding_windows(ids, options.context, stride)
+def held_out_loss(model, ids, context_length, batch_size=8):
+    """Return the mean loss of a text that the model doesn't learn from, per token.
+
+    It's measured without dropout; afterwards the model is in its mode as before. Of a
+    long text, windows from 128 places are read.
+
+    ids: (N,)
+    returns: scalar tensor
+
+    >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
+    >>> held_out_loss(model, torch.arange(11), context_length=5).shape
+    torch.Size([])
+    """
+    stride = max(context_length, len(ids) // 128)
+    windows = sliding_windows(ids, context_length, stride)
     device = next(model.parameters()).device
     was_training, total = model.training, 0.0
     model.eval()
-    for batch in zip(*(part.split(options.batch) for part in windows)):
+    for batch in zip(*(part.split(batch_size) for part in windows)):
         loss = next_token_loss(model, to_device(batch, device))
         total += loss * len(batch[0])
     model.train(was_training)

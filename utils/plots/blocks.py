@@ -1,0 +1,136 @@
+"""A block of a GPT with its numbers, and the bell behind GELU."""
+
+import math
+
+import numpy as np
+
+from utils.plots.publishing import (
+    BLUE,
+    GREY,
+    SERIES,
+    WIDE,
+    _array,
+    _canvas,
+    _describe,
+    _digits,
+    _expect,
+    _grid,
+    _number,
+    _publish,
+    _styled,
+    _tint,
+)
+from utils.plots.translators import DARK, _arrow, _box
+
+SIZE = 9  # points
+STREAM, BRANCH = 0.35, 1.35  # heights of the two lines, in inches
+
+
+@_styled
+def block(streams, reads, writes, *, title, parts=("attention", "MLP"), alt=None):
+    """Draw what a block does to one token: each part reads, writes and is added.
+
+    Args:
+        streams: `(3, D)`: the token's vector at the start and after each part.
+        reads, writes: `(2, D)`: what each part gets from its norm, and what it returns.
+        parts: the names of the two parts.
+
+    Raises:
+        ValueError: for other numbers of vectors.
+
+    >>> zeros = [[0, 0]] * 2
+    >>> block([[1, 3]] * 3, zeros, zeros, title="Nothing is added")
+    Block: Nothing is added. Parts: attention, MLP.
+    """
+    streams, reads, writes = (
+        _array(vectors, name, 2)
+        for vectors, name in (
+            (streams, "streams"),
+            (reads, "reads"),
+            (writes, "writes"),
+        )
+    )
+    counts = len(streams), len(reads), len(writes)
+    _expect(counts == (3, 2, 2), "vectors", "3 streams, 2 reads, 2 writes", counts)
+    fig, ax = _canvas(WIDE, 1.85)
+    for i, part in enumerate(parts):
+        x = 0.1 + 3.2 * i
+        _write_vector(ax, x + 0.35, STREAM, streams[i], weight="bold", color=BLUE)
+        _stream(ax, x + 0.72, x + 2.63)
+        _line(ax, (x + 0.85, x + 0.85), (STREAM, BRANCH))
+        _arrow(ax, (x + 0.85, BRANCH), (x + 0.98, BRANCH))
+        _box(ax, x + 0.98, BRANCH - 0.15, 0.45, 0.3, f"norm{i + 1}")
+        _arrow(ax, (x + 1.43, BRANCH), (x + 1.75, BRANCH))
+        _write_vector(ax, x + 1.59, BRANCH + 0.3, reads[i], "reads ")
+        _box(ax, x + 1.75, BRANCH - 0.15, 0.8, 0.3, part, lit=True)
+        _line(ax, (x + 2.55, x + 2.75), (BRANCH, BRANCH))
+        _arrow(ax, (x + 2.75, BRANCH), (x + 2.75, STREAM + 0.12))
+        _write_vector(ax, x + 2.68, 0.82, writes[i], "writes ", ha="right")
+        _box(ax, x + 2.63, STREAM - 0.12, 0.24, 0.24, "+")
+        _stream(ax, x + 2.87, x + 3.23)
+    _write_vector(ax, 6.5 + 0.4, STREAM, streams[2], weight="bold", color=BLUE)
+    ax.text(0.45, 0.02, "the stream", color=BLUE, fontsize=SIZE, ha="center")
+    _publish(fig, title, alt or _describe("Block", title, Parts=list(parts)))
+
+
+def _write_vector(ax, x, y, vector, before="", **style):
+    numbers = ", ".join(_number(value, _digits(vector)) for value in vector)
+    style = {"ha": "center", "va": "center", "fontsize": SIZE, **style}
+    ax.text(x, y, f"{before}[{numbers}]", **style)
+
+
+def _stream(ax, start, end):
+    _arrow(ax, (start, STREAM), (end, STREAM), color=BLUE)
+
+
+def _line(ax, x, y):
+    ax.plot(x, y, color=DARK, linewidth=1.2)
+
+
+@_styled
+def bell(places, *, title, alt=None):
+    """Shade the share of the bell below each place, and draw ReLU and GELU beside.
+
+    Args:
+        places: numbers from -4 to 4, one panel for each.
+
+    >>> bell([1.0], title="84 % lie below 1")
+    Bell: 84 % lie below 1. Shaded below: 1. Lines: ReLU, GELU.
+    """
+    places = _array(places, "places", 1)
+    _expect(abs(places).max() <= 4, "places", "numbers from -4 to 4", places)
+    fig, axes, _ = _grid(len(places) + 1, 2.3)
+    x = np.linspace(-4, 4, 161)
+    height = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    for ax, place in zip(axes, places):
+        below = x <= place
+        ax.plot(x, height, color=DARK)
+        ax.fill_between(x[below], height[below], color=_tint(BLUE, 0.5))
+        name = _number(place, _digits(place))
+        ax.set(title=f"{_share(place):.0%} lie below {name}", yticks=[])
+        ax.spines["left"].set_visible(False)
+    ax = axes[-1]
+    gelu = np.array([value * _share(value) for value in x])
+    ax.plot(x, np.maximum(x, 0), color=GREY, linestyle="--", label="ReLU")
+    ax.plot(x, gelu, color=SERIES[1], label="GELU")
+    for place in places:
+        there = place * _share(place)
+        ax.plot(place, there, "o", color=SERIES[1])
+        ax.annotate(
+            _number(there),
+            (place, there),
+            (0, -14 if place > 0 else -16),
+            textcoords="offset points",
+            ha="left" if place > 0 else "center",
+            fontsize=SIZE,
+        )
+    ax.set(title="in → out", ylim=(-0.8, 4))
+    ax.legend(loc="upper left")
+    named = [_number(place, _digits(place)) for place in places]
+    said = _describe("Bell", title, Shaded_below=named, Lines="ReLU, GELU")
+    _publish(fig, title, alt or said)
+
+
+def _share(x):
+    """Return the share of a standard normal distribution below x."""
+    return (1 + math.erf(x / math.sqrt(2))) / 2
