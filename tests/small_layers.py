@@ -1,5 +1,8 @@
 """What the tests of attention share: random inputs, small layers, and a witness."""
 
+from pathlib import Path
+
+import nbformat
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -46,3 +49,12 @@ class Made(TorchDispatchMode):
         tensors = made if isinstance(made, tuple) else (made,)
         self.tensors += [tensor for tensor in tensors if torch.is_tensor(tensor)]
         return made
+
+
+def leak_test():
+    """Return the leak test as notebook 05 defines it."""
+    path = Path(__file__).parents[1] / "notebooks/05_causal_masks.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    [cell] = [cell for cell in cells if "def leak_test(" in cell.source]
+    exec(cell.source, namespace := {"torch": torch})
+    return namespace["leak_test"]

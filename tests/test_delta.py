@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import random
+from small_layers import leak_test, random
 
 from utils.attention import MultiHeadAttention
 from utils.cache import KeyValueCache
@@ -167,6 +167,11 @@ def test_the_past_does_not_move_when_a_later_token_changes(kind, changed):
     before, after = layer(**kind)(x), layer(**kind)(other)
     torch.testing.assert_close(after[:, :changed], before[:, :changed])
     assert not torch.allclose(after[:, changed], before[:, changed])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_the_leak_test_of_05_finds_nothing(kind):
+    assert leak_test()(layer(**kind), random(2, 7, 6)) < 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -1,8 +1,10 @@
 """Each test pins one sentence about `utils.latent`."""
 
+from functools import partial
+
 import pytest
 import torch
-from small_layers import random
+from small_layers import leak_test, random
 
 from utils.attention import (
     causal_mask,
@@ -117,6 +119,13 @@ def test_the_past_does_not_move_when_a_later_token_changes(kind, absorbed, chang
     before, after = (model(t, absorbed=absorbed) for t in (x, other))
     torch.testing.assert_close(after[:, :changed], before[:, :changed])
     assert not torch.allclose(after[:, changed], before[:, changed])
+
+
+@pytest.mark.parametrize("absorbed", [True, False])
+def test_the_leak_test_of_05_finds_nothing(absorbed):
+    model = layer(rotary=True)
+    model.forward = partial(model.forward, absorbed=absorbed)
+    assert leak_test()(model, random(2, 7, 5)) < 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

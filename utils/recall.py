@@ -4,10 +4,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from utils.attention import causal_mask, scaled_dot_product_attention
 from utils.data import draw_pairs
+from utils.embeddings import apply_rope
 from utils.training import train
 
 PAIRS = 4, 8, 16, 24  # the lengths of the lists
+START, AGAIN = 26, 27  # the two signs of a text of letters
 
 
 class PairReader(nn.Module):
@@ -50,12 +53,16 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     4
     """
 
+    return _recalled(lambda: PairReader(way), num_letters, seed, lr, steps)
+
+
+def _recalled(build, num_letters, seed, lr, steps):
     def loss(reader, batch):
         return F.cross_entropy(reader(*batch[:3]), batch[3])
 
     torch.manual_seed(seed)
     batches = [draw_pairs(64, PAIRS[i % 4], num_letters) for i in range(steps)]
-    train(reader := PairReader(way), batches, loss, steps=steps, lr=lr)
+    train(reader := build(), batches, loss, steps=steps, lr=lr)
     shares = []
     with torch.no_grad():
         for num_pairs in PAIRS:
@@ -63,6 +70,47 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
             right = reader(*shown).argmax(dim=-1) == answer
             shares.append(right.float().mean().item())
     return shares
+
+
+class StackReader(nn.Module):
+    """Read a list of pairs with attention layers, one after the other.
+
+    layers: modules from (B, T, 16) to (B, T, 16), causal; each adds to the stream, and
+        the question stands last
+    letters, digits: (B, pairs);  asked: (B,)
+    returns: scores of the ten digits, (B, 10)
+
+    >>> StackReader([nn.Identity()])(*draw_pairs(2, 5)[:3]).shape
+    torch.Size([2, 10])
+    """
+
+    def __init__(self, layers):
+        super().__init__()
+        self.letter, self.asked = nn.Embedding(26, 16), nn.Embedding(26, 16)
+        self.digit, self.output = nn.Embedding(10, 16), nn.Linear(16, 10)
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, letters, digits, asked):
+        pairs = self.letter(letters) + self.digit(digits)
+        x = torch.cat((pairs, self.asked(asked)[:, None]), dim=1)  # (B, pairs + 1, 16)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.output(x[:, -1])
+
+
+def recalled_by_layers(kinds, num_letters=None, seed=0, lr=1e-2, steps=600):
+    """Train a `StackReader` as `recalled_after_training` trains a `PairReader`.
+
+    kinds: functions () -> a layer, drawn after the seed is set
+
+    >>> len(recalled_by_layers([nn.Identity], steps=4))
+    4
+    """
+
+    def build():
+        return StackReader(kind() for kind in kinds)
+
+    return _recalled(build, num_letters, seed, lr, steps)
 
 
 class ListReader(nn.Module):
@@ -90,8 +138,10 @@ class ListReader(nn.Module):
         return self.output(self.attention(x)[:, -1]).unflatten(-1, (4, 10))
 
 
-def draw_four(num_lists, num_pairs=23):
+def draw_four(num_lists, num_pairs=23, last=None):
     """Draw lists of different letters with digits, and four letters asked for.
+
+    last: ask for letters among so many at the end of the list alone
 
     returns: letters and digits (num_lists, num_pairs), the letters asked for, their
         digits and their places, (num_lists, 4) each
@@ -100,16 +150,19 @@ def draw_four(num_lists, num_pairs=23):
     [(2, 23), (2, 23), (2, 4), (2, 4), (2, 4)]
     """
     letters, digits, *_ = draw_pairs(num_lists, num_pairs)
-    places = torch.rand(num_lists, num_pairs).argsort(dim=-1)[:, :4]
+    first = 0 if last is None else num_pairs - last
+    chosen = torch.rand(num_lists, num_pairs - first).argsort(dim=-1)[:, :4]
+    places = chosen + first
     asked, answers = (t.gather(1, places) for t in (letters, digits))
     return letters, digits, asked, answers, places
 
 
-def share_found(build, seed=0, lr=1e-2, steps=900, near=5):
+def share_found(build, seed=0, lr=1e-2, steps=900, near=5, asked_last=None):
     """Train a `ListReader`; say how often it finds what is near, and what is far.
 
     build: function () -> the attention layer, drawn after the seed is set
     near: how many pairs at the end of the list count as near
+    asked_last: in training, ask for letters among so many at the end alone
     returns: the shares of right answers about far and about near pairs, 2,000 new lists
 
     >>> len(share_found(nn.Identity, steps=2))
@@ -122,10 +175,98 @@ def share_found(build, seed=0, lr=1e-2, steps=900, near=5):
 
     torch.manual_seed(seed)
     reader = ListReader(build())
-    batches = [draw_four(64) for _ in range(steps)]
+    batches = [draw_four(64, last=asked_last) for _ in range(steps)]
     train(reader, batches, loss, steps=steps, lr=lr)
     letters, digits, asked, answers, places = draw_four(2000)
     with torch.no_grad():
         right = reader(letters, digits, asked).argmax(dim=-1) == answers
     is_near = places >= letters.shape[1] - near
     return [right[chosen].float().mean().item() for chosen in (~is_near, is_near)]
+
+
+def draw_alphabets(num_texts, num_tokens=33):
+    """Draw texts that say the alphabet with interruptions: a task of notebook 14.
+
+    The start sign, a letter, then the next of the alphabet, and a after z. In 15 of
+    100 cases the sign "again" comes instead, and then the letter before it once more.
+
+    returns: ids (num_texts, num_tokens); 0 to 25 are letters
+
+    >>> draw_alphabets(2).shape
+    torch.Size([2, 33])
+    """
+    ids = torch.full((num_texts, num_tokens), START)
+    ids[:, 1] = torch.randint(26, (num_texts,))
+    for t in range(2, num_tokens):
+        before, last = ids[:, t - 2], ids[:, t - 1]
+        stops = torch.rand(num_texts) < 0.15
+        new = torch.where(stops, AGAIN, (last + 1) % 26)
+        ids[:, t] = torch.where(last == AGAIN, before, new)
+    return ids
+
+
+def as_text(ids):
+    """Write a text of `draw_alphabets`, with · for the start and ? for "again".
+
+    >>> as_text(torch.tensor([26, 7, 8, 27, 8]))
+    '· h i ? i'
+    """
+    return " ".join("abcdefghijklmnopqrstuvwxyz·?"[i] for i in ids)
+
+
+class AlphabetReader(nn.Module):
+    """Score each next token of `draw_alphabets`: one causal head with rotary, an MLP.
+
+    token_ids: (B, T)
+    seen: boolean (T, T), True = may attend, beside the causal mask; None for all
+    returns: scores (B, T, 28) and the head's weights (B, T, T)
+
+    >>> [tuple(t.shape) for t in AlphabetReader()(draw_alphabets(2, 5))]
+    [(2, 5, 28), (2, 5, 5)]
+    """
+
+    def __init__(self, width=32):
+        super().__init__()
+        self.tokens = nn.Embedding(28, width)
+        self.roles = nn.ModuleList(nn.Linear(width, width) for _ in range(4))
+        layers = nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, 28)
+        self.mlp = nn.Sequential(*layers)
+
+    def forward(self, token_ids, seen=None):
+        x, places = self.tokens(token_ids), torch.arange(token_ids.shape[1])
+        query, key, value = (role(x) for role in self.roles[:3])
+        query, key = apply_rope(query, places), apply_rope(key, places)
+        mask = causal_mask(len(places))
+        mask = mask if seen is None else mask & seen
+        context, weights = scaled_dot_product_attention(query, key, value, mask)
+        return self.mlp(x + self.roles[3](context)), weights
+
+
+def trained_alphabet_reader(seed=0, lr=1e-2, steps=600):
+    """Train a `AlphabetReader`, and draw 1,000 new texts of 33 tokens.
+
+    returns: the reader and the texts
+
+    >>> trained_alphabet_reader(steps=2)[1].shape
+    torch.Size([1000, 33])
+    """
+
+    def loss(reader, ids):
+        return F.cross_entropy(reader(ids[:, :-1])[0].mT, ids[:, 1:])
+
+    torch.manual_seed(seed)
+    batches = [draw_alphabets(32) for _ in range(steps)]
+    train(reader := AlphabetReader(), batches, loss, steps=steps, lr=lr)
+    return reader, draw_alphabets(1000)
+
+
+@torch.no_grad()
+def alphabet_loss(reader, texts, seen=None, first=8):
+    """Return the loss of a `AlphabetReader` from token `first` on.
+
+    >>> round(alphabet_loss(lambda ids, seen: (torch.zeros(*ids.shape, 28), None),
+    ...       draw_alphabets(2)), 2)
+    3.33
+    """
+    scores, _ = reader(texts[:, :-1], seen)
+    return F.cross_entropy(scores[:, first:].mT, texts[:, first + 1 :]).item()

@@ -1,5 +1,7 @@
 """What notebook 14 states of its trainings, measured with any seed."""
 
+import torch
+
 from tests.seeds import definitions
 
 ALLOWED = {  # of what is far, of what is near
@@ -13,10 +15,54 @@ ALLOWED = {  # of what is far, of what is near
 def main(seed):
     """Return statement -> (measured, lowest allowed, highest allowed)."""
     book, found = definitions("14_a_cache_that_stays_small"), {}
+    share_found = book["recall"].share_found
     for name, limits in ALLOWED.items():
-        shares = book["share_found"](book["KINDS"][name], seed)
+        shares = share_found(book["KINDS"][name], seed)
         for place, share, limit in zip(("far", "near"), shares, limits):
             found[f"{name}: {place}"] = (share, *limit)
     gap = found["a latent: far"][0] - found["one head for all: far"][0]
     found["a latent minus one head: far"] = (gap, -0.25, 0.1)
-    return found
+    _, near = share_found(book["KINDS"]["a window"], seed, asked_last=5)
+    found["a window, asked about the last five alone: near"] = (near, 0.95, 1)
+    return found | first_tokens(book["recall"], seed)
+
+
+def first_tokens(recall, seed):
+    """Measure the head that leaves its weight at the start, and what a window costs."""
+    reader, texts = recall.trained_alphabet_reader(seed)
+    ids = texts[:, :-1]
+    at_start = reader(ids)[1].detach()[:, 8:, 0]
+    asks = ids[:, 8:] == recall.AGAIN
+    i, j = torch.arange(32)[:, None], torch.arange(32)
+    other = 1 + (torch.rand(32, 1) * (i - 4).clamp(min=1)).long()
+    window = i - j < 4
+    loss = {
+        name: recall.alphabet_loss(reader, texts, seen)
+        for name, seen in (
+            ("everything", None),
+            ("window", window),
+            ("first", window | (j == 0)),
+            ("other", window | (j == other)),
+        )
+    }
+    return {
+        "weight at the start, at a ?": (at_start[asks].mean().item(), 0, 0.02),
+        "weight at the start, elsewhere": (at_start[~asks].mean().item(), 0.3, 1),
+        "loss with everything": (loss["everything"], 0.35, 0.4),
+        "window minus everything": (loss["window"] - loss["everything"], 0.1, 1),
+        "window and first minus everything": (
+            loss["first"] - loss["everything"],
+            -0.01,
+            0.02,
+        ),
+        "window and other minus everything": (
+            loss["other"] - loss["everything"],
+            0.05,
+            1,
+        ),
+        "window and other minus window and first": (
+            loss["other"] - loss["first"],
+            0.05,
+            1,
+        ),
+    }
