@@ -53,7 +53,7 @@ def test_a_room_imports_only_from_those_below_it(path):
 # What is asked of a package index under another name than the one it is imported by.
 PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "sklearn": "scikit-learn"}
 # What a reader may add: it is looked for, and nothing fails without it.
-OPTIONAL = {"huggingface_hub", "transformers", "x_transformers"}
+OPTIONAL = {"huggingface_hub", "transformers"}
 
 
 def sources():
