@@ -282,11 +282,6 @@ STATES = {
         plots.scheme(notebook, filled=when == "after", **k)
     )
     for when, notebook in (
-        ("before", "01"),
-        ("before", "03"),
-        ("before", "04"),
-        ("before", "05"),
-        ("before", "06"),
         ("before", "09"),
         ("after", "11"),
         ("after", "13"),
