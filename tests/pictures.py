@@ -136,15 +136,6 @@ FURTHER = {
         show_values=False,
         **k,
     ),
-    "two maps of six words with numbers": lambda **k: plots.heatmaps(
-        torch.stack([weights(6, 6), weights(6, 6, ~causal(6))]),
-        TIRED[:6],
-        titles=["every token", "without the future, a row shares its weight"],
-        mask=[None, causal(6)],
-        row_axis="to",
-        column_axis="from",
-        **k,
-    ),
     "bars of five groups above and below zero": lambda **k: plots.bars(
         {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
         ["a", "b", " c"],

@@ -41,16 +41,11 @@ def test_windows_start_at_every_stride_for_which_the_targets_exist(length, strid
     assert targets.tolist() == [ids[s + 1 : s + 6] for s in starts]
 
 
-def test_batches_of_the_course_text_have_the_shape_of_the_curriculum():
-    loader = create_dataloader(load_text(), 8, 4, 4, shuffle=False)
-    inputs, targets = next(iter(loader))
-    assert inputs.shape == targets.shape == (8, 4)
-
-
 def test_batches_hold_the_tokens_of_the_text_in_order():
     loader = create_dataloader(load_text(), 8, 4, 4, shuffle=False)
     inputs, targets = next(iter(loader))
     ids = load_tokenizer().encode(load_text())
+    assert inputs.shape == targets.shape == (8, 4)
     assert inputs.flatten().tolist() == ids[:32]
     assert targets.flatten().tolist() == ids[1:33]
 
