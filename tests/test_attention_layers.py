@@ -87,16 +87,6 @@ def test_cross_attention_equals_torch_with_a_padded_context():
     torch.testing.assert_close(weights, expected_weights)
 
 
-def test_padding_moves_no_real_token():
-    layer, x = multi_head(causal=False), random(2, 7, 6)
-    padding = padding_mask([7, 4], 7)
-    other = x.clone()
-    other[1, 4:] = random(3, 6, seed=9)
-    torch.testing.assert_close(
-        layer(other, padding_mask=padding)[1, :4], layer(x, padding_mask=padding)[1, :4]
-    )
-
-
 def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
     layer = CausalAttention(3, 2, 6, 0.0)
     assert layer.to("meta").mask.is_meta

@@ -20,17 +20,6 @@ def test_the_default_text_is_the_story():
     assert load_text() == load_text("story")
 
 
-def test_an_unknown_text_is_named():
-    with pytest.raises(ValueError, match="got 'novel.txt'"):
-        load_text("novel")
-
-
-def test_a_damaged_text_is_named(tmp_path):
-    (tmp_path / "story.txt").write_text("half a story")
-    with pytest.raises(ValueError, match="story.txt is damaged"):
-        load_text(folder=tmp_path)
-
-
 @pytest.mark.parametrize("stride", [1, 3, 5, 7])
 @pytest.mark.parametrize("length", [6, 11, 13])
 def test_windows_start_at_every_stride_for_which_the_targets_exist(length, stride):
