@@ -254,6 +254,3 @@ def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, c
             lines.append(" ".join(held))
         plots.exchange([name], numbers, title="t")
         assert f" → {' / '.join(lines)}, " in capsys.readouterr().out, name
-
-
-# ---- the command --------------------------------------------------------------------
