@@ -5,7 +5,6 @@ import torch
 from repository import ROOT
 
 from utils import attention
-from utils.clinic import instruments
 from utils.clinic.instruments import INSTRUMENTS, measured
 from utils.clinic.patients import KINDS
 
@@ -23,13 +22,6 @@ def readings(layer):
         (name, label): value
         for name in fitting
         for label, value in measured(layer, name).items()
-    }
-
-
-def printed(layer):
-    return {
-        (name, label): INSTRUMENTS[name].text(value)
-        for (name, label), value in readings(layer).items()
     }
 
 
@@ -54,22 +46,3 @@ def of_the_course(layer):
         own = attention.CausalAttention(16, 16, 16, 0.2)
     own.load_state_dict(layer.state_dict())
     return own.eval()
-
-
-def scores(layer):
-    """Return the scores, without a mask, of the inputs that the instruments take."""
-    if layer.kind.masked:
-        (x,) = instruments._inputs(layer)
-        query, key = layer.W_query(x), layer.W_key(x)
-    else:
-        query, key, _ = instruments._inputs(layer)
-    if layer.kind is KIND_OF["h"]:
-        query = attention.split_heads(query, 4)
-        key = attention.split_heads(key, 4)
-    return (query @ key.mT / 16**0.5).detach()
-
-
-def table(heading, who, rows):
-    """Return the text that an instrument prints."""
-    rows = [(heading, who, "healthy"), *rows]
-    return "".join(f"{what:52}{here:>14}{there:>10}\n" for what, here, there in rows)

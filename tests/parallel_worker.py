@@ -4,7 +4,6 @@ import ast
 import contextlib
 import faulthandler
 import importlib
-import io
 import os
 import re
 import signal
@@ -96,14 +95,6 @@ def said(function, error=AssertionError):
         function()
     except error as complaint:
         return str(complaint)
-
-
-def command(*words):
-    """Return what the command prints."""
-    sys.argv = ["parallel", *words]
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        parallel.main()
-    return printed.getvalue()
 
 
 @joined

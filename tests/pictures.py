@@ -140,15 +140,6 @@ FURTHER = {
         show_values=False,
         **k,
     ),
-    "two maps of six words with numbers": lambda **k: plots.heatmaps(
-        torch.stack([weights(6, 6), weights(6, 6, ~causal(6))]),
-        TIRED[:6],
-        titles=["every token", "without the future, a row shares its weight"],
-        mask=[None, causal(6)],
-        row_axis="to",
-        column_axis="from",
-        **k,
-    ),
     "bars of five groups above and below zero": lambda **k: plots.bars(
         {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
         ["a", "b", " c"],
@@ -293,11 +284,6 @@ STATES = {
         plots.scheme(notebook, filled=when == "after", **k)
     )
     for when, notebook in (
-        ("before", "01"),
-        ("before", "03"),
-        ("before", "04"),
-        ("before", "05"),
-        ("before", "06"),
         ("before", "09"),
         ("after", "11"),
         ("after", "13"),

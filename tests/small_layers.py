@@ -37,15 +37,14 @@ KINDS = [
 
 
 class Made(TorchDispatchMode):
-    """Note all tensors that are made, and by which functions."""
+    """Note all tensors that are made."""
 
     def __init__(self):
         super().__init__()
-        self.tensors, self.functions = [], set()
+        self.tensors = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
-        self.functions.add(func.overloadpacket.__name__)
         tensors = made if isinstance(made, tuple) else (made,)
         self.tensors += [tensor for tensor in tensors if torch.is_tensor(tensor)]
         return made

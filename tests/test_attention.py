@@ -7,7 +7,6 @@ from small_layers import random
 
 from utils.attention import (
     attention_weights,
-    causal_mask,
     context_vectors,
     dropout,
     masked_softmax,
@@ -55,16 +54,6 @@ def test_the_sunny_sentence_gives_the_numbers_of_the_curriculum():
 
 
 # Masks
-
-
-def test_causal_mask_equals_the_lower_triangle():
-    expected = torch.tensor([[j <= i for j in range(5)] for i in range(5)])
-    assert torch.equal(causal_mask(5), expected)
-
-
-def test_padding_mask_is_true_on_real_tokens():
-    expected = torch.tensor([[False] * 3, [True, True, False], [True] * 3])
-    assert torch.equal(padding_mask(torch.tensor([0, 2, 3]), 3), expected)
 
 
 @pytest.mark.parametrize("lengths", [[2, 5], [-1, 2]])

@@ -5,7 +5,7 @@ Rotation, shared keys and values, ALiBi, a window.
 
 import pytest
 import torch
-from small_layers import KINDS, grouped, multi_head, random
+from small_layers import KINDS, grouped, random
 
 from utils.attention import (
     causal_mask,
@@ -60,33 +60,6 @@ def test_a_window_hides_what_lies_further_back(window):
     assert torch.equal(weights > 0, expected.expand(2, 6, 7, 7))
 
 
-@pytest.mark.parametrize("options", [{"window": 3}, {"alibi": True}])
-def test_window_and_alibi_without_a_causal_layer_are_named(options):
-    with pytest.raises(ValueError, match="window and alibi with causal=True alone"):
-        grouped(causal=False, **options)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-def test_a_rotary_layer_names_a_sequence_longer_than_its_tables(causal):
-    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
-        grouped(causal=causal, rotary=True)(random(2, 14, 5))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("need_weights", [True, False])
-@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (3, 10), (13,)])
-def test_a_cache_changes_nothing(kind, need_weights, pieces):
-    layer, x = grouped(**kind), random(2, 13, 5)
-    cache = KeyValueCache(13, layer.window)
-    outputs = [
-        layer(piece, cache=cache, need_weights=need_weights)
-        for piece in x.split(pieces, dim=1)
-    ]
-    outputs = [o[0] for o in outputs] if need_weights else outputs
-    torch.testing.assert_close(torch.cat(outputs, dim=1), layer(x))
-    assert len(cache) == 13
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("need_weights", [True, False])
 def test_a_token_behind_padding_alone_gets_zeros_in_every_kind(kind, need_weights):
@@ -99,14 +72,6 @@ def test_a_token_behind_padding_alone_gets_zeros_in_every_kind(kind, need_weight
     torch.testing.assert_close(output[empty], expected)
     output.square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-def test_a_cache_without_causal_self_attention_is_named():
-    with pytest.raises(ValueError, match="cache with causal self-attention alone"):
-        multi_head(causal=False)(random(2, 5, 6), cache=KeyValueCache(13))
-    x, cache = random(2, 5, 6), KeyValueCache(13)
-    with pytest.raises(ValueError, match="cache with causal self-attention alone"):
-        multi_head()(x, context=x, causal=True, cache=cache)
 
 
 def test_a_cache_with_another_window_is_named():

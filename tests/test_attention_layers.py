@@ -13,8 +13,10 @@ from utils.attention import (
     causal_mask,
     merge_heads,
     padding_mask,
+    scaled_dot_product_attention,
     split_heads,
 )
+from utils.cache import KeyValueCache
 
 JOURNEY = torch.tensor(
     [
@@ -47,27 +49,11 @@ def test_multi_head_attention_gives_the_numbers_of_seed_123(need_weights):
 
 def test_self_attention_equals_torch_on_its_projections():
     layer, x = SelfAttention(5, 7, qkv_bias=True).double(), random(2, 3, 11, 5)
+    assert layer.W_query.bias is not None
     expected = F.scaled_dot_product_attention(
         layer.W_query(x), layer.W_key(x), layer.W_value(x)
     )
     torch.testing.assert_close(layer(x), expected)
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        CausalAttention(6, 10, 11, 0.0).double(),
-        multi_head(),
-    ],
-    ids=["CausalAttention", "MultiHeadAttention"],
-)
-@pytest.mark.parametrize("changed", [3, 6])
-def test_the_past_does_not_move_when_a_later_token_changes(layer, changed):
-    x = random(2, 7, 6)
-    other = x.clone()
-    other[:, changed] = random(2, 6, seed=9)
-    torch.testing.assert_close(layer(other)[:, :changed], layer(x)[:, :changed])
-    assert not torch.allclose(layer(other)[:, changed], layer(x)[:, changed])
 
 
 def torch_twin(layer):
@@ -101,29 +87,6 @@ def test_cross_attention_equals_torch_with_a_padded_context():
     torch.testing.assert_close(weights, expected_weights)
 
 
-def test_padding_moves_no_real_token():
-    layer, x = multi_head(causal=False), random(2, 7, 6)
-    padding = padding_mask([7, 4], 7)
-    other = x.clone()
-    other[1, 4:] = random(3, 6, seed=9)
-    torch.testing.assert_close(
-        layer(other, padding_mask=padding)[1, :4], layer(x, padding_mask=padding)[1, :4]
-    )
-
-
-@pytest.mark.parametrize("need_weights", [False, True])
-def test_dropout_acts_in_training_alone(need_weights):
-    layer, x = multi_head(p=0.5), random(2, 7, 6)
-
-    def run():
-        output = layer(x, need_weights=need_weights)
-        return output[0] if need_weights else output
-
-    assert not torch.equal(run(), run())
-    layer.eval()
-    assert torch.equal(run(), run())
-
-
 def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
     layer = CausalAttention(3, 2, 6, 0.0)
     assert layer.to("meta").mask.is_meta
@@ -140,22 +103,45 @@ def test_layers_name_their_parameters_as_the_curriculum_does():
     ]
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [CausalAttention(3, 2, 6, 0.0), MultiHeadAttention(3, 2, 6, 0.0, 2)],
-    ids=["CausalAttention", "MultiHeadAttention"],
-)
-def test_layers_name_a_sequence_longer_than_the_context(layer):
-    with pytest.raises(ValueError, match="context_length = 6 tokens, got 7"):
-        layer(torch.zeros(2, 7, 3))
+# What is chosen, and what is refused
 
 
-@pytest.mark.parametrize(
-    "mask", [torch.ones(2, 5), torch.ones(2, 6).bool(), torch.ones(5).bool()]
-)
-def test_multi_head_attention_names_a_padding_mask_that_does_not_fit(mask):
-    with pytest.raises(ValueError, match=r"boolean padding mask \(B, S\) = \(2, 5\)"):
-        multi_head()(random(2, 5, 6), padding_mask=mask)
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("options", [{}, {"alibi": True}, {"rotary": True}], ids=str)
+def test_a_layer_keeps_the_precision_of_its_input(options, need_weights):
+    layer, x = grouped(**options), random(2, 5, 5)
+    output = layer.bfloat16()(x.bfloat16(), need_weights=need_weights)
+    assert (output[0] if need_weights else output).dtype == torch.bfloat16
+
+
+def test_the_weights_returned_are_those_used_after_dropout():
+    inputs = [random(2, 5, 6, seed=seed) for seed in range(3)]
+    output, weights = scaled_dot_product_attention(*inputs, dropout_p=0.5)
+    assert (weights == 0).any()
+    torch.testing.assert_close(output, weights @ inputs[2])
+
+
+@pytest.mark.parametrize("shape", [(2, 7, 5), (2, 1, 7, 6), (7, 6)])
+def test_a_context_that_does_not_fit_is_named(shape):
+    with pytest.raises(ValueError) as error:
+        multi_head(causal=False)(random(2, 5, 6), random(*shape))
+    assert str(error.value) == f"expected context (B, T, 6), got {shape}"
+
+
+@pytest.mark.parametrize("options", [{"window": 3}, {"alibi": True}])
+def test_window_and_alibi_without_a_causal_layer_are_named(options):
+    with pytest.raises(ValueError, match="window and alibi with causal=True alone"):
+        grouped(causal=False, **options)
+
+
+def test_a_cache_without_causal_self_attention_is_named():
+    x = random(2, 5, 6)
+    for layer, how in (
+        (multi_head(causal=False), {}),
+        (multi_head(), {"context": x, "causal": True}),
+    ):
+        with pytest.raises(ValueError, match="cache with causal self-attention alone"):
+            layer(x, cache=KeyValueCache(13), **how)
 
 
 # A context from elsewhere

@@ -1,13 +1,10 @@
 """Each test pins one sentence about `utils.delta`."""
 
-from functools import partial
-
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import leak_test, random
+from small_layers import random
 
-from utils.attention import MultiHeadAttention
 from utils.cache import KeyValueCache
 from utils.delta import (
     DeltaAttention,
@@ -16,7 +13,6 @@ from utils.delta import (
     delta_rule,
     linear_attention,
 )
-from utils.model import GPT, generate
 
 SHAPES = [(7, 5, 3), (2, 13, 3, 7), (2, 3, 11, 5, 2), (1, 1, 1, 1, 1)]
 
@@ -37,13 +33,6 @@ def test_linear_attention_is_the_masked_product(shape):
     torch.testing.assert_close(
         linear_attention(query, key, value), expected, atol=1e-10, rtol=0
     )
-
-
-def test_linear_attention_differs_from_a_softmax_by_the_softmax_alone():
-    query, key, value, *_ = drawn(2, 7, 5, 3)
-    weights = (query @ key.mT).tril()
-    assert weights.shape == (2, 7, 7)
-    torch.testing.assert_close(linear_attention(query, key, value), weights @ value)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -147,109 +136,11 @@ def test_a_beta_a_state_and_a_chunk_size_that_do_not_fit_are_named():
         attend_in_chunks(*parts, chunk_size=0)
 
 
-# --- the layer --------------------------------------------------------------------
-
-
-def layer(d_in=6, num_heads=2, **options):
-    torch.manual_seed(0)
-    return DeltaAttention(d_in, 10, 13, 0.0, num_heads, **options).double()
-
-
-KINDS = [{}, {"gate": True}, {"chunk_size": 3}, {"gate": True, "qkv_bias": True}]
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("changed", [3, 6])
-def test_the_past_does_not_move_when_a_later_token_changes(kind, changed):
-    x = random(2, 7, 6)
-    other = x.clone()
-    other[:, changed] = random(2, 6, seed=9)
-    before, after = layer(**kind)(x), layer(**kind)(other)
-    torch.testing.assert_close(after[:, :changed], before[:, :changed])
-    assert not torch.allclose(after[:, changed], before[:, changed])
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_the_leak_test_of_05_finds_nothing(kind):
-    assert leak_test()(layer(**kind), random(2, 7, 6)) < 1e-12
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (13,)])
-def test_a_state_changes_nothing(kind, pieces):
-    model, x, state = layer(**kind), random(3, 13, 6), DeltaState()
-    outputs = [model(piece, cache=state) for piece in x.split(pieces, dim=1)]
-    torch.testing.assert_close(torch.cat(outputs, 1), model(x), atol=1e-10, rtol=0)
-    assert len(state) == 13 and state.matrix.shape == (3, 2, 5, 5)
-    assert state.nbytes == 3 * 2 * 5 * 5 * 8 and DeltaState().nbytes == 0
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_what_is_padded_on_the_left_comes_out_as_alone(kind):
-    model, x = layer(**kind), random(2, 7, 6)
-    real = torch.tensor([[False] * 3 + [True] * 4, [True] * 7])
-    output = model(x, padding_mask=real)
-    torch.testing.assert_close(output[0, 3:], model(x[:1, 3:])[0])
-    torch.testing.assert_close(output[1], model(x[1:])[0])
-
-
-def test_a_layer_can_be_one_head_wide_and_read_one_token():
-    assert layer(num_heads=10)(random(1, 1, 6)).shape == (1, 1, 10)
-
-
-def test_a_layer_is_trained_in_all_its_parts():
-    model = layer(gate=True)
-    model(random(2, 7, 6)).square().sum().backward()
-    assert all(p.grad.abs().max() > 0 for p in model.parameters())
-
-
-def test_dropout_acts_in_training_alone():
-    torch.manual_seed(0)
-    model, x = DeltaAttention(6, 10, 13, 0.5, 2), random(2, 7, 6, dtype=torch.float32)
-    assert not torch.equal(model(x), model(x))
-    assert torch.equal(model.eval()(x), model(x))
-
-
-@pytest.mark.parametrize(
-    "x, options, said",
-    [
-        (torch.zeros(2, 5, 7), {}, r"x \(B, T, 6\), got \(2, 5, 7\)"),
-        (torch.zeros(5, 6), {}, r"x \(B, T, 6\), got \(5, 6\)"),
-        (torch.zeros(2, 14, 6), {}, "context_length = 13 tokens, got 14"),
-        (torch.zeros(2, 5, 6), {"cache": KeyValueCache(5)}, "expected a DeltaState"),
-        (torch.zeros(2, 5, 6), {"padding_mask": torch.ones(2, 5)}, "boolean padding"),
-    ],
-)
-def test_what_a_layer_cannot_read_is_named(x, options, said):
-    with pytest.raises(ValueError, match=said):
-        layer()(x.double(), **options)
-    with pytest.raises(ValueError, match="width 10 and 3 heads"):
-        layer(num_heads=3)
-
-
-MIXTURE = [partial(DeltaAttention, gate=True), MultiHeadAttention]
-MODELS = [
-    {"attention": DeltaAttention},
-    {"attention": DeltaAttention, "positions": "none", "gate": True},
-    {"attention": MIXTURE, "positions": "rotary"},
-    {"attention": MIXTURE[::-1], "positions": "alibi"},
-]
-
-
-@pytest.mark.parametrize("kind", MODELS, ids=str)
-def test_a_gpt_writes_the_same_with_its_states_and_without(kind):
-    torch.manual_seed(0)
-    model = GPT(53, 13, d_model=24, num_heads=6, num_layers=2, **kind).eval()
-    ids = torch.randint(53, (2, 5), generator=torch.Generator().manual_seed(1))
-    real = torch.tensor([[False] * 2 + [True] * 3, [True] * 5])
-    texts = []
-    for use_cache in (True, False):
-        torch.manual_seed(5)
-        options = {"padding_mask": real, "use_cache": use_cache}
-        texts.append(generate(model, ids, 12, **options))  # beyond its context, too
-    assert torch.equal(*texts)
-
-
-def test_a_list_of_layers_names_another_number_of_blocks():
-    with pytest.raises(ValueError, match="each of 3 blocks, got 2"):
-        GPT(53, 13, 24, 6, 3, attention=MIXTURE)
+def test_a_state_stays_as_large_as_it_is_and_no_other_cache_fits():
+    layer, state = DeltaAttention(6, 10, 13, 0.0, 2), DeltaState()
+    assert (len(state), state.nbytes) == (0, 0)
+    for seen in (1, 7):
+        layer(torch.zeros(3, seen - len(state), 6), cache=state)
+        assert (len(state), state.nbytes) == (seen, 3 * 2 * 5 * 5 * 4)
+    with pytest.raises(ValueError, match="expected a DeltaState"):
+        layer(torch.zeros(2, 5, 6), cache=KeyValueCache(5))

@@ -162,11 +162,6 @@ def both_ways(model, start, num_tokens, **options):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_a_cache_writes_the_same_tokens(kind):
-    assert both_ways(gpt(**kind), token_ids(3, 4), 9).shape == (3, 13)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_prompts_padded_on_the_left_go_on_as_each_alone(kind):
     model = far_from_even(**kind)
     sentences = [token_ids(9), token_ids(4), token_ids(1)]

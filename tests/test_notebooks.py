@@ -15,25 +15,6 @@ from tolerance import NUMBER, agree
 PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
 DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
-# The lessons that keep to the rules below already; the others follow.
-THIRD = [
-    "notebooks/attention_in_an_hour.ipynb",
-    "notebooks/01_tokens.ipynb",
-    "notebooks/02_embeddings.ipynb",
-    "notebooks/03_context_vectors.ipynb",
-    "notebooks/04_scaled_dot_product_attention.ipynb",
-    "notebooks/05_causal_masks.ipynb",
-    "notebooks/06_multi_head_attention.ipynb",
-    "notebooks/07_positions.ipynb",
-    "notebooks/08_translation.ipynb",
-    "notebooks/09_tiny_gpt.ipynb",
-    "notebooks/10_attention_at_speed.ipynb",
-    "notebooks/11_beyond_text.ipynb",
-    "notebooks/12_the_clinic.ipynb",
-    "notebooks/13_several_machines.ipynb",
-    "notebooks/14_a_cache_that_stays_small.ipynb",
-    "notebooks/15_attention_without_a_softmax.ipynb",
-]
 EVENINGS = [path for path in PATHS if re.match(r"notebooks/\w+\.", path)] + DEEPER
 SKIPPING = {"nbval-skip", "nbval-check-output", "nbval-raises-exception"}
 SKIPPING |= {"raises-exception"}
@@ -161,13 +142,13 @@ def test_code_comes_in_small_cells(path, code):
     assert statistics.median(lines) <= 5
 
 
-@pytest.mark.parametrize("path", THIRD, indirect=True)
+@pytest.mark.parametrize("path", LESSONS, indirect=True)
 def test_at_most_two_code_cells_are_longer_than_ten_lines(code):
     long = [c.source for c in code if len(c.source.splitlines()) > 10]
     assert len(long) <= 3, "the setup cell and two"
 
 
-@pytest.mark.parametrize("path", THIRD, indirect=True)
+@pytest.mark.parametrize("path", LESSONS, indirect=True)
 def test_a_solution_stands_folded_under_each_check(cells):
     for cell, after in zip(cells, cells[1:]):
         if cell.cell_type == "code" and cell.source.startswith("check("):

@@ -174,17 +174,19 @@ def test_what_processes_cannot_share_is_refused():
 
 # ---- what stands in notebook 13 ----------------------------------------------------
 
-counts = pytest.mark.parametrize("count", [2, 3, 4])
+
+@pytest.fixture
+def count():
+    """Return a number of processes that is neither 2 nor a power of it."""
+    return 3
 
 
-@counts
 def test_the_message_of_the_notebook_arrives_and_belongs_to_who_received_it(count):
     said = in_processes(count, worker.run_the_page, "message")
     assert said[:2] == [[1, 2, 3, 4], [10, 20, 30, 40]]
     assert said[2:] == [[0, 0, 0, 0]] * (count - 2)
 
 
-@counts
 def test_the_batch_of_the_notebook_has_the_gradient_of_the_whole(count):
     torch.manual_seed(0)
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
@@ -197,7 +199,6 @@ def test_the_batch_of_the_notebook_has_the_gradient_of_the_whole(count):
     assert not found[0][0].allclose(whole)
 
 
-@counts
 def test_the_heads_of_the_notebook_come_to_the_layer_in_both_directions(count):
     torch.manual_seed(0)
     layer, x = MultiHeadAttention(3, count, 6, 0.0, count).double(), random(6, 3)
@@ -211,7 +212,6 @@ def test_the_heads_of_the_notebook_come_to_the_layer_in_both_directions(count):
         assert not write.allclose(total) and not share.allclose(gradient)
 
 
-@counts
 def test_the_ring_of_the_notebook_attends_to_all_tokens(count):
     whole = [random(12, 5, seed=i) for i in range(3)]
     chunks = [x.chunk(count) for x in whole]
@@ -219,7 +219,6 @@ def test_the_ring_of_the_notebook_attends_to_all_tokens(count):
     torch.testing.assert_close(found, scaled_dot_product_attention(*whole))
 
 
-@counts
 def test_the_weights_of_the_notebook_get_the_gradient_of_all_sentences(count):
     weights, x = random(12), random(count, 12, seed=1)
     found = in_processes(count, worker.run_the_page, "share_weights", weights, x)
@@ -228,7 +227,6 @@ def test_the_weights_of_the_notebook_get_the_gradient_of_all_sentences(count):
     torch.testing.assert_close(torch.cat(gradients), x.mean(dim=0))
 
 
-@counts
 @pytest.mark.parametrize("number", [0, 1])
 def test_lines_in_the_text_of_the_notebook_train_on_the_whole_batch(count, number):
     torch.manual_seed(0)
@@ -251,7 +249,6 @@ def test_nothing_else_of_the_notebook_runs_in_several_processes():
     assert len(fenced) == 2
 
 
-@pytest.mark.parametrize("count", [2, 3])
 def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, capsys):
     numbers = torch.arange(6.0) + torch.arange(10.0, 10 * count + 1, 10)[:, None]
     found = in_processes(count, worker.collectives, numbers)
@@ -267,6 +264,3 @@ def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, c
             lines.append(" ".join(held))
         plots.exchange([name], numbers, title="t")
         assert f" → {' / '.join(lines)}, " in capsys.readouterr().out, name
-
-
-# ---- the command --------------------------------------------------------------------

@@ -97,9 +97,3 @@ def test_pip_is_asked_for_packages_only_with_a_fetch_and_never_for_torch(
     assert says(run(new, CELL, COURSE_REPO=str(course), **python)) == ""
     asked = (new / "asked").read_text()
     assert re.fullmatch(r"\['install', '-qq', 'tiktoken==[\d.]+'\]", asked)
-
-
-def test_the_cell_has_at_most_14_lines_for_any_address():
-    long = "https://github.com/" + "a" * 39 + "/" + "b" * 60
-    for address in (tool.read_home()[0], long):
-        assert len(tool.setup_cell((address, "main")).splitlines()) <= 14

@@ -1,5 +1,6 @@
 """Each test pins one sentence about the course as pages, as a browser shows them."""
 
+import copy
 import functools
 import http.server
 import importlib.util
@@ -10,11 +11,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
 from browser import chromium, needed
+from bs4 import BeautifulSoup
 from markdown_text import FORMULA, without_code
 from repository import ROOT, tool
 
@@ -23,6 +26,10 @@ SIZE = 2_000_000  # bytes of a page with all that it brings along
 # What a screen reader's or a keyboard's user would stumble over.
 GRAVE = ("serious", "critical")
 TAGS = re.compile(r'<a [^>]*?href="([^"]*)"|(?<=\s)id="([^"]*)"')
+TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
+FOLD = re.compile(r"<details>(.*?)</details>", re.DOTALL)
+SILENT = re.compile(r"</?summary>|\]\([^)]*\)|^```\w+|^\d+\. ", re.MULTILINE)
+MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -187,51 +194,111 @@ def test_the_setup_cell_is_not_shown_and_colab_and_the_file_are_offered(texts):
         assert f'<a href="{address}">Open in Colab</a>' in text
 
 
+# ------------------------------------------------- every notebook, as its page shows it
+
+
+@pytest.fixture(scope="module", params=tool.find_notebooks(), ids=page_of)
+def lesson(request, texts):
+    """Return the cells of one notebook after the other, and the text of its page."""
+    page = BeautifulSoup(texts[page_of(request.param)], "html.parser")
+    for link in page.select("a.headerlink"):
+        link.decompose()
+    return SimpleNamespace(cells=cells_of(request.param), page=page.article)
+
+
+def sources_of(lesson):
+    return [cell.source for cell in lesson.cells if cell.cell_type == "markdown"]
+
+
+def outputs_of(lesson):
+    code = [cell for cell in lesson.cells if cell.cell_type == "code"]
+    outputs = [output for cell in code for output in cell.outputs]
+    return [o.get("data", {"text/plain": o.get("text")}) for o in outputs]
+
+
+def words(text):
+    return re.findall(r"\w+", text)
+
+
+def prose_of(element):
+    """Return the text of an element without its code and its formulas."""
+    kept = [
+        text
+        for text in element.strings
+        if not text.find_parent(("code", "pre")) and not text.find_parent(class_="math")
+    ]
+    return "".join(kept)
+
+
+def test_every_picture_is_on_the_page_with_a_text_of_its_own(lesson):
+    stored = [each["text/plain"] for each in outputs_of(lesson) if "text/html" in each]
+    shown = [img.get("alt") for img in lesson.page.select(".cell_output img")]
+    assert shown == stored
+    everywhere = [img.get("alt") for img in lesson.page.select("img")]
+    assert all(everywhere) and len(set(everywhere)) == len(everywhere)
+
+
+def test_every_text_that_a_cell_printed_is_on_the_page(lesson):
+    stored = [o["text/plain"] for o in outputs_of(lesson) if "text/html" not in o]
+    shown = lesson.page.select(".cell_output .output pre")
+    assert [words(pre.get_text()) for pre in shown] == [words(text) for text in stored]
+
+
+def test_every_formula_is_drawn(lesson):
+    written = sum(len(FORMULA.findall(without_code(s))) for s in sources_of(lesson))
+    assert len(lesson.page.select(".math .katex-html")) == written
+    assert lesson.page.select(".katex-error") == []
+
+
+def test_every_table_keeps_its_rows_and_columns(lesson):
+    tables = [
+        t.strip().splitlines() for s in sources_of(lesson) for t in TABLE.findall(s)
+    ]
+    columns = [re.sub(r"`[^`]*`", "", lines[1]).count("|") - 1 for lines in tables]
+    written = [[n] * (len(rows) - 1) for n, rows in zip(columns, tables)]
+    shown = [
+        [len(row.select("th, td")) for row in table.select("tr")]
+        for table in lesson.page.select("table")
+    ]
+    assert shown == written
+
+
+def test_hints_and_answers_are_folded_with_all_they_say(lesson):
+    folds = [fold for source in sources_of(lesson) for fold in FOLD.findall(source)]
+    shown = lesson.page.select("details")
+    assert len(shown) == len(folds)
+    for fold, source in zip(map(copy.copy, shown), folds):
+        for math in fold.select(".math"):
+            math.replace_with(" ")
+        assert words(fold.get_text()) == words(FORMULA.sub(" ", SILENT.sub("", source)))
+
+
+def test_no_markup_is_left_in_the_text(lesson):
+    assert MARKUP.findall(prose_of(lesson.page)) == []
+
+
 # ---------------------------------------------------------------- pages in a browser
 
 
 @sample
 def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
     tab = look(page_of(path))
-    tab.evaluate(
-        """Promise.all([...document.images].map(
-            (picture) => { picture.loading = "eager"; return picture.decode(); }))"""
+    unfold(tab)
+    shown = tab.evaluate(
+        """Promise.all([...document.images].map(async img => {
+            img.loading = "eager";
+            await img.decode();
+            return +img.getAttribute("width") === img.naturalWidth
+                   && +img.getAttribute("height") === img.naturalHeight;
+        }).concat([...document.querySelectorAll(".math")].map(math =>
+            math.querySelector(".katex-html").getBoundingClientRect().width > 0)))"""
     )
+    assert all(shown)
     assert tab.title().startswith(tab.inner_text("h1").rstrip("¶# \n"))
     assert 0 < tab.weighs < SIZE
 
 
-@sample
-def test_every_formula_is_drawn(path, look):
-    sources = [cell.source for cell in cells_of(path) if cell.cell_type == "markdown"]
-    written = sum(len(FORMULA.findall(without_code(source))) for source in sources)
-    tab = look(page_of(path))
-    unfold(tab)
-    shown = "[...document.querySelectorAll('.math')].map(m => m.checkVisibility() && "
-    shown += "m.querySelector('.katex-html').getBoundingClientRect().width > 0)"
-    assert tab.evaluate(shown) == [True] * written
-    assert "$" not in tab.inner_text("article").replace("$HOME", "") or written == 0
-    assert tab.locator(".katex-error").count() == 0
-
-
-@sample
-def test_every_picture_has_its_size_and_its_text(path, look):
-    cells = [cell for cell in cells_of(path) if cell.cell_type == "code"]
-    data = [output.get("data", {}) for cell in cells for output in cell.outputs]
-    stored = [each["text/plain"] for each in data if "image/png" in each]
-    tab = look(page_of(path))
-    pictures = tab.evaluate(
-        """Promise.all([...document.querySelectorAll("article img")].map(async img => {
-            img.loading = "eager";
-            await img.decode();
-            return [img.alt, +img.getAttribute("width") === img.naturalWidth
-                             && +img.getAttribute("height") === img.naturalHeight];
-        }))"""
-    )
-    assert pictures == [[text, True] for text in stored]
-
-
-@sample
+@pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, scheme, look):
     needed((MODULES / "axe-core").is_dir(), "axe-core")
@@ -311,12 +378,11 @@ def test_a_picture_that_moves_in_the_notebook_says_so(look):
     assert line.count() == 1 and line.is_visible()
 
 
-@pytest.mark.parametrize("from_server", [False, True])
 @pytest.mark.parametrize(
-    "words, page",
+    "words, page, from_server",
     [
-        ("softmax", "03 Context vectors"),
-        ("leak test", "05 Causal masks"),
+        ("softmax", "03 Context vectors", False),
+        ("leak test", "05 Causal masks", True),
     ],
 )
 def test_search_finds_words_from_a_disk_and_from_a_server(

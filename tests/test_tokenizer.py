@@ -63,11 +63,6 @@ def test_the_tokenizer_needs_no_network(monkeypatch):
     assert load_tokenizer().n_vocab == 50257
 
 
-def test_a_missing_vocabulary_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="r50k_base.tiktoken"):
-        load_tokenizer(tmp_path)
-
-
 def test_merging_goes_from_left_to_right_without_overlap():
     assert merge([1, 1, 1, 1, 1], (1, 1), 2) == [2, 2, 1]
 

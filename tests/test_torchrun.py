@@ -88,13 +88,12 @@ def test_two_processes_print_what_one_prints_and_the_first_alone_does(
     assert train(2, text) == undisturbed
 
 
-@pytest.mark.parametrize("first, then", [(2, 1), (1, 2)])
-def test_what_one_number_of_processes_began_another_ends(
-    first, then, text, undisturbed, tmp_path
+def test_what_two_processes_began_one_ends_though_they_were_killed(
+    text, undisturbed, tmp_path
 ):
     file = str(tmp_path / "training.pt")
-    kill_after_the_first_report(first, text, file)
-    assert train(then, text, "--checkpoint", file)[-1] == undisturbed[-1]
+    kill_after_the_first_report(2, text, file)
+    assert train(1, text, "--checkpoint", file)[-1] == undisturbed[-1]
 
 
 def test_a_batch_that_the_processes_cannot_share_is_refused_once(text):

@@ -27,7 +27,15 @@ def allowed(stored, tolerance):
 
 
 def agree(new, stored, tolerance=None):
-    """Return whether two texts say the same; numbers may differ by the tolerance."""
+    """Return whether two texts say the same; numbers may differ by the tolerance.
+
+    >>> agree("loss 1.12", "loss 1.08", 0.05), agree("loss 1.14", "loss 1.08", 0.05)
+    (True, False)
+    >>> agree("loss   9.9", "loss  10.1", "10%"), agree("loss nan", "loss 1.08", 10)
+    (True, False)
+    >>> agree("loss 1.09", "loss 1.08"), agree("Loss 1.08", "loss 1.08", 10)
+    (False, False)
+    """
     if tolerance is None:
         return new == stored
     if NUMBER.split(new) != NUMBER.split(stored):

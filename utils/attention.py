@@ -367,7 +367,7 @@ class MultiHeadAttention(nn.Module):
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
     With `causal=True` a token attends to itself and to the tokens before it, `window`
-    in all. Of a separate context a causal layer does not guess how much may be seen:
+    in all. A causal layer does not know how much of a separate context may be seen, so
     the call says `causal=False`, or `causal=True` where context and x end together.
 
     With fewer `num_kv_heads` than heads, neighbouring heads share their keys and

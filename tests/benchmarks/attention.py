@@ -1,8 +1,7 @@
 """`MultiHeadAttention`, forward and backward, against the floor and other libraries.
 
 Causal, width 768, 12 heads, float32, no dropout. Bytes are those that PyTorch's
-allocator hands out beyond weights and input. For the row of x-transformers:
-`pip install x-transformers`.
+allocator hands out beyond weights and input.
 """
 
 import itertools
@@ -11,7 +10,6 @@ from functools import partial
 
 import torch
 from torch.profiler import ProfilerActivity, profile
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.benchmarks import race, ratio, rivals
 from utils.attention import MultiHeadAttention
@@ -21,7 +19,7 @@ SIZES = ((8, 256, 30), (4, 1024, 16), (1, 4096, 12))  # B, T and the rounds
 
 
 def layers(num_tokens):
-    """Return all layers with the weights of ours; None for what is not installed."""
+    """Return all layers with the weights of ours."""
     torch.manual_seed(0)
     ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, dropout=0.0, num_heads=HEADS)
     torch.nn.init.zeros_(ours.out_proj.bias)  # not all of them have one
@@ -29,11 +27,9 @@ def layers(num_tokens):
         "floor": rivals.Floor(WIDTH, HEADS),
         "nn.MultiheadAttention": rivals.PyTorchAttention(WIDTH, HEADS, num_tokens),
         "like nanoGPT": rivals.LikeNanoGPTAttention(WIDTH, HEADS),
-        "x-transformers": rivals.x_transformers_attention(WIDTH, HEADS),
     }
     for layer in known.values():
-        if layer is not None:
-            copy_matrices(ours, layer)
+        copy_matrices(ours, layer)
     return {"ours": ours} | known
 
 
@@ -85,50 +81,22 @@ def peak_bytes(layer, x):
     return max(itertools.accumulate(changes))
 
 
-class Shapes(TorchDispatchMode):
-    """Note the last two axes of every tensor that is made."""
-
-    def __init__(self):
-        super().__init__()
-        self.seen = set()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        for tensor in made if isinstance(made, tuple) else (made,):
-            if torch.is_tensor(tensor):
-                self.seen.add(tuple(tensor.shape[-2:]))
-        return made
-
-
-def makes_square(run, num_tokens):
-    """Return whether a tensor of T x T is made."""
-    with Shapes() as shapes:
-        run()
-    return (num_tokens, num_tokens) in shapes.seen
-
-
 def table(batch_size, num_tokens, rounds):
     """Print a row for each layer."""
     known = layers(num_tokens)
     x = torch.randn(batch_size, num_tokens, WIDTH, requires_grad=True)
-    runs = {}
-    for name, layer in known.items():
-        if layer is not None:
-            assert_equal(layer, known["floor"], x)
-            runs[name] = partial(step, layer, x)
+    for layer in known.values():
+        assert_equal(layer, known["floor"], x)
+    runs = {name: partial(step, layer, x) for name, layer in known.items()}
     seconds, least = race(runs, rounds), peak_bytes(known["floor"], x)
     print(f"B = {batch_size}, T = {num_tokens}: the same output and gradients")
-    print(f"{'':23}    ms   / floor           MiB  / floor  T x T")
-    for name in known:
-        if name not in runs:
-            print(f"{name:23}not installed")
-            continue
+    print(f"{'':23}    ms   / floor           MiB  / floor")
+    for name, layer in known.items():
         middle, error = ratio(seconds[name], seconds["floor"])
-        peak = peak_bytes(known[name], x)
+        peak = peak_bytes(layer, x)
         print(
             f"{name:23}{1000 * statistics.median(seconds[name]):6.0f} {middle:9.3f} "
-            f"± {error:.3f} {peak / 2**20:9.1f} {peak / least:8.3f}  "
-            f"{'yes' if makes_square(runs[name], num_tokens) else 'no'}"
+            f"± {error:.3f} {peak / 2**20:9.1f} {peak / least:8.3f}"
         )
 
 

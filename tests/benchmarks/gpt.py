@@ -27,9 +27,8 @@ def models(vocab_size):
     sizes = (vocab_size, CONTEXT, WIDTH, HEADS, LAYERS)
     return {
         OURS: GPT(*sizes),
-        "like nanoGPT": rivals.LikeNanoGPT(*sizes, bias=True),
-        "like nanoGPT, no biases": rivals.LikeNanoGPT(*sizes, bias=False),
-        FUSED: rivals.LikeNanoGPT(*sizes, bias=True),
+        "like nanoGPT": rivals.LikeNanoGPT(*sizes),
+        FUSED: rivals.LikeNanoGPT(*sizes),
     }
 
 

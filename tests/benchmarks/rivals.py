@@ -53,26 +53,16 @@ class PyTorchAttention(nn.Module):
         return self.layer(x, x, x, **options)[0]
 
 
-def x_transformers_attention(width, num_heads):
-    """Return the attention of x-transformers, or None where it is not installed."""
-    try:
-        from x_transformers.x_transformers import Attention
-    except ImportError:
-        return None
-    head_dim = width // num_heads
-    return Attention(width, head_dim, heads=num_heads, causal=True, flash=True)
-
-
 class LikeNanoGPTBlock(nn.Module):
     """A pre-norm block around the attention above."""
 
-    def __init__(self, width, num_heads, bias):
+    def __init__(self, width, num_heads):
         super().__init__()
-        self.norm1 = nn.LayerNorm(width, bias=bias)
-        self.attention = LikeNanoGPTAttention(width, num_heads, bias)
-        self.norm2 = nn.LayerNorm(width, bias=bias)
-        self.up = nn.Linear(width, 4 * width, bias=bias)
-        self.down = nn.Linear(4 * width, width, bias=bias)
+        self.norm1 = nn.LayerNorm(width)
+        self.attention = LikeNanoGPTAttention(width, num_heads, bias=True)
+        self.norm2 = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 4 * width)
+        self.down = nn.Linear(4 * width, width)
 
     def forward(self, x):
         x = x + self.attention(self.norm1(x))
@@ -82,18 +72,17 @@ class LikeNanoGPTBlock(nn.Module):
 class LikeNanoGPT(nn.Module):
     """A model built like Karpathy's nanoGPT (`model.py`), in our own words.
 
-    With `bias=True` it is the model's default, with `bias=False` that of its training.
     Products that end in a residual begin smaller, by the root of their number.
     """
 
-    def __init__(self, vocab_size, context_length, width, num_heads, num_layers, bias):
+    def __init__(self, vocab_size, context_length, width, num_heads, num_layers):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, width)
         self.positions = nn.Embedding(context_length, width)
         self.blocks = nn.Sequential(
-            *(LikeNanoGPTBlock(width, num_heads, bias) for _ in range(num_layers))
+            *(LikeNanoGPTBlock(width, num_heads) for _ in range(num_layers))
         )
-        self.norm = nn.LayerNorm(width, bias=bias)
+        self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, vocab_size, bias=False)
         self.head.weight = self.tokens.weight
         for name, parameter in self.named_parameters():

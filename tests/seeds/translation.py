@@ -3,7 +3,6 @@
 import torch
 
 from tests.seeds import definitions
-from utils.data import translation_pairs
 from utils.training import translation
 
 
@@ -102,14 +101,13 @@ def padding(sentences, models):
 
 def control(seed):
     """One vector with more steps and more width."""
-    book, found = definitions("deeper/a_wider_vector"), {}
-    book["pairs"] = translation_pairs(32_000, seed=2 * seed)
-    held_out = sorted(translation_pairs(600, 2 * seed + 1), key=book["num_words"])
-    book["french"], book["english"] = map(book["vocabulary"], zip(*book["pairs"]))
-    book["batches"] = book["batches_by_length"](book["pairs"], seed)
-    model = book["trained"](160, 1300, 5e-3, seed)
-    thirds = [part.mean().item() for part in book["right"](model, held_out).chunk(3)]
-    limits = ("short", 0.97, 1), ("middle", 0.6, 0.9), ("long", 0.01, 0.2)
-    for share, (third, *limit) in zip(thirds, limits):
-        found[f"160 numbers, 1300 steps: {third}"] = (share, *limit)
-    return found
+    book, sentences = definitions("deeper/a_wider_vector"), translation.Sentences(seed)
+    book["sentences"], book["batches"] = sentences, sentences.batches()
+    hits = translation.right(
+        book["trained"](160, 700, seed), sentences, sentences.held_out
+    )
+    limits = ("short", 0.97, 1), ("middle", 0.3, 0.6), ("long", 0, 0.05)
+    return {
+        f"160 numbers, 700 steps: {third}": (share.mean().item(), *limit)
+        for share, (third, *limit) in zip(hits.chunk(3), limits)
+    }

@@ -21,11 +21,11 @@ from utils.checks.values import (
 
 def describe(exercise, wrong):
     """Say which property fails first, on the first ordinary input where it does."""
-    looks = (_form, _finite, *map(_property, exercise.properties))
+    reports = (_form, _finite, *map(_property, exercise.properties))
     ordinary = [trial for trial in wrong if not trial.special]
-    for look in looks:
+    for report in reports:
         for trial in ordinary or wrong:
-            text = look(exercise, trial)
+            text = report(exercise, trial)
             if text:
                 return text
     return difference(exercise, (ordinary or wrong)[0])

@@ -35,22 +35,22 @@ def on_every_case(exercise, trials):
 
 
 def with_another(exercise, trials):
-    """Return two wrong steps that do so, or one mistake on all finite results.
+    """Return two wrong steps that fit every case, or one that fits all finite results.
 
-    Where two mistakes meet that are not both known, one is often seen alone where the
-    other does not make NaN or fail.
+    Where an answer has a known mistake and another one that makes NaN or fails, the
+    known one is seen alone in the results that are finite.
     """
     if trials[-1].outcome.stopped:
         return None
     usual = [trial for trial in trials if trial.comparable]
     finite = [trial for trial in usual if trial.finite]
-    looks = [lambda: _double(exercise, usual)]
+    searches = [lambda: _double(exercise, usual)]
     if len(finite) < len(usual):
-        looks.append(lambda: _single(exercise, finite))
+        searches.append(lambda: _single(exercise, finite))
     if usual and usual[0].outcome.error is not None:
-        looks.reverse()  # it fails: a second mistake is not to be seen yet
+        searches.reverse()  # it fails: a second mistake is not to be seen yet
     with quiet():
-        return next(filter(None, (look() for look in looks)), None)
+        return next(filter(None, (search() for search in searches)), None)
 
 
 def on_most_cases(exercise, trials):

@@ -53,12 +53,12 @@ def token_ids():
     return [tokenizer.decode([i]) for i in ids], ids
 
 
-def steps(notebook, other_text=False, beyond_text=False):
+def steps(notebook, other_text=False):
     """Return by name what the stations hold at the end of a notebook, a whole number.
 
     Words are compared with words until 04 brings queries, keys and values; from 05 on
     the future is masked. `other_text`: keys and values come from the other text, as in
-    08; `beyond_text`: what enters is no text, as in 11.
+    08.
     """
     source = OTHER if other_text else INPUTS
     projections = HEADS if notebook >= 4 else [None]
@@ -70,7 +70,7 @@ def steps(notebook, other_text=False, beyond_text=False):
         "positions": POSITIONS,
         "inputs": INPUTS,
         "heads": heads,
-        "text": BEYOND_TEXT if beyond_text else TEXT,
+        "notebook": notebook,
     }
 
 

@@ -1,10 +1,9 @@
 """The scheme that carries the course: the way of a text to its next token.
 
-Each notebook shows it twice: first with its own part lit and empty, at the end with its
-part filled. What no notebook has explained yet lies ahead, as an outline with a name.
+What no notebook has explained yet lies ahead, as an outline with a name. A notebook
+lights its own part: with its content at its end, as a question at its start.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -96,12 +95,10 @@ BOX, PITCH, MARGIN = 0.95, 1.42, 0.17  # inches: a frame's height, a row's, the 
 CELL, SIGNED_CELL, LINE = 0.28, 0.33, 0.2  # two widths of a cell, and its height
 SMALL = 7  # points
 DARK, PALE = "#444444", EDGE
-CELL_EDGE = {"edgecolor": "#BBBBBB", "linewidth": 0.6}
-HATCHED = {"facecolor": BLOCKED, "hatch": "/////"}
 
 
 class _Box(NamedTuple):
-    """A station on its place: the corner of its frame, its state and its content."""
+    """A station on its place: the corner of its frame, and its state."""
 
     key: str
     x: float
@@ -112,8 +109,20 @@ class _Box(NamedTuple):
     foot: str
 
     @property
+    def station(self):
+        return STATIONS[self.key]
+
+    @property
     def width(self):
-        return STATIONS[self.key].width
+        return self.station.width
+
+    @property
+    def middle(self):
+        return self.x + self.width / 2
+
+    @property
+    def top(self):  # of the content
+        return self.y + BOX - 0.08
 
     @property
     def ahead(self):
@@ -127,7 +136,7 @@ def scheme(notebook, *, title, filled=False, alt=None):
     Args:
         notebook: its number as a string, "00" to "15".
         filled: False at the start of the notebook, where its part is a question; True
-            at its end, where the part has its numbers.
+            at its end, where the part has its content.
 
     Raises:
         ValueError: for an unknown notebook.
@@ -138,18 +147,18 @@ def scheme(notebook, *, title, filled=False, alt=None):
     _expect(notebook in LIT, "notebook", f"one of {', '.join(LIT)}", repr(notebook))
     done = int(notebook) - (not filled)
     boxes = _boxes(notebook, filled, done)
-    now = notebook if filled else None
-    content = example.steps(done, other_text=now == "08", beyond_text=now == "11")
-    content["turned"] = "or turned" if now == "07" else ""
+    content = example.steps(done, other_text=filled and notebook == "08")
     fig, ax = _canvas(WIDE, 3 * PITCH)
     _draw_ways(ax, boxes)
     for box in boxes:
         _draw_frame(ax, box, notebook)
-        if not box.ahead:
-            DRAW[box.key](ax, box, content)
-        _label(ax, box, box.x + box.width / 2, box.foot)
+        if box.known:
+            DRAW.get(box.key, _draw_matrix)(ax, box, content)
+        _label(ax, box, box.middle, box.foot)
         if box.asks:
-            _ask(ax, box)
+            at = box.x + box.width - 0.02, box.y + BOX - 0.02
+            ax.add_patch(Circle(at, 0.095, facecolor=BLUE, edgecolor="white"))
+            _write(ax, *at, "?", 9, color="white", fontweight="bold")
     _publish(fig, title, alt or _in_words(title, boxes))
 
 
@@ -157,29 +166,21 @@ def _boxes(notebook, filled, done):
     """Return the stations from left to right, row by row, each in its state."""
     boxes = []
     for row in range(3):
-        stations = [key for key in STATIONS if STATIONS[key].row == row]
-        free = WIDE - 2 * MARGIN - sum(STATIONS[key].width for key in stations)
-        x = MARGIN
-        for key in stations:
-            lit = key in LIT[notebook]
-            known = done >= STATIONS[key].filled
-            asks = lit and not filled and notebook in STATIONS[key].explained
-            asks = asks and (key, notebook) != ("text", "01")  # the text is given
-            y = (3 - row) * PITCH - 0.2 - BOX
-            boxes.append(_Box(key, x, y, lit, known, asks, _foot(key, done)))
-            x += STATIONS[key].width + free / (len(stations) - 1)
+        stations = {k: s for k, s in STATIONS.items() if s.row == row}
+        free = WIDE - 2 * MARGIN - sum(s.width for s in stations.values())
+        x, y = MARGIN, (3 - row) * PITCH - 0.2 - BOX
+        for key, station in stations.items():
+            lit, known = key in LIT[notebook], done >= station.filled
+            asks = lit and not (known or filled)
+            feet = [text for n, text in FEET.get(key, {}).items() if n <= done]
+            boxes.append(_Box(key, x, y, lit, known, asks, feet[-1] if feet else ""))
+            x += station.width + free / (len(stations) - 1)
     return boxes
-
-
-def _foot(key, done):
-    """Return the words under a station's content that hold by now."""
-    told = [text for since, text in FEET.get(key, {}).items() if since <= done]
-    return told[-1] if told else ""
 
 
 def _in_words(title, boxes):
     def those(which):
-        return "; ".join(STATIONS[box.key].name for box in boxes if which(box))
+        return "; ".join(box.station.name for box in boxes if which(box))
 
     return _describe(
         "Scheme of the course",
@@ -199,318 +200,202 @@ def _draw_ways(ax, boxes):
     """Draw the arrows between stations, dark as far as the course has come."""
     reached = max(i for i, box in enumerate(boxes) if not box.ahead)
     for i, (box, after) in enumerate(zip(boxes, boxes[1:])):
-        color = DARK if i < reached else PALE
-        y = box.y + BOX / 2
+        color, y = DARK if i < reached else PALE, box.y + BOX / 2
         start, end = (box.x + box.width, y), (after.x, after.y + BOX / 2)
-        if after.x < box.x:
-            _turn(ax, start, end, color)
+        if after.x < box.x:  # from the end of a row to the start of the next
+            right, left, low = start[0] + 0.09, end[0] - 0.12, y - BOX / 2 - 0.17
+            _line(
+                ax,
+                (start[0], right, right, left, left),
+                (y, y, low, low, end[1]),
+                color,
+            )
+            _arrow(ax, (left, end[1]), end, color)
         elif after.key in SIGNS:
             _write(ax, (start[0] + end[0]) / 2, y, SIGNS[after.key], 12, color=color)
         else:
             _arrow(ax, start, end, color)
         if box.ahead and i < reached:  # passed unchanged
-            ax.plot((box.x, start[0]), (y, y), color=DARK, linewidth=1.2)
+            _line(ax, (box.x, start[0]), (y, y), DARK)
 
 
-def _turn(ax, start, end, color):
-    """Lead from the end of a row to the start of the next."""
-    right, left, between = start[0] + 0.09, end[0] - 0.12, start[1] - BOX / 2 - 0.17
-    ax.plot(
-        (start[0], right, right, left, left),
-        (start[1], start[1], between, between, end[1]),
-        color=color,
-        linewidth=1.2,
-    )
-    _arrow(ax, (left, end[1]), end, color)
+def _line(ax, x, y, color, linewidth=1.2):
+    ax.plot(x, y, color=color, linewidth=linewidth)
 
 
 def _arrow(ax, start, end, color):
-    ax.add_patch(
-        FancyArrowPatch(
-            start,
-            end,
-            arrowstyle="-|>",
-            mutation_scale=8,
-            color=color,
-            linewidth=1.2,
-            shrinkA=0,
-            shrinkB=0.5,
-        )
-    )
+    head = {"arrowstyle": "-|>", "mutation_scale": 8, "shrinkA": 0, "shrinkB": 0.5}
+    ax.add_patch(FancyArrowPatch(start, end, color=color, linewidth=1.2, **head))
 
 
 def _draw_frame(ax, box, notebook):
-    style = {"facecolor": "white", "edgecolor": DARK, "linewidth": 1.0}
+    """Draw a station's frame with its name and the notebooks that explain it."""
+    color, fill, thick = DARK, "white", 1.0
     if box.lit:
-        style = {"facecolor": _tint(BLUE, 0.13), "edgecolor": BLUE, "linewidth": 2.2}
+        color, fill, thick = BLUE, _tint(BLUE, 0.13), 2.2
     elif box.ahead:
-        style = {"facecolor": "white", "edgecolor": PALE, "linewidth": 0.8}
-    ax.add_patch(
-        FancyBboxPatch(
-            (box.x + 0.04, box.y + 0.04),
-            box.width - 0.08,
-            BOX - 0.08,
-            boxstyle="round,pad=0.04",
-            **style,
-        )
-    )
+        color, thick = PALE, 0.8
+    style = {"facecolor": fill, "edgecolor": color, "linewidth": thick}
+    _rounded(ax, box.x, box.y, box.width, BOX, 0.04, **style)
     ax.text(
         box.x + 0.01,
         box.y + BOX + 0.045,
-        STATIONS[box.key].name,
+        box.station.name,
         fontsize=8.5,
         fontweight="normal" if box.ahead else "bold",
         color=BLUE if box.lit else GREY if box.ahead else "black",
     )
-    _number_notebooks(ax, box, notebook)
-
-
-def _number_notebooks(ax, box, notebook):
-    """Write on the frame's lower edge which notebooks explain the station."""
-    x = box.x + box.width - 0.07
-    for number in reversed(STATIONS[box.key].explained):
+    x, edge = box.x + box.width - 0.07, BLUE if box.lit else PALE if box.ahead else GREY
+    for number in reversed(box.station.explained):
         here = box.lit and number == notebook
         x -= 0.2
-        ax.add_patch(
-            FancyBboxPatch(
-                (x + 0.02, box.y - 0.05),
-                0.14,
-                0.1,
-                boxstyle="round,pad=0.02",
-                facecolor=BLUE if here else "white",
-                linewidth=0.6,
-                edgecolor=BLUE if box.lit else PALE if box.ahead else GREY,
-            )
-        )
-        ax.text(
-            x + 0.09,
-            box.y - 0.003,
-            number,
-            ha="center",
-            va="center_baseline",
-            fontsize=SMALL,
-            color="white" if here else GREY,
-        )
+        style = {"facecolor": BLUE if here else "white", "edgecolor": edge}
+        _rounded(ax, x, box.y - 0.07, 0.18, 0.14, 0.02, linewidth=0.6, **style)
+        _write(ax, x + 0.09, box.y - 0.003, number, color="white" if here else GREY)
 
 
-def _ask(ax, box):
-    """Mark a lit station as the question of the notebook."""
-    at = (box.x + box.width - 0.02, box.y + BOX - 0.02)
-    ax.add_patch(Circle(at, 0.095, facecolor=BLUE, edgecolor="white"))
-    ax.text(
-        *at,
-        "?",
-        color="white",
-        fontweight="bold",
-        fontsize=9,
-        ha="center",
-        va="center_baseline",
-    )
+def _rounded(ax, x, y, width, height, pad, **style):
+    size, shape = (width - 2 * pad, height - 2 * pad), f"round,pad={pad}"
+    ax.add_patch(FancyBboxPatch((x + pad, y + pad), *size, boxstyle=shape, **style))
 
 
 # --- what the stations hold -------------------------------------------------------
 
 
 def _write(ax, x, y, text, size=SMALL, **style):
-    ax.text(
-        x, y, text, fontsize=size, **{"ha": "center", "va": "center_baseline", **style}
-    )
+    style = {"ha": "center", "va": "center_baseline", **style}
+    ax.text(x, y, text, fontsize=size, **style)
 
 
 def _label(ax, box, x, text):
     _write(ax, x, box.y + 0.165, text, color=DARK)
 
 
+def _fill(ax, x, y, width, height, color, **style):
+    ax.add_patch(Rectangle((x, y), width, height, facecolor=color, **style))
+
+
 def _two_decimals(value):
     return _number(round(value, 9))  # so that no processor rounds the other way
 
 
-def _matrix(
-    ax, x, top, values, wide=CELL, cmap=None, mask=None, known=True, write=_two_decimals
-):
-    """Draw a matrix with its corner at `x, top`; unless known, its cells are empty."""
+def _cells(ax, x, top, values, wide, mask=None, cmap=None, write=_two_decimals):
+    """Draw a matrix with its corner at `x, top`; what the mask hides is hatched."""
+    edge = {"edgecolor": "#BBBBBB", "linewidth": 0.6}
     for (i, j), value in np.ndenumerate(np.asarray(values)):
-        at = (x + j * wide, top - (i + 1) * LINE)
-        allowed = mask is None or bool(mask[i, j])
-        color = cmap(round(value, 9)) if cmap and known else "white"
-        style = {"facecolor": color} if allowed or not known else HATCHED
-        ax.add_patch(Rectangle(at, wide, LINE, **CELL_EDGE, **style))
-        if known and allowed:
-            _write(
-                ax, at[0] + wide / 2, at[1] + LINE / 2, write(value), color=_ink(color)
-            )
+        left, bottom = x + j * wide, top - (i + 1) * LINE
+        if mask is not None and not mask[i, j]:
+            _fill(ax, left, bottom, wide, LINE, BLOCKED, hatch="/////", **edge)
+            continue
+        color = cmap(round(value, 9)) if cmap else "white"
+        _fill(ax, left, bottom, wide, LINE, color, **edge)
+        middle = left + wide / 2, bottom + LINE / 2
+        _write(ax, *middle, write(value), color=_ink(color))
 
 
-def _top(box):
-    return box.y + BOX - 0.08
-
-
-def _draw_one(ax, box, content, name, **style):
+def _draw_matrix(ax, box, content):
     """Draw a station of one matrix in the middle."""
-    values = content[name]
+    values, style = content[box.key], {}
+    if box.key == "weights":
+        style = {"cmap": WEIGHTS, "mask": content["mask"]}
     wide = SIGNED_CELL if (values < 0).any() else CELL
-    mask = content["mask"] if name == "weights" else None
-    x = box.x + (box.width - wide * values.shape[1]) / 2
-    _matrix(ax, x, _top(box), values, wide, mask=mask, known=box.known, **style)
+    _cells(ax, box.middle - wide * values.shape[1] / 2, box.top, values, wide, **style)
 
 
 def _draw_text(ax, box, content):
-    _write(
-        ax,
-        box.x + box.width / 2,
-        box.y + BOX / 2,
-        content["text"],
-        8.5,
-        linespacing=1.4,
+    text = (
+        example.BEYOND_TEXT if box.lit and content["notebook"] == 11 else example.TEXT
     )
+    _write(ax, box.middle, box.y + BOX / 2, text, 8.5, linespacing=1.4)
 
 
 def _draw_tokens(ax, box, content):
-    pieces, ids = example.token_ids() if box.known else [("",) * 3] * 2
-    for i, (piece, number) in enumerate(zip(map(_visible, pieces), ids)):
-        y = _top(box) - (i + 1) * LINE
-        ax.add_patch(
-            Rectangle(
-                (box.x + 0.1, y + 0.02), 0.54, LINE - 0.04, facecolor=TINTS[i % 2]
-            )
-        )
-        _write(ax, box.x + 0.37, y + LINE / 2, piece, 8)
+    for i, (piece, number) in enumerate(zip(*example.token_ids())):
+        y = box.top - (i + 1) * LINE
+        _fill(ax, box.x + 0.1, y + 0.02, 0.54, LINE - 0.04, TINTS[i % 2])
+        _write(ax, box.x + 0.37, y + LINE / 2, _visible(piece), 8)
         _write(ax, box.x + 0.92, y + LINE / 2, str(number), 8)
 
 
 def _draw_roles(ax, box, content):
     for i, name in enumerate(example.TEXT.split()):
-        _write(ax, box.x + 0.39, _top(box) - (i + 0.5) * LINE, name, ha="right")
+        _write(ax, box.x + 0.39, box.top - (i + 0.5) * LINE, name, ha="right")
     x = box.x + 0.43
     for name in ("query", "key", "value"):
-        values = content[name] if box.known else np.zeros((3, 2))
-        _matrix(ax, x, _top(box), values, SIGNED_CELL, known=box.known)
-        if box.known:
-            turned = content["turned"] if name != "value" else ""
-            _label(ax, box, x + SIGNED_CELL, turned or f"x·W_{name}")
+        _cells(ax, x, box.top, content[name], SIGNED_CELL)
+        turned = content["notebook"] == 7 and name != "value"
+        _label(ax, box, x + SIGNED_CELL, "or turned" if turned else f"x·W_{name}")
         x += 2 * SIGNED_CELL + 0.07
-    if len(content["key"]) < 3:
-        _name_source(ax, x - 0.07, _top(box) - 3 * LINE)
-
-
-def _name_source(ax, right, y):
-    """Name the text of keys and values in the row that they leave free."""
-    width = 4 * SIGNED_CELL + 0.07
-    ax.add_patch(Rectangle((right - width, y), width, LINE, facecolor=TINTS[1]))
-    _write(ax, right - width / 2, y + LINE / 2, f"from “{example.OTHER_TEXT}”")
+    if len(content["key"]) < 3:  # the row that they leave free names their text
+        width, y = 4 * SIGNED_CELL + 0.07, box.top - 3 * LINE
+        _fill(ax, x - 0.07 - width, y, width, LINE, TINTS[1])
+        middle = x - 0.07 - width / 2, y + LINE / 2
+        _write(ax, *middle, f"from “{example.OTHER_TEXT}”")
 
 
 def _draw_mask(ax, box, content):
     mask = content["mask"]
-    x = box.x + (box.width - LINE * mask.shape[1]) / 2
-    _matrix(
-        ax,
-        x,
-        _top(box),
-        mask,
-        LINE,
-        mask=mask,
-        known=box.known,
-        write=lambda allowed: "✓",
-    )
-    if box.known and not mask.all():
-        _label(ax, box, box.x + box.width / 2, "no future")
+    x = box.middle - LINE * mask.shape[1] / 2
+    _cells(ax, x, box.top, mask, LINE, mask, write=lambda allowed: "✓")
+    if not mask.all():
+        _label(ax, box, box.middle, "no future")
 
 
 def _draw_heads(ax, box, content):
     x = box.x + 0.1
     for i, head in enumerate(content["heads"]):
-        inset = (3 - head["weights"].shape[1]) * LINE / 2
-        _matrix(
-            ax,
-            x + inset,
-            _top(box),
-            head["weights"],
-            LINE,
-            cmap=WEIGHTS,
-            mask=head["mask"],
-            known=box.known,
-            write=lambda weight: "",
-        )
+        weights, mask = head["weights"], head["mask"]
+        inset = (3 - weights.shape[1]) * LINE / 2
+        blank = {"cmap": WEIGHTS, "write": lambda weight: ""}
+        _cells(ax, x + inset, box.top, weights, LINE, mask, **blank)
         _label(ax, box, x + 1.5 * LINE, f"head {i}")
         x += 3 * LINE + 0.08
     for head in content["heads"]:
-        _matrix(ax, x, _top(box), head["context"], SIGNED_CELL, known=box.known)
+        _cells(ax, x, box.top, head["context"], SIGNED_CELL)
         x += 2 * SIGNED_CELL + 0.04
     _label(ax, box, x - 2 * SIGNED_CELL - 0.06, "side by side, then out_proj")
 
 
 def _draw_block(ax, box, content):
-    if not box.known:
-        return
-    for y, sublayer in ((0.68, "attention"), (0.3, "MLP")):
-        _sublayer(ax, box.x + 0.1, box.y + y, sublayer)
-
-
-def _sublayer(ax, x, y, name):
-    """Draw norm, sublayer and the sum with what went in."""
-    plus = x + 1.25
-    ax.plot(
-        (x, x + 0.04, x + 0.04, plus, plus),
-        (y, y, y + 0.16, y + 0.16, y),
-        color=DARK,
-        linewidth=0.9,
-    )
-    _arrow(ax, (x, y), (plus - 0.07, y), DARK)
-    _part(ax, x + 0.12, y, 0.34, "norm")
-    _part(ax, x + 0.54, y, 0.54, name)
-    ax.add_patch(Circle((plus, y), 0.065, facecolor="white", edgecolor=DARK, zorder=3))
-    _write(ax, plus, y, "+", 8)
+    """Draw two sublayers: a norm, what it does, and the sum with what went in."""
+    x, plus = box.x + 0.1, box.x + 1.35
+    for y, name in ((box.y + 0.68, "attention"), (box.y + 0.3, "MLP")):
+        around = (x, x + 0.04, x + 0.04, plus, plus)
+        _line(ax, around, (y, y, y + 0.16, y + 0.16, y), DARK, 0.9)
+        _arrow(ax, (x, y), (plus - 0.07, y), DARK)
+        _part(ax, x + 0.12, y, 0.34, "norm")
+        _part(ax, x + 0.54, y, 0.54, name)
+        style = {"facecolor": "white", "edgecolor": DARK, "zorder": 3}
+        ax.add_patch(Circle((plus, y), 0.065, **style))
+        _write(ax, plus, y, "+", 8)
 
 
 def _part(ax, x, y, width, name):
-    ax.add_patch(
-        Rectangle(
-            (x, y - 0.08),
-            width,
-            0.16,
-            facecolor="white",
-            edgecolor=DARK,
-            linewidth=0.8,
-            zorder=3,
-        )
-    )
+    style = {"edgecolor": DARK, "linewidth": 0.8, "zorder": 3}
+    _fill(ax, x, y - 0.08, width, 0.16, "white", **style)
     _write(ax, x + width / 2, y, name)
 
 
 def _draw_gpt(ax, box, content):
-    if not box.known:
-        return
-    middle, top = box.x + box.width / 2, _top(box) - 0.08
-    ax.plot((middle, middle), (top, top - 0.46), color=DARK, linewidth=0.9)
+    top = box.top - 0.08
+    _line(ax, (box.middle, box.middle), (top, top - 0.46), DARK, 0.9)
     for i, name in enumerate(("N blocks", "norm", "linear")):
-        _part(ax, middle - 0.27, top - i * 0.23, 0.54, name)
+        _part(ax, box.middle - 0.27, top - i * 0.23, 0.54, name)
 
 
 def _draw_next(ax, box, content):
-    if not box.known:
-        return
-    shares = [round(share, 9) for share in example.next_token().tolist()]
-    for i, (word, share) in enumerate(zip(example.NEXT_WORDS, shares)):
-        y = _top(box) - 0.06 - i * 0.155
+    for i, (word, share) in enumerate(zip(example.NEXT_WORDS, example.next_token())):
+        y, long = box.top - 0.06 - i * 0.155, 0.36 * round(share.item(), 9)
         _write(ax, box.x + 0.44, y, word, ha="right")
-        ax.add_patch(
-            Rectangle((box.x + 0.49, y - 0.05), 0.36 * share, 0.1, facecolor=BLUE)
-        )
-        _write(ax, box.x + 0.52 + 0.36 * share, y, _number(share), ha="left")
+        _fill(ax, box.x + 0.49, y - 0.05, long, 0.1, BLUE)
+        _write(ax, box.x + 0.52 + long, y, _two_decimals(share.item()), ha="left")
 
 
-DRAW = {
+DRAW = {  # the others are one matrix each
     "text": _draw_text,
     "tokens": _draw_tokens,
-    "embeddings": partial(_draw_one, name="embeddings"),
-    "positions": partial(_draw_one, name="positions"),
-    "inputs": partial(_draw_one, name="inputs"),
     "roles": _draw_roles,
-    "scores": partial(_draw_one, name="scores"),
     "mask": _draw_mask,
-    "weights": partial(_draw_one, name="weights", cmap=WEIGHTS),
-    "context": partial(_draw_one, name="context"),
     "heads": _draw_heads,
     "block": _draw_block,
     "gpt": _draw_gpt,

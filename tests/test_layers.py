@@ -1,0 +1,162 @@
+"""Each test pins one sentence about all attention layers of `utils`.
+
+What one of them does beyond that stands in the tests of its file.
+"""
+
+from functools import partial
+
+import pytest
+import torch
+from small_layers import leak_test, random
+
+from utils.attention import CausalAttention, MultiHeadAttention, SelfAttention
+from utils.delta import DeltaAttention
+from utils.latent import LatentAttention
+from utils.model import GPT, generate
+
+HEADS = partial(MultiHeadAttention, num_heads=6)
+LATENT = partial(LatentAttention, num_heads=6)
+DELTA = partial(DeltaAttention, num_heads=6)
+CACHED = {
+    "heads": HEADS,
+    "a bias": partial(HEADS, qkv_bias=True),
+    "shared heads": partial(HEADS, num_kv_heads=2),
+    "one shared head, a window, ALiBi": partial(
+        HEADS, num_kv_heads=1, window=4, alibi=True
+    ),
+    "rotary": partial(HEADS, rotary=True),
+    "ALiBi": partial(HEADS, alibi=True),
+    "a window": partial(HEADS, window=3),
+    "latents": LATENT,
+    "narrow latents": partial(LATENT, latent_dim=3),
+    "rotary latents": partial(LATENT, rotary=True, rope_base=50.0),
+    "rotary latents of one number": partial(
+        LATENT, latent_dim=1, rotary=True, rotary_dim=4, qkv_bias=True
+    ),
+    "a state": DELTA,
+    "a state with a gate": partial(DELTA, gate=True, qkv_bias=True),
+    "a state in chunks": partial(DELTA, gate=True, chunk_size=3),
+    "a state of one wide head": partial(DeltaAttention, num_heads=1),
+}
+CAUSAL = {"one head": CausalAttention} | CACHED
+in_every_causal_layer = pytest.mark.parametrize("kind", CAUSAL)
+in_every_layer_with_a_cache = pytest.mark.parametrize("kind", CACHED)
+
+
+def built(kind, dropout=0.0):
+    """Return a layer (B, T, 5) -> (B, T, 24) for up to 13 tokens."""
+    torch.manual_seed(0)
+    return CAUSAL[kind](5, 24, 13, dropout).double()
+
+
+@in_every_causal_layer
+@pytest.mark.parametrize("changed", [3, 6])
+def test_the_past_does_not_move_when_a_later_token_changes(kind, changed):
+    layer, x = built(kind), random(2, 7, 5)
+    other = x.clone()
+    other[:, changed] = random(2, 5, seed=9)
+    before, after = layer(x), layer(other)
+    torch.testing.assert_close(after[:, :changed], before[:, :changed])
+    assert not torch.allclose(after[:, changed], before[:, changed])
+
+
+@in_every_causal_layer
+def test_the_leak_test_of_05_finds_nothing(kind):
+    assert leak_test()(built(kind), random(2, 7, 5)) < 1e-12
+
+
+@in_every_causal_layer
+def test_dropout_acts_in_training_alone(kind):
+    layer, x = built(kind, dropout=0.5), random(2, 7, 5)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+
+
+@in_every_causal_layer
+def test_every_weight_is_trained(kind):
+    layer = built(kind)
+    layer(random(2, 7, 5)).square().sum().backward()
+    for name, weight in layer.named_parameters():
+        if name != "W_key.bias":  # it moves all scores of a row alike
+            assert weight.grad.abs().max() > 0, name
+
+
+@in_every_layer_with_a_cache
+@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (13,)])
+def test_a_cache_changes_nothing(kind, pieces):
+    layer, x = built(kind), random(3, 13, 5)
+    cache = layer.new_cache(13)
+    outputs = [layer(piece, cache=cache) for piece in x.split(pieces, dim=1)]
+    torch.testing.assert_close(torch.cat(outputs, 1), layer(x), atol=1e-10, rtol=0)
+    assert len(cache) == 13
+
+
+@in_every_layer_with_a_cache
+def test_what_is_padded_on_the_left_comes_out_as_alone(kind):
+    layer, x = built(kind), random(2, 7, 5)
+    real = torch.tensor([[False] * 3 + [True] * 4, [True] * 7])
+    output = layer(x, padding_mask=real)
+    alone = layer(x[:1, 3:])[0], layer(x[1:])[0]
+    torch.testing.assert_close(output[0, 3:], alone[0], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output[1], alone[1])
+    assert output.isfinite().all()
+
+
+@in_every_causal_layer
+def test_what_a_layer_cannot_read_is_named(kind):
+    layer = built(kind)
+    with pytest.raises(ValueError, match=r"^expected x \(.*T, 5\), got \(2, 7, 4\)$"):
+        layer(torch.zeros(2, 7, 4).double())
+    with pytest.raises(ValueError, match="context_length = 13 tokens, got 14"):
+        layer(torch.zeros(2, 14, 5).double())
+
+
+@in_every_layer_with_a_cache
+@pytest.mark.parametrize(
+    "mask", [torch.ones(2, 5), torch.ones(2, 6).bool(), torch.ones(5).bool()]
+)
+def test_a_padding_mask_that_does_not_fit_is_named(kind, mask):
+    with pytest.raises(ValueError, match=r"boolean padding mask \(B, S\) = \(2, 5\)"):
+        built(kind)(random(2, 5, 5), padding_mask=mask)
+
+
+@pytest.mark.parametrize("layer", [MultiHeadAttention, LatentAttention, DeltaAttention])
+def test_a_width_that_the_heads_cannot_share_is_named(layer):
+    with pytest.raises(ValueError, match="width 24 and 7 heads"):
+        layer(5, 24, 13, 0.0, num_heads=7)
+
+
+def test_self_attention_names_a_width_that_does_not_fit():
+    with pytest.raises(ValueError, match=r"expected x \(\.\.\., T, 6\), got \(2, 5, 4"):
+        SelfAttention(6, 12)(torch.zeros(2, 5, 4))
+
+
+MIXTURE = [partial(DeltaAttention, gate=True), MultiHeadAttention]
+MODELS = [
+    {"attention": LatentAttention, "latent_dim": 7, "positions": "rotary"},
+    {"attention": LatentAttention, "latent_dim": 7},
+    {"attention": DeltaAttention},
+    {"attention": DeltaAttention, "positions": "none", "gate": True},
+    {"attention": MIXTURE, "positions": "rotary"},
+    {"attention": MIXTURE[::-1], "positions": "alibi"},
+]
+
+
+@pytest.mark.parametrize("kind", MODELS, ids=str)
+def test_a_gpt_of_other_layers_writes_the_same_with_its_caches_and_without(kind):
+    torch.manual_seed(0)
+    model = GPT(53, 13, d_model=24, num_heads=6, num_layers=2, **kind).eval()
+    ids = torch.randint(53, (2, 5), generator=torch.Generator().manual_seed(1))
+    real = torch.tensor([[False] * 2 + [True] * 3, [True] * 5])
+    texts = []
+    for use_cache in (True, False):
+        torch.manual_seed(5)
+        options = {"padding_mask": real, "use_cache": use_cache}
+        texts.append(generate(model, ids, 12, **options))  # beyond its context, too
+    assert torch.equal(*texts)
+
+
+def test_a_list_of_layers_names_another_number_of_blocks():
+    with pytest.raises(ValueError, match="each of 3 blocks, got 2"):
+        GPT(53, 13, 24, 6, 3, attention=MIXTURE)
