@@ -484,7 +484,8 @@ def cells(
     ]
     titles = _counted(titles, len(texts), "titles")
     shapes = [text.shape for text in texts]
-    groups = [_groups(given, shape) for given, shape in zip(_counted(colors, len(shapes), "colors"), shapes)]
+    colors = _counted(colors, len(shapes), "colors")
+    groups = [_groups(given, shape) for given, shape in zip(colors, shapes)]
     _expect(
         [g.shape for g in groups] == shapes,
         "colors",
