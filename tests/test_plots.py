@@ -58,6 +58,12 @@ def test_blocked_cells_are_hatched_and_hold_no_number(figures):
     }
 
 
+def test_a_group_for_each_row_stands_for_all_its_cells(published):
+    for groups in ([0, 1], [[0, 0], [1, 1]]):
+        plots.cells([[[1, 2], [3, 4]]], titles=["x"], title="t", colors=[groups])
+    assert published[0] == published[1]
+
+
 def test_nan_and_infinity_are_written_out(figures):
     plots.heatmap(
         [[float("nan"), float("-inf"), 0.5]], ["a"], list("bcd"), title="t", signed=True

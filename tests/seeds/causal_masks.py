@@ -34,7 +34,7 @@ def main(seed):
             unseen_loss = book["letter_loss"](model, (unseen, answers)).item()
         found[f"{name}: loss at the end"] = (loss, *training)
         found[f"{name}: unseen text"] = (unseen_loss, *on_unseen)
-        found[f"{name}: leak"] = (book["leak_test"](model, unseen).item(), *leak)
+        found[f"{name}: leak"] = (book["leak_test"](model, unseen).max().item(), *leak)
     gain = found["mask: unseen text"][0] - found["mask too late: unseen text"][0]
     found["too late: lower on unseen text by"] = (gain, 0.02, 1)
     return found | dropout(seed)

@@ -454,17 +454,27 @@ def _draw_face(ax, start, a, b, count_a, count_b, share):
 
 @_styled
 def cells(
-    arrays, *, titles, title, colors, row_labels=None, column_labels=None, alt=None
+    arrays,
+    *,
+    titles,
+    title,
+    colors,
+    row_labels=None,
+    column_labels=None,
+    per_line=MAX_COLUMNS,
+    alt=None,
 ):
     """Draw small arrays as grids of coloured cells, to follow what a reshape moves.
 
     Args:
         arrays: a list of 2-d arrays of numbers or strings, written in the cells.
         titles: one for each array.
-        colors: for each array the integer group of every cell; a group has a colour.
+        colors: for each array the integer group of every cell, or one for each row; a
+            group has a colour.
         row_labels, column_labels: for each array a list of labels, or None.
+        per_line: so many arrays stand side by side.
 
-    >>> cells([[[0, 1], [2, 3]]], titles=["x"], title="Rows", colors=[[[0, 0], [1, 1]]])
+    >>> cells([[[0, 1], [2, 3]]], titles=["x"], title="Rows", colors=[[0, 1]])
     Grids of cells: Rows. Arrays: x 0 1 / 2 3.
     """
     grids = [[[_plain(value) for value in row] for row in array] for array in arrays]
@@ -472,9 +482,10 @@ def cells(
         np.array([[_cell_text(value) for value in row] for row in grid])
         for grid in grids
     ]
-    groups = [_array(c, "colors", 2).astype(int) for c in colors]
     titles = _counted(titles, len(texts), "titles")
     shapes = [text.shape for text in texts]
+    colors = _counted(colors, len(shapes), "colors")
+    groups = [_groups(given, shape) for given, shape in zip(colors, shapes)]
     _expect(
         [g.shape for g in groups] == shapes,
         "colors",
@@ -483,7 +494,8 @@ def cells(
     )
     rows = _cell_labels(row_labels, shapes, 0, "row_labels")
     columns = _cell_labels(column_labels, shapes, 1, "column_labels")
-    places, cell, height = _cell_places(shapes, [_widest(n, 9) + 0.4 for n in rows])
+    room = [_widest(names, 9) + 0.4 for names in rows]
+    places, cell, height = _cell_places(shapes, room, per_line)
     widest = max(_widest(text.flat, 9) for text in texts)
     size = min(9, 9 * cell * 0.88 / widest) if widest else 9
     fig, ax = _canvas(WIDE, height)
@@ -506,11 +518,18 @@ def cells(
     )
 
 
-def _cell_places(shapes, room):
+def _groups(given, shape):
+    """Return the group of every cell, also where each row has one."""
+    groups = _array(given, "colors").astype(int)
+    one_a_row = groups.ndim == 1 and len(groups) == shape[0]
+    return np.broadcast_to(groups[:, None], shape) if one_a_row else groups
+
+
+def _cell_places(shapes, room, per_line):
     """Set grids on lines; return their top left corners, the cell and the height."""
     lines = [
-        range(i, min(i + MAX_COLUMNS, len(shapes)))
-        for i in range(0, len(shapes), MAX_COLUMNS)
+        range(i, min(i + per_line, len(shapes)))
+        for i in range(0, len(shapes), per_line)
     ]
     cell = min(
         0.55,
