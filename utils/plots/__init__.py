@@ -6,7 +6,15 @@ lists; they are never changed. Token strings are shown with their spaces visible
 Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
 """
 
-from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
+from utils.plots.charts import (
+    bars,
+    clocks,
+    curves,
+    heatmap,
+    heatmaps,
+    points,
+    turned,
+)
 from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
@@ -30,4 +38,5 @@ __all__ = [
     "tensors",
     "tokens",
     "translator",
+    "turned",
 ]
