@@ -40,7 +40,7 @@ def main(seed):
     models |= trained(
         [
             ("rotary", lambda: LetterReader(book["rotary"])),
-            ("T5", lambda: LetterReader(book["BucketScore"]())),
+            ("T5", lambda: LetterReader(book["BucketScore"](8, 4))),
             ("ALiBi", lambda: LetterReader(book["alibi"])),
         ]
     )
