@@ -54,6 +54,7 @@ PICTURES = {
     "clocks": lambda **k: plots.clocks(
         torch.arange(6.0).reshape(2, 3), titles=["fast", "slow"], **k
     ),
+    "turned": lambda **k: plots.turned([3.0, 4.0], [1.0, 2.0], [[2, 0], [8, 6]], **k),
     "tensors": lambda **k: plots.tensors(
         [
             ("x", (8, 4, 256), ("B samples", "T tokens", "D features")),
@@ -161,6 +162,21 @@ FURTHER = {
         xlabel="position",
         ylabel="number",
         marks={"the end": 3},
+        **k,
+    ),
+    "a line that breaks off": lambda **k: plots.curves(
+        {"table": [1.9, float("nan"), float("nan")], "slope": [2.0, 2.0, 3.1]},
+        [32, 40, 64],
+        xlabel="letters",
+        ylabel="loss",
+        broken="error",
+        **k,
+    ),
+    "four lines without markers": lambda **k: plots.curves(
+        {f"1/{n}": torch.sin(torch.arange(60) / n) for n in (1, 2, 10, 100)},
+        xlabel="place",
+        ylabel="sine",
+        markers=False,
         **k,
     ),
     "a smooth line": lambda **k: plots.curves(

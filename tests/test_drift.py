@@ -31,6 +31,7 @@ MODULES = [
     "llama",
     "parallel",
     "training",
+    "training.letters",
     "recall",
 ]
 
@@ -124,6 +125,12 @@ CASES = {
     ),
     "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
     "alibi_bias": lambda f: f(3, 5).tril(),
+    "far_keys": lambda f: f(40),
+    "rotary_scores": lambda f: f(random(2, 4, 40, 8), random(2, 4, 40, 8, seed=1)),
+    "held_scores": lambda f: [
+        f(random(2, 4, 40, 8), random(2, 4, 40, 8, seed=1), pairs)
+        for pairs in ([1], range(4))
+    ],
     "partial_attention": parts,
     "combine_partial_attention": merged,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),

@@ -134,19 +134,19 @@ def check_token_ids(ids, vocab_size):
 def apply_rope(x, positions, base=10000.0):
     """Rotate pairs of neighbouring features by angles that grow with the position.
 
-    Pair (2i, 2i+1) at position t turns by t * base^(-2i/D), counter-clockwise, so that
+    Pair (2p, 2p+1) at position t turns by t * base^(-2p/K), counter-clockwise, so that
     the dot product of two rotated vectors depends on their distance alone.
 
-    x: (..., T, D)
+    x: (..., T, K)
     positions: (T,), or anything that broadcasts to (..., T), as (B, 1, T) for heads
-    returns: (..., T, D)
+    returns: (..., T, K)
 
     Raises ValueError for an odd width, integers, and positions that do not fit.
 
     >>> apply_rope(torch.tensor([[1.0, 0.0]]), torch.tensor([torch.pi / 2])).round()
     tensor([[-0., 1.]])
 
-    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + D/2
+    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2
     instead (GPT-NeoX, Llama as Hugging Face stores it).
     """
     if not x.is_floating_point():
@@ -171,7 +171,7 @@ def rotary_tables(positions, width, base=10000.0):
     A layer computes them once, for all positions that it may meet.
 
     positions: (..., T)
-    returns: cosines and sines, (..., T, D / 2) each
+    returns: cosines and sines, (..., T, K / 2) each
 
     Raises ValueError for an odd width.
 
@@ -182,17 +182,17 @@ def rotary_tables(positions, width, base=10000.0):
     """
     if width % 2:
         raise ValueError(f"expected an even width to rotate in pairs, got {width}")
-    even = torch.arange(0, width, 2, device=positions.device)  # 2i
-    angles = positions[..., None].float() / base ** (even / width)  # (..., T, D / 2)
+    even = torch.arange(0, width, 2, device=positions.device)  # 2p
+    angles = positions[..., None].float() / base ** (even / width)  # (..., T, K / 2)
     return angles.cos(), angles.sin()
 
 
 def rotate_pairs(x, cos, sin):
     """Turn each pair of neighbouring features, counter-clockwise.
 
-    x: (..., T, D)
-    cos, sin: (T, D / 2), or anything that broadcasts to (..., T, D / 2)
-    returns: (..., T, D)
+    x: (..., T, K)
+    cos, sin: (T, K / 2), or anything that broadcasts to (..., T, K / 2)
+    returns: (..., T, K)
 
     >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
     tensor([[0., 3.]])
@@ -200,7 +200,7 @@ def rotate_pairs(x, cos, sin):
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
-    return rotated.flatten(-2)  # (..., T, D)
+    return rotated.flatten(-2)  # (..., T, K)
 
 
 def alibi_bias(num_heads, num_tokens, num_queries=None, device=None):

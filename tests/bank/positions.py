@@ -9,7 +9,7 @@ from bank import right, wrong
 
 
 def speeds(x, base):
-    """Return base^(-2i/D) for each pair."""
+    """Return base^(-2p/K) for each pair."""
     return base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
 
 
@@ -45,7 +45,7 @@ def rope_loop(x, positions, base=10000.0):
 def rope_matrices(x, positions, base=10000.0):
     angles = positions[:, None] * speeds(x, base)
     rows = [[angles.cos(), -angles.sin()], [angles.sin(), angles.cos()]]
-    turns = torch.stack([torch.stack(row, -1) for row in rows], -2)  # (T, D/2, 2, 2)
+    turns = torch.stack([torch.stack(row, -1) for row in rows], -2)  # (T, K/2, 2, 2)
     pairs = x.unflatten(-1, (-1, 2)).unsqueeze(-1)
     return (turns @ pairs).flatten(-3)
 

@@ -6,9 +6,12 @@ import torch
 
 from tests.seeds import definitions
 from utils.training.letters import (
+    SPEEDS,
     LetterReader,
+    held_scores,
     loss_at,
     loss_of_guessing,
+    rotary_scores,
     train_reader,
 )
 
@@ -37,11 +40,11 @@ def main(seed):
     models |= trained(
         [
             ("rotary", lambda: LetterReader(book["rotary"])),
-            ("T5", lambda: LetterReader(book["BucketScore"]())),
+            ("T5", lambda: LetterReader(book["BucketScore"](8, 4))),
             ("ALiBi", lambda: LetterReader(book["alibi"])),
         ]
     )
-    fast = partial(deeper["rotary"], speeds=deeper["FAST"])
+    fast = partial(rotary_scores, speeds=deeper["FAST"])
     models |= trained([("base 5", lambda: LetterReader(fast))])
     lengths = {"table": (32,)}
     loss = {
@@ -53,6 +56,7 @@ def main(seed):
         compared(loss)
         | pairs(deeper, models["rotary"], loss)
         | no_slow_pairs(deeper, models["base 5"], loss)
+        | without_the_flat_head(models["ALiBi"], loss)
         | cures(deeper, models["rotary"], loss["rotary", 32], seed)
         | layouts(seed)
     )
@@ -79,6 +83,7 @@ def compared(loss):
             0.02,
             0.3,
         ),
+        "at 32: T5 minus rotary": (loss["T5", 32] - loss["rotary", 32], -0.15, 0.1),
         "at 32: the better of those added minus T5": (
             min(loss["table", 32], loss["sinusoids", 32]) - loss["T5", 32],
             0.05,
@@ -107,7 +112,7 @@ def pairs(book, model, loss):
     changes = {"far keys hidden": (book["windowed"], (0.95, 1.02))}
     allowed = {0: (-0.3, 0.3), 1: (0.75, 1.02), 2: (-0.1, 0.1), 3: (-0.1, 0.1)}
     for i, limits in allowed.items():
-        held = partial(book["held"], pairs=torch.arange(4) == i)
+        held = partial(held_scores, pairs=[i])
         changes[f"pair {i} held"] = held, limits
     for name, (score, limits) in changes.items():
         changed = model.with_score(score)
@@ -121,10 +126,28 @@ def pairs(book, model, loss):
     return found
 
 
+@torch.no_grad()
+def without_the_flat_head(model, loss):
+    """What ALiBi's loss rises by where nothing of head 3 reaches the output."""
+    weight = model.attention.out_proj.weight  # (D, D), columns 24 to 31 are head 3's
+    kept = weight[:, 24:].clone()
+    weight[:, 24:] = 0
+    found = {
+        f"ALiBi: without head 3 minus with it, at {length}": (
+            loss_at(model, length) - loss["ALiBi", length],
+            -0.02,
+            0.05,
+        )
+        for length in (32, 256)
+    }
+    weight[:, 24:] = kept
+    return found
+
+
 def no_slow_pairs(book, model, loss):
     """With base 5 every pair goes round, and the loss still rises."""
-    speeds, every = book["FAST"], torch.ones(4, dtype=torch.bool)
-    held = model.with_score(partial(book["held"], pairs=every, speeds=speeds))
+    speeds = book["FAST"]
+    held = model.with_score(partial(held_scores, pairs=range(4), speeds=speeds))
     hidden = model.with_score(partial(book["windowed"], speeds=speeds))
     rise = loss["base 5", 128] - loss["base 5", 32]
     left = [loss_at(changed, 128) - loss["base 5", 32] for changed in (held, hidden)]
@@ -144,10 +167,10 @@ def no_slow_pairs(book, model, loss):
 
 def cures(book, model, at_32, seed):
     """The loss with other speeds, before and after 50 steps at 128."""
-    speeds = {"unchanged": book["SPEEDS"]} | book["CURES"]
+    speeds = {"unchanged": SPEEDS} | book["CURES"]
     short, before, after = {}, {}, {}
     for name in speeds:
-        changed = model.with_score(partial(book["rotary"], speeds=speeds[name]))
+        changed = model.with_score(partial(rotary_scores, speeds=speeds[name]))
         short[name], before[name] = loss_at(changed, 32), loss_at(changed, 128)
         train_reader(changed, 128, steps=50, batch_size=8, seed=seed)
         after[name] = loss_at(changed, 128)

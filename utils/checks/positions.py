@@ -23,7 +23,7 @@ def right_rope(x, positions, base=10000.0):
 
 
 def as_pairs(a, b):
-    """Return the pairs (…, D/2, 2) of these features."""
+    """Return the pairs (…, K/2, 2) of these features."""
     return torch.stack((a, b), dim=-1)
 
 

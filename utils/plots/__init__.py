@@ -7,7 +7,15 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 """
 
 from utils.plots.blocks import bell, block
-from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
+from utils.plots.charts import (
+    bars,
+    clocks,
+    curves,
+    heatmap,
+    heatmaps,
+    points,
+    turned,
+)
 from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
@@ -33,4 +41,5 @@ __all__ = [
     "tensors",
     "tokens",
     "translator",
+    "turned",
 ]

@@ -45,6 +45,7 @@ from utils.plots.publishing import (
     _wrap,
 )
 
+LINES = "-", "--", "-.", ":"
 ARROW = {"arrowstyle": "-|>", "mutation_scale": 9, "color": BLUE, "linewidth": 1.2}
 ARROW |= {"shrinkA": 0, "shrinkB": 0}
 
@@ -432,6 +433,8 @@ def curves(
     marks=None,
     smooth=None,
     ylim=None,
+    markers=True,
+    broken=None,
     alt=None,
 ):
     """Draw lines, each with its own colour and marker.
@@ -445,6 +448,8 @@ def curves(
         marks: dict from a name to a place across, drawn as upright lines.
         smooth: width of a moving average; the values themselves stay, faint.
         ylim: `(bottom, top)`.
+        markers: False for lines that turn often, which markers would hide.
+        broken: a word for the place where a line breaks off, its first nan.
 
     >>> curves({"loss": [3.0, 2.0]}, title="It falls", xlabel="step", ylabel="loss")
     Curves: It falls. Across: step. Up: loss. Lines: loss.
@@ -458,10 +463,12 @@ def curves(
         _expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
         style = {
             "color": SERIES[i % 6],
-            "marker": MARKERS[i % 8],
-            "markevery": max(1, len(y) // 12),
             "label": name,
         }
+        if markers:
+            style |= {"marker": MARKERS[i % 8], "markevery": max(1, len(y) // 12)}
+        else:
+            style["linestyle"] = LINES[i % 4]
         if smooth and smooth < len(y):
             ax.plot(at, y, color=style["color"], alpha=0.25, linewidth=0.8)
             y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
@@ -480,6 +487,8 @@ def curves(
     if ylim is not None:
         ax.set_ylim(*ylim)
     _place_ticks(ax, x, log_x, log_y)
+    if broken:
+        _break_off(ax, broken)
     ax.grid(axis="y", color="#e5e5e5")
     names = [*series, *(reference or {}), *(marks or {})]
     columns = max(1, int((WIDE - 0.4) / (_widest(names, 9) + 0.65)))
@@ -489,6 +498,20 @@ def curves(
         title,
         alt or _describe("Curves", title, Across=xlabel, Up=ylabel, Lines=names),
     )
+
+
+def _break_off(ax, word):
+    """Lead each line that ends in nan out of the picture, and say so there."""
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(bottom, top)
+    for line in ax.get_lines():
+        at, y = map(np.asarray, line.get_data())
+        missing = np.flatnonzero(np.isnan(y))
+        if len(missing) and missing[0] > 0:
+            k, color = missing[0], line.get_color()
+            leaving = [at[k - 1], at[k]], [y[k - 1], top]
+            ax.plot(*leaving, color=color, linestyle=":", linewidth=1.2)
+            ax.annotate(word, (at[k], top), (4, -9), textcoords="offset points")
 
 
 def _place_ticks(ax, x, log_x, log_y):
@@ -617,6 +640,32 @@ def clocks(angles, *, titles, title, names=None, seen=None, lengths=None, alt=No
         fig,
         title,
         alt or _describe("Clocks", title, Clocks=titles, Hands=named, Shaded=shaded),
+    )
+
+
+def turned(query, key, places, *, title, alt=None):
+    """Draw a query and a key as arrows, each turned by its place.
+
+    A turn is counter-clockwise, by one radian for each place.
+
+    Args:
+        query, key: two numbers each.
+        places: `(N, 2)`, for each clock the place of the query and that of the key.
+
+    >>> turned([3.0, 4.0], [1.0, 2.0], [[2, 0], [3, 1]], title="Two places apart")
+    Clocks: Two places apart. Clocks: query at 2, key at 0, query at 3, key at 1. \
+Hands: q, k.
+    """
+    places = _array(places, "places", 2)
+    arrows = np.stack([_array(query, "query", 1), _array(key, "key", 1)])
+    ahead = np.arctan2(arrows[:, 1], arrows[:, 0])  # counter-clockwise from the right
+    clocks(
+        math.pi / 2 - ahead - places,
+        titles=[f"query at {i:g}, key at {j:g}" for i, j in places],
+        title=title,
+        names=["q", "k"],
+        lengths=np.linalg.norm(arrows, axis=1).tolist(),
+        alt=alt,
     )
 
 

@@ -14,10 +14,12 @@ from utils.attention import (
     split_heads,
 )
 from utils.data import load_text, sliding_windows
+from utils.embeddings import rotate_pairs
 from utils.model import next_token_loss
 from utils.training import train
 
 WIDTH, HEADS, HELD_OUT = 32, 4, 6000
+SPEEDS = 10000 ** (-torch.arange(0, 8, 2) / 8)  # of the four rotary pairs of a head
 
 
 def plain_scores(query, key):
@@ -30,6 +32,63 @@ def plain_scores(query, key):
     tensor([[[[2.]]]])
     """
     return query @ key.mT / query.shape[-1] ** 0.5
+
+
+def far_keys(num_letters, seen=31):
+    """Return True where a key stands more than `seen` places before its query.
+
+    returns: boolean (T, T)
+
+    >>> far_keys(3, seen=1)
+    tensor([[False, False, False],
+            [False, False, False],
+            [ True, False, False]])
+    """
+    places = torch.arange(num_letters)
+    return places[:, None] - places > seen
+
+
+def rotary_scores(query, key, speeds=SPEEDS):
+    """Turn queries and keys by their places, pair by pair, and compare them.
+
+    query, key: (B, H, T, K)
+    speeds: (K / 2,), by how much each pair turns from one place to the next
+    returns: (B, H, T, T)
+
+    >>> query = key = torch.ones(1, 1, 2, 2)
+    >>> rotary_scores(query, key, torch.tensor([torch.pi / 2])).abs().round()
+    tensor([[[[1., 0.],
+              [0., 1.]]]])
+    """
+    angles = torch.arange(query.shape[-2])[:, None] * speeds  # (T, K / 2)
+    return plain_scores(_turned(query, angles), _turned(key, angles))
+
+
+def held_scores(query, key, pairs, speeds=SPEEDS, seen=31):
+    """Compare as `rotary_scores` does, but let some pairs turn no further than seen.
+
+    In the pairs that are held, a key more than `seen` places back is compared as if the
+    query stood at place `seen` and the key at 0.
+
+    query, key: (B, H, T, K)
+    pairs: the numbers of the pairs that are held
+    returns: (B, H, T, T)
+
+    >>> query = key = torch.ones(1, 1, 6, 2)
+    >>> held_scores(query, key, [0], torch.tensor([torch.pi / 4]), seen=2)[0, 0, -1]
+    tensor([0.0000, 0.0000, 0.0000, 0.0000, 1.0000, 1.4142])
+    """
+    places = torch.arange(query.shape[-2])[:, None]  # (T, 1)
+    held = torch.isin(torch.arange(len(speeds)), torch.tensor([*pairs]))  # (K / 2,)
+    ahead = torch.where(held, seen * speeds, places * speeds)  # (T, K / 2)
+    behind = torch.where(held, 0.0, places * speeds)
+    far = plain_scores(_turned(query, ahead), _turned(key, behind))
+    usual = rotary_scores(query, key, speeds)
+    return torch.where(far_keys(len(places), seen), far, usual)
+
+
+def _turned(x, angles):
+    return rotate_pairs(x, angles.cos(), angles.sin())
 
 
 class LetterReader(nn.Module):
