@@ -7,7 +7,15 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 """
 
 from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
-from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
+from utils.plots.diagrams import (
+    arrows,
+    cells,
+    exchange,
+    graph,
+    merge_steps,
+    tensors,
+    tokens,
+)
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
 from utils.plots.route import course_map
@@ -25,6 +33,7 @@ __all__ = [
     "graph",
     "heatmap",
     "heatmaps",
+    "merge_steps",
     "points",
     "scheme",
     "tensors",
