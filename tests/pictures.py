@@ -23,6 +23,7 @@ WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
 CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
 TIRED = "the animal didn't cross the street because it was too tired".split()
 HEIGHTS = "u v w x y z".split()
+MERGES = {(108, 111): 256, (256, 119): 257, (32, 257): 258, (115, 115): 259}
 
 PICTURES = {
     "heatmap": lambda **k: plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, **k),
@@ -51,6 +52,7 @@ PICTURES = {
         titles=["before", "after"],
         **k,
     ),
+    "merge_steps": lambda **k: plots.merge_steps(" lowest", MERGES, **k),
     "clocks": lambda **k: plots.clocks(
         torch.arange(6.0).reshape(2, 3), titles=["fast", "slow"], **k
     ),
@@ -211,6 +213,9 @@ FURTHER = {
         lengths=[5, 2.2],
         **k,
     ),
+    "a clock with the sines and cosines of two hands": lambda **k: plots.clocks(
+        [[1.0, 2.0]], titles=["once in 6.28"], names=["one", "two"], sides=True, **k
+    ),
     "arrows to fifty-five words": lambda **k: plots.arrows(
         weights(1, 55)[0].masked_fill(torch.arange(55) % 6 > 0, 0),
         TIRED * 5,
@@ -259,6 +264,12 @@ FURTHER = {
         scores(4, 8) / 3,
         digits=1,
         **k,
+    ),
+    "merges of a long word that is not all letters": lambda **k: plots.merge_steps(
+        " Zoë's superheterodyne", MERGES | {(195, 171): 300, (300, 39): 301}, **k
+    ),
+    "two grids of words with one lit": lambda **k: plots.cells(
+        [[WORDS, TIRED[:3]], [WORDS[1:]]], titles=["a", "b"], lit=WORDS[1], **k
     ),
     "six grids of cells": lambda **k: plots.cells(
         [

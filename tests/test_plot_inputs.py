@@ -65,6 +65,12 @@ WRONG = {
         {"one": [float("nan"), 1]}, WORDS[:2], title="t"
     ),
     "pieces: expected at least one token, got []": lambda: plots.tokens([], title="t"),
+    "text: expected at least one character, got ''": lambda: plots.merge_steps(
+        "", {}, title="t"
+    ),
+    "merges: expected pairs of bytes or of ids learned before, got (256, 119)": (
+        lambda: plots.merge_steps("low", {(256, 119): 257}, title="t")
+    ),
     "shape of x: expected no axis of length 0, got (0, 3)": lambda: plots.tensors(
         [("x", (0, 3), ("T", "D"))], title="t"
     ),

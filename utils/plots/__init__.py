@@ -16,7 +16,15 @@ from utils.plots.charts import (
     points,
     turned,
 )
-from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
+from utils.plots.diagrams import (
+    arrows,
+    cells,
+    exchange,
+    graph,
+    merge_steps,
+    tensors,
+    tokens,
+)
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
 from utils.plots.route import course_map
@@ -36,6 +44,7 @@ __all__ = [
     "graph",
     "heatmap",
     "heatmaps",
+    "merge_steps",
     "points",
     "scheme",
     "tensors",

@@ -592,7 +592,17 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
 
 
 @_styled
-def clocks(angles, *, titles, title, names=None, seen=None, lengths=None, alt=None):
+def clocks(
+    angles,
+    *,
+    titles,
+    title,
+    names=None,
+    seen=None,
+    lengths=None,
+    sides=False,
+    alt=None,
+):
     """Draw clocks: a hand for each angle, from twelve o'clock clockwise, numbered.
 
     Args:
@@ -601,6 +611,7 @@ def clocks(angles, *, titles, title, names=None, seen=None, lengths=None, alt=No
         names: one for each hand, in place of the numbers.
         seen: for each clock an angle in radians up to which it is shaded.
         lengths: one for each hand, which becomes an arrow; the longest reaches the rim.
+        sides: draws how far right (sine) and how far up (cosine) each hand reaches.
 
     >>> clocks([[0.0, 1.6], [0.0, 0.2]], titles=["fast", "slow"], title="Two clocks")
     Clocks: Two clocks. Clocks: fast, slow. Hands: 0 to 1.
@@ -630,17 +641,29 @@ def clocks(angles, *, titles, title, names=None, seen=None, lengths=None, alt=No
                 ax.plot(*zip((0, 0), tip), color=BLUE, linewidth=1.2)
             else:
                 ax.add_patch(FancyArrowPatch((0, 0), tip, **ARROW))
+            if sides:
+                _draw_sides(ax, *tip)
             if all(np.linalg.norm(tip - other) > 0.2 for other in written):
                 written.append(tip)  # nearer numbers would overlap
                 place = tip + 0.15 * ahead
                 ax.text(*place, names[i], ha="center", va="center", fontsize=8)
     named = f"0 to {len(names) - 1}" if names == [*range(len(names))] else names
     shaded = "what was seen" if any(seen) else ""
-    _publish(
-        fig,
-        title,
-        alt or _describe("Clocks", title, Clocks=titles, Hands=named, Shaded=shaded),
-    )
+    marked = "sine to the right, cosine up" if sides else ""
+    parts = {"Clocks": titles, "Hands": named, "Shaded": shaded, "Marked": marked}
+    _publish(fig, title, alt or _describe("Clocks", title, **parts))
+
+
+def _draw_sides(ax, sine, cosine):
+    """Mark how far right and how far up a hand reaches, with the two numbers."""
+    up, right = SERIES[2], SERIES[1]
+    ax.plot((0, 0), (0, cosine), color=up, linewidth=2)
+    ax.plot((0, sine), (cosine, cosine), color=right, linewidth=2)
+    beside, above = (-0.05 if sine > 0 else 0.05), (0.08 if cosine > 0 else -0.08)
+    style = {"ha": "right" if sine > 0 else "left", "va": "center", "fontsize": 9}
+    ax.text(beside, cosine / 2, f"cos {_number(cosine)}", color=up, **style)
+    style = {"ha": "center", "va": "bottom" if cosine > 0 else "top", "fontsize": 9}
+    ax.text(sine / 2, cosine + above / 2, f"sin {_number(sine)}", color=right, **style)
 
 
 def turned(query, key, places, *, title, alt=None):

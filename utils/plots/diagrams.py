@@ -29,6 +29,7 @@ from utils.plots.publishing import (
     _whole,
     _widest,
 )
+from utils.tokenizer import merge
 
 # --- tokens and arrows ------------------------------------------------------------
 
@@ -304,6 +305,57 @@ def _broken(widths, room):
     return places, line + 1
 
 
+@_styled
+def merge_steps(text, merges, *, title, alt=None):
+    """Draw how merges join the bytes of a word: a row for each, in their order.
+
+    A single byte is a white box. A piece that merges have made is one wide box.
+
+    Args:
+        text: a word, whose leading space is shown as a dot.
+        merges: dict from a pair of ids to its new id, as `train_bpe` returns it.
+
+    >>> merge_steps(" low", {(108, 111): 256, (256, 119): 257}, title="Two merges")
+    Merges: Two merges. Rows: bytes · l o w, lo · lo w, low · low.
+    """
+    ids = list(text.encode("utf-8"))
+    _expect(ids, "text", "at least one character", repr(text))
+    pieces = {byte: bytes([byte]) for byte in range(256)}
+    rows = [("bytes", [pieces[i] for i in ids])]
+    for number, (pair, new_id) in enumerate(merges.items(), 1):
+        known = pieces.keys() >= set(pair)
+        _expect(known, "merges", "pairs of bytes or of ids learned before", pair)
+        pieces[new_id] = pieces[pair[0]] + pieces[pair[1]]
+        ids = merge(ids, pair, new_id)
+        rows.append((f"{number}: {_visible(pieces[new_id])}", [pieces[i] for i in ids]))
+    room = _widest([name for name, _ in rows], 9) + 0.3
+    cell = min(0.55, (WIDE - room - 0.1) / len(text.encode("utf-8")))
+    fig, ax = _canvas(WIDE, len(rows) * 0.42)
+    for row, (name, parts) in enumerate(rows):
+        _draw_pieces(ax, room, (len(rows) - row) * 0.42 - 0.38, cell, parts)
+        y = (len(rows) - row) * 0.42 - 0.21
+        ax.text(room - 0.1, y, name, ha="right", va="center", fontsize=9, color=GREY)
+    said = [
+        f"{name.split(': ')[-1]} {' '.join(map(_visible, parts))}"
+        for name, parts in rows
+    ]
+    _publish(fig, title, alt or _describe("Merges", title, Rows=said))
+
+
+def _draw_pieces(ax, x, y, cell, parts):
+    """Draw pieces as boxes in a row, each as wide as the bytes that it holds."""
+    for part in parts:
+        width, fill = len(part) * cell, FILLS[1] if len(part) > 1 else "white"
+        ax.add_patch(
+            Rectangle((x + 0.02, y), width - 0.04, 0.34, facecolor=fill, edgecolor=GREY)
+        )
+        shown = _visible(part)
+        size = min(10, 10 * (width - 0.1) / max(_text_width(shown, 10), 0.01))
+        style = {"ha": "center", "va": "center_baseline", "fontsize": size}
+        ax.text(x + width / 2, y + 0.17, shown, **style)
+        x += width
+
+
 # --- shapes and layouts -----------------------------------------------------------
 
 
@@ -458,7 +510,8 @@ def cells(
     *,
     titles,
     title,
-    colors,
+    colors=None,
+    lit=None,
     row_labels=None,
     column_labels=None,
     per_line=MAX_COLUMNS,
@@ -471,6 +524,7 @@ def cells(
         titles: one for each array.
         colors: for each array the integer group of every cell, or one for each row; a
             group has a colour.
+        lit: in place of colors a value; its cells are blue, and all others grey.
         row_labels, column_labels: for each array a list of labels, or None.
         per_line: so many arrays stand side by side.
 
@@ -482,6 +536,8 @@ def cells(
         np.array([[_cell_text(value) for value in row] for row in grid])
         for grid in grids
     ]
+    if colors is None:
+        colors = [[[4 * (value != lit) for value in row] for row in g] for g in grids]
     titles = _counted(titles, len(texts), "titles")
     shapes = [text.shape for text in texts]
     colors = _counted(colors, len(shapes), "colors")
