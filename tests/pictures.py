@@ -87,6 +87,13 @@ PICTURES = {
         **k,
     ),
     "translator": lambda **k: plots.translator("additive", **k),
+    "vision": lambda **k: plots.vision(**k),
+    "patches": lambda **k: plots.patches(
+        torch.arange(24).view(4, 6), [[0, 1, 6, 7], [2, 3, 8, 9]], **k
+    ),
+    "images": lambda **k: plots.images(
+        [WEIGHTS, torch.eye(3)], titles=["whole", "torn"], **k
+    ),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
     "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }

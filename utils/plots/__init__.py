@@ -9,6 +9,7 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
 from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
+from utils.plots.images import images, patches, vision
 from utils.plots.overview import scheme
 from utils.plots.route import course_map
 from utils.plots.translators import translator
@@ -25,9 +26,12 @@ __all__ = [
     "graph",
     "heatmap",
     "heatmaps",
+    "images",
+    "patches",
     "points",
     "scheme",
     "tensors",
     "tokens",
     "translator",
+    "vision",
 ]
