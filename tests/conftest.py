@@ -47,7 +47,7 @@ def figures(monkeypatch):
         fig.draw_without_rendering()
         drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
 
-    for room in ("charts", "diagrams", "overview", "route", "translators"):
+    for room in ("charts", "diagrams", "overview", "pixels", "route", "translators"):
         monkeypatch.setattr(f"utils.plots.{room}._publish", keep)
     return drawn
 

@@ -61,13 +61,6 @@ def dropped(dropout):
     return dropped.unique(), (dropped == 0).float().mean().round(decimals=1)
 
 
-def parts(f):
-    """Attend to some keys, all seen, some hidden, and none."""
-    inputs = [random(2, 5, 3), random(2, 7, 3, seed=1), random(2, 7, 11, seed=2)]
-    none = torch.zeros(5, 7, dtype=torch.bool)
-    return [f(*inputs), f(*inputs, torch.ones(5, 7).tril() > 0), f(*inputs, none)]
-
-
 def merged(f):
     """Merge three parts; for the first token one is empty, for the last one all are."""
     maxima, sums = random(3, 5), random(3, 5, seed=1).exp()
@@ -137,7 +130,6 @@ CASES = {
     ),
     "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
     "alibi_bias": lambda f: f(3, 5).tril(),
-    "partial_attention": parts,
     "combine_partial_attention": merged,
     "merge_parts": merged_in_turn,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),

@@ -9,8 +9,8 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 from utils.plots.charts import bars, clocks, curves, heatmap, heatmaps, points
 from utils.plots.diagrams import arrows, cells, exchange, graph, tensors, tokens
 from utils.plots.exploring import explore
-from utils.plots.images import images, patches, vision
 from utils.plots.overview import scheme
+from utils.plots.pixels import images, patches, vision
 from utils.plots.route import course_map
 from utils.plots.translators import translator
 
