@@ -47,7 +47,8 @@ def figures(monkeypatch):
         fig.draw_without_rendering()
         drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
 
-    for room in ("blocks", "charts", "diagrams", "overview", "route", "translators"):
+    rooms = "blocks charts diagrams overview pixels route translators"
+    for room in rooms.split():
         monkeypatch.setattr(f"utils.plots.{room}._publish", keep)
     return drawn
 

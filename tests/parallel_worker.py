@@ -19,8 +19,6 @@ import torch.distributed as dist
 from repository import ROOT
 from small_layers import random
 from torch import nn
-from torch.distributed.fsdp import fully_shard
-from torch.nn.parallel import DistributedDataParallel
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
@@ -165,14 +163,19 @@ def run_the_page(name, *inputs):
     return function(dist.get_rank(), dist.get_world_size(), *inputs)
 
 
+def run_program(number):
+    """Run a whole program that stands in the text; return what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(on_the_page()[1][number], {})
+    return printed.getvalue()
+
+
 @joined
 def run_fenced(number, model, sentences):
     """Run lines that stand in the text of notebook 13; return the gradients."""
     own = sentences.chunk(dist.get_world_size())[dist.get_rank()]
     own_batch, loss = (own[:, :-1], own[:, 1:]), next_token_loss
     names = {"model": model, "own_batch": own_batch, "next_token_loss": loss}
-    names["DistributedDataParallel"] = DistributedDataParallel
-    names["fully_shard"] = fully_shard
     exec(on_the_page()[1][number], names)
     if "loss" not in names:
         loss(names["model"], own_batch).backward()

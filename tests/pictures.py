@@ -94,6 +94,13 @@ PICTURES = {
         [[1, 3], [0, 4], [-2, 6]], [[-1, 1]] * 2, [[-1, 1], [-2, 2]], **k
     ),
     "bell": lambda **k: plots.bell([1.0, -1.0], **k),
+    "vision": lambda **k: plots.vision(**k),
+    "patches": lambda **k: plots.patches(
+        torch.arange(24).view(4, 6), [[0, 1, 6, 7], [2, 3, 8, 9]], **k
+    ),
+    "images": lambda **k: plots.images(
+        [WEIGHTS, torch.eye(3)], titles=["whole", "torn"], **k
+    ),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
     "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }

@@ -6,6 +6,7 @@ through the same case as its twin.
 """
 
 import ast
+import functools
 import importlib
 from contextlib import suppress
 from functools import partial
@@ -59,19 +60,21 @@ def dropped(dropout):
     return dropped.unique(), (dropped == 0).float().mean().round(decimals=1)
 
 
-def parts(f):
-    """Attend to some keys, all seen, some hidden, and none."""
-    inputs = [random(2, 5, 3), random(2, 7, 3, seed=1), random(2, 7, 11, seed=2)]
-    none = torch.zeros(5, 7, dtype=torch.bool)
-    return [f(*inputs), f(*inputs, torch.ones(5, 7).tril() > 0), f(*inputs, none)]
-
-
 def merged(f):
     """Merge three parts; for the first token one is empty, for the last one all are."""
     maxima, sums = random(3, 5), random(3, 5, seed=1).exp()
     maxima[0, 0] = maxima[:, -1] = float("-inf")
     sums = sums.masked_fill(maxima.isinf(), 0.0)
     return f(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
+
+
+def merged_in_turn(f):
+    """Merge two parts, and a third into both; for some tokens there is nothing."""
+    maxima, sums = random(3, 5), random(3, 5, seed=1).exp()
+    maxima[0, 0] = maxima[:, -1] = float("-inf")
+    sums = sums.masked_fill(maxima.isinf(), 0.0)
+    first, *rest = zip(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
+    return functools.reduce(f, rest, first)
 
 
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
@@ -89,6 +92,7 @@ CASES = {
     "embed": lambda f: f(IDS, random(5, 3)),
     "sinusoidal_positions": lambda f: f(7, 6),
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
+    "patchify": lambda f: f(random(2, 3, 4, 6), 2),
     "softmax": lambda f: [f(1000 * random(3, 5, 7), dim) for dim in (-1, 0, 1)],
     "attention_weights": lambda f: f(random(7, 5)),
     "context_vectors": lambda f: f(random(7, 5)),
@@ -130,8 +134,8 @@ CASES = {
         f(random(2, 4, 40, 8), random(2, 4, 40, 8, seed=1), pairs)
         for pairs in ([1], range(4))
     ],
-    "partial_attention": parts,
     "combine_partial_attention": merged,
+    "merge_parts": merged_in_turn,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),

@@ -10,6 +10,7 @@ from utils.embeddings import (
     alibi_bias,
     apply_rope,
     embed,
+    patchify,
     rotary_tables,
     rotate_pairs,
     sinusoidal_positions,
@@ -20,6 +21,18 @@ from utils.embeddings import (
 def test_embed_names_an_id_outside_the_vocabulary(token_id):
     with pytest.raises(ValueError, match=f"from 0 to 5, got {token_id}"):
         embed(torch.tensor([0, token_id]), torch.zeros(6, 3))
+
+
+@pytest.mark.parametrize("patch_size", [1, 2, 4])
+def test_patches_are_those_of_pytorch(patch_size):
+    images = torch.randn(3, 5, 8, 12)
+    cut = torch.nn.functional.unfold(images, patch_size, stride=patch_size).mT
+    assert patchify(images, patch_size).equal(cut)
+
+
+def test_patchify_names_sides_that_no_patch_fits():
+    with pytest.raises(ValueError, match="sides that 3 divides, got 6 and 8"):
+        patchify(torch.zeros(1, 1, 6, 8), 3)
 
 
 def test_sinusoids_follow_the_formula():

@@ -15,7 +15,12 @@ from torch.nn.functional import scaled_dot_product_attention
 from utils import parallel, plots
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
-from utils.parallel import combine_partial_attention, num_bytes, partial_attention
+from utils.parallel import (
+    combine_partial_attention,
+    merge_parts,
+    num_bytes,
+    partial_attention,
+)
 
 
 def pytest_generate_tests(metafunc):
@@ -23,6 +28,9 @@ def pytest_generate_tests(metafunc):
     if "compared" in metafunc.fixturenames:
         counts = [2, 4] if metafunc.config.getoption("--full") else [2]
         metafunc.parametrize("compared", counts, indirect=True, scope="module")
+    if "count" in metafunc.fixturenames:  # what stands in the notebook
+        counts = [2, 3, 4] if metafunc.config.getoption("--full") else [3]
+        metafunc.parametrize("count", counts)
 
 
 # ---- the parts of one attention -----------------------------------------------------
@@ -38,6 +46,18 @@ def test_parts_over_different_keys_join_into_the_whole(cuts, scale):
     parts = [partial_attention(query, k, v) for k, v in pieces if k.shape[1]]
     joined = combine_partial_attention(*(torch.stack(p) for p in zip(*parts)))
     torch.testing.assert_close(joined, whole)
+
+
+def test_parts_are_merged_one_after_the_other_and_nothing_into_nothing():
+    query, key, value = random(3, 4), random(5, 4, seed=1), random(5, 7, seed=2)
+    mask = torch.tensor([[True] * 5, [False] * 5, [False, False, True, True, True]])
+    pieces = zip(key.split(2), value.split(2), mask.split(2, dim=1))
+    first, second, third = (partial_attention(query, *piece) for piece in pieces)
+    outputs, maxima, sums = merge_parts(merge_parts(first, second), third)
+    assert maxima[1] == -torch.inf and sums[1] == 0 and outputs[1].eq(0).all()
+    whole = scaled_dot_product_attention(query, key, value, mask)
+    seen = mask.any(dim=1)
+    torch.testing.assert_close((outputs / sums[:, None])[seen], whole[seen])
 
 
 def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
@@ -175,16 +195,15 @@ def test_what_processes_cannot_share_is_refused():
 # ---- what stands in notebook 13 ----------------------------------------------------
 
 
-@pytest.fixture
-def count():
-    """Return a number of processes that is neither 2 nor a power of it."""
-    return 3
-
-
 def test_the_message_of_the_notebook_arrives_and_belongs_to_who_received_it(count):
     said = in_processes(count, worker.run_the_page, "message")
     assert said[:2] == [[1, 2, 3, 4], [10, 20, 30, 40]]
     assert said[2:] == [[0, 0, 0, 0]] * (count - 2)
+
+
+def test_the_program_of_the_notebook_sends_the_same_message(count):
+    said = in_processes(count, worker.run_program, 0)
+    assert said == ["", "tensor([10., 20., 30., 40.])\n", *[""] * (count - 2)]
 
 
 def test_the_batch_of_the_notebook_has_the_gradient_of_the_whole(count):
@@ -227,7 +246,7 @@ def test_the_weights_of_the_notebook_get_the_gradient_of_all_sentences(count):
     torch.testing.assert_close(torch.cat(gradients), x.mean(dim=0))
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [1, 2])
 def test_lines_in_the_text_of_the_notebook_train_on_the_whole_batch(count, number):
     torch.manual_seed(0)
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
@@ -246,7 +265,7 @@ def test_nothing_else_of_the_notebook_runs_in_several_processes():
     ours = {name for name, variables in found.items() if "rank" in variables}
     tested = "message", "share_batch", "forward", "backward", "ring", "share_weights"
     assert ours == {*tested, "write"}  # which `forward` and `backward` call
-    assert len(fenced) == 2
+    assert len(fenced) == 3
 
 
 def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, capsys):

@@ -1,4 +1,4 @@
-"""Token ids to vectors, and the order of words.
+"""Token ids to vectors, images to tokens, and the order of words.
 
 Shapes: B batch, T tokens, D model width, V vocabulary.
 """
@@ -48,6 +48,30 @@ def sinusoidal_positions(num_positions, d_model):
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
     table = torch.stack((angles.sin(), angles.cos()), dim=-1)  # (T, D / 2, 2)
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
+
+
+def patchify(images, patch_size):
+    """Cut images into square patches, one token each.
+
+    images: (B, C, H, W);  patch_size: the side P of a patch, in pixels
+    returns: (B, N, C * P * P) with N = H/P * W/P. Patches come row by row; inside one
+        come all pixels of channel 0, row by row, then those of channel 1, and so on
+
+    Raises ValueError where a side is no multiple of `patch_size`.
+
+    >>> patchify(torch.arange(8).view(1, 1, 2, 4), 2)
+    tensor([[[0, 1, 4, 5],
+             [2, 3, 6, 7]]])
+
+    Source: Dosovitskiy et al. 2021, section 3.1.
+    """
+    B, C, H, W = images.shape
+    P = patch_size
+    if H % P or W % P:
+        raise ValueError(f"expected sides that {P} divides, got {H} and {W}")
+    x = images.reshape(B, C, H // P, P, W // P, P)
+    x = x.permute(0, 2, 4, 1, 3, 5)  # (B, H/P, W/P, C, P, P)
+    return x.reshape(B, (H // P) * (W // P), C * P * P)
 
 
 class TokenAndPositionEmbedding(nn.Module):

@@ -118,6 +118,27 @@ def combine_partial_attention(outputs, maxima, sums):
     return output / total.masked_fill(total == 0, 1.0)[..., None]
 
 
+def merge_parts(first, second):
+    """Join two parts into one that is not divided yet, so that others can follow.
+
+    first, second: outputs (..., T, d_v), maxima and sums (..., T), as they come from
+        `partial_attention`
+    returns: the same three for the keys of both
+
+    >>> part = torch.tensor([[6.0]]), torch.zeros(1), torch.ones(1)
+    >>> merge_parts(part, part)
+    (tensor([[12.]]), tensor([0.]), tensor([2.]))
+
+    Source: Milakov and Gimelshein 2018, section 3.1.
+    """
+    (outputs_1, maxima_1, sums_1), (outputs_2, maxima_2, sums_2) = first, second
+    maxima = torch.maximum(maxima_1, maxima_2)
+    factor_1 = torch.exp(maxima_1 - _finite(maxima))  # (..., T), at most 1
+    factor_2 = torch.exp(maxima_2 - _finite(maxima))
+    outputs = factor_1[..., None] * outputs_1 + factor_2[..., None] * outputs_2
+    return outputs, maxima, factor_1 * sums_1 + factor_2 * sums_2
+
+
 def own_positions(num_tokens, striped=False):
     """Return where the tokens of this process stand in a text of `num_tokens`.
 
@@ -146,10 +167,10 @@ def _finite(maxima):
 def ring_attention(query, key, value, positions=None):
     """Attend to the tokens of all processes, while keys and values go round.
 
-    Each process has T tokens of each sentence. In P turns it attends to what it holds
-    and passes that on to the next process. Under `no_grad` it holds the keys and values
-    of two processes at most, one of them being received; else autograd keeps what came
-    by for `backward`.
+    Each process has T tokens of each sentence. In P turns it attends to what it holds,
+    merges that into one running result, and passes the keys and values on to the next
+    process. Under `no_grad` it holds those of two processes at most, one of them being
+    received, and one result; else autograd keeps what came by for `backward`.
 
     query, key, value: (..., T, K), those of this process
     positions: integers (T,), where its tokens stand in the whole text; then a token
@@ -158,15 +179,16 @@ def ring_attention(query, key, value, positions=None):
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    count, parts = dist.get_world_size(), []
+    count, seen = dist.get_world_size(), None
     theirs, held = positions, torch.stack((key, value))
     for turn in range(count):
         mask = None if positions is None else theirs <= positions[:, None]  # (T, S)
-        parts.append(partial_attention(query, *held, mask))
+        part = partial_attention(query, *held, mask)
+        seen = part if seen is None else merge_parts(seen, part)
         if turn < count - 1:
             held = _PassOn.apply(held)
             theirs = None if theirs is None else _exchange(theirs, 1)
-    return combine_partial_attention(*(torch.stack(part) for part in zip(*parts)))
+    return combine_partial_attention(*(x[None] for x in seen))  # which divides
 
 
 class _PassOn(torch.autograd.Function):

@@ -27,6 +27,7 @@ from utils.plots.diagrams import (
 )
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
+from utils.plots.pixels import images, patches, vision
 from utils.plots.route import course_map
 from utils.plots.translators import translator
 
@@ -44,11 +45,14 @@ __all__ = [
     "graph",
     "heatmap",
     "heatmaps",
+    "images",
     "merge_steps",
+    "patches",
     "points",
     "scheme",
     "tensors",
     "tokens",
     "translator",
     "turned",
+    "vision",
 ]

@@ -1,0 +1,92 @@
+"""Pictures of images: how they look, how they are cut, and their way to an answer."""
+
+import numpy as np
+
+from utils.plots.diagrams import cells, tensors
+from utils.plots.publishing import (
+    EDGE,
+    WIDE,
+    _array,
+    _counted,
+    _describe,
+    _figure,
+    _publish,
+    _styled,
+)
+
+WAY = [
+    ("patches", (16, 4), ("N", "pixels")),
+    "linear\n→",
+    ("vectors", (16, 32), ("N", "D")),
+    "class token,\npositions →",
+    ("tokens", (17, 32), ("N + 1", "D")),
+    "2 blocks\n→",
+    ("mixed", (17, 32), ("N + 1", "D")),
+    "row 0\n→",
+    ("answer", (10,), ["digits"]),
+]
+REST = 4  # the grey of patches that are not shown as rows
+SHOWN = [0, 1, 2, 3, 5]  # the fills of those that are
+
+
+def vision(*, title, alt=None):
+    """Draw the way of an 8 × 8 digit through the vision transformer of notebook 11.
+
+    >>> vision(title="The way of a digit")
+    Tensors as blocks: The way of a digit. Blocks: patches (N = 16, pixels = 4) linear
+    → vectors (N = 16, D = 32) class token,
+    positions → tokens (N + 1 = 17, D = 32) 2 blocks
+    → mixed (N + 1 = 17, D = 32) row 0
+    → answer (digits = 10).
+    """
+    tensors(WAY, title=title, alt=alt)
+
+
+def patches(image, rows, *, title, alt=None):
+    """Draw an image of numbers, and beside it its first patches as rows.
+
+    A patch has one colour on both sides; those that aren't shown as rows are grey.
+
+    Args:
+        image: `(H, W)`, whole numbers.
+        rows: at most five, each with the numbers of a square patch; row by row.
+
+    >>> patches([[5, 6], [7, 8]], [[5], [6]], title="Cut")
+    Grids of cells: Cut. Arrays: the image 5 6 / 7 8; the first 2 patches 5 / 6.
+    """
+    image, rows = _array(image, "image", 2), _array(rows, "rows", 2)
+    side = round(rows.shape[1] ** 0.5)
+    down, across = np.indices(image.shape) // side
+    number = down * (image.shape[1] // side) + across  # of the patch of each pixel
+    fills = np.array(SHOWN[: len(rows)] + [REST] * int(number.max() + 1))
+    beside = np.repeat(fills[: len(rows), None], rows.shape[1], axis=1)
+    cells(
+        [image.astype(int), rows.astype(int)],
+        titles=["the image", f"the first {len(rows)} patches"],
+        colors=[fills[number], beside],
+        row_labels=[None, [f"patch {i}" for i in range(len(rows))]],
+        title=title,
+        alt=alt,
+    )
+
+
+@_styled
+def images(pictures, *, titles, title, alt=None):
+    """Draw images side by side, from 0 (white paper) to 1 (black ink).
+
+    Args:
+        pictures: a list of `(H, W)` arrays.
+        titles: one for each.
+
+    >>> images([[[0.0, 1.0]], [[1.0, 0.0]]], titles=["here", "there"], title="A dot")
+    Images side by side: A dot. Images: here, there.
+    """
+    pictures = [_array(picture, "pictures", 2) for picture in pictures]
+    titles = _counted(titles, len(pictures), "titles")
+    fig = _figure(WIDE, 0.45 + WIDE / max(len(pictures), 3) * 0.85)
+    for i, (picture, name) in enumerate(zip(pictures, titles)):
+        ax = fig.add_subplot(1, len(pictures), i + 1)
+        ax.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
+        ax.set(xticks=[], yticks=[], title=name)
+        ax.spines[:].set(visible=True, color=EDGE)
+    _publish(fig, title, alt or _describe("Images side by side", title, Images=titles))
