@@ -90,13 +90,18 @@ def padding(sentences, models):
     """What 16 padded places do, with the mask and without."""
     found = {}
     for name, model in models.items():
-        kept, moved = translation.padded(model, sentences, masked=True)
-        broken_kept, broken_moved = translation.padded(model, sentences, masked=False)
-        found[f"{name}: masked, moved"] = (moved, 0, 1e-3)
-        found[f"{name}: masked, kept"] = (kept, 1, 1)
-        found[f"{name}: without mask, moved"] = (broken_moved, 0.01, 1)
+        _, _, before, after = translation.most_lost(model, sentences, masked=True)
+        found[f"{name}: masked, lost"] = (before - after, 0, 1e-3)
+        found[f"{name}: masked, kept"] = (
+            translation.kept(model, sentences, masked=True),
+            1,
+            1,
+        )
+        _, _, before, after = translation.most_lost(model, sentences, masked=False)
+        found[f"{name}: without mask, lost"] = (before - after, 0.0, 1)
+        share = translation.kept(model, sentences, masked=False)
         most = {"one vector": (0, 0.6), "additive": (0, 1), "transformer": (0.75, 1)}
-        found[f"{name}: without mask, kept"] = (broken_kept, *most[name])
+        found[f"{name}: without mask, kept"] = (share, *most[name])
     return found
 
 
