@@ -73,12 +73,12 @@ def maps(book, sentences, name, model):
     found[f"{name}: rows right of black, cat, blue, car"] = (right, 4, 4)
     looks = {"cat": (0.9, 1), "blue": (0.5, 1), "a": (0.9, 1)}
     needs = {"cat": (0.6, 1), "blue": (0.6, 1), "a": (0.8, 1)}
-    needs |= {"does": (0.5, 1), "not": (0, 0.25)}
+    needs |= {"does": (0.5, 1)}
     if name == "additive":  # where it looks for "a" differs from seed to seed
         looks["a"], needs["a"] = (0, 1), (0, 0.5)
-    for word, start in book["WORDS"].items():
+    for word, prefix in book["WORDS"].items():
         pairs = [p for p in sentences.held_out if p[1].split().count(word) == 1]
-        asked = model, sentences, pairs, word, start
+        asked = model, sentences, pairs, word, prefix
         look, need = translation.look_and_need(*asked)
         if word in looks:
             found[f"{name}: {word} looks at its counterpart"] = (look, *looks[word])
