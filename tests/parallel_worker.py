@@ -4,6 +4,7 @@ import ast
 import contextlib
 import faulthandler
 import importlib
+import io
 import os
 import re
 import signal

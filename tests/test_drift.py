@@ -19,6 +19,8 @@ from repository import ROOT, tool
 from torch.nn import Linear
 from torch.nn.functional import normalize
 
+from utils.training import translation
+
 NOTEBOOKS = tool.find_notebooks()
 MODULES = [
     "tokenizer",
@@ -35,6 +37,8 @@ MODULES = [
     "training.letters",
     "recall",
 ]
+# Of the bench of 08 these alone: `trained` or `right` is another function elsewhere.
+TRANSLATORS = "RecurrentDecoder", "DecoderBlock", "greedy_translate"
 
 
 def random(*shape, seed=0):
@@ -75,6 +79,32 @@ def merged_in_turn(f):
     sums = sums.masked_fill(maxima.isinf(), 0.0)
     first, *rest = zip(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
     return functools.reduce(f, rest, first)
+
+
+def decoded(cls):
+    """Build a recurrent decoder and run it, with a `find` that depends on the state."""
+
+    def find(state, context, vector, mask):
+        weights = (state[:, None] * context).sum(-1).masked_fill(~mask, 0.0)
+        return vector + (weights[..., None] * context).sum(dim=1), weights
+
+    torch.manual_seed(123)
+    sizes, mask = (2, 5, 4), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    return cls(7, 4, find)(IDS, random(*sizes), random(2, 4, seed=1), mask)
+
+
+def crossed(cls):
+    """Build a block of the translating transformer and run it on a padded sentence."""
+    torch.manual_seed(123)
+    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
+    return cls(6, 3, 11).eval()(random(2, 7, 6), random(2, 5, 6, seed=1), mask)
+
+
+def translated(f):
+    """Translate with logits that depend on all ids so far, to an end and to a limit."""
+    return [
+        f(lambda ids: random(5, seed=sum(ids) + len(ids)), 1, 2, n) for n in (0, 4, 9)
+    ]
 
 
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
@@ -144,6 +174,9 @@ CASES = {
     "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
     "from_halves": lambda f: f(random(12, 5), 2),
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
+    "RecurrentDecoder": decoded,
+    "DecoderBlock": crossed,
+    "greedy_translate": translated,
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
 }
@@ -157,7 +190,7 @@ def public_names():
             if getattr(value, "__module__", None) == module.__name__:
                 if not name.startswith("_"):
                     found[name] = value
-    return found
+    return found | {name: getattr(translation, name) for name in TRANSLATORS}
 
 
 def is_stub(definition):

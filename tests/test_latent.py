@@ -1,6 +1,5 @@
 """Each test pins one sentence about `utils.latent`."""
 
-
 import pytest
 import torch
 from small_layers import random

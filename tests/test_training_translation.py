@@ -65,8 +65,9 @@ def test_what_a_decoder_says_does_not_depend_on_later_words(sentences, models):
 
 def test_padding_behind_the_mask_moves_nothing(sentences, models):
     for model in models:
-        kept, moved = translation.padded(model, sentences, masked=True)
-        assert kept == 1 and moved < 1e-5
+        assert translation.kept(model, sentences, masked=True) == 1
+        _, _, before, after = translation.most_lost(model, sentences, masked=True)
+        assert before - after < 1e-5
 
 
 def test_a_translation_stops_before_end(sentences):
@@ -80,3 +81,17 @@ def test_a_translation_stops_before_end(sentences):
 
     said = translation.translate(knows, sentences, target)
     assert said == [pair[1] for pair in sentences.held_out[:3]]
+
+
+def test_the_word_that_loses_most_is_found_in_its_sentence(sentences, models):
+    begun, word, before, after = translation.most_lost(models[1], sentences, False)
+    pairs, source, longer, mask = translation.lengthened(sentences, masked=False)
+    first = f"{begun} {word} ".lstrip()
+    row = next(
+        i for i, pair in enumerate(pairs) if f"{pair[1]} <end> ".startswith(first)
+    )
+    inputs = shifted(sentences.batch([pairs[row]])[1])[:, : len(begun.split()) + 1]
+    for said, *given in (before, source[[row]], inputs), (after, longer[[row]], inputs):
+        hidden = mask[[row]] if said == after else None
+        probs = models[1](*given, hidden)[0][0, -1].softmax(dim=-1)
+        torch.testing.assert_close(probs[sentences.english.index(word)].item(), said)

@@ -72,12 +72,12 @@ def maps(book, sentences, name, model):
     found[f"{name}: rows right of black, cat, blue, car"] = (right, 4, 4)
     looks = {"cat": (0.9, 1), "blue": (0.5, 1), "a": (0.9, 1)}
     needs = {"cat": (0.6, 1), "blue": (0.6, 1), "a": (0.8, 1)}
-    needs |= {"does": (0.5, 1), "not": (0, 0.25)}
+    needs |= {"does": (0.5, 1)}
     if name == "additive":  # where it looks for "a" differs from seed to seed
         looks["a"], needs["a"] = (0, 1), (0, 0.5)
-    for word, start in book["WORDS"].items():
+    for word, prefix in book["WORDS"].items():
         pairs = [p for p in sentences.held_out if p[1].split().count(word) == 1]
-        asked = model, sentences, pairs, word, start
+        asked = model, sentences, pairs, word, prefix
         look, need = translation.look_and_need(*asked)
         if word in looks:
             found[f"{name}: {word} looks at its counterpart"] = (look, *looks[word])
@@ -89,13 +89,18 @@ def padding(sentences, models):
     """What 16 padded places do, with the mask and without."""
     found = {}
     for name, model in models.items():
-        kept, moved = translation.padded(model, sentences, masked=True)
-        broken_kept, broken_moved = translation.padded(model, sentences, masked=False)
-        found[f"{name}: masked, moved"] = (moved, 0, 1e-3)
-        found[f"{name}: masked, kept"] = (kept, 1, 1)
-        found[f"{name}: without mask, moved"] = (broken_moved, 0.01, 1)
+        _, _, before, after = translation.most_lost(model, sentences, masked=True)
+        found[f"{name}: masked, lost"] = (before - after, 0, 1e-3)
+        found[f"{name}: masked, kept"] = (
+            translation.kept(model, sentences, masked=True),
+            1,
+            1,
+        )
+        _, _, before, after = translation.most_lost(model, sentences, masked=False)
+        found[f"{name}: without mask, lost"] = (before - after, 0.0, 1)
+        share = translation.kept(model, sentences, masked=False)
         most = {"one vector": (0, 0.6), "additive": (0, 1), "transformer": (0.75, 1)}
-        found[f"{name}: without mask, kept"] = (broken_kept, *most[name])
+        found[f"{name}: without mask, kept"] = (share, *most[name])
     return found
 
 

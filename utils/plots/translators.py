@@ -19,7 +19,12 @@ FRENCH = "la", "voiture", "bleue", "<end>"
 WAYS = {  # how it reads, how it writes, what `find` does, whether it is asked
     "one vector": ("a GRU, in both directions", "a GRU", "the same\nvector", 80),
     "additive": ("a GRU, in both directions", "a GRU", "additive\nattention", 80),
-    "transformer": ("self-attention, MLP", "self-attention", "cross-\nattention", 64),
+    "transformer": (
+        "self-attention, MLP",
+        "self-attention,\nMLP",
+        "cross-\nattention",
+        64,
+    ),
 }
 DARK = "#444444"
 ACROSS, HEIGHT, SIZE = 8.1, 2.9, 8.5  # units, units, points
@@ -29,6 +34,9 @@ ACROSS, HEIGHT, SIZE = 8.1, 2.9, 8.5  # units, units, points
 def translator(way, *, title, alt=None):
     """Draw a translator at the moment in which it writes "blue", with `find` lit.
 
+    A GRU asks with its old state, which has read `<start>` alone, and reads "the" then;
+    the transformer has read both words when it asks.
+
     Args:
         way: "one vector", "additive" or "transformer".
 
@@ -37,7 +45,7 @@ def translator(way, *, title, alt=None):
 
     >>> translator("additive", title="It looks back")
     Translator: It looks back. Reads: la, voiture, bleue, <end>. Encoder: a GRU, in \
-both directions. Find: additive attention. Decoder: a GRU.
+both directions. Find: additive attention. Decoder: a GRU. Goes in: old state, the.
     """
     _expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
     reads, writes, find, width = WAYS[way]
@@ -66,12 +74,21 @@ both directions. Find: additive attention. Decoder: a GRU.
     ax.text(5.6, 2.02, f"found\n({width},)", ha="center", va="bottom", fontsize=SIZE)
     if asks:
         _arrow(ax, (6.05, 1.6), (5.15, 1.6))
-        ax.text(5.6, 1.53, f"asks\n({width},)", ha="center", va="top", fontsize=SIZE)
+        who = "asks" if way == "transformer" else "old state\nasks"
+        ax.text(5.6, 1.53, f"{who}\n({width},)", ha="center", va="top", fontsize=SIZE)
     _box(ax, 6.05, 1.45, 1.9, 0.7, f"decoder:\n{writes}")
-    for x, word, shade in ((6.5, "<start>", GREY), (7.3, "the", GREY)):
-        _box(ax, x - 0.35, 0.6, 0.7, 0.3, word)
-        _arrow(ax, (x, 0.9), (x, 1.45), color=shade)
-    ax.text(7.0, 0.45, "written so far", ha="center", va="top", fontsize=SIZE)
+    if way == "transformer":
+        goes_in, below = ("<start>", "the"), {7.0: "written so far"}
+    else:
+        goes_in, below = (
+            ("old state", "the"),
+            {6.5: "has read\n<start>", 7.4: "next word"},
+        )
+    for x, word in zip((6.5, 7.4), goes_in):
+        _box(ax, x - 0.4, 0.6, 0.8, 0.3, word)
+        _arrow(ax, (x, 0.9), (x, 1.45), color=GREY)
+    for x, text in below.items():
+        ax.text(x, 0.5, text, ha="center", va="top", fontsize=SIZE)
     _arrow(ax, (7.0, 2.15), (7.0, 2.45))
     _box(ax, 6.65, 2.45, 0.7, 0.3, "blue")
     _publish(
@@ -84,7 +101,8 @@ both directions. Find: additive attention. Decoder: a GRU.
             Reads=", ".join(FRENCH),
             Encoder=reads,
             Find=find.replace("-\n", "-").replace("\n", " "),
-            Decoder=writes,
+            Decoder=writes.replace("\n", " "),
+            Goes_in=", ".join(goes_in),
         ),
     )
 

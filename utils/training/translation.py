@@ -159,8 +159,9 @@ class DecoderBlock(nn.Module):
 
     def forward(self, x, context, mask):
         x = x + self.self_attention(self.norms[0](x))
-        where = {"context": context, "padding_mask": mask, "need_weights": True}
-        found, weights = self.cross_attention(self.norms[1](x), **where)
+        found, weights = self.cross_attention(
+            self.norms[1](x), context=context, padding_mask=mask, need_weights=True
+        )
         x = x + found
         return x + self.mlp(self.norms[2](x)), weights
 
@@ -168,13 +169,14 @@ class DecoderBlock(nn.Module):
 class TransformerDecoder(nn.Module):
     """Write with one block, all places at once.
 
+    block: what is built as the one block, by default `DecoderBlock`
     returns: logits (B, T, V) and weights (B, T, S), their mean over the heads
     """
 
-    def __init__(self, num_words, d_model, num_heads, length=32):
+    def __init__(self, num_words, d_model, num_heads, length=32, block=DecoderBlock):
         super().__init__()
         self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
-        self.block = DecoderBlock(d_model, num_heads, length)
+        self.block = block(d_model, num_heads, length)
         self.norm = nn.LayerNorm(d_model)
         self.output = nn.Linear(d_model, num_words)
 
@@ -217,6 +219,24 @@ def trained(encoder, decoder, batches, steps=500):
     finally:
         torch.set_num_threads(threads)
     return model
+
+
+def greedy_translate(next_logits, start_id, end_id, max_length) -> list[int]:
+    """Append the most probable id until the end, or until there is no more room.
+
+    next_logits: gives (V,) for what follows a list of ids, start_id first
+    returns: the ids after start_id, at most max_length, without end_id
+
+    >>> greedy_translate(lambda ids: torch.eye(5)[len(ids) + 1], 0, 4, max_length=9)
+    [2, 3]
+    """
+    written = []
+    while len(written) < max_length:
+        best = next_logits([start_id, *written]).argmax().item()
+        if best == end_id:
+            break
+        written.append(best)
+    return written
 
 
 @torch.no_grad()
@@ -265,35 +285,57 @@ def alignment(model, sentences, pair):
     return model(source, shifted(target))[1][0]
 
 
-@torch.no_grad()
-def padded(model, sentences, masked):
-    """Add 16 <pad> to sentences of seven words, and hide them or not.
+def lengthened(sentences, masked):
+    """Add 16 <pad> to held-out sentences of seven words, and hide them or not.
 
-    returns: the share of translations kept, and how far a probability moves at most
+    returns: the pairs, their ids as they are and lengthened, and the mask (B, S + 16)
     """
     pairs = [pair for pair in sentences.held_out if num_words(pair) == 7]
-    source, target = sentences.batch(pairs)
+    source = sentences.batch(pairs)[0]
     longer = F.pad(source, (0, 16), value=PAD)
     mask = longer != PAD if masked else torch.ones_like(longer, dtype=torch.bool)
+    return pairs, source, longer, mask
+
+
+def kept(model, sentences, masked):
+    """Return which share of translations 16 <pad> leave as they are in every word."""
+    pairs, source, longer, mask = lengthened(sentences, masked)
     ours = translate(model, sentences, source)
     theirs = translate(model, sentences, longer, mask)
-    before = model(source, shifted(target))[0].softmax(dim=-1)
-    after = model(longer, shifted(target), mask)[0].softmax(dim=-1)
-    moved = (after - before).abs()[target != PAD].max().item()
-    return sum(a == b for a, b in zip(ours, theirs)) / len(pairs), moved
+    return sum(a == b for a, b in zip(ours, theirs)) / len(pairs)
 
 
 @torch.no_grad()
-def look_and_need(model, sentences, pairs, word, start):
+def most_lost(model, sentences, masked):
+    """Find the right word that loses most probability through 16 <pad>.
+
+    At each place of a right translation the model is given the right words before it.
+
+    returns: these words, the word, its probability without <pad> and with them
+    """
+    pairs, source, longer, mask = lengthened(sentences, masked)
+    target = sentences.batch(pairs)[1]
+    logits = model(source, shifted(target))[0], model(longer, shifted(target), mask)[0]
+    probs = [x.softmax(-1).gather(2, target[..., None]).squeeze(-1) for x in logits]
+    lost = (probs[0] - probs[1]).masked_fill(target == PAD, 0.0)
+    row, place = divmod(lost.argmax().item(), target.shape[1])
+    words = [sentences.english[i] for i in target[row]]
+    found = [p[row, place].item() for p in probs]
+    return " ".join(words[:place]), words[place], *found
+
+
+@torch.no_grad()
+def look_and_need(model, sentences, pairs, word, prefix):
     """Say how often an English word looks most at its counterpart, and needs it.
 
     pairs: sentences in which the word stands once
-    start: what its French counterpart starts with, one or several strings
+    prefix: what its French counterpart begins with, one or several strings
     returns: the share of rows with their largest weight on the counterpart, and how
-        much probability the word loses on average where the counterpart is hidden
+        much probability the word loses on average where the counterpart is hidden from
+        the cross-attention (the encoder has read it)
     """
     source, target = sentences.batch(pairs)
-    counterparts = torch.tensor([w.startswith(start) for w in sentences.french])
+    counterparts = torch.tensor([w.startswith(prefix) for w in sentences.french])
     theirs, mask = counterparts[source], source != PAD  # (B, S)
     number = sentences.english.index(word)
     context, vector = model.encoder(source, mask)
