@@ -91,7 +91,10 @@ PICTURES = {
     ),
     "translator": lambda **k: plots.translator("additive", **k),
     "block": lambda **k: plots.block(
-        [[1, 3], [0, 4], [-2, 6]], [[-1, 1]] * 2, [[-1, 1], [-2, 2]], **k
+        [[1, 1, 3, 3], [0, 0, 4, 4], [-2, -2, 6, 6]],
+        [[-1, -1, 1, 1]] * 2,
+        [[-1, -1, 1, 1], [-2, -2, 2, 2]],
+        **k,
     ),
     "bell": lambda **k: plots.bell([1.0, -1.0], **k),
     "vision": lambda **k: plots.vision(**k),

@@ -107,6 +107,42 @@ def translated(f):
     ]
 
 
+def model(cls):
+    """Build the model under a seed, without the smaller writes of `utils`.
+
+    They are the subject of deeper/norms_and_depth: 09 begins all weights alike.
+    """
+    torch.manual_seed(123)
+    built = cls(11, 5, 8, 2, 3)
+    begun = {name: p.detach().clone() for name, p in built.named_parameters()}
+    for i, (name, parameter) in enumerate(built.named_parameters()):
+        if name.endswith(("out_proj.weight", "feed_forward.2.weight")):
+            begun.pop(name)
+        torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))
+    return begun, built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
+
+
+def trained(f):
+    """Train a layer with a schedule, clipping and weight decay, and with none."""
+    found = []
+    for options in (
+        {},
+        {"warmup": 2, "final_lr": 0.0, "weight_decay": 0.3, "clip": 0.01},
+    ):
+        torch.manual_seed(123)
+        built = Linear(3, 2)
+        losses = f(
+            built,
+            lambda number: random(5, 3, seed=number),
+            lambda layer, x: (layer(x) - 1).square().mean(),
+            7,
+            0.1,
+            **{"weight_decay": 0.0} | options,
+        )
+        found += [list(losses), built.weight.detach()]
+    return found
+
+
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 WITH_AN_EMPTY_ROW = torch.tensor([[j <= i != 3 for j in range(5)] for i in range(5)])
@@ -173,6 +209,12 @@ CASES = {
     "SwiGLU": layer(6, x=random(2, 5, 6)),
     "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
     "from_halves": lambda f: f(random(12, 5), 2),
+    "GPT": model,
+    "train": trained,
+    "learning_rate": lambda f: [
+        [f(step, 9, 4.0), f(step, 9, 4.0, 3, 1.0), f(step, 9, 4.0, final_lr=0.0)]
+        for step in range(9)
+    ],
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "RecurrentDecoder": decoded,
     "DecoderBlock": crossed,

@@ -1,12 +1,29 @@
 """What notebook 09 and its two deeper ones state, measured with any seed."""
 
+import functools
 import math
 import re
 
 import torch
 
+import utils.model
 from tests.seeds import definitions
 
+ENDS = (  # what each addition changes in the validation loss after 600 steps
+    ("nothing, half", -0.35, 0.02),
+    ("schedule", -0.45, -0.12),
+    ("clipping", -0.1, 0.3),
+    ("weight decay", -0.12, 0.1),
+    ("all three", -0.42, -0.1),
+)
+LOWEST = (  # and in the lowest one
+    ("nothing, half", -0.15, -0.02),
+    ("schedule", -0.13, -0.03),
+    ("clipping", -0.08, 0.06),
+    ("weight decay", -0.05, 0.05),
+    ("all three", -0.15, -0.01),
+)
+SCHEDULE_MINUS_HALF = (-0.2, -0.04), (-0.05, 0.05), (-0.15, 0.45)
 HELD = {"layer 1: the strongest previous-token head costs most": 6}
 
 
@@ -39,13 +56,14 @@ def first_losses(book, seed):
 def story(book, seed):
     """Train with the plain loop; measure its losses and what the model writes."""
     training, validation = book["TRAINING"], book["VALIDATION"]
-    model, losses, checks = plain(book, seed)
-    last = sum(losses[-50:]) / 50
+    model, seen = plain(book, seed)
+    last, checks = seen[600][0], {step: held for step, (_, held) in seen.items()}
     best = min(checks, key=checks.get)
     counts = torch.bincount(training, minlength=512) + 1
     frequencies = -(counts / counts.sum()).log()[validation].mean().item()
     words = {name: written(book, model, **o) for name, o in SETTINGS.items()}
-    large = plain(book, seed, shrink=False)[2]
+    divided = plain(book, seed, utils.model.GPT)[1]
+    lowest = min(held for _, held in divided.values())
     return {
         "story: validation loss, lowest": (checks[best], 3.85, 4.15),
         "story: step of the lowest": (best, 300, 600),
@@ -59,7 +77,7 @@ def story(book, seed):
         "story: better than frequencies by": (frequencies - checks[600], 1.0, 1.5),
         "story: perplexity at the end": (math.exp(checks[600]), 45, 65),
         "writes as they are minus divided, lowest": (
-            min(large.values()) - checks[best],
+            checks[best] - lowest,
             -0.05,
             0.05,
         ),
@@ -89,40 +107,51 @@ SETTINGS = {
 }
 
 
-def plain(book, seed, shrink=True):
-    """Return a model trained with the plain loop, its losses and its checks."""
+def plain(book, seed, build=None):
+    """Return a model trained with the plain loop, and its checks."""
     torch.manual_seed(seed)
-    model = book["GPT"](512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
-    if not shrink:
-        book["small_weights"](model, shrink=False)
-    losses, checks = [], {}
-    for step, loss in enumerate(book["train_plainly"](model, 600, seed=seed), 1):
-        losses.append(loss)
-        if step % 50 == 0:
-            measured = book["held_out_loss"](model, book["VALIDATION"], 64)
-            checks[step] = measured.item()
-    return model, losses, checks
+    sizes = {"d_model": 64, "num_heads": 4, "num_layers": 2, "dropout": 0.2}
+    model = (build or book["GPT"])(512, 64, **sizes)
+    training = book["train_plainly"](model, 600, seed=seed)
+    return model, book["watch"](training, model, book["VALIDATION"])
 
 
 def additions(book, seed):
     """What each addition changes at three times the rate of the plain loop."""
-    found = {n: book["trained_with"](o, seed) for n, o in book["ADDED"].items()}
-    training = {name: pair[0] for name, pair in found.items()}
-    held = {name: pair[1].item() for name, pair in found.items()}
-    said = {"nothing at 0.003: validation": (held["nothing"], 4.1, 4.6)}
-    said["nothing at 0.003: training"] = (training["nothing"], 2, 3.5)
-    for name, low, high in (
-        ("schedule", -0.4, -0.2),
-        ("clipping", -0.15, 0.15),
-        ("weight decay", -0.15, 0.15),
-        ("all three", -0.4, -0.2),
-    ):
-        change = held[name] - held["nothing"]
-        said[f"{name} minus nothing: validation"] = (change, low, high)
-        change = training[name] - training["nothing"]
-        said[f"{name} minus nothing: training"] = (change, -1, 1)
-    change = held["all three"] - held["schedule"]
-    return said | {"all three minus schedule: validation": (change, -0.15, 0.15)}
+    runs = {
+        name: book["trained_with"](*run, seed) for name, run in book["RUNS"].items()
+    }
+    end = {name: seen[600][1] for name, seen in runs.items()}
+    best = {name: min(held for _, held in seen.values()) for name, seen in runs.items()}
+    said = {}
+    for name, low, high in ENDS:
+        said[f"at 0.003, {name} minus nothing: at the end"] = (
+            end[name] - end["nothing"],
+            low,
+            high,
+        )
+    for name, low, high in LOWEST:
+        said[f"at 0.003, {name} minus nothing: lowest"] = (
+            best[name] - best["nothing"],
+            low,
+            high,
+        )
+    return said | {
+        "at 0.003, nothing: at the end": (end["nothing"], 4.1, 4.6),
+        "at 0.003, nothing: training": (runs["nothing"][600][0], 2, 3.5),
+        "schedule minus half the rate: at the end": (
+            end["schedule"] - end["nothing, half"],
+            *SCHEDULE_MINUS_HALF[0],
+        ),
+        "schedule minus half the rate: lowest": (
+            best["schedule"] - best["nothing, half"],
+            *SCHEDULE_MINUS_HALF[1],
+        ),
+        "schedule minus half the rate: training": (
+            runs["schedule"][600][0] - runs["nothing, half"][600][0],
+            *SCHEDULE_MINUS_HALF[2],
+        ),
+    }
 
 
 def written(book, model, **options):
@@ -130,7 +159,8 @@ def written(book, model, **options):
     torch.manual_seed(0)
     merges = book["MERGES"]
     start = torch.tensor([book["encode_bpe"]("Zoë", merges)] * 16)
-    rows = book["write"](model, start, 70, **options).tolist()
+    choose = functools.partial(book["course"].next_token_probs, **options)
+    rows = book["write"](model, start, 70, choose).tolist()
     texts = [re.findall(r"\w+", book["decode_bpe"](row, merges)) for row in rows]
     words = [word for text in texts for word in text[1:-1]]  # cut words left out
     known = set(re.findall(r"\w+", book["PARTS"][0]))
@@ -140,7 +170,8 @@ def written(book, model, **options):
 def repeats(book, model):
     """Return how many of the last 60 tokens differ when the best is always taken."""
     start = torch.tensor([book["encode_bpe"]("Zoë", book["MERGES"])])
-    return len(set(book["write"](model, start, 70, top_k=1)[0, -60:].tolist()))
+    best = functools.partial(book["course"].next_token_probs, top_k=1)
+    return len(set(book["write"](model, start, 70, best)[0, -60:].tolist()))
 
 
 def copier(copying, seed):
