@@ -205,7 +205,6 @@ CASES = {
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
-    "GPT": layer(11, 5, 8, 2, 3, x=IDS),
     "SwiGLU": layer(6, x=random(2, 5, 6)),
     "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
     "from_halves": lambda f: f(random(12, 5), 2),

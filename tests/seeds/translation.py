@@ -76,9 +76,7 @@ def maps(book, sentences, name, model):
     if name == "additive":  # where it looks for "a" differs from seed to seed
         looks["a"], needs["a"] = (0, 1), (0, 0.5)
     for word, prefix in book["WORDS"].items():
-        pairs = [p for p in sentences.held_out if p[1].split().count(word) == 1]
-        asked = model, sentences, pairs, word, prefix
-        look, need = translation.look_and_need(*asked)
+        _, look, need = translation.look_and_need(model, sentences, word, prefix)
         if word in looks:
             found[f"{name}: {word} looks at its counterpart"] = (look, *looks[word])
         found[f"{name}: {word} loses without it"] = (need, *needs[word])

@@ -325,15 +325,16 @@ def most_lost(model, sentences, masked):
 
 
 @torch.no_grad()
-def look_and_need(model, sentences, pairs, word, prefix):
+def look_and_need(model, sentences, word, prefix):
     """Say how often an English word looks most at its counterpart, and needs it.
 
-    pairs: sentences in which the word stands once
     prefix: what its French counterpart begins with, one or several strings
-    returns: the share of rows with their largest weight on the counterpart, and how
+    returns: the number of held-out sentences in which the word stands once; of these
+        the share of rows with their largest weight on the counterpart, and how
         much probability the word loses on average where the counterpart is hidden from
         the cross-attention (the encoder has read it)
     """
+    pairs = [p for p in sentences.held_out if p[1].split().count(word) == 1]
     source, target = sentences.batch(pairs)
     counterparts = torch.tensor([w.startswith(prefix) for w in sentences.french])
     theirs, mask = counterparts[source], source != PAD  # (B, S)
@@ -344,4 +345,5 @@ def look_and_need(model, sentences, pairs, word, prefix):
         logits, weights = model.decoder(shifted(target), context, vector, visible)
         probs.append(logits.softmax(dim=-1)[target == number][:, number])  # (B,)
     looks = theirs.gather(1, weights[target == number].argmax(dim=-1, keepdim=True))
-    return looks.float().mean().item(), (probs[1] - probs[0]).mean().item()
+    lost = (probs[1] - probs[0]).mean().item()
+    return len(pairs), looks.float().mean().item(), lost
