@@ -164,10 +164,6 @@ CASES = {
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
     "GPT": model,
     "train": trained,
-    "learning_rate": lambda f: [
-        [f(step, 9, 4.0), f(step, 9, 4.0, 3, 1.0), f(step, 9, 4.0, final_lr=0.0)]
-        for step in range(9)
-    ],
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
