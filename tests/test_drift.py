@@ -210,10 +210,6 @@ CASES = {
     "from_halves": lambda f: f(random(12, 5), 2),
     "GPT": model,
     "train": trained,
-    "learning_rate": lambda f: [
-        [f(step, 9, 4.0), f(step, 9, 4.0, 3, 1.0), f(step, 9, 4.0, final_lr=0.0)]
-        for step in range(9)
-    ],
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "RecurrentDecoder": decoded,
     "DecoderBlock": crossed,
