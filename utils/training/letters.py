@@ -75,7 +75,8 @@ def held_scores(query, key, pairs, speeds=SPEEDS, seen=31):
     returns: (B, H, T, T)
 
     >>> query = key = torch.ones(1, 1, 6, 2)
-    >>> held_scores(query, key, [0], torch.tensor([torch.pi / 4]), seen=2)[0, 0, -1]
+    >>> scores = held_scores(query, key, [0], torch.tensor([torch.pi / 4]), seen=2)
+    >>> scores[0, 0, -1].abs().round(decimals=4)
     tensor([0.0000, 0.0000, 0.0000, 0.0000, 1.0000, 1.4142])
     """
     places = torch.arange(query.shape[-2])[:, None]  # (T, 1)
