@@ -128,9 +128,7 @@ def added(book, seed, lr, options):
 
 def additions(book, seed):
     """What each addition changes at three times the rate of the plain loop."""
-    runs = {
-        name: book["trained_with"](*run, seed) for name, run in book["RUNS"].items()
-    }
+    runs = {name: added(book, seed, *run) for name, run in book["RUNS"].items()}
     end = {name: seen[600][1] for name, seen in runs.items()}
     best = {name: min(held for _, held in seen.values()) for name, seen in runs.items()}
     said = {}
