@@ -31,6 +31,8 @@ def definitions(notebook):
 
 def is_constant(node):
     """Say whether a statement assigns to names in capitals alone."""
-    targets = node.targets if isinstance(node, ast.Assign) else []
+    if not isinstance(node, ast.Assign | ast.AugAssign):
+        return False
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
     return bool(names) and all(name.id.isupper() for name in names)

@@ -12,6 +12,7 @@ LAYERS = {  # the same of two layers
     "softmax, softmax": ((0.98, 1), (0.7, 0.9)),
     "delta, delta": ((0.55, 0.75), (0.97, 1)),
     "delta, softmax": ((0.98, 1), (0.95, 1)),
+    "softmax, rotary": ((0.98, 1), (0.94, 1)),
 }
 
 
