@@ -155,6 +155,9 @@ CASES = {
     "train_bpe": lambda f: list(f(TEXT, 12).items()),
     "encode_bpe": lambda f: f(TEXT, MERGES),
     "sliding_windows": lambda f: [f(list(range(13)), 4, s) for s in (1, 3, 4)],
+    "SlidingWindowDataset": lambda f: [
+        (len(built), *built[1]) for built in (f(range(13), 4, s) for s in (1, 3))
+    ],
     "embed": lambda f: f(IDS, random(5, 3)),
     "sinusoidal_positions": lambda f: f(7, 6),
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),

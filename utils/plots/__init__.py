@@ -19,11 +19,14 @@ from utils.plots.charts import (
 from utils.plots.diagrams import (
     arrows,
     cells,
+    embeddings,
     exchange,
     graph,
+    inputs,
     merge_steps,
     tensors,
     tokens,
+    windows,
 )
 from utils.plots.exploring import explore
 from utils.plots.overview import scheme
@@ -40,12 +43,14 @@ __all__ = [
     "clocks",
     "course_map",
     "curves",
+    "embeddings",
     "exchange",
     "explore",
     "graph",
     "heatmap",
     "heatmaps",
     "images",
+    "inputs",
     "merge_steps",
     "patches",
     "points",
@@ -55,4 +60,5 @@ __all__ = [
     "translator",
     "turned",
     "vision",
+    "windows",
 ]

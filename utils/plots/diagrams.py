@@ -5,6 +5,7 @@ import math
 import numpy as np
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
 
+from utils.data import sliding_windows
 from utils.plots.publishing import (
     BLUE,
     EDGE,
@@ -504,6 +505,21 @@ def _draw_face(ax, start, a, b, count_a, count_b, share):
             ax.plot(*np.stack([line, line + across]).T, color=BLUE, linewidth=0.5)
 
 
+def inputs(shape, *, title, alt=None):
+    """Draw how token ids (B, T) become the input (B, T, D) of a model, as blocks."""
+    axes = "B samples", "T tokens", "D features"
+    blocks = [
+        ("token ids", shape[:2], axes[:2]),
+        "→",
+        ("tokens", shape, axes),
+        "+",
+        ("positions", shape[1:], axes[1:]),
+        "=",
+        ("x", shape, axes),
+    ]
+    tensors(blocks, title=title, alt=alt)
+
+
 @_styled
 def cells(
     arrays,
@@ -656,6 +672,51 @@ def _draw_cells(ax, x, y, cell, size, text, groups, rows, columns):
             fontsize=9,
             color=GREY,
         )
+
+
+def embeddings(words, ids, table, positions=None, *, title, alt=None):
+    """Draw the embeddings of words beside what they are made of, a colour for each id.
+
+    Without positions that is the table, with them the embeddings before the sum.
+
+    Args:
+        words, ids: the T tokens and their ids.
+        table: `(V, D)`.
+        positions: `(T, D)`, added to the embeddings.
+
+    >>> embeddings(["the", "cat"], [1, 0], [[0.5], [2.0]], title="Two words")
+    Grids of cells: Two words. Arrays: table; embeddings.
+    """
+    table, ids = _array(table, "table", 2), _array(ids, "ids", 1).astype(int)
+    tokens = table[ids]
+    if positions is None:
+        arrays, titles = [table, tokens], ["table", "embeddings"]
+        colors, labels = [range(len(table)), ids], [range(len(table)), words]
+    else:
+        arrays = [tokens, positions, tokens + _array(positions, "positions", 2)]
+        titles, labels = ["tokens", "+ positions", "= x"], [words, None, words]
+        colors = [ids, [4] * len(ids), ids]
+    style = {"colors": colors, "row_labels": labels}
+    cells(arrays, titles=titles, title=title, alt=alt, **style)
+
+
+def windows(pieces, context_length, strides, *, lit, title, alt=None):
+    """Draw the windows that each stride cuts from a text: inputs, and targets beside.
+
+    Args:
+        pieces: the tokens of the text, as strings.
+        lit: the token whose cells are blue.
+
+    >>> windows(list("abc"), 2, [1], lit="b", title="One")
+    Grids of cells: One. Arrays: inputs, stride 1 a b; targets, stride 1 b c.
+    """
+    grids, titles = [], []
+    for stride in strides:
+        parts = sliding_windows(range(len(pieces)), context_length, stride)
+        for name, part in zip(("inputs", "targets"), parts):
+            grids.append([[pieces[i] for i in row] for row in part.tolist()])
+            titles.append(f"{name}, stride {stride}")
+    cells(grids, titles=titles, title=title, lit=lit, alt=alt)
 
 
 # --- between processes ------------------------------------------------------------
