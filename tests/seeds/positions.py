@@ -37,10 +37,10 @@ def main(seed):
             ("sinusoids", lambda: added(sinusoids)),
         ]
     )
+    models |= trained([("rotary", lambda: LetterReader(book["rotary"]))])
     models |= trained(
         [
-            ("rotary", lambda: LetterReader(book["rotary"])),
-            ("T5", lambda: LetterReader(book["BucketScore"](8, 4))),
+            ("T5", lambda: LetterReader(book["BucketScore"]())),
             ("ALiBi", lambda: LetterReader(book["alibi"])),
         ]
     )
@@ -56,7 +56,6 @@ def main(seed):
         compared(loss)
         | pairs(deeper, models["rotary"], loss)
         | no_slow_pairs(deeper, models["base 5"], loss)
-        | without_the_flat_head(models["ALiBi"], loss)
         | cures(deeper, models["rotary"], loss["rotary", 32], seed)
         | layouts(seed)
     )
@@ -83,6 +82,12 @@ def compared(loss):
             0.02,
             0.3,
         ),
+        "at 32: ALiBi minus rotary": (
+            loss["ALiBi", 32] - loss["rotary", 32],
+            0.02,
+            0.3,
+        ),
+        "at 256: T5 minus ALiBi": (loss["T5", 256] - loss["ALiBi", 256], 0, 1),
         "at 32: T5 minus rotary": (loss["T5", 32] - loss["rotary", 32], -0.15, 0.1),
         "at 32: the better of those added minus T5": (
             min(loss["table", 32], loss["sinusoids", 32]) - loss["T5", 32],
@@ -101,7 +106,7 @@ def compared(loss):
         "rotary: 64 minus guessing": (loss["rotary", 64] - guessing, 0, 2),
         "rotary: 128 minus guessing": (loss["rotary", 128] - guessing, 0, 2),
         "T5: 64 minus 32": (worse("T5", 64), -0.02, 0.1),
-        "T5: 256 minus 32": (worse("T5", 256), 0.05, 0.6),
+        "T5: 256 minus 32": (worse("T5", 256), 0.02, 0.6),
         "ALiBi: 256 minus 32": (worse("ALiBi", 256), -0.05, 0.05),
     }
 
@@ -123,24 +128,6 @@ def pairs(book, model, loss):
                 gone,
                 *limits,
             )
-    return found
-
-
-@torch.no_grad()
-def without_the_flat_head(model, loss):
-    """What ALiBi's loss rises by where nothing of head 3 reaches the output."""
-    weight = model.attention.out_proj.weight  # (D, D), columns 24 to 31 are head 3's
-    kept = weight[:, 24:].clone()
-    weight[:, 24:] = 0
-    found = {
-        f"ALiBi: without head 3 minus with it, at {length}": (
-            loss_at(model, length) - loss["ALiBi", length],
-            -0.02,
-            0.05,
-        )
-        for length in (32, 256)
-    }
-    weight[:, 24:] = kept
     return found
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import torch
 from matplotlib import colors as mcolors
 from matplotlib.cm import ScalarMappable
-from matplotlib.patches import Circle, FancyArrowPatch, Patch, PathPatch, Wedge
+from matplotlib.patches import (
+    Arc,
+    Circle,
+    FancyArrowPatch,
+    Patch,
+    PathPatch,
+    Wedge,
+)
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
@@ -601,6 +608,7 @@ def clocks(
     seen=None,
     lengths=None,
     sides=False,
+    between=False,
     alt=None,
 ):
     """Draw clocks: a hand for each angle, from twelve o'clock clockwise, numbered.
@@ -612,6 +620,8 @@ def clocks(
         seen: for each clock an angle in radians up to which it is shaded.
         lengths: one for each hand, which becomes an arrow; the longest reaches the rim.
         sides: draws how far right (sine) and how far up (cosine) each hand reaches.
+        between: marks by how many degrees the first hand is ahead of the second one,
+            counter-clockwise.
 
     >>> clocks([[0.0, 1.6], [0.0, 0.2]], titles=["fast", "slow"], title="Two clocks")
     Clocks: Two clocks. Clocks: fast, slow. Hands: 0 to 1.
@@ -647,11 +657,26 @@ def clocks(
                 written.append(tip)  # nearer numbers would overlap
                 place = tip + 0.15 * ahead
                 ax.text(*place, names[i], ha="center", va="center", fontsize=8)
+        if between:
+            _draw_between(ax, *hands[:2])
     named = f"0 to {len(names) - 1}" if names == [*range(len(names))] else names
     shaded = "what was seen" if any(seen) else ""
     marked = "sine to the right, cosine up" if sides else ""
+    if between:
+        marked = f"how many degrees {names[0]} is ahead of {names[1]}"
     parts = {"Clocks": titles, "Hands": named, "Shaded": shaded, "Marked": marked}
     _publish(fig, title, alt or _describe("Clocks", title, **parts))
+
+
+def _draw_between(ax, first, second):
+    """Mark the angle from the second hand to the first, with its degrees."""
+    ahead, start = math.degrees(second - first) % 360, 90 - math.degrees(second)
+    color, middle = SERIES[1], math.radians(start + ahead / 2)
+    arc = Arc((0, 0), 0.5, 0.5, theta1=start, theta2=start + ahead, color=color)
+    ax.add_patch(arc)
+    place = 0.5 * math.cos(middle), 0.42 * math.sin(middle)
+    style = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
+    ax.text(*place, f"{ahead:.0f}°", **style)
 
 
 def _draw_sides(ax, sine, cosine):
@@ -677,7 +702,7 @@ def turned(query, key, places, *, title, alt=None):
 
     >>> turned([3.0, 4.0], [1.0, 2.0], [[2, 0], [3, 1]], title="Two places apart")
     Clocks: Two places apart. Clocks: query at 2, key at 0, query at 3, key at 1. \
-Hands: q, k.
+Hands: q, k. Marked: how many degrees q is ahead of k.
     """
     places = _array(places, "places", 2)
     arrows = np.stack([_array(query, "query", 1), _array(key, "key", 1)])
@@ -688,6 +713,7 @@ Hands: q, k.
         title=title,
         names=["q", "k"],
         lengths=np.linalg.norm(arrows, axis=1).tolist(),
+        between=True,
         alt=alt,
     )
 
