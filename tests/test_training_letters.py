@@ -1,4 +1,4 @@
-"""Each test pins one sentence about `utils.training.letters`, the bench of 07."""
+"""Each test pins one sentence about `utils.training.letters`, the bench of 05, 07."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The test bench of notebook 07: small readers of letters, trained on short pieces."""
+"""The test benches of 05 and 07: small readers of letters, trained on short pieces."""
 
 from functools import cache
 
@@ -153,6 +153,41 @@ def story():
     text = load_text()
     letters = sorted(set(text))
     return letters, torch.tensor([letters.index(letter) for letter in text])
+
+
+def story_windows():
+    """Cut the story into windows of 32 letters: what 05 trains on, and what it hides.
+
+    returns: inputs and targets (N, 32) from the first 30,000 letters, a window at each
+        letter; and inputs and targets from the rest, windows one after the other
+
+    >>> (inputs, _), (unseen, _) = story_windows()
+    >>> inputs.shape, unseen.shape[1]
+    (torch.Size([29968, 32]), 32)
+    """
+    _, ids = story()
+    return sliding_windows(ids[:30_000], 32, 1), sliding_windows(ids[30_000:], 32, 32)
+
+
+def train_on_story(build, seed=1, steps=400):
+    """Train a new model on `story_windows`, without a progress bar.
+
+    build: function () -> a model from ids (B, T) to logits (B, T, V); it is called
+        after the seed is set
+    returns: the model, its loss over the last 50 steps, and its loss on unseen text
+
+    >>> model, training, unseen = train_on_story(LetterReader, steps=50)
+    >>> training < 4.3, unseen < 4.3
+    (True, True)
+    """
+    torch.manual_seed(seed)
+    model, quiet = build(), {"show": lambda losses: None}
+    (inputs, targets), unseen = story_windows()
+    rows = torch.randint(len(inputs), (steps, 32))
+    batches = [(inputs[row], targets[row]) for row in rows]
+    losses = train(model, batches, next_token_loss, steps, lr=1e-2, **quiet)
+    with torch.no_grad():
+        return model, sum(losses[-50:]) / 50, next_token_loss(model, unseen).item()
 
 
 def train_reader(reader, length=32, steps=300, batch_size=32, lr=1e-2, seed=0):
