@@ -193,7 +193,7 @@ def train_on_story(build, seed=1, steps=400):
 def train_reader(reader, length=32, steps=300, batch_size=32, lr=1e-2, seed=0):
     """Train on pieces of the story, the same ones for every reader of one seed.
 
-    The last 6,000 letters are held out.
+    The last 6,000 letters are held out. It takes seconds, so no progress is shown.
 
     length: letters in a piece
     returns: the reader, in evaluation mode
@@ -202,7 +202,7 @@ def train_reader(reader, length=32, steps=300, batch_size=32, lr=1e-2, seed=0):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(inputs), (steps, batch_size), generator=generator)
     batches = [(inputs[row], targets[row]) for row in rows]
-    train(reader, batches, next_token_loss, steps, lr=lr)
+    train(reader, batches, next_token_loss, steps, lr=lr, show=lambda losses: None)
     return reader
 
 
