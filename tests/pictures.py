@@ -104,6 +104,11 @@ PICTURES = {
         [[-1, -1, 1, 1], [-2, -2, 2, 2]],
         **k,
     ),
+    "chain": lambda **k: plots.chain(
+        ["embedding", "block 1", "block 2", "norm", "output"],
+        [(8, 64), *[(8, 64, 64)] * 4, (8, 64, 512)],
+        **k,
+    ),
     "bell": lambda **k: plots.bell([1.0, -1.0], **k),
     "vision": lambda **k: plots.vision(**k),
     "patches": lambda **k: plots.patches(

@@ -122,27 +122,6 @@ def model(cls):
     return begun, built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
 
 
-def trained(f):
-    """Train a layer with a schedule, clipping and weight decay, and with none."""
-    found = []
-    for options in (
-        {},
-        {"warmup": 2, "final_lr": 0.0, "weight_decay": 0.3, "clip": 0.01},
-    ):
-        torch.manual_seed(123)
-        built = Linear(3, 2)
-        losses = f(
-            built,
-            lambda number: random(5, 3, seed=number),
-            lambda layer, x: (layer(x) - 1).square().mean(),
-            7,
-            0.1,
-            **{"weight_decay": 0.0} | options,
-        )
-        found += [list(losses), built.weight.detach()]
-    return found
-
-
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 WITH_AN_EMPTY_ROW = torch.tensor([[j <= i != 3 for j in range(5)] for i in range(5)])
@@ -212,7 +191,6 @@ CASES = {
     "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
     "from_halves": lambda f: f(random(12, 5), 2),
     "GPT": model,
-    "train": trained,
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "RecurrentDecoder": decoded,
     "DecoderBlock": crossed,

@@ -8,6 +8,7 @@ import torch
 
 import utils.model
 from tests.seeds import definitions
+from utils.training import decay_groups, learning_rate
 
 ENDS = (  # what each addition changes in the validation loss after 600 steps
     ("half", -0.35, 0.02),
@@ -23,6 +24,12 @@ LOWEST = (  # and in the lowest one
     ("weight decay", -0.05, 0.05),
     ("all three", -0.15, -0.01),
 )
+SCHEDULE = {"warmup": 50, "final_lr": 0.0}
+MORE = {  # the runs that the notebook tells of and doesn't show
+    "clipping": {"clip": 1.0},
+    "weight decay": {"weight_decay": 0.1},
+    "all three": SCHEDULE | {"clip": 1.0, "weight_decay": 0.1},
+}
 SCHEDULE_MINUS_HALF = (-0.2, -0.04), (-0.05, 0.05), (-0.15, 0.45)
 HELD = {"layer 1: the strongest previous-token head costs most": 6}
 
@@ -32,9 +39,18 @@ def main(seed):
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
-    found = first_losses(book, seed) | story(book, seed)
+    found = gradients(book, seed) | first_losses(book, seed) | story(book, seed)
     found |= additions(book, seed)
     return found | copier(copying, seed) | depth(norms, seed)
+
+
+def gradients(book, seed):
+    """How large a gradient arrives before twelve MLPs, replacing and adding."""
+    arrives = book["first_gradient"]
+    return {
+        "twelve MLPs: gradient, replacing": (arrives(0, seed), 0, 1e-8),
+        "twelve MLPs: gradient, adding": (arrives(1, seed), 8, 20),
+    }
 
 
 def first_losses(book, seed):
@@ -57,13 +73,13 @@ def story(book, seed):
     """Train with the plain loop; measure its losses and what the model writes."""
     training, validation = book["TRAINING"], book["VALIDATION"]
     model, seen = plain(book, seed)
-    last, checks = seen[600][0], {step: held for step, (_, held) in seen.items()}
+    last, checks = seen[0][-1], dict(zip(range(50, 601, 50), seen[1]))
     best = min(checks, key=checks.get)
     counts = torch.bincount(training, minlength=512) + 1
     frequencies = -(counts / counts.sum()).log()[validation].mean().item()
     words = {name: written(book, model, **o) for name, o in SETTINGS.items()}
     divided = plain(book, seed, utils.model.GPT)[1]
-    lowest = min(held for _, held in divided.values())
+    lowest = min(divided[1])
     return {
         "story: validation loss, lowest": (checks[best], 3.85, 4.15),
         "story: step of the lowest": (best, 300, 600),
@@ -107,30 +123,44 @@ SETTINGS = {
 }
 
 
-def plain(book, seed, build=None):
-    """Return a model trained with the plain loop, and its checks."""
-    torch.manual_seed(seed)
-    sizes = {"d_model": 64, "num_heads": 4, "num_layers": 2, "dropout": 0.2}
-    model = (build or book["GPT"])(512, 64, **sizes)
-    training = book["train_plainly"](model, 600, seed=seed)
+def plain(book, seed, build=None, rates=(0.001,) * 600):
+    """Return a model trained with the notebook's loop, and both lists of `watch`."""
+    model = begun(build or book["GPT"], seed)
+    training = book["train_plainly"](model, rates, seed=seed)
     return model, book["watch"](training, model, book["VALIDATION"])
 
 
-def added(book, seed, lr, options):
-    """Return the checks of a training with additions."""
+def begun(build, seed):
     torch.manual_seed(seed)
-    model = book["GPT"](512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
-    draw = functools.partial(book["draw_windows"], book["TRAINING"], 64, 8, seed)
-    loss = book["next_token_loss"]
-    training = book["train"](model, draw, loss, 600, lr, **options)
-    return book["watch"](training, model, book["VALIDATION"])
+    return build(512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
+
+
+def train(book, model, seed, weight_decay=0.0, clip=1e9, **rate):
+    """Yield the losses of the notebook's loop with further additions."""
+    optimizer = torch.optim.AdamW(decay_groups(model, weight_decay), lr=3e-3)
+    for step in range(600):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, 600, 3e-3, **rate)
+        batch = book["draw_windows"](book["TRAINING"], 64, 8, seed, step)
+        optimizer.zero_grad()
+        loss = book["next_token_loss"](model, batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        yield loss.item()
 
 
 def additions(book, seed):
     """What each addition changes at three times the rate of the plain loop."""
-    runs = {name: added(book, seed, *run) for name, run in book["RUNS"].items()}
-    end = {name: seen[600][1] for name, seen in runs.items()}
-    best = {name: min(held for _, held in seen.values()) for name, seen in runs.items()}
+    names = {"0.003": "full", "half of it": "half", "schedule": "schedule"}
+    runs = {names[n]: plain(book, seed, rates=r)[1] for n, r in book["RUNS"].items()}
+    runs["plain"] = plain(book, seed)[1]
+    for name, options in MORE.items():
+        model = begun(book["GPT"], seed)
+        losses = train(book, model, seed, **options)
+        runs[name] = book["watch"](losses, model, book["VALIDATION"])
+    end = {name: held[-1] for name, (_, held) in runs.items()}
+    best = {name: min(held) for name, (_, held) in runs.items()}
     said = {}
     for name, low, high in ENDS:
         said[f"{name} minus full: at the end"] = (
@@ -146,7 +176,8 @@ def additions(book, seed):
         )
     return said | {
         "full: at the end": (end["full"], 4.1, 4.6),
-        "full: training": (runs["full"][600][0], 2, 3.5),
+        "full: training": (runs["full"][0][-1], 2, 3.5),
+        "plain minus schedule: at the end": (end["plain"] - end["schedule"], -0.1, 0.1),
         "schedule minus half: at the end": (
             end["schedule"] - end["half"],
             *SCHEDULE_MINUS_HALF[0],
@@ -156,7 +187,7 @@ def additions(book, seed):
             *SCHEDULE_MINUS_HALF[1],
         ),
         "schedule minus half: training": (
-            runs["schedule"][600][0] - runs["half"][600][0],
+            runs["schedule"][0][-1] - runs["half"][0][-1],
             *SCHEDULE_MINUS_HALF[2],
         ),
     }

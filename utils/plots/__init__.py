@@ -6,7 +6,7 @@ lists; they are never changed. Token strings are shown with their spaces visible
 Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
 """
 
-from utils.plots.blocks import bell, block
+from utils.plots.blocks import bell, block, chain
 from utils.plots.charts import (
     bars,
     clocks,
@@ -40,6 +40,7 @@ __all__ = [
     "bell",
     "block",
     "cells",
+    "chain",
     "clocks",
     "course_map",
     "curves",

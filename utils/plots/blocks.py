@@ -1,4 +1,4 @@
-"""A block of a GPT with its numbers, and the bell behind GELU."""
+"""A block of a GPT with its numbers, a model's parts, and the bell behind GELU."""
 
 import math
 
@@ -85,6 +85,40 @@ def _stream(ax, start, end):
 
 def _line(ax, x, y):
     ax.plot(x, y, color=DARK, linewidth=1.2)
+
+
+@_styled
+def chain(parts, shapes, *, title, alt=None):
+    """Draw the parts of a model in a row, with the shape that goes along each arrow.
+
+    Args:
+        parts: the names, in the order in which a batch passes them; blocks are lit.
+        shapes: the shape of what goes into each part, and of what leaves the last.
+
+    Raises:
+        ValueError: where there isn't one shape more than there are parts.
+
+    >>> chain(["embedding", "block"], [(8, 64), (8, 64, 4), (8, 64, 4)], title="Two")
+    Chain: Two. On the way: (8, 64); embedding; (8, 64, 4); block; (8, 64, 4).
+    """
+    counted = f"{len(parts) + 1} shapes, one more than there are parts"
+    _expect(len(shapes) == len(parts) + 1, "shapes", counted, len(shapes))
+    fig, ax = _canvas(WIDE, 1.05)
+    step = (WIDE - 0.3) / len(shapes)
+    gap = min(0.4 * step, 0.6)  # between two parts
+    start = (WIDE - len(parts) * step - gap) / 2  # of the first arrow
+    for i, shape in enumerate(shapes):
+        x = start + i * step
+        _arrow(ax, (x, 0.75), (x + gap, 0.75), color=BLUE)
+        size = " × ".join(str(side) for side in shape)
+        ax.text(x + gap / 2, 0.3, size, color=BLUE, fontsize=SIZE, ha="center")
+        if i < len(parts):
+            lit = parts[i].startswith("block")
+            _box(ax, x + gap, 0.58, step - gap, 0.34, parts[i], lit=lit)
+    way = [str(tuple(shapes[0]))]
+    for part, shape in zip(parts, shapes[1:]):
+        way += [part, str(tuple(shape))]
+    _publish(fig, title, alt or _describe("Chain", title, On_the_way="; ".join(way)))
 
 
 @_styled

@@ -228,21 +228,20 @@ def watch(training, model, ids, every=50):
 
     training: what yields the loss of each step, with a step of `model` in between
     ids: (N,), a text that the model doesn't learn from
-    returns: dict from the step to the mean training loss of the last `every` steps and
-        the held-out loss
+    returns: two lists with a number for every so many steps: the mean training loss of
+        the last `every` steps, and the held-out loss
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
-    >>> seen = watch([3.0, 2.0, 2.0, 1.0], model, torch.arange(11), every=2)
-    >>> {step: training for step, (training, held) in seen.items()}
-    {2: 2.5, 4: 1.5}
+    >>> watch([3.0, 2.0, 2.0, 1.0], model, torch.arange(11), every=2)[0]
+    [2.5, 1.5]
     """
-    losses, seen = [], {}
+    losses, means, held = [], [], []
     for step, loss in enumerate(training, start=1):
         losses.append(loss)
         if step % every == 0:
-            held = held_out_loss(model, ids, model.context_length).item()
-            seen[step] = sum(losses[-every:]) / every, held
-    return seen
+            means.append(sum(losses[-every:]) / every)
+            held.append(held_out_loss(model, ids, model.context_length).item())
+    return means, held
 
 
 @torch.no_grad()
