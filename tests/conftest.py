@@ -47,7 +47,7 @@ def figures(monkeypatch):
         fig.draw_without_rendering()
         drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
 
-    rooms = "blocks charts diagrams overview pixels route translators"
+    rooms = "blocks charts diagrams memory overview pixels route translators"
     for room in rooms.split():
         monkeypatch.setattr(f"utils.plots.{room}._publish", keep)
     return drawn

@@ -87,6 +87,11 @@ PICTURES = {
         [[1, 2, 3, 4], [10, 20, 30, 40]],
         **k,
     ),
+    "true_scale": lambda **k: plots.true_scale(
+        {"query": (1024, 64), "scores": (1024, 1024)}, **k
+    ),
+    "travel": lambda **k: plots.travel([0.0, 0.5, 1.25], [6, 12, 3.5], 2, **k),
+    "band": lambda **k: plots.band(7, 2, **k),
     "course_map": lambda **k: plots.course_map(
         [
             (0, "Start here", 15, 0, 0, []),

@@ -29,6 +29,7 @@ from utils.plots.diagrams import (
     windows,
 )
 from utils.plots.exploring import explore
+from utils.plots.memory import band, travel, true_scale
 from utils.plots.overview import scheme
 from utils.plots.pixels import images, patches, vision
 from utils.plots.route import course_map
@@ -36,6 +37,7 @@ from utils.plots.translators import translator
 
 __all__ = [
     "arrows",
+    "band",
     "bars",
     "bell",
     "block",
@@ -59,6 +61,8 @@ __all__ = [
     "tensors",
     "tokens",
     "translator",
+    "travel",
+    "true_scale",
     "turned",
     "vision",
     "windows",
