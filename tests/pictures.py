@@ -102,7 +102,7 @@ PICTURES = {
         ],
         **k,
     ),
-    "translator": lambda **k: plots.translator("additive", **k),
+    "translator": lambda **k: plots.translator("one vector", "additive", **k),
     "block": lambda **k: plots.block(
         [[1, 1, 3, 3], [0, 0, 4, 4], [-2, -2, 6, 6]],
         [[-1, -1, 1, 1]] * 2,
@@ -264,7 +264,7 @@ FURTHER = {
         [3, 50_256, 1_234_567, *range(26)],
         **k,
     ),
-    "a translator with one vector": lambda **k: plots.translator("one vector", **k),
+    "a translator alone": lambda **k: plots.translator("transformer", **k),
     "tensors that shrink": lambda **k: plots.tensors(
         [
             ("Q", (5, 3), ("T", "d_k")),

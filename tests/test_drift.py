@@ -38,7 +38,7 @@ MODULES = [
     "recall",
 ]
 # Of the bench of 08 these alone: `trained` or `right` is another function elsewhere.
-TRANSLATORS = "RecurrentDecoder", "DecoderBlock", "greedy_translate"
+TRANSLATORS = "RecurrentDecoder", "DecoderBlock", "greedy_translate", "translation_loss"
 
 
 def random(*shape, seed=0):
@@ -105,6 +105,12 @@ def translated(f):
     return [
         f(lambda ids: random(5, seed=sum(ids) + len(ids)), 1, 2, n) for n in (0, 4, 9)
     ]
+
+
+def lost(f):
+    """Return the loss of a translator that is given words; one target is <pad>."""
+    logits = random(2, 3, 5)
+    return f(lambda source, inputs: (logits * inputs[..., None], None), (IDS, IDS))
 
 
 def model(cls):
@@ -195,6 +201,7 @@ CASES = {
     "RecurrentDecoder": decoded,
     "DecoderBlock": crossed,
     "greedy_translate": translated,
+    "translation_loss": lost,
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
 }

@@ -70,16 +70,18 @@ def maps(book, sentences, name, model):
     crossed = {"black": "noir", "cat": "chat", "blue": "bleue", "car": "voiture"}
     right = sum(columns[word] == theirs for word, theirs in crossed.items())
     found[f"{name}: rows right of black, cat, blue, car"] = (right, 4, 4)
-    looks = {"cat": (0.9, 1), "blue": (0.5, 1), "a": (0.9, 1)}
-    needs = {"cat": (0.6, 1), "blue": (0.6, 1), "a": (0.8, 1)}
-    needs |= {"does": (0.5, 1)}
-    if name == "additive":  # where it looks for "a" differs from seed to seed
-        looks["a"], needs["a"] = (0, 1), (0, 0.5)
-    for word, prefix in book["WORDS"].items():
-        _, look, need = translation.look_and_need(model, sentences, word, prefix)
-        if word in looks:
-            found[f"{name}: {word} looks at its counterpart"] = (look, *looks[word])
-        found[f"{name}: {word} loses without it"] = (need, *needs[word])
+    for word, prefix in {"cat": "chat", "a": "un"}.items():
+        # Where the additive model looks for "a", and what "un" costs, differs by seed.
+        free = word == "a" and name == "additive"
+        looks, probable = translation.hide(model, sentences, word, prefix)
+        least = 0 if free else 0.9
+        found[f"{name}: {word} looks at its counterpart"] = (looks, least, 1)
+        nothing, alone, after, before = probable.values()
+        found[f"{name}: {word}, nothing hidden"] = (nothing, 0.93, 1)
+        found[f"{name}: {word}, {prefix} hidden"] = (alone, 0, 1 if free else 0.25)
+        if free:
+            found[f"{name}: {word}, and the word after"] = (after, 0.35, 1)
+            found[f"{name}: {word}, and the word before"] = (before, 0, 0.35)
     return found
 
 

@@ -1,4 +1,4 @@
-"""One translator from left to right: what is read, what is found, what is written."""
+"""Translators from bottom to top: what is read, what is found, what is written."""
 
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
@@ -16,95 +16,106 @@ from utils.plots.publishing import (
 )
 
 FRENCH = "la", "voiture", "bleue", "<end>"
-WAYS = {  # how it reads, how it writes, what `find` does, whether it is asked
-    "one vector": ("a GRU, in both directions", "a GRU", "the same\nvector", 80),
-    "additive": ("a GRU, in both directions", "a GRU", "additive\nattention", 80),
+WAYS = {  # how it reads, how it writes, what `find` does, the width, what goes in
+    "one vector": ("a GRU, both ways", "a GRU", "the same\nvector", 80, "old state"),
+    "additive": ("a GRU, both ways", "a GRU", "additive\nattention", 80, "old state"),
     "transformer": (
         "self-attention, MLP",
-        "self-attention,\nMLP",
+        "self-attention, MLP",
         "cross-\nattention",
         64,
+        "<start>",
     ),
 }
 DARK = "#444444"
-ACROSS, HEIGHT, SIZE = 8.1, 2.9, 8.5  # units, units, points
+ACROSS, HEIGHT, SIZE = 4.05, 4.45, 8.5  # of one translator in units, points
 
 
 @_styled
-def translator(way, *, title, alt=None):
-    """Draw a translator at the moment in which it writes "blue", with `find` lit.
+def translator(*ways, title, alt=None):
+    """Draw one or two translators in the moment in which they write "blue".
 
     A GRU asks with its old state, which has read `<start>` alone, and reads "the" then;
     the transformer has read both words when it asks.
 
     Args:
-        way: "one vector", "additive" or "transformer".
+        ways: one or two of "one vector", "additive" and "transformer".
 
     Raises:
-        ValueError: for another way.
+        ValueError: for another way, for none and for more than two.
 
     >>> translator("additive", title="It looks back")
-    Translator: It looks back. Reads: la, voiture, bleue, <end>. Encoder: a GRU, in \
-both directions. Find: additive attention. Decoder: a GRU. Goes in: old state, the.
+    Translator: It looks back. Ways: additive. Reads: la, voiture, bleue, <end>. \
+additive: encoder, a GRU, both ways; find, additive attention; decoder, a GRU; goes \
+in, old state and the.
     """
-    _expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
-    reads, writes, find, width = WAYS[way]
-    asks = way != "one vector"
-    fig, ax = _canvas(WIDE, HEIGHT * WIDE / ACROSS)  # all lengths shrink alike
-    ax.set(xlim=(0, ACROSS), ylim=(0, HEIGHT))
-    centres = [0.5 + 0.78 * i for i in range(4)]
-    for x, word in zip(centres, FRENCH):
-        _box(ax, x - 0.35, 0.1, 0.7, 0.3, word)
-        _arrow(ax, (x, 0.4), (x, 0.7))
-        _arrow(ax, (x, 1.25), (x, 1.5))
-        _vector(ax, x, 1.5)
-    _box(ax, 0.12, 0.7, 3.1, 0.55, f"encoder: {reads}")
-    ax.text(
-        1.67, 2.23, f"a vector for each word (4, {width})", ha="center", fontsize=SIZE
+    _expect(1 <= len(ways) <= 2, "ways", "one or two", len(ways))
+    for way in ways:
+        _expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
+    scale = WIDE / (2 * ACROSS)  # inches in a unit, alike for one and for two
+    fig, ax = _canvas(len(ways) * ACROSS * scale, HEIGHT * scale)
+    ax.set(xlim=(0, len(ways) * ACROSS), ylim=(0, HEIGHT))
+    for i, way in enumerate(ways):
+        _draw(ax, i * ACROSS, way)
+    said = {"Ways": ways, "Reads": ", ".join(FRENCH)} | {w: _said(w) for w in ways}
+    _publish(fig, title, alt or _describe("Translator", title, **said))
+
+
+def _said(way):
+    reads, writes, find, _, first = WAYS[way]
+    find = find.replace("-\n", "-").replace("\n", " ")
+    return (
+        f"encoder, {reads}; find, {find}; decoder, {writes}; goes in, {first} and the"
     )
+
+
+def _draw(ax, left, way):
+    reads, writes, find, width, first = WAYS[way]
+    asks, recurrent = way != "one vector", way != "transformer"
+    ax.text(left + 0.12, 4.3, way, fontsize=SIZE + 1, color=BLUE, weight="bold")
+    for i, word in enumerate(FRENCH):
+        x = left + 0.44 + 0.72 * i
+        _box(ax, x - 0.33, 0.05, 0.66, 0.3, word)
+        _arrow(ax, (x, 0.35), (x, 0.6))
+        _arrow(ax, (x, 1.0), (x, 1.2))
+        _vector(ax, x, 1.2)
+        if asks:
+            ax.plot((x, x, left + 0.66), (1.82, 1.92, 1.92), color=DARK, linewidth=1.2)
+    _box(ax, left + 0.11, 0.6, 2.82, 0.4, f"encoder: {reads}")
+    every = f"a vector for each word\n(4, {width})" + ("" if asks else ", unused")
+    _text(ax, left + (0.76 if asks else 0.12), 1.97, every, ha="left", va="bottom")
+    _box(ax, left + 0.11, 2.5, 1.15, 0.65, f"find:\n{find}", lit=True)
     if asks:
-        _arrow(ax, (3.13, 1.8), (4.05, 1.8))
+        _arrow(ax, (left + 0.66, 1.92), (left + 0.66, 2.5))
+        _arrow(ax, (left + 1.1, 3.45), (left + 1.1, 3.15))
+        who = "old state asks" if recurrent else "“the” asks"
+        _text(ax, left + 1.18, 3.3, who, ha="left", va="center")
+    if recurrent:
+        vector = left + 3.5
+        _arrow(ax, (left + 2.93, 0.85), (vector - 0.05, 1.2))
+        _vector(ax, vector, 1.2)
+        _text(ax, vector, 0.6, f"one vector\n({width},)", va="center")
+        _arrow(ax, (vector, 1.82), (left + 3.0, 2.45), color=GREY)
+        _text(ax, vector - 0.12, 2.02, "first state", ha="left", va="bottom")
+        if not asks:
+            _arrow(ax, (vector - 0.12, 1.7), (left + 1.26, 2.6))
     else:
-        _arrow(ax, (3.22, 0.98), (3.6, 0.98))
-        _vector(ax, 3.7, 0.68)
-        ax.text(3.7, 0.5, f"one vector ({width},)", ha="center", fontsize=SIZE)
-        _arrow(ax, (3.8, 1.1), (4.4, 1.45))
-    _box(ax, 4.05, 1.45, 1.1, 0.7, f"find:\n{find}", lit=True)
-    _arrow(ax, (5.15, 1.95), (6.05, 1.95))
-    ax.text(5.6, 2.02, f"found\n({width},)", ha="center", va="bottom", fontsize=SIZE)
-    if asks:
-        _arrow(ax, (6.05, 1.6), (5.15, 1.6))
-        who = "asks" if way == "transformer" else "old state\nasks"
-        ax.text(5.6, 1.53, f"{who}\n({width},)", ha="center", va="top", fontsize=SIZE)
-    _box(ax, 6.05, 1.45, 1.9, 0.7, f"decoder:\n{writes}")
-    if way == "transformer":
-        goes_in, below = ("<start>", "the"), {7.0: "written so far"}
-    else:
-        goes_in, below = (
-            ("old state", "the"),
-            {6.5: "has read\n<start>", 7.4: "next word"},
-        )
-    for x, word in zip((6.5, 7.4), goes_in):
-        _box(ax, x - 0.4, 0.6, 0.8, 0.3, word)
-        _arrow(ax, (x, 0.9), (x, 1.45), color=GREY)
-    for x, text in below.items():
-        ax.text(x, 0.5, text, ha="center", va="top", fontsize=SIZE)
-    _arrow(ax, (7.0, 2.15), (7.0, 2.45))
-    _box(ax, 6.65, 2.45, 0.7, 0.3, "blue")
-    _publish(
-        fig,
-        title,
-        alt
-        or _describe(
-            "Translator",
-            title,
-            Reads=", ".join(FRENCH),
-            Encoder=reads,
-            Find=find.replace("-\n", "-").replace("\n", " "),
-            Decoder=writes.replace("\n", " "),
-            Goes_in=", ".join(goes_in),
-        ),
-    )
+        _text(ax, left + 3.0, 2.3, "both read before “the” asks", va="bottom")
+    _box(ax, left + 0.11, 3.45, 3.8, 0.4, f"decoder: {writes}")
+    _arrow(ax, (left + 0.4, 3.15), (left + 0.4, 3.45))
+    _text(ax, left + 0.48, 3.3, "found", ha="left", va="center")
+    goes_in = (first, "the")
+    if recurrent:
+        goes_in = ("old state:\n<start> read", "the:\nread now")
+    for x, half, words in zip((2.62, 3.52), (0.48, 0.38), goes_in):
+        _box(ax, left + x - half, 2.5, 2 * half, 0.45, words)
+        _arrow(ax, (left + x, 2.95), (left + x, 3.45), color=GREY)
+    _arrow(ax, (left + 2.0, 3.85), (left + 2.0, 4.1))
+    _box(ax, left + 1.65, 4.1, 0.7, 0.3, "blue")
+
+
+def _text(ax, x, y, text, **style):
+    ax.text(x, y, text, fontsize=SIZE, **{"ha": "center"} | style)
 
 
 def _box(ax, x, y, width, height, text, lit=False):

@@ -267,6 +267,24 @@ def right(model, sentences, pairs):
     return torch.tensor(found).float()
 
 
+def compare(models, sentences):
+    """Print for each model its parameters and the right share of each third.
+
+    models: name -> translator
+    returns: name -> a number for each held-out sentence, as `right` gives them
+    """
+    hits, lengths = {}, [num_words(pair) for pair in sentences.held_out]
+    thirds = [lengths[i : i + 200] for i in range(0, 600, 200)]
+    heads = [f"{third[0]} to {third[-1]}" for third in thirds]
+    print(f"{'':12}{'parameters':>11}", *(f"{h:>9}" for h in heads), " words")
+    for name, model in models.items():
+        hits[name] = right(model, sentences, sentences.held_out)
+        size = sum(p.numel() for p in model.parameters())
+        shares = [third.mean().item() for third in hits[name].chunk(3)]
+        print(f"{name:12}{size:11,}", *(f"{share:9.2f}" for share in shares))
+    return hits
+
+
 def by_length(sentences, hits):
     """Average over held-out sentences of about 4, 7, 10, 13, 16, 19 and 22 words.
 
@@ -283,6 +301,16 @@ def alignment(model, sentences, pair):
     """Return the weights (T, S) with which the right translation is written."""
     source, target = sentences.batch([pair])
     return model(source, shifted(target))[1][0]
+
+
+def steps(pair):
+    """Return the labels of an alignment: its steps, given → written, and French words.
+
+    >>> steps(("un chat", "a cat"))
+    (['<start> → a', 'a → cat', 'cat → <end>'], ['un', 'chat', '<end>'])
+    """
+    read, written = (side.split() + ["<end>"] for side in pair)
+    return [f"{a} → {b}" for a, b in zip(["<start>", *written], written)], read
 
 
 def lengthened(sentences, masked):
@@ -325,25 +353,66 @@ def most_lost(model, sentences, masked):
 
 
 @torch.no_grad()
-def look_and_need(model, sentences, word, prefix):
-    """Say how often an English word looks most at its counterpart, and needs it.
+def without(model, sentences, pair, french, english):
+    """Hide a French word from the cross-attention alone; the encoder has read it.
 
-    prefix: what its French counterpart begins with, one or several strings
-    returns: the number of held-out sentences in which the word stands once; of these
-        the share of rows with their largest weight on the counterpart, and how
-        much probability the word loses on average where the counterpart is hidden from
-        the cross-attention (the encoder has read it)
+    english: a word that stands once in the right translation, which is given so far
+    returns: its probability, and its probability with the French word hidden
+    """
+    source, target = sentences.batch([pair])
+    number, seen = sentences.english.index(english), source != PAD
+    context, vector = model.encoder(source, seen)
+    found = []
+    for visible in (seen, seen & (source != sentences.french.index(french))):
+        logits, _ = model.decoder(shifted(target), context, vector, visible)
+        found.append(logits.softmax(dim=-1)[target == number][0, number].item())
+    return found
+
+
+@torch.no_grad()
+def hide(model, sentences, word, prefix):
+    """Say where an English word looks, and how probable it is with words hidden.
+
+    Asks the held-out sentences in which the word stands once and its counterpart is
+    not the first word. The words are hidden from the cross-attention, and only there.
+
+    prefix: what its French counterpart begins with
+    returns: the share of sentences in which its step has the largest weight on the
+        counterpart, and the word's mean probability with nothing hidden, with the
+        counterpart hidden, and with the word after or before it hidden as well
     """
     pairs = [p for p in sentences.held_out if p[1].split().count(word) == 1]
+    pairs = [p for p in pairs if f" {prefix}" in p[0] and not p[0].startswith(prefix)]
     source, target = sentences.batch(pairs)
     counterparts = torch.tensor([w.startswith(prefix) for w in sentences.french])
     theirs, mask = counterparts[source], source != PAD  # (B, S)
     number = sentences.english.index(word)
     context, vector = model.encoder(source, mask)
-    probs = []
-    for visible in (mask & ~theirs, mask):
-        logits, weights = model.decoder(shifted(target), context, vector, visible)
-        probs.append(logits.softmax(dim=-1)[target == number][:, number])  # (B,)
-    looks = theirs.gather(1, weights[target == number].argmax(dim=-1, keepdim=True))
-    lost = (probs[1] - probs[0]).mean().item()
-    return len(pairs), looks.float().mean().item(), lost
+    found = {}
+    for what, hidden in {
+        "nothing": theirs & False,
+        prefix: theirs,
+        f"{prefix} and the word after": theirs | theirs.roll(1, dims=1),
+        f"{prefix} and the word before": theirs | theirs.roll(-1, dims=1),
+    }.items():
+        logits, weights = model.decoder(
+            shifted(target), context, vector, mask & ~hidden
+        )
+        if what == "nothing":
+            best = weights[target == number].argmax(dim=-1, keepdim=True)
+            looks = theirs.gather(1, best).float().mean().item()
+        probs = logits.softmax(dim=-1)[target == number][:, number]  # (B,)
+        found[what] = probs.mean().item()
+    return looks, found
+
+
+def print_hidden(models, sentences, word, prefix):
+    """Print `hide` of each model: a column for each."""
+    columns = [hide(model, sentences, word, prefix) for model in models.values()]
+    looks = [f"{looks:13.2f}" for looks, _ in columns]
+    print(f"{'':32}", *(f"{name:>13}" for name in models))
+    print(f"{f'looks most at {prefix}':32}", *looks)
+    print(f"how probable {word} is")
+    for what in columns[0][1]:
+        row = [f"{found[what]:13.2f}" for _, found in columns]
+        print(f"{f'  {what} hidden':32}", *row)
