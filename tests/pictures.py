@@ -92,6 +92,10 @@ PICTURES = {
     ),
     "travel": lambda **k: plots.travel([0.0, 0.5, 1.25], [6, 12, 3.5], 2, **k),
     "band": lambda **k: plots.band(7, 2, **k),
+    "shares": lambda **k: plots.shares(
+        [scores(4, 3), scores(2, 4)], [0, 1], titles=["W", "V"], **k
+    ),
+    "ring": lambda **k: plots.ring(3, **k),
     "course_map": lambda **k: plots.course_map(
         [
             (0, "Start here", 15, 0, 0, []),

@@ -188,6 +188,9 @@ CASES = {
         f(random(2, 4, 40, 8), random(2, 4, 40, 8, seed=1), pairs)
         for pairs in ([1], range(4))
     ],
+    "partial_attention": lambda f: f(
+        random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
+    ),
     "combine_partial_attention": merged,
     "merge_parts": merged_in_turn,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),

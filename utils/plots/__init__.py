@@ -29,6 +29,7 @@ from utils.plots.diagrams import (
     windows,
 )
 from utils.plots.exploring import explore
+from utils.plots.machines import ring, shares
 from utils.plots.memory import band, travel, true_scale
 from utils.plots.overview import scheme
 from utils.plots.pixels import images, patches, vision
@@ -57,7 +58,9 @@ __all__ = [
     "merge_steps",
     "patches",
     "points",
+    "ring",
     "scheme",
+    "shares",
     "tensors",
     "tokens",
     "translator",
