@@ -4,7 +4,8 @@ import re
 
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$", re.DOTALL)
 SOLUTION = re.compile(
-    r"<details><summary>Solution</summary>\s+```python\n(.*?)^```$.*?</details>",
+    r"<details><summary>(?:Solution|The loop|In code)</summary>\s+"
+    r"```python\n(.*?)^```$.*?</details>",
     re.DOTALL | re.MULTILINE,
 )
 FENCE = re.compile(r"^(```+).*?^\1", re.DOTALL | re.MULTILINE)
@@ -16,6 +17,6 @@ def without_code(source):
 
 
 def folded_solution(cell):
-    """Return the code of the solution that stands folded in a cell, or None."""
+    """Return the code of a solution or loop that stands folded in a cell, or None."""
     found = SOLUTION.match(cell.source) if cell.cell_type == "markdown" else None
     return found and found[1]
