@@ -4,15 +4,18 @@ import copy
 import itertools
 import math
 
+import nbformat
 import pytest
 import torch
 from clinic_cases import (
     KIND_OF,
+    NOTEBOOK,
     SUM,
     WEIGHT,
     code_cells,
     readings,
 )
+from markdown_text import folded_solution
 
 from utils import clinic, plots
 from utils.clinic import patient, suspects, twin
@@ -26,7 +29,8 @@ def doctor(layer):
 
     What is printed as 0.00, or as 1.00, is 0, or 1.
     """
-    again, order, *_ = measured(layer, "permute_tokens").values()
+    (again,) = measured(layer, "same_twice").values()
+    order, *_ = measured(layer, "permute_tokens").values()
     smallest, largest, *columns = measured(layer, "row_sums").values()
     before, after = measured(layer, "bisect").values()
     if again > 0.005:
@@ -138,11 +142,63 @@ def test_an_instrument_says_the_same_again_and_changes_nothing(
     assert all(p.grad is None for p in layer.parameters())
 
 
+def test_an_instrument_compares_with_a_twin_that_has_wrong_steps(capsys):
+    layer = patient(509)
+    clinic.permute_tokens(layer, "split-by-view")
+    heading, row = capsys.readouterr().out.splitlines()
+    other = measured(twin(layer, "split-by-view"), "permute_tokens")
+    assert heading.endswith("patient 509  split-by-view")
+    assert row.endswith(f"{[*other.values()][0]:15.2f}")
+
+
 @pytest.mark.parametrize("name", ["leak_test", "empty_row"])
 def test_a_function_has_no_mask_to_test(name):
     with pytest.raises(ValueError) as error:
         getattr(clinic, name)(patient(7))
     assert str(error.value) == f"{name} expects a layer with a mask; got a function"
+
+
+# ---- the reader's own tests ---------------------------------------------------------
+
+
+def solved():
+    """Return the two tests of the notebook's folded solution."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    text = next(s for s in map(folded_solution, cells) if s)
+    (stub,) = (c.source for c in code_cells() if "def leak_test" in c.source)
+    names = {"torch": torch}
+    exec(f"{stub}\n{text}", names)
+    return names["leak_test"], names["permute_tokens"]
+
+
+def test_the_folded_tests_find_the_two_broken_layers(capsys):
+    clinic.try_tests(*solved())
+    said = capsys.readouterr().out
+    lines = [line.split() for line in said.splitlines()]
+    assert lines[1:4] == [
+        ["A", *["0.00"] * 2],
+        ["B", "0.00", "0.41"],
+        ["C", "0.24", "0.00"],
+    ]
+    assert said.endswith(
+        "Right: each test finds one layer, and the third is healthy.\n"
+    )
+
+
+def test_tests_that_find_too_little_or_too_much_are_not_right_yet(capsys):
+    leak_test, permute_tokens = solved()
+    for tests in [(permute_tokens, leak_test), (leak_test, lambda layer: 1.0)]:
+        clinic.try_tests(*tests)
+        assert "Not yet: each test should find one layer" in capsys.readouterr().out
+
+
+def test_tests_that_are_not_written_yet_run_without_an_error(capsys):
+    def unwritten(layer):
+        raise NotImplementedError
+
+    clinic.try_tests(unwritten, solved()[1])
+    said = "Write both tests first, then run this cell again.\n"
+    assert capsys.readouterr().out == said
 
 
 # ---- training -----------------------------------------------------------------------

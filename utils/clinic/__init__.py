@@ -19,8 +19,10 @@ from utils.clinic.instruments import (
     one_token,
     permute_tokens,
     row_sums,
+    same_twice,
     scale_scores,
 )
+from utils.clinic.own_tests import try_tests
 from utils.clinic.patients import patient, suspects, twin
 from utils.clinic.training import lowest_loss, train_on_words, training_curve
 
@@ -36,9 +38,11 @@ __all__ = [
     "patient",
     "permute_tokens",
     "row_sums",
+    "same_twice",
     "scale_scores",
     "suspects",
     "train_on_words",
     "training_curve",
+    "try_tests",
     "twin",
 ]

@@ -36,15 +36,19 @@ class Instrument:
 
 
 def instrument(about, masked=False, digits=2, draw=None):
-    """Make an instrument of a function that measures one layer; it returns nothing."""
+    """Make an instrument of a function that measures one layer; it returns nothing.
+
+    With slugs it compares with a twin that has these wrong steps, not the healthy one.
+    """
 
     def decorate(measure):
         @wraps(measure)
-        def read(layer):
-            both = measured(layer, name), measured(twin(layer), name)
-            show(f"{name}: {about}", layer, *both, INSTRUMENTS[name].text)
+        def read(layer, *slugs):
+            other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
+            both = measured(layer, name), measured(other, name)
+            show(f"{name}: {about}", layer, *both, INSTRUMENTS[name].text, beside)
             if draw is not None:
-                draw(layer)
+                draw(layer, other, beside)
 
         name = measure.__name__
         INSTRUMENTS[name] = Instrument(measure, masked, digits)
@@ -77,11 +81,12 @@ def _steady(measure, layer):
         return measure(copy.deepcopy(expect_layer(layer)).eval())
 
 
-def show(heading, layer, here, healthy, text="{:.2f}".format):
-    """Print what was measured on a layer and on its healthy twin."""
-    print(f"{heading:52}{named(layer):>14}{'healthy':>10}")
+def show(heading, layer, here, there, text="{:.2f}".format, beside="healthy"):
+    """Print what was measured on a layer and on what stands beside it, its twin."""
+    width = max(10, len(beside) + 2)
+    print(f"{heading:52}{named(layer):>14}{beside:>{width}}")
     for label, value in here.items():
-        print(f"{label:52}{text(value):>14}{text(healthy[label]):>10}")
+        print(f"{label:52}{text(value):>14}{text(there[label]):>{width}}")
 
 
 def named(layer):
@@ -160,8 +165,19 @@ def scale_scores(layer):
 
 
 @instrument("how far outputs move")
+def same_twice(layer):
+    """Run the same input twice: a layer in eval mode gives the same output.
+
+    layer: any patient
+    """
+    inputs = _inputs(layer)
+    first, again = (_run(layer, *inputs)[0] for _ in range(2))
+    return {"the same input again": _far(again, first)}
+
+
+@instrument("how far outputs move")
 def permute_tokens(layer):
-    """Run the same input again, then with tokens in another order.
+    """Run tokens in another order.
 
     Keys and values may come in any order together. In a causal layer the output of the
     last token does not depend on the order of those before it.
@@ -169,8 +185,7 @@ def permute_tokens(layer):
     layer: any patient
     """
     inputs = _inputs(layer)
-    before = _run(layer, *inputs)[0]
-    found = {"the same input again": _far(_run(layer, *inputs)[0], before)}
+    before, found = _run(layer, *inputs)[0], {}
     if layer.kind is FUNCTION:
         query, key, value = inputs
         turned = _run(layer, query, key.flip(-2), value.flip(-2))[0]
@@ -196,13 +211,13 @@ def _moves(layer):
     return torch.stack(moves, dim=1)
 
 
-def _draw_moves(layer):
+def _draw_moves(layer, other, beside):
     from utils import plots  # only here: most instruments need no pictures
 
-    maps = [_steady(_moves, one) for one in (layer, twin(layer))]
+    maps = [_steady(_moves, one) for one in (layer, other)]
     plots.heatmaps(
         maps,
-        titles=[named(layer), "healthy"],
+        titles=[named(layer), beside],
         title="How far each output moves when a token is replaced",
         row_axis="output",
         column_axis="replaced token",
@@ -267,7 +282,7 @@ def empty_row(layer):
 
 @instrument("how much arrives at …")
 def gradients(layer):
-    """Send a gradient back and measure how long it is at each weight.
+    """Send a gradient back and measure how large it is at each weight.
 
     layer: any patient; a function has no weights, so its inputs stand for them
     """

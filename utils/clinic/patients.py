@@ -48,7 +48,7 @@ SUSPECTS = {
         ("merge-without-transpose", "h", "leak_test", "reshape alone merges the heads"),
         ("heads-share-weights", "h", "bisect", "heads use the mean of their weights"),
         ("output-projection-unused", "h", "one_token", "out_proj is left out"),
-        ("dropout-in-eval", "ch", "permute_tokens", "weights are dropped in eval mode"),
+        ("dropout-in-eval", "ch", "same_twice", "weights are dropped in eval mode"),
     ]
 }
 RIVALS = [  # a slug, what it is easily taken for, and the number that excludes that
