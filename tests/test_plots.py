@@ -115,6 +115,13 @@ def test_names_of_points_do_not_cover_each_other(figures):
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
+def test_pictures_of_points_with_one_reach_have_one_scale(figures):
+    for far in (1.0, 3.0):
+        plots.points([[[0.0, far]], [[1.0, 0.0]]], ["cat"], reach=4, title="t")
+    for ax in [ax for figure in figures for ax in figure.fig.axes]:
+        assert ax.get_xlim() == ax.get_ylim() == (-4, 4)
+
+
 def test_the_graph_leaves_weak_arrows_out_and_says_so(figures):
     plots.graph(WEIGHTS, WORDS, threshold=0.25, title="t")
     arrows = [p for p in figures[0].fig.axes[0].patches if hasattr(p, "get_arrowstyle")]

@@ -541,7 +541,7 @@ def _written_out(value, _):
 
 
 @_styled
-def points(positions, labels, *, title, titles=None, groups=None, alt=None):
+def points(positions, labels, *, title, titles=None, groups=None, reach=None, alt=None):
     """Draw labelled points in the plane, in panels on one scale.
 
     Args:
@@ -549,6 +549,8 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
         labels: the N names.
         titles: one for each panel.
         groups: the name of each point's group, which gives colour and marker.
+        reach: both axes go from `-reach` to `reach`, in panels that are higher; by
+            default they go as far as the points.
 
     >>> points([[0.0, 1.0], [1.0, 0.0]], ["cat", "dog"], title="Two words")
     Points: Two words. Labels: cat, dog.
@@ -566,7 +568,7 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
     groups = [""] * len(names) if groups is None else groups
     titles = _counted(titles, len(panels), "titles")
     groups = _counted(groups, len(names), "groups")
-    fig, axes, _ = _grid(len(panels), 3.4, share=True)
+    fig, axes, _ = _grid(len(panels), 3.4 if reach is None else 4.3, share=True)
     kinds = list(dict.fromkeys(groups))
     for ax, panel, panel_title in zip(axes, panels, titles):
         for i, kind in enumerate(kinds):
@@ -575,6 +577,8 @@ def points(positions, labels, *, title, titles=None, groups=None, alt=None):
         ax.set_title(panel_title)
         ax.margins(0.18)
         ax.grid(color="#eeeeee")
+    if reach is not None:
+        axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
     if len(kinds) > 1:
         fig.legend(
             *axes[0].get_legend_handles_labels(),
