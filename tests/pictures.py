@@ -23,6 +23,7 @@ WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
 CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
 TIRED = "the animal didn't cross the street because it was too tired".split()
 HEIGHTS = "u v w x y z".split()
+PEOPLE = torch.eye(3, 38) + torch.eye(3, 38).roll((1, 16), (0, 1))
 MERGES = {(108, 111): 256, (256, 119): 257, (32, 257): 258, (115, 115): 259}
 
 PICTURES = {
@@ -123,6 +124,7 @@ PICTURES = {
     "patches": lambda **k: plots.patches(
         torch.arange(24).view(4, 6), [[0, 1, 6, 7], [2, 3, 8, 9]], **k
     ),
+    "room": lambda **k: plots.room(PEOPLE, [0, 2, 5], WORDS, **k),
     "images": lambda **k: plots.images(
         [WEIGHTS, torch.eye(3)], titles=["whole", "torn"], **k
     ),
@@ -262,6 +264,9 @@ FURTHER = {
     ),
     "a graph of six words and all loops": lambda **k: plots.graph(
         weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, **k
+    ),
+    "a graph of two queries": lambda **k: plots.graph(
+        weights(6, 6, ~causal(6)), TIRED[:6], queries=[2, 4], **k
     ),
     "tokens on four lines": lambda **k: plots.tokens(
         ["a" * 80, " low", "\n", "  ", "é", b"\xe2\x82", "🙂", *TIRED * 2],

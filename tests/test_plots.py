@@ -129,6 +129,16 @@ def test_the_graph_leaves_weak_arrows_out_and_says_so(figures):
     assert "below 0.25" in figures[0].caption
 
 
+def test_the_graph_draws_the_arrows_of_the_queries_alone_and_greys_the_rest(figures):
+    plots.graph(WEIGHTS, WORDS, queries=[1], title="t")
+    patches = figures[0].fig.axes[0].patches
+    arrows = [p for p in patches if hasattr(p, "get_arrowstyle")]
+    assert len(arrows) == 2  # the weights 0.4 and 0.6
+    boxes = [p.get_facecolor() for p in patches if p not in arrows]
+    assert max(boxes[2][:3]) == min(boxes[2][:3])
+    assert len(set(boxes)) == 3
+
+
 def test_the_map_has_three_parts_and_a_list_for_another_evening(figures):
     PICTURES["course_map"](title="t")
     texts = [text.get_text() for text in figures[0].fig.axes[0].texts]

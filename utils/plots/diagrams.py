@@ -126,12 +126,14 @@ def _spread(names, width):
 
 
 @_styled
-def graph(weights, tokens, *, title, threshold=0.1, alt=None):
+def graph(weights, tokens, *, title, queries=None, threshold=0.1, alt=None):
     """Draw attention as a directed graph: an arrow from each query to its keys.
 
     Args:
         weights: `(T, T)`, rows are queries.
         tokens: the T token strings, set on an ellipse from the top clockwise.
+        queries: the positions whose arrows are drawn, each in its colour; those they
+            reach are light blue, all others grey. None stands for all.
         threshold: arrows of smaller weight are left out, and the caption says so.
 
     >>> graph([[1.0, 0.0], [0.5, 0.5]], ["a", "b"], title="a looks at itself")
@@ -145,18 +147,25 @@ def graph(weights, tokens, *, title, threshold=0.1, alt=None):
         "a square matrix",
         f"shape {weights.shape}",
     )
+    drawn = (weights >= threshold) & (weights > 0)
+    colors = [SERIES[i % 6] for i in range(len(names))]
+    if queries is not None:
+        drawn[[i for i in range(len(names)) if i not in queries]] = False
+        colors = [BLUE if reached else EDGE for reached in drawn.any(0)]
+        for color, query in zip(SERIES[1:], queries):
+            colors[query] = color
     fig, ax = _canvas(WIDE, 4.6)
     angles = math.pi / 2 - 2 * math.pi * np.arange(len(names)) / len(names)
     ellipse = np.stack([2.9 * np.cos(angles), 1.75 * np.sin(angles)], 1)
     centres = ellipse + (WIDE / 2, 2.3)
     nodes = [
-        _node(ax, *centre, name, SERIES[i % 6])
-        for i, (centre, name) in enumerate(zip(centres, names))
+        _node(ax, *centre, name, color)
+        for centre, name, color in zip(centres, names, colors)
     ]
     taken = np.full((1, 2), np.inf)
-    for query, key in np.argwhere((weights >= threshold) & (weights > 0)):
+    for query, key in np.argwhere(drawn):
         weight = weights[query, key]
-        style = _edge_style(weight, SERIES[query % 6])
+        style = _edge_style(weight, colors[query])
         if query == key:
             free = _loop(ax, centres[key], names[key], angles[key], style)
         else:
@@ -368,6 +377,7 @@ def tensors(blocks, *, title, alt=None):
         blocks: a list of `(name, shape, axis_names)` with one to three axes, and of
             strings such as "@", "=" or "→" that stand between blocks. The last
             axis runs across, the one before it down, the first of three backwards.
+            A block may have a fourth entry, an image from 0 to 1 that is drawn on it.
 
     >>> tensors([("x", (4, 256), ("T tokens", "D features"))], title="A sentence")
     Tensors as blocks: A sentence. Blocks: x (T tokens = 4, D features = 256).
@@ -404,7 +414,7 @@ def tensors(blocks, *, title, alt=None):
     )
 
 
-def _block(name, shape, axis_names):
+def _block(name, shape, axis_names, picture=None):
     """Measure a block: its sides, the labels of its axes, the room it needs."""
     _expect(1 <= len(shape) <= 3, f"shape of {name}", "one to three axes", shape)
     _expect(min(shape) > 0, f"shape of {name}", "no axis of length 0", shape)
@@ -428,6 +438,7 @@ def _block(name, shape, axis_names):
         "heading": heading,
         "axes": axes,
         "counts": counts,
+        "picture": picture,
         "wide": wide,
         "high": high,
         "back": back,
@@ -455,6 +466,10 @@ def _draw_block(ax, x, middle, block, zoom):
     ]
     for face in faces if any(back) else faces[:1]:
         _draw_face(ax, *face)
+    if block["picture"] is not None:
+        (x0, y0), (x1, y1) = corner, corner + right + up
+        look = {"cmap": "gray_r", "vmin": 0, "vmax": 1, "aspect": "auto", "zorder": 3}
+        ax.imshow(block["picture"], extent=(x0, x1, y0, y1), **look)
     size = 8.5 * zoom
     ax.text(
         left + (wide + back[0]) / 2,
@@ -587,6 +602,30 @@ def cells(
         content = titles  # the text says nothing measured
     _publish(
         fig, title, alt or _describe("Grids of cells", title, Arrays="; ".join(content))
+    )
+
+
+def room(people, answers, names, *, title, alt=None):
+    """Draw a room of `draw_rooms` as a table: a row and a colour for each person.
+
+    Args:
+        people: `(T, 38)`, of whose names the first two numbers are shown.
+        answers: the T extensions wanted.
+
+    >>> room(np.eye(2, 38), [0, 0], ["Ann", "Bob"], title="Two people")
+    Grids of cells: Two people. Arrays: name; wanted; extension; answer.
+    """
+    people, answers = _array(people, "people", 2), np.array(answers)
+    name, wanted, extension = people[:, :16], people[:, 16:32], people[:, 32:]
+    friend = (wanted[:, None] == name).all(-1).argmax(-1)  # whose name it is
+    own = range(len(people))
+    cells(
+        [name[:, :2], wanted[:, :2], extension.argmax(-1)[:, None], answers[:, None]],
+        titles=["name", "wanted", "extension", "answer"],
+        colors=[own, friend, own, friend],
+        row_labels=[names, None, None, None],
+        title=title,
+        alt=alt,
     )
 
 
