@@ -205,7 +205,7 @@ FURTHER = {
         [32, 40, 64],
         xlabel="letters",
         ylabel="loss",
-        broken="error",
+        broken="ends here",
         **k,
     ),
     "four lines without markers": lambda **k: plots.curves(

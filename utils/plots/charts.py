@@ -456,7 +456,7 @@ def curves(
         smooth: width of a moving average; the values themselves stay, faint.
         ylim: `(bottom, top)`.
         markers: False for lines that turn often, which markers would hide.
-        broken: a word for the place where a line breaks off, its first nan.
+        broken: words for the cross where a line ends, before its first nan.
 
     >>> curves({"loss": [3.0, 2.0]}, title="It falls", xlabel="step", ylabel="loss")
     Curves: It falls. Across: step. Up: loss. Lines: loss.
@@ -507,18 +507,18 @@ def curves(
     )
 
 
-def _break_off(ax, word):
-    """Lead each line that ends in nan out of the picture, and say so there."""
-    bottom, top = ax.get_ylim()
-    ax.set_ylim(bottom, top)
+def _break_off(ax, words):
+    """Put a cross where a line ends in nan, before all other lines, and name it."""
     for line in ax.get_lines():
         at, y = map(np.asarray, line.get_data())
         missing = np.flatnonzero(np.isnan(y))
         if len(missing) and missing[0] > 0:
-            k, color = missing[0], line.get_color()
-            leaving = [at[k - 1], at[k]], [y[k - 1], top]
-            ax.plot(*leaving, color=color, linestyle=":", linewidth=1.2)
-            ax.annotate(word, (at[k], top), (4, -9), textcoords="offset points")
+            color, end = line.get_color(), (at[missing[0] - 1], y[missing[0] - 1])
+            cross = {"marker": "X", "markersize": 10, "markeredgecolor": "white"}
+            ax.plot(*end, color=color, linestyle="", zorder=5, **cross)
+            up = {"xytext": (-8, 45), "textcoords": "offset points"}
+            thin = {"arrowstyle": "-", "color": color, "relpos": (0.14, 0)}
+            ax.annotate(words, end, color=color, arrowprops=thin, **up)
 
 
 def _place_ticks(ax, x, log_x, log_y):
