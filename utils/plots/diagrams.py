@@ -713,30 +713,21 @@ def _draw_cells(ax, x, y, cell, size, text, groups, rows, columns):
         )
 
 
-def embeddings(words, ids, table, positions=None, *, title, alt=None):
-    """Draw the embeddings of words beside what they are made of, a colour for each id.
-
-    Without positions that is the table, with them the embeddings before the sum.
+def embeddings(words, ids, table, *, title, alt=None):
+    """Draw the embeddings of words beside the table, a colour for each id.
 
     Args:
         words, ids: the T tokens and their ids.
         table: `(V, D)`.
-        positions: `(T, D)`, added to the embeddings.
 
     >>> embeddings(["the", "cat"], [1, 0], [[0.5], [2.0]], title="Two words")
     Grids of cells: Two words. Arrays: table; embeddings.
     """
     table, ids = _array(table, "table", 2), _array(ids, "ids", 1).astype(int)
-    tokens = table[ids]
-    if positions is None:
-        arrays, titles = [table, tokens], ["table", "embeddings"]
-        colors, labels = [range(len(table)), ids], [range(len(table)), words]
-    else:
-        arrays = [tokens, positions, tokens + _array(positions, "positions", 2)]
-        titles, labels = ["tokens", "+ positions", "= x"], [words, None, words]
-        colors = [ids, [4] * len(ids), ids]
-    style = {"colors": colors, "row_labels": labels}
-    cells(arrays, titles=titles, title=title, alt=alt, **style)
+    rows = range(len(table))
+    style = {"colors": [rows, ids], "row_labels": [rows, words]}
+    titles = ["table", "embeddings"]
+    cells([table, table[ids]], titles=titles, title=title, alt=alt, **style)
 
 
 def windows(pieces, context_length, strides, *, lit, title, alt=None):
