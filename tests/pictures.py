@@ -120,7 +120,7 @@ PICTURES = {
         **k,
     ),
     "bell": lambda **k: plots.bell([1.0, -1.0], **k),
-    "vision": lambda **k: plots.vision(**k),
+    "vision": lambda **k: plots.vision(torch.arange(64).view(8, 8) / 63, **k),
     "patches": lambda **k: plots.patches(
         torch.arange(24).view(4, 6), [[0, 1, 6, 7], [2, 3, 8, 9]], **k
     ),

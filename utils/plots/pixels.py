@@ -16,9 +16,7 @@ from utils.plots.publishing import (
 
 WAY = [
     ("patches", (16, 4), ("N", "pixels")),
-    "linear\n→",
-    ("vectors", (16, 32), ("N", "D")),
-    "class token,\npositions →",
+    "linear layer,\nclass token,\npositions →",
     ("tokens", (17, 32), ("N + 1", "D")),
     "2 blocks\n→",
     ("mixed", (17, 32), ("N + 1", "D")),
@@ -29,17 +27,22 @@ REST = 4  # the grey of patches that are not shown as rows
 SHOWN = [0, 1, 2, 3, 5]  # the fills of those that are
 
 
-def vision(*, title, alt=None):
+def vision(image, *, title, alt=None):
     """Draw the way of an 8 × 8 digit through the vision transformer of notebook 11.
 
-    >>> vision(title="The way of a digit")
-    Tensors as blocks: The way of a digit. Blocks: patches (N = 16, pixels = 4) linear
-    → vectors (N = 16, D = 32) class token,
+    Args:
+        image: `(8, 8)`, from 0 (white paper) to 1 (black ink).
+
+    >>> vision([[0.0, 1.0] * 4] * 8, title="The way of a digit")
+    Tensors as blocks: The way of a digit. Blocks: image (H = 8, W = 8) cut
+    → patches (N = 16, pixels = 4) linear layer,
+    class token,
     positions → tokens (N + 1 = 17, D = 32) 2 blocks
     → mixed (N + 1 = 17, D = 32) row 0
     → answer (digits = 10).
     """
-    tensors(WAY, title=title, alt=alt)
+    start = ("image", (8, 8), ("H", "W"), _array(image, "image", 2))
+    tensors([start, "cut\n→", *WAY], title=title, alt=alt)
 
 
 def patches(image, rows, *, title, alt=None):
