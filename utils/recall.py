@@ -1,8 +1,12 @@
-"""The tasks of notebooks 14 and 15: lists of letters with digits, and a question."""
+"""The tasks of notebooks 14 and 15: lists of letters with digits, and a stopwatch."""
+
+import time
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.benchmark import Timer
 
 from utils.attention import causal_mask, scaled_dot_product_attention
 from utils.data import draw_pairs
@@ -11,6 +15,8 @@ from utils.training import train
 
 PAIRS = 4, 8, 16, 24  # the lengths of the lists
 START, AGAIN = 26, 27  # the two signs of a text of letters
+
+_train = partial(train, show=lambda losses: None)  # seconds: no progress is shown
 
 
 class PairReader(nn.Module):
@@ -56,13 +62,35 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     return _recalled(lambda: PairReader(way), num_letters, seed, lr, steps)
 
 
-def _recalled(build, num_letters, seed, lr, steps):
+def recalled_by_place(way, seed=0, lr=1e-2, steps=600):
+    """Train as `recalled_after_training` does, and say which pairs are found later.
+
+    returns: the shares of right answers about pairs 1-6, 7-12, 13-18 and 19-24 of 8,000
+        new lists of different letters
+
+    >>> len(recalled_by_place(lambda query, key, value, *rest: query, steps=4))
+    4
+    """
+    reader = _trained(lambda: PairReader(way), None, seed, lr, steps)
+    letters, digits, asked, answer = draw_pairs(8000, 24)
+    with torch.no_grad():
+        right = reader(letters, digits, asked).argmax(dim=-1) == answer
+    part = (letters == asked[:, None]).int().argmax(dim=-1) // 6
+    return [right[part == i].float().mean().item() for i in range(4)]
+
+
+def _trained(build, num_letters, seed, lr, steps):
     def loss(reader, batch):
         return F.cross_entropy(reader(*batch[:3]), batch[3])
 
     torch.manual_seed(seed)
     batches = [draw_pairs(64, PAIRS[i % 4], num_letters) for i in range(steps)]
-    train(reader := build(), batches, loss, steps=steps, lr=lr)
+    _train(reader := build(), batches, loss, steps=steps, lr=lr)
+    return reader
+
+
+def _recalled(build, num_letters, seed, lr, steps):
+    reader = _trained(build, num_letters, seed, lr, steps)
     shares = []
     with torch.no_grad():
         for num_pairs in PAIRS:
@@ -176,7 +204,7 @@ def share_found(build, seed=0, lr=1e-2, steps=900, near=5, asked_last=None):
     torch.manual_seed(seed)
     reader = ListReader(build())
     batches = [draw_four(64, last=asked_last) for _ in range(steps)]
-    train(reader, batches, loss, steps=steps, lr=lr)
+    _train(reader, batches, loss, steps=steps, lr=lr)
     letters, digits, asked, answers, places = draw_four(2000)
     with torch.no_grad():
         right = reader(letters, digits, asked).argmax(dim=-1) == answers
@@ -242,9 +270,11 @@ class AlphabetReader(nn.Module):
         return self.mlp(x + self.roles[3](context)), weights
 
 
-def trained_alphabet_reader(seed=0, lr=1e-2, steps=600):
-    """Train a `AlphabetReader`, and draw 1,000 new texts of 33 tokens.
+def trained_alphabet_reader(seed=0, lr=1e-2, steps=600, seen=None):
+    """Train an `AlphabetReader`, and draw 1,000 new texts of 33 tokens.
 
+    seen: boolean (32, 32), what a token may attend to in training, beside the causal
+        mask; None for all
     returns: the reader and the texts
 
     >>> trained_alphabet_reader(steps=2)[1].shape
@@ -252,11 +282,11 @@ def trained_alphabet_reader(seed=0, lr=1e-2, steps=600):
     """
 
     def loss(reader, ids):
-        return F.cross_entropy(reader(ids[:, :-1])[0].mT, ids[:, 1:])
+        return F.cross_entropy(reader(ids[:, :-1], seen)[0].mT, ids[:, 1:])
 
     torch.manual_seed(seed)
     batches = [draw_alphabets(32) for _ in range(steps)]
-    train(reader := AlphabetReader(), batches, loss, steps=steps, lr=lr)
+    _train(reader := AlphabetReader(), batches, loss, steps=steps, lr=lr)
     return reader, draw_alphabets(1000)
 
 
@@ -270,3 +300,17 @@ def alphabet_loss(reader, texts, seen=None, first=8):
     """
     scores, _ = reader(texts[:, :-1], seen)
     return F.cross_entropy(scores[:, first:].mT, texts[:, first + 1 :]).item()
+
+
+def seconds(attend, num_tokens, min_run_time=0.3):
+    """Return the processor's shortest time for four heads of width 64, one thread.
+
+    attend: function (query, key, value) -> output, of tensors (1, 4, num_tokens, 64)
+
+    >>> 0 < seconds(lambda query, key, value: query + value, 4, 0.01) < 1
+    True
+    """
+    heads = torch.randn(3, 1, 4, num_tokens, 64).unbind()
+    names = {"attend": attend, "heads": heads}
+    timer = Timer("attend(*heads)", globals=names, timer=time.process_time)
+    return min(timer.blocked_autorange(min_run_time=min_run_time).times)

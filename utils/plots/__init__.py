@@ -7,6 +7,7 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 """
 
 from utils.plots.blocks import bell, block, chain
+from utils.plots.caches import chunked, kept
 from utils.plots.charts import (
     bars,
     clocks,
@@ -45,6 +46,7 @@ __all__ = [
     "block",
     "cells",
     "chain",
+    "chunked",
     "clocks",
     "course_map",
     "curves",
@@ -56,6 +58,7 @@ __all__ = [
     "heatmaps",
     "images",
     "inputs",
+    "kept",
     "merge_steps",
     "patches",
     "points",
