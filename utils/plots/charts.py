@@ -679,8 +679,7 @@ def _draw_between(ax, first, second):
     arc = Arc((0, 0), 0.5, 0.5, theta1=start, theta2=start + ahead, color=color)
     ax.add_patch(arc)
     place = 0.5 * math.cos(middle), 0.42 * math.sin(middle)
-    style = {"ha": "center", "va": "center", "fontsize": 8, "color": color}
-    ax.text(*place, f"{ahead:.0f}°", **style)
+    ax.text(*place, f"{ahead:.0f}°", ha="center", va="center", fontsize=8)
 
 
 def _draw_sides(ax, sine, cosine):
