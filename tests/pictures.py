@@ -78,9 +78,6 @@ PICTURES = {
     "embeddings": lambda **k: plots.embeddings(
         WORDS, [1, 0, 1], [[0.5, -1.0], [2.0, 0.25], [3.0, 1.0]], **k
     ),
-    "embeddings with positions": lambda **k: plots.embeddings(
-        WORDS, [1, 0, 1], [[0.5, -1.0], [2.0, 0.25]], [[1.0, 0], [0, 2.0], [3, 3]], **k
-    ),
     "inputs": lambda **k: plots.inputs((8, 4, 256), **k),
     "windows": lambda **k: plots.windows(TIRED, 3, (1, 3), lit="street", **k),
     "exchange": lambda **k: plots.exchange(
