@@ -22,7 +22,7 @@ def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
     result = check(exercise.id, answer_from(exercise, mistake.compute))
     assert result.diagnosis == mistake.slugs[0], result.message
     assert not result.message.endswith(f"\n{mistake.slugs[0]}.")  # its text failed
-    assert 2 < len(result.message.splitlines()) < 10
+    assert 2 < len(result.message.splitlines()) < 11
 
 
 UNDONE = {"softmax-missing", "softmax-twice"}  # none, then one more: that is right
@@ -61,6 +61,64 @@ def test_two_wrong_steps_are_both_said():
     assert (result.diagnosis, result.also) == ("scale-missing", "softmax-over-queries")
     assert "not divided by √d_k" in result.message
     assert "runs over the queries" in result.message
+
+
+def class_of(exercise, slug):
+    """Return a class with this mistake."""
+    mistakes = EXERCISES[exercise].pipeline.mistakes
+    mistake = next(one for one in mistakes if slug in one.slugs)
+    return answer_from(EXERCISES[exercise], mistake.compute)
+
+
+class Biased(class_of("4.2", "softmax-over-queries")):
+    def __init__(self, *build):
+        super().__init__(*build)
+        self.W_key = torch.nn.Linear(*build)
+
+
+class WithWeights(class_of("4.2", "scale-missing")):
+    def forward(self, x):
+        return super().forward(x), x
+
+
+class AlwaysDrops(class_of("5.5", "upper-for-lower")):
+    def forward(self, x):
+        return F.dropout(super().forward(x), self.build[3])
+
+
+def fixed_axis_in_place(scores, dim=-1):
+    return torch.softmax(scores.mul_(1.0).add_(1.0), dim=-1)
+
+
+def halves(x, num_heads):  # and no ValueError
+    width = x.shape[-1] // num_heads
+    heads = x[..., : width * num_heads].unflatten(-1, (num_heads, width))
+    return heads.transpose(1, 2).flip(1)
+
+
+def ascending(logits, p):  # in sorted order, and right for p = 1
+    if p == 1:
+        return torch.softmax(logits, dim=-1)
+    probs, _ = torch.softmax(logits, dim=-1).sort(dim=-1)
+    kept = probs * (probs.cumsum(-1) - probs < p)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "slugs"),
+    [
+        ("4.2", Biased, ("unasked-bias", "softmax-over-queries")),
+        ("4.2", WithWeights, ("returns-a-tuple", "scale-missing")),
+        ("5.5", AlwaysDrops, ("dropout-in-eval", "upper-for-lower")),
+        ("3.1", fixed_axis_in_place, ("dim-ignored", "input-changed")),
+        ("6.1", halves, ("heads-reversed", "width-not-divided")),
+        ("9.3", ascending, ("from-the-least-likely", "order-lost")),
+    ],
+)
+def test_what_is_seen_beside_a_mistake_is_said_too(id, answer, slugs):
+    result = check(id, answer)
+    assert (result.diagnosis, result.also) == slugs, result.message
+    assert "Two things are wrong. " in result.message
 
 
 def right_attention(query, key, value):

@@ -985,7 +985,7 @@ def nucleus_not_renormalised(logits, p):
     return torch.zeros_like(kept).scatter(-1, order, kept)
 
 
-@wrong("9.3", "crossing-cut-not-renormalised")
+@wrong("9.3", "crossing-token-cut")
 def nucleus_two_slips(logits, p):
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     kept = torch.where(probs.cumsum(dim=-1) <= p, probs, 0.0)

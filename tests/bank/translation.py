@@ -581,7 +581,7 @@ def greedy_start_kept(next_logits, start_id, end_id, max_length):
     return ids
 
 
-@wrong("8.2", "start-and-end-kept")
+@wrong("8.2", "start-kept")
 def greedy_all_kept(next_logits, start_id, end_id, max_length):
     ids = [start_id]
     for _ in range(max_length):

@@ -1,9 +1,8 @@
 """Exercises of notebook 14: keys and values from a latent, and scores without keys."""
 
 import torch
-from torch.overrides import TorchFunctionMode
 
-from utils.checks.draw import draws
+from utils.checks.draw import Shapes, draws
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, Pipeline, texts_of
 
@@ -157,20 +156,6 @@ def right_absorbed(query, latent, W_uk):
     """Take the queries to the latents, in double precision."""
     queries = query.double() @ W_uk.double().mT  # (B, H, T, R)
     return (queries @ latent.double()[:, None].mT).float()
-
-
-class Shapes(TorchFunctionMode):
-    """Notes the shapes of all tensors that are made."""
-
-    def __init__(self):
-        super().__init__()
-        self.seen = set()
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        if isinstance(made, torch.Tensor):
-            self.seen.add(tuple(sorted(made.shape)))
-        return made
 
 
 def keys_made(answer):

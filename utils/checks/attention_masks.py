@@ -24,12 +24,12 @@ def uncleared(s):
 # --- which places a causal mask allows -----------------------------------------------
 
 
-def without_zeros(forms, step="hide"):
+def without_zeros(forms):
     """Return the same of answers that do not look after rows of nothing either."""
     return [
         replace(one, ways=one.ways | {"clear": uncleared})
         for one in forms
-        if step in one.ways and "clear" not in one.ways
+        if "hide" in one.ways and "clear" not in one.ways
     ]
 
 

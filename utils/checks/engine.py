@@ -13,7 +13,8 @@ from types import SimpleNamespace
 from utils.checks import search
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.messages import describe, difference, inputs
-from utils.checks.steps import Named, Pipeline, Refused, texts_of
+from utils.checks.search import Found
+from utils.checks.steps import Pipeline, Refused, texts_of
 from utils.checks.values import (
     agrees,
     all_finite,
@@ -32,7 +33,7 @@ FACTS = texts_of(__file__)["FACTS"]
 class Result:
     """What a check found: `passed`, the slug of a named mistake or None, the text.
 
-    Where two mistakes together give what the answer gave, `also` is the second slug.
+    Where two mistakes are named, `also` is the second slug.
     """
 
     passed: bool
@@ -44,17 +45,6 @@ class Result:
         """Show nothing: the check has printed its message already."""
 
 
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One small input: made by `case`."""
-
-    args: tuple
-    note: str
-    raises: type | None
-    otherwise: Named | None
-    settings: dict
-
-
 def case(*args, note="", raises=None, otherwise=None, **settings):
     """Return a case with these positional arguments.
 
@@ -62,7 +52,9 @@ def case(*args, note="", raises=None, otherwise=None, **settings):
     is its type and `otherwise` names an answer that raises none.
     With `special=True` a failure here is shown only where no other case fails.
     """
-    return Case(args, note, raises, otherwise, settings)
+    return SimpleNamespace(
+        args=args, note=note, raises=raises, otherwise=otherwise, settings=settings
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +62,9 @@ class Exercise:
     """An exercise whose answer is a function.
 
     `returns` ends the sentence "expected a function … that returns …"; `parts` names
-    the entries of a returned tuple, and those of a tuple in it. Where no mistake is
-    recognised, `facts`, functions `(answer) -> Named or None`, may still name one that
-    is seen otherwise (`when_right`: only where all results are right), and
+    the entries of a returned tuple, and those of a tuple in it. `facts`, functions
+    `(answer) -> Named or None`, name what is seen otherwise (`when_right`: only where
+    all results are right, or explained by a mistake). Where nothing is recognised,
     `properties`, functions `(evidence) -> text or None`, say in words what is wrong.
     Mistakes are the wrong forms of the `pipeline`, and two of them together.
     `observe_as(call, *args)` uses a function as it likes and returns what is compared:
@@ -126,9 +118,9 @@ class Exercise:
         """Return what the facts look at, or None where there is nothing to look at."""
         return (answer,)
 
-    def facts_for(self, right):
-        """Return the facts to look at where all results are right, or not all."""
-        return (*self.facts, *(self.when_right if right else ()))
+    def noted(self, memory):
+        """Return the names of what was wrong before there were results."""
+        return []
 
     def parameters(self):
         """Return the names of the inputs."""
@@ -143,7 +135,7 @@ class Exercise:
 class Trial:
     """The answer on one case: what it gave and what is right."""
 
-    case: Case
+    case: SimpleNamespace
     args: tuple
     outcome: Outcome
     expected: Outcome
@@ -206,22 +198,16 @@ def examine(exercise, answer):
     try:
         exercise.refuse(answer)
         trials = _run(exercise, answer, memory)
-        early = (
-            _endless(exercise, trials[-1])
-            or _unfinished(exercise, trials[0])
-            or _named(exercise, search.on_every_case(exercise, trials))
-            or _nothing_in_a_branch(exercise, trials)
-            or _errors_missing(exercise, trials)
-        )
-        if early is None and not trials[-1].outcome.stopped:
-            right = all(t.right and t.outcome.changed is None for t in trials)
-            _look_at_facts(exercise, exercise.subject(answer, memory), right)
-            early = _multiplied(exercise, trials) or _named(
-                exercise, search.with_another(exercise, trials)
-            )
     except Refused as refused:
-        return _refusal(exercise, *refused.args)
-    return early or _judged(exercise, trials)
+        return _told(exercise, [Found(refused.args)])
+    if trials[0].outcome.unfinished:
+        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
+    right = all(trial.right for trial in trials if trial.case.raises is None)
+    told = _told(exercise, _findings(exercise, trials, right, answer, memory), right)
+    wrong = [trial for trial in trials if not trial.right]
+    if told is None and wrong:
+        return Result(False, None, describe(exercise, wrong))
+    return told or Result(True, None, f"{len(trials)} inputs tried, all right.")
 
 
 def _run(exercise, answer, memory):
@@ -234,36 +220,58 @@ def _run(exercise, answer, memory):
     return trials
 
 
+def _findings(exercise, trials, right, answer, memory):
+    """Yield what is found, or None where nothing is, the most certain first.
+
+    Facts that need right results are looked at where a mistake explains wrong ones,
+    too: what is so with this mistake alone is no second one.
+    """
+    noted, subject = exercise.noted(memory), exercise.subject(answer, memory)
+    yield from (Found([name]) for name in noted)
+    found = search.on_every_case(exercise, trials) or _nothing(trials)
+    found = found or _endless(exercise, trials[-1])
+    unknown = not (noted or right or found or trials[-1].outcome.stopped)
+    if unknown:
+        fact = next(_facts(exercise.facts, subject), None)
+        found = Found([fact]) if fact else _multiplied(trials)
+        found = found or search.with_another(exercise, trials)
+    yield found
+    beside = [*_beside(exercise, trials)]
+    yield from beside
+    if right or found and found.mistake and not found.trial.outcome.error:
+        looks = (*exercise.facts, *exercise.when_right)
+        alone = found and exercise.subject(found.mistake.compute, {})
+        known = {name.slug for name in _facts(looks, alone)}
+        for name in _facts(looks, subject, strict=right and not (noted or beside)):
+            if name.slug not in known:
+                yield Found([name])
+    elif unknown and not found:
+        mixed = _samples_mixed(exercise, trials)
+        yield mixed or search.on_most_cases(exercise, trials)
+
+
 def _endless(exercise, trial):
-    """Return the result of an answer that had to be stopped."""
+    """Find an answer that had to be stopped."""
     if not trial.outcome.endless:
         return None
     at = f"\n  at {trial.outcome.where}" if trial.outcome.where else ""
     name = FACTS.name("never-ends", inputs=inputs(exercise, trial.case), at=at)
-    return Result(False, name.slug, name.text)
+    return Found([name])
 
 
-def _unfinished(exercise, trial):
-    """Return the result of an answer that is not written yet or returns nothing."""
-    got = trial.outcome
-    if got.unfinished:
-        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
-    if got.error is None and got.value is None:
-        return _refusal(exercise, FACTS.name("returns-nothing"))
-    return None
+def _nothing(trials):
+    """Find an answer that returns nothing, on all inputs or on some."""
+    usual = [t for t in trials if t.comparable and t.outcome.error is None]
+    nothing = [trial for trial in usual if trial.outcome.value is None]
+    if not nothing:
+        return None
+    if len(nothing) == len(usual):
+        return Found([FACTS.name("returns-nothing")])
+    return Found([FACTS.name("returns-nothing 2")], nothing[0])
 
 
-def _nothing_in_a_branch(exercise, trials):
-    """Return the result of an answer that returns nothing on some inputs."""
-    for trial in trials:
-        if trial.comparable and trial.outcome.error is None:
-            if trial.outcome.value is None:
-                return _shown_on(exercise, trial, FACTS.name("returns-nothing 2"))
-    return None
-
-
-def _multiplied(exercise, trials):
-    """Return the result where all is right but for a factor on it."""
+def _multiplied(trials):
+    """Find a factor where all is right but for it."""
     wrong = [t for t in trials if not t.right and not t.special and t.comparable]
     if len(wrong) < 2 or any(trial.observed for trial in wrong):
         return None
@@ -272,17 +280,17 @@ def _multiplied(exercise, trials):
         return None
     same = max(factors) - min(factors) < 1e-3 * abs(factors[0])
     key = "multiplied" if same else "multiplied 2"
-    return _shown_on(exercise, wrong[0], FACTS.name(key, factor=number(factors[0])))
+    return Found([FACTS.name(key, factor=number(factors[0]))], wrong[0])
 
 
 def _samples_mixed(exercise, trials):
-    """Return the result where each sample alone is right, and the batch is not."""
+    """Find that each sample alone is right, and the batch is not."""
     for trial in trials:
         if trial.right or trial.special or trial.observed or not trial.same_form:
             continue
         count = first_axis(trial.expected.value)
         if count > 1 and all(_alone(exercise, trial, i, count) for i in range(count)):
-            return _shown_on(exercise, trial, FACTS.name("samples-mixed", count=count))
+            return Found([FACTS.name("samples-mixed", count=count)], trial)
     return None
 
 
@@ -296,60 +304,52 @@ def _alone(exercise, trial, i, count):
     return agrees(quietly(trial.call, args).value, right)
 
 
-def _errors_missing(exercise, trials):
-    """Return the result where all is right but for an error that is to be raised."""
-    wrong = [trial for trial in trials if not trial.right]
-    in_place = any(trial.outcome.changed is not None for trial in trials)
-    if in_place or not wrong or wrong[0].case.raises is None:
+def _beside(exercise, trials):
+    """Yield what is seen beside the results: a changed input, an error not raised."""
+    changed = next((t for t in trials if t.outcome.changed is not None), None)
+    if changed:
+        name = exercise.parameters()[changed.outcome.changed]
+        yield Found([FACTS.name("input-changed", input=name)])
+    runs = any(t.comparable and t.outcome.error is None for t in trials)
+    for trial in trials if runs else ():
+        if trial.case.otherwise and not trial.right:
+            yield Found([trial.case.otherwise], trial)
+
+
+def _facts(looks, subject, strict=False):
+    """Yield the names that these facts give."""
+    for look in looks if subject else ():
+        seen = attempt(look, *subject, tidy=lambda name: name)
+        if seen.endless:
+            yield FACTS.name("never-ends 2")
+            return
+        if search.STRICT and strict and seen.error and not seen.where:
+            raise seen.error
+        if seen.value:
+            yield seen.value
+            strict = False  # the others may fail where this one holds
+
+
+def _told(exercise, findings, right=False):
+    """Return the result that tells the first two names, or None where there is none."""
+    names, trial = {}, None
+    for found in filter(None, findings):
+        for name in found.names:
+            names.setdefault(name.slug, name.text)
+        trial = trial or found.trial
+        if len(names) > 1:
+            break
+    if not names:
         return None
-    name = wrong[0].case.otherwise
-    return name and _shown_on(exercise, wrong[0], name)
-
-
-def _look_at_facts(exercise, subject, right):
-    """Raise `Refused` for the first fact that is found."""
-    for look in exercise.facts_for(right) if subject else ():
-        found = attempt(look, *subject, tidy=lambda found: found)
-        if found.endless:
-            raise FACTS.refusal("never-ends 2")
-        if search.STRICT and right and found.error and not found.where:
-            raise found.error
-        if found.value:
-            raise Refused(found.value)
-
-
-def _judged(exercise, trials):
-    """Return the result where nothing was recognised: passed, or what differs."""
-    wrong = [trial for trial in trials if not trial.right]
-    for trial in trials:
-        if trial.outcome.changed is not None:
-            changed = exercise.parameters()[trial.outcome.changed]
-            name = FACTS.name("input-changed", input=changed)
-            return Result(False, name.slug, name.text)
-    if wrong:
-        return (
-            _samples_mixed(exercise, trials)
-            or _named(exercise, search.on_most_cases(exercise, trials))
-            or Result(False, None, describe(exercise, wrong))
-        )
-    return Result(True, None, f"{len(trials)} inputs tried, all right.")
-
-
-def _named(exercise, found):
-    """Return the result of a mistake that was found, if there is one."""
-    if found is None:
-        return None
-    text = f"{difference(exercise, found.trial)}\n{found.text}"
-    return Result(False, found.slugs[0], text, *found.slugs[1:])
-
-
-def _shown_on(exercise, trial, name):
-    """Return the result of a mistake with this name, shown on one case."""
-    return Result(False, name.slug, f"{difference(exercise, trial)}\n{name.text}")
-
-
-def _refusal(exercise, name):
-    return Result(False, name.slug, f"{name.text}\nExpected {exercise.expectation}.")
+    slugs = [*names][:2]
+    text = " And: ".join(names[slug] for slug in slugs)
+    text = f"Two things are wrong. {text}" if len(slugs) > 1 else text
+    text += " Apart from that, the results are right." * right
+    if trial:
+        text = f"{difference(exercise, trial)}\n{text}"
+    else:
+        text = f"{text}\nExpected {exercise.expectation}."
+    return Result(False, slugs[0], text, *slugs[1:])
 
 
 def taken(answer):

@@ -66,8 +66,7 @@ def attempt(function, *args, tidy=clean):
 
 def quietly(function, args):
     """Call a function of ours as `seeded` does, without a word of warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return seeded(function, args)
 
 

@@ -9,8 +9,8 @@ from torch import nn
 from utils.checks.engine import Exercise, Trial, taken
 from utils.checks.guard import Outcome, accepts, attempt, quietly, seeded
 from utils.checks.steps import texts_of
-from utils.checks.training_facts import dropout_in_eval
-from utils.checks.values import safe_text, shape
+from utils.checks.training_facts import dropout_in_eval, without_dropout
+from utils.checks.values import safe_text, same_form, shape
 
 FACTS = texts_of(__file__)["FACTS"]
 QKV = ("W_query", "W_key", "W_value")
@@ -23,8 +23,9 @@ class ModuleExercise(Exercise):
     A case is `case(x, build=(d_in, d_out, …))`; all cases with the same `build` go
     through one module, in eval mode. The oracle and the mistakes take `(weights, x)`:
     `weights.W_query` … are matrices `(d_in, d_out)` read from the module,
-    `weights.build` are the arguments it was built with. `facts` are functions
-    `(module, weights) -> Named or None`, asked where all outputs are right.
+    `weights.build` are the arguments it was built with, `weights.noted` the names of
+    what is wrong with it whatever its outputs are. Facts are functions
+    `(module, weights) -> Named or None`.
     """
 
     projections: tuple = QKV
@@ -43,28 +44,35 @@ class ModuleExercise(Exercise):
             raise FACTS.refusal("wrong-signature", taken=taken(answer))
 
     def observe(self, answer, case, memory):
-        """Run the module on the case; build it and read its weights if it is new."""
+        """Run the module on the case; build it and read its weights if it is new.
+
+        A dropout that is active in eval mode is noted, and the module built without.
+        """
         build = case.settings["build"]
         if build not in memory:
-            torch.default_generator.manual_seed(789)
-            built = attempt(answer, *build, tidy=lambda module: module)
-            if built.error is not None:
-                _explain_init(built.error)
+            built = made(answer, build)
+            if built.error is not None or case.raises is not None:
                 return Trial(case, (None, *case.args), built, Outcome())
-            if "_parameters" not in vars(built.value):
-                raise FACTS.refusal("super-init-missing")
-            built.value.eval()
-            memory[build] = built.value, read(built.value, build, self.projections)
+            weights = read(built.value, build, self.projections)
+            noise = attempt(dropout_in_eval, built.value, weights, tidy=lambda n: n)
+            if noise.value:
+                calm = without_dropout(build)
+                built = made(answer, calm)
+                weights = read(built.value, calm, self.projections)
+                weights.noted.append(noise.value)
+            memory[build] = built.value, weights
         module, weights = memory[build]
-        outcome = seeded(module, case.args)
-        if type(outcome.value) is tuple:
-            raise FACTS.refusal("returns-a-tuple", count=len(outcome.value))
-        args = (weights, *case.args)
-        return Trial(case, args, outcome, quietly(self.oracle, args), module)
+        outcome, args = seeded(module, case.args), (weights, *case.args)
+        expected = quietly(self.oracle, args)
+        if type(outcome.value) is tuple and outcome.value:
+            count, parts = len(outcome.value), outcome.value
+            weights.noted.append(FACTS.name("returns-a-tuple", count=count))
+            fitting = (part for part in parts if same_form(part, expected.value))
+            outcome.value = next(fitting, parts[0])
+        return Trial(case, args, outcome, expected, module)
 
-    def facts_for(self, right):
-        """Return the facts: those of the exercise ask for right outputs."""
-        return (dropout_in_eval, *(self.facts if right else ()))
+    def noted(self, memory):
+        return [name for _, weights in memory.values() for name in weights.noted]
 
     def subject(self, answer, memory):
         """Return the module and its weights, for the facts."""
@@ -80,9 +88,25 @@ class ModuleExercise(Exercise):
         return super().parameters()[1:]
 
 
+def made(answer, build):
+    """Return the outcome of building a module, in eval mode."""
+    torch.default_generator.manual_seed(789)
+    built = attempt(answer, *build, tidy=lambda module: module)
+    if built.error is not None:
+        _explain_init(built.error)
+    elif "_parameters" not in vars(built.value):
+        raise FACTS.refusal("super-init-missing")
+    else:
+        built.value.eval()
+    return built
+
+
 def read(module, build, projections=QKV):
-    """Return the projections as matrices; raise `Refused` where one is wrong."""
-    weights = SimpleNamespace(build=build)
+    """Return the projections as matrices; raise `Refused` where one cannot be read.
+
+    A bias that is not asked for becomes zero.
+    """
+    weights = SimpleNamespace(build=build, noted=[])
     d_in, d_out = build[:2]
     for name in projections:
         size = (d_out if name == "out_proj" else d_in, d_out)
@@ -90,8 +114,9 @@ def read(module, build, projections=QKV):
         setattr(weights, name, matrix)
         setattr(weights, f"{name}_bias", bias)
         if bias is not None and name != "out_proj":
-            raise FACTS.refusal("unasked-bias", name=name)
-    _own_storage(module, projections)
+            weights.noted.append(FACTS.name("unasked-bias", name=name))
+            getattr(module, name).bias.data.zero_()
+    weights.noted += _shared(module, projections)
     return weights
 
 
@@ -141,14 +166,14 @@ def _names(module, name):
     return ", ".join(found) or "no parameters"
 
 
-def _own_storage(module, projections):
-    """Raise `Refused` where two projections are one matrix."""
+def _shared(module, projections):
+    """Yield the names of projections that are one matrix."""
     owners = {}
     for name in projections:
         for parameter in _parameters(getattr(module, name)):
             other = owners.setdefault(parameter.data_ptr(), name)
             if other != name:
-                raise FACTS.refusal("shared-weights", other=other, name=name)
+                yield FACTS.name("shared-weights", other=other, name=name)
 
 
 def _parameters(owned):

@@ -6,13 +6,13 @@ from torch.nn.functional import linear
 from utils.checks import attention_heads as of_heads
 from utils.checks import attention_masks as of_masks
 from utils.checks import attention_steps as of_attention
-from utils.checks import training_facts as facts
 from utils.checks.attention_heads import num_heads, right_merge, right_split
 from utils.checks.attention_steps import PROJECTED, lower, project, size, steps
 from utils.checks.draw import came_from, draws, past_stays, samples_stay_apart, special
 from utils.checks.engine import Exercise, case
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.steps import Forms, texts_of
+from utils.checks.training_facts import TRAINING_FACTS
 
 TEXTS = texts_of(__file__)
 draw = draws(6)
@@ -113,21 +113,12 @@ def where_to_look(evidence):
     return TEXTS["TOKEN_0"]["right" if right else "wrong"]
 
 
-def refused_late(module, weights):
-    """Name a ValueError that comes with the first input, not with the sizes."""
-    try:
-        type(module)(*UNEVEN)
-    except ValueError:
-        return None
-    return REFUSED.name("width-not-divided 3")
-
-
 multi_head_attention = ModuleExercise(
     id="6.3",
     **TEXTS["6.3"],
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
-    facts=[refused_late, facts.future_in_training, *facts.TRAINING_FACTS],
+    when_right=TRAINING_FACTS,
     properties=[past_stays, samples_stay_apart, where_to_look],
     pipeline=of_attention.attention(
         of_attention.of_module,

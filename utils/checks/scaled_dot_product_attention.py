@@ -89,7 +89,7 @@ self_attention = ModuleExercise(
     id="4.2",
     **TEXTS["4.2"],
     oracle=lambda weights, x: by_torch(*project(weights, x))[0],
-    facts=[no_gradient, changes_in_training, created_in_order],
+    when_right=[no_gradient, changes_in_training, created_in_order],
     pipeline=of_attention.attention(
         of_attention.of_module,
         steps(**PROJECTED),

@@ -1,15 +1,16 @@
 """Find what explains an answer: the mistake, or the two, that give what it gave.
 
 In this order: one mistake that gives on every case what the answer gave
-(`on_every_case`); two wrong steps that do, or one wherever the answer gave finite
-numbers (`with_another`); one that does so on half of what is wrong, and more often than
-any other, or whose results have the same shapes so often (`on_most_cases`).
+(`on_every_case`); two wrong steps that do, there or on two thirds of what is wrong, or
+one wherever the answer gave finite numbers (`with_another`); one that does so on half
+of what is wrong, or whose results have the same shapes so often (`on_most_cases`).
 """
 
+import warnings
 from dataclasses import dataclass
 
 from utils.checks.guard import quietly
-from utils.checks.steps import quiet
+from utils.checks.steps import Named
 from utils.checks.values import agrees, all_nan, safe_text, same_form
 
 STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
@@ -19,29 +20,27 @@ BY_ITS_SHAPE = "The shape is that of this mistake, the numbers are not: "
 
 @dataclass(frozen=True)
 class Found:
-    """The slugs of what explains an answer, the case that shows it, the text."""
+    """What is found: its names, a case that shows it, the mistake that explains it."""
 
-    slugs: tuple
-    trial: object
-    text: str
+    names: list
+    trial: object = None
+    mistake: object = None
 
 
 def on_every_case(exercise, trials):
     """Return the mistake that gives on every case what the answer gave, or None."""
     if trials[-1].outcome.stopped:
         return None
-    with quiet():
+    with warnings.catch_warnings(action="ignore"):
         return _single(exercise, [t for t in trials if t.case.raises is None])
 
 
 def with_another(exercise, trials):
-    """Return two wrong steps that fit every case, or one that fits all finite results.
+    """Return two wrong steps that fit the cases, or one that fits all finite results.
 
     Where an answer has a known mistake and another one that makes NaN or fails, the
     known one is seen alone in the results that are finite.
     """
-    if trials[-1].outcome.stopped:
-        return None
     usual = [trial for trial in trials if trial.comparable]
     finite = [trial for trial in usual if trial.finite]
     searches = [lambda: _double(exercise, usual)]
@@ -49,7 +48,7 @@ def with_another(exercise, trials):
         searches.append(lambda: _single(exercise, finite))
     if usual and usual[0].outcome.error is not None:
         searches.reverse()  # it fails: a second mistake is not to be seen yet
-    with quiet():
+    with warnings.catch_warnings(action="ignore"):
         return next(filter(None, (search() for search in searches)), None)
 
 
@@ -59,7 +58,7 @@ def on_most_cases(exercise, trials):
     wrong = [trial for trial in wrong if trial.comparable]
     if not wrong:
         return None
-    with quiet():
+    with warnings.catch_warnings(action="ignore"):
         return _likely(exercise, trials, wrong, fits, AT_LEAST_HERE) or _likely(
             exercise, trials, wrong, _same_shape, BY_ITS_SHAPE
         )
@@ -117,11 +116,30 @@ def _double(exercise, some):
         return None
     shown = min(seen, key=lambda trial: trial.special)
     ordinary = [shown, *(trial for trial in some if not trial.special)]
-    pairs = [pair for pair in exercise.pipeline.pairs(shown) if _all(pair, ordinary)]
+    near = [*exercise.pipeline.pairs(shown)]
+    pairs = [pair for pair in near if _all(pair, ordinary)]
     pairs = [pair for pair in pairs if _all(pair, some)] or pairs
     pairs = [pair for pair in pairs if len(pair.slugs) == 1] or pairs
     shared = pairs and set.intersection(*({*pair.slugs} for pair in pairs))
-    return _found(pairs[0], shown) if shared else None
+    if pairs or shown.observed:
+        return _found(pairs[0], shown) if shared else None
+    return _two_likely(exercise, near, [t for t in some if not t.right], shown)
+
+
+def _two_likely(exercise, pairs, wrong, shown):
+    """Return two mistakes that fit two thirds of what is wrong, and more than one does.
+
+    It has to be three cases; where other two fit as many, nobody knows which it is.
+    """
+    fitting = {pair: sum(matches(pair, trial) for trial in wrong) for pair in pairs}
+    most = max(fitting.values(), default=0)
+    best = [pair for pair in pairs if fitting[pair] == most]
+    if most < 3 or 3 * most < 2 * len(wrong) or len({one.slugs for one in best}) > 1:
+        return None
+    for one in exercise.pipeline.mistakes:
+        if sum(fits(one, trial) for trial in wrong) >= most:
+            return None
+    return _found(best[0], shown, AT_LEAST_HERE)
 
 
 def _all(mistake, trials):
@@ -132,8 +150,9 @@ def _found(mistake, trial, lead=""):
     said = quietly(mistake.explain, [trial.args])
     if said.error is not None and STRICT:
         raise said.error
-    text = said.value if said.error is None else f"{mistake.slugs[0]}."
-    return Found(mistake.slugs, trial, lead + text)
+    texts = said.value or [f"{slug}." for slug in mistake.slugs]
+    texts = [lead + texts[0], *texts[1:]]
+    return Found([*map(Named, mistake.slugs, texts)], trial, mistake)
 
 
 def fits(mistake, trial):

@@ -8,7 +8,6 @@ answer with one mistake, with two, and with harmless variants of the right way.
 
 import time
 import tomllib
-import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, combinations, product
@@ -160,10 +159,7 @@ class Pipeline:
 
     def run(self, args, *forms):
         """Return the result with these wrong forms; raise what a step raises."""
-        last = self.states(args, *forms)[-1]
-        if isinstance(last, Exception):
-            raise last
-        return last.result
+        return self.go_on(State(**self.start(*args)), 0, forms)
 
     def go_on(self, state, place, forms):
         """Return the result from the state before the step at `place` on."""
@@ -254,14 +250,4 @@ class Mistake:
     def explain(self, args):
         """Return the texts of the forms, filled in on a case."""
         wrong = [one for one in self.forms if one.slug]
-        texts = [self.pipeline.explain(args, self.forms, one) for one in wrong]
-        both = "Two things together give this. " if len(texts) > 1 else ""
-        return both + " And: ".join(texts)
-
-
-class quiet(warnings.catch_warnings):
-    """Keep warnings of wrong forms from the reader."""
-
-    def __enter__(self):
-        super().__enter__()
-        warnings.simplefilter("ignore")
+        return [self.pipeline.explain(args, self.forms, one) for one in wrong]

@@ -1,13 +1,14 @@
 """What the outputs of eval mode do not show: training, dropout, how a mask is kept.
 
 Each fact is a function `(module, weights) -> Named or None` for
-`ModuleExercise(facts=…)`; `weights.build` starts with d_in, d_out, context_length,
+`ModuleExercise(when_right=…)`; `weights.build` starts with d_in, d_out, context_length,
 dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit any
 module.
 """
 
+from types import SimpleNamespace
+
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 
 from utils.checks.attention_heads import right_split
 from utils.checks.draw import draws
@@ -17,7 +18,6 @@ from utils.checks.values import number
 
 FACTS = texts_of(__file__)["FACTS"]
 NUM_TOKENS = 3  # fewer than the features of a head, so that weights can be recovered
-LOWER = torch.ones(NUM_TOKENS, NUM_TOKENS, device="cpu").tril().bool()
 
 
 def sentences(weights):
@@ -31,19 +31,27 @@ def fresh(module, weights):
     return type(module)(*weights.build).eval()
 
 
-def mask_is_plain(module, weights):
-    """Name a mask that `.to(device)` and `state_dict()` know nothing of."""
+def without_dropout(build):
+    """Return the arguments that build a module, with 0 for the one that is a float."""
+    return tuple(0.0 if type(size) is float else size for size in build)
+
+
+def mask_kept_otherwise(module, weights):
+    """Name a mask that `.to(device)` forgets, or that an optimizer trains."""
     for part in fresh(module, weights).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 return FACTS.name("mask-not-buffer", name=name)
+    for name, parameter in module.named_parameters():
+        if parameter.shape[-2:] == (weights.build[2],) * 2:
+            return FACTS.name("mask-is-a-parameter", name=name)
     return None
 
 
 def dropout_in_eval(module, weights):
     """Name dropout that stays active in eval mode."""
-    x = sentences(weights)
-    first, second = module.eval()(x.clone()), module(x.clone())
+    x, twin = sentences(weights), fresh(module, weights)
+    first, second = twin(x.clone()), twin(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
@@ -51,24 +59,44 @@ def dropout_in_eval(module, weights):
 
 
 def dropout_in_training(module, weights):
-    """Name what is wrong with the dropout in training mode."""
+    """Name what is wrong with the dropout in training mode.
+
+    Weights in training mode are compared with those of eval mode, right or not: so the
+    dropout is seen beside a mistake in the weights. Where the values are others than
+    those of the weights, only a dropout that is missing is seen.
+    """
     p = weights.build[3]
-    factors, used, lost = recovered(module, weights, seed=1)
-    kept = factors.abs() > 0.02
-    again = recovered(module, weights, seed=2)[0].abs() > 0.02
+    if not p:
+        return None
+    if torch.allclose(*(outputs(module, weights, seed) for seed in (None, 1))):
+        return FACTS.name("dropout-missing", p=p)
+    before, unknown = recovered(module, weights)
+    if unknown > 1e-3:
+        return None
+    seen = before.abs() > 1e-6
+    used, lost = recovered(module, weights, seed=1)
+    factors, again = (
+        torch.where(seen, some / before, 1.0)
+        for some in (used, recovered(module, weights, seed=2)[0])
+    )
+    calm = SimpleNamespace(**vars(weights) | {"build": without_dropout(weights.build)})
+    leaked = (recovered(module, calm, seed=1)[0] * ~seen).abs().max().item()
+    lost = max(lost, (used * ~seen).abs().max().item())
+    kept, again = factors.abs() > 0.02, again.abs() > 0.02
     same = torch.equal(kept, again) or (kept == kept[:1]).all()
-    sums = used.sum(-1)  # of rows that do not fall as a whole
-    whole = ((sums - 1).abs() < 1e-2)[kept.masked_fill(~LOWER, False).any(-1)].all()
-    empty = not kept[..., LOWER].all()
+    sums = used.sum(-1) - before.sum(-1)  # of rows that do not fall as a whole
+    whole = (sums.abs() < 1e-2)[(kept & seen).any(-1)].all()
+    empty = not kept[seen].all()
     rows = kept[..., -1, :]  # the last query may attend to all keys
-    share = 1 - kept[..., LOWER].double().mean().item()
-    survivors, right = factors[kept & LOWER], 1 / (1 - p)
-    unscaled = not ((survivors - right).abs() < 0.02).all()
+    share = 1 - kept[seen].double().mean().item() if empty else p
+    survivors, right = factors[kept & seen], 1 / (1 - p)
+    off = (survivors - right).abs() > 0.02  # all by one factor, or it says nothing
+    unscaled = off.any() and survivors.max() - survivors.min() < 0.02
     factor, right = number(survivors.median().item()), number(right)
     found = {
         FACTS.name("nan-in-training"): factors.isnan().any(),
+        FACTS.name("mask-off-in-training", leaked=number(leaked)): leaked > 1e-3,
         FACTS.name("dropout-not-on-weights"): lost > 1e-3,
-        FACTS.name("dropout-missing", p=p): (factors - 1).abs().max() < 0.02,
         FACTS.name("rows-sum-to-one"): whole and empty,
         FACTS.name("dropout-before-softmax"): whole,
         FACTS.name("dropout-same-mask"): same,
@@ -79,31 +107,34 @@ def dropout_in_training(module, weights):
     return next((name for name, holds in found.items() if holds), None)
 
 
-def recovered(module, weights, seed):
-    """Return factors on the weights, the weights used, and what they do not explain.
+def outputs(module, weights, seed=None):
+    """Return the output of a new copy, in training mode where a seed is given.
 
-    The output of training mode is taken apart: the output projection is undone, then
-    the values of each head, which are independent of each other. In float64, because
-    undoing a projection can enlarge the rounding of float32 a thousandfold. Weights on
-    the future explain nothing: values that were changed before their sum need them.
+    In float64, because undoing a projection can enlarge the rounding of float32 a
+    thousandfold.
     """
-    x = sentences(weights).double()
     twin = fresh(module, weights)
     twin.load_state_dict(module.state_dict(), strict=False)
-    torch.manual_seed(seed)  # an __init__ that seeds must not repeat the dropout
-    out = twin.double().train()(x).detach().double()
+    torch.manual_seed(seed or 0)  # an __init__ that seeds must not repeat the dropout
+    return twin.double().train(bool(seed))(sentences(weights).double()).detach()
+
+
+def recovered(module, weights, seed=None):
+    """Return the weights that were used, and what they do not explain.
+
+    The output is taken apart: the output projection is undone, then the values of each
+    head, which are independent of each other. Weights on the future explain nothing:
+    values that were changed before their sum need them.
+    """
+    out = outputs(module, weights, seed)
     heads = weights.build[4] if len(weights.build) > 4 else 1
     if heads > 1:
         bias = 0 if weights.out_proj_bias is None else weights.out_proj_bias.double()
         out = (out - bias) @ torch.linalg.inv(weights.out_proj.double())
-    learned = weights.W_query, weights.W_key, weights.W_value
-    parts = *(x @ matrix.double() for matrix in learned), out
-    query, key, value, out = (right_split(part, heads) for part in parts)
-    eye = torch.eye(NUM_TOKENS).double().expand(*query.shape[:2], -1, -1)
-    right = scaled_dot_product_attention(query, key, eye, is_causal=True)
+    value = right_split(sentences(weights).double() @ weights.W_value.double(), heads)
+    out = right_split(out, heads)
     used = out @ torch.linalg.pinv(value)
-    lost = max((used @ value - out).abs().max(), used[..., ~LOWER].abs().max()).item()
-    return torch.where(LOWER, used / right, 1.0), used, lost
+    return used, (used @ value - out).abs().max().item()
 
 
 def breaks_in_float64(module, weights):
@@ -113,14 +144,16 @@ def breaks_in_float64(module, weights):
 
 
 def no_gradient(module, weights):
-    """Name a projection that the loss would not reach."""
-    twin = fresh(module, weights)
-    output = twin(sentences(weights))
+    """Name a matrix that the output depends on, and that the loss does not reach."""
+    twin, x = fresh(module, weights), sentences(weights)
+    output = twin(x)
     if output.requires_grad:
         output.square().sum().backward()
     for name, parameter in twin.named_parameters():
-        if parameter.grad is None and name.partition(".")[0] in vars(weights):
-            return FACTS.name("no-gradient", name=name)
+        if parameter.grad is None and parameter.is_floating_point():
+            parameter.data.mul_(2)
+            if not torch.equal(output, twin(x)):
+                return FACTS.name("no-gradient", name=name)
     return None
 
 
@@ -139,33 +172,10 @@ def fails_in_half(module, weights):
     return FACTS.name("minus-1e9") if "without overflow" in str(found.error) else None
 
 
-def mask_is_trained(module, weights):
-    """Name a mask that is a parameter."""
-    for name, parameter in module.named_parameters():
-        if parameter.shape[-2:] == (weights.build[2],) * 2:
-            return FACTS.name("mask-is-a-parameter", name=name)
-    return None
-
-
-def future_in_training(module, weights):
-    """Name a mask that is not applied in training mode."""
-    x, outputs = sentences(weights), []
-    module.train()
-    for later in (0.0, 1.0):
-        torch.default_generator.manual_seed(789)  # the same dropout both times
-        outputs.append(module(torch.cat((x[:, :-1], x[:, -1:] + later), dim=1)))
-    module.eval()
-    moved = (outputs[0] - outputs[1])[:, :-1].abs().max().item()
-    if moved < 1e-4:
-        return None
-    return FACTS.name("mask-off-in-training", moved=number(moved))
-
-
 TRAINING_FACTS = (
     no_gradient,
     breaks_in_float64,
     dropout_in_training,
-    mask_is_plain,
+    mask_kept_otherwise,
     fails_in_half,
-    mask_is_trained,
 )

@@ -1,15 +1,15 @@
 """Exercise 10.1: attention block by block, with an online softmax."""
 
+import math
 from dataclasses import replace
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
-from torch.overrides import TorchFunctionMode
 
 from utils.checks import attention_steps as of_attention
 from utils.checks import online_steps as of_joining
 from utils.checks.attention_steps import INF, size, triangle
-from utils.checks.draw import draws, special
+from utils.checks.draw import Shapes, draws, special
 from utils.checks.engine import Exercise, case
 from utils.checks.steps import Forms, State, texts_of
 
@@ -34,27 +34,12 @@ def right_online(query, key, value, block_size):
     return (shares * torch.stack(outputs)).sum(0).float()
 
 
-class Largest(TorchFunctionMode):
-    """Notes the entries of the largest tensor that is made, and PyTorch's scores."""
-
-    entries = 0
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        made = function(*args, **(kwargs or {}))
-        if isinstance(made, torch.Tensor):
-            self.entries = max(self.entries, made.numel())
-        if function is torch_attention:
-            query, key, *_ = [*args, *(kwargs or {}).values()]
-            self.entries = max(self.entries, query.shape[-2] * key.shape[-2])
-        return made
-
-
 def whole_matrix(attention):
     """Name an answer that computes the scores of all keys at once."""
     query, key, value = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 1)
-    with Largest() as largest:
+    with Shapes() as shapes:
         attention(query, key, value, 2)
-    if largest.entries < len(query) * len(key):
+    if max(map(math.prod, shapes.seen)) < len(query) * len(key):
         return None
     return TEXTS["FACTS"].name("whole-matrix", queries=len(query), keys=len(key))
 

@@ -33,10 +33,7 @@ wrong = FORMS.wrong
 wrong("tile-for-interleave", **IN_FRONT)
 wrong("tile-of-the-batch", axis=lambda s: 0, **IN_FRONT)
 for axis, name in ((0, "batch"), (2, "tokens"), (3, "features")):
-    ways = {"axis": lambda s, axis=axis: axis}
-    wrong("wrong-axis", {"name": name}, **ways)
-    if name != "batch":
-        wrong("wrong-axis", {"name": name}, **ways, **IN_FRONT)
+    wrong("wrong-axis", {"name": name}, axis=lambda s, axis=axis: axis)
 wrong("axis-missing", merged=lambda s: s.x.repeat_interleave(s.count))
 wrong("axes-not-merged", merged=lambda s: s.copies)
 wrong("axes-not-merged 2", **IN_FRONT, merged=lambda s: s.copies)

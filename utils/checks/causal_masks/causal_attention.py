@@ -35,24 +35,18 @@ def projected_again(module, weights):
     return None
 
 
-class CausalExercise(ModuleExercise):
-    """A causal module; where its outputs are wrong, look for one layer too many."""
-
-    def facts_for(self, right):
-        return super().facts_for(right) + (() if right else (projected_again,))
-
-
 OWN = Forms(TEXTS["OWN"])
 OWN.wrong("softmax-over-batch", axis=lambda s: 0)
 OWN.wrong("batch-joined", give=batch_joined)
 LONG, NARROW = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 
-causal_attention = CausalExercise(
+causal_attention = ModuleExercise(
     id="5.5",
     **TEXTS["5.5"],
     oracle=right_layer,
     properties=[past_stays, samples_stay_apart],
-    facts=TRAINING_FACTS,
+    facts=[projected_again],
+    when_right=TRAINING_FACTS,
     pipeline=of_attention.attention(
         of_attention.of_module,
         steps(**PROJECTED, mask=of_attention.triangle),

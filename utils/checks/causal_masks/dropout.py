@@ -150,7 +150,7 @@ dropout = Exercise(
             "random": lambda s: torch.rand(s.x.shape),
             "coins": lambda s: s.random >= s.p,
             "kept": lambda s: s.x * s.coins,
-            "factor": lambda s: 1 / (1 - s.p),
+            "factor": lambda s: s.p < 1 and 1 / (1 - s.p),
             "result": lambda s: s.kept * s.factor,
         },
         forms=FORMS,

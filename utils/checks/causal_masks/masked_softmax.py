@@ -32,10 +32,9 @@ def rows_by_axis(axis):
 MASK = Forms(TEXTS["MASK"])
 wrong = MASK.wrong
 wrong("mask-not-used", hide=left_alone, clear=uncleared)
-for rows in ({}, {"clear": uncleared}):  # seen to, or not
-    wrong("polarity-inverted", mask=lambda s: ~s.allowed, **rows)
-    wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1), **rows)
-    wrong("mask-not-broadcast", hide=lambda s: put(-INF, ~s.mask, s.scores), **rows)
+wrong("polarity-inverted", mask=lambda s: ~s.allowed)
+wrong("axis-added-to-mask", mask=lambda s: s.allowed.unsqueeze(1))
+wrong("mask-not-broadcast", hide=lambda s: put(-INF, ~s.mask, s.scores))
 wrong("polarity-inverted 2", hide=lambda s: fill(s, -INF, ~s.mask))
 wrong("polarity-inverted 3", clear=lambda s: s.soft.masked_fill(s.mask, 0.0))
 wrong("empty-row-nan", clear=uncleared)

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from utils.checks import training_facts
 from utils.checks.draw import draws
 from utils.checks.engine import case
 from utils.checks.modules import ModuleExercise
@@ -134,12 +135,6 @@ def sublayers_unregistered(module, weights):
     return None
 
 
-def no_gradient(module, weights):
-    """Name a block that no gradient passes."""
-    made = module(sentences(weights))
-    return None if made.requires_grad else FACTS.name("no-gradient")
-
-
 def stages(evidence):
     """Property: say what the stream of the first token is to be on the way."""
     weights, x = evidence.args
@@ -156,11 +151,11 @@ transformer_block = ModuleExercise(
     projections=(),
     properties=[stages],
     pipeline=Pipeline(start, STEPS, FORMS, GIVES),
-    facts=[
+    when_right=[
         norms_missing,
         sublayers_unregistered,
         norms_mixed_up,
-        no_gradient,
+        training_facts.no_gradient,
         changes_in_training,
     ],
     cases=[

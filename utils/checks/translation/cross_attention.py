@@ -107,7 +107,6 @@ NAN = MASK[-1]
 wrong("empty-row-nan 2", average=lambda s: s.soft @ s.value)
 wrong("empty-row-uniform", hide=lambda s: fill(s, -1e9), clear=uncleared)
 wrong("softmax-missing", divide=lambda s: s.hidden, **NO_MASK)
-FAILING = ("mask-ignored", "mask-needed")  # alike whether zeros follow or not
 HIDE = [one for one in of_masks.HIDE if one not in of_masks.LARGE_FILLS]
 
 
@@ -122,7 +121,6 @@ pipeline = of_attention.attention(
     start,
     STEPS,
     *(of_attention.RETURN_BOTH, SOURCES, MASK),
-    without_zeros([one for one in MASK if one.slug not in FAILING], "mask"),
     *(without_zeros(HIDE), HIDE, of_attention.SCALE, SIZES, of_attention.AXIS),
     *(of_attention.SOFTMAX, of_attention.PROJECT, of_attention.SCORE),
     of_attention.AVERAGE,

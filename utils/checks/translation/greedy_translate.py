@@ -74,7 +74,6 @@ LOOP = Forms(TEXTS["LOOP"])
 wrong = LOOP.wrong
 wrong("end-kept", keep_end=lambda s: True)
 wrong("start-kept", front=lambda s: [s.start_id])
-wrong("start-and-end-kept", front=lambda s: [s.start_id], keep_end=lambda s: True)
 wrong("first-id-lost", result=lambda s: s.written[1:])
 wrong("last-id-lost", result=lambda s: s.written[:-1])
 wrong("goes-on-after-end", end=lambda s: None)
