@@ -8,7 +8,7 @@ import matplotlib
 import pytest
 import torch
 from matplotlib import pyplot
-from pictures import CAUSAL, PICTURES, WEIGHTS, WORDS, every_picture, one_bar, parts_of
+from pictures import CAUSAL, WEIGHTS, WORDS, every_picture, one_bar, parts_of
 from PIL import Image
 
 from utils import plots
@@ -58,39 +58,12 @@ def test_blocked_cells_are_hatched_and_hold_no_number(figures):
     }
 
 
-def test_a_group_for_each_row_stands_for_all_its_cells(published):
-    for groups in ([0, 1], [[0, 0], [1, 1]]):
-        plots.cells([[[1, 2], [3, 4]]], titles=["x"], title="t", colors=[groups])
-    assert published[0] == published[1]
-
-
 def test_nan_and_infinity_are_written_out(figures):
     plots.heatmap(
         [[float("nan"), float("-inf"), 0.5]], ["a"], list("bcd"), title="t", signed=True
     )
     texts = [text.get_text() for text in figures[0].fig.axes[0].texts]
     assert texts == ["nan", "−∞", "0.50"]
-
-
-def test_the_legend_lies_outside_the_data(figures):
-    PICTURES["curves"](title="t")
-    fig = figures[0].fig
-    legend, data = fig.legends[0].get_window_extent(), fig.axes[0].bbox
-    assert not legend.overlaps(data)
-
-
-def test_smoothing_keeps_the_values_behind_the_average(figures):
-    plots.curves(
-        {"loss": [4.0, 2.0, 3.0, 1.0]},
-        smooth=2,
-        title="t",
-        xlabel="step",
-        ylabel="loss",
-    )
-    raw, mean = figures[0].fig.axes[0].lines
-    assert list(raw.get_ydata()) == [4.0, 2.0, 3.0, 1.0]
-    assert list(mean.get_xdata()) == [1, 2, 3]
-    assert list(mean.get_ydata()) == [3.0, 2.5, 2.0]
 
 
 @pytest.mark.parametrize("num_tokens", [3, 12, 30, 64])
@@ -113,39 +86,6 @@ def test_names_of_points_do_not_cover_each_other(figures):
     plots.points(places, ["cat", "dog", "horse", "cow", "sky"], title="t")
     boxes = [t.get_window_extent() for t in figures[0].fig.axes[0].texts]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-
-
-def test_pictures_of_points_with_one_reach_have_one_scale(figures):
-    for far in (1.0, 3.0):
-        plots.points([[[0.0, far]], [[1.0, 0.0]]], ["cat"], reach=4, title="t")
-    for ax in [ax for figure in figures for ax in figure.fig.axes]:
-        assert ax.get_xlim() == ax.get_ylim() == (-4, 4)
-
-
-def test_the_graph_leaves_weak_arrows_out_and_says_so(figures):
-    plots.graph(WEIGHTS, WORDS, threshold=0.25, title="t")
-    arrows = [p for p in figures[0].fig.axes[0].patches if hasattr(p, "get_arrowstyle")]
-    assert len(arrows) == 5  # the weights 1.0, 0.4, 0.6, 0.3 and 0.5
-    assert "below 0.25" in figures[0].caption
-
-
-def test_the_graph_draws_the_arrows_of_the_queries_alone_and_greys_the_rest(figures):
-    plots.graph(WEIGHTS, WORDS, queries=[1], title="t")
-    patches = figures[0].fig.axes[0].patches
-    arrows = [p for p in patches if hasattr(p, "get_arrowstyle")]
-    assert len(arrows) == 2  # the weights 0.4 and 0.6
-    boxes = [p.get_facecolor() for p in patches if p not in arrows]
-    assert max(boxes[2][:3]) == min(boxes[2][:3])
-    assert len(set(boxes)) == 3
-
-
-def test_the_map_has_three_parts_and_a_list_for_another_evening(figures):
-    PICTURES["course_map"](title="t")
-    texts = [text.get_text() for text in figures[0].fig.axes[0].texts]
-    rows = ["Part one", "Part two", "Part three", "Deeper, for another evening"]
-    assert [text for text in texts if text in rows] == rows
-    assert texts[-2:] == ["Faster byte pairs", "25 min, needs 01"]
-    assert figures[0].alt.endswith("Deeper: Faster byte pairs, 25 minutes, needs 01.")
 
 
 def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published):
