@@ -144,7 +144,6 @@ latent_keys_values = Exercise(
         },
         forms=EXPANDED,
         gives={"made": ("keys", "values")},
-        words={"H": lambda s: len(s.W_uk)},
     ),
 )
 
@@ -258,7 +257,6 @@ absorbed_scores = Exercise(
         words={
             "K": lambda s: s.query.shape[-1],
             "R": lambda s: s.latent.shape[-1],
-            "H": lambda s: len(s.W_uk),
         },
     ),
 )

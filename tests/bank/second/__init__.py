@@ -1,11 +1,13 @@
-"""Answers by somebody who had never seen the checks: they say how good the checks are.
+"""Answers by two who had never seen the checks: they say how good the checks are.
 
-99 unusual right answers, 151 with one mistake, 150 with two, written before most checks
-were described by steps. No check is made for one of them: a mistake that is missed here
-stays missed, unless answers of another author show it. Three things were mended all
-the same. One answer passed, since 2.1 did not look at the type of the result. One was
-told what is not so, since 5.5 took NaN for dropped weights. And one that its author
-called right counts as wrong, since the card now says that hidden scores become −∞.
+123 unusual right answers, 195 with one mistake, 170 with two. Those to 1.1 to 11.1 are
+of one author, written before most checks were described by steps; those to 14.1 to 15.2
+of another. No check is made for one of them: a mistake that is missed here stays
+missed, unless answers of another author show it. Four things were mended all the same.
+One answer passed, since 2.1 did not look at the type of the result. One was told what
+is not so, since 5.5 took NaN for dropped weights. Another was told by 14.2 that its
+scores are right, though they were scaled. And one that its author called right counts
+as wrong, since the card now says that hidden scores become −∞.
 
 A mistake stands here in its author's words. `names.toml` says which names that a check
 gave say it rightly; whoever reads a new message decides, and adds the name or does not.
