@@ -10,9 +10,21 @@ PAGES = {  # table: the page that has it
 }
 
 
+def cells(line):
+    """Return what stands in the columns of a row."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
 def first_cell(line):
     """Return what stands in the first column of a row."""
-    return line.split("|")[1].strip()
+    return cells(line)[0]
+
+
+def rows(table, count):
+    """Return the first cells, so many, of all rows of a table, without its head."""
+    page = PAGES[table].read_text(encoding="utf-8")
+    [_, lines] = page.partition(f"<!-- end of {table} -->")[0].split("|---|\n")
+    return [cells(line)[:count] for line in lines.splitlines()]
 
 
 def stored(text, table, head, rows, order):

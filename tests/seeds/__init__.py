@@ -3,9 +3,8 @@
     python -m tests.seeds [embeddings causal_masks ...]
 
 Each module measures one notebook with the notebook's own definitions: `main(seed)`
-returns statement -> (measured, lowest allowed, highest allowed). A statement holds in
-nine of ten seeds, or in as many as its notebook says: `HELD`, statement -> seeds. It
-takes many minutes and is no part of the quick run.
+returns statement -> number. What a number may be, and in how many seeds of ten, says
+the table of README.md.
 """
 
 import ast

@@ -14,31 +14,31 @@ def memory_share(book, seed):
     return book["extra_bytes"](blocks, *heads) / book["extra_bytes"](plain, *heads)
 
 
-def restarted_logits(book, seed):
-    """Return how far the logits move if positions restart in an untrained GPT."""
+def main(seed):
+    """Return statement -> number."""
+    share = memory_share(definitions("deeper/counting_memory"), seed)
+    book = definitions("deeper/what_the_savings_cost")
+
+    def both(model):
+        """Return the logits with a cache, with true positions and restarted ones."""
+        return [book["logits_one_by_one"](model, again) for again in (False, True)]
+
     torch.manual_seed(seed)
     model = book["GPT"](75, 64, 64, 4, num_layers=2).eval()
     with torch.no_grad():
         whole = model(book["HELD_OUT"][0])
-    found = [book["logits_one_by_one"](model, restart) for restart in (False, True)]
-    return [(logits - whole).abs().max().item() for logits in found]
-
-
-def main(seed):
-    """Measure with a seed; return statement -> (measured, lowest, highest allowed)."""
-    share = memory_share(definitions("deeper/counting_memory"), seed)
-    found = {"blocks / plain, memory at 4,096": (share, 0, 0.1)}
-    book = definitions("deeper/what_the_savings_cost")
-    true, restarted = restarted_logits(book, seed)
-    found["untrained, cached with true positions, logits differ"] = (true, 0, 0.001)
-    found["untrained, positions restart, logits differ"] = (restarted, 0.3, 2)
+    true, restarted = ((logits - whole).abs().max() for logits in both(model))
     model, loss = book["trained_gpt"](4, seed)
-    logits = [book["logits_one_by_one"](model, restart) for restart in (False, True)]
-    cached, restarted = map(book["loss_of"], logits)
-    found["cached against one pass, loss"] = (abs(cached - loss), 0, 0.001)
-    found["positions restart, loss grows by"] = (restarted - loss, 0, 0.35)
-    losses = [loss] + [book["trained_gpt"](heads, seed)[1] for heads in (2, 1)]
-    for heads, loss in zip((4, 2, 1), losses):
-        found[f"{heads} heads with keys, loss"] = (loss, 2.1, 2.45)
-    found["1 head - 4 heads with keys, loss"] = (losses[-1] - losses[0], -0.3, 0.3)
-    return found
+    cached, loss_restarted = map(book["loss_of"], both(model))
+    losses = {4: loss} | {
+        heads: book["trained_gpt"](heads, seed)[1] for heads in (2, 1)
+    }
+    return {
+        "blocks / plain, memory at 4,096": share,
+        "untrained, cached with true positions, logits differ": true,
+        "untrained, positions restart, logits differ": restarted,
+        "cached against one pass, loss": abs(cached - loss),
+        "positions restart, loss grows by": loss_restarted - loss,
+        **{f"{heads} heads with keys, loss": loss for heads, loss in losses.items()},
+        "1 head - 4 heads with keys, loss": losses[1] - losses[4],
+    }

@@ -8,18 +8,18 @@ HIGHER = {"scale-missing", "softmax-twice"}
 
 
 def main(seed):
-    """Return statement -> (measured, lowest allowed, highest allowed)."""
-    layer = patient(206)
+    """Return statement -> number."""
+    layer = patient(200)
     healthy = last(twin(layer), seed)
-    found = {"healthy minus the lowest honest loss": (healthy - lowest_loss(), 0, 0.15)}
+    found = {"healthy minus the lowest honest loss": healthy - lowest_loss()}
     for slug in suspects(layer):
         loss = last(twin(layer, slug), seed)
         if slug in LEAKS:
-            found[f"{slug}: below the lowest"] = lowest_loss() - loss, 0, 0.719
+            found[f"{slug}: below the lowest"] = lowest_loss() - loss
         elif slug in HIGHER:
-            found[f"{slug}: above healthy"] = loss - healthy, 0.01, 0.12
+            found[f"{slug}: above healthy"] = loss - healthy
         else:
-            found[f"{slug}: minus healthy"] = loss - healthy, -0.03, 0.03
+            found[f"{slug}: minus healthy"] = loss - healthy
     return found
 
 

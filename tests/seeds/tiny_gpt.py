@@ -10,32 +10,22 @@ import utils.model
 from tests.seeds import definitions
 from utils.training import decay_groups, learning_rate
 
-ENDS = (  # what each addition changes in the validation loss after 600 steps
-    ("half", -0.35, 0.02),
-    ("schedule", -0.45, -0.12),
-    ("clipping", -0.1, 0.3),
-    ("weight decay", -0.12, 0.1),
-    ("all three", -0.42, -0.1),
-)
-LOWEST = (  # and in the lowest one
-    ("half", -0.15, -0.02),
-    ("schedule", -0.13, -0.03),
-    ("clipping", -0.08, 0.06),
-    ("weight decay", -0.05, 0.05),
-    ("all three", -0.15, -0.01),
-)
+SETTINGS = {
+    "temperature 0.5": {"temperature": 0.5},
+    "temperature 1": {},
+    "temperature 2": {"temperature": 2.0},
+    "top-p 0.8": {"top_p": 0.8},
+}
 SCHEDULE = {"warmup": 50, "final_lr": 0.0}
 MORE = {  # the runs that the notebook tells of and doesn't show
     "clipping": {"clip": 1.0},
     "weight decay": {"weight_decay": 0.1},
     "all three": SCHEDULE | {"clip": 1.0, "weight_decay": 0.1},
 }
-SCHEDULE_MINUS_HALF = (-0.2, -0.04), (-0.05, 0.05), (-0.15, 0.45)
-HELD = {"layer 1: the strongest previous-token head costs most": 6}
 
 
 def main(seed):
-    """Return statement -> (measured, lowest allowed, highest allowed)."""
+    """Return statement -> number."""
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
@@ -48,8 +38,8 @@ def gradients(book, seed):
     """How large a gradient arrives before twelve MLPs, replacing and adding."""
     arrives = book["first_gradient"]
     return {
-        "twelve MLPs: gradient, replacing": (arrives(0, seed), 0, 1e-8),
-        "twelve MLPs: gradient, adding": (arrives(1, seed), 8, 20),
+        "twelve MLPs: gradient, replacing": arrives(0, seed),
+        "twelve MLPs: gradient, adding": arrives(1, seed),
     }
 
 
@@ -60,67 +50,42 @@ def first_losses(book, seed):
     batch = torch.randint(512, (2, 8, 64))
     first = book["next_token_loss"](small, batch).item()
     torch.nn.init.normal_(small.embedding.token_embedding.weight, std=1.0)
-    large = book["next_token_loss"](small, batch).item()
-    repeats = (small(batch[0]).argmax(dim=-1) == batch[0]).float().mean().item()
     return {
-        "first loss minus ln V": (first - math.log(512), -0.05, 0.1),
-        "first loss with large weights": (large, 55, 70),
-        "repeats its token": (repeats, 0.99, 1),
+        "first loss minus ln V": first - math.log(512),
+        "first loss with large weights": book["next_token_loss"](small, batch),
+        "repeats its token": (
+            (small(batch[0]).argmax(dim=-1) == batch[0]).float().mean()
+        ),
     }
 
 
 def story(book, seed):
     """Train with the plain loop; measure its losses and what the model writes."""
     training, validation = book["TRAINING"], book["VALIDATION"]
-    model, seen = plain(book, seed)
-    last, checks = seen[0][-1], dict(zip(range(50, 601, 50), seen[1]))
-    best = min(checks, key=checks.get)
+    model, (losses, held_out) = plain(book, seed)
+    last, lowest, end = losses[-1], min(held_out), held_out[-1]
     counts = torch.bincount(training, minlength=512) + 1
     frequencies = -(counts / counts.sum()).log()[validation].mean().item()
     words = {name: written(book, model, **o) for name, o in SETTINGS.items()}
+    known = {name: share for name, (share, _) in words.items()}
+    different = {name: share for name, (_, share) in words.items()}
     divided = plain(book, seed, utils.model.GPT)[1]
-    lowest = min(divided[1])
     return {
-        "story: validation loss, lowest": (checks[best], 3.85, 4.15),
-        "story: step of the lowest": (best, 300, 600),
-        "story: validation loss, last minus lowest": (
-            checks[600] - checks[best],
-            0,
-            0.2,
-        ),
-        "story: training loss at the end": (last, 2.8, 3.1),
-        "story: validation minus training at the end": (checks[600] - last, 0.8, 1.4),
-        "story: better than frequencies by": (frequencies - checks[600], 1.0, 1.5),
-        "story: perplexity at the end": (math.exp(checks[600]), 45, 65),
-        "writes as they are minus divided, lowest": (
-            checks[best] - lowest,
-            -0.05,
-            0.05,
-        ),
-        "words: temperature 0.5": (words["cold"][0], 0.7, 0.88),
-        "words: temperature 1": (words["plain"][0], 0.57, 0.7),
-        "words: temperature 2": (words["hot"][0], 0.4, 0.5),
-        "words: top-p 0.8": (words["top-p"][0], 0.64, 0.79),
-        "words: top-p more than plain": (
-            words["top-p"][0] - words["plain"][0],
-            0.02,
-            0.3,
-        ),
+        "story: validation loss, lowest": lowest,
+        "story: step of the lowest": 50 * (held_out.index(lowest) + 1),
+        "story: validation loss, last minus lowest": end - lowest,
+        "story: training loss at the end": last,
+        "story: validation minus training at the end": end - last,
+        "story: better than frequencies by": frequencies - end,
+        "story: perplexity at the end": math.exp(end),
+        "writes as they are minus divided, lowest": lowest - min(divided[1]),
+        **{f"words: {name}": share for name, share in known.items()},
+        "words: top-p more than plain": known["top-p 0.8"] - known["temperature 1"],
         "words: different, plain minus top-p": (
-            words["plain"][1] - words["top-p"][1],
-            0.01,
-            0.3,
+            different["temperature 1"] - different["top-p 0.8"]
         ),
-        "greedy: different tokens among 60": (repeats(book, model), 1, 40),
+        "greedy: different tokens among 60": repeats(book, model),
     }
-
-
-SETTINGS = {
-    "cold": {"temperature": 0.5},
-    "plain": {},
-    "hot": {"temperature": 2.0},
-    "top-p": {"top_p": 0.8},
-}
 
 
 def plain(book, seed, build=None, rates=(0.001,) * 600):
@@ -154,42 +119,25 @@ def additions(book, seed):
     """What each addition changes at three times the rate of the plain loop."""
     names = {"0.003": "full", "half of it": "half", "schedule": "schedule"}
     runs = {names[n]: plain(book, seed, rates=r)[1] for n, r in book["RUNS"].items()}
-    runs["plain"] = plain(book, seed)[1]
     for name, options in MORE.items():
         model = begun(book["GPT"], seed)
         losses = train(book, model, seed, **options)
         runs[name] = book["watch"](losses, model, book["VALIDATION"])
+    training = {name: losses[-1] for name, (losses, _) in runs.items()}
     end = {name: held[-1] for name, (_, held) in runs.items()}
     best = {name: min(held) for name, (_, held) in runs.items()}
-    said = {}
-    for name, low, high in ENDS:
-        said[f"{name} minus full: at the end"] = (
-            end[name] - end["full"],
-            low,
-            high,
-        )
-    for name, low, high in LOWEST:
-        said[f"{name} minus full: lowest"] = (
-            best[name] - best["full"],
-            low,
-            high,
-        )
-    return said | {
-        "full: at the end": (end["full"], 4.1, 4.6),
-        "full: training": (runs["full"][0][-1], 2, 3.5),
-        "plain minus schedule: at the end": (end["plain"] - end["schedule"], -0.1, 0.1),
-        "schedule minus half: at the end": (
-            end["schedule"] - end["half"],
-            *SCHEDULE_MINUS_HALF[0],
-        ),
-        "schedule minus half: lowest": (
-            best["schedule"] - best["half"],
-            *SCHEDULE_MINUS_HALF[1],
-        ),
-        "schedule minus half: training": (
-            runs["schedule"][0][-1] - runs["half"][0][-1],
-            *SCHEDULE_MINUS_HALF[2],
-        ),
+    _, (_, held) = plain(book, seed)
+    found = {}
+    for name in ("half", "schedule", *MORE):
+        found[f"{name} minus full: at the end"] = end[name] - end["full"]
+        found[f"{name} minus full: lowest"] = best[name] - best["full"]
+    return found | {
+        "full: at the end": end["full"],
+        "full: training": training["full"],
+        "plain minus schedule: at the end": held[-1] - end["schedule"],
+        "schedule minus half: at the end": end["schedule"] - end["half"],
+        "schedule minus half: lowest": best["schedule"] - best["half"],
+        "schedule minus half: training": training["schedule"] - training["half"],
     }
 
 
@@ -221,30 +169,23 @@ def copier(copying, seed):
     scores = copying["head_scores"](copying["run"](model, fresh)[1], fresh)
     alone = {h: run(model, fresh, [h]) for h in heads}
     mean = {h: run(model, fresh, [h], True) for h in heads}
-    none = run(model, fresh, heads[4:])
     best = (0, scores[0, :, 0].argmax().item())
     most = max(alone[head] for head in heads[:4])
     return {
-        "copier: loss at step 100": (losses[99], 2.9, 3.3),
-        "copier: loss at step 200": (losses[199], 0.1, 3),
-        "copier: loss at step 400": (losses[399], 0, 0.1),
-        "copier: loss within quotes": (run(model, fresh, []), 0, 0.05),
-        "layer 1: strongest previous-token head": (scores[0, :, 0].max(), 0.45, 1),
-        "layer 1: strongest at itself": (scores[0, :, 1].max(), 0.7, 1),
-        "layer 2: weakest induction head": (scores[1, :, 2].min(), 0.85, 1),
-        "layer 2: strongest previous-token head": (scores[1, :, 0].max(), 0, 0.2),
-        "layer 1: without its strongest previous-token head": (alone[best], 1, 20),
-        "layer 1: the strongest previous-token head costs most": (
-            float(alone[best] == most),
-            1,
-            1,
-        ),
-        "layer 2: without any one": (max(alone[h] for h in heads[4:]), 0, 0.1),
-        "layer 2: without all four": (none, 3.5, 20),
-        "mean minus zero ablation, largest": (
-            max(abs(mean[h] - alone[h]) for h in heads),
-            0,
-            0.3,
+        "copier: loss at step 100": losses[99],
+        "copier: loss at step 200": losses[199],
+        "copier: loss at step 400": losses[399],
+        "copier: loss within quotes": run(model, fresh, []),
+        "layer 1: strongest previous-token head": scores[0, :, 0].max(),
+        "layer 1: strongest at itself": scores[0, :, 1].max(),
+        "layer 2: weakest induction head": scores[1, :, 2].min(),
+        "layer 2: strongest previous-token head": scores[1, :, 0].max(),
+        "layer 1: without its strongest previous-token head": alone[best],
+        "layer 1: the strongest previous-token head costs most": alone[best] == most,
+        "layer 2: without any one": max(alone[h] for h in heads[4:]),
+        "layer 2: without all four": run(model, fresh, heads[4:]),
+        "mean minus zero ablation, largest": max(
+            abs(mean[h] - alone[h]) for h in heads
         ),
     }
 
@@ -255,24 +196,17 @@ def depth(norms, seed):
     added = follow(norms["TransformerBlock"], seed=seed)
     replaced = follow(norms["NoAddition"], seed=seed)
     bare = follow(norms["NoNorm"], seed=seed)
-    found = {
-        "depth 8: cosine with additions": (added[7][0], 0.1, 0.25),
-        "depth 4: cosine without": (replaced[3][0], 0.9, 1),
-        "depth 8: cosine without": (replaced[7][0], 0.99, 1),
-        "depth 32: size without norms": (bare[31][1], 6, 40),
-        "depth 32: size with pre-norm": (added[31][1], 1.5, 3),
-    }
-    base = norms["frequency_loss"]()
-    ends = {}
+    base, above = norms["frequency_loss"](), {}
     for name, (block_class, warmup) in norms["RUNS"].items():
         losses = norms["trained"](block_class, warmup, seed)
-        ends[name] = sum(losses[-20:]) / 20 - base
-    return found | {
-        "pre-norm minus frequencies": (ends["pre-norm"], -1.5, -0.15),
-        "post-norm minus frequencies": (ends["post-norm"], -0.12, 0.2),
-        "post-norm with warm-up minus frequencies": (
-            ends["post-norm, warm-up"],
-            -1.5,
-            -0.15,
-        ),
+        above[name] = sum(losses[-20:]) / 20 - base
+    return {
+        "depth 8: cosine with additions": added[7][0],
+        "depth 4: cosine without": replaced[3][0],
+        "depth 8: cosine without": replaced[7][0],
+        "depth 32: size without norms": bare[31][1],
+        "depth 32: size with pre-norm": added[31][1],
+        "pre-norm minus frequencies": above["pre-norm"],
+        "post-norm minus frequencies": above["post-norm"],
+        "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
     }
