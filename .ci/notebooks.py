@@ -134,7 +134,7 @@ def cell_minutes(cell):
     if cell.cell_type == "code":
         return 1 + sum("text/html" in o.get("data", {}) for o in cell.outputs)
     minutes = words(cell) / 130
-    asked = "### Exercise", "## Two tests of your own", "## Four cases"
+    asked = "### Exercise", "## Two tests of your own", "## Two cases"
     if cell.source.startswith(asked):
         minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
     return minutes

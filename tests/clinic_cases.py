@@ -11,8 +11,6 @@ from utils.clinic.patients import KINDS
 KIND_OF = {kind.letter: kind for kind in KINDS}
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
-SUM = "largest sum of a row that may see nothing"
-WEIGHT = "largest weight in such a row"
 
 
 def readings(layer):
@@ -41,8 +39,8 @@ def some(generator, layer, tokens=5):
 def of_the_course(layer):
     """Return the course's own layer with the weights of a layer with a mask."""
     if layer.kind is KIND_OF["h"]:
-        own = attention.MultiHeadAttention(64, 64, 16, 0.2, 4)
+        own = attention.MultiHeadAttention(64, 64, 16, 0.0, 4)
     else:
-        own = attention.CausalAttention(16, 16, 16, 0.2)
+        own = attention.CausalAttention(16, 16, 16, 0.0)
     own.load_state_dict(layer.state_dict())
     return own.eval()

@@ -5,21 +5,17 @@ sight: one runs it, and sets what it does beside what its healthy twin does, a l
 with the same weights and no wrong step. The steps, right and wrong, are those of the
 checks. Everything runs on the CPU.
 
-Shapes: B batch, T tokens, D = H * K width, H heads, K head width. Boolean masks:
-True = may attend. A query that may attend to nothing gets weights of zero.
+Shapes: B batch, T tokens, D = H * K width, H heads, K head width.
 """
 
 from utils.clinic.diagnosis import diagnose
 from utils.clinic.instruments import (
     bisect,
-    empty_row,
-    gradients,
     leak_test,
     measured,
     one_token,
     permute_tokens,
     row_sums,
-    same_twice,
     scale_scores,
 )
 from utils.clinic.own_tests import try_tests
@@ -29,8 +25,6 @@ from utils.clinic.training import lowest_loss, train_on_words, training_curve
 __all__ = [
     "bisect",
     "diagnose",
-    "empty_row",
-    "gradients",
     "leak_test",
     "lowest_loss",
     "measured",
@@ -38,7 +32,6 @@ __all__ = [
     "patient",
     "permute_tokens",
     "row_sums",
-    "same_twice",
     "scale_scores",
     "suspects",
     "train_on_words",

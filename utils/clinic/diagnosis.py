@@ -1,7 +1,6 @@
 """The diagnosis: is it these wrong steps, and which number says so?"""
 
 import difflib
-import math
 
 from utils.checks import records
 from utils.checks.engine import Result
@@ -14,7 +13,7 @@ HEADINGS = {
     "not-attempted": "no diagnosis yet",
     "no-such-suspect": "not understood",
 }
-DOTS = "Replace the dots by slugs in quotes, or by nothing if it's healthy."
+DOTS = "Replace the dots by names in quotes, or by nothing if it's healthy."
 
 
 def diagnose(patient, *slugs):
@@ -105,17 +104,10 @@ def _evidence(patient, claimed, beside):
             continue
         here, there = measured(patient, name), measured(other, name)
         start = decides.get(name, "")
-        far = {n: apart(here[n], there[n]) for n in here if n.startswith(start)}
+        far = {n: abs(here[n] - there[n]) for n in here if n.startswith(start)}
         largest = max(far.values())
         if largest >= 0.05:  # the first that tells about as much as any
             label = next(label for label in far if far[label] >= 0.4 * largest)
-            one, two = (INSTRUMENTS[name].text(n[label]) for n in (here, there))
-            return f"{name}, {label}: {one} here, {two} {beside}."
+            here, there = here[label], there[label]
+            return f"{name}, {label}: {here:.2f} here, {there:.2f} {beside}."
     return f"No instrument tells the patient from {_joined(claimed)}."
-
-
-def apart(one, other):
-    """Return how far two measured numbers are from each other; NaN is far from all."""
-    if math.isnan(one) or math.isnan(other):
-        return 0.0 if math.isnan(one) and math.isnan(other) else math.inf
-    return abs(one - other)

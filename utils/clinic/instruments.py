@@ -1,12 +1,9 @@
 """The instruments: each measures a patient and its healthy twin, and prints both.
 
 An instrument is a function from one layer to what was measured -> number; `instrument`
-makes it print those of a patient and of its twin. They run copies in eval mode,
-without changing random state.
+makes it print those of a patient and of its twin.
 """
 
-import copy
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -24,18 +21,13 @@ INSTRUMENTS = {}  # by name, in the order in which a doctor might take them
 
 @dataclass(frozen=True)
 class Instrument:
-    """What measures one layer, whether that needs a mask, digits behind the point."""
+    """What measures one layer, and whether that needs a mask."""
 
     measure: Callable
     masked: bool
-    digits: int
-
-    def text(self, value):
-        """Return a number as it is printed."""
-        return "NaN" if math.isnan(value) else f"{value:.{self.digits}f}"
 
 
-def instrument(about, masked=False, digits=2, draw=None):
+def instrument(about, masked=False, draw=None):
     """Make an instrument of a function that measures one layer; it returns nothing.
 
     With slugs it compares with a twin that has these wrong steps, not the healthy one.
@@ -46,12 +38,12 @@ def instrument(about, masked=False, digits=2, draw=None):
         def read(layer, *slugs):
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             both = measured(layer, name), measured(other, name)
-            show(f"{name}: {about}", layer, *both, INSTRUMENTS[name].text, beside)
+            show(f"{name}: {about}", layer, *both, beside)
             if draw is not None:
                 draw(layer, other, beside)
 
         name = measure.__name__
-        INSTRUMENTS[name] = Instrument(measure, masked, digits)
+        INSTRUMENTS[name] = Instrument(measure, masked)
         return read
 
     return decorate
@@ -70,23 +62,16 @@ def measured(layer, name):
         raise ValueError(f"expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
     if INSTRUMENTS[name].masked and not expect_layer(layer).kind.masked:
         raise ValueError(f"{name} expects a layer with a mask; got {layer.kind.name}")
-    found = _steady(INSTRUMENTS[name].measure, layer)
+    found = INSTRUMENTS[name].measure(expect_layer(layer))
     return {label: float(value) for label, value in found.items()}
 
 
-def _steady(measure, layer):
-    """Measure a copy of a layer in eval mode, under a seed that nobody else sees."""
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        return measure(copy.deepcopy(expect_layer(layer)).eval())
-
-
-def show(heading, layer, here, there, text="{:.2f}".format, beside="healthy"):
+def show(heading, layer, here, there, beside="healthy"):
     """Print what was measured on a layer and on what stands beside it, its twin."""
     width = max(10, len(beside) + 2)
     print(f"{heading:52}{named(layer):>14}{beside:>{width}}")
     for label, value in here.items():
-        print(f"{label:52}{text(value):>14}{text(there[label]):>{width}}")
+        print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
 
 
 def named(layer):
@@ -165,17 +150,6 @@ def scale_scores(layer):
 
 
 @instrument("how far outputs move")
-def same_twice(layer):
-    """Run the same input twice: a layer in eval mode gives the same output.
-
-    layer: any patient
-    """
-    inputs = _inputs(layer)
-    first, again = (_run(layer, *inputs)[0] for _ in range(2))
-    return {"the same input again": _far(again, first)}
-
-
-@instrument("how far outputs move")
 def permute_tokens(layer):
     """Run tokens in another order.
 
@@ -214,7 +188,7 @@ def _moves(layer):
 def _draw_moves(layer, other, beside):
     from utils import plots  # only here: most instruments need no pictures
 
-    maps = [_steady(_moves, one) for one in (layer, other)]
+    maps = [_moves(one) for one in (layer, other)]
     plots.heatmaps(
         maps,
         titles=[named(layer), beside],
@@ -234,12 +208,9 @@ def leak_test(layer):
     Raises ValueError for a patient that is a function.
     """
     moves = _moves(layer)
-    past = torch.ones_like(moves, dtype=torch.bool).tril(-1)
     return {
         "the next token replaced, at most": moves.diagonal(1).max(),
         "a token after that replaced, at most": moves.triu(2).max(),
-        "its own token replaced, at least": moves.diagonal().min(),
-        "a token before it replaced, at least": moves[past].min(),
     }
 
 
@@ -260,37 +231,3 @@ def one_token(layer):
     if layer.kind is FOUR_HEADS:
         parts |= {f"out_proj({n})": layer.out_proj(part) for n, part in parts.items()}
     return {name: _far(output, part.detach()) for name, part in parts.items()}
-
-
-@instrument("with two tokens of padding in front", masked=True, digits=3)
-def empty_row(layer):
-    """Pad sentences on the left, so that the first two tokens have nothing to see.
-
-    layer: a patient with a mask
-
-    Raises ValueError for a patient that is a function.
-    """
-    real = (torch.arange(TOKENS) >= 2).expand(BATCH, -1)
-    _, weights = _run(layer, *_inputs(layer), padding_mask=real)
-    empty, others = weights[..., :2, :], weights[..., 2:, :]
-    return {
-        "largest sum of a row that may see nothing": empty.sum(-1).max(),
-        "largest weight in such a row": empty.max(),
-        "largest weight of padding in the other rows": others[..., :2].max(),
-    }
-
-
-@instrument("how much arrives at …")
-def gradients(layer):
-    """Send a gradient back and measure how large it is at each weight.
-
-    layer: any patient; a function has no weights, so its inputs stand for them
-    """
-    inputs = [part.requires_grad_() for part in _inputs(layer)]
-    output = layer(*inputs)
-    if layer.kind is FUNCTION:
-        output, parts = output[0], dict(zip(("query", "key", "value"), inputs))
-    else:
-        parts = {name: part.weight for name, part in layer.named_children()}
-    (output * _inputs(layer)[-1].roll(1, dims=1)).sum().backward()
-    return {n: 0.0 if p.grad is None else p.grad.norm() for n, p in parts.items()}

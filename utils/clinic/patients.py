@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from utils.checks import attention_heads as heads
 from utils.checks import attention_masks as masks
 from utils.checks import attention_steps as attention
-from utils.checks.attention_steps import GIVES, PROJECTED, fill, of_module, steps
+from utils.checks.attention_steps import GIVES, PROJECTED, of_module, steps
 from utils.checks.steps import Pipeline, form
 
 
@@ -33,53 +32,37 @@ SUSPECTS = {
         ("keys-times-queries", "f", "permute_tokens", "the scores are K Qᵀ, not Q Kᵀ"),
         ("softmax-over-queries", "f", "row_sums", "the softmax runs over the queries"),
         ("softmax-twice", "fch", "scale_scores", "the softmax is taken twice"),
-        ("not-normalised", "f", "row_sums", "exponentials not divided by their sum"),
-        ("maximum-not-subtracted", "f", "scale_scores", "exp() of scores as they are"),
         ("mask-not-used", "ch", "leak_test", "no mask reaches the scores"),
         ("one-step-leaked", "ch", "leak_test", "each token also sees the next one"),
-        ("diagonal-masked", "c", "leak_test", "a token may not attend to itself"),
-        ("polarity-inverted", "c", "leak_test", "the past is hidden, the future seen"),
         ("mask-after-softmax", "ch", "row_sums", "the mask comes after the softmax"),
-        ("zero-for-minus-infinity", "c", "empty_row", "hidden scores are 0, not -inf"),
-        ("minus-1e9", "c", "empty_row", "hidden scores are -1e9, not -inf"),
         ("keys-for-values", "fch", "one_token", "the weights average the keys"),
         ("values-not-projected", "ch", "one_token", "the weights average x itself"),
         ("split-by-view", "h", "bisect", "view alone splits the heads"),
         ("merge-without-transpose", "h", "leak_test", "reshape alone merges the heads"),
         ("heads-share-weights", "h", "bisect", "heads use the mean of their weights"),
         ("output-projection-unused", "h", "one_token", "out_proj is left out"),
-        ("dropout-in-eval", "ch", "same_twice", "weights are dropped in eval mode"),
     ]
 }
 RIVALS = [  # a slug, what it is easily taken for, and the number that excludes that
     ("softmax-twice", "divided-by-width", "scale_scores", "scores × 10,000"),
     ("divided-by-width", "softmax-twice", "scale_scores", "scores × 10,000"),
-    ("mask-not-used", "zero-for-minus-infinity", "empty_row", "largest weight in"),
     ("mask-not-used", "softmax-twice", "scale_scores", "scores × 10,000"),
-    ("zero-for-minus-infinity", "mask-not-used", "empty_row", "largest weight in"),
-    ("minus-1e9", "zero-for-minus-infinity", "leak_test", "the next token"),
     ("one-step-leaked", "mask-not-used", "leak_test", "a token after"),
-    ("diagonal-masked", "polarity-inverted", "leak_test", "a token before"),
-    ("polarity-inverted", "diagonal-masked", "leak_test", "a token before"),
-    ("mask-after-softmax", "polarity-inverted", "leak_test", "a token before"),
     ("split-by-view", "merge-without-transpose", "bisect", "before the cut"),
     ("merge-without-transpose", "split-by-view", "bisect", "before the cut"),
     ("heads-share-weights", "merge-without-transpose", "permute_tokens", "tokens"),
 ]
 VALUES = "keys-for-values", "values-not-projected"
 LEAKS = "mask-not-used", "one-step-leaked", "mask-after-softmax"
-FILLS = "zero-for-minus-infinity", "minus-1e9"
 PAIRS = {  # what may go wrong together: neither hides the other
     "f": [
         (("scale-missing", "divided-by-width"), VALUES[:1]),
-        (("scale-missing", "divided-by-width"), ("maximum-not-subtracted",)),
-        (("keys-times-queries",), ("softmax-twice", "maximum-not-subtracted")),
+        (("keys-times-queries",), ("softmax-twice",)),
         (("keys-times-queries", "softmax-over-queries", "softmax-twice"), VALUES[:1]),
-        (("not-normalised", "maximum-not-subtracted"), VALUES[:1]),
     ],
     "c": [
-        (("scale-missing",), (*VALUES, *LEAKS, *FILLS)),
-        ((*LEAKS, *FILLS, "softmax-twice"), VALUES),
+        (("scale-missing",), (*VALUES, *LEAKS)),
+        ((*LEAKS, "softmax-twice"), VALUES),
     ],
     "h": [
         (("split-by-view",), ("merge-without-transpose",)),
@@ -94,31 +77,12 @@ PAIRS = {  # what may go wrong together: neither hides the other
 # --- the steps -----------------------------------------------------------------------
 
 
-def _padded(s):
-    """Hide padding as well, where there is any."""
-    padding = s.learned.padding
-    if padding is None:
-        return s.mask
-    axes = (1,) * (s.scores.dim() - 2)
-    return s.mask & padding.view(len(padding), *axes, padding.shape[-1])
-
-
-def _dropped(s):
-    return F.dropout(s.cleared, s.learned.build[3], training=s.learned.training)
-
-
 def _pipeline(start, **own):
-    """Return the right steps of a layer; after its mask comes that of padding."""
-    right = {}
-    for name, way in steps(**own).items():
-        right[name] = way
-        if name == "mask" and "pad" in own:
-            right["pad"] = own["pad"]
-    return Pipeline(start=start, steps=right, gives=GIVES | {"pad": "mask"}, forms=[])
+    """Return the right steps of a layer."""
+    return Pipeline(start=start, steps=steps(**own), gives=GIVES, forms=[])
 
 
-CAUSAL = {"mask": attention.triangle, "pad": _padded, "clear": attention.zeroed}
-CAUSAL = PROJECTED | CAUSAL | {"drop": _dropped}
+CAUSAL = PROJECTED | {"mask": attention.triangle, "clear": attention.zeroed}
 
 
 def _first(forms, slug):
@@ -126,13 +90,10 @@ def _first(forms, slug):
     return next(one for one in forms if one.slug == slug)
 
 
-OWN = [  # wrong forms that an exercise knows in other ways
-    form("minus-1e9", hide=lambda s: fill(s, -1e9)),
-    form("dropout-in-eval", drop=lambda s: F.dropout(s.cleared, s.learned.build[3])),
-    form("split-by-view", split=heads.split_by(_first(heads.CUT, "split-by-view"))),
-]
+BY_VIEW = heads.split_by(_first(heads.CUT, "split-by-view"))
 FORMS = [
-    *(*OWN, *attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
+    form("split-by-view", split=BY_VIEW),
+    *(*attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
     *(*heads.MERGE, *heads.OUT),
 ]
@@ -141,7 +102,7 @@ FORMS = [
 def _wrong(slug):
     """Return the wrong form of a suspect."""
     found = _first(FORMS, slug)
-    if [*found.ways] == ["hide"]:  # who hides wrongly leaves empty rows as they are
+    if [*found.ways] == ["hide"]:  # who hides nothing zeroes nothing either
         return replace(found, ways=found.ways | {"clear": masks.uncleared})
     return found
 
@@ -182,17 +143,17 @@ FUNCTION = Kind(
 ONE_HEAD = Kind(
     "c",
     "a causal layer",
-    "x (B, T, 16), T up to 16; padding_mask (B, T), True = a real token",
+    "x (B, T, 16), T up to 16",
     "output (B, T, 16); with need_weights=True also weights (B, T, T)",
-    (16, 16, 16, 0.2, 1),
+    (16, 16, 16, 0.0, 1),
     _pipeline(of_module, **CAUSAL),
 )
 FOUR_HEADS = Kind(
     "h",
     "a causal layer with 4 heads of width 16",
-    "x (B, T, 64), T up to 16; padding_mask (B, T), True = a real token",
+    "x (B, T, 64), T up to 16",
     "output (B, T, 64); with need_weights=True also weights (B, 4, T, T)",
-    (64, 64, 16, 0.2, 4),
+    (64, 64, 16, 0.0, 4),
     _pipeline(of_module, **CAUSAL, **heads.HEADS),
 )
 KINDS = FUNCTION, ONE_HEAD, FOUR_HEADS
@@ -226,42 +187,36 @@ class Layer(nn.Module):
             parameter.data = even(generator, *parameter.shape) / d_in**0.5
         self.eval()
 
-    def forward(self, *inputs, need_weights=False, padding_mask=None):
+    def forward(self, *inputs, need_weights=False):
         """Return what this kind of layer gives."""
-        self._check(inputs, padding_mask)
+        self._check(inputs)
         if self.kind.masked:
-            inputs = self._learned(padding_mask), *inputs
+            inputs = self._learned(), *inputs
         last = self.kind.pipeline.states(inputs, *map(_wrong, sorted(self._wrong)))[-1]
         if isinstance(last, Exception):
             raise last
         both = need_weights or self.kind is FUNCTION
         return (last.result, last.weights) if both else last.result
 
-    def _learned(self, padding):
+    def _learned(self):
         """Return the weights as matrices (d_in, d_out), as the steps take them."""
         learned = {name: layer.weight.mT for name, layer in self.named_children()}
         if self.kind is FOUR_HEADS:
             learned["out_proj_bias"] = self.out_proj.bias
-        learned |= {"build": self.kind.build, "padding": padding}
-        return SimpleNamespace(**learned, training=self.training)
+        return SimpleNamespace(**learned, build=self.kind.build)
 
-    def _check(self, inputs, padding):
+    def _check(self, inputs):
         shapes = [tuple(getattr(part, "shape", ())) for part in inputs]
         width, longest = self.kind.build[0], self.kind.build[2]
         if self.kind.masked:
             fits = len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == width
             fits = fits and 1 <= shapes[0][1] <= longest
-            if padding is not None:
-                fits = fits and padding.shape == shapes[0][:2]
-                fits = fits and padding.dtype == torch.bool
         else:
-            fits = len(shapes) == 3 and padding is None
+            fits = len(shapes) == 3
             fits = fits and all(len(s) > 1 and s[-1] == width for s in shapes)
             fits = fits and shapes[1] == shapes[2]
         if not fits:
             got = ", ".join(map(str, shapes)) or "nothing"
-            if padding is not None:
-                got += f" and padding_mask {tuple(padding.shape)} of {padding.dtype}"
             raise ValueError(f"expected {self.kind.takes}; got {got}")
 
     def __repr__(self):
@@ -332,7 +287,7 @@ def twin(layer, *slugs):
 
     >>> twin(patient(107))
     A layer to compare with: a causal layer
-      takes  x (B, T, 16), T up to 16; padding_mask (B, T), True = a real token
+      takes  x (B, T, 16), T up to 16
       gives  output (B, T, 16); with need_weights=True also weights (B, T, T)
     """
     known = suspects(layer)
