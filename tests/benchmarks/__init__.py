@@ -16,7 +16,7 @@ import time
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler talks otherwise
 
-TABLES = ("byte_pairs", "attention", "gpt", "decoding", "today", "busy")
+TABLES = ("byte_pairs", "attention", "gpt", "decoding", "busy")
 
 
 def race(runs, rounds):
@@ -39,3 +39,10 @@ def ratio(seconds, others):
     ratios = [ours / theirs for ours, theirs in zip(seconds, others)]
     low, middle, high = statistics.quantiles(ratios, n=4)
     return middle, 2 * 1.25 * (high - low) / 1.35 / len(ratios) ** 0.5
+
+
+def row(name, seconds, others):
+    """Return a name, the median in milliseconds, and the ratio to the others."""
+    middle, error = ratio(seconds, others)
+    milliseconds = 1000 * statistics.median(seconds)
+    return f"{name:23} {milliseconds:9.3f} ms {middle:7.3f} ± {error:.3f}"

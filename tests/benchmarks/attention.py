@@ -5,13 +5,12 @@ allocator hands out beyond weights and input.
 """
 
 import itertools
-import statistics
 from functools import partial
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from tests.benchmarks import race, ratio, rivals
+from tests.benchmarks import race, rivals, row
 from utils.attention import MultiHeadAttention
 
 WIDTH, HEADS = 768, 12
@@ -90,13 +89,12 @@ def table(batch_size, num_tokens, rounds):
     runs = {name: partial(step, layer, x) for name, layer in known.items()}
     seconds, least = race(runs, rounds), peak_bytes(known["floor"], x)
     print(f"B = {batch_size}, T = {num_tokens}: the same output and gradients")
-    print(f"{'':23}    ms   / floor           MiB  / floor")
+    print(f"{'':33}ms     / floor        MiB  / floor")
     for name, layer in known.items():
-        middle, error = ratio(seconds[name], seconds["floor"])
         peak = peak_bytes(layer, x)
         print(
-            f"{name:23}{1000 * statistics.median(seconds[name]):6.0f} {middle:9.3f} "
-            f"± {error:.3f} {peak / 2**20:9.1f} {peak / least:8.3f}"
+            row(name, seconds[name], seconds["floor"]),
+            f"{peak / 2**20:9.1f} {peak / least:8.3f}",
         )
 
 
