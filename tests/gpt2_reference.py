@@ -39,7 +39,12 @@ def make(folder):
         token_ids = torch.randint(128, (2, 17), generator=draw)
         logits = model(token_ids).logits
     model.save_pretrained(folder)
-    save_file({"token_ids": token_ids, "logits": logits}, folder / FILES[2])
+    keep({"token_ids": token_ids, "logits": logits}, folder)
+
+
+def keep(reference, folder):
+    """Write tensors beside a checkpoint; remove what isn't stored with them."""
+    save_file(reference, folder / FILES[2])
     for path in folder.iterdir():
         if path.name not in FILES:
             path.unlink()

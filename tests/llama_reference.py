@@ -14,9 +14,8 @@ import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 
-from tests.gpt2_reference import FILES, main
+from tests.gpt2_reference import keep, main
 
 STORED = Path(__file__).resolve().parents[1] / "data" / "tiny_llama"
 SIZES = {
@@ -53,10 +52,7 @@ def make(folder):
         layer.register_forward_hook(lambda *call: stream.append(call[-1]))
     logits = model(token_ids).logits
     found = {"token_ids": token_ids, "logits": logits, "stream": torch.stack(stream)}
-    save_file({name: t.detach() for name, t in found.items()}, folder / FILES[2])
-    for path in folder.iterdir():
-        if path.name not in FILES:
-            path.unlink()
+    keep({name: t.detach() for name, t in found.items()}, folder)
 
 
 if __name__ == "__main__":

@@ -343,15 +343,9 @@ def word(title):
 
 # The scheme where a station is empty, passed or full, and the map of many notebooks.
 STATES = {
-    f"the scheme {when} {notebook}": lambda notebook=notebook, when=when, **k: (
-        plots.scheme(notebook, filled=when == "after", **k)
-    )
-    for when, notebook in (
-        ("before", "09"),
-        ("after", "11"),
-        ("after", "13"),
-    )
-} | {
+    "the scheme before 09": lambda **k: plots.scheme("09", **k),
+    "the scheme after 11": lambda **k: plots.scheme("11", filled=True, **k),
+    "the scheme after 13": lambda **k: plots.scheme("13", filled=True, **k),
     "the map of a whole course": lambda **k: plots.course_map(
         [
             *((i, f"Notebook {i}", 60 + i, 0, 0, [i - 1] * (i > 0)) for i in range(5)),

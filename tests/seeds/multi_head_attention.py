@@ -122,7 +122,6 @@ def pronouns(book, seed):
     nouns_at = book["noun_places"](held_out, ids.shape[1])
     it_at = torch.arange(ids.shape[1]) == places[:, None]
     gone = {(1, 0): zero, (1, 1): zero}
-    both = {(2, 0): zero, (2, 1): zero}
     table = book["table"](model, ids, places, nouns)  # (layer, what, way)
     return {
         "it: held out": right(model, {}),
@@ -137,5 +136,4 @@ def pronouns(book, seed):
         "layer 1 removed at it": right(model, gone, it_at),
         "layer 1 removed at the nouns": right(model, gone, nouns_at),
         "layer 1 removed at all three": right(model, gone, it_at | nouns_at),
-        "layer 2 without both, as named": right(model, both),
     }

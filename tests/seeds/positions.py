@@ -74,7 +74,6 @@ def compared(loss):
             at_32["none"] - max(added)
         ),
         "at 32: ALiBi minus the worse of rotary and T5": at_32["ALiBi"] - max(scores),
-        "at 32: ALiBi minus rotary": at_32["ALiBi"] - at_32["rotary"],
         "at 32: ALiBi minus the worse of those added": at_32["ALiBi"] - max(added),
         "at 256: T5 minus ALiBi": loss["T5", 256] - loss["ALiBi", 256],
         "at 32: T5 minus rotary": at_32["T5"] - at_32["rotary"],
