@@ -39,7 +39,7 @@ MODULES = [
     "recall",
 ]
 # Of the bench of 08 these alone: `trained` or `right` is another function elsewhere.
-TRANSLATORS = "RecurrentDecoder", "DecoderBlock", "greedy_translate", "translation_loss"
+TRANSLATORS = "DecoderBlock", "greedy_translate", "translation_loss"
 
 
 def random(*shape, seed=0):
@@ -80,18 +80,6 @@ def merged_in_turn(f):
     sums = sums.masked_fill(maxima.isinf(), 0.0)
     first, *rest = zip(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
     return functools.reduce(f, rest, first)
-
-
-def decoded(cls):
-    """Build a recurrent decoder and run it, with a `find` that depends on the state."""
-
-    def find(state, context, vector, mask):
-        weights = (state[:, None] * context).sum(-1).masked_fill(~mask, 0.0)
-        return vector + (weights[..., None] * context).sum(dim=1), weights
-
-    torch.manual_seed(123)
-    sizes, mask = (2, 5, 4), torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    return cls(7, 4, find)(IDS, random(*sizes), random(2, 4, seed=1), mask)
 
 
 def crossed(cls):
@@ -208,7 +196,6 @@ CASES = {
     "GPT": model,
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "train_on_story": trained_on_letters,
-    "RecurrentDecoder": decoded,
     "DecoderBlock": crossed,
     "greedy_translate": translated,
     "translation_loss": lost,

@@ -64,10 +64,11 @@ def test_what_a_decoder_says_does_not_depend_on_later_words(sentences, models):
 
 
 def test_padding_behind_the_mask_moves_nothing(sentences, models):
+    source, target = sentences.batch(sentences.held_out[:3])
+    longer = torch.nn.functional.pad(source, (0, 16), value=PAD)
     for model in models:
-        assert translation.kept(model, sentences, masked=True) == 1
-        _, _, before, after = translation.most_lost(model, sentences, masked=True)
-        assert before - after < 1e-5
+        alone, beside = (model(ids, shifted(target))[0] for ids in (source, longer))
+        torch.testing.assert_close(alone, beside)
 
 
 def test_a_translation_stops_before_end(sentences):
@@ -83,15 +84,33 @@ def test_a_translation_stops_before_end(sentences):
     assert said == [pair[1] for pair in sentences.held_out[:3]]
 
 
-def test_the_word_that_loses_most_is_found_in_its_sentence(sentences, models):
-    begun, word, before, after = translation.most_lost(models[1], sentences, False)
-    pairs, source, longer, mask = translation.lengthened(sentences, masked=False)
-    first = f"{begun} {word} ".lstrip()
-    row = next(
-        i for i, pair in enumerate(pairs) if f"{pair[1]} <end> ".startswith(first)
-    )
-    inputs = shifted(sentences.batch([pairs[row]])[1])[:, : len(begun.split()) + 1]
-    for said, *given in (before, source[[row]], inputs), (after, longer[[row]], inputs):
-        hidden = mask[[row]] if said == after else None
-        probs = models[1](*given, hidden)[0][0, -1].softmax(dim=-1)
-        torch.testing.assert_close(probs[sentences.english.index(word)].item(), said)
+def test_one_sentence_alone_is_translated_as_in_a_batch(sentences, models):
+    pairs = sentences.held_out[:3]
+    for model in models:
+        together = translation.translate(model, sentences, sentences.batch(pairs)[0])
+        alone = [translation.say(model, sentences, french) for french, _ in pairs]
+        assert alone == together
+
+
+def test_a_curve_over_lengths_counts_every_sentence_once(sentences):
+    lengths = torch.tensor([len(f.split()) for f, _ in sentences.held_out]).float()
+    means = translation.by_length(sentences, lengths)
+    sizes = translation.by_length(sentences, (lengths > 0).float())
+    assert sizes == [1.0] * 7
+    near = [lengths[(lengths - n).abs() < 2].mean().item() for n in translation.LENGTHS]
+    assert means[:-1] == pytest.approx(near[:-1])
+    assert means[-1] == pytest.approx(lengths[lengths > 20].mean().item())
+
+
+def test_the_word_looked_at_most_is_hidden_from_the_decoder_alone(sentences, models):
+    pair = "un chat", "a cat"
+    (source, target), number = sentences.batch([pair]), sentences.english.index("cat")
+    for model in models:
+        french, *said = translation.without(model, sentences, pair, "cat")
+        row = translation.alignment(model, sentences, pair)[1]
+        assert french == ["un", "chat", "<end>"][row.argmax()]
+        context, vector = model.encoder(source, source != PAD)
+        for prob, mask in zip(said, (row >= 0, row < row.max())):
+            given = shifted(target), context, vector, mask[None]
+            probs = model.decoder(*given)[0].softmax(dim=-1)
+            assert probs[0, 1, number].item() == pytest.approx(prob)

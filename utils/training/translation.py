@@ -159,9 +159,8 @@ class DecoderBlock(nn.Module):
 
     def forward(self, x, context, mask):
         x = x + self.self_attention(self.norms[0](x))
-        found, weights = self.cross_attention(
-            self.norms[1](x), context=context, padding_mask=mask, need_weights=True
-        )
+        theirs = {"context": context, "padding_mask": mask, "need_weights": True}
+        found, weights = self.cross_attention(self.norms[1](x), **theirs)
         x = x + found
         return x + self.mlp(self.norms[2](x)), weights
 
@@ -240,6 +239,18 @@ def greedy_translate(next_logits, start_id, end_id, max_length) -> list[int]:
 
 
 @torch.no_grad()
+def say(model, sentences, french):
+    """Return the translation of one French sentence, by `greedy_translate`."""
+    source, _ = sentences.batch([(french, "")])
+
+    def next_logits(ids):
+        return model(source, torch.tensor([ids]))[0][0, -1]  # (V,)
+
+    ids = greedy_translate(next_logits, START, END, max_length=30)
+    return " ".join(sentences.english[i] for i in ids)
+
+
+@torch.no_grad()
 def written(model, source, mask=None, limit=30):
     """Decode greedily: return English ids (B, up to limit), <end> included."""
     ids = torch.full((len(source), 1), START)
@@ -286,14 +297,14 @@ def compare(models, sentences):
 
 
 def by_length(sentences, hits):
-    """Average over held-out sentences of about 4, 7, 10, 13, 16, 19 and 22 words.
+    """Average over all held-out sentences, in groups of about 4, 7, ... 22 words.
 
     hits: a number for each held-out sentence
-    returns: a mean for each of `LENGTHS`, which takes in the lengths beside it
+    returns: a mean for each of `LENGTHS`, over the sentences to which it is nearest
     """
     lengths = torch.tensor([num_words(pair) for pair in sentences.held_out])
-    near = (lengths - torch.tensor(LENGTHS)[:, None]).abs() <= 1  # (7, 600)
-    return [hits[row].mean().item() for row in near]
+    nearest = (lengths - torch.tensor(LENGTHS)[:, None]).abs().argmin(dim=0)  # (600,)
+    return [hits[nearest == i].mean().item() for i in range(len(LENGTHS))]
 
 
 @torch.no_grad()
@@ -313,106 +324,22 @@ def steps(pair):
     return [f"{a} → {b}" for a, b in zip(["<start>", *written], written)], read
 
 
-def lengthened(sentences, masked):
-    """Add 16 <pad> to held-out sentences of seven words, and hide them or not.
-
-    returns: the pairs, their ids as they are and lengthened, and the mask (B, S + 16)
-    """
-    pairs = [pair for pair in sentences.held_out if num_words(pair) == 7]
-    source = sentences.batch(pairs)[0]
-    longer = F.pad(source, (0, 16), value=PAD)
-    mask = longer != PAD if masked else torch.ones_like(longer, dtype=torch.bool)
-    return pairs, source, longer, mask
-
-
-def kept(model, sentences, masked):
-    """Return which share of translations 16 <pad> leave as they are in every word."""
-    pairs, source, longer, mask = lengthened(sentences, masked)
-    ours = translate(model, sentences, source)
-    theirs = translate(model, sentences, longer, mask)
-    return sum(a == b for a, b in zip(ours, theirs)) / len(pairs)
-
-
 @torch.no_grad()
-def most_lost(model, sentences, masked):
-    """Find the right word that loses most probability through 16 <pad>.
+def without(model, sentences, pair, word):
+    """Hide the French word at which an English one looks most, and see what it costs.
 
-    At each place of a right translation the model is given the right words before it.
+    It is hidden from the cross-attention alone; the encoder has read it.
 
-    returns: these words, the word, its probability without <pad> and with them
-    """
-    pairs, source, longer, mask = lengthened(sentences, masked)
-    target = sentences.batch(pairs)[1]
-    logits = model(source, shifted(target))[0], model(longer, shifted(target), mask)[0]
-    probs = [x.softmax(-1).gather(2, target[..., None]).squeeze(-1) for x in logits]
-    lost = (probs[0] - probs[1]).masked_fill(target == PAD, 0.0)
-    row, place = divmod(lost.argmax().item(), target.shape[1])
-    words = [sentences.english[i] for i in target[row]]
-    found = [p[row, place].item() for p in probs]
-    return " ".join(words[:place]), words[place], *found
-
-
-@torch.no_grad()
-def without(model, sentences, pair, french, english):
-    """Hide a French word from the cross-attention alone; the encoder has read it.
-
-    english: a word that stands once in the right translation, which is given so far
-    returns: its probability, and its probability with the French word hidden
+    word: stands once in the right translation, which is given so far
+    returns: the French word, the English word's probability, and that with it hidden
     """
     source, target = sentences.batch([pair])
-    number, seen = sentences.english.index(english), source != PAD
-    context, vector = model.encoder(source, seen)
-    found = []
-    for visible in (seen, seen & (source != sentences.french.index(french))):
-        logits, _ = model.decoder(shifted(target), context, vector, visible)
-        found.append(logits.softmax(dim=-1)[target == number][0, number].item())
-    return found
-
-
-@torch.no_grad()
-def hide(model, sentences, word, prefix):
-    """Say where an English word looks, and how probable it is with words hidden.
-
-    Asks the held-out sentences in which the word stands once and its counterpart is
-    not the first word. The words are hidden from the cross-attention, and only there.
-
-    prefix: what its French counterpart begins with
-    returns: the share of sentences in which its step has the largest weight on the
-        counterpart, and the word's mean probability with nothing hidden, with the
-        counterpart hidden, and with the word after or before it hidden as well
-    """
-    pairs = [p for p in sentences.held_out if p[1].split().count(word) == 1]
-    pairs = [p for p in pairs if f" {prefix}" in p[0] and not p[0].startswith(prefix)]
-    source, target = sentences.batch(pairs)
-    counterparts = torch.tensor([w.startswith(prefix) for w in sentences.french])
-    theirs, mask = counterparts[source], source != PAD  # (B, S)
-    number = sentences.english.index(word)
+    mask, number = source != PAD, sentences.english.index(word)
     context, vector = model.encoder(source, mask)
-    found = {}
-    for what, hidden in {
-        "nothing": theirs & False,
-        prefix: theirs,
-        f"{prefix} and the word after": theirs | theirs.roll(1, dims=1),
-        f"{prefix} and the word before": theirs | theirs.roll(-1, dims=1),
-    }.items():
-        logits, weights = model.decoder(
-            shifted(target), context, vector, mask & ~hidden
-        )
-        if what == "nothing":
-            best = weights[target == number].argmax(dim=-1, keepdim=True)
-            looks = theirs.gather(1, best).float().mean().item()
-        probs = logits.softmax(dim=-1)[target == number][:, number]  # (B,)
-        found[what] = probs.mean().item()
-    return looks, found
-
-
-def print_hidden(models, sentences, word, prefix):
-    """Print `hide` of each model: a column for each."""
-    columns = [hide(model, sentences, word, prefix) for model in models.values()]
-    looks = [f"{looks:13.2f}" for looks, _ in columns]
-    print(f"{'':32}", *(f"{name:>13}" for name in models))
-    print(f"{f'looks most at {prefix}':32}", *looks)
-    print(f"how probable {word} is")
-    for what in columns[0][1]:
-        row = [f"{found[what]:13.2f}" for _, found in columns]
-        print(f"{f'  {what} hidden':32}", *row)
+    _, weights = model.decoder(shifted(target), context, vector, mask)
+    row = (target[0] == number).nonzero().item()
+    place, found = weights[0, row].argmax().item(), []
+    for visible in (mask, mask & (torch.arange(mask.shape[1]) != place)):
+        logits, _ = model.decoder(shifted(target), context, vector, visible)
+        found.append(logits[0, row].softmax(dim=-1)[number].item())
+    return sentences.french[source[0, place]], *found
