@@ -1,6 +1,5 @@
 """What processes of `tests/test_parallel.py` do together, and how they are started."""
 
-import ast
 import contextlib
 import faulthandler
 import importlib
@@ -17,7 +16,7 @@ from functools import partial
 import nbformat
 import torch
 import torch.distributed as dist
-from repository import ROOT
+from seeds import NOTEBOOKS, definitions
 from small_layers import random
 from torch import nn
 
@@ -140,42 +139,36 @@ def squared_error(model, batch):
     return (model(inputs) - targets).square().mean()
 
 
-PAGE = ROOT / "notebooks/13_several_machines.ipynb"
+PAGE = "13_several_machines"
 
 
-def on_the_page():
-    """Return what the cells of notebook 13 import and define, and its fenced lines."""
-    found, fenced = {"__name__": "page"}, []
-    for cell in nbformat.read(PAGE, as_version=4).cells:
-        if cell.cell_type == "markdown" and "<summary>Solution" not in cell.source:
-            fenced += re.findall(r"^```python\n(.*?)^```$", cell.source, re.M | re.S)
-        elif cell.cell_type == "code" and "setup" not in cell.metadata.get("tags", []):
-            kinds = ast.Import | ast.ImportFrom | ast.FunctionDef
-            for node in ast.parse(cell.source).body:
-                if isinstance(node, kinds):
-                    exec(ast.unparse(node), found)
-    return found, fenced
+def fenced_lines():
+    """Return the programs and lines that stand in the text of notebook 13."""
+    cells = nbformat.read(NOTEBOOKS / f"{PAGE}.ipynb", as_version=4).cells
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    texts = [text for text in texts if "<summary>Solution" not in text]
+    return re.findall(r"^```python\n(.*?)^```$", "\n".join(texts), re.M | re.S)
 
 
 @joined
 def run_the_page(name, *inputs):
     """Return what a function of notebook 13 returns in this process."""
-    function = on_the_page()[0][name]
+    function = definitions(PAGE)[name]
     return function(dist.get_rank(), dist.get_world_size(), *inputs)
 
 
 def run_program(number):
     """Run a whole program that stands in the text; return what it prints."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(on_the_page()[1][number], {})
+        exec(fenced_lines()[number], {})
     return printed.getvalue()
 
 
 @joined
 def run_entrance(number, layer, x):
     """Return the gradient of x behind the class that stands in the text."""
-    found, fenced = on_the_page()
-    exec(fenced[number], found)
+    found = definitions(PAGE)
+    exec(fenced_lines()[number], found)
     x = x.clone().requires_grad_()
     rank, count = dist.get_rank(), dist.get_world_size()
     found["write"](rank, count, layer, found["Enter"].apply(x)).sum().backward()
@@ -188,7 +181,7 @@ def run_fenced(number, model, sentences):
     own = sentences.chunk(dist.get_world_size())[dist.get_rank()]
     own_batch, loss = (own[:, :-1], own[:, 1:]), next_token_loss
     names = {"model": model, "own_batch": own_batch, "next_token_loss": loss}
-    exec(on_the_page()[1][number], names)
+    exec(fenced_lines()[number], names)
     if "loss" not in names:
         loss(names["model"], own_batch).backward()
     return [g.clone() for g in parallel._gradients(names["model"])]

@@ -1,10 +1,7 @@
 """What the tests of attention share: random inputs, small layers, and a witness."""
 
-import ast
-from pathlib import Path
-
-import nbformat
 import torch
+from seeds import definitions
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.attention import MultiHeadAttention
@@ -53,8 +50,4 @@ class Made(TorchDispatchMode):
 
 def leak_test():
     """Return the leak test as notebook 05 defines it."""
-    path = Path(__file__).parents[1] / "notebooks/05_causal_masks.ipynb"
-    cells = nbformat.read(path, as_version=4).cells
-    [cell] = [cell for cell in cells if "def leak_test(" in cell.source]
-    exec(ast.unparse(ast.parse(cell.source).body[0]), namespace := {"torch": torch})
-    return namespace["leak_test"]
+    return definitions("05_causal_masks")["leak_test"]

@@ -268,7 +268,7 @@ def test_lines_in_the_text_of_the_notebook_train_on_the_whole_batch(count, numbe
 
 
 def test_nothing_else_of_the_notebook_runs_in_several_processes():
-    page, fenced = worker.on_the_page()
+    page, fenced = worker.definitions(worker.PAGE), worker.fenced_lines()
     found = {name: f.__code__.co_varnames for name, f in page.items() if isfunction(f)}
     ours = {name for name, variables in found.items() if "rank" in variables}
     tested = "message", "share_batch", "forward", "backward", "ring", "share_weights"
