@@ -14,6 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two processes share the cores
 
+import torch
+
 import tests.seeds
 from tests import guide
 
@@ -28,7 +30,10 @@ HEAD = (
 def measure(name, seed):
     """Return statement -> number, as a module measures it with a seed."""
     found = importlib.import_module(f"tests.seeds.{name}").main(seed)
-    return {statement: float(number) for statement, number in found.items()}
+    return {
+        statement: number.item() if torch.is_tensor(number) else float(number)
+        for statement, number in found.items()
+    }
 
 
 def row(name, statement, measured, allowed, least):
