@@ -14,8 +14,6 @@ from concurrent.futures import ProcessPoolExecutor
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two processes share the cores
 
-import torch
-
 import tests.seeds
 from tests import guide
 
@@ -31,7 +29,7 @@ def measure(name, seed):
     """Return statement -> number, as a module measures it with a seed."""
     found = importlib.import_module(f"tests.seeds.{name}").main(seed)
     return {
-        statement: number.item() if torch.is_tensor(number) else float(number)
+        statement: float(number.detach() if hasattr(number, "detach") else number)
         for statement, number in found.items()
     }
 
