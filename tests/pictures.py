@@ -110,7 +110,6 @@ PICTURES = {
     "block": lambda **k: plots.block(
         [[1, 1, 3, 3], [0, 0, 4, 4], [-2, -2, 6, 6]],
         [[-1, -1, 1, 1]] * 2,
-        [[-1, -1, 1, 1], [-2, -2, 2, 2]],
         **k,
     ),
     "chain": lambda **k: plots.chain(
@@ -118,7 +117,6 @@ PICTURES = {
         [(8, 64), *[(8, 64, 64)] * 4, (8, 64, 512)],
         **k,
     ),
-    "bell": lambda **k: plots.bell([1.0, -1.0], **k),
     "vision": lambda **k: plots.vision(torch.arange(64).view(8, 8) / 63, **k),
     "patches": lambda **k: plots.patches(
         torch.arange(24).view(4, 6), [[0, 1, 6, 7], [2, 3, 8, 9]], **k

@@ -8,19 +8,12 @@ import torch
 
 import utils.model
 from tests.seeds import definitions
-from utils.training import decay_groups, learning_rate
 
 SETTINGS = {
     "temperature 0.5": {"temperature": 0.5},
     "temperature 1": {},
     "temperature 2": {"temperature": 2.0},
     "top-p 0.8": {"top_p": 0.8},
-}
-SCHEDULE = {"warmup": 50, "final_lr": 0.0}
-MORE = {  # the runs that the notebook tells of and doesn't show
-    "clipping": {"clip": 1.0},
-    "weight decay": {"weight_decay": 0.1},
-    "all three": SCHEDULE | {"clip": 1.0, "weight_decay": 0.1},
 }
 
 
@@ -29,14 +22,14 @@ def main(seed):
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
-    found = gradients(book, seed) | first_losses(book, seed) | story(book, seed)
-    found |= additions(book, seed)
+    found = gradients(norms, seed) | first_losses(book, seed) | story(book, seed)
+    found |= additions(norms, seed)
     return found | copier(copying, seed) | depth(norms, seed)
 
 
-def gradients(book, seed):
+def gradients(norms, seed):
     """How large a gradient arrives before twelve MLPs, replacing and adding."""
-    arrives = book["first_gradient"]
+    arrives = norms["first_gradient"]
     return {
         "twelve MLPs: gradient, replacing": arrives(0, seed),
         "twelve MLPs: gradient, adding": arrives(1, seed),
@@ -61,7 +54,7 @@ def first_losses(book, seed):
 
 def story(book, seed):
     """Train with the plain loop; measure its losses and what the model writes."""
-    training, validation = book["TRAINING"], book["VALIDATION"]
+    training, validation = book["TRAINING"], book["UNSEEN"]
     model, (losses, held_out) = plain(book, seed)
     last, lowest, end = losses[-1], min(held_out), held_out[-1]
     counts = torch.bincount(training, minlength=512) + 1
@@ -88,57 +81,32 @@ def story(book, seed):
     }
 
 
-def plain(book, seed, build=None, rates=(0.001,) * 600):
-    """Return a model trained with the notebook's loop, and both lists of `watch`."""
-    model = begun(build or book["GPT"], seed)
-    training = book["train_plainly"](model, rates, seed=seed)
-    return model, book["watch"](training, model, book["VALIDATION"])
-
-
-def begun(build, seed):
+def plain(book, seed, build=None):
+    """Return a model trained with the notebook's loop, and its two lists of losses."""
     torch.manual_seed(seed)
-    return build(512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
+    build = build or book["GPT"]
+    model = build(512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
+    return model, book["train_plainly"](model, seed=seed)
 
 
-def train(book, model, seed, weight_decay=0.0, clip=1e9, **rate):
-    """Yield the losses of the notebook's loop with further additions."""
-    optimizer = torch.optim.AdamW(decay_groups(model, weight_decay), lr=3e-3)
-    for step in range(600):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, 600, 3e-3, **rate)
-        batch = book["draw_windows"](book["TRAINING"], 64, 8, seed, step)
-        optimizer.zero_grad()
-        loss = book["next_token_loss"](model, batch)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
-        optimizer.step()
-        yield loss.item()
-
-
-def additions(book, seed):
+def additions(norms, seed):
     """What each addition changes at three times the rate of the plain loop."""
-    names = {"0.003": "full", "half of it": "half", "schedule": "schedule"}
-    runs = {names[n]: plain(book, seed, rates=r)[1] for n, r in book["RUNS"].items()}
-    for name, options in MORE.items():
-        model = begun(book["GPT"], seed)
-        losses = train(book, model, seed, **options)
-        runs[name] = book["watch"](losses, model, book["VALIDATION"])
-    training = {name: losses[-1] for name, (losses, _) in runs.items()}
-    end = {name: held[-1] for name, (_, held) in runs.items()}
-    best = {name: min(held) for name, (_, held) in runs.items()}
-    _, (_, held) = plain(book, seed)
-    found = {}
-    for name in ("half", "schedule", *MORE):
-        found[f"{name} minus full: at the end"] = end[name] - end["full"]
-        found[f"{name} minus full: lowest"] = best[name] - best["full"]
-    return found | {
-        "full: at the end": end["full"],
-        "full: training": training["full"],
-        "plain minus schedule: at the end": held[-1] - end["schedule"],
-        "schedule minus half: at the end": end["schedule"] - end["half"],
-        "schedule minus half: lowest": best["schedule"] - best["half"],
-        "schedule minus half: training": training["schedule"] - training["half"],
+    runs = norms["ADDED"] | {"0.001": (0.001, {})}
+    held = {n: norms["held_losses"](lr, seed, **more) for n, (lr, more) in runs.items()}
+    rises = {name: losses[-1] - min(losses) for name, losses in held.items()}
+    end = {name: losses[-1] for name, losses in held.items()}
+    best = {name: min(losses) for name, losses in held.items()}
+    found = {
+        "schedule minus half: at the end": end["schedule"] - end["half of it"],
+        "schedule minus half: lowest": best["schedule"] - best["half of it"],
+        "0.001 minus schedule: lowest": best["0.001"] - best["schedule"],
+        "0.003 minus half: rises again by": rises["0.003"] - rises["half of it"],
+        "half minus schedule: rises again by": rises["half of it"] - rises["schedule"],
     }
+    for name in ("clipping", "weight decay"):
+        found[f"{name}: moves the lowest by"] = abs(best[name] - best["0.003"])
+        found[f"{name}: rises again by"] = rises[name]
+    return found
 
 
 def written(book, model, **options):

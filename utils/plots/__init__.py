@@ -6,7 +6,7 @@ lists; they are never changed. Token strings are shown with their spaces visible
 Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
 """
 
-from utils.plots.blocks import bell, block, chain
+from utils.plots.blocks import block, chain
 from utils.plots.caches import chunked, kept
 from utils.plots.charts import (
     bars,
@@ -42,7 +42,6 @@ __all__ = [
     "arrows",
     "band",
     "bars",
-    "bell",
     "block",
     "cells",
     "chain",

@@ -1,24 +1,15 @@
-"""A block of a GPT with its numbers, a model's parts, and the bell behind GELU."""
-
-import math
-
-import numpy as np
+"""A block of a GPT with its numbers, and a model's parts in a row."""
 
 from utils.plots.publishing import (
     BLUE,
-    GREY,
-    SERIES,
     WIDE,
     _array,
     _canvas,
     _describe,
-    _digits,
     _expect,
-    _grid,
     _number,
     _publish,
     _styled,
-    _tint,
 )
 from utils.plots.translators import DARK, _arrow, _box
 
@@ -27,31 +18,24 @@ STREAM, BRANCH = 0.35, 1.35  # heights of the two lines, in inches
 
 
 @_styled
-def block(streams, reads, writes, *, title, parts=("attention", "MLP"), alt=None):
+def block(streams, reads, *, title, parts=("attention", "MLP"), alt=None):
     """Draw what a block does to one token: each part reads, writes and is added.
 
     Args:
         streams: `(3, D)`: the token's vector at the start and after each part.
-        reads, writes: `(2, D)`: what each part gets from its norm, and what it returns.
+        reads: `(2, D)`: what each part gets from its norm.
         parts: the names of the two parts.
 
     Raises:
         ValueError: for other numbers of vectors.
 
-    >>> zeros = [[0, 0]] * 2
-    >>> block([[1, 3]] * 3, zeros, zeros, title="Nothing is added")
+    >>> block([[1, 3]] * 3, [[0, 0]] * 2, title="Nothing is added")
     Block: Nothing is added. Parts: attention, MLP.
     """
-    streams, reads, writes = (
-        _array(vectors, name, 2)
-        for vectors, name in (
-            (streams, "streams"),
-            (reads, "reads"),
-            (writes, "writes"),
-        )
-    )
-    counts = len(streams), len(reads), len(writes)
-    _expect(counts == (3, 2, 2), "vectors", "3 streams, 2 reads, 2 writes", counts)
+    streams, reads = _array(streams, "streams", 2), _array(reads, "reads", 2)
+    counts = len(streams), len(reads)
+    _expect(counts == (3, 2), "vectors", "3 streams and 2 reads", counts)
+    writes = streams[1:] - streams[:2]
     fig, ax = _canvas(WIDE, 1.85)
     for i, part in enumerate(parts):
         x = 0.1 + 3.2 * i
@@ -74,7 +58,7 @@ def block(streams, reads, writes, *, title, parts=("attention", "MLP"), alt=None
 
 
 def _write_vector(ax, x, y, vector, before="", **style):
-    numbers = ", ".join(_number(value, _digits(vector)) for value in vector)
+    numbers = ", ".join(_number(value, 1).removesuffix(".0") for value in vector)
     style = {"ha": "center", "va": "center", "fontsize": SIZE, **style}
     ax.text(x, y, f"{before}[{numbers}]", **style)
 
@@ -119,52 +103,3 @@ def chain(parts, shapes, *, title, alt=None):
     for part, shape in zip(parts, shapes[1:]):
         way += [part, str(tuple(shape))]
     _publish(fig, title, alt or _describe("Chain", title, On_the_way="; ".join(way)))
-
-
-@_styled
-def bell(places, *, title, alt=None):
-    """Shade the share of the bell below each place, and draw ReLU and GELU beside.
-
-    Args:
-        places: numbers from -4 to 4, one panel for each.
-
-    >>> bell([1.0], title="84 % lie below 1")
-    Bell: 84 % lie below 1. Shaded below: 1. Lines: ReLU, GELU.
-    """
-    places = _array(places, "places", 1)
-    _expect(abs(places).max() <= 4, "places", "numbers from -4 to 4", places)
-    fig, axes, _ = _grid(len(places) + 1, 2.3)
-    x = np.linspace(-4, 4, 161)
-    height = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    for ax, place in zip(axes, places):
-        below = x <= place
-        ax.plot(x, height, color=DARK)
-        ax.fill_between(x[below], height[below], color=_tint(BLUE, 0.5))
-        name = _number(place, _digits(place))
-        ax.set(title=f"{_share(place):.0%} lie below {name}", yticks=[])
-        ax.spines["left"].set_visible(False)
-    ax = axes[-1]
-    gelu = np.array([value * _share(value) for value in x])
-    ax.plot(x, np.maximum(x, 0), color=GREY, linestyle="--", label="ReLU")
-    ax.plot(x, gelu, color=SERIES[1], label="GELU")
-    for place in places:
-        there = place * _share(place)
-        ax.plot(place, there, "o", color=SERIES[1])
-        ax.annotate(
-            _number(there),
-            (place, there),
-            (0, -14 if place > 0 else -16),
-            textcoords="offset points",
-            ha="left" if place > 0 else "center",
-            fontsize=SIZE,
-        )
-    ax.set(title="in → out", ylim=(-0.8, 4))
-    ax.legend(loc="upper left")
-    named = [_number(place, _digits(place)) for place in places]
-    said = _describe("Bell", title, Shaded_below=named, Lines="ReLU, GELU")
-    _publish(fig, title, alt or said)
-
-
-def _share(x):
-    """Return the share of a standard normal distribution below x."""
-    return (1 + math.erf(x / math.sqrt(2))) / 2

@@ -223,27 +223,6 @@ def draw_windows(ids, context_length, batch_size, seed, number):
     return windows[:, :-1], windows[:, 1:]  # (B, T) each
 
 
-def watch(training, model, ids, every=50):
-    """Go through a training, and measure both losses after every so many steps.
-
-    training: what yields the loss of each step, with a step of `model` in between
-    ids: (N,), a text that the model doesn't learn from
-    returns: two lists with a number for every so many steps: the mean training loss of
-        the last `every` steps, and the held-out loss
-
-    >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
-    >>> watch([3.0, 2.0, 2.0, 1.0], model, torch.arange(11), every=2)[0]
-    [2.5, 1.5]
-    """
-    losses, means, held = [], [], []
-    for step, loss in enumerate(training, start=1):
-        losses.append(loss)
-        if step % every == 0:
-            means.append(sum(losses[-every:]) / every)
-            held.append(held_out_loss(model, ids, model.context_length).item())
-    return means, held
-
-
 @torch.no_grad()
 def held_out_loss(model, ids, context_length, batch_size=8):
     """Return the mean loss of a text that the model doesn't learn from, per token.
