@@ -13,7 +13,6 @@ FACTS = TEXTS["FACTS"]
 
 
 # --- the entries of a right mask as something else ----------------------------------
-
 KIND = Forms(TEXTS["KIND"])
 KIND.wrong("numbers-for-booleans", result=lambda s: s.mask.float())
 KIND.wrong("numbers-for-booleans", result=lambda s: s.mask.long())
@@ -25,7 +24,6 @@ KIND.wrong("array-for-tensor", result=lambda s: s.mask.numpy())
 
 
 # --- 5.1 --------------------------------------------------------------------------
-
 CAUSAL = Forms(TEXTS["CAUSAL"])
 wrong = CAUSAL.wrong
 wrong("upper-for-lower", cut=lambda s: s.entries.triu())
@@ -94,8 +92,6 @@ mask = Exercise(
 
 
 # --- 5.3 --------------------------------------------------------------------------
-
-
 def right_padding(lengths, num_tokens):
     return torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
 
