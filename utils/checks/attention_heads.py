@@ -19,6 +19,8 @@ IN_PLACE = {"order": to(0, 1, 2, 3)}
 
 
 # --- splitting -----------------------------------------------------------------------
+
+
 def shaped(names, by="reshape"):
     """Return the step that lays out the source in these sizes, as it is in memory."""
     return lambda s: getattr(s.source, by)(*(getattr(s, name) for name in names))
@@ -102,6 +104,7 @@ SPLITTING = Pipeline(
 
 
 # --- merging -------------------------------------------------------------------------
+
 SECOND, LAST = {"read": "B, T, H, K"}, {"read": "B, H, K, T"}
 JOIN = Forms(TEXTS["JOIN"])  # wrong forms of the merge in a layer, too
 JOIN.wrong("merge-without-transpose", **IN_PLACE)
@@ -145,6 +148,8 @@ MERGING = Pipeline(
 
 
 # --- both in a layer -----------------------------------------------------------------
+
+
 def num_heads(s):
     return s.learned.build[4]
 
@@ -237,13 +242,11 @@ for one in JOIN:
         MERGE.append(replace(one, ways={"merge": widths_misread}))
 MERGE.wrong("heads-summed", merge=lambda s: s.output.sum(1))
 MERGE.wrong("heads-not-merged", merge=lambda s: s.output)
-MERGE.wrong(
-    "one-head-for-all", merge=lambda s: s.output[:, -1].repeat(1, 1, num_heads(s))
-)
 MERGE.wrong("heads-not-merged", merge=lambda s: s.output.flatten(1, 2))
 
 
 # --- the output projection -----------------------------------------------------------
+
 UNUSED = {"project_out": lambda s: s.merged}
 OF_VALUES = {"value": lambda s: out(s, s.x @ s.learned.W_value)}
 NO_BIAS = {"out_bias": lambda s: None}

@@ -22,6 +22,8 @@ def uncleared(s):
 
 
 # --- which places a causal mask allows -----------------------------------------------
+
+
 def without_zeros(forms):
     """Return the same of answers that do not look after rows of nothing either."""
     return [
@@ -60,14 +62,6 @@ def cut(count=lambda s: s.x.shape[1], side=lambda build: build[2]):
 
 CUT = Forms(TEXTS["CUT"])
 CUT.wrong("mask-not-sliced", mask=cut(lambda s: s.learned.build[2]))
-CUT.wrong(
-    "mask-cut-elsewhere",
-    mask=lambda s: lower(s.learned.build[2])[-s.x.shape[1] :, : s.x.shape[1]],
-)
-CUT.wrong(
-    "mask-cut-elsewhere 2",
-    mask=lambda s: lower(s.learned.build[2])[: s.x.shape[1], -s.x.shape[1] :],
-)
 CUT.wrong("mask-sliced-by-batch", mask=cut(lambda s: s.x.shape[0]))
 CUT.wrong("mask-sliced-by-width", mask=cut(lambda s: s.x.shape[2]))
 CUT.wrong("mask-sliced-by-heads", mask=cut(lambda s: s.learned.build[-1]))
@@ -84,6 +78,8 @@ SIZES = [
 
 
 # --- how the scores are hidden -------------------------------------------------------
+
+
 def after(clear):
     """Return the steps that hide no score and see to the weights instead."""
     return {"hide": left_alone, "clear": clear}

@@ -14,6 +14,8 @@ draw = draws(3)
 
 
 # --- 3.1 --------------------------------------------------------------------------
+
+
 def right_softmax(scores, dim=-1):
     return torch.softmax(scores.double(), dim).to(scores.dtype)
 
@@ -29,7 +31,6 @@ SOFT.wrong("wrong-axis", axis=lambda s: 0)
 SOFT.wrong("wrong-axis 2", axis=lambda s: s.asked or 0)
 SOFT.wrong("softmax-over-everything 2", total=lambda s: s.exps.sum())
 SOFT.wrong("minimum-subtracted", maximum=lambda s: s.hidden.amin(s.dim, True))
-SOFT.wrong("maximum-added", shift=lambda s: s.hidden + s.maximum)
 SOFT.wrong("mean-subtracted", maximum=lambda s: s.hidden.mean(s.dim, True))
 SOFT.wrong("not-normalised 2", total=lambda s: s.exps.mean(s.dim, True))
 SOFT.wrong("not-normalised 3", total=lambda s: s.exps.shape[s.dim])
@@ -81,6 +82,8 @@ softmax = Exercise(
 
 
 # --- 3.2 and 3.3 ------------------------------------------------------------------
+
+
 def attend(x):
     """Return the context vectors and the weights, without PyTorch's scale."""
     return of_attention.by_torch(x.double() * x.shape[-1] ** 0.5, x, x)

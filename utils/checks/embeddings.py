@@ -14,6 +14,8 @@ TEXTS = texts_of(__file__)
 
 
 # --- 2.1 --------------------------------------------------------------------------
+
+
 def rows_of_identity(s):
     return torch.eye(s.classes, dtype=torch.long)[s.rows]
 
@@ -95,6 +97,8 @@ embed = Exercise(
 
 
 # --- 2.2 --------------------------------------------------------------------------
+
+
 def right_positions(num_positions, d_model):
     speeds = 10000 ** -(torch.arange(0, d_model, 2).double() / d_model)
     angles = torch.outer(torch.arange(num_positions).double(), speeds)

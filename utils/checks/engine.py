@@ -6,7 +6,7 @@ The answer runs on every case; a mistake is named when it gives what the answer 
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import SimpleNamespace
 
@@ -18,7 +18,9 @@ from utils.checks.steps import Pipeline, Refused, texts_of
 from utils.checks.values import (
     agrees,
     all_finite,
+    factor_of,
     first_axis,
+    number,
     safe_text,
     same_form,
     sample,
@@ -139,7 +141,7 @@ class Trial:
     expected: Outcome
     call: Callable = None
     observe_as: Callable | None = None  # that of the exercise, where results have form
-    states: dict = field(default_factory=dict)  # of forms: the pipeline fills it
+    right_states: list = field(default_factory=list)  # which the pipeline fills
 
     def observer(self, function):
         """Return what is called in place of a function, for what is compared."""
@@ -231,16 +233,8 @@ def _findings(exercise, trials, right, answer, memory):
     unknown = not (noted or right or found or trials[-1].outcome.stopped)
     if unknown:
         fact = next(_facts(exercise.facts, subject), None)
-        found = Found([fact]) if fact else search.further(exercise, trials)
-        alone = None if found else _without_others(trials)
-        if alone:
-            count = len(trials[0].outcome.value)
-            yield Found([FACTS.name("extra-part", count=count)], trials[0])
-            trials = alone
-            found = search.on_every_case(exercise, trials)
-            found = found or search.further(exercise, trials)
-        found = found or _samples_mixed(exercise, trials)
-        found = found or search.on_most_cases(exercise, trials)
+        found = Found([fact]) if fact else _multiplied(trials)
+        found = found or search.with_another(exercise, trials)
     yield found
     beside = [*_beside(exercise, trials)]
     yield from beside
@@ -251,10 +245,9 @@ def _findings(exercise, trials, right, answer, memory):
         for name in _facts(looks, subject, strict=right and not (noted or beside)):
             if name.slug not in known:
                 yield Found([name])
-    elif unknown and not found and exercise.noun == "class":
-        for name in _facts(exercise.when_right, subject):
-            text = name.text + FACTS["results-too"]
-            yield Found([replace(name, text=text)])
+    elif unknown and not found:
+        mixed = _samples_mixed(exercise, trials)
+        yield mixed or search.on_most_cases(exercise, trials)
 
 
 def _endless(exercise, trial):
@@ -277,18 +270,17 @@ def _nothing(trials):
     return Found([FACTS.name("returns-nothing 2")], nothing[0])
 
 
-def _without_others(trials):
-    """Return the trials with one part of what came, where one is asked for."""
-    alone = []
-    for trial in trials:
-        value, right = trial.outcome.value, trial.expected.value
-        parts = value if type(value) in (tuple, list) else ()
-        part = next((part for part in parts if same_form(part, right)), None)
-        if part is None:
-            return None
-        outcome = replace(trial.outcome, value=part)
-        alone.append(replace(trial, outcome=outcome, states={}))
-    return alone
+def _multiplied(trials):
+    """Find a factor where all is right but for it."""
+    wrong = [t for t in trials if not t.right and not t.special and t.comparable]
+    if len(wrong) < 2 or any(trial.observed for trial in wrong):
+        return None
+    factors = [factor_of(t.outcome.value, t.expected.value) for t in wrong]
+    if None in factors:
+        return None
+    same = max(factors) - min(factors) < 1e-3 * abs(factors[0])
+    key = "multiplied" if same else "multiplied 2"
+    return Found([FACTS.name(key, factor=number(factors[0]))], wrong[0])
 
 
 def _samples_mixed(exercise, trials):

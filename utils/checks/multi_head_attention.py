@@ -27,6 +27,8 @@ def legible(num_tokens, width):
 
 
 # --- 6.1 --------------------------------------------------------------------------
+
+
 def right_split_or_refusal(x, num_heads):
     if x.shape[-1] % num_heads:
         raise ValueError
@@ -54,6 +56,7 @@ split_heads = Exercise(
 
 
 # --- 6.2 --------------------------------------------------------------------------
+
 merge_heads = Exercise(
     id="6.2",
     **TEXTS["6.2"],
@@ -72,6 +75,8 @@ merge_heads = Exercise(
 
 
 # --- 6.3 --------------------------------------------------------------------------
+
+
 def right_layer(weights, x):
     parts = (right_split(part, weights.build[4]) for part in project(weights, x))
     merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])

@@ -50,7 +50,6 @@ for key, way in {  # parts, most divided alone, that are put together somehow
     wrong(key, divided=way, filled=lambda s: s.divided)
 wrong("divided-twice", terms=lambda s: s.each)
 wrong("softmax-of-the-maxima", total=lambda s: s.factors.sum(0), terms=lambda s: s.each)
-wrong("last-sum-alone", total=lambda s: s.sums[-1])
 wrong("sums-ignored", total=lambda s: s.factors.sum(0))
 wrong("weighted-by-the-sums", factors=ones, terms=lambda s: s.sums * s.outputs)
 wrong("outputs-taken-as-normalised", terms=lambda s: s.sums * s.outputs)

@@ -11,6 +11,8 @@ draw = draws(7)
 
 
 # --- 7.1 --------------------------------------------------------------------------
+
+
 def right_rope(x, positions, base=10000.0):
     """Multiply each pair, taken as a complex number, by one of length 1."""
     even = torch.arange(0, x.shape[-1], 2, dtype=torch.float64)
@@ -131,6 +133,8 @@ apply_rope = Exercise(
 
 
 # --- 7.2 --------------------------------------------------------------------------
+
+
 def right_alibi(num_heads, num_tokens):
     """Make the bias head by head; above the diagonal stands 0."""
     places = torch.arange(num_tokens)

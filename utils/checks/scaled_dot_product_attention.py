@@ -19,6 +19,7 @@ FAR = torch.tensor([[1.0], [60.0], [60.0]])
 
 
 # --- 4.1 --------------------------------------------------------------------------
+
 OF_WEIGHTS = (
     *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE),
     *(of_attention.AVERAGE, of_attention.NO_MASK),
@@ -65,6 +66,8 @@ attention = Exercise(
 
 
 # --- 4.2 --------------------------------------------------------------------------
+
+
 def three_axes(s):
     batch, num_tokens, d_in = s.x.shape
     return s.x @ s.learned.W_query

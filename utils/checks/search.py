@@ -2,17 +2,15 @@
 
 In this order: one mistake that gives on every case what the answer gave
 (`on_every_case`); two wrong steps that do, there or on two thirds of what is wrong, or
-one wherever the answer gave finite numbers (`further`); one that does so on half
+one wherever the answer gave finite numbers (`with_another`); one that does so on half
 of what is wrong, or whose results have the same shapes so often (`on_most_cases`).
 """
 
 import warnings
 from dataclasses import dataclass
-from itertools import chain, combinations, product
 
 from utils.checks.guard import quietly
-from utils.checks.slips import read, returned
-from utils.checks.steps import Mistake, Named, as_many, in_time
+from utils.checks.steps import Named
 from utils.checks.values import agrees, all_nan, safe_text, same_form
 
 STRICT = False  # the tests set it: a text or fact of ours that fails is then raised
@@ -37,24 +35,21 @@ def on_every_case(exercise, trials):
         return _single(exercise, [t for t in trials if t.case.raises is None])
 
 
-def further(exercise, trials):
-    """Return what else explains the answer, the simplest first, or None.
+def with_another(exercise, trials):
+    """Return two wrong steps that fit the cases, or one that fits all finite results.
 
     Where an answer has a known mistake and another one that makes NaN or fails, the
     known one is seen alone in the results that are finite.
     """
     usual = [trial for trial in trials if trial.comparable]
     finite = [trial for trial in usual if trial.finite]
-    seen = [t for t in usual if not t.right and t.outcome.error is None]
-    seen = [trial for trial in seen if not all_nan(trial.outcome.value)]
-    searches = [_double, _slip, _likely_two] if seen else []
+    searches = [lambda: _double(exercise, usual)]
     if len(finite) < len(usual):
-        place = 1 if usual[0].outcome.error is None else 0
-        searches.insert(place, lambda exercise, usual, shown: _single(exercise, finite))
-    shown = min(seen, key=lambda trial: trial.special, default=None)
+        searches.append(lambda: _single(exercise, finite))
+    if usual and usual[0].outcome.error is not None:
+        searches.reverse()  # it fails: a second mistake is not to be seen yet
     with warnings.catch_warnings(action="ignore"):
-        found = (search(exercise, usual, shown) for search in searches)
-        return next(filter(None, found), None)
+        return next(filter(None, (search() for search in searches)), None)
 
 
 def on_most_cases(exercise, trials):
@@ -106,81 +101,40 @@ def _single(exercise, some):
     return None
 
 
-def _double(exercise, some, shown):
+def _double(exercise, some):
     """Return the first two wrong steps that do so together.
 
-    An answer that fails wherever it is wrong, or gives NaN alone, has one mistake to
-    mend before a second can be seen. One mistake beside a harmless form is likelier
-    than two; where several pairs fit that have no mistake in common, nobody knows which
-    it is.
+    Where no two fit the special cases, those that fit the ordinary ones are taken: a
+    third mistake may show in the special ones. An answer that fails wherever it is
+    wrong, or gives NaN alone, has one mistake to mend before a second can be seen. One
+    mistake beside a harmless form is likelier than two; where several pairs fit that
+    have no mistake in common, nobody knows which it is.
     """
-    pipeline = exercise.pipeline
-    wrong, harmless = (_giving(one, pipeline, shown) for one in ("forms", "harmless"))
-    results = [pipeline.result(shown, one) for one in (*wrong, *harmless)]
-    share = 1.0 if shown.observed or as_many(shown, results) else 0.2
-    candidates = chain(product(wrong, harmless), combinations(wrong, 2))
-    shown.near = [*pipeline.pairs(shown, in_time(candidates, share))]
-    pairs = _fitting(shown.near, some, shown)
+    seen = [t for t in some if not t.right and t.outcome.error is None]
+    seen = [trial for trial in seen if not all_nan(trial.outcome.value)]
+    if not seen:
+        return None
+    shown = min(seen, key=lambda trial: trial.special)
+    ordinary = [shown, *(trial for trial in some if not trial.special)]
+    near = [*exercise.pipeline.pairs(shown)]
+    pairs = [pair for pair in near if _all(pair, ordinary)]
+    pairs = [pair for pair in pairs if _all(pair, some)] or pairs
     pairs = [pair for pair in pairs if len(pair.slugs) == 1] or pairs
     shared = pairs and set.intersection(*({*pair.slugs} for pair in pairs))
-    return _found(pairs[0], shown) if shared else None
+    if pairs or shown.observed:
+        return _found(pairs[0], shown) if shared else None
+    return _two_likely(exercise, near, [t for t in some if not t.right], shown)
 
 
-def _giving(forms, pipeline, shown):
-    """Return the forms that give something on a case: the answer did."""
-    forms = getattr(pipeline, forms)
-    return [one for one in forms if pipeline.result(shown, one) is not None]
-
-
-def _fitting(mistakes, some, shown):
-    """Return those that give what the answer gave.
-
-    Where none fits the special cases, those that fit the ordinary ones are taken: a
-    further mistake may show in the special ones.
-    """
-    ordinary = [shown, *(trial for trial in some if not trial.special)]
-    fitting = [one for one in mistakes if _all(one, ordinary)]
-    return [one for one in fitting if _all(one, some)] or fitting
-
-
-def _slip(exercise, some, shown):
-    """Return a slip that any exercise knows, alone or beside a wrong form."""
-    pipeline, got = exercise.pipeline, shown.outcome.value
-    given = exercise.parts, exercise.parameters(), shown.args
-    wrong = _giving("forms", pipeline, shown)
-    reads = [*read(pipeline, shown, exercise.parameters())]
-
-    def ended(*forms):
-        for one in returned(got, pipeline.result(shown, *forms), *given):
-            yield Mistake(pipeline, (*forms, one))
-
-    alone = (Mistake(pipeline, (one,)) for one in reads)
-    for likely in (
-        () if shown.observed else ended(),
-        (one for one in in_time(alone, 0.2) if pipeline.at_a_glance(one.forms, shown)),
-        () if shown.observed else chain.from_iterable(map(ended, wrong)),
-        pipeline.pairs(shown, in_time(product(wrong, reads), 0.4)),
-    ):
-        fitting = _fitting(likely, some, shown)
-        if fitting:
-            return _found(fitting[0], shown)
-    return None
-
-
-def _likely_two(exercise, some, shown):
+def _two_likely(exercise, pairs, wrong, shown):
     """Return two mistakes that fit two thirds of what is wrong, and more than one does.
 
     It has to be three cases; where other two fit as many, nobody knows which it is.
     """
-    wrong = [trial for trial in some if not trial.right]
-    fitting = {
-        pair: sum(matches(pair, trial) for trial in wrong) for pair in shown.near
-    }
+    fitting = {pair: sum(matches(pair, trial) for trial in wrong) for pair in pairs}
     most = max(fitting.values(), default=0)
-    best = [pair for pair, fits in fitting.items() if fits == most]
+    best = [pair for pair in pairs if fitting[pair] == most]
     if most < 3 or 3 * most < 2 * len(wrong) or len({one.slugs for one in best}) > 1:
-        return None
-    if shown.observed or _fitting(shown.near, some, shown):
         return None
     for one in exercise.pipeline.mistakes:
         if sum(fits(one, trial) for trial in wrong) >= most:

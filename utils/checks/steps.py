@@ -10,6 +10,7 @@ import time
 import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, combinations, product
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -138,19 +139,16 @@ class Pipeline:
     words: dict = field(default_factory=dict)
 
     @cached_property
-    def places(self):
-        """The places of the steps in order, and of one that returns the result."""
-        return {name: i for i, name in enumerate([*self.steps, "returned"])}
-
-    @cached_property
     def mistakes(self):
         """The wrong forms alone, in the order in which they are looked for."""
         return [Mistake(self, (one,)) for one in self.forms]
 
     def states(self, args, *forms):
         """Return the states before each step and after the last, or up to an error."""
-        states = [self.begin(args)]
-        for name, way in self.ways(forms):
+        states, ways = [State(**self.start(*args))], self.steps
+        for one in forms:
+            ways = ways | one.ways
+        for name, way in ways.items():
             state = State(**vars(states[-1]))
             try:
                 store(state, self.gives.get(name, name), way(state))
@@ -159,30 +157,22 @@ class Pipeline:
             states.append(state)
         return states
 
-    def begin(self, args):
-        return State(args=args, **self.start(*args))
-
-    def ways(self, forms, place=0):
-        """Return the steps from a place on as they go with these wrong forms."""
-        ways = {name: way for one in forms for name, way in one.ways.items()}
-        steps = [*self.steps.items()][place:]
-        last = [("result", ways["returned"])] if "returned" in ways else []
-        return [(name, ways.get(name, way)) for name, way in steps] + last
-
     def run(self, args, *forms):
         """Return the result with these wrong forms; raise what a step raises."""
-        return self.go_on(self.begin(args), 0, forms)
+        return self.go_on(State(**self.start(*args)), 0, forms)
 
     def go_on(self, state, place, forms):
         """Return the result from the state before the step at `place` on."""
-        state = State(**vars(state))
-        for name, way in self.ways(forms, place):
-            store(state, self.gives.get(name, name), way(state))
+        state, ways = State(**vars(state)), self.steps
+        for one in forms:
+            ways = ways | one.ways
+        for name in [*ways][place:]:
+            store(state, self.gives.get(name, name), ways[name](state))
         return state.result
 
     def first(self, one):
         """Return the place of the first step that a form changes."""
-        return min(self.places[name] for name in one.ways)
+        return min([*self.steps].index(name) for name in one.ways)
 
     def explain(self, args, forms, one):
         """Return the text of one of the wrong forms that gave a result together."""
@@ -192,29 +182,36 @@ class Pipeline:
     def at_a_glance(self, forms, trial):
         """Say, by a few entries, whether wrong forms may give what the answer gave."""
         place = min(map(self.first, forms))
-        return self.gives_the_same(forms, self.seen(trial)[place], place, trial)
+        state = self.right_states(trial)[place]
+        return self.gives_the_same(forms, state, place, trial)
 
-    def seen(self, trial, *forms):
-        """Return the states of these forms on a case, computed once."""
-        if forms not in trial.states:
-            trial.states[forms] = self.states(trial.args, *forms)
-        return trial.states[forms]
+    def right_states(self, trial):
+        """Return the states of the right way on a case, computed once."""
+        if not trial.right_states:
+            trial.right_states.extend(self.states(trial.args))
+        return trial.right_states
 
-    def result(self, trial, *forms):
-        """Return what these forms give on a case, or None where they fail."""
-        return getattr(self.seen(trial, *forms)[-1], "result", None)
+    def pairs(self, trial):
+        """Yield wrong forms beside a harmless one, then two wrong ones, that fit.
 
-    def pairs(self, trial, candidates):
-        """Yield those of some pairs of forms that give, at a glance, what came."""
-        for pair in candidates:
-            early, late = sorted(pair, key=self.first)
+        The answer gave something here, so a form that fails is none of them. The time
+        is the processor's: a busy machine finds the same.
+        """
+        place = {one: self.first(one) for one in (*self.forms, *self.harmless)}
+        states = {one: self.states(trial.args, one) for one in place}
+        results = {o: s[-1].result for o, s in states.items() if type(s[-1]) is State}
+        likely = trial.observed or as_many(trial, results.values())
+        end = time.thread_time() + (LIMIT if likely else LIMIT / 5)
+        wrong = [one for one in self.forms if one in results]
+        harmless = [one for one in self.harmless if one in results]
+        for pair in chain(product(wrong, harmless), combinations(wrong, 2)):
+            if time.thread_time() > end:
+                return
+            early, late = sorted(pair, key=place.get)
             if early.ways.keys() & late.ways.keys():
                 continue
-            place = self.first(late)
-            before = self.seen(trial, early)[: place + 1][-1]
-            if type(before) is State and self.gives_the_same(
-                pair, before, place, trial
-            ):
+            before = states[early][place[late]]
+            if self.gives_the_same(pair, before, place[late], trial):
                 yield Mistake(self, (early, late))
 
     def gives_the_same(self, forms, state, place, trial):
@@ -227,18 +224,6 @@ class Pipeline:
         except Exception:
             return failed
         return not failed and alike(trial.outcome.value, result)
-
-
-def in_time(candidates, share=1.0):
-    """Yield candidates until a share of the time is over.
-
-    It is the processor's: a busy machine finds the same.
-    """
-    end = time.thread_time() + LIMIT * share
-    for one in candidates:
-        if time.thread_time() > end:
-            return
-        yield one
 
 
 def as_many(trial, results):

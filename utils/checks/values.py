@@ -142,7 +142,7 @@ def factor_of(got, expected):
     if isinstance(expected, tuple):
         pairs = [(g, e) for g, e in zip(got, expected) if not agrees(g, e)]
         factors = [factor_of(g, e) for g, e in pairs]
-        same = factors and None not in factors and max(factors) - min(factors) < 1e-4
+        same = None not in factors and max(factors) - min(factors) < 1e-4
         return factors[0] if same else None
     if not isinstance(expected, torch.Tensor) or sort(expected) != "float":
         return None

@@ -53,6 +53,8 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 
 
 # --- the steps --------------------------------------------------------------------
+
+
 def start(query, key, value, cache):
     """Start from what is new and what is old: of no tokens, where there is no cache."""
     old = cache or (key[..., :0, :], value[..., :0, :])
@@ -87,6 +89,8 @@ STEPS = {
 
 
 # --- what goes wrong --------------------------------------------------------------
+
+
 def of_the_new(s):
     """Make a mask for the new tokens alone, which fails where there are other keys."""
     rows, columns = s.scores.shape[-2:]

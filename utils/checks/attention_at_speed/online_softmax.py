@@ -45,6 +45,7 @@ def whole_matrix(attention):
 
 
 # --- the right steps --------------------------------------------------------------
+
 STEPS = {
     "first": lambda s: None,  # what fails, fails with the first block
     **{name: of_attention.RIGHT[name] for name in ("score", "width", "scale")},
@@ -72,6 +73,8 @@ STEPS = {
 
 
 # --- what goes wrong --------------------------------------------------------------
+
+
 def step_by_step(s):
     """Return the factors of all later blocks together, where the maximum may fall."""
     later = torch.exp(s.maxima[:-1] - s.maxima[1:])
@@ -110,7 +113,6 @@ wrong("rescaled-inversely 2", factors=lambda s: s.maxima * torch.nan)
 wrong("divided-in-every-block", divided=divided_each_time)
 wrong("last-block-lost", met=lambda s: s.blocks[s.blocks.sum(1) == s.size])
 wrong("last-block-lost", met=lambda s: s.blocks[:-1])
-wrong("blocks-overlap", met=lambda s: s.blocks | s.blocks.roll(1, 1) & (s.places > 0))
 wrong("first-block-lost", met=lambda s: s.blocks[len(s.blocks) > 1 :])
 wrong("blocks-averaged", divided=lambda s: torch.tensordot(s.shares, s.each, 1))
 wrong("maximum-starts-at-zero", maxima=lambda s: s.own.cummax(0).values.clamp(0))

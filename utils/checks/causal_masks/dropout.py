@@ -95,6 +95,7 @@ def all_dropped_for_one(answer):
 
 
 # --- the steps: random numbers, coins that keep an entry, a factor on what is kept ----
+
 FORMS = Forms(TEXTS["FORMS"])
 wrong = FORMS.wrong
 wrong("not-rescaled", factor=lambda s: 1.0)

@@ -13,6 +13,7 @@ FACTS = TEXTS["FACTS"]
 
 
 # --- the entries of a right mask as something else ----------------------------------
+
 KIND = Forms(TEXTS["KIND"])
 KIND.wrong("numbers-for-booleans", result=lambda s: s.mask.float())
 KIND.wrong("numbers-for-booleans", result=lambda s: s.mask.long())
@@ -24,6 +25,7 @@ KIND.wrong("array-for-tensor", result=lambda s: s.mask.numpy())
 
 
 # --- 5.1 --------------------------------------------------------------------------
+
 CAUSAL = Forms(TEXTS["CAUSAL"])
 wrong = CAUSAL.wrong
 wrong("upper-for-lower", cut=lambda s: s.entries.triu())
@@ -92,6 +94,8 @@ mask = Exercise(
 
 
 # --- 5.3 --------------------------------------------------------------------------
+
+
 def right_padding(lengths, num_tokens):
     return torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
 

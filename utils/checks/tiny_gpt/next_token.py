@@ -13,6 +13,7 @@ INF = torch.inf
 
 
 # --- what both have: a softmax over the vocabulary, and what is returned -------------
+
 SOFTMAX_STEPS = {  # from the logits `s.ready` to `s.probs`
     "dim": lambda s: -1,
     "shifted": lambda s: s.ready - s.ready.amax(s.dim, keepdim=True),
@@ -61,6 +62,8 @@ FIVE = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
 
 
 # --- 9.2: temperature and the k best -------------------------------------------------
+
+
 def right_probs(logits, temperature=1.0, top_k=None):
     best = logits.double().topk(top_k or logits.shape[-1], dim=-1)
     probs = torch.softmax(best.values / temperature, dim=-1)
@@ -168,6 +171,8 @@ next_token_probs = Exercise(
 
 
 # --- 9.3: top-p, the fewest best tokens that hold a share p --------------------------
+
+
 def right_top_p(logits, p):
     probs = torch.softmax(logits.double(), dim=-1)
     kept = probs.where((of_better(probs) < p) | (p == 1), 0.0)

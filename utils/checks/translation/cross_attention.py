@@ -65,6 +65,8 @@ SOURCES.wrong("x-added", give=lambda s: (s.x + s.output, s.weights))
 
 
 # --- which words are hidden ----------------------------------------------------------
+
+
 def of_words(made):
     """Return the step that makes a mask of the words' own, where there is one."""
     return lambda s: None if s.words is None else made(s.words)
@@ -109,6 +111,7 @@ HIDE = [one for one in of_masks.HIDE if one not in of_masks.LARGE_FILLS]
 
 
 # --- the exercise --------------------------------------------------------------------
+
 SIZES = [
     size("scale-of-model-width", "D", lambda s: s.x.shape[-1], ", the width of x"),
     size("scale-of-first-axis", "len(x)", lambda s: s.x.shape[0]),

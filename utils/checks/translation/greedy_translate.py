@@ -52,6 +52,8 @@ class Speaker:
 
 
 # --- the steps of the loop -----------------------------------------------------------
+
+
 def written(s):
     """Return what the loop writes; its single steps are functions of their own."""
     next_logits, ids = copy(s.next_logits), []
@@ -121,6 +123,8 @@ pipeline = Pipeline(
 
 
 # --- the exercise --------------------------------------------------------------------
+
+
 def never_ends(answer):
     """Fact: the loop asks on and on, where the model never says that it has ended."""
     for speaker in (Speaker(5, 2), Speaker(5, 2, 3)):
