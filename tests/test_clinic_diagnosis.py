@@ -6,6 +6,7 @@ import re
 
 import nbformat
 import pytest
+import torch
 from clinic_cases import NOTEBOOK, ONE_OF_EACH, code_cells
 
 from utils import clinic
@@ -144,3 +145,7 @@ def test_the_numbers_in_the_folded_answers_are_measured():
     assert f"`permute_tokens`: outputs move by {moved:.2f}." in text
     least = measured(patient(108), "row_sums")["smallest row"]
     assert f"one row sums to {least:.2f}." in text
+    layer, x = patient(200), torch.randn(1, 8, 64)
+    mean = 'twin(layer, "heads-share-weights")'
+    assert f"`(layer(x) - {mean}(x)).abs().max()` is 0." in text
+    assert torch.equal(layer(x), clinic.twin(layer, "heads-share-weights")(x))

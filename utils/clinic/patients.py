@@ -27,8 +27,8 @@ class Suspect(NamedTuple):
 SUSPECTS = {
     slug: Suspect(*facts)
     for slug, *facts in [
-        ("scale-missing", "fch", "scale_scores", "the scores are not divided by √K"),
-        ("divided-by-width", "f", "scale_scores", "the scores are divided by K itself"),
+        ("scale-missing", "fch", "scale_scores", "the scores are not divided by √d_k"),
+        ("divided-by-width", "f", "scale_scores", "the scores are divided by d_k"),
         ("keys-times-queries", "f", "permute_tokens", "the scores are K Qᵀ, not Q Kᵀ"),
         ("softmax-over-queries", "f", "row_sums", "the softmax runs over the queries"),
         ("softmax-twice", "fch", "scale_scores", "the softmax is taken twice"),
