@@ -122,9 +122,6 @@ PICTURES = {
         torch.arange(24).view(4, 6), [[0, 1, 6, 7], [2, 3, 8, 9]], **k
     ),
     "room": lambda **k: plots.room(PEOPLE, [0, 2, 5], WORDS, **k),
-    "images": lambda **k: plots.images(
-        [WEIGHTS, torch.eye(3)], titles=["whole", "torn"], **k
-    ),
     "scheme": lambda **k: plots.scheme("05", filled=True, **k),
     "scheme of another text": lambda **k: plots.scheme("08", filled=True, **k),
 }

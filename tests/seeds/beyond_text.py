@@ -40,36 +40,33 @@ def pictures(book, seed):
     def share(model, n=1500, steps=300):
         return right(fit(model, loss, known[:n], steps=steps), held_out).item()
 
-    found = {}
+    got = {}
     for n in (1500, 150):
         x, new = images[known[:n]].flatten(1), images[held_out].flatten(1)
-        labelled = labels[known[:n]][torch.cdist(new, x).argmin(dim=1)]
-        nearest = (labelled == labels[held_out]).float().mean().item()
-        mlp, short = share(made("mlp"), n), share(made("vision_transformer"), n)
+        nearest = labels[known[:n]][torch.cdist(new, x).argmin(dim=1)]
+        hits = (nearest == labels[held_out]).float().mean().item()
+        mlp, ours = share(made("mlp"), n), share(made("vision_transformer"), n)
         longer = share(made("vision_transformer"), n, 1500)
-        found |= {
-            f"{n} images: nearest neighbour": nearest,
-            f"{n} images: mlp": mlp,
-            f"{n} images: vision transformer": short,
-            f"{n} images, 1,500 steps: vision transformer": longer,
-            f"{n} images, 1,500 steps minus 300": longer - short,
-        }
         if n == 1500:
-            whole = short
-            found["1500 images: nearest minus 1,500 steps"] = nearest - longer
-        else:
-            behind = min(nearest, mlp) - short
-            found["150 images: transformer behind the others"] = behind
-    found["transformer: patches of 4 x 4"] = share(made("vision_transformer", 4))
+            got["1500 images: nearest minus 1,500 steps"] = hits - longer
+        got |= {
+            f"{n} images: nearest neighbour": hits,
+            f"{n} images: mlp": mlp,
+            f"{n} images: vision transformer": ours,
+            f"{n} images, 1,500 steps: vision transformer": longer,
+            f"{n} images, 1,500 steps minus 300": longer - ours,
+        }
+    got["150 images: transformer behind the others"] = min(hits, mlp) - ours
+    whole = got["1500 images: vision transformer"]
+    got["transformer: patches of 4 x 4"] = share(made("vision_transformer", 4))
     model = made("vision_transformer")
     torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
-    found["transformer: no positions"] = share(model)
+    got["transformer: no positions"] = share(model)
     strips = images.reshape(-1, 4, 4, 2, 2).transpose(2, 3).reshape(-1, 1, 8, 8)
     book["images"] = strips  # a patch of 2 x 2 holds what was a strip of 1 x 4
-    hits = share(made("vision_transformer"))
-    found["transformer: strips"] = hits
-    found["transformer: strips minus whole"] = hits - whole
-    return found
+    got["transformer: strips"] = share(made("vision_transformer"))
+    got["transformer: strips minus whole"] = got["transformer: strips"] - whole
+    return got
 
 
 def pairs(book, seed):

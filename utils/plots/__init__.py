@@ -34,7 +34,7 @@ from utils.plots.exploring import explore
 from utils.plots.machines import ring, shares
 from utils.plots.memory import band, travel, true_scale
 from utils.plots.overview import scheme
-from utils.plots.pixels import images, patches, vision
+from utils.plots.pixels import patches, vision
 from utils.plots.route import course_map
 from utils.plots.translators import translator
 
@@ -55,7 +55,6 @@ __all__ = [
     "graph",
     "heatmap",
     "heatmaps",
-    "images",
     "inputs",
     "kept",
     "merge_steps",

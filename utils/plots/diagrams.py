@@ -514,8 +514,8 @@ def _draw_face(ax, start, a, b, count_a, count_b, share):
             facecolor=_tint(BLUE, share),
         )
     )
-    for along, across, count in ((a, b, count_a), (b, a, count_b)):
-        for k in range(1, count if count <= 8 else 0):
+    for along, across, count, most in ((a, b, count_a, 8), (b, a, count_b, 17)):
+        for k in range(1, count if count <= most else 0):
             line = start + along * k / count
             ax.plot(*np.stack([line, line + across]).T, color=BLUE, linewidth=0.5)
 

@@ -1,18 +1,9 @@
-"""Pictures of images: how they look, how they are cut, and their way to an answer."""
+"""Pictures of images: how they are cut, and their way to an answer."""
 
 import numpy as np
 
 from utils.plots.diagrams import cells, tensors
-from utils.plots.publishing import (
-    EDGE,
-    WIDE,
-    _array,
-    _counted,
-    _describe,
-    _figure,
-    _publish,
-    _styled,
-)
+from utils.plots.publishing import _array
 
 WAY = [
     ("patches", (16, 4), ("N", "pixels")),
@@ -71,25 +62,3 @@ def patches(image, rows, *, title, alt=None):
         title=title,
         alt=alt,
     )
-
-
-@_styled
-def images(pictures, *, titles, title, alt=None):
-    """Draw images side by side, from 0 (white paper) to 1 (black ink).
-
-    Args:
-        pictures: a list of `(H, W)` arrays.
-        titles: one for each.
-
-    >>> images([[[0.0, 1.0]], [[1.0, 0.0]]], titles=["here", "there"], title="A dot")
-    Images side by side: A dot. Images: here, there.
-    """
-    pictures = [_array(picture, "pictures", 2) for picture in pictures]
-    titles = _counted(titles, len(pictures), "titles")
-    fig = _figure(WIDE, 0.45 + WIDE / max(len(pictures), 3) * 0.85)
-    for i, (picture, name) in enumerate(zip(pictures, titles)):
-        ax = fig.add_subplot(1, len(pictures), i + 1)
-        ax.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
-        ax.set(xticks=[], yticks=[], title=name)
-        ax.spines[:].set(visible=True, color=EDGE)
-    _publish(fig, title, alt or _describe("Images side by side", title, Images=titles))

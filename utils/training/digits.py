@@ -1,10 +1,7 @@
-"""Handwritten digits: the images, a training for them, and how many are right."""
+"""Handwritten digits: the images, their labels, and which are held out."""
 
 import torch
-import torch.nn.functional as F
 from sklearn.datasets import load_digits
-
-from utils.training import train
 
 
 def digits(held_out=297, seed=0):
@@ -23,21 +20,3 @@ def digits(held_out=297, seed=0):
     rows = torch.randperm(len(images), generator=generator)
     parts = rows.split([len(images) - held_out, held_out])
     return images, torch.tensor(loaded.target), *parts
-
-
-def fit(model, lr, images, labels):
-    """Train a classifier for 300 steps of 64 random images; return it."""
-
-    def loss(model, rows):
-        return F.cross_entropy(model(images[rows]), labels[rows])
-
-    batches = [torch.randint(len(images), (64,)) for _ in range(300)]
-    options = {"warmup": 20, "final_lr": 0.0, "show": lambda losses: None}
-    train(model, batches, loss, 300, lr, **options)
-    return model
-
-
-@torch.no_grad()
-def right(model, images, labels):
-    """Return the share of images that a classifier gets right."""
-    return (model(images).argmax(dim=-1) == labels).float().mean().item()
