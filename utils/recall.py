@@ -22,13 +22,13 @@ _train = partial(train, show=lambda losses: None)  # seconds: no progress is sho
 class PairReader(nn.Module):
     """Read a list of pairs in one way, and say the digit of the letter asked for.
 
-    way: function (query, key, value, beta, log_gate) -> what is read, (B, 1, K), from
-        a query (B, 1, K), keys and values (B, pairs, K) and two numbers for each pair,
-        (B, pairs), as `utils.delta.delta_rule` takes them
+    way: function (query, key, value, beta) -> what is read, (B, 1, K), from a query
+        (B, 1, K), keys and values (B, pairs, K) and a number from 0 to 1 for each
+        pair, (B, pairs)
     letters, digits: (B, pairs);  asked: (B,)
     returns: scores of the ten digits, (B, 10)
 
-    Keys, queries and values are looked up in learned tables, and so are beta and gate.
+    Keys, queries and values are looked up in learned tables, and so is beta.
 
     >>> reader = PairReader(lambda query, key, value, *rest: query @ key.mT @ value)
     >>> reader(*draw_pairs(2, 5)[:3]).shape
@@ -39,14 +39,13 @@ class PairReader(nn.Module):
         super().__init__()
         self.query, self.key = nn.Embedding(26, width), nn.Embedding(26, width)
         self.value, self.output = nn.Embedding(10, width), nn.Linear(width, 10)
-        self.beta, self.gate, self.way = nn.Embedding(26, 1), nn.Embedding(26, 1), way
+        self.beta, self.way = nn.Embedding(26, 1), way
 
     def forward(self, letters, digits, asked):
         query = self.query(asked)[:, None]  # (B, 1, K)
         beta = torch.sigmoid(self.beta(letters))[..., 0]  # (B, pairs)
-        log_gate = F.logsigmoid(self.gate(letters) + 3)[..., 0]  # near 1 at first
         key, value = self.key(letters), self.value(digits)
-        return self.output(self.way(query, key, value, beta, log_gate)[:, 0])
+        return self.output(self.way(query, key, value, beta)[:, 0])
 
 
 def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
@@ -62,9 +61,10 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     return _recalled(lambda: PairReader(way), num_letters, seed, lr, steps)
 
 
-def recalled_by_place(way, seed=0, lr=1e-2, steps=600):
+def recalled_by_place(way, seed=0, lr=1e-2, steps=600, at_once=False):
     """Train as `recalled_after_training` does, and say which pairs are found later.
 
+    at_once: ask for a pair as soon as it was read, and not at the end of the list
     returns: the shares of right answers about pairs 1-6, 7-12, 13-18 and 19-24 of 8,000
         new lists of different letters
 
@@ -73,10 +73,13 @@ def recalled_by_place(way, seed=0, lr=1e-2, steps=600):
     """
     reader = _trained(lambda: PairReader(way), None, seed, lr, steps)
     letters, digits, asked, answer = draw_pairs(8000, 24)
+    place, right = (letters == asked[:, None]).int().argmax(dim=-1), answer < 0
     with torch.no_grad():
-        right = reader(letters, digits, asked).argmax(dim=-1) == answer
-    part = (letters == asked[:, None]).int().argmax(dim=-1) // 6
-    return [right[part == i].float().mean().item() for i in range(4)]
+        for i in range(24):
+            rows, read = place == i, i + 1 if at_once else 24
+            scores = reader(letters[rows, :read], digits[rows, :read], asked[rows])
+            right[rows] = scores.argmax(dim=-1) == answer[rows]
+    return [right[place // 6 == i].float().mean().item() for i in range(4)]
 
 
 def _trained(build, num_letters, seed, lr, steps):
@@ -89,8 +92,11 @@ def _trained(build, num_letters, seed, lr, steps):
     return reader
 
 
-def _recalled(build, num_letters, seed, lr, steps):
+def _recalled(build, num_letters, seed, lr, steps, without=None):
     reader = _trained(build, num_letters, seed, lr, steps)
+    if without is not None:
+        nothing = reader.layers[without].register_forward_hook
+        nothing(lambda layer, given, output: torch.zeros_like(output))
     shares = []
     with torch.no_grad():
         for num_pairs in PAIRS:
@@ -126,10 +132,13 @@ class StackReader(nn.Module):
         return self.output(x[:, -1])
 
 
-def recalled_by_layers(kinds, num_letters=None, seed=0, lr=1e-2, steps=600):
+def recalled_by_layers(
+    kinds, num_letters=None, seed=0, lr=1e-2, steps=600, without=None
+):
     """Train a `StackReader` as `recalled_after_training` trains a `PairReader`.
 
     kinds: functions () -> a layer, drawn after the seed is set
+    without: the number of a layer that adds nothing any more after the training
 
     >>> len(recalled_by_layers([nn.Identity], steps=4))
     4
@@ -138,78 +147,79 @@ def recalled_by_layers(kinds, num_letters=None, seed=0, lr=1e-2, steps=600):
     def build():
         return StackReader(kind() for kind in kinds)
 
-    return _recalled(build, num_letters, seed, lr, steps)
+    return _recalled(build, num_letters, seed, lr, steps, without)
 
 
-class ListReader(nn.Module):
-    """Read a list of pairs with an attention layer, and say the digits of four letters.
+class TwoWayReader(nn.Module):
+    """Read a list of pairs with an attention layer, and answer two questions about it.
 
-    attention: module from (B, T, 32) to (B, T, 32), causal; the question stands last
-    letters, digits: (B, pairs);  asked: (B, 4)
-    returns: scores of the ten digits for each letter asked for, (B, 4, 10)
+    attention: module from (B, T, 32) to (B, T, 16), causal
+    pairs: (B, num_pairs, 2), letters and numbers, 26 of each
+    asked: (B, 2), a letter and a number; each stands as a token behind the list
+    returns: scores of the number beside the letter, and of the letter beside the
+        number, (B, 2, 26)
 
-    >>> letters, digits, *_ = draw_pairs(2, 5)
-    >>> ListReader(nn.Identity())(letters, digits, letters[:, :4]).shape
-    torch.Size([2, 4, 10])
+    >>> pairs, asked, answers = draw_two_way(3, 5)
+    >>> TwoWayReader(nn.Linear(32, 16))(pairs, asked).shape
+    torch.Size([3, 2, 26])
     """
 
     def __init__(self, attention):
         super().__init__()
-        self.letter, self.digit = nn.Embedding(26, 32), nn.Embedding(10, 32)
-        self.asked = nn.ModuleList(nn.Embedding(26, 32) for _ in range(4))
-        self.attention, self.output = attention, nn.Linear(32, 40)
+        self.listed = nn.ModuleList(nn.Embedding(26, 32) for _ in range(2))
+        self.questions = nn.ModuleList(nn.Embedding(26, 32) for _ in range(2))
+        self.outputs = nn.ModuleList(nn.Linear(16, 26) for _ in range(2))
+        self.attention = attention
 
-    def forward(self, letters, digits, asked):
-        pairs = self.letter(letters) + self.digit(digits)
-        question = sum(table(asked[:, i]) for i, table in enumerate(self.asked))
-        x = torch.cat((pairs, question[:, None]), dim=1)  # (B, pairs + 1, 32)
-        return self.output(self.attention(x)[:, -1]).unflatten(-1, (4, 10))
+    def forward(self, pairs, asked):
+        x = sum(table(pairs[..., i]) for i, table in enumerate(self.listed))
+        asks = [table(asked[:, i, None]) for i, table in enumerate(self.questions)]
+        x = self.attention(torch.cat((x, *asks), dim=1))[:, -2:]  # (B, 2, 16)
+        answers = [output(x[:, i]) for i, output in enumerate(self.outputs)]
+        return torch.stack(answers, dim=1)
 
 
-def draw_four(num_lists, num_pairs=23, last=None):
-    """Draw lists of different letters with digits, and four letters asked for.
+def draw_two_way(num_lists, num_pairs=16):
+    """Draw lists of pairs, a letter and a number each, and two questions about each.
 
-    last: ask for letters among so many at the end of the list alone
+    No letter and no number stands in a list twice.
 
-    returns: letters and digits (num_lists, num_pairs), the letters asked for, their
-        digits and their places, (num_lists, 4) each
+    returns: pairs (num_lists, num_pairs, 2), a letter and a number asked for, and the
+        number and the letter beside them, (num_lists, 2) each
 
-    >>> [tuple(t.shape) for t in draw_four(2)]
-    [(2, 23), (2, 23), (2, 4), (2, 4), (2, 4)]
+    >>> [tuple(t.shape) for t in draw_two_way(3)]
+    [(3, 16, 2), (3, 2), (3, 2)]
     """
-    letters, digits, *_ = draw_pairs(num_lists, num_pairs)
-    first = 0 if last is None else num_pairs - last
-    chosen = torch.rand(num_lists, num_pairs - first).argsort(dim=-1)[:, :4]
-    places = chosen + first
-    asked, answers = (t.gather(1, places) for t in (letters, digits))
-    return letters, digits, asked, answers, places
+    pairs = torch.rand(num_lists, 26, 2).argsort(dim=1)[:, :num_pairs]
+    places = torch.randint(num_pairs, (num_lists, 2, 1)).expand(-1, -1, 2)
+    first, second = pairs.gather(1, places).unbind(dim=1)  # a pair for each question
+    asked = torch.stack((first[:, 0], second[:, 1]), dim=1)
+    return pairs, asked, torch.stack((first[:, 1], second[:, 0]), dim=1)
 
 
-def share_found(build, seed=0, lr=1e-2, steps=900, near=5, asked_last=None):
-    """Train a `ListReader`; say how often it finds what is near, and what is far.
+def found_two_ways(build, ways=2, seed=0, lr=1e-2, steps=900):
+    """Train a `TwoWayReader`; say how often it finds what is asked for.
 
     build: function () -> the attention layer, drawn after the seed is set
-    near: how many pairs at the end of the list count as near
-    asked_last: in training, ask for letters among so many at the end alone
-    returns: the shares of right answers about far and about near pairs, 2,000 new lists
+    ways: 1 to ask for the number beside a letter alone, 2 for the letter as well
+    returns: the share of right answers to each question, on 2,000 new lists
 
-    >>> len(share_found(nn.Identity, steps=2))
+    >>> len(found_two_ways(lambda: nn.Linear(32, 16), steps=2))
     2
     """
 
     def loss(reader, batch):
-        letters, digits, asked, answers, _ = batch
-        return F.cross_entropy(reader(letters, digits, asked).mT, answers)
+        pairs, asked, answers = batch
+        scores = reader(pairs, asked)[:, :ways]
+        return F.cross_entropy(scores.flatten(0, 1), answers[:, :ways].flatten())
 
     torch.manual_seed(seed)
-    reader = ListReader(build())
-    batches = [draw_four(64, last=asked_last) for _ in range(steps)]
+    reader, batches = TwoWayReader(build()), [draw_two_way(64) for _ in range(steps)]
     _train(reader, batches, loss, steps=steps, lr=lr)
-    letters, digits, asked, answers, places = draw_four(2000)
+    pairs, asked, answers = draw_two_way(2000)
     with torch.no_grad():
-        right = reader(letters, digits, asked).argmax(dim=-1) == answers
-    is_near = places >= letters.shape[1] - near
-    return [right[chosen].float().mean().item() for chosen in (~is_near, is_near)]
+        right = reader(pairs, asked).argmax(dim=-1) == answers
+    return right[:, :ways].float().mean(dim=0).tolist()
 
 
 def draw_alphabets(num_texts, num_tokens=33):
@@ -247,6 +257,7 @@ class AlphabetReader(nn.Module):
 
     token_ids: (B, T)
     seen: boolean (T, T), True = may attend, beside the causal mask; None for all
+    heard: (T, 1), a factor of the value of each token; None for 1
     returns: scores (B, T, 28) and the head's weights (B, T, T)
 
     >>> [tuple(t.shape) for t in AlphabetReader()(draw_alphabets(2, 5))]
@@ -260,9 +271,10 @@ class AlphabetReader(nn.Module):
         layers = nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, 28)
         self.mlp = nn.Sequential(*layers)
 
-    def forward(self, token_ids, seen=None):
+    def forward(self, token_ids, seen=None, heard=None):
         x, places = self.tokens(token_ids), torch.arange(token_ids.shape[1])
         query, key, value = (role(x) for role in self.roles[:3])
+        value = value if heard is None else value * heard
         query, key = apply_rope(query, places), apply_rope(key, places)
         mask = causal_mask(len(places))
         mask = mask if seen is None else mask & seen
@@ -291,14 +303,14 @@ def trained_alphabet_reader(seed=0, lr=1e-2, steps=600, seen=None):
 
 
 @torch.no_grad()
-def alphabet_loss(reader, texts, seen=None, first=8):
-    """Return the loss of a `AlphabetReader` from token `first` on.
+def alphabet_loss(reader, texts, seen=None, heard=None, first=8):
+    """Return the loss of an `AlphabetReader` from token `first` on.
 
-    >>> round(alphabet_loss(lambda ids, seen: (torch.zeros(*ids.shape, 28), None),
+    >>> round(alphabet_loss(lambda ids, *masks: (torch.zeros(*ids.shape, 28), None),
     ...       draw_alphabets(2)), 2)
     3.33
     """
-    scores, _ = reader(texts[:, :-1], seen)
+    scores, _ = reader(texts[:, :-1], seen, heard)
     return F.cross_entropy(scores[:, first:].mT, texts[:, first + 1 :]).item()
 
 

@@ -1,4 +1,6 @@
-"""What notebook 14 states of its trainings, measured with any seed."""
+"""What notebook 14 and its deeper one state of trainings, measured with any seed."""
+
+from functools import partial
 
 import torch
 
@@ -7,44 +9,66 @@ from tests.seeds import definitions
 
 def main(seed):
     """Return statement -> number."""
-    book, found = definitions("14_a_cache_that_stays_small"), {}
-    kinds, share_found = book["KINDS"], book["recall"].share_found
-    for name in ("all keys", "one head", "a latent", "a window"):
-        far, near = share_found(kinds[name], seed)
-        found |= {f"{name}: far": far, f"{name}: near": near}
-    gap = found["a latent: far"] - found["one head: far"]
-    found["a latent minus one head: far"] = gap
-    _, near = share_found(kinds["a window"], seed, asked_last=5)
-    found["a window, asked about the last five alone: near"] = near
-    for name in ("one head", "a latent"):
-        far, _ = share_found(kinds[name], seed, steps=2700)
-        found[f"{name}, 2,700 steps: far"] = far
-    return found | first_tokens(book["recall"], seed)
+    book = definitions("14_a_cache_that_stays_small")
+    deeper = definitions("deeper/what_the_first_tokens_are_for")
+    return two_ways(book, seed) | first_tokens(deeper, seed)
 
 
-def first_tokens(recall, seed):
-    """Measure the head that leaves its weight at the start, and what a window costs."""
+def two_ways(book, seed):
+    """Ask by letter and by number, with keys of three kinds."""
+    find, kinds, found = book["recall"].found_two_ways, book["KINDS"], {}
+    for name, build in kinds.items():
+        found[f"{name}: one question"] = find(build, 1, seed)[0]
+        both = find(build, 2, seed)
+        found |= {f"{name}: two, better": max(both), f"{name}: two, worse": min(both)}
+    longer = find(kinds["one shared"], 2, seed, steps=2700)
+    found["one shared, 2,700 steps: two, worse"] = min(longer)
+    two = partial(book["MultiHeadAttention"], *book["SIZES"], num_kv_heads=2)
+    found["two shared: two, worse"] = min(find(two, 2, seed))
+    return found
+
+
+def first_tokens(book, seed):
+    """Where a head leaves its weight, and what a window without the start costs."""
+    recall, WINDOW, QUIET = (book[name] for name in ("recall", "WINDOW", "QUIET"))
     reader, texts = recall.trained_alphabet_reader(seed)
     ids = texts[:, :-1]
-    at_start = reader(ids)[1].detach()[:, 8:, 0]
-    asks = ids[:, 8:] == recall.AGAIN
-    i, j = torch.arange(32)[:, None], torch.arange(32)
-    other = 1 + (torch.rand(32, 1) * (i - 4).clamp(min=1)).long()
-    window = i - j < 4
-    everything, windowed, with_first, with_other = (
-        recall.alphabet_loss(reader, texts, seen)
-        for seen in (None, window, window | (j == 0), window | (j == other))
-    )
-    used_to_it, _ = recall.trained_alphabet_reader(seed, seen=window)
-    return {
-        "loss of a reader trained with the window": recall.alphabet_loss(
-            used_to_it, texts, window
+    asks, weights = ids == recall.AGAIN, reader(ids)[1].detach()
+    start = weights[:, :, 0]
+    found = {
+        "start, from token 8 on, at a ?": start[:, 8:][asks[:, 8:]].mean(),
+        "start, from token 8 on, elsewhere": start[:, 8:][~asks[:, 8:]].mean(),
+        "start, at token 8": start[:, 8][~asks[:, 8]].mean(),
+        "start, at token 31": start[:, 31][~asks[:, 31]].mean(),
+    }
+    values = reader.roles[2](reader.tokens(torch.arange(28))).detach().norm(dim=-1)
+    found["length of values: the start"] = values[recall.START]
+    found["length of values: shortest of a letter"] = values[:26].min()
+
+    def loss(*masks):
+        return recall.alphabet_loss(reader, texts, *masks)
+
+    first = WINDOW | (torch.arange(32) == 0)
+    whole, with_first = loss(), loss(first)
+    others = torch.tensor([loss(WINDOW | book["another"]()) for _ in range(10)])
+    used_to_it, _ = recall.trained_alphabet_reader(seed, seen=WINDOW)
+    length = book["length"]
+    usual, quiet = length(reader, ids), length(reader, ids, first, QUIET)
+    return found | {
+        "loss: everything": whole,
+        "loss: window": loss(WINDOW),
+        "loss: window and start": with_first,
+        "loss: window and start, quiet": loss(first, QUIET),
+        "loss: everything, start quiet": loss(None, QUIET),
+        "loss: window and another, lowest of ten": others.min(),
+        "loss: window and another, highest of ten": others.max(),
+        "loss: trained with the window": recall.alphabet_loss(
+            used_to_it, texts, WINDOW
         ),
-        "weight at the start, at a ?": at_start[asks].mean(),
-        "weight at the start, elsewhere": at_start[~asks].mean(),
-        "loss with everything": everything,
-        "window minus everything": windowed - everything,
-        "window and first minus everything": with_first - everything,
-        "window and other minus everything": with_other - everything,
-        "window and other minus window and first": with_other - with_first,
+        "window and start minus everything": with_first - whole,
+        "window and start, quiet, minus everything": loss(first, QUIET) - whole,
+        "window minus everything": loss(WINDOW) - whole,
+        "another, lowest of ten, minus everything": others.min() - whole,
+        "mixture: window over everything": length(reader, ids, WINDOW) / usual,
+        "mixture: window and start, quiet, over everything": quiet / usual,
     }
