@@ -223,7 +223,7 @@ def found_two_ways(build, ways=2, seed=0, lr=1e-2, steps=900):
 
 
 def draw_alphabets(num_texts, num_tokens=33):
-    """Draw texts that say the alphabet with interruptions: a task of notebook 14.
+    """Draw texts that say the alphabet with interruptions, for one head.
 
     The start sign, a letter, then the next of the alphabet, and a after z. In 15 of
     100 cases the sign "again" comes instead, and then the letter before it once more.
