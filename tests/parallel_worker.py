@@ -165,17 +165,6 @@ def run_program(number):
 
 
 @joined
-def run_entrance(number, layer, x):
-    """Return the gradient of x behind the class that stands in the text."""
-    found = definitions(PAGE)
-    exec(fenced_lines()[number], found)
-    x = x.clone().requires_grad_()
-    rank, count = dist.get_rank(), dist.get_world_size()
-    found["write"](rank, count, layer, found["Enter"].apply(x)).sum().backward()
-    return x.grad
-
-
-@joined
 def run_fenced(number, model, sentences):
     """Run lines that stand in the text of notebook 13; return the gradients."""
     own = sentences.chunk(dist.get_world_size())[dist.get_rank()]

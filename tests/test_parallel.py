@@ -202,7 +202,7 @@ def test_the_message_of_the_notebook_arrives_and_belongs_to_who_received_it(coun
 
 
 def test_the_program_of_the_notebook_sends_the_same_message(count):
-    said = in_processes(count, worker.run_program, 2)
+    said = in_processes(count, worker.run_program, 0)
     assert said == ["", "tensor([10., 20., 30., 40.])\n", *[""] * (count - 2)]
 
 
@@ -231,14 +231,6 @@ def test_the_heads_of_the_notebook_come_to_the_layer_in_both_directions(count):
         assert not write.allclose(total) and not share.allclose(gradient)
 
 
-def test_the_class_in_the_text_adds_up_the_gradient_of_what_enters_the_layer(count):
-    torch.manual_seed(0)
-    layer, x = MultiHeadAttention(3, count, 6, 0.0, count).double(), random(6, 3)
-    alone = torch.func.grad(lambda x: layer(x[None]).sum())(x)
-    found = in_processes(count, worker.run_entrance, 3, layer, x)
-    torch.testing.assert_close(found, [alone] * count)
-
-
 def test_the_ring_of_the_notebook_attends_to_all_tokens(count):
     whole = [random(12, 5, seed=i) for i in range(3)]
     chunks = [x.chunk(count) for x in whole]
@@ -254,7 +246,7 @@ def test_the_weights_of_the_notebook_get_the_gradient_of_all_sentences(count):
     torch.testing.assert_close(torch.cat(gradients), x.mean(dim=0))
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [1, 2])
 def test_lines_in_the_text_of_the_notebook_train_on_the_whole_batch(count, number):
     torch.manual_seed(0)
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
@@ -273,7 +265,7 @@ def test_nothing_else_of_the_notebook_runs_in_several_processes():
     ours = {name for name, variables in found.items() if "rank" in variables}
     tested = "message", "share_batch", "forward", "backward", "ring", "share_weights"
     assert ours == {*tested, "write"}  # which `forward` and `backward` call
-    assert len(fenced) == 4
+    assert len(fenced) == 3
 
 
 def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, capsys):
