@@ -75,6 +75,10 @@ PICTURES = {
         row_labels=[["u", "v"]],
         **k,
     ),
+    "apart": lambda **k: plots.apart([0.43, 0.15, 0.89], [0.55, 0.87, 0.66], **k),
+    "split": lambda **k: plots.split(
+        torch.arange(18).reshape(3, 6), torch.arange(18).reshape(2, 3, 3), WORDS, **k
+    ),
     "embeddings": lambda **k: plots.embeddings(
         WORDS, [1, 0, 1], [[0.5, -1.0], [2.0, 0.25], [3.0, 1.0]], **k
     ),

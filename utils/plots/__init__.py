@@ -31,6 +31,7 @@ from utils.plots.diagrams import (
     windows,
 )
 from utils.plots.exploring import explore
+from utils.plots.heads import apart, split
 from utils.plots.machines import ring, shares
 from utils.plots.memory import band, travel, true_scale
 from utils.plots.overview import scheme
@@ -39,6 +40,7 @@ from utils.plots.route import course_map
 from utils.plots.translators import translator
 
 __all__ = [
+    "apart",
     "arrows",
     "band",
     "bars",
@@ -64,6 +66,7 @@ __all__ = [
     "room",
     "scheme",
     "shares",
+    "split",
     "tensors",
     "tokens",
     "translator",
