@@ -98,7 +98,6 @@ PICTURES = {
         [scores(4, 3), scores(2, 4)], [0, 1], titles=["W", "V"], **k
     ),
     "ring": lambda **k: plots.ring(3, **k),
-    "chunked": lambda **k: plots.chunked(WORDS, 2, **k),
     "kept": lambda **k: plots.kept("x", [0.05, 0.8, 0.55], [1, 2], [-0.6, 0.4], **k),
     "course_map": lambda **k: plots.course_map(
         [

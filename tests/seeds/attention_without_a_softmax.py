@@ -2,44 +2,37 @@
 
 from tests.seeds import definitions
 
-WAYS = ("softmax, gated", "sum", "sum, gated", "delta rule", "delta, gated")
-STACKS = (
-    "softmax, softmax",
-    "delta, delta",
-    "delta, softmax",
-    "softmax, delta",
-    "softmax, rotary",
-)
-
 
 def main(seed):
     """Return statement -> number."""
     book, found = definitions("15_attention_without_a_softmax"), {}
     recall, ways = book["recall"], book["WAYS"]
 
-    def recalled(way, letters=None, **options):
-        """Return the share recalled with few pairs and with 24."""
-        shares = recall.recalled_after_training(ways[way], letters, seed, **options)
-        return shares[0], shares[-1]
-
     many = recall.recalled_after_training(book["read_softmax"], seed=seed)[-1]
     found["letters differ: softmax, 24 pairs"] = many
+    mixture = [book["DELTA"], book["SOFTMAX"]]
     for task, letters in (("letters differ", None), ("letters return", 8)):
-        for way in WAYS:
-            few, many = recalled(way, letters)
-            found[f"{task}: {way}, 24 pairs"] = many
-            if letters is None:
-                found[f"{task}: {way}, 4 pairs"] = few
+        for name, way in ways.items():
+            shares = recall.recalled_after_training(way, letters, seed)
+            found[f"{task}: {name}, 24 pairs"] = shares[-1]
         found[f"{task}: delta rule minus sum, 24 pairs"] = (
             found[f"{task}: delta rule, 24 pairs"] - found[f"{task}: sum, 24 pairs"]
         )
-        for stack in STACKS:
-            shares = recall.recalled_by_layers(book["STACKS"][stack], letters, seed)
-            found[f"{task}: layers {stack}, 24 pairs"] = shares[-1]
-    for way in ("sum", "delta rule"):
-        shares = recall.recalled_by_place(ways[way], seed)
-        found[f"letters differ: {way}, pairs 1-6"] = shares[0]
-        found[f"letters differ: {way}, pairs 19-24"] = shares[-1]
-    gain = recalled("delta rule", lr=3e-2)[1] - recalled("sum", lr=3e-2)[1]
+        layers = f"{task}: layers delta, "
+        shares = recall.recalled_by_layers([book["DELTA"]] * 2, letters, seed)
+        found[f"{layers}delta, 24 pairs"] = shares[-1]
+        for gone, name in ((None, ""), (0, " without delta"), (1, " without softmax")):
+            shares = recall.recalled_by_layers(mixture, letters, seed, without=gone)
+            found[f"{layers}softmax{name}, 24 pairs"] = shares[-1]
+    for name, at_once in (("sum", False), ("delta rule", False), ("delta rule", True)):
+        shares = recall.recalled_by_place(ways[name], seed, at_once=at_once)
+        when = ", at once" if at_once else ""
+        found[f"letters differ: {name}, pairs 1-6{when}"] = shares[0]
+        found[f"letters differ: {name}, pairs 19-24{when}"] = shares[-1]
+    sum_fast, delta_fast = (
+        recall.recalled_after_training(ways[name], seed=seed, lr=3e-2)[-1]
+        for name in ("sum", "delta rule")
+    )
+    gain = delta_fast - sum_fast
     found["letters differ, rate 0.03: delta rule minus sum, 24 pairs"] = gain
     return found

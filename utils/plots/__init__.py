@@ -7,7 +7,7 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 """
 
 from utils.plots.blocks import block, chain
-from utils.plots.caches import chunked, kept
+from utils.plots.caches import kept
 from utils.plots.charts import (
     bars,
     clocks,
@@ -47,7 +47,6 @@ __all__ = [
     "block",
     "cells",
     "chain",
-    "chunked",
     "clocks",
     "course_map",
     "curves",

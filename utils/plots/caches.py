@@ -1,8 +1,7 @@
-"""Pictures of notebooks 14 and 15: what is kept of a token, and of a chunk."""
+"""A picture of notebook 14: what is kept of a token."""
 
 from matplotlib.patches import Rectangle
 
-from utils.plots.diagrams import cells
 from utils.plots.publishing import (
     BLUE,
     FILLS,
@@ -102,23 +101,3 @@ def _named(ax, x, y, name, **style):
         "linespacing": 1.2,
     } | style
     ax.text(x, y, name, va="bottom", **style)
-
-
-def chunked(tokens, size, *, title, alt=None):
-    """Draw by which way each token meets those before it where chunks are computed.
-
-    >>> chunked(["a", "b", "c"], 2, title="Two and one")
-    Grids of cells: Two and one. Arrays: chunks of 2 inside   / inside inside  / \
-state state inside.
-    """
-    every = range(len(tokens))
-    ways = [[(i >= j) * (1 + (i // size == j // size)) for j in every] for i in every]
-    cells(
-        [[[["", "state", "inside"][way] for way in row] for row in ways]],
-        titles=[f"chunks of {size}"],
-        colors=[[[[4, 5, 0][way] for way in row] for row in ways]],
-        row_labels=[tokens],
-        column_labels=[tokens],
-        title=title,
-        alt=alt,
-    )
