@@ -29,8 +29,9 @@ class LastWords(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 6 * n))
 
     def forward(self, words):
-        x = self.embedding(words)  # (B, T, 32)
-        return self.mlp(x + self.attention(x)).unflatten(-1, (-1, 6))  # (B, T, n, 6)
+        x = self.embedding(words)  # (B, T, 32), words and positions
+        scores = self.mlp(x + self.attention(x))  # (B, T, 6n)
+        return scores.unflatten(-1, (-1, 6))  # (B, T, n, 6)
 
 
 def word_loss(model, batch):
