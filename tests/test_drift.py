@@ -122,6 +122,15 @@ def trained_on_letters(f):
     return torch.tensor(f(LetterReader, steps=9)[1:]).half()
 
 
+def remembered(cls):
+    """Give a cache a prompt and then two tokens; return what they may see."""
+    cache, seen = cls(7), []
+    for i, num_tokens in enumerate((4, 1, 1)):
+        new = (random(2, 3, num_tokens, 5, seed=2 * i + part) for part in (0, 1))
+        seen += [*map(torch.clone, cache.append(*new))]
+    return seen, len(cache)
+
+
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 WITH_AN_EMPTY_ROW = torch.tensor([[j <= i != 3 for j in range(5)] for i in range(5)])
@@ -187,6 +196,7 @@ CASES = {
     ),
     "combine_partial_attention": merged,
     "merge_parts": merged_in_turn,
+    "KeyValueCache": remembered,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
