@@ -1,5 +1,7 @@
 """What notebook 08 and its deeper one state, measured with any seed: translators."""
 
+from collections import Counter
+
 import torch
 
 from tests.seeds import definitions
@@ -43,10 +45,9 @@ def translators(book, sentences, seed):
 
 
 def shares(sentences, name, model):
-    """What the table and the curves of the three translators say."""
+    """What the table of the three translators says, and what one vector loses."""
     hits = translation.right(model, sentences, sentences.held_out)
     short, middle, long = (third.mean() for third in hits.chunk(3))
-    groups = translation.by_length(sentences, hits)
     if name != "one vector":
         return {
             f"{name}: short and middle": min(short, middle),
@@ -56,9 +57,18 @@ def shares(sentences, name, model):
         "one vector: short": short,
         "one vector: middle": middle,
         "one vector: long": long,
-        "one vector: 3 to 5 words": groups[0],
-        "one vector: 15 to 17 words": groups[4],
+        "one vector: words missing, short": missing(model, sentences, 0),
+        "one vector: words missing, long": missing(model, sentences, 400),
     }
+
+
+def missing(model, sentences, first):
+    """The share of the words of 200 right translations that the model's ones lack."""
+    pairs = sentences.held_out[first : first + 200]
+    ours = translation.translate(model, sentences, sentences.batch(pairs)[0])
+    needed = [Counter(english.split()) for _, english in pairs]
+    lost = [words - Counter(said.split()) for words, said in zip(needed, ours)]
+    return sum(map(Counter.total, lost)) / sum(map(Counter.total, needed))
 
 
 def maps(book, sentences, name, model):

@@ -151,9 +151,10 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, d_model, num_heads, length):
         super().__init__()
-        sizes = d_model, d_model, length, 0.0, num_heads
-        self.self_attention = MultiHeadAttention(*sizes)
-        self.cross_attention = MultiHeadAttention(*sizes, causal=False)
+        sizes = {"d_in": d_model, "d_out": d_model, "context_length": length}
+        sizes |= {"num_heads": num_heads, "dropout": 0.0}
+        self.self_attention = MultiHeadAttention(**sizes)
+        self.cross_attention = MultiHeadAttention(**sizes, causal=False)
         self.mlp = feed_forward(d_model)
         self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
 
@@ -239,18 +240,6 @@ def greedy_translate(next_logits, start_id, end_id, max_length) -> list[int]:
 
 
 @torch.no_grad()
-def say(model, sentences, french):
-    """Return the translation of one French sentence, by `greedy_translate`."""
-    source, _ = sentences.batch([(french, "")])
-
-    def next_logits(ids):
-        return model(source, torch.tensor([ids]))[0][0, -1]  # (V,)
-
-    ids = greedy_translate(next_logits, START, END, max_length=30)
-    return " ".join(sentences.english[i] for i in ids)
-
-
-@torch.no_grad()
 def written(model, source, mask=None, limit=30):
     """Decode greedily: return English ids (B, up to limit), <end> included."""
     ids = torch.full((len(source), 1), START)
@@ -281,13 +270,14 @@ def right(model, sentences, pairs):
 def compare(models, sentences):
     """Print for each model its parameters and the right share of each third.
 
+    A column is headed by the mean number of French words of its 200 sentences.
+
     models: name -> translator
     returns: name -> a number for each held-out sentence, as `right` gives them
     """
     hits, lengths = {}, [num_words(pair) for pair in sentences.held_out]
-    thirds = [lengths[i : i + 200] for i in range(0, 600, 200)]
-    heads = [f"{third[0]} to {third[-1]}" for third in thirds]
-    print(f"{'':12}{'parameters':>11}", *(f"{h:>9}" for h in heads), " words")
+    heads = [f"{sum(lengths[i : i + 200]) / 200:.0f} words" for i in (0, 200, 400)]
+    print(f"{'':12}{'parameters':>11}", *(f"{head:>9}" for head in heads))
     for name, model in models.items():
         hits[name] = right(model, sentences, sentences.held_out)
         size = sum(p.numel() for p in model.parameters())
