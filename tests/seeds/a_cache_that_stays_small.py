@@ -1,7 +1,5 @@
 """What notebook 14 and its deeper one state of trainings, measured with any seed."""
 
-from functools import partial
-
 import torch
 
 from tests.seeds import definitions
@@ -15,16 +13,26 @@ def main(seed):
 
 
 def two_ways(book, seed):
-    """Ask by letter and by number, with keys of three kinds."""
+    """Ask by letter and by number, with keys of several kinds."""
     find, kinds, found = book["recall"].found_two_ways, book["KINDS"], {}
-    for name, build in kinds.items():
+    for name, build in (kinds | book["CONTROLS"]).items():
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
         found |= {f"{name}: two, better": max(both), f"{name}: two, worse": min(both)}
-    longer = find(kinds["one shared"], 2, seed, steps=2700)
-    found["one shared, 2,700 steps: two, worse"] = min(longer)
-    two = partial(book["MultiHeadAttention"], *book["SIZES"], num_kv_heads=2)
-    found["two shared: two, worse"] = min(find(two, 2, seed))
+    divided = book["CONTROLS"]["own, divided"]
+    for name, build in (("one shared", kinds["one shared"]), ("own, divided", divided)):
+        longer = find(build, 2, seed, steps=2700)
+        found[f"{name}, 2,700 steps: two, worse"] = min(longer)
+
+    def wide():  # 8 numbers of a key, and 8 of a value
+        layer = book["shared_undivided"]()
+        layer.W_value = book["nn"].Linear(32, 8, bias=False)
+        return layer
+
+    for name, steps in (("900", 900), ("2,700", 2700)):
+        found[f"one shared, twice as wide, {name} steps: two, worse"] = min(
+            find(wide, 2, seed, steps=steps)
+        )
     return found
 
 
