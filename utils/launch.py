@@ -96,6 +96,11 @@ def _run(commands):
         while None in codes and not any(codes):
             time.sleep(0.02)
             codes = [process.poll() for process in running]
+        if any(codes):  # who failed first may take longest to end
+            for process in running:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(1)
+            codes = [process.poll() for process in running]
         complaints = []
         for code, (_, errors) in zip(codes, printed):
             if code:
