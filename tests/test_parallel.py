@@ -265,13 +265,13 @@ def test_nothing_else_of_the_notebook_runs_in_several_processes():
 
 
 def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, capsys):
-    numbers = torch.arange(6.0) + torch.arange(10.0, 10 * count + 1, 10)[:, None]
+    numbers = torch.arange(12.0) + torch.arange(20.0, 20 * count + 1, 20)[:, None]
     found = in_processes(count, worker.collectives, numbers)
-    share = 6 // count
+    share = 12 // count
     for name in found[0]:
         lines = []
         for rank, results in enumerate(found):
-            held = ["·"] * 6
+            held = ["·"] * 12
             if results[name] is not None:
                 at = rank * share if len(results[name]) == share else 0
                 words = [f"{x:.0f}" for x in results[name].tolist()]

@@ -57,7 +57,6 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     >>> len(recalled_after_training(lambda query, key, value, *rest: query, steps=4))
     4
     """
-
     return _recalled(lambda: PairReader(way), num_letters, seed, lr, steps)
 
 

@@ -20,10 +20,12 @@ def main(seed):
             found[f"{slug}: above healthy"] = loss - healthy
         else:
             found[f"{slug}: minus healthy"] = loss - healthy
+    longer = last(twin(layer, "softmax-twice"), seed, steps=1000)
+    found["softmax-twice, 1,000 steps: below the lowest"] = lowest_loss() - longer
     return found
 
 
-def last(layer, seed):
-    """Return the mean loss of the last 20 of 200 steps."""
-    losses = train_on_words(layer, seed=seed)
+def last(layer, seed, steps=200):
+    """Return the mean loss of the last 20 steps."""
+    losses = train_on_words(layer, steps=steps, seed=seed)
     return sum(losses[-20:]) / 20

@@ -91,7 +91,8 @@ def plain(book, seed, build=None):
 
 def additions(norms, seed):
     """What each addition changes at three times the rate of the plain loop."""
-    runs = norms["ADDED"] | {"0.001": (0.001, {})}
+    rates = {str(rate): (rate, {}) for rate in (0.00033, 0.001)}
+    runs = norms["ADDED"] | rates
     held = {n: norms["held_losses"](lr, seed, **more) for n, (lr, more) in runs.items()}
     rises = {name: losses[-1] - min(losses) for name, losses in held.items()}
     end = {name: losses[-1] for name, losses in held.items()}
@@ -100,6 +101,8 @@ def additions(norms, seed):
         "schedule minus half: at the end": end["schedule"] - end["half of it"],
         "schedule minus half: lowest": best["schedule"] - best["half of it"],
         "0.001 minus schedule: lowest": best["0.001"] - best["schedule"],
+        "0.003: rises again by": rises["0.003"],
+        "0.00033 minus 0.001: lowest": best["0.00033"] - best["0.001"],
         "0.003 minus half: rises again by": rises["0.003"] - rises["half of it"],
         "half minus schedule: rises again by": rises["half of it"] - rises["schedule"],
     }
