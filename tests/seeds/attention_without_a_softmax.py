@@ -10,7 +10,7 @@ def main(seed):
 
     many = recall.recalled_after_training(book["read_softmax"], seed=seed)[-1]
     found["letters differ: softmax, 24 pairs"] = many
-    mixture = [book["DELTA"], book["SOFTMAX"]]
+    mixture = [book["SOFTMAX"], book["DELTA"]]
     for task, letters in (("letters differ", None), ("letters return", 8)):
         for name, way in ways.items():
             shares = recall.recalled_after_training(way, letters, seed)
@@ -18,12 +18,14 @@ def main(seed):
         found[f"{task}: delta rule minus sum, 24 pairs"] = (
             found[f"{task}: delta rule, 24 pairs"] - found[f"{task}: sum, 24 pairs"]
         )
-        layers = f"{task}: layers delta, "
+        layers = f"{task}: layers "
         shares = recall.recalled_by_layers([book["DELTA"]] * 2, letters, seed)
-        found[f"{layers}delta, 24 pairs"] = shares[-1]
-        for gone, name in ((None, ""), (0, " without delta"), (1, " without softmax")):
+        found[f"{layers}delta, delta, 24 pairs"] = shares[-1]
+        for gone, name in ((None, ""), (0, " without softmax"), (1, " without delta")):
             shares = recall.recalled_by_layers(mixture, letters, seed, without=gone)
-            found[f"{layers}softmax{name}, 24 pairs"] = shares[-1]
+            found[f"{layers}softmax, delta{name}, 24 pairs"] = shares[-1]
+        shares = recall.recalled_by_layers(mixture[::-1], letters, seed)
+        found[f"{layers}delta, softmax, 24 pairs"] = shares[-1]
     for name, at_once in (("sum", False), ("delta rule", False), ("delta rule", True)):
         shares = recall.recalled_by_place(ways[name], seed, at_once=at_once)
         when = ", at once" if at_once else ""
