@@ -1,7 +1,5 @@
 """What notebook 08 and its deeper one state, measured with any seed: translators."""
 
-from collections import Counter
-
 import torch
 
 from tests.seeds import definitions
@@ -45,7 +43,7 @@ def translators(book, sentences, seed):
 
 
 def shares(sentences, name, model):
-    """What the table of the three translators says, and what one vector loses."""
+    """What the table of the three translators says."""
     hits = translation.right(model, sentences, sentences.held_out)
     short, middle, long = (third.mean() for third in hits.chunk(3))
     if name != "one vector":
@@ -57,18 +55,7 @@ def shares(sentences, name, model):
         "one vector: short": short,
         "one vector: middle": middle,
         "one vector: long": long,
-        "one vector: words missing, short": missing(model, sentences, 0),
-        "one vector: words missing, long": missing(model, sentences, 400),
     }
-
-
-def missing(model, sentences, first):
-    """The share of the words of 200 right translations that the model's ones lack."""
-    pairs = sentences.held_out[first : first + 200]
-    ours = translation.translate(model, sentences, sentences.batch(pairs)[0])
-    needed = [Counter(english.split()) for _, english in pairs]
-    lost = [words - Counter(said.split()) for words, said in zip(needed, ours)]
-    return sum(map(Counter.total, lost)) / sum(map(Counter.total, needed))
 
 
 def maps(book, sentences, name, model):

@@ -35,8 +35,8 @@ ACROSS, HEIGHT, SIZE = 4.05, 4.45, 8.5  # of one translator in units, points
 def translator(*ways, title, alt=None):
     """Draw one or two translators in the moment in which they write "blue".
 
-    A GRU asks with its old state, which has read `<start>` alone, and reads "the" then;
-    the transformer has read both words when it asks.
+    A GRU asks with its old state s_1, which has read `<start>` alone, and reads "the"
+    then; the transformer has read both words when it asks.
 
     Args:
         ways: one or two of "one vector", "additive" and "transformer".
@@ -96,7 +96,7 @@ def _draw(ax, left, way):
         _vector(ax, vector, 1.2)
         _text(ax, vector, 0.6, f"one vector\n({width},)", va="center")
         _arrow(ax, (vector, 1.82), (left + 3.0, 2.45), color=GREY)
-        _text(ax, vector - 0.12, 2.02, "first state", ha="left", va="bottom")
+        _text(ax, vector - 0.12, 1.95, "s₀ reads\n<start>", ha="left", va="bottom")
         if not asks:
             _arrow(ax, (vector - 0.12, 1.7), (left + 1.26, 2.6))
     else:
@@ -106,8 +106,8 @@ def _draw(ax, left, way):
     _text(ax, left + 0.48, 3.3, "found", ha="left", va="center")
     goes_in = (first, "the")
     if recurrent:
-        goes_in = ("old state:\n<start> read", "the:\nread now")
-    for x, half, words in zip((2.62, 3.52), (0.48, 0.38), goes_in):
+        goes_in = ("old state s₁:\n<start> read", "the:\nread now")
+    for x, half, words in zip((2.56, 3.52), (0.54, 0.38), goes_in):
         _box(ax, left + x - half, 2.5, 2 * half, 0.45, words)
         _arrow(ax, (left + x, 2.95), (left + x, 3.45), color=GREY)
     _arrow(ax, (left + 2.0, 3.85), (left + 2.0, 4.1))

@@ -151,17 +151,17 @@ class DecoderBlock(nn.Module):
 
     def __init__(self, d_model, num_heads, length):
         super().__init__()
-        sizes = {"d_in": d_model, "d_out": d_model, "context_length": length}
-        sizes |= {"num_heads": num_heads, "dropout": 0.0}
-        self.self_attention = MultiHeadAttention(**sizes)
-        self.cross_attention = MultiHeadAttention(**sizes, causal=False)
+        sizes = d_model, d_model, length, 0.0, num_heads  # 0.0: no dropout
+        self.self_attention = MultiHeadAttention(*sizes)
+        self.cross_attention = MultiHeadAttention(*sizes, causal=False)
         self.mlp = feed_forward(d_model)
         self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
 
     def forward(self, x, context, mask):
         x = x + self.self_attention(self.norms[0](x))
-        theirs = {"context": context, "padding_mask": mask, "need_weights": True}
-        found, weights = self.cross_attention(self.norms[1](x), **theirs)
+        found, weights = self.cross_attention(
+            self.norms[1](x), context=context, padding_mask=mask, need_weights=True
+        )
         x = x + found
         return x + self.mlp(self.norms[2](x)), weights
 
