@@ -19,8 +19,7 @@ def two_ways(book, seed):
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
         found |= {f"{name}: two, better": max(both), f"{name}: two, worse": min(both)}
-    divided = book["CONTROLS"]["own, divided"]
-    for name, build in (("one shared", kinds["one shared"]), ("own, divided", divided)):
+    for name, build in (kinds | book["CONTROLS"]).items():
         longer = find(build, 2, seed, steps=2700)
         found[f"{name}, 2,700 steps: two, worse"] = min(longer)
 
