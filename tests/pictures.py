@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from utils import plots
-from utils.plots import exploring, publishing
+from utils.plots import exploring
 
 KEPT = Path(__file__).with_name("drawn")
 WORDS = ["Your", " journey", "starts"]
@@ -330,15 +330,6 @@ FURTHER = {
 }
 
 
-@publishing._styled
-def word(title):
-    """Draw a word that leaves its canvas, under its title and above a caption."""
-    fig, ax = publishing._canvas(publishing.NARROW, 0.4)
-    ax.text(0.1, 0.2, "a word", fontsize=20, ha="right", va="center")
-    alt = publishing._describe("Word", title, Words=["a word"])
-    publishing._publish(fig, title, alt, "Much is to be said about a word. " * 4)
-
-
 # The scheme where a station is empty, passed or full, and the map of many notebooks.
 STATES = {
     "the scheme before 09": lambda **k: plots.scheme("09", **k),
@@ -346,23 +337,14 @@ STATES = {
     "the scheme after 13": lambda **k: plots.scheme("13", filled=True, **k),
     "the map of a whole course": lambda **k: plots.course_map(
         [
-            *((i, f"Notebook {i}", 60 + i, 0, 0, [i - 1] * (i > 0)) for i in range(5)),
-            (5, "Causal masks", 75, 2, 5, [4]),
-            (6, "Multi-head attention", 75, 3, 3, [5]),
-            (7, "Positions", 75, 0, 4, [6]),
-            (8, "Cross-attention and translation", 75, 1, 6, [6]),
-            (9, "A tiny GPT", 75, 0, 0, [6, 7]),
-            (11, "Beyond text", 75, 0, 0, [7, 9]),
+            *((i, f"Notebook {i}", 60, i % 4, 3, [i - 1] * (i > 0)) for i in range(9)),
+            (9, "Cross-attention and translation", 75, 0, 0, [6, 7]),
             (12, "The clinic", 75, 0, 9, [6]),
-            (13, "Several machines", 65, 0, 0, [10]),
-            (None, "Faster byte pairs", 25, 0, 0, [1]),
-            (None, "Hairpins with loops of any length, long or short", 25, 0, 0, [11]),
-            (None, "Into the library layers", 0, 0, 0, [6, 7]),
-            (None, "Where it looks", 30, 0, 0, []),
+            (None, "Hairpins with loops of any length, long or short", 25, 0, 0, [9]),
+            (None, "Where it looks", 0, 0, 0, []),
         ],
         **k,
     ),
-    "a word between a title and a caption": lambda title: word(f"{title}, " * 5),
 }
 DRAWN = PICTURES | FURTHER | STATES
 

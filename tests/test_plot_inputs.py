@@ -92,21 +92,9 @@ def test_a_text_of_ones_own_stands_for_the_picture(draw, figures):
     assert figures[0].alt == "What I say."
 
 
-@pytest.mark.parametrize(
-    "mask",
-    [
-        CAUSAL.numpy(),
-        CAUSAL.tolist(),
-        tuple(map(tuple, CAUSAL.tolist())),
-        [CAUSAL, CAUSAL],
-        (CAUSAL, CAUSAL),
-        [CAUSAL.tolist(), CAUSAL.tolist()],
-    ],
-    ids=["array", "lists", "tuples", "one for each", "tuple of two", "lists for each"],
-)
-def test_masks_may_be_nested_lists_and_one_for_all_maps_or_one_for_each(mask, figures):
-    plots.heatmaps(**MAPS, titles=["a", "b"], mask=mask)
-    for ax in figures[0].fig.axes:
-        [hatched] = [patch for patch in ax.patches if patch.get_hatch()]
-        hidden = hatched.get_path().vertices.reshape(-1, 5, 2)[:, 0] + 0.5
-        assert hidden.tolist() == [[1, 0], [2, 0], [2, 1]]
+def test_masks_may_be_nested_lists_and_one_for_all_maps_or_one_for_each(published):
+    rows = CAUSAL.tolist()
+    one = CAUSAL, CAUSAL.numpy(), rows, tuple(map(tuple, rows))
+    for mask in (*one, [CAUSAL] * 2, (CAUSAL, CAUSAL), [rows] * 2):
+        plots.heatmaps(**MAPS, titles=["a", "b"], mask=mask)
+        assert published[-1] == published[0]

@@ -5,10 +5,9 @@ import io
 import warnings
 
 import matplotlib
-import pytest
 import torch
 from matplotlib import pyplot
-from pictures import CAUSAL, WEIGHTS, WORDS, every_picture, one_bar, parts_of
+from pictures import WEIGHTS, WORDS, every_picture, one_bar, parts_of
 from PIL import Image
 
 from utils import plots
@@ -44,48 +43,6 @@ def test_the_text_says_nothing_measured(published):
         plots.bars({"one": weights[2]}, WORDS, title="t")
     texts = [bundle["text/plain"] for bundle in published]
     assert texts[:2] == texts[2:]
-
-
-def test_blocked_cells_are_hatched_and_hold_no_number(figures):
-    plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, title="t")
-    ax = figures[0].fig.axes[0]
-    [hatched] = [patch for patch in ax.patches if patch.get_hatch()]
-    for i in range(3):
-        for j in range(3):
-            assert hatched.get_path().contains_point((j, i)) == (not CAUSAL[i, j])
-    assert {text.get_position() for text in ax.texts} == {
-        (j, i) for i in range(3) for j in range(i + 1)
-    }
-
-
-def test_nan_and_infinity_are_written_out(figures):
-    plots.heatmap(
-        [[float("nan"), float("-inf"), 0.5]], ["a"], list("bcd"), title="t", signed=True
-    )
-    texts = [text.get_text() for text in figures[0].fig.axes[0].texts]
-    assert texts == ["nan", "−∞", "0.50"]
-
-
-@pytest.mark.parametrize("num_tokens", [3, 12, 30, 64])
-def test_column_labels_do_not_overlap(num_tokens, figures):
-    words = [" attention"] * num_tokens
-    plots.heatmap(torch.zeros(num_tokens, num_tokens), words, title="t")
-    ax = figures[0].fig.axes[0]
-    labels = ax.get_xticklabels()
-    lefts = [label.get_window_extent().x0 for label in labels]
-    if labels[0].get_rotation() == 0:
-        rights = [label.get_window_extent().x1 for label in labels]
-        assert all(r < next_ for r, next_ in zip(rights, lefts[1:]))
-    else:
-        height = labels[0].get_fontsize() * publishing.DPI / 72
-        assert all(b - a > 0.75 * height for a, b in zip(lefts, lefts[1:]))
-
-
-def test_names_of_points_do_not_cover_each_other(figures):
-    places = torch.tensor([[0.0, 0.0], [0.1, 0.0], [0.0, 0.1], [0.1, 0.1], [2.0, 2.0]])
-    plots.points(places, ["cat", "dog", "horse", "cow", "sky"], title="t")
-    boxes = [t.get_window_extent() for t in figures[0].fig.axes[0].texts]
-    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published):
