@@ -3,50 +3,16 @@
 import base64
 import hashlib
 import re
-import shutil
 import subprocess
 import sys
 
 import nbformat
 import pytest
-from repository import ROOT, files, tool
+from repository import ROOT, files, make_course, tool
 
 
 def read(name, root=ROOT):
     return (root / name).read_text(encoding="utf-8")
-
-
-def texts():
-    """Return the text of every file that is one, by its path in the repository."""
-    kinds = {".py", ".md", ".toml", ".txt", ".yml", ".ipynb", ""}
-    chosen = [path for path in files() if path.suffix in kinds]
-    named = [(path.relative_to(ROOT).as_posix(), path) for path in chosen]
-    return {name: path.read_text(encoding="utf-8") for name, path in named}
-
-
-@pytest.fixture
-def copy(tmp_path):
-    """Return a copy of what the address stands in."""
-    hidden = shutil.ignore_patterns(".*")  # a reader's JupyterLab leaves checkpoints
-    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks", ignore=hidden)
-    (tmp_path / ".ci").mkdir()
-    (tmp_path / "utils").mkdir()
-    tool = (".ci/notebooks.py", "utils/files.py")
-    for name in ("pyproject.toml", "README.md", "requirements.txt", *tool):
-        shutil.copy(ROOT / name, tmp_path / name)
-    return tmp_path
-
-
-def move(root, *home):
-    """Run the address command in `root`; return every file there."""
-    command = [sys.executable, "-B", ".ci/notebooks.py", "address", *home]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    return contents(root)
-
-
-def contents(root):
-    return {p: p.read_bytes() for p in root.rglob("*.*") if p.is_file()}
 
 
 @pytest.mark.parametrize("words", ["check", "format --check --diff"])
@@ -76,15 +42,9 @@ def test_the_readme_shows_the_scheme_as_the_glossary_draws_it():
 def test_no_file_names_a_folder_of_a_machine():
     # In quoted pictures (base64) the lookbehind keeps chance matches out.
     folder = re.compile(r"(?<![\w.+/=-])/(?:work|tmp|root|home)/")
-    found = {name: folder.findall(text) for name, text in texts().items()}
-    assert {name: hits for name, hits in found.items() if hits} == {}
-
-
-def test_the_address_stands_in_pyproject_and_in_the_copies_that_the_tool_writes():
-    address, _ = tool.read_home()
-    copies = {"pyproject.toml", "README.md"}
-    copies |= {path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()}
-    assert {name for name, text in texts().items() if address in text} <= copies
+    kinds = {".py", ".md", ".toml", ".txt", ".yml", ".ipynb", ""}
+    texts = [path for path in files() if path.suffix in kinds]
+    assert [path for path in texts if folder.search(read(path))] == []
 
 
 def test_the_readme_opens_the_first_notebook_in_colab_and_leads_to_the_pages():
@@ -93,20 +53,24 @@ def test_the_readme_opens_the_first_notebook_in_colab_and_leads_to_the_pages():
     assert "00_start_here.ipynb" in line and ".github.io/" in line
 
 
-def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(copy):
-    old, _ = tool.read_home()
+def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(tmp_path):
+    make_course(tmp_path)
     new = "https://github.com/somebody/attention-too"
-    move(copy, new + ".git/", "v2.1")
-    assert tool.read_home(copy) == (new, "v2.1")
+    command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
+    moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
+    assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
+    assert tool.read_home(tmp_path) == (new, "v2.1")
     base = "https://colab.research.google.com/github/somebody/attention-too/blob/v2.1"
-    for path in tool.find_notebooks(copy):
+    for path in tool.find_notebooks(tmp_path):
         cells = nbformat.read(path, as_version=4).cells
         assert cells[1].source == tool.setup_cell((new, "v2.1"))
-        link = f"{base}/{path.relative_to(copy).as_posix()})"
+        link = f"{base}/{path.relative_to(tmp_path).as_posix()})"
         assert cells[0].source.splitlines()[2] == tool.COLAB + link
-    assert "(https://somebody.github.io/attention-too/)" in read("README.md", copy)
-    owner = old.removeprefix("https://github.com/").partition("/")[0].encode()
-    assert [p for p, data in contents(copy).items() if owner in data] == []
+    assert "(https://somebody.github.io/attention-too/)" in read("README.md", tmp_path)
+    owner, name = tool.read_home()[0].split("/")[-2:]
+    old = re.compile(rf"{owner}(/{name}|\.github\.io)".encode())
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if old.search(path.read_bytes())] == []
 
 
 def openings(pattern):
@@ -117,23 +81,13 @@ def openings(pattern):
         yield path, title, re.search(r"About (\d+) minutes", opening)[1]
 
 
-in_both_tables = pytest.mark.parametrize(
-    "table", ["README.md", "notebooks/00_start_here.ipynb"]
-)
-
-
-@in_both_tables
-def test_the_table_of_notebooks_gives_their_names_and_minutes(table):
+@pytest.mark.parametrize("table", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(table):
     text = read(table)
     for path, title, minutes in openings("*.ipynb"):
         row = rf"\| \[{title}\]\((notebooks/)?{path.name}\) \|.*\| {minutes} \|"
         if path.name not in table:
             assert re.search(row, text), f"{title}, {minutes} minutes"
-
-
-@in_both_tables
-def test_what_is_for_another_evening_has_its_name_and_minutes_too(table):
-    text = read(table)
     for path, title, minutes in openings("deeper/*.ipynb"):
         link = re.escape(f"[{title[:1].upper()}{title[1:]}](")
         link += rf"(notebooks/)?deeper/{path.name}\)"

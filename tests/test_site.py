@@ -22,7 +22,6 @@ MODULES = Path(sys.prefix, "node_modules")
 SIZE = 2_000_000  # bytes of a page with all that it brings along
 # What a screen reader's or a keyboard's user would stumble over.
 GRAVE = ("serious", "critical")
-TAGS = re.compile(r'<a [^>]*?href="([^"]*)"|(?<=\s)id="([^"]*)"')
 TABLE = re.compile(r"(?:^\|.*\n?)+", re.MULTILINE)
 FOLD = re.compile(r"<details>(.*?)</details>", re.DOTALL)
 SILENT = re.compile(r"</?summary>|\]\([^)]*\)|^```\w+|^\d+\. ", re.MULTILINE)
@@ -123,23 +122,18 @@ def test_every_notebook_has_a_page_and_lies_beside_it_as_it_is_stored(site):
         assert copy.with_suffix(".html").is_file()
 
 
+def target(page, link):
+    """Return the name in the folder of what a link on a page leads to."""
+    path = posixpath.join(posixpath.dirname(page), link.partition("#")[0])
+    return posixpath.normpath(path) if link[0] != "#" else page
+
+
 def test_every_link_within_the_site_leads_somewhere(texts, site):
-    places = {page: set() for page in texts}
-    links = {page: set() for page in texts}
     for page, text in texts.items():
-        for link, name in TAGS.findall(text):
-            links[page].add(link) if link else places[page].add(name)
-    dead = []
-    for page in texts:
-        for link in links[page]:
-            path, _, name = link.partition("#")
-            if ":" in path:
-                continue
-            folder = posixpath.dirname(page)
-            to = posixpath.normpath(posixpath.join(folder, path)) if path else page
-            if not (site / to).is_file() or name and unquote(name) not in places[to]:
-                dead.append((page, link))
-    assert dead == []
+        for link in set(re.findall(r'<a [^>]*?href="([^":]+)"', text)):
+            to, name = target(page, link), unquote(link.partition("#")[2])
+            assert (site / to).is_file(), (page, link)
+            assert not name or f' id="{name}"' in texts[to], (page, link)
 
 
 def test_next_goes_through_the_lessons_in_the_order_of_the_readme(texts):
@@ -148,21 +142,20 @@ def test_next_goes_through_the_lessons_in_the_order_of_the_readme(texts):
     page, way = "index.html", []
     for _ in order:
         [to] = re.findall(r'class="next-page" href="([^"]+)"', texts[page])
-        page = posixpath.normpath(posixpath.join(posixpath.dirname(page), to))
+        page = target(page, to)
         way.append(page.removesuffix(".html"))
     assert way == list(order)
 
 
 def test_every_word_that_a_notebook_explains_leads_to_its_line(texts):
     rows = r"^\| \*(.+)\* \| .+ \| \[.+\]\((.+)\.ipynb#"
-    glossary = cells_of(ROOT / "notebooks/deeper/glossary.ipynb")
-    table = "\n".join(cell.source for cell in glossary)
-    lines = re.findall(rows, table, re.MULTILINE)
-    assert len(lines) >= 60
-    for word, file in lines:
-        page = posixpath.normpath(f"notebooks/deeper/{file}.html")
+    page = "notebooks/deeper/glossary.html"
+    cells = cells_of(ROOT / page.replace(".html", ".ipynb"))
+    table = "\n".join(cell.source for cell in cells)
+    for word, file in re.findall(rows, table, re.MULTILINE):
         link = rf'<a class="word[^>]*glossary.html#[^>]*>{re.escape(word)}s?</a>'
-        assert re.search(link, texts[page], re.IGNORECASE), (word, page)
+        text = texts[target(page, f"{file}.html")]
+        assert re.search(link, text, re.IGNORECASE), (word, file)
 
 
 def test_the_setup_cell_is_not_shown_and_colab_and_the_file_are_offered(texts):
@@ -181,39 +174,25 @@ def test_the_setup_cell_is_not_shown_and_colab_and_the_file_are_offered(texts):
 
 @pytest.fixture(scope="module", params=tool.find_notebooks(), ids=page_of)
 def lesson(request, texts):
-    """Return the cells of one notebook after the other, and the text of its page."""
+    """Return what one notebook after the other says, and the text of its page."""
     page = BeautifulSoup(texts[page_of(request.param)], "html.parser")
     for link in page.select("a.headerlink"):
         link.decompose()
-    return SimpleNamespace(cells=cells_of(request.param), page=page.article)
-
-
-def sources_of(lesson):
-    return [cell.source for cell in lesson.cells if cell.cell_type == "markdown"]
-
-
-def outputs_of(lesson):
-    code = [cell for cell in lesson.cells if cell.cell_type == "code"]
-    outputs = [output for cell in code for output in cell.outputs]
-    return [o.get("data", {"text/plain": o.get("text")}) for o in outputs]
+    cells = cells_of(request.param)
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    return SimpleNamespace(
+        sources=[cell.source for cell in cells if cell.cell_type == "markdown"],
+        outputs=[o.get("data", {"text/plain": o.get("text")}) for o in outputs],
+        page=page.article,
+    )
 
 
 def words(text):
     return re.findall(r"\w+", text)
 
 
-def prose_of(element):
-    """Return the text of an element without its code and its formulas."""
-    kept = [
-        text
-        for text in element.strings
-        if not text.find_parent(("code", "pre")) and not text.find_parent(class_="math")
-    ]
-    return "".join(kept)
-
-
 def test_every_picture_is_on_the_page_with_a_text_of_its_own(lesson):
-    stored = [each["text/plain"] for each in outputs_of(lesson) if "text/html" in each]
+    stored = [each["text/plain"] for each in lesson.outputs if "text/html" in each]
     shown = [img.get("alt") for img in lesson.page.select(".cell_output img")]
     assert shown == stored
     everywhere = [img.get("alt") for img in lesson.page.select("img")]
@@ -221,21 +200,19 @@ def test_every_picture_is_on_the_page_with_a_text_of_its_own(lesson):
 
 
 def test_every_text_that_a_cell_printed_is_on_the_page(lesson):
-    stored = [o["text/plain"] for o in outputs_of(lesson) if "text/html" not in o]
+    stored = [o["text/plain"] for o in lesson.outputs if "text/html" not in o]
     shown = lesson.page.select(".cell_output .output pre")
     assert [words(pre.get_text()) for pre in shown] == [words(text) for text in stored]
 
 
 def test_every_formula_is_drawn(lesson):
-    written = sum(len(FORMULA.findall(without_code(s))) for s in sources_of(lesson))
+    written = sum(len(FORMULA.findall(without_code(s))) for s in lesson.sources)
     assert len(lesson.page.select(".math .katex-html")) == written
     assert lesson.page.select(".katex-error") == []
 
 
 def test_every_table_keeps_its_rows_and_columns(lesson):
-    tables = [
-        t.strip().splitlines() for s in sources_of(lesson) for t in TABLE.findall(s)
-    ]
+    tables = [t.splitlines() for s in lesson.sources for t in TABLE.findall(s)]
     columns = [re.sub(r"`[^`]*`", "", lines[1]).count("|") - 1 for lines in tables]
     written = [[n] * (len(rows) - 1) for n, rows in zip(columns, tables)]
     shown = [
@@ -246,7 +223,7 @@ def test_every_table_keeps_its_rows_and_columns(lesson):
 
 
 def test_hints_and_answers_are_folded_with_all_they_say(lesson):
-    folds = [fold for source in sources_of(lesson) for fold in FOLD.findall(source)]
+    folds = [fold for source in lesson.sources for fold in FOLD.findall(source)]
     shown = lesson.page.select("details")
     assert len(shown) == len(folds)
     for fold, source in zip(map(copy.copy, shown), folds):
@@ -256,7 +233,10 @@ def test_hints_and_answers_are_folded_with_all_they_say(lesson):
 
 
 def test_no_markup_is_left_in_the_text(lesson):
-    assert MARKUP.findall(prose_of(lesson.page)) == []
+    page = copy.copy(lesson.page)
+    for unread in page.select("code, pre, .math"):
+        unread.clear()
+    assert MARKUP.findall(page.get_text()) == []
 
 
 # ---------------------------------------------------------------- pages in a browser

@@ -52,12 +52,10 @@ def pictures(book, seed):
             f"{n} images: vision transformer": ours,
         }
     got["150 images: transformer behind the others"] = min(hits, mlp) - ours
-    whole = got["1500 images: vision transformer"]
     model = made("vision_transformer")
     torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
     got["transformer: no positions"] = share(model)
     got["transformer: strips"] = share(made("vision_transformer", book["strips"]))
-    got["transformer: strips minus whole"] = got["transformer: strips"] - whole
     return got
 
 
@@ -115,8 +113,6 @@ def maps(book, seed):
     hidden = book["hidden_in_turn"](model, *tests, rolled)
     return {
         "maps: share of the favourite patch": favourite,
-        "maps: right, brightest hidden": bright,
-        "maps: right, most needed hidden": needed,
         "maps: brightest minus most ink": bright - ink,
         "maps: at random minus brightest": chance - bright,
         "maps: another image's minus brightest": other - bright,
