@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -31,14 +31,13 @@ HERE = [sys.executable, *PYTEST]
 UNSHARED = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One command of the full run, or None where this machine has no way to run it."""
 
     name: str
     what: str
     command: list | None
-    env: dict = field(default_factory=dict)
+    env: dict = {}
 
 
 def steps(colab, reference):
@@ -47,7 +46,7 @@ def steps(colab, reference):
     colab: the Python with Colab's versions, or None
     reference: the folder with the reference implementation, or None
     """
-    there = [colab, *PYTEST] if colab else None
+    there = colab and [colab, *PYTEST]
     # The code host's machine, if it is Linux, must be able to do without a network.
     must = "CI" in os.environ and sys.platform == "linux"
     offline = UNSHARED if must or works(*UNSHARED, "true") else []
@@ -74,9 +73,8 @@ def steps(colab, reference):
 
 def works(*command):
     """Return whether this machine has a command and lets it run."""
-    if shutil.which(command[0]) is None:
-        return False
-    return subprocess.run(command, capture_output=True).returncode == 0
+    found = shutil.which(command[0])
+    return found and subprocess.run(command, capture_output=True).returncode == 0
 
 
 def capabilities():
@@ -93,11 +91,11 @@ def described(kind, threads):
 
 def on(kind, threads):
     """Return the step of all notebooks with these instructions and threads."""
-    what = f"notebooks, {described(kind, threads)}"
     # Two files side by side with two threads each would wait for each other.
     command = [*HERE, f"--numprocesses={2 // threads}", "notebooks"]
     env = {"ATEN_CPU_CAPABILITY": kind, "OMP_NUM_THREADS": str(threads)}
-    return Step(f"{kind}-{threads}", what, command, env)
+    name, what = f"{kind}-{threads}", f"notebooks, {described(kind, threads)}"
+    return Step(name, what, command, env)
 
 
 def kept(name):
@@ -106,26 +104,27 @@ def kept(name):
     return cache / "attention-course" / name
 
 
-def installed(name):
-    """Return a folder with what `tests/NAME.txt` lists, filled anew, or None."""
-    folder, wanted = kept(name), ROOT / "tests" / f"{name}.txt"
+def install(python, name, *options):
+    """Let a Python install what `tests/NAME.txt` lists; return whether it could."""
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    wanted = ROOT / "tests" / f"{name}.txt"
+    return subprocess.run([*pip, *options, "-r", wanted]).returncode == 0
+
+
+def references():
+    """Return a folder with what makes the references, filled anew, or None."""
+    folder = kept("gpt2")
     shutil.rmtree(folder, ignore_errors=True)
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
-    command = [*pip, "--quiet", "--target", folder, "-r", wanted]
-    return folder if subprocess.run(command).returncode == 0 else None
+    return folder if install(sys.executable, "gpt2", "--target", folder) else None
 
 
 def colab_python():
     """Return the Python of an environment with Colab's versions, made once and kept."""
     folder = kept("colab")
     python = folder / "bin" / "python"
-    if not python.exists():
-        if not works("python3.13", "--version"):
-            return None
+    if not python.exists() and works("python3.13", "--version"):
         subprocess.run(["python3.13", "-m", "venv", folder], check=True)
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, "-r", ROOT / "tests" / "colab.txt"], check=True)
-    return str(python)
+    return str(python) if python.exists() and install(python, "colab") else None
 
 
 def run(step, log):
@@ -148,26 +147,11 @@ def heading():
     """Return machine and versions, and the head of the table."""
     names = ("torch", "numpy", "matplotlib", "jupyterlab")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
-    python = f"Python {platform.python_version()}"
     machine = f"{os.cpu_count()} processors ({platform.machine()})"
     return (
-        f"{machine}, {python}, {versions}:\n\n"
+        f"{machine}, Python {platform.python_version()}, {versions}:\n\n"
         "| step | what runs | result | minutes | day |\n|---|---|---|---|---|\n"
     )
-
-
-def asked_for(names):
-    """Read the command line; return the steps to run and the Python for Colab's set."""
-    parser = argparse.ArgumentParser(description="Run everything.")
-    parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(names))
-    parser.add_argument("--colab", metavar="PYTHON", help="has Colab's versions")
-    given = parser.parse_args()
-    if set(given.steps) - set(names):
-        parser.error(f"expected steps of {', '.join(names)}")
-    wanted = given.steps or names
-    if given.colab is None and any(name.startswith("colab") for name in wanted):
-        return wanted, colab_python()
-    return wanted, given.colab
 
 
 def main():
@@ -176,8 +160,17 @@ def main():
     On the code host a step that is not possible counts as failed.
     """
     names = [step.name for step in steps(None, None)]
-    wanted, colab = asked_for(names)
-    reference = installed("gpt2") if {*REFERENCES} & {*wanted} else None
+    parser = argparse.ArgumentParser(description="Run everything.")
+    parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(names))
+    parser.add_argument("--colab", metavar="PYTHON", help="has Colab's versions")
+    given = parser.parse_args()
+    wanted = given.steps or names
+    if set(wanted) - set(names):
+        parser.error(f"expected steps of {', '.join(names)}")
+    colab = given.colab
+    if colab is None and any(name.startswith("colab") for name in wanted):
+        colab = colab_python()
+    reference = references() if {*REFERENCES} & {*wanted} else None
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
     head, table = heading(), ""
     print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)
@@ -187,7 +180,7 @@ def main():
         print(row, end="", flush=True)
         table += row
         guide.store("the last full run", head, [row], names)
-        if FAILED in row and log.exists():
+        if FAILED in row:
             print(log.read_text(encoding="utf-8", errors="replace")[-5000:])
     return FAILED in table or ("CI" in os.environ and IMPOSSIBLE in table)
 

@@ -1,15 +1,12 @@
 """Notebooks that train, on a quiet machine and beside a program that keeps a core busy.
 
 Two threads, as on a laptop with two free cores or on a free cloud machine. The last
-column is what the reader waits for the other program. Notebooks may be named:
-
-    python -m tests.benchmarks.busy [07_positions ...]
+column is what the reader waits for the other program.
 """
 
 import multiprocessing
 import os
 import re
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -48,22 +45,15 @@ def keep_busy():
         pass
 
 
-def main(names=()):
+def main():
     """Print a row for each notebook."""
-    paths = [NOTEBOOKS / f"{name}.ipynb" for name in names]
     deeper = sorted(NOTEBOOKS.glob("deeper/*.ipynb"))
     print(f"{'':36}quiet    busy  busy / quiet")
-    for path in paths or filter(trains, sorted(NOTEBOOKS.glob("*.ipynb")) + deeper):
+    for path in filter(trains, sorted(NOTEBOOKS.glob("*.ipynb")) + deeper):
         quiet = seconds(path)
         other = multiprocessing.Process(target=keep_busy, daemon=True)
         other.start()
         busy = seconds(path)
         other.kill()
-        print(
-            f"{path.stem:34}{quiet:5.0f} s {busy:5.0f} s {busy / quiet:13.2f}",
-            flush=True,
-        )
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        row = f"{path.stem:34}{quiet:5.0f} s {busy:5.0f} s {busy / quiet:13.2f}"
+        print(row, flush=True)
