@@ -22,28 +22,59 @@ WORDS = ["Your", " journey", "starts"]
 WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
 CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
 TIRED = "the animal didn't cross the street because it was too tired".split()
-HEIGHTS = "u v w x y z".split()
 PEOPLE = torch.eye(3, 38) + torch.eye(3, 38).roll((1, 16), (0, 1))
 MERGES = {(108, 111): 256, (256, 119): 257, (32, 257): 258, (115, 115): 259}
+
+
+def scores(rows, columns):
+    """Return whole numbers from -8 to 8 that look like chance."""
+    return (torch.arange(rows * columns).view(rows, columns) ** 3 % 17 - 8).double()
+
+
+def weights(rows, columns, hidden=None):
+    """Return rows that sum to 1, with 0 where a mask hides the key."""
+    shares = scores(rows, columns).add(8) ** 2 + 1
+    shares = shares if hidden is None else shares.masked_fill(hidden, 0)
+    return shares / shares.sum(dim=1, keepdim=True)
+
+
+def causal(size):
+    return torch.ones(size, size, dtype=torch.bool).tril()
+
 
 PICTURES = {
     "heatmap": lambda **k: plots.heatmap(WEIGHTS, WORDS, mask=CAUSAL, **k),
     "heatmaps": lambda **k: plots.heatmaps(
-        [WEIGHTS] * 5, WORDS, titles=[f"head {h}" for h in range(5)], **k
+        [weights(10, 10, ~causal(10))] * 5,
+        TIRED[:10],
+        titles=["one head", *(f"four heads: {h}" for h in range(4))],
+        mask=causal(10),
+        show_values=False,
+        **k,
     ),
-    "arrows": lambda **k: plots.arrows(WEIGHTS, WORDS, 2, **k),
+    "arrows": lambda **k: plots.arrows(
+        weights(11, 11, torch.arange(11) % 5 == 3),
+        ["an unusually long word", *TIRED[1:]],
+        0,
+        **k,
+    ),
     "graph": lambda **k: plots.graph(WEIGHTS, WORDS, **k),
     "tokens": lambda **k: plots.tokens(WORDS, [7120, 7002, 4940], **k),
     "tokens without ids": lambda **k: plots.tokens(WORDS, **k),
-    "bars": lambda **k: plots.bars({"one": WEIGHTS[1], "two": WEIGHTS[2]}, WORDS, **k),
+    "bars": lambda **k: plots.bars(
+        {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
+        ["a", "b", " c"],
+        ylabel="score",
+        **k,
+    ),
     "curves": lambda **k: plots.curves(
-        {"a": [1.0, 2.0, 4.0], "b": [3.0, 2.0, 1.0]},
-        [4, 16, 64],
-        xlabel="x",
-        ylabel="y",
+        {f"a line, numbered {i}": weights(9, 13)[i] * 4**i for i in range(9)},
+        [2**i for i in range(13)],
+        xlabel="tokens T",
+        ylabel="bytes",
         log_x=True,
         log_y=True,
-        reference={"one": 1.0},
+        reference={f"height {10**i:,}": 10**i for i in range(4)},
         **k,
     ),
     "points": lambda **k: plots.points(
@@ -55,24 +86,41 @@ PICTURES = {
     ),
     "merge_steps": lambda **k: plots.merge_steps(" lowest", MERGES, **k),
     "clocks": lambda **k: plots.clocks(
-        torch.arange(6.0).reshape(2, 3), titles=["fast", "slow"], **k
+        torch.arange(7) / torch.tensor([[1], [2], [7], [20], [1000]]),
+        titles=[f"clock {i}" for i in range(5)],
+        **k,
     ),
     "turned": lambda **k: plots.turned([3.0, 4.0], [1.0, 2.0], [[2, 0], [8, 6]], **k),
     "tensors": lambda **k: plots.tensors(
         [
-            ("x", (8, 4, 256), ("B samples", "T tokens", "D features")),
+            ("Q", (5, 3), ("T", "d_k")),
             "@",
-            ("W", (256, 64), ("D", "K")),
+            ("Kᵀ", (3, 7), ("d_k", "S")),
+            "→ ÷ √d_k, softmax →",
+            ("weights", (5, 7), ("T queries", "S keys")),
+            "@",
+            ("V", (7, 11), ("S", "d_v")),
             "=",
-            ("b", (64,), ("K",)),
+            ("output", (50_257, 11), ("T", "d_v")),
         ],
         **k,
     ),
     "cells": lambda **k: plots.cells(
-        [torch.arange(6).view(2, 3)],
-        titles=["x"],
-        colors=[[[0, 0, 1], [0, 0, 1]]],
-        row_labels=[["u", "v"]],
+        [
+            scores(2, 3),
+            scores(4, 2).long(),
+            [["Your", " journey"], ["2 3", ""]],
+            [[7]],
+        ],
+        titles=["floats", "whole", "words", "one"],
+        colors=[
+            scores(2, 3) + 8,
+            scores(4, 2) + 8,
+            [[0, 1], [2, 3]],
+            [[7]],
+        ],
+        row_labels=[None, list("abcd"), None, ["a row"]],
+        column_labels=[None, ["u", "v"], None, None],
         **k,
     ),
     "apart": lambda **k: plots.apart([0.43, 0.15, 0.89], [0.55, 0.87, 0.66], **k),
@@ -131,23 +179,7 @@ PICTURES = {
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
 
-def scores(rows, columns):
-    """Return whole numbers from -8 to 8 that look like chance."""
-    return (torch.arange(rows * columns).view(rows, columns) ** 3 % 17 - 8).double()
-
-
-def weights(rows, columns, hidden=None):
-    """Return rows that sum to 1, with 0 where a mask hides the key."""
-    shares = scores(rows, columns).add(8) ** 2 + 1
-    shares = shares if hidden is None else shares.masked_fill(hidden, 0)
-    return shares / shares.sum(dim=1, keepdim=True)
-
-
-def causal(size):
-    return torch.ones(size, size, dtype=torch.bool).tril()
-
-
-# Pictures for what the kinds do with few and many, long and short, small and large.
+# More of what the kinds do with few and many, long and short, small and large.
 FURTHER = {
     "a map of ten words with its numbers": lambda **k: plots.heatmap(
         weights(10, 3), TIRED[:10], WORDS, row_axis="asks", column_axis="is asked", **k
@@ -166,68 +198,28 @@ FURTHER = {
         signed=True,
         **k,
     ),
-    "five maps of ten words": lambda **k: plots.heatmaps(
-        [weights(10, 10, ~causal(10))] * 5,
-        TIRED[:10],
-        titles=["one head", *(f"four heads: {h}" for h in range(4))],
-        mask=causal(10),
-        show_values=False,
-        **k,
-    ),
-    "bars of five groups above and below zero": lambda **k: plots.bars(
-        {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
-        ["a", "b", " c"],
-        ylabel="score",
-        **k,
-    ),
-    "nine lines and four references on logarithmic axes": lambda **k: plots.curves(
-        {f"a line, numbered {i}": weights(9, 13)[i] * 4**i for i in range(9)},
-        [2**i for i in range(13)],
-        xlabel="tokens T",
-        ylabel="bytes",
-        log_x=True,
-        log_y=True,
-        reference={f"height {10**i:,}": 10**i for i in range(4)},
-        **k,
-    ),
-    "two lines and an upright one": lambda **k: plots.curves(
-        {"fast": [0, 1, 0, -1, 0, 1], "slow": [0, 0.1, 0.2, 0.3, 0.4, 0.5]},
-        xlabel="position",
-        ylabel="number",
-        marks={"the end": 3},
-        **k,
-    ),
-    "a line that breaks off": lambda **k: plots.curves(
+    "a line that breaks off, and an upright one": lambda **k: plots.curves(
         {"table": [1.9, float("nan"), float("nan")], "slope": [2.0, 2.0, 3.1]},
         [32, 40, 64],
         xlabel="letters",
         ylabel="loss",
+        log_x=True,
+        marks={"the end": 48},
         broken="ends here",
         **k,
     ),
-    "four lines without markers": lambda **k: plots.curves(
-        {f"1/{n}": torch.sin(torch.arange(60) / n) for n in (1, 2, 10, 100)},
-        xlabel="place",
-        ylabel="sine",
-        markers=False,
-        **k,
-    ),
-    "a smooth line": lambda **k: plots.curves(
+    "a smooth line without markers": lambda **k: plots.curves(
         {"loss": scores(1, 48)[0] / 5 + 2, "short": [1, 2, 3, 2, 1]},
         xlabel="step",
         ylabel="loss",
         smooth=5,
+        markers=False,
         ylim=(0.5, 4),
         **k,
     ),
     "points that crowd": lambda **k: plots.points(
         [[0, 0], [0.1, 0], [0, 0.1], [0.1, 0.1], [2, 2], [0.05, 0.02], [2, 1.9]],
         ["cat", "dog", "horse", " a long name", "at the edge of it", "cow", "sky"],
-        **k,
-    ),
-    "five clocks with many hands": lambda **k: plots.clocks(
-        torch.arange(7) / torch.tensor([[1], [2], [7], [20], [1000]]),
-        titles=[f"clock {i}" for i in range(5)],
         **k,
     ),
     "dials that are partly shaded": lambda **k: plots.clocks(
@@ -253,17 +245,8 @@ FURTHER = {
         -1,
         **k,
     ),
-    "arrows from a long word at the edge": lambda **k: plots.arrows(
-        weights(11, 11, torch.arange(11) % 5 == 3),
-        ["an unusually long word", *TIRED[1:]],
-        0,
-        **k,
-    ),
-    "a graph of six words and all loops": lambda **k: plots.graph(
-        weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, **k
-    ),
-    "a graph of two queries": lambda **k: plots.graph(
-        weights(6, 6, ~causal(6)), TIRED[:6], queries=[2, 4], **k
+    "a graph of two queries and all loops": lambda **k: plots.graph(
+        weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, queries=[2, 4], **k
     ),
     "tokens on four lines": lambda **k: plots.tokens(
         ["a" * 80, " low", "\n", "  ", "é", b"\xe2\x82", "🙂", *TIRED * 2],
@@ -271,20 +254,6 @@ FURTHER = {
         **k,
     ),
     "a translator alone": lambda **k: plots.translator("transformer", **k),
-    "tensors that shrink": lambda **k: plots.tensors(
-        [
-            ("Q", (5, 3), ("T", "d_k")),
-            "@",
-            ("Kᵀ", (3, 7), ("d_k", "S")),
-            "→ ÷ √d_k, softmax →",
-            ("weights", (5, 7), ("T queries", "S keys")),
-            "@",
-            ("V", (7, 11), ("S", "d_v")),
-            "=",
-            ("output", (50_257, 11), ("T", "d_v")),
-        ],
-        **k,
-    ),
     "tensors of three axes": lambda **k: plots.tensors(
         [
             ("x", (1, 9, 2), ("B", "T tokens", "D")),
@@ -304,28 +273,6 @@ FURTHER = {
     ),
     "two grids of words with one lit": lambda **k: plots.cells(
         [[WORDS, TIRED[:3]], [WORDS[1:]]], titles=["a", "b"], lit=WORDS[1], **k
-    ),
-    "six grids of cells": lambda **k: plots.cells(
-        [
-            scores(2, 3),
-            scores(4, 2).long(),
-            [["Your", " journey"], ["2 3", ""]],
-            [[0.5, -1.25]],
-            scores(3, 4).long(),
-            [[7]],
-        ],
-        titles=["floats", "whole", "words", "mixed", "labelled", "one"],
-        colors=[
-            scores(2, 3) + 8,
-            scores(4, 2) + 8,
-            [[0, 1], [2, 3]],
-            [[4, 5]],
-            torch.arange(12).view(3, 4),
-            [[7]],
-        ],
-        row_labels=[None, list("abcd"), None, ["a row"], HEIGHTS[:3], None],
-        column_labels=[None, ["u", "v"], None, None, HEIGHTS[:4], None],
-        **k,
     ),
 }
 
