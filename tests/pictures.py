@@ -59,7 +59,11 @@ PICTURES = {
         **k,
     ),
     "graph": lambda **k: plots.graph(WEIGHTS, WORDS, **k),
-    "tokens": lambda **k: plots.tokens(WORDS, [7120, 7002, 4940], **k),
+    "tokens": lambda **k: plots.tokens(
+        ["a" * 80, " low", "\n", "  ", "é", b"\xe2\x82", "🙂", *TIRED * 2],
+        [3, 50_256, 1_234_567, *range(26)],
+        **k,
+    ),
     "tokens without ids": lambda **k: plots.tokens(WORDS, **k),
     "bars": lambda **k: plots.bars(
         {f"number {i} of five long names": scores(6, 3)[i] / 3 for i in range(5)},
@@ -133,8 +137,9 @@ PICTURES = {
     "inputs": lambda **k: plots.inputs((8, 4, 256), **k),
     "windows": lambda **k: plots.windows(TIRED, 3, (1, 3), lit="street", **k),
     "exchange": lambda **k: plots.exchange(
-        ["all-reduce", "all-gather", "reduce-scatter"],
-        [[1, 2, 3, 4], [10, 20, 30, 40]],
+        ["send", "pass on", "all-reduce", "all-gather", "reduce-scatter"],
+        scores(4, 4) / 3,
+        digits=1,
         **k,
     ),
     "true_scale": lambda **k: plots.true_scale(
@@ -149,11 +154,11 @@ PICTURES = {
     "kept": lambda **k: plots.kept("x", [0.05, 0.8, 0.55], [1, 2], [-0.6, 0.4], **k),
     "course_map": lambda **k: plots.course_map(
         [
-            (0, "Start here", 15, 0, 0, []),
-            (1, "Tokens", 60, 1, 2, [0]),
-            (7, "Positions", 60, 0, 2, [6]),
-            (12, "The clinic", 40, 0, 0, [6]),
-            (None, "Faster byte pairs", 25, 0, 0, [1]),
+            *((i, f"Notebook {i}", 60, i % 4, 3, [i - 1] * (i > 0)) for i in range(9)),
+            (9, "Cross-attention and translation", 75, 0, 0, [6, 7]),
+            (12, "The clinic", 75, 0, 9, [6]),
+            (None, "Hairpins with loops of any length, long or short", 25, 0, 0, [9]),
+            (None, "Where it looks", 0, 0, 0, []),
         ],
         **k,
     ),
@@ -248,11 +253,6 @@ FURTHER = {
     "a graph of two queries and all loops": lambda **k: plots.graph(
         weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, queries=[2, 4], **k
     ),
-    "tokens on four lines": lambda **k: plots.tokens(
-        ["a" * 80, " low", "\n", "  ", "é", b"\xe2\x82", "🙂", *TIRED * 2],
-        [3, 50_256, 1_234_567, *range(26)],
-        **k,
-    ),
     "a translator alone": lambda **k: plots.translator("transformer", **k),
     "tensors of three axes": lambda **k: plots.tensors(
         [
@@ -262,38 +262,17 @@ FURTHER = {
         ],
         **k,
     ),
-    "four processes that exchange eight fractions": lambda **k: plots.exchange(
-        ["send", "pass on", "all-reduce", "all-gather", "reduce-scatter"],
-        scores(4, 8) / 3,
-        digits=1,
-        **k,
-    ),
     "merges of a long word that is not all letters": lambda **k: plots.merge_steps(
         " Zoë's superheterodyne", MERGES | {(195, 171): 300, (300, 39): 301}, **k
     ),
     "two grids of words with one lit": lambda **k: plots.cells(
         [[WORDS, TIRED[:3]], [WORDS[1:]]], titles=["a", "b"], lit=WORDS[1], **k
     ),
-}
-
-
-# The scheme where a station is empty, passed or full, and the map of many notebooks.
-STATES = {
     "the scheme before 09": lambda **k: plots.scheme("09", **k),
     "the scheme after 11": lambda **k: plots.scheme("11", filled=True, **k),
     "the scheme after 13": lambda **k: plots.scheme("13", filled=True, **k),
-    "the map of a whole course": lambda **k: plots.course_map(
-        [
-            *((i, f"Notebook {i}", 60, i % 4, 3, [i - 1] * (i > 0)) for i in range(9)),
-            (9, "Cross-attention and translation", 75, 0, 0, [6, 7]),
-            (12, "The clinic", 75, 0, 9, [6]),
-            (None, "Hairpins with loops of any length, long or short", 25, 0, 0, [9]),
-            (None, "Where it looks", 0, 0, 0, []),
-        ],
-        **k,
-    ),
 }
-DRAWN = PICTURES | FURTHER | STATES
+DRAWN = PICTURES | FURTHER
 
 
 def drawn(name):
