@@ -15,17 +15,12 @@ def said(cell):
     return [text for text in texts if text is not None]
 
 
-def run(cells, folder):
-    """Run copies of cells in one fresh kernel; return the copies."""
-    new = nbformat.v4.new_code_cell
-    copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
-    tool.run_cells(nbformat.v4.new_notebook(cells=copies), folder)
-    return copies
-
-
 def compare(cells, path):
     """Run cells in one fresh kernel and compare what each says with what is stored."""
-    for stored, cell in zip(cells, run(cells, path.parent)):
+    new = nbformat.v4.new_code_cell
+    copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
+    tool.run_cells(nbformat.v4.new_notebook(cells=copies), path.parent)
+    for stored, cell in zip(cells, copies):
         new, old = "\n".join(said(cell)), "\n".join(said(stored))
         assert agree(new, old, stored.metadata.get("tolerance")), cell.source
         assert [o.text for o in cell.outputs if o.get("name") == "stderr"] == []

@@ -176,14 +176,6 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
             assert data["text/html"].endswith(end), data["text/plain"]
 
 
-def test_pictures_in_the_text_lie_in_the_course_and_say_what_they_show(path, prose):
-    pictures = re.findall(r"!\[([^\]]*)\]\(([^)\s]*)", prose)
-    for words, target in pictures:
-        assert words.strip(), f"{target} has no text"
-        assert (path.parent / target).is_file(), f"{target} is not in the course"
-    assert "<img" not in prose and "<svg" not in prose
-
-
 def anchors(path):
     """Return the anchors of the headings of a notebook."""
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
