@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from bank.score import pytest_terminal_summary
+from browser import chromium
 from repository import ROOT, tool
 
 from utils import plots
@@ -26,6 +27,13 @@ def own_progress(tmp_path, monkeypatch):
     """Keep the reader's own progress file out of the tests."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
     return tmp_path / "progress.json"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Open one browser for all tests of a file."""
+    with chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -15,11 +15,6 @@ def cells(line):
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def first_cell(line):
-    """Return what stands in the first column of a row."""
-    return cells(line)[0]
-
-
 def rows(table, count):
     """Return the first cells, so many, of all rows of a table, without its head."""
     page = PAGES[table].read_text(encoding="utf-8")
@@ -39,12 +34,12 @@ def stored(text, table, head, rows, order):
     last, found, after = rest.partition(end)
     if not found:
         raise ValueError(f"expected a line {begin!r} and after it {end!r}")
-    new = {first_cell(row) for row in rows}
+    new = {cells(row)[0] for row in rows}
     old = re.findall(r"^\| .*\n", last.removeprefix(head), re.MULTILINE)
     old = old if last.startswith(head) else []
-    lines = [row for row in old if first_cell(row) not in new] + list(rows)
-    known = [row for row in lines if first_cell(row) in order]
-    known.sort(key=lambda row: order.index(first_cell(row)))
+    lines = [row for row in old if cells(row)[0] not in new] + list(rows)
+    known = [row for row in lines if cells(row)[0] in order]
+    known.sort(key=lambda row: order.index(cells(row)[0]))
     return before + begin + head + "".join(known) + end + after
 
 

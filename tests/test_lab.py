@@ -15,7 +15,6 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
-from browser import chromium
 from markdown_text import FORMULA, without_code
 from repository import ROOT, make_course
 
@@ -53,13 +52,6 @@ FOCUS = """() => {
         control: panel ? [...panel.children].findIndex(c => c.contains(focus)) : -1,
     };
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Open one browser for all notebooks."""
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Each test pins one sentence about what a picture takes, and what it refuses."""
 
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -9,73 +10,69 @@ from pictures import CAUSAL, WEIGHTS, WORDS, every_picture
 from utils import plots
 
 FLAT, WIDE = torch.zeros(3), torch.zeros(2, 3)
-MAPS = {"maps": [WEIGHTS, WEIGHTS], "title": "t"}
-LINES = {"series": {"one": WEIGHTS[0]}, "title": "t", "xlabel": "x", "ylabel": "y"}
-CELLS = {"arrays": [WIDE], "titles": ["x"], "title": "t", "colors": [WIDE]}
+MAPS = {"maps": [WEIGHTS, WEIGHTS]}
+LINES = {"series": {"one": WEIGHTS[0]}, "xlabel": "x", "ylabel": "y"}
+CELLS = {"arrays": [WIDE], "titles": ["x"], "colors": [WIDE]}
 
 WRONG = {
-    "values: expected 2 axes, got shape (3,)": lambda: plots.heatmap(FLAT, title="t"),
-    "rows: expected 3 of them, got 2": lambda: plots.heatmap(
-        WEIGHTS, WORDS[:2], title="t"
+    "values: expected 2 axes, got shape (3,)": partial(plots.heatmap, FLAT),
+    "rows: expected 3 of them, got 2": partial(plots.heatmap, WEIGHTS, WORDS[:2]),
+    "mask: expected booleans, True = may attend, got float32": partial(
+        plots.heatmap, WEIGHTS, WORDS, mask=CAUSAL.float()
     ),
-    "mask: expected booleans, True = may attend, got float32": lambda: plots.heatmap(
-        WEIGHTS, WORDS, mask=CAUSAL.float(), title="t"
-    ),
-    "mask: expected shape (3, 3), got (2, 3)": lambda: plots.heatmap(
-        WEIGHTS, WORDS, mask=CAUSAL[:2], title="t"
+    "mask: expected shape (3, 3), got (2, 3)": partial(
+        plots.heatmap, WEIGHTS, WORDS, mask=CAUSAL[:2]
     ),
     "values: expected weights from 0 to 1 (else use signed=True or vmax=), "
-    "got values from -0.01 to 0.25": lambda: plots.heatmap([[-0.01, 0.25]], title="t"),
-    "maps: expected 3 axes, got shape (3, 3)": lambda: plots.heatmaps(
-        WEIGHTS, titles=WORDS, title="t"
+    "got values from -0.01 to 0.25": partial(plots.heatmap, [[-0.01, 0.25]]),
+    "maps: expected 3 axes, got shape (3, 3)": partial(
+        plots.heatmaps, WEIGHTS, titles=WORDS
     ),
-    "titles: expected 2 of them, got 3": lambda: plots.heatmaps(**MAPS, titles=WORDS),
-    "two: expected 3 of them, got 2": lambda: plots.bars(
-        {"one": WEIGHTS[0], "two": WEIGHTS[0][:2]}, WORDS, title="t"
+    "titles: expected 2 of them, got 3": partial(plots.heatmaps, **MAPS, titles=WORDS),
+    "two: expected 3 of them, got 2": partial(
+        plots.bars, {"one": WEIGHTS[0], "two": WEIGHTS[0][:2]}, WORDS
     ),
-    "one: expected 2 values, one for each x, got 3": lambda: plots.curves(
-        **LINES, x={"one": [1, 2]}
+    "one: expected 2 values, one for each x, got 3": partial(
+        plots.curves, **LINES, x={"one": [1, 2]}
     ),
-    "positions: expected shape (N, 2) for each panel, got (3,)": lambda: plots.points(
-        FLAT, WORDS, title="t"
+    "positions: expected shape (N, 2) for each panel, got (3,)": partial(
+        plots.points, FLAT, WORDS
     ),
-    "groups: expected 3 of them, got 2": lambda: plots.points(
-        WIDE.T, WORDS, groups=["a", "b"], title="t"
+    "groups: expected 3 of them, got 2": partial(
+        plots.points, WIDE.T, WORDS, groups=["a", "b"]
     ),
-    "angles: expected 2 axes, got shape (3,)": lambda: plots.clocks(
-        FLAT, titles=WORDS, title="t"
+    "angles: expected 2 axes, got shape (3,)": partial(
+        plots.clocks, FLAT, titles=WORDS
     ),
-    "query: expected a position below 3, got 3": lambda: plots.arrows(
-        WEIGHTS, WORDS, 3, title="t"
+    "query: expected a position below 3, got 3": partial(
+        plots.arrows, WEIGHTS, WORDS, 3
     ),
-    "weights: expected a square matrix, got shape (2, 3)": lambda: plots.graph(
-        WIDE, WORDS[:2], title="t"
+    "weights: expected a square matrix, got shape (2, 3)": partial(
+        plots.graph, WIDE, WORDS[:2]
     ),
-    "ids: expected 3 of them, got 2": lambda: plots.tokens(WORDS, [1, 2], title="t"),
-    "shape of x: expected one to three axes, got ()": lambda: plots.tensors(
-        [("x", (), "")], title="t"
+    "ids: expected 3 of them, got 2": partial(plots.tokens, WORDS, [1, 2]),
+    "shape of x: expected one to three axes, got ()": partial(
+        plots.tensors, [("x", (), "")]
     ),
-    "colors: expected shapes [(2, 3)], got [(3, 3)]": lambda: plots.cells(
-        **CELLS | {"colors": [WEIGHTS]}
+    "colors: expected shapes [(2, 3)], got [(3, 3)]": partial(
+        plots.cells, **CELLS | {"colors": [WEIGHTS]}
     ),
-    "values: expected at least one number, got shape (0, 3)": lambda: plots.heatmap(
-        WIDE[:0], title="t"
+    "values: expected at least one number, got shape (0, 3)": partial(
+        plots.heatmap, WIDE[:0]
     ),
-    "groups: expected finite numbers, got [nan  1.]": lambda: plots.bars(
-        {"one": [float("nan"), 1]}, WORDS[:2], title="t"
+    "groups: expected finite numbers, got [nan  1.]": partial(
+        plots.bars, {"one": [float("nan"), 1]}, WORDS[:2]
     ),
-    "pieces: expected at least one token, got []": lambda: plots.tokens([], title="t"),
-    "text: expected at least one character, got ''": lambda: plots.merge_steps(
-        "", {}, title="t"
+    "pieces: expected at least one token, got []": partial(plots.tokens, []),
+    "text: expected at least one character, got ''": partial(plots.merge_steps, "", {}),
+    "merges: expected pairs of bytes or of ids learned before, got (256, 119)": partial(
+        plots.merge_steps, "low", {(256, 119): 257}
     ),
-    "merges: expected pairs of bytes or of ids learned before, got (256, 119)": (
-        lambda: plots.merge_steps("low", {(256, 119): 257}, title="t")
+    "shape of x: expected no axis of length 0, got (0, 3)": partial(
+        plots.tensors, [("x", (0, 3), ("T", "D"))]
     ),
-    "shape of x: expected no axis of length 0, got (0, 3)": lambda: plots.tensors(
-        [("x", (0, 3), ("T", "D"))], title="t"
-    ),
-    "row_labels: expected 2 of them, got 3": lambda: plots.cells(
-        **CELLS, row_labels=[WORDS]
+    "row_labels: expected 2 of them, got 3": partial(
+        plots.cells, **CELLS, row_labels=[WORDS]
     ),
 }
 
@@ -83,7 +80,7 @@ WRONG = {
 @pytest.mark.parametrize("says", WRONG)
 def test_what_cannot_be_drawn_is_an_error_that_says_what_was_expected(says):
     with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
-        WRONG[says]()
+        WRONG[says](title="t")
 
 
 @every_picture
@@ -96,5 +93,5 @@ def test_masks_may_be_nested_lists_and_one_for_all_maps_or_one_for_each(publishe
     rows = CAUSAL.tolist()
     one = CAUSAL, CAUSAL.numpy(), rows, tuple(map(tuple, rows))
     for mask in (*one, [CAUSAL] * 2, (CAUSAL, CAUSAL), [rows] * 2):
-        plots.heatmaps(**MAPS, titles=["a", "b"], mask=mask)
+        plots.heatmaps(**MAPS, titles=["a", "b"], mask=mask, title="t")
         assert published[-1] == published[0]

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import nbformat
 import pytest
-from browser import chromium, needed
+from browser import needed
 from bs4 import BeautifulSoup
 from markdown_text import FORMULA, without_code
 from repository import ROOT, tool
@@ -47,12 +47,6 @@ def texts(site):
     return {p.relative_to(site).as_posix(): p.read_text("utf-8") for p in pages}
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
 @pytest.fixture
 def look(site, browser):
     """Open pages of the folder in a tab; whatever goes wrong there comes up at the end.
@@ -67,19 +61,14 @@ def look(site, browser):
         tab.weighs = 0
 
         def give(route):
-            if not route.request.url.startswith((home, "data:")):
+            if not route.request.url.startswith(home):
                 wrong.append(route.request.url)
                 return route.abort()
+            path = Path(unquote(urlsplit(route.request.url).path))
+            tab.weighs += path.stat().st_size if path.is_file() else 0
             return route.continue_()
 
-        def count(response):
-            path = site / urlsplit(response.url).path.removeprefix(
-                urlsplit(home).path + "/"
-            )
-            tab.weighs += path.stat().st_size if path.is_file() else 0
-
         context.route("**", give)
-        tab.on("response", count)
         tab.on("requestfailed", lambda request: wrong.append(request.url))
         tab.on("pageerror", lambda error: wrong.append(str(error)))
         tab.on("console", lambda said: wrong.append(said.text))

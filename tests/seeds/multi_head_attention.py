@@ -127,7 +127,6 @@ def pronouns(book, seed):
         "it: held out": right(model, {}),
         "it: one head per layer": right(narrow, {}),
         "it: both famous sentences": named == ["animal", "street"],
-        "it: arrow to animal": to_nouns[0].max(),
         "it: one head for both nouns": to_nouns.amin(dim=0).max(),
         "layer 2 without its missed head": table[1, 1].min(),
         "layer 2 without both": table[1, 2].max(),
