@@ -211,6 +211,12 @@ def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
 
 
 @pytest.mark.parametrize("path", LESSONS, indirect=True)
+def test_at_most_two_code_cells_are_longer_than_ten_lines(code):
+    long = [c.source for c in code if len(c.source.splitlines()) > 10]
+    assert len(long) <= 3, "the setup cell and two"
+
+
+@pytest.mark.parametrize("path", LESSONS, indirect=True)
 def test_a_lesson_ends_with_five_recall_questions_and_folded_answers(path):
     section = r"^## Recall.*?(?=^## |\Z)"
     recall = re.search(section, text_of(path), re.DOTALL | re.MULTILINE)
