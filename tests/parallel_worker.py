@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from datetime import timedelta
-from functools import partial
 
 import nbformat
 import torch
@@ -85,20 +84,6 @@ def compare():
         torch.manual_seed(0)
         lines[what] = split()
     return lines
-
-
-def said(function, error=AssertionError):
-    """Return what a function complains of."""
-    try:
-        function()
-    except error as complaint:
-        return str(complaint)
-
-
-@joined
-def own_positions(num_tokens):
-    """Return the positions of this process, side by side and striped."""
-    return [parallel.own_positions(num_tokens, *how) for how in ((), (True,))]
 
 
 @joined
@@ -177,45 +162,24 @@ def run_fenced(number, model, sentences):
 
 
 @joined
-def collectives(numbers):
-    """Return what the operations leave in this process, by their names."""
-    rank, count = dist.get_rank(), dist.get_world_size()
-    own = numbers[rank]
-    share, total, sent = own.chunk(count)[rank], own.clone(), own.clone()
-    gathered, part, passed = (torch.empty_like(x) for x in (own, share, own))
-    dist.all_reduce(total)
-    dist.all_gather_into_tensor(gathered, share)
-    dist.reduce_scatter_tensor(part, own)
-    sending = dist.isend(own, (rank + 1) % count)
-    dist.recv(passed, (rank - 1) % count)
-    sending.wait()
-    if rank == 0:
-        dist.send(sent, 1)
-    if rank == 1:
-        dist.recv(sent, 0)
-    return {
-        "all-reduce": total,
-        "all-gather": gathered,
-        "reduce-scatter": part,
-        "pass on": passed,
-        "send": sent if rank < 2 else None,
-    }
-
-
-@joined
 def refuse():
     """Return the answers to what two processes cannot share."""
     layer, model = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3), nn.Linear(2, 1)
     alibi = MultiHeadAttention(6, 6, 8, 0.0, num_heads=2, alibi=True)
     batch = torch.ones(5, 2), torch.ones(5, 1)
     share_batch = parallel.split_batch_over_processes(model, squared_error)
-    asked = [
-        partial(parallel.own_positions, 7),
-        partial(parallel.split_heads_over_processes, layer),
-        partial(parallel.split_heads_over_processes, alibi),
-        partial(share_batch, model, batch),
-    ]
-    return [said(ask, ValueError) for ask in asked]
+    answers = []
+    for function, *inputs in (
+        (parallel.own_positions, 7),
+        (parallel.split_heads_over_processes, layer),
+        (parallel.split_heads_over_processes, alibi),
+        (share_batch, model, batch),
+    ):
+        try:
+            function(*inputs)
+        except ValueError as answer:
+            answers.append(str(answer))
+    return answers
 
 
 @joined

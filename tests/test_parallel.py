@@ -2,7 +2,6 @@
 
 import copy
 import re
-from inspect import isfunction
 
 import parallel_worker as worker
 import pytest
@@ -12,7 +11,7 @@ from small_layers import random
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from utils import parallel, plots
+from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
 from utils.parallel import (
@@ -79,68 +78,58 @@ def compared(request):
     return request.param, in_processes(request.param, worker.compare)
 
 
-@pytest.mark.parametrize("what", parallel.SPLITS)
-def test_outputs_and_gradients_equal_those_of_one_process(compared, what):
-    _, said = compared
-    assert all(lines[what] for lines in said)  # else it had raised
+def test_outputs_and_gradients_equal_those_of_one_process(compared):
+    for lines in compared[1]:
+        assert all(lines[what] for what in parallel.SPLITS)  # else it had raised
 
 
-def numbers(said, what, name, rank=0):
+def numbers(lines, name):
     """Return the numbers that a process says of itself."""
-    found = re.findall(r"[\d,]+", said[rank][what][name])
-    return [int(number.replace(",", "")) for number in found]
+    return [
+        int(number.replace(",", "")) for number in re.findall(r"[\d,]+", lines[name])
+    ]
 
 
-def test_with_the_batch_split_each_process_sends_a_gradient_for_every_weight(compared):
-    count, said = compared
-    held, all_weights = numbers(said, "batch", "bytes of weights")
-    assert held == all_weights
-    sent = 2 * all_weights * (count - 1) // count  # on a ring
-    assert numbers(said, "batch", "bytes sent by allreduce") == [sent, 1]
+def test_what_is_sent_is_what_a_ring_needs(compared):
+    count, (first, *_) = compared
+    weights, all_weights = numbers(first["batch"], "bytes of weights")
+    x = num_bytes(torch.empty(2, 32, 64))
+    keys_values = num_bytes(torch.empty(2, 2, 8, 64 // count, 16))
+    positions = 8 * (64 // count)
+    sent = {
+        ("batch", "bytes sent by allreduce"): 2 * weights * (count - 1) // count,
+        ("heads", "forward: bytes sent by all_reduce"): 2 * x * (count - 1) // count,
+        # keys and values go round, and their gradients back
+        ("bidirectional", "bytes sent by send"): (count - 1) * 2 * keys_values,
+        ("striped", "bytes sent by send"): (count - 1) * (2 * keys_values + positions),
+    }
+    assert {at: numbers(first[at[0]], at[1])[0] for at in sent} == sent
+    assert weights == all_weights
+    gathered, scattered = (
+        numbers(first["weights"], f"bytes sent by {name}")[0]
+        for name in ("allgather", "reduce_scatter")
+    )
+    batch = sent["batch", "bytes sent by allreduce"]
+    assert 0.99 * batch < 2 * scattered < 1.01 * batch
+    assert batch < gathered + scattered < 1.5 * batch
 
 
-def test_with_the_heads_split_one_sum_of_the_size_of_x_is_sent_forward(compared):
-    count, said = compared
-    sent = numbers(said, "heads", "forward: bytes sent by all_reduce")
-    assert sent == [2 * num_bytes(torch.empty(2, 32, 64)) * (count - 1) // count, 1]
-
-
-@pytest.mark.parametrize("what", ["tokens", "striped", "bidirectional"])
-def test_with_the_tokens_split_keys_and_values_go_round_and_back(compared, what):
-    count, said = compared
-    own = num_bytes(torch.empty(2, 2, 8, 64 // count, 16))
-    places = 0 if what == "bidirectional" else 8 * (64 // count)
-    assert numbers(said, what, "bytes of keys and values") == [own]
-    sent, _ = numbers(said, what, "bytes sent by send")
-    assert sent == (count - 1) * (2 * own + places)
+def test_with_the_weights_split_a_process_holds_its_share_and_one_block(compared):
+    count, (first, *_) = compared
+    held, all_weights = numbers(first["weights"], "bytes of weights")
+    [computing] = numbers(first["weights"], "bytes of weights while computing")
+    assert all_weights / count <= held < 1.01 * all_weights / count
+    assert held < computing < all_weights
 
 
 def test_with_stripes_the_processes_have_about_equally_much_to_do(compared):
-    count, said = compared
     work = {
-        what: [numbers(said, what, "scores that count", r)[0] for r in range(count)]
+        what: [numbers(lines[what], "scores that count")[0] for lines in compared[1]]
         for what in ("tokens", "striped")
     }
     assert sum(work["tokens"]) == sum(work["striped"]) == 64 * 65 / 2
     assert max(work["tokens"]) > 2 * min(work["tokens"])
     assert max(work["striped"]) < 1.1 * min(work["striped"])
-
-
-def test_with_the_weights_split_a_process_holds_its_share_and_one_block(compared):
-    count, said = compared
-    held, all_weights = numbers(said, "weights", "bytes of weights")
-    [computing] = numbers(said, "weights", "bytes of weights while computing")
-    assert all_weights / count <= held < 1.01 * all_weights / count
-    assert held < computing < all_weights
-
-
-def test_with_the_weights_split_half_as_much_again_is_sent_at_most(compared):
-    _, said = compared
-    [batch, _] = numbers(said, "batch", "bytes sent by allreduce")
-    [gathered, _] = numbers(said, "weights", "bytes sent by allgather")
-    [scattered, _] = numbers(said, "weights", "bytes sent by reduce_scatter")
-    assert batch < gathered + scattered < 1.5 * batch
-    assert 0.99 * batch < 2 * scattered < 1.01 * batch
 
 
 @pytest.mark.parametrize("kind", ["side by side", "striped", "both ways"])
@@ -153,12 +142,6 @@ def test_each_process_attends_to_the_tokens_of_all(kind):
     for at, parts in in_processes(3, worker.attend_in_a_ring, kind):
         for part, all_tokens in zip(parts, expected, strict=True):
             torch.testing.assert_close(part, all_tokens[:, at])
-
-
-def test_tokens_of_a_process_stand_side_by_side_or_every_third_is_its_own():
-    side_by_side, striped = zip(*in_processes(3, worker.own_positions, 9))
-    assert torch.stack(side_by_side).equal(torch.arange(9).view(3, 3))
-    assert torch.stack(striped).equal(torch.arange(9).view(3, 3).T)
 
 
 def test_each_process_has_a_third_of_the_heads_and_they_come_to_the_whole_layer():
@@ -252,30 +235,3 @@ def test_lines_in_the_text_of_the_notebook_train_on_the_whole_batch(count, numbe
     expected = [weight.grad for weight in model.parameters()]
     for gradients in found:
         torch.testing.assert_close(gradients, expected)
-
-
-def test_nothing_else_of_the_notebook_runs_in_several_processes():
-    page, fenced = worker.definitions(worker.PAGE), worker.fenced_lines()
-    found = {name: f.__code__.co_varnames for name, f in page.items() if isfunction(f)}
-    ours = {name for name, variables in found.items() if "rank" in variables}
-    tested = {"message", "share_batch", "layer_output", "input_gradient", "ring"}
-    tested |= {"share_weights", "write"}  # the last is called by those of the heads
-    assert ours == tested
-    assert len(fenced) == 3
-
-
-def test_what_is_drawn_of_an_exchange_is_what_processes_have_afterwards(count, capsys):
-    numbers = torch.arange(12.0) + torch.arange(20.0, 20 * count + 1, 20)[:, None]
-    found = in_processes(count, worker.collectives, numbers)
-    share = 12 // count
-    for name in found[0]:
-        lines = []
-        for rank, results in enumerate(found):
-            held = ["·"] * 12
-            if results[name] is not None:
-                at = rank * share if len(results[name]) == share else 0
-                words = [f"{x:.0f}" for x in results[name].tolist()]
-                held[at : at + len(words)] = words
-            lines.append(" ".join(held))
-        plots.exchange([name], numbers, title="t")
-        assert f" → {' / '.join(lines)}, " in capsys.readouterr().out, name
