@@ -51,38 +51,6 @@ def test_any_chunks_give_the_recurrent_numbers(shape, chunk_size, gate):
             torch.testing.assert_close(output, expected, atol=2 * near, rtol=1e-5)
 
 
-def test_a_state_goes_on_where_it_was_left():
-    *parts, beta, log_gate = drawn(2, 3, 11, 5, 7)
-    every = *parts, beta[..., None], log_gate[..., None]
-    first, last = zip(*(t.tensor_split([4], -2) for t in every))
-    first, last = ([*p[:3], *(t[..., 0] for t in p[3:])] for p in (first, last))
-    one, state = attend_in_chunks(*first)
-    other, state = attend_in_chunks(*last, state=state, chunk_size=3)
-    whole, end = attend_in_chunks(*parts, beta, log_gate)
-    torch.testing.assert_close(torch.cat((one, other), -2), whole, atol=1e-10, rtol=0)
-    torch.testing.assert_close(state, end, atol=1e-10, rtol=0)
-
-
-def test_a_beta_of_one_makes_a_key_answer_its_last_value():
-    key, value = F.normalize(random(5, 3), dim=-1), random(5, 2, seed=1)
-    output = delta_rule(key, key, value, torch.ones(5).double())
-    torch.testing.assert_close(output, value)
-
-
-def test_with_keys_at_right_angles_the_delta_rule_is_linear_attention():
-    key, value = torch.eye(5).double(), random(5, 2, seed=1)
-    query, beta = random(5, 5, seed=2), torch.ones(5).double()
-    torch.testing.assert_close(
-        delta_rule(query, key, value, beta), linear_attention(query, key, value)
-    )
-
-
-def test_a_gate_multiplies_what_is_old():
-    key, value, ones = torch.eye(2), torch.tensor([[8.0], [1.0]]), torch.ones(2)
-    output = delta_rule(ones.expand(2, 2), key, value, ones, (ones / 4).log())
-    torch.testing.assert_close(output, torch.tensor([[8.0], [3.0]]))
-
-
 def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
     *parts, beta, _ = drawn(2, 200, 5, 3, dtype=torch.float32)
     log_gate = torch.full((2, 200), -30.0, requires_grad=True)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_layers import random
+from small_layers import Made, random
 
 from utils.attention import (
     causal_mask,
@@ -29,28 +29,6 @@ def layer(num_heads=3, dropout=0.0, **options):
     return built
 
 
-def made(B=2, S=7, R=5, H=3, K=11, V=13):
-    parts = random(B, S, R), random(H, R, K, seed=1), random(H, R, V, seed=2)
-    return parts, random(B, H, 2, K, seed=3)
-
-
-def test_keys_and_values_are_those_of_each_head_and_sample_alone():
-    (latent, W_uk, W_uv), _ = made()
-    keys, values = latent_keys_values(latent, W_uk, W_uv)
-    for b in range(2):
-        for h in range(3):
-            torch.testing.assert_close(keys[b, h], latent[b] @ W_uk[h])
-            torch.testing.assert_close(values[b, h], latent[b] @ W_uv[h])
-
-
-def test_absorbed_scores_are_those_of_the_keys():
-    (latent, W_uk, W_uv), query = made()
-    keys, _ = latent_keys_values(latent, W_uk, W_uv)
-    torch.testing.assert_close(
-        absorbed_scores(query, latent, W_uk), query @ keys.mT, atol=1e-10, rtol=0
-    )
-
-
 @pytest.mark.parametrize(
     "sizes, said",
     [
@@ -75,14 +53,18 @@ def test_a_query_that_does_not_fit_is_named():
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("padded", [True, False])
-def test_both_ways_give_the_same(kind, need_weights, padded):
+def test_both_ways_give_the_same_with_weights_and_without(kind, padded):
     real = torch.tensor([[False] * 3 + [True] * 4, [True] * 7]) if padded else None
     for dtype, near in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         model, x = layer(**kind).to(dtype), random(2, 7, 5, dtype=dtype)
-        found = [model(x, real, need_weights, absorbed=way) for way in (True, False)]
-        torch.testing.assert_close(*found, atol=near, rtol=0)
+        near = {"atol": near, "rtol": 0}
+        output, weights = model(x, real, need_weights=True, absorbed=True)
+        twin = model(x, real, need_weights=True, absorbed=False)
+        torch.testing.assert_close((output, weights), twin, **near)
+        for absorbed in (True, False):
+            alone = model(x, real, absorbed=absorbed)
+            torch.testing.assert_close(alone, output, **near)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -96,15 +78,6 @@ def test_both_ways_go_on_from_a_cache_that_holds_latents_alone(kind):
         assert kept == ((2, 1, 13, model.latent_dim), (2, 1, 13, model.rotary_dim))
     with pytest.raises(ValueError, match="window=None, got 3"):
         model(x, cache=KeyValueCache(13, 3))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("absorbed", [True, False])
-def test_weights_and_the_fused_way_give_the_same(kind, absorbed):
-    model, x = layer(**kind), random(2, 7, 5)
-    output, weights = model(x, need_weights=True, absorbed=absorbed)
-    torch.testing.assert_close(model(x, absorbed=absorbed), output)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 3, 7).double())
 
 
 def test_the_layer_is_attention_with_a_part_that_is_rotated_and_one_that_is_not():
@@ -122,8 +95,6 @@ def test_the_layer_is_attention_with_a_part_that_is_rotated_and_one_that_is_not(
 
 def test_one_new_token_makes_no_keys():
     """The absorbed way is taken where it needs fewer multiplications."""
-    from small_layers import Made
-
     model, x = layer(latent_dim=6, num_heads=3), random(1, 12, 5)
     cache = model.new_cache(13)
     model(x, cache=cache)
