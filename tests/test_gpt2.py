@@ -12,7 +12,6 @@ from utils.model import GPT, load_gpt2
 
 TINY = DATA / "tiny_gpt2"
 REFERENCE = load_file(TINY / "reference.safetensors")
-SMALL = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12}
 
 
 def difference(model):
@@ -55,16 +54,6 @@ def test_both_ways_of_naming_give_the_same_logits(copy, change):
     assert difference(load_gpt2(copy(lambda t: short(with_output(t))))) < 1e-4
 
 
-def test_every_tensor_of_the_file_counts(copy):
-    for name in load_file(TINY / "model.safetensors"):
-
-        def change(tensors, name=name):
-            tensors[name].flatten()[1] += 1
-            return tensors
-
-        assert difference(load_gpt2(copy(change))) > 1e-4, name
-
-
 def test_gpt_2_small_has_124_439_808_parameters():
     with torch.device("meta"):
         model = GPT(50257, 1024, 768, 12, 12, qkv_bias=True)
@@ -72,63 +61,36 @@ def test_gpt_2_small_has_124_439_808_parameters():
 
 
 @pytest.mark.parametrize(
-    "change, said",
+    "change, settings, said",
     [
+        (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
         (
-            without("transformer.h.1.ln_2.bias"),
-            r"expected h.1.ln_2.bias of shape \(16,\), got none",
-        ),
-        (
-            adding(transformer__h__0__attn__c_gate__weight=torch.ones(3)),
-            r"expected no tensor h.0.attn.c_gate.weight, got one of shape \(3,\)",
-        ),
-        (
-            adding(transformer__h__2__ln_1__bias=torch.ones(16)),
+            *(adding(transformer__h__2__ln_1__bias=torch.ones(16)), {}),
             r"expected no tensor h.2.ln_1.bias, got one of shape \(16,\)",
         ),
         (
-            adding(transformer__h__1__attn__c_attn__weight=torch.ones(48, 16)),
-            r"expected h.1.attn.c_attn.weight of shape \(16, 48\), got one of shape "
-            r"\(48, 16\)",
+            *(adding(transformer__h__1__attn__c_attn__weight=torch.ones(48, 16)), {}),
+            r"c_attn.weight of shape \(16, 48\), got one of shape \(48, 16\)",
         ),
         (
-            adding(transformer__ln_f__weight=torch.ones(16, dtype=torch.int32)),
-            "expected ln_f.weight of floating-point numbers, got torch.int32",
-        ),
-        (
-            adding(lm_head__weight=torch.ones(128, 16)),
+            *(adding(lm_head__weight=torch.ones(128, 16)), {}),
             "expected lm_head.weight to be wte.weight, got other numbers",
         ),
         (
-            adding(wte__weight=torch.ones(128, 16)),
+            *(adding(wte__weight=torch.ones(128, 16)), {}),
             "expected each tensor once, got two names for some",
         ),
-        (lambda tensors: {}, r"expected wte.weight of shape \(128, 16\), got none"),
+        (dict, {"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
+        (dict, {"n_layer": 3}, r"h.2.ln_1.weight of shape \(16,\), got none"),
+        (dict, {"n_layer": 1}, r"no tensor h.1.attn.c_attn.bias, got one of shape"),
+        (dict, {"n_positions": 95}, r"wpe.weight of shape \(95, 16\), got one of sh"),
+        (dict, {"n_head": 3}, "got width 16 and 3 heads"),
+        (dict, {"vocab_size": "left out"}, "vocab_size of 1 or more, got None"),
+        (dict, {"activation_function": "gelu"}, "function of 'gelu_new', got 'gelu'"),
+        (dict, {"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
+        (dict, {"layer_norm_epsilon": 0}, "epsilon above 0, got 0"),
     ],
 )
-def test_a_tensor_that_does_not_fit_is_named(copy, change, said):
-    with pytest.raises(ValueError, match=f"model.safetensors: {said}"):
-        load_gpt2(copy(change))
-
-
-@pytest.mark.parametrize(
-    "settings, said",
-    [
-        ({"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
-        ({"n_layer": 3}, r"h.2.ln_1.weight of shape \(16,\), got none"),
-        ({"n_layer": 1}, r"no tensor h.1.attn.c_attn.bias, got one of shape \(48,\)"),
-        ({"n_positions": 95}, r"wpe.weight of shape \(95, 16\), got one of shape"),
-        ({"n_head": 3}, "got width 16 and 3 heads"),
-        ({"n_head": 0}, "expected n_head of 1 or more, got 0"),
-        ({"vocab_size": "left out"}, "expected vocab_size of 1 or more, got None"),
-        ({"n_embd": "16"}, "expected n_embd of 1 or more, got '16'"),
-        ({"activation_function": "gelu"}, "activation_function of 'gelu_new', got 'ge"),
-        ({"model_type": "llama"}, "expected model_type of 'gpt2', got 'llama'"),
-        ({"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
-        ({"layer_norm_epsilon": "small"}, "epsilon above 0, got 'small'"),
-        ({"layer_norm_epsilon": 0}, "epsilon above 0, got 0"),
-    ],
-)
-def test_a_setting_that_does_not_fit_is_named(copy, settings, said):
+def test_what_does_not_fit_is_named(copy, change, settings, said):
     with pytest.raises(ValueError, match=said):
-        load_gpt2(copy(**settings))
+        load_gpt2(copy(change, **settings))

@@ -43,16 +43,6 @@ def test_the_stream_is_that_of_the_reference_implementation_after_each_block():
     assert difference(model) < 1e-5
 
 
-def test_every_tensor_of_the_file_counts(copy):
-    for name in load_file(TINY / "model.safetensors"):
-
-        def change(tensors, name=name):
-            tensors[name][REFERENCE["token_ids"][0, 0] if name == TABLE else 0] += 1
-            return tensors
-
-        assert difference(load_llama(copy(change))) > 1e-4, name
-
-
 def test_published_files_may_say_it_in_the_words_of_earlier_years(copy):
     old = {"rope_parameters": "left out", "rope_theta": 500, "head_dim": "left out"}
     old |= {"rope_scaling": None, "mlp_bias": "left out", "rope_interleaved": False}

@@ -67,38 +67,6 @@ def test_training_without_a_batch_is_an_error():
     )
 
 
-def test_an_interrupted_training_keeps_the_last_checkpoint_whole(tmp_path):
-    model, other, steps = nn.Linear(1, 1), nn.Linear(1, 1), []
-    keep = {"checkpoint": tmp_path / "model.pt", "about": {"width": 1}}
-
-    def stop_later(model, batch):
-        steps.append(model.weight.item())
-        if len(steps) == 151:
-            raise KeyboardInterrupt
-        return fit(model, batch)
-
-    with pytest.raises(KeyboardInterrupt):
-        train(model, [line()], stop_later, steps=300, **keep)
-    load_checkpoint(other, tmp_path / "model.pt", {"width": 1})
-    assert other.weight.item() == steps[100]
-
-
-@pytest.mark.parametrize("content", [b"", b"half a file"])
-def test_a_damaged_checkpoint_is_named_and_changes_nothing(tmp_path, content):
-    model, path = nn.Linear(1, 1), tmp_path / "model.pt"
-    before = model.weight.clone()
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="is no checkpoint: File is not a zip file$"):
-        load_checkpoint(model, path)
-    assert torch.equal(model.weight, before)
-
-
-def test_the_checkpoint_of_another_model_is_named(tmp_path):
-    save_checkpoint(nn.Linear(3, 2), tmp_path / "model.pt")
-    with pytest.raises(ValueError, match=r"another model: .* got \(2, 3\)"):
-        load_checkpoint(nn.Linear(5, 2), tmp_path / "model.pt")
-
-
 def slope(model, batch):
     """A loss whose gradient is 1 everywhere: AdamW then moves by its rate."""
     return sum(parameter.sum() for parameter in model.parameters())
@@ -236,26 +204,40 @@ def test_a_checkpoint_holds_all_of_the_training_and_runs_no_code(tmp_path):
     assert torch.equal(state["random"]["cpu"], torch.get_rng_state())
 
 
-CPU, GPU = torch.device("cpu"), torch.device("cuda", 3)
-
-
-def test_a_checkpoint_that_says_something_else_of_itself_is_named(tmp_path):
-    save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", about={"heads": 4})
-    model = nn.Linear(1, 1)
-    before = model.weight.clone()
-    with pytest.raises(ValueError, match="another model: heads expected as 2, got 4"):
-        load_checkpoint(model, tmp_path / "a.pt", about={"heads": 2})
-    assert torch.equal(model.weight, before)
-
-
-def test_a_single_flipped_bit_is_found(tmp_path):
-    path, model = tmp_path / "a.pt", nn.Linear(100, 100)
-    save_checkpoint(model, path)
+def flipped(model, path):
+    save_checkpoint(model, path, about={"heads": 2})
     content = bytearray(path.read_bytes())
     content[content.index(model.weight.detach().numpy().tobytes()) + 1234] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="a.pt is no checkpoint: .* is damaged"):
-        load_checkpoint(model, path)
+
+
+@pytest.mark.parametrize(
+    "write, said",
+    [
+        (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
+        (lambda model, path: path.write_bytes(b"half"), "no checkpoint: File is not a"),
+        (flipped, "a.pt is no checkpoint: .* is damaged"),
+        (
+            lambda model, path: save_checkpoint(
+                nn.Linear(3, 2), path, about={"heads": 2}
+            ),
+            r"another model: .* got \(2, 3\)",
+        ),
+        (
+            lambda model, path: save_checkpoint(model, path, about={"heads": 4}),
+            "another model: heads expected as 2, got 4",
+        ),
+    ],
+)
+def test_a_checkpoint_that_will_not_do_is_named_and_changes_nothing(
+    tmp_path, write, said
+):
+    model, path = nn.Linear(100, 100), tmp_path / "a.pt"
+    write(model, path)
+    before = model.weight.clone()
+    with pytest.raises(ValueError, match=said):
+        load_checkpoint(model, path, about={"heads": 2})
+    assert torch.equal(model.weight, before)
 
 
 def interrupted(step, times=1):

@@ -12,12 +12,8 @@ from torch import nn
 
 from utils.data import load_text
 from utils.model import generate
-from utils.training import (
-    save_checkpoint,
-)
-from utils.training import (
-    text as command,
-)
+from utils.training import save_checkpoint
+from utils.training import text as command
 from utils.training.text import draw_windows, load_text_model, main
 
 TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()

@@ -50,15 +50,6 @@ def test_a_held_pair_shows_a_far_key_at_the_last_distance_of_training():
     torch.testing.assert_close(every[32:], free[31].expand(38))
 
 
-def test_a_pair_that_is_not_held_turns_on():
-    query, key = torch.randn(2, 2, 4, 50, 8)
-    query[..., :2] = 0  # nothing left in pair 0
-    held = held_scores(query, key, pairs=[0])
-    torch.testing.assert_close(held, rotary_scores(query, key))
-    nothing = held_scores(key, key, pairs=[])
-    torch.testing.assert_close(nothing, rotary_scores(key, key))
-
-
 def test_what_is_added_is_added_to_every_embedding():
     reader = LetterReader(added=lambda length: torch.ones(length, 32))
     ids = torch.arange(10).view(2, 5)
