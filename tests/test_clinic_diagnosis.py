@@ -7,7 +7,7 @@ import re
 import nbformat
 import pytest
 import torch
-from clinic_cases import NOTEBOOK, ONE_OF_EACH, code_cells
+from clinic_cases import NOTEBOOK, ONE_OF_EACH
 
 from utils import clinic
 from utils.checks import Result, progress, records
@@ -116,27 +116,6 @@ def test_a_call_that_the_reader_makes_is_answered_in_the_fold_below_it():
             assert diagnose(patient(number), *json.loads(f"[{said}]")).passed, number
             called.append(number)
     assert called == [108, 200, 509]
-
-
-def first_looks():
-    """Yield the cells that run instruments and diagnoses alone, and on whom.
-
-    What comes is the cell's count, the patient's number and the cell.
-    """
-    calls = r"layer = patient\(\d+\)|clinic\.(?!try_tests)\w+\(.*\)|diagnose\(.*\)"
-    number = None
-    for cell in code_cells():
-        found = re.search(r"^layer = patient\((\d+)\)$", cell.source, re.M)
-        number = int(found[1]) if found else number
-        if all(re.fullmatch(calls, line) for line in cell.source.splitlines()):
-            yield pytest.param(number, cell, id=f"cell {cell.execution_count}")
-
-
-@pytest.mark.parametrize("number, cell", [*first_looks()])
-def test_the_notebook_shows_what_is_printed(number, cell, capsys):
-    exec(cell.source, vars(clinic) | {"clinic": clinic, "layer": patient(number)})
-    stored = [o.get("text") or o.data["text/plain"] + "\n" for o in cell.outputs]
-    assert capsys.readouterr().out == "".join(stored)
 
 
 def test_the_numbers_in_the_folded_answers_are_measured():

@@ -207,14 +207,6 @@ def test_every_kind_of_mistake_can_be_trained():
             assert all(0 < loss < 20 for loss in losses), slug
 
 
-def test_the_curves_are_drawn_and_their_ends_are_printed(capsys):
-    clinic.training_curve(patient(200), steps=25)
-    said = capsys.readouterr().out
-    (cell,) = (c for c in code_cells() if "clinic.training_curve(layer)" in c.source)
-    stored = cell.outputs[-1].data["text/plain"]
-    assert stored in said and "last 20 steps" in said
-
-
 def test_a_function_has_nothing_to_train():
     with pytest.raises(ValueError, match="^expected a layer with weights; got a func"):
         clinic.training_curve(patient(7))
