@@ -1,7 +1,5 @@
 """Each test pins one sentence about `utils.data`."""
 
-import hashlib
-
 import pytest
 
 from utils.data import (
@@ -39,22 +37,8 @@ def test_batches_hold_the_tokens_of_the_text_in_order():
     assert targets.flatten().tolist() == ids[1:33]
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    return translation_pairs(3000, seed=0)
-
-
-def digest(sentences):
-    return hashlib.sha256(repr(sentences).encode()).hexdigest()[:8]
-
-
-def test_the_sentences_are_those_that_the_notebooks_learned_from(pairs):
-    assert digest(pairs) == "9cdfc2a8"
-    sentences = [pronoun_sentences(1000, held_out) for held_out in (False, True)]
-    assert digest(sentences) == "d990e7e9"
-
-
-def test_one_french_sentence_has_one_translation(pairs):
+def test_one_french_sentence_has_one_translation():
+    pairs = translation_pairs(3000, seed=0)
     assert len(set(pairs)) == len(dict(pairs))
 
 
