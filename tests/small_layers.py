@@ -12,12 +12,6 @@ def random(*shape, seed=0, dtype=torch.float64):
     return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
-def multi_head(causal=True, p=0.0, d_in=6, qkv_bias=False):
-    torch.manual_seed(0)
-    layer = MultiHeadAttention(d_in, 10, 11, p, 2, qkv_bias=qkv_bias, causal=causal)
-    return layer.double()
-
-
 def grouped(num_kv_heads=2, **options):
     torch.manual_seed(0)
     layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
