@@ -8,14 +8,15 @@ delta rule of Qwen3-Next, in chunks and token by token. All of it is made anew a
 compared with `data/tiny_layers`; `--write` stores it.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
-STORED = Path(__file__).resolve().parents[1] / "data/tiny_layers/reference.safetensors"
+from tests.gpt2_reference import main
+
+STORED = Path(__file__).resolve().parents[1] / "data" / "tiny_layers"
 SIZES = {
     "hidden_size": 24,
     "num_attention_heads": 3,
@@ -68,24 +69,13 @@ def delta(draw):
     return {f"delta.{name}": t for name, t in parts.items()}
 
 
-def make():
-    """Compute both anew."""
+def make(folder):
+    """Write both into `folder`."""
     draw = torch.Generator().manual_seed(2024)
     found = latent(draw) | delta(draw)
-    return {name: t.detach().contiguous() for name, t in found.items()}
-
-
-def main():
-    """Make the tensors anew; compare them with the stored ones, or store them."""
-    parser = argparse.ArgumentParser(prog="python -m tests.layers_reference")
-    parser.add_argument("--write", action="store_true", help="store what is made")
-    made = make()
-    if parser.parse_args().write:
-        STORED.parent.mkdir(exist_ok=True)
-        return save_file(made, STORED)
-    torch.testing.assert_close(made, load_file(STORED), rtol=1e-4, atol=1e-5)
-    print(f"{len(made)} tensors as stored")
+    found = {name: t.detach().contiguous() for name, t in found.items()}
+    save_file(found, folder / "reference.safetensors")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(make, STORED, "tests.layers_reference"))
