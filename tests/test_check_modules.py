@@ -34,32 +34,22 @@ class TransposedParameters(nn.Module):
         return F.scaled_dot_product_attention(*parts)
 
 
-class Sequential(Right):
-    def __init__(self, d_in, d_out):
+class InASequence(Right):
+    def __init__(self, d_in, d_out, qkv_bias=False):
         super().__init__(d_in, d_out)
         self.W_key = nn.Sequential(nn.Linear(d_in, d_out, bias=False), nn.Identity())
 
 
-class Optional(Right):
-    def __init__(self, d_in, d_out, qkv_bias=False):
-        super().__init__(d_in, d_out)
-
-
-@pytest.mark.parametrize("answer", [Right, TransposedParameters, Sequential, Optional])
+@pytest.mark.parametrize("answer", [TransposedParameters, InASequence])
 def test_right_module_passes_however_it_is_built(answer):
     assert check("4.2", answer).passed
-
-
-class NotAModule:
-    def __init__(self, d_in, d_out):
-        pass
 
 
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
         (Right(3, 5), "instance-not-class", "Right(…)"),
-        (NotAModule, "not-a-module", "nn.Module"),
+        (dict, "not-a-module", "nn.Module"),
         (Right.forward, "not-a-class", "function"),
     ],
 )
