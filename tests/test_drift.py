@@ -8,6 +8,7 @@ through the same case as its twin.
 import ast
 import functools
 import importlib
+import pkgutil
 from contextlib import suppress
 from functools import partial
 
@@ -19,25 +20,10 @@ from repository import ROOT, tool
 from torch.nn import Linear
 from torch.nn.functional import normalize
 
-from utils.training import translation
-from utils.training.letters import LetterReader
+import utils
+from utils.training import letters, translation
 
 NOTEBOOKS = tool.find_notebooks()
-MODULES = [
-    "tokenizer",
-    "data",
-    "embeddings",
-    "attention",
-    "latent",
-    "delta",
-    "cache",
-    "model",
-    "llama",
-    "parallel",
-    "training",
-    "training.letters",
-    "recall",
-]
 # Of the bench of 08 these alone: `trained` or `right` is another function elsewhere.
 TRANSLATORS = "DecoderBlock", "greedy_translate", "translation_loss"
 
@@ -65,21 +51,12 @@ def dropped(dropout):
     return dropped.unique(), (dropped == 0).float().mean().round(decimals=1)
 
 
-def merged(f):
-    """Merge three parts; for the first token one is empty, for the last one all are."""
+def parts():
+    """Return three parts: one is empty for the first token, all for the last one."""
     maxima, sums = random(3, 5), random(3, 5, seed=1).exp()
     maxima[0, 0] = maxima[:, -1] = float("-inf")
     sums = sums.masked_fill(maxima.isinf(), 0.0)
-    return f(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
-
-
-def merged_in_turn(f):
-    """Merge two parts, and a third into both; for some tokens there is nothing."""
-    maxima, sums = random(3, 5), random(3, 5, seed=1).exp()
-    maxima[0, 0] = maxima[:, -1] = float("-inf")
-    sums = sums.masked_fill(maxima.isinf(), 0.0)
-    first, *rest = zip(sums[..., None] * random(3, 5, 2, seed=2), maxima, sums)
-    return functools.reduce(f, rest, first)
+    return sums[..., None] * random(3, 5, 2, seed=2), maxima, sums
 
 
 def crossed(cls):
@@ -119,7 +96,7 @@ def model(cls):
 
 def trained_on_letters(f):
     """Return the losses of a short training to three digits: decay differs a little."""
-    return torch.tensor(f(LetterReader, steps=9)[1:]).half()
+    return torch.tensor(f(letters.LetterReader, steps=9)[1:]).half()
 
 
 def remembered(cls):
@@ -194,8 +171,8 @@ CASES = {
     "partial_attention": lambda f: f(
         random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
     ),
-    "combine_partial_attention": merged,
-    "merge_parts": merged_in_turn,
+    "combine_partial_attention": lambda f: f(*parts()),
+    "merge_parts": lambda f: functools.reduce(f, zip(*parts())),
     "KeyValueCache": remembered,
     "repeat_kv": lambda f: f(random(2, 3, 5, 7), 2),
     "feed_forward": layer(6, x=random(2, 5, 6)),
@@ -217,7 +194,8 @@ CASES = {
 def public_names():
     """Map each public name of `utils` to what is defined under it."""
     found = {}
-    for module in map(importlib.import_module, (f"utils.{name}" for name in MODULES)):
+    names = [module.name for module in pkgutil.iter_modules(utils.__path__, "utils.")]
+    for module in map(importlib.import_module, [*names, letters.__name__]):
         for name, value in vars(module).items():
             if getattr(value, "__module__", None) == module.__name__:
                 if not name.startswith("_"):
