@@ -178,12 +178,6 @@ def test_what_processes_cannot_share_is_refused():
 # ---- what stands in notebook 13 ----------------------------------------------------
 
 
-def test_the_message_of_the_notebook_arrives_and_belongs_to_who_received_it(count):
-    said = in_processes(count, worker.run_the_page, "message")
-    assert said[:2] == [[1, 2, 3, 4], [10, 20, 30, 40]]
-    assert said[2:] == [[0, 0, 0, 0]] * (count - 2)
-
-
 def test_the_program_of_the_notebook_sends_the_same_message(count):
     said = in_processes(count, worker.run_program, 0)
     assert said == ["", "tensor([10., 20., 30., 40.])\n", *[""] * (count - 2)]
