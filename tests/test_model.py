@@ -8,7 +8,6 @@ from torch import nn
 
 from utils.model import (
     GPT,
-    TransformerBlock,
     generate,
     next_token_loss,
     next_token_probs,
@@ -48,15 +47,6 @@ def left_padded(sentences, padding_id=0):
 
 def token_ids(*shape):
     return torch.randint(53, shape, generator=torch.Generator().manual_seed(1))
-
-
-def test_a_block_adds_each_sublayer_to_its_input_behind_a_norm():
-    torch.manual_seed(0)
-    attention, feed_forward = nn.Linear(6, 6), nn.Linear(6, 6)
-    block, x = TransformerBlock(attention, feed_forward, 6), torch.randn(2, 5, 6)
-    middle = x + attention(block.norm1(x))
-    expected = middle + feed_forward(block.norm2(middle))
-    assert torch.equal(block(x), expected)
 
 
 def test_the_first_loss_is_the_logarithm_of_the_vocabulary():
