@@ -1,7 +1,5 @@
 """Each test pins one sentence about `utils.llama`."""
 
-from functools import partial
-
 import pytest
 import torch
 from checkpoint_copies import adding, copied, without
@@ -22,12 +20,6 @@ def difference(model):
     return (model(REFERENCE["token_ids"]) - REFERENCE["logits"]).abs().max().item()
 
 
-@pytest.fixture
-def copy(tmp_path):
-    """Return a function that stores the checkpoint with changes, and its folder."""
-    return partial(copied, TINY, tmp_path)
-
-
 def tied(tensors):
     return tensors | {"lm_head.weight": tensors[TABLE].clone()}
 
@@ -43,23 +35,25 @@ def test_the_stream_is_that_of_the_reference_implementation_after_each_block():
     assert difference(model) < 1e-5
 
 
-def test_published_files_may_say_it_in_the_words_of_earlier_years(copy):
+def test_published_files_may_say_it_in_the_words_of_earlier_years(tmp_path):
     old = {"rope_parameters": "left out", "rope_theta": 500, "head_dim": "left out"}
     old |= {"rope_scaling": None, "mlp_bias": "left out", "rope_interleaved": False}
     speeds = {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(3)}
-    assert difference(load_llama(copy(adding(**speeds), **old))) < 1e-5
+    folder = copied(TINY, tmp_path, adding(**speeds), **old)
+    assert difference(load_llama(folder)) < 1e-5
 
 
-def test_what_is_left_out_is_what_the_reference_takes(copy):
+def test_what_is_left_out_is_what_the_reference_takes(tmp_path):
     said = {"rms_norm_eps": 1e-6, "rope_parameters": {"rope_theta": 10000.0}}
-    expected = difference(load_llama(copy(**said)))
-    assert difference(load_llama(copy(**dict.fromkeys(said, "left out")))) == expected
+    expected = difference(load_llama(copied(TINY, tmp_path, **said)))
+    silent = copied(TINY, tmp_path, **dict.fromkeys(said, "left out"))
+    assert difference(load_llama(silent)) == expected
 
 
-def test_the_output_of_a_tied_model_is_its_table_in_the_file_or_not(copy):
-    expected = difference(load_llama(copy(tied)))
+def test_the_output_of_a_tied_model_is_its_table_in_the_file_or_not(tmp_path):
+    expected = difference(load_llama(copied(TINY, tmp_path, tied)))
     for change in (without("lm_head.weight"), tied):
-        model = load_llama(copy(change, tie_word_embeddings=True))
+        model = load_llama(copied(TINY, tmp_path, change, tie_word_embeddings=True))
         assert model.output.weight is model.embedding.token_embedding.weight
         assert difference(model) == pytest.approx(expected)
 
@@ -98,9 +92,9 @@ def test_a_llama_from_scratch_knows_nothing_and_learns():
         (dict, {"intermediate_size": "left out"}, "size of 1 or more, got None"),
     ],
 )
-def test_what_does_not_fit_is_named(copy, change, settings, said):
+def test_what_does_not_fit_is_named(tmp_path, change, settings, said):
     with pytest.raises(ValueError, match=said):
-        load_llama(copy(change, **settings))
+        load_llama(copied(TINY, tmp_path, change, **settings))
 
 
 def test_the_folder_of_another_model_is_named():

@@ -191,17 +191,11 @@ def test_a_resumed_training_comes_to_the_same_losses(tmp_path, batches, steps_do
         assert torch.equal(one, other)
 
 
-def test_a_checkpoint_holds_all_of_the_training_and_runs_no_code(tmp_path):
-    about = {"width": 1}
-    losses = train(
-        nn.Linear(1, 1), [line()], fit, 3, 0.1, tmp_path / "a.pt", about=about
-    )
+def test_a_checkpoint_says_what_it_is_of_and_runs_no_code(tmp_path):
+    keep = {"checkpoint": tmp_path / "a.pt", "about": {"width": 1}}
+    train(nn.Linear(1, 1), [line()], fit, steps=3, **keep)
     state = torch.load(tmp_path / "a.pt", weights_only=True)
-    assert set(state["model"]) == {"weight", "bias"}
-    assert len(state["optimizer"]) == 2
-    assert (state["step"], state["about"]) == (3, about)
-    assert state["losses"].tolist() == losses
-    assert torch.equal(state["random"]["cpu"], torch.get_rng_state())
+    assert (state["step"], state["about"]) == (3, {"width": 1})
 
 
 def flipped(model, path):
@@ -240,14 +234,13 @@ def test_a_checkpoint_that_will_not_do_is_named_and_changes_nothing(
     assert torch.equal(model.weight, before)
 
 
-def interrupted(step, times=1):
+def interrupted(step):
     calls = []
 
     def compute_loss(model, batch):
         calls.append(batch)
         if len(calls) == step:
-            for _ in range(times):
-                signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return fit(model, batch)
 
     return compute_loss

@@ -124,9 +124,6 @@ def test_a_checkpoint_of_another_training_does_not_become_one(tmp_path):
             "expected a checkpoint of `python -m utils.training`, got "
             f"{tmp_path / 'a.pt'}, which does not say what it was trained on"
         )
-    (tmp_path / "a.pt").write_bytes(b"half a file")
-    with pytest.raises(ValueError, match="a.pt is no checkpoint"):
-        load_text_model(tmp_path / "a.pt")
 
 
 def test_a_batch_depends_on_its_seed_and_number_alone():
