@@ -1,10 +1,10 @@
-"""What the tests of attention share: random inputs, small layers, and a witness."""
+"""What the tests of attention share: random and stored numbers, and a witness."""
 
 import torch
-from seeds import definitions
+from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from utils.attention import MultiHeadAttention
+from utils.files import DATA
 
 
 def random(*shape, seed=0, dtype=torch.float64):
@@ -12,20 +12,11 @@ def random(*shape, seed=0, dtype=torch.float64):
     return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
-def grouped(num_kv_heads=2, **options):
-    torch.manual_seed(0)
-    layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
-    return layer.double()
-
-
-KINDS = [
-    {},
-    {"num_kv_heads": 6},
-    {"rotary": True},
-    {"alibi": True},
-    {"window": 3},
-    {"window": 4, "alibi": True, "num_kv_heads": 1},
-]
+def computed(name):
+    """Return what the reference implementation has computed (`layers_reference.py`)."""
+    tensors = load_file(DATA / "tiny_layers" / "reference.safetensors")
+    own = [key for key in tensors if key.startswith(f"{name}.")]
+    return {key.removeprefix(f"{name}."): tensors[key] for key in own}
 
 
 class Made(TorchDispatchMode):
@@ -40,8 +31,3 @@ class Made(TorchDispatchMode):
         tensors = made if isinstance(made, tuple) else (made,)
         self.tensors += [tensor for tensor in tensors if torch.is_tensor(tensor)]
         return made
-
-
-def leak_test():
-    """Return the leak test as notebook 05 defines it."""
-    return definitions("05_causal_masks")["leak_test"]

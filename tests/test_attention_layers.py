@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import grouped, random
+from small_layers import Made, random
 from torch import nn
 
 from utils.attention import (
@@ -11,12 +11,30 @@ from utils.attention import (
     MultiHeadAttention,
     SelfAttention,
     causal_mask,
+    masked_softmax,
     merge_heads,
     padding_mask,
     scaled_dot_product_attention,
     split_heads,
 )
 from utils.cache import KeyValueCache
+from utils.embeddings import alibi_bias, apply_rope
+
+
+def grouped(num_kv_heads=2, **options):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
+    return layer.double()
+
+
+KINDS = [
+    {},
+    {"num_kv_heads": 6},
+    {"rotary": True},
+    {"alibi": True},
+    {"window": 3},
+    {"window": 4, "alibi": True, "num_kv_heads": 1},
+]
 
 
 def test_self_attention_equals_torch_on_its_projections():
@@ -28,35 +46,21 @@ def test_self_attention_equals_torch_on_its_projections():
     torch.testing.assert_close(layer(x), expected)
 
 
-def torch_twin(layer):
-    """Give `nn.MultiheadAttention` the weights of our layer, whose widths are equal."""
-    width = layer.out_proj.in_features
-    twin = nn.MultiheadAttention(width, layer.num_heads, batch_first=True).double()
-    projections = (layer.W_query, layer.W_key, layer.W_value)
-    twin.load_state_dict(
-        {
-            "in_proj_weight": torch.cat([linear.weight for linear in projections]),
-            "in_proj_bias": torch.zeros(3 * width),
-            "out_proj.weight": layer.out_proj.weight,
-            "out_proj.bias": layer.out_proj.bias,
-        }
-    )
-    return twin
-
-
 def test_cross_attention_equals_torch_with_a_padded_context():
     torch.manual_seed(0)
     layer = MultiHeadAttention(10, 10, 5, 0.0, num_heads=2, causal=False).double()
+    twin = nn.MultiheadAttention(10, num_heads=2, batch_first=True).double()
+    projections = layer.W_query.weight, layer.W_key.weight, layer.W_value.weight
+    with torch.no_grad():
+        twin.in_proj_weight.copy_(torch.cat(projections))
+    twin.out_proj.load_state_dict(layer.out_proj.state_dict())
     x, context = random(3, 5, 10), random(3, 7, 10, seed=1)
     padding = padding_mask([7, 4, 1], 7)
-    twin = torch_twin(layer)
     # In nn.MultiheadAttention True means "may not attend".
-    expected, expected_weights = twin(
-        x, context, context, key_padding_mask=~padding, average_attn_weights=False
-    )
-    output, weights = layer(x, context, padding, need_weights=True)
-    torch.testing.assert_close(output, expected)
-    torch.testing.assert_close(weights, expected_weights)
+    options = {"key_padding_mask": ~padding, "average_attn_weights": False}
+    expected = twin(x, context, context, **options)
+    found = layer(x, context, padding, need_weights=True)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
 
 
 def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
@@ -135,3 +139,103 @@ def test_projections_may_be_replaced():
     heads = [split_heads(t, 2) for t in (x, layer.W_key(x), x)]
     expected = F.scaled_dot_product_attention(*heads, is_causal=True)
     torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
+
+
+# What a kind computes: rotation, shared keys and values, ALiBi, a window
+
+
+@pytest.mark.parametrize("kind", [*KINDS, {"rotary": True, "rope_base": 50.0}], ids=str)
+def test_every_kind_follows_its_formula(kind):
+    layer, x, places = grouped(**kind), random(2, 7, 5), torch.arange(7)
+    query, key, value = (
+        split_heads(W(x), W.out_features // 4)
+        for W in (layer.W_query, layer.W_key, layer.W_value)
+    )
+    if "rotary" in kind:
+        base = kind.get("rope_base", 10000.0)
+        query, key = (apply_rope(t, places, base) for t in (query, key))
+    key, value = (t.repeat_interleave(6 // t.shape[1], dim=1) for t in (key, value))
+    scores = query @ key.mT / 2
+    if "alibi" in kind:
+        scores = scores + alibi_bias(6, 7)
+    back = places[:, None] - places
+    expected = masked_softmax(scores, (back >= 0) & (back < kind.get("window", 7)))
+    output, weights = layer(x, need_weights=True)
+    near = 1e-6 if "rotary" in kind else 1e-10  # a layer's angles are float32
+    torch.testing.assert_close(weights, expected, atol=near, rtol=0)
+    by_hand = layer.out_proj(merge_heads(expected @ value))
+    torch.testing.assert_close(output, by_hand, atol=near, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_token_behind_padding_alone_gets_zeros_in_every_kind(kind, need_weights):
+    layer, x = grouped(**kind), random(3, 7, 5).requires_grad_()
+    padding = padding_mask([7, 4, 0], 7).flip(-1)
+    output = layer(x, padding_mask=padding, need_weights=need_weights)
+    output = output[0] if need_weights else output
+    empty = ~padding
+    expected = layer.out_proj.bias.expand(int(empty.sum()), 24)
+    torch.testing.assert_close(output[empty], expected)
+    output.square().sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_a_cache_with_another_window_is_named():
+    with pytest.raises(ValueError, match="a cache with window=3, got None"):
+        grouped(window=3)(random(2, 5, 5), cache=KeyValueCache(13))
+
+
+# The fast path, and the one that returns weights
+
+
+CALLS = {
+    "alone": lambda layer, x, n: layer(x, need_weights=n),
+    "padded": lambda layer, x, n: layer(x, None, padding_mask([7, 4, 0], 7), n),
+    "context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=False),
+    "padded context": lambda layer, x, n: layer(
+        x[:, :5], x, padding_mask([7, 4, 1], 7), n, causal=False
+    ),
+    "causal context": lambda layer, x, n: layer(x[:, :5], x, None, n, causal=True),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_every_path_gives_the_same_output_and_gradients(call, kind):
+    results = []
+    for need_weights in (False, True):
+        layer, x = grouped(**kind), random(3, 7, 5).requires_grad_()
+        output = CALLS[call](layer, x, need_weights)
+        output = output[0] if need_weights else output
+        output.square().sum().backward()
+        results.append([output, x.grad, *(p.grad for p in layer.parameters())])
+    torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("rotary", [False, True])
+def test_nothing_of_tokens_by_tokens_is_made_unless_weights_are_asked_for(
+    need_weights, rotary
+):
+    layer, x = grouped(rotary=rotary), random(3, 11, 5)
+    with Made() as made:
+        output = layer(x, need_weights=need_weights)
+        (output[0] if need_weights else output).square().sum().backward()
+    squares = [t for t in made.tensors if list(t.shape).count(11) > 1]
+    assert bool(squares) == need_weights
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+@pytest.mark.parametrize("num_new", [1, 3])
+def test_shared_keys_and_the_cache_are_not_copied(need_weights, num_kv_heads, num_new):
+    layer = MultiHeadAttention(5, 384, 400, 0.0, 6, num_kv_heads=num_kv_heads)
+    x, cache = random(1, 303, 5, dtype=torch.float32), KeyValueCache(400)
+    layer(x[:, :300], cache=cache)
+    known = (cache.key, cache.value, *layer.parameters())
+    places = {tensor.untyped_storage().data_ptr() for tensor in known}
+    with Made() as made:
+        layer(x[:, :num_new], cache=cache, need_weights=need_weights)
+    copies = [t for t in made.tensors if t.untyped_storage().data_ptr() not in places]
+    assert max(tensor.numel() for tensor in copies) < 300 * 64  # the keys of one head

@@ -6,13 +6,15 @@ import itertools
 import nbformat
 import pytest
 import torch
-from clinic_cases import KIND_OF, NOTEBOOK, code_cells
 from markdown_text import folded_solution
+from repository import ROOT
 
 from utils import clinic, plots
 from utils.clinic import patient, suspects, twin
 from utils.clinic.instruments import INSTRUMENTS, measured
-from utils.clinic.patients import Layer, causes
+from utils.clinic.patients import KINDS, Layer, causes
+
+NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
 
 
 def doctor(layer):
@@ -92,10 +94,9 @@ def test_of_two_wrong_steps_the_table_finds_one_and_its_twin_shows_the_other():
         assert max(abs(here[key] - there[key]) for key in here) > 0.1, number
 
 
-@pytest.mark.parametrize("letter", KIND_OF)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.letter)
 @pytest.mark.parametrize("number", [11, 12, 13])
-def test_no_two_diagnoses_read_alike_in_all_instruments(letter, number):
-    kind = KIND_OF[letter]
+def test_no_two_diagnoses_read_alike_in_all_instruments(kind, number):
     layer = Layer(number, kind, is_patient=True)
     sets = [*causes(kind, two=False), *causes(kind, two=True)]
     read = {slugs: readings(twin(layer, *slugs)) for slugs in sets}
@@ -142,7 +143,8 @@ def solved():
     """Return the two tests of the notebook's folded solution."""
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
     text = next(s for s in map(folded_solution, cells) if s)
-    (stub,) = (c.source for c in code_cells() if "def leak_test" in c.source)
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    (stub,) = (source for source in code if "def leak_test" in source)
     names = {"torch": torch}
     exec(f"{stub}\n{text}", names)
     return names["leak_test"], names["permute_tokens"]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import random
+from small_layers import computed, random
 
 from utils.cache import KeyValueCache
 from utils.delta import (
@@ -49,6 +49,22 @@ def test_any_chunks_give_the_recurrent_numbers(shape, chunk_size, gate):
             output, _ = attend_in_chunks(*parts, chunk_size=chunk_size)
             expected = linear_attention(*parts)
             torch.testing.assert_close(output, expected, atol=2 * near, rtol=1e-5)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 5, 64])
+def test_the_gated_delta_rule_is_that_of_qwen3_next(chunk_size):
+    given = computed("delta")
+    parts = (given[name] for name in ("query", "key", "value"))
+    query, key, value = (part.transpose(1, 2) for part in parts)  # (B, H, T, width)
+    query, key = F.normalize(query, dim=-1) / 8**0.5, F.normalize(key, dim=-1)
+    beta, log_gate = given["beta"].mT, given["log_gate"].mT
+    inputs = query, key, value, beta, log_gate
+    output, state = attend_in_chunks(*inputs, chunk_size=chunk_size)
+    expected = given["output"].transpose(1, 2)
+    torch.testing.assert_close(output, expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(state, given["state"], atol=1e-5, rtol=0)
+    by_token = delta_rule(*inputs)
+    torch.testing.assert_close(by_token, expected, atol=1e-5, rtol=0)
 
 
 def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():

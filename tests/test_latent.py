@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from small_layers import Made, random
+from small_layers import Made, computed, random
 
 from utils.attention import (
     causal_mask,
@@ -29,27 +29,49 @@ def layer(num_heads=3, dropout=0.0, **options):
     return built
 
 
+@pytest.mark.parametrize("absorbed", [True, False])
+def test_latent_attention_is_that_of_deepseek_v3(absorbed):
+    given = computed("latent")
+    layer = LatentAttention(
+        24, 24, 32, 0.0, 3, latent_dim=10, rotary=True, rotary_dim=4
+    )
+    down = given["kv_a_proj_with_mqa.weight"]  # the latent, then the rotated key
+    up = given["kv_b_proj.weight"].view(3, 2, 8, 10)  # per head: its keys, its values
+    weights = {
+        "W_query.weight": given["q_proj.weight"],
+        "W_latent.weight": down[:10],
+        "W_rotary.weight": down[10:],
+        "norm.weight": given["kv_a_layernorm.weight"],
+        "W_up_key.weight": up[:, 0].flatten(0, 1),
+        "W_up_value.weight": up[:, 1].flatten(0, 1),
+        "out_proj.weight": given["o_proj.weight"],
+        "out_proj.bias": torch.zeros(24),
+    }
+    layer.load_state_dict(weights)
+    output = layer(given["x"], absorbed=absorbed)
+    torch.testing.assert_close(output, given["output"], atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize(
-    "sizes, said",
+    "function, sizes, said",
     [
-        (((7, 5), (3, 5, 11), (3, 5, 13)), r"latents \(B, S, R\), got \(7, 5\)"),
+        (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, R\), got \(7"),
         (
-            ((2, 7, 4), (3, 5, 11), (3, 5, 13)),
-            r"W_uk \(H, 4, width\), got \(3, 5, 11\)",
+            latent_keys_values,
+            [(2, 7, 4), (3, 5, 11), (3, 5, 13)],
+            r"W_uk \(H, 4, w",
         ),
-        (((2, 7, 5), (3, 5, 11), (5, 13)), r"W_uv \(H, 5, width\), got \(5, 13\)"),
+        (latent_keys_values, [(2, 7, 5), (3, 5, 11), (5, 13)], r"W_uv \(H, 5, width\)"),
+        (
+            absorbed_scores,
+            [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)],
+            r"query \(B, 3, T, ",
+        ),
     ],
 )
-def test_latents_and_matrices_that_do_not_fit_are_named(sizes, said):
+def test_shapes_that_do_not_fit_are_named(function, sizes, said):
     with pytest.raises(ValueError, match=said):
-        latent_keys_values(*(torch.zeros(size) for size in sizes))
-
-
-def test_a_query_that_does_not_fit_is_named():
-    with pytest.raises(ValueError, match=r"query \(B, 3, T, 11\), got \(2, 4, 1, 11\)"):
-        absorbed_scores(
-            torch.zeros(2, 4, 1, 11), torch.zeros(2, 7, 5), torch.zeros(3, 5, 11)
-        )
+        function(*map(torch.zeros, sizes))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

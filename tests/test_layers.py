@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 import torch
-from small_layers import leak_test, random
+from seeds import definitions
+from small_layers import random
 
 from utils.attention import CausalAttention, MultiHeadAttention, SelfAttention
 from utils.delta import DeltaAttention
@@ -62,7 +63,8 @@ def test_the_past_does_not_move_when_a_later_token_changes(kind, changed):
 
 @in_every_causal_layer
 def test_the_leak_test_of_05_finds_nothing(kind):
-    assert leak_test()(built(kind), random(2, 7, 5)) < 1e-12
+    leak_test = definitions("05_causal_masks")["leak_test"]
+    assert leak_test(built(kind), random(2, 7, 5)) < 1e-12
 
 
 @in_every_causal_layer
