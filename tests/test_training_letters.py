@@ -12,7 +12,6 @@ from utils.training import letters
 from utils.training.letters import (
     LetterReader,
     compare_lengths,
-    held_scores,
     loss_at,
     loss_of_guessing,
     plain_scores,
@@ -39,15 +38,6 @@ def test_the_layer_of_a_reader_computes_what_the_layer_of_the_course_does(
 def test_rotary_scores_are_those_of_turned_queries_and_keys():
     query, key = torch.randn(2, 2, 4, 50, 8)
     torch.testing.assert_close(rotary_scores(query, key), rotary(query, key))
-
-
-def test_a_held_pair_shows_a_far_key_at_the_last_distance_of_training():
-    query, key = torch.randn(2, 1, 1, 1, 8)
-    same = query.expand(-1, -1, 70, -1), key.expand(-1, -1, 70, -1)
-    free = rotary_scores(*same)[0, 0, -1].flip(0)  # by distance
-    every = held_scores(*same, pairs=range(4))[0, 0, -1].flip(0)
-    torch.testing.assert_close(every[:32], free[:32])
-    torch.testing.assert_close(every[32:], free[31].expand(38))
 
 
 def test_what_is_added_is_added_to_every_embedding():
