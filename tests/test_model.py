@@ -167,18 +167,35 @@ def test_the_smallest_temperature_is_greedy():
     assert probs.tolist() == [0, 1, 0]
 
 
+def choose(**options):
+    next_token_probs(torch.zeros(5), **options)
+
+
+def write_on(token_ids=((1, 2),), num_tokens=1, **options):
+    generate(gpt(), torch.tensor(token_ids), num_tokens, **options)
+
+
 @pytest.mark.parametrize(
-    "options, said",
+    "function, options, said",
     [
-        ({"top_k": 0}, "from 1 to 5, got 0"),
-        ({"top_k": 6}, "from 1 to 5, got 6"),
-        ({"top_p": 0.0}, "above 0 and up to 1, got 0.0"),
-        ({"top_p": 1.5}, "above 0 and up to 1, got 1.5"),
-        ({"temperature": float("nan")}, "finite temperature above 0"),
-        ({"temperature": float("inf")}, "finite temperature above 0"),
-        ({"temperature": -1.0}, "finite temperature above 0"),
+        (choose, {"top_k": 0}, "from 1 to 5, got 0"),
+        (choose, {"top_k": 6}, "from 1 to 5, got 6"),
+        (choose, {"top_p": 0.0}, "above 0 and up to 1, got 0.0"),
+        (choose, {"top_p": 1.5}, "above 0 and up to 1, got 1.5"),
+        (choose, {"temperature": float("nan")}, "finite temperature above 0"),
+        (choose, {"temperature": float("inf")}, "finite temperature above 0"),
+        (choose, {"temperature": -1.0}, "finite temperature above 0"),
+        (write_on, {"num_tokens": -1}, "num_tokens of 0 or more, got -1"),
+        (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
+        (
+            *(write_on, {"padding_mask": torch.tensor([[True, False]])}),
+            r"padding on the left alone, .* got \[True, False\]",
+        ),
+        (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
+        (gpt, {"causal": False}, "a causal GPT, got causal=False"),
+        (gpt, {"window": 0}, "a window of 1 or more, got 0"),
     ],
 )
-def test_a_choice_out_of_range_is_named(options, said):
+def test_an_option_that_does_not_fit_is_named(function, options, said):
     with pytest.raises(ValueError, match=said):
-        next_token_probs(torch.zeros(5), **options)
+        function(**options)
