@@ -17,10 +17,12 @@ import pytest
 import torch
 from markdown_text import folded_solution
 from repository import ROOT, tool
+from seeds import is_constant
 from torch.nn import Linear
 from torch.nn.functional import normalize
 
 import utils
+from utils.data import load_text
 from utils.training import letters, translation
 
 NOTEBOOKS = tool.find_notebooks()
@@ -117,7 +119,9 @@ IDS = torch.tensor([[2, 0, 4], [1, 1, 3]])
 CASES = {
     "merge": lambda f: [f([1, 1, 1, 2, 1, 2], p, 9) for p in ((1, 1), (1, 2), (3, 4))],
     "count_pairs": lambda f: f({(1, 2, 1): 3, (2, 1): 1, (5,): 2}),
-    "train_bpe": lambda f: list(f(TEXT, 12).items()),
+    "train_bpe": lambda f: [
+        list(f(text, 60).items()) for text in (TEXT, load_text()[:3000])
+    ],
     "encode_bpe": lambda f: f(TEXT, MERGES),
     "sliding_windows": lambda f: [f(list(range(13)), 4, s) for s in (1, 3, 4)],
     "SlidingWindowDataset": lambda f: [
@@ -205,11 +209,6 @@ def public_names():
 
 def is_stub(definition):
     return "NotImplementedError" in ast.unparse(definition)
-
-
-def is_constant(node):
-    """Say whether a statement gives a value to a name in capitals, such as WORD."""
-    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).isupper()
 
 
 def is_definition(node):

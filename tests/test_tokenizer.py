@@ -6,29 +6,12 @@ import pytest
 
 from utils.data import load_text
 from utils.tokenizer import (
-    WORD,
-    count_pairs,
     decode_bpe,
     encode_bpe,
     load_tokenizer,
     merge,
     train_bpe,
 )
-
-
-def train_slowly(text, num_merges):
-    """Count all pairs anew before each merge."""
-    words = {}
-    for word in WORD.findall(text):
-        ids = tuple(word.encode())
-        words[ids] = words.get(ids, 0) + 1
-    merges = {}
-    for new_id in range(256, 256 + num_merges):
-        counts = count_pairs(words)
-        pair = min(counts, key=lambda pair: (-counts[pair], pair))
-        merges[pair] = new_id
-        words = {tuple(merge(ids, pair, new_id)): n for ids, n in words.items()}
-    return merges
 
 
 def test_the_tokenizer_has_the_ids_of_gpt2():
@@ -55,11 +38,6 @@ def test_the_tokenizer_needs_no_network(monkeypatch):
 
 def test_merging_goes_from_left_to_right_without_overlap():
     assert merge([1, 1, 1, 1, 1], (1, 1), 2) == [2, 2, 1]
-
-
-def test_training_equals_counting_all_pairs_anew():
-    text = load_text()[:3000]
-    assert train_bpe(text, 60) == train_slowly(text, 60)
 
 
 def test_no_merge_crosses_the_border_of_a_word():
