@@ -20,6 +20,7 @@ def main(seed):
             found[f"{slug}: above healthy"] = loss - healthy
         else:
             found[f"{slug}: minus healthy"] = loss - healthy
+    found["two at once, patient 509: loss"] = last(patient(509), seed)
     longer = last(twin(layer, "softmax-twice"), seed, steps=1000)
     found["softmax-twice, 1,000 steps: below the lowest"] = lowest_loss() - longer
     return found
