@@ -60,42 +60,13 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     return _recalled(lambda: PairReader(way), num_letters, seed, lr, steps)
 
 
-def recalled_by_place(way, seed=0, lr=1e-2, steps=600, at_once=False):
-    """Train as `recalled_after_training` does, and say which pairs are found later.
-
-    at_once: ask for a pair as soon as it was read, and not at the end of the list
-    returns: the shares of right answers about pairs 1-6, 7-12, 13-18 and 19-24 of 8,000
-        new lists of different letters
-
-    >>> len(recalled_by_place(lambda query, key, value, *rest: query, steps=4))
-    4
-    """
-    reader = _trained(lambda: PairReader(way), None, seed, lr, steps)
-    letters, digits, asked, answer = draw_pairs(8000, 24)
-    place, right = (letters == asked[:, None]).int().argmax(dim=-1), answer < 0
-    with torch.no_grad():
-        for i in range(24):
-            rows, read = place == i, i + 1 if at_once else 24
-            scores = reader(letters[rows, :read], digits[rows, :read], asked[rows])
-            right[rows] = scores.argmax(dim=-1) == answer[rows]
-    return [right[place // 6 == i].float().mean().item() for i in range(4)]
-
-
-def _trained(build, num_letters, seed, lr, steps):
+def _recalled(build, num_letters, seed, lr, steps):
     def loss(reader, batch):
         return F.cross_entropy(reader(*batch[:3]), batch[3])
 
     torch.manual_seed(seed)
     batches = [draw_pairs(64, PAIRS[i % 4], num_letters) for i in range(steps)]
     _train(reader := build(), batches, loss, steps=steps, lr=lr)
-    return reader
-
-
-def _recalled(build, num_letters, seed, lr, steps, without=None):
-    reader = _trained(build, num_letters, seed, lr, steps)
-    if without is not None:
-        nothing = reader.layers[without].register_forward_hook
-        nothing(lambda layer, given, output: torch.zeros_like(output))
     shares = []
     with torch.no_grad():
         for num_pairs in PAIRS:
@@ -131,13 +102,10 @@ class StackReader(nn.Module):
         return self.output(x[:, -1])
 
 
-def recalled_by_layers(
-    kinds, num_letters=None, seed=0, lr=1e-2, steps=600, without=None
-):
+def recalled_by_layers(kinds, num_letters=None, seed=0, lr=1e-2, steps=600):
     """Train a `StackReader` as `recalled_after_training` trains a `PairReader`.
 
     kinds: functions () -> a layer, drawn after the seed is set
-    without: the number of a layer that adds nothing any more after the training
 
     >>> len(recalled_by_layers([nn.Identity], steps=4))
     4
@@ -146,7 +114,7 @@ def recalled_by_layers(
     def build():
         return StackReader(kind() for kind in kinds)
 
-    return _recalled(build, num_letters, seed, lr, steps, without)
+    return _recalled(build, num_letters, seed, lr, steps)
 
 
 class TwoWayReader(nn.Module):

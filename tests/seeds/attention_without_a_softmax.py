@@ -1,5 +1,7 @@
 """What notebook 15 states of its trainings, measured with any seed."""
 
+from functools import partial
+
 from tests.seeds import definitions
 
 
@@ -8,9 +10,17 @@ def main(seed):
     book, found = definitions("15_attention_without_a_softmax"), {}
     recall, ways = book["recall"], book["WAYS"]
 
+    ways["gated sum"] = book["read_gated"]
+    softmax, delta = book["SOFTMAX"], book["DELTA"]
+    stacks = {
+        "delta, delta": [delta, delta],
+        "softmax, softmax": [softmax, softmax],
+        "rotary softmax twice": [partial(softmax, rotary=True)] * 2,
+        "softmax, delta": [softmax, delta],
+    }
+
     many = recall.recalled_after_training(book["read_softmax"], seed=seed)[-1]
     found["letters differ: softmax, 24 pairs"] = many
-    mixture = [book["SOFTMAX"], book["DELTA"]]
     for task, letters in (("letters differ", None), ("letters return", 8)):
         for name, way in ways.items():
             shares = recall.recalled_after_training(way, letters, seed)
@@ -18,19 +28,9 @@ def main(seed):
         found[f"{task}: delta rule minus sum, 24 pairs"] = (
             found[f"{task}: delta rule, 24 pairs"] - found[f"{task}: sum, 24 pairs"]
         )
-        layers = f"{task}: layers "
-        shares = recall.recalled_by_layers([book["DELTA"]] * 2, letters, seed)
-        found[f"{layers}delta, delta, 24 pairs"] = shares[-1]
-        for gone, name in ((None, ""), (0, " without softmax"), (1, " without delta")):
-            shares = recall.recalled_by_layers(mixture, letters, seed, without=gone)
-            found[f"{layers}softmax, delta{name}, 24 pairs"] = shares[-1]
-        shares = recall.recalled_by_layers(mixture[::-1], letters, seed)
-        found[f"{layers}delta, softmax, 24 pairs"] = shares[-1]
-    for name, at_once in (("sum", False), ("delta rule", False), ("delta rule", True)):
-        shares = recall.recalled_by_place(ways[name], seed, at_once=at_once)
-        when = ", at once" if at_once else ""
-        found[f"letters differ: {name}, pairs 1-6{when}"] = shares[0]
-        found[f"letters differ: {name}, pairs 19-24{when}"] = shares[-1]
+        for name, kinds in stacks.items():
+            shares = recall.recalled_by_layers(kinds, letters, seed)
+            found[f"{task}: layers {name}, 24 pairs"] = shares[-1]
     sum_fast, delta_fast = (
         recall.recalled_after_training(ways[name], seed=seed, lr=3e-2)[-1]
         for name in ("sum", "delta rule")
