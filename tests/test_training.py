@@ -31,27 +31,6 @@ def line():
     return inputs, 3 * inputs - 1
 
 
-def test_training_goes_through_the_batches_again():
-    seen = []
-
-    def watch(model, batch):
-        seen.append(batch)
-        return model.weight.sum()
-
-    train(nn.Linear(1, 1), [0, 1, 2], watch, steps=7)
-    assert seen == [0, 1, 2, 0, 1, 2, 0]
-
-
-def test_an_interrupted_training_leaves_the_model_in_evaluation_mode():
-    def stop(model, batch):
-        raise KeyboardInterrupt
-
-    model = nn.Linear(1, 1)
-    with pytest.raises(KeyboardInterrupt):
-        train(model, [line()], stop, steps=1)
-    assert not model.training
-
-
 def test_training_without_a_batch_is_an_error():
     with pytest.raises(ValueError) as error:
         train(nn.Linear(1, 1), [], fit, steps=1)
@@ -184,13 +163,6 @@ def test_a_resumed_training_comes_to_the_same_losses(tmp_path, batches, steps_do
         assert torch.equal(one, other)
 
 
-def test_a_checkpoint_says_what_it_is_of_and_runs_no_code(tmp_path):
-    keep = {"checkpoint": tmp_path / "a.pt", "about": {"width": 1}}
-    train(nn.Linear(1, 1), [line()], fit, steps=3, **keep)
-    state = torch.load(tmp_path / "a.pt", weights_only=True)
-    assert (state["step"], state["about"]) == (3, {"width": 1})
-
-
 def flipped(model, path):
     save_checkpoint(model, path, about={"heads": 2})
     content = bytearray(path.read_bytes())
@@ -227,24 +199,20 @@ def test_a_checkpoint_that_will_not_do_is_named_and_changes_nothing(
     assert torch.equal(model.weight, before)
 
 
-def interrupted(step):
-    calls = []
+def test_ctrl_c_waits_for_the_end_of_the_step_and_keeps_it(tmp_path, ctrl_c):
+    keep, calls = {"checkpoint": tmp_path / "a.pt"}, []
+    expected = train(dropping(), [line()], fit, steps=9)
 
-    def compute_loss(model, batch):
+    def press(model, batch):
         calls.append(batch)
-        if len(calls) == step:
+        if len(calls) == 5:
             signal.raise_signal(signal.SIGINT)
         return fit(model, batch)
 
-    return compute_loss
-
-
-def test_ctrl_c_waits_for_the_end_of_the_step_and_keeps_it(tmp_path, ctrl_c):
-    keep = {"checkpoint": tmp_path / "a.pt"}
-    expected = train(dropping(), [line()], fit, steps=9)
+    model = dropping()
     with pytest.raises(KeyboardInterrupt):
-        train(dropping(), [line()], interrupted(5), steps=9, **keep)
-    assert torch.load(tmp_path / "a.pt")["step"] == 5
+        train(model, [line()], press, steps=9, **keep)
+    assert torch.load(tmp_path / "a.pt")["step"] == 5 and not model.training
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert train(dropping(), [line()], fit, 9, resume=True, **keep) == expected
 

@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from utils.attention import MultiHeadAttention
-from utils.embeddings import apply_rope
 from utils.training import letters
 from utils.training.letters import (
     LetterReader,
@@ -20,24 +19,12 @@ from utils.training.letters import (
 )
 
 
-def rotary(query, key):
-    places = torch.arange(query.shape[-2])
-    return plain_scores(apply_rope(query, places), apply_rope(key, places))
-
-
-@pytest.mark.parametrize("score, switch", [(plain_scores, False), (rotary, True)])
-def test_the_layer_of_a_reader_computes_what_the_layer_of_the_course_does(
-    score, switch
-):
-    layer = MultiHeadAttention(32, 32, 32, 0.0, 4, rotary=switch)
-    reader, x = LetterReader(score), torch.randn(2, 11, 32)
+@pytest.mark.parametrize("score", [plain_scores, rotary_scores])
+def test_the_layer_of_a_reader_computes_what_the_layer_of_the_course_does(score):
+    layer = MultiHeadAttention(32, 32, 32, 0.0, 4, rotary=score is rotary_scores)
+    reader, x = LetterReader(score), torch.randn(2, 32, 32)
     reader.attention.load_state_dict(layer.state_dict())
     torch.testing.assert_close(reader.attention(x), layer(x))
-
-
-def test_rotary_scores_are_those_of_turned_queries_and_keys():
-    query, key = torch.randn(2, 2, 4, 50, 8)
-    torch.testing.assert_close(rotary_scores(query, key), rotary(query, key))
 
 
 def test_what_is_added_is_added_to_every_embedding():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from utils.training import translation
-from utils.training.translation import END, PAD, START, Sentences, shifted
+from utils.training.translation import END, PAD, Sentences, shifted
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +49,6 @@ def test_the_batches_hold_every_pair_once(sentences):
     assert words == sum(translation.num_words(pair) for pair in sentences.pairs)
 
 
-def test_a_target_is_shifted_behind_start():
-    target = torch.tensor([[5, 6, END], [7, END, PAD]])
-    assert shifted(target).tolist() == [[START, 5, 6], [START, 7, END]]
-
-
 def test_what_a_decoder_says_does_not_depend_on_later_words(sentences, models):
     source, target = sentences.batch(sentences.held_out[:3])
     inputs = shifted(target)
@@ -82,15 +77,6 @@ def test_a_translation_stops_before_end(sentences):
 
     said = translation.translate(knows, sentences, target)
     assert said == [pair[1] for pair in sentences.held_out[:3]]
-
-
-def test_one_sentence_alone_is_translated_as_in_a_batch(sentences, models):
-    pairs = sentences.held_out[:3]
-    for model in models:
-        together = translation.translate(model, sentences, sentences.batch(pairs)[0])
-        for pair, said in zip(pairs, together):
-            source, _ = sentences.batch([pair])
-            assert translation.translate(model, sentences, source) == [said]
 
 
 def test_a_curve_over_lengths_counts_every_sentence_once(sentences):
