@@ -32,19 +32,6 @@ def random_mask(*shape, seed=4):
     return mask
 
 
-# Masks
-
-
-def test_masked_softmax_equals_torch_on_rows_that_may_attend():
-    scores, mask = random(2, 5, 7), random_mask(2, 5, 7)
-    expected = torch.softmax(scores.masked_fill(~mask, -torch.inf), dim=-1)
-    rows = mask.any(dim=-1)
-    torch.testing.assert_close(masked_softmax(scores, mask)[rows], expected[rows])
-
-
-# Dropout
-
-
 # Scaled dot-product attention
 
 

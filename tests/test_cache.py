@@ -16,13 +16,6 @@ def tokens_of(key):
     return key[0, 0, :, 0].tolist()
 
 
-def test_what_is_appended_comes_back_behind_what_was_there():
-    cache = KeyValueCache(7)
-    cache.append(keys(4), -keys(4))
-    key, value = cache.append(keys(3, start=4), -keys(3, start=4))
-    assert torch.equal(key, keys(7)) and torch.equal(value, -keys(7))
-
-
 def test_room_is_set_aside_once_and_written_in_place():
     cache, places = KeyValueCache(7), set()
     for start in range(7):

@@ -8,7 +8,6 @@ from utils.data import (
     draw_words_back,
     load_text,
     pronoun_sentences,
-    sliding_windows,
     translation_pairs,
 )
 from utils.tokenizer import load_tokenizer
@@ -16,16 +15,6 @@ from utils.tokenizer import load_tokenizer
 
 def test_the_default_text_is_the_story():
     assert load_text() == load_text("story")
-
-
-@pytest.mark.parametrize("stride", [1, 3, 5, 7])
-@pytest.mark.parametrize("length", [6, 11, 13])
-def test_windows_start_at_every_stride_for_which_the_targets_exist(length, stride):
-    ids = list(range(100, 100 + length))
-    inputs, targets = sliding_windows(ids, 5, stride)
-    starts = [s for s in range(0, length, stride) if s + 5 < length]
-    assert inputs.tolist() == [ids[s : s + 5] for s in starts]
-    assert targets.tolist() == [ids[s + 1 : s + 6] for s in starts]
 
 
 def test_batches_hold_the_tokens_of_the_text_in_order():

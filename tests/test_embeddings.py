@@ -7,21 +7,11 @@ import torch
 
 from utils.embeddings import (
     TokenAndPositionEmbedding,
-    alibi_bias,
     apply_rope,
     embed,
     patchify,
-    rotary_tables,
-    rotate_pairs,
     sinusoidal_positions,
 )
-
-
-@pytest.mark.parametrize("patch_size", [1, 2, 4])
-def test_patches_are_those_of_pytorch(patch_size):
-    images = torch.randn(3, 5, 8, 12)
-    cut = torch.nn.functional.unfold(images, patch_size, stride=patch_size).mT
-    assert patchify(images, patch_size).equal(cut)
 
 
 def test_sinusoids_follow_the_formula():
@@ -45,34 +35,6 @@ def test_without_a_table_tokens_stand_alone_and_nothing_is_too_long():
     layer, ids = TokenAndPositionEmbedding(11, None, 3), torch.tensor([[7, 1, 7]])
     assert list(layer.state_dict()) == ["token_embedding.weight"]
     assert torch.equal(layer(ids, start=1000), layer.token_embedding(ids))
-
-
-def test_rotation_equals_multiplication_by_a_complex_number():
-    torch.manual_seed(0)
-    x, positions = torch.randn(2, 3, 5, 6), torch.tensor([0, 1, 4, 9, 100])
-    frequencies = 100.0 ** (-torch.arange(0, 6, 2) / 6)
-    turn = torch.polar(torch.ones(5, 3), positions[:, None] * frequencies)
-    pairs = torch.view_as_complex(x.unflatten(-1, (3, 2)))
-    expected = torch.view_as_real(pairs * turn).flatten(-2)
-    torch.testing.assert_close(apply_rope(x, positions, base=100.0), expected)
-
-
-@pytest.mark.parametrize("num_heads", [1, 4])
-def test_alibi_follows_the_formula(num_heads):
-    bias = alibi_bias(num_heads, 7)
-    assert bias.shape == (num_heads, 7, 7)
-    for h in range(num_heads):
-        for i in range(7):
-            for j in range(i + 1):
-                assert bias[h, i, j] == -(2.0 ** (-8 * (h + 1) / num_heads)) * (i - j)
-
-
-def test_tables_computed_before_turn_as_apply_rope_does():
-    torch.manual_seed(0)
-    x, tables = torch.randn(2, 3, 5, 6), rotary_tables(torch.arange(9), 6, base=50.0)
-    cos, sin = (table[4:] for table in tables)
-    expected = apply_rope(x, torch.arange(4, 9), base=50.0)
-    assert torch.equal(rotate_pairs(x, cos, sin), expected)
 
 
 TABLE = TokenAndPositionEmbedding(11, None, 3)

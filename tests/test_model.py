@@ -55,11 +55,6 @@ def test_the_first_loss_is_the_logarithm_of_the_vocabulary():
     assert abs(loss.item() - math.log(53)) < 0.05
 
 
-def test_the_output_layer_shares_the_token_embedding():
-    model = gpt()
-    assert model.output.weight is model.embedding.token_embedding.weight
-
-
 def test_it_compiles_into_one_graph():
     model, ids = gpt(positions="rotary"), token_ids(7, 13)
     compiled = torch.compile(model, fullgraph=True, backend="eager")
@@ -85,24 +80,6 @@ def test_padded_sentences_come_out_as_each_alone(kind, side):
     for sentence, row, mask in zip(sentences, logits, real):
         expected = model(sentence[None])[0]
         torch.testing.assert_close(row[mask], expected, atol=1e-3, rtol=1e-3)
-
-
-def test_probabilities_equal_a_softmax_of_the_scaled_logits():
-    logits = torch.randn(3, 11, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(
-        next_token_probs(logits, temperature=0.7), torch.softmax(logits / 0.7, dim=-1)
-    )
-    uncut = torch.softmax(logits, dim=-1)
-    torch.testing.assert_close(next_token_probs(logits), uncut)
-    torch.testing.assert_close(next_token_probs(logits, top_k=11), uncut)
-
-
-def test_top_k_keeps_the_k_best_and_sums_to_one():
-    logits = torch.randn(3, 11, generator=torch.Generator().manual_seed(0))
-    probs = next_token_probs(logits, top_k=4)
-    torch.testing.assert_close(probs.sum(dim=-1), torch.ones(3))
-    kept = logits.topk(4, dim=-1).indices
-    assert (probs.gather(-1, kept) > 0).all() and ((probs > 0).sum(dim=-1) == 4).all()
 
 
 def test_top_p_keeps_the_fewest_that_reach_p():

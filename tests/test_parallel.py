@@ -16,7 +16,6 @@ from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
 from utils.parallel import (
     combine_partial_attention,
-    merge_parts,
     num_bytes,
     partial_attention,
 )
@@ -33,30 +32,6 @@ def pytest_generate_tests(metafunc):
 
 
 # ---- the parts of one attention -----------------------------------------------------
-
-
-@pytest.mark.parametrize("cuts", [[5], [1, 4], [2, 0, 3], [1, 1, 1, 2]])
-@pytest.mark.parametrize("scale", [1.0, 300.0])
-def test_parts_over_different_keys_join_into_the_whole(cuts, scale):
-    query, key = random(2, 3, 4), random(2, 5, 4, seed=1)
-    value = random(2, 5, 7, seed=2)
-    whole = torch.softmax(scale * query @ key.mT / 2, dim=-1) @ value
-    pieces = zip((scale * key).split(cuts, dim=1), value.split(cuts, dim=1))
-    parts = [partial_attention(query, k, v) for k, v in pieces if k.shape[1]]
-    joined = combine_partial_attention(*(torch.stack(p) for p in zip(*parts)))
-    torch.testing.assert_close(joined, whole)
-
-
-def test_parts_are_merged_one_after_the_other_and_nothing_into_nothing():
-    query, key, value = random(3, 4), random(5, 4, seed=1), random(5, 7, seed=2)
-    mask = torch.tensor([[True] * 5, [False] * 5, [False, False, True, True, True]])
-    pieces = zip(key.split(2), value.split(2), mask.split(2, dim=1))
-    first, second, third = (partial_attention(query, *piece) for piece in pieces)
-    outputs, maxima, sums = merge_parts(merge_parts(first, second), third)
-    assert maxima[1] == -torch.inf and sums[1] == 0 and outputs[1].eq(0).all()
-    whole = scaled_dot_product_attention(query, key, value, mask)
-    seen = mask.any(dim=1)
-    torch.testing.assert_close((outputs / sums[:, None])[seen], whole[seen])
 
 
 def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():

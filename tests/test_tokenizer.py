@@ -9,7 +9,6 @@ from utils.tokenizer import (
     decode_bpe,
     encode_bpe,
     load_tokenizer,
-    merge,
     train_bpe,
 )
 
@@ -34,16 +33,6 @@ def test_the_tokenizer_needs_no_network(monkeypatch):
 
     monkeypatch.setattr(socket, "socket", refuse)
     assert load_tokenizer().n_vocab == 50257
-
-
-def test_merging_goes_from_left_to_right_without_overlap():
-    assert merge([1, 1, 1, 1, 1], (1, 1), 2) == [2, 2, 1]
-
-
-def test_no_merge_crosses_the_border_of_a_word():
-    merges = train_bpe("ab ab ab ab", 10)
-    longest = max(len(decode_bpe([i], merges)) for i in range(256, 256 + len(merges)))
-    assert longest == len(" ab")
 
 
 @pytest.mark.parametrize("text", ["", "aaa", "the naïve 🙂 café\n"])
