@@ -76,41 +76,19 @@ def looked_up(code):
     return (read - own).union(*inner)
 
 
-def trace(cell):
-    """Yield the names that a cell uses (name, None) and makes (name, what it reads)."""
-    reads = set()
-    for step in dis.get_instructions(compile(cell.source, "cell", "exec")):
-        if step.opname == "STORE_NAME":
-            yield step.argval, reads
-            reads = set()
-        elif step.opname in LOADS:
-            yield step.argval, None
-        elif isinstance(step.argval, CodeType):
-            if step.argval.co_name.startswith("<"):  # a comprehension or lambda
-                yield from ((name, None) for name in looked_up(step.argval))
-            else:  # a function or class reads later, when it is used
-                reads |= looked_up(step.argval)
-
-
-def reachable(name, reads):
-    """Return a name, and what is read where it stands for a function, and so on."""
-    found, todo = set(), [name]
-    while todo:
-        found.add(name := todo.pop())
-        todo += reads.get(name, set()) - found
-    return found
-
-
 def used_sections(parts):
     """Return for each section the numbers of those that made what it uses."""
-    maker, reads, used = {}, {}, [set() for _ in parts]
+    maker, used = {}, [set() for _ in parts]
     for number, section in enumerate(parts):
-        for name, inner in (event for cell in section.cells for event in trace(cell)):
-            if inner is None:
-                makers = {maker[n] for n in reachable(name, reads) if n in maker}
-                used[number] |= makers - {0, number}
-            else:
-                maker[name], reads[name] = number, inner
+        for cell in section.cells:
+            for step in dis.get_instructions(compile(cell.source, "cell", "exec")):
+                names = {step.argval} if step.opname in LOADS else set()
+                if isinstance(step.argval, CodeType):
+                    names = looked_up(step.argval)
+                used[number] |= {maker[name] for name in names if name in maker}
+                if step.opname == "STORE_NAME":
+                    maker[step.argval] = number
+        used[number] -= {0, number}
     return used
 
 
