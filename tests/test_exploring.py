@@ -3,6 +3,7 @@
 import sys
 from types import SimpleNamespace
 
+import ipywidgets
 import pytest
 from pictures import one_bar, parts_of
 
@@ -13,15 +14,9 @@ WIDGETS = "application/vnd.jupyter.widget-view+json"
 
 
 def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
     plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
     [bundle] = published
-    assert set(bundle) == {
-        WIDGETS,
-        "text/html",
-        "image/png",
-        "text/plain",
-    }
+    assert set(bundle) == {WIDGETS, "text/html", "image/png", "text/plain"}
     assert bundle["text/plain"].endswith("(interactive: height)")
     one_bar(0.5)
     pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
@@ -29,14 +24,12 @@ def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
 
 
 def panel_of(draw, **controls):
-    ipywidgets = pytest.importorskip("ipywidgets")
     first = publishing._img(*exploring._drawn(draw, controls))
     *_, picture, trouble = exploring._panel(ipywidgets, draw, controls, first).children
     return picture, trouble
 
 
 def test_explore_redraws_when_a_control_moves(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
     slider = ipywidgets.FloatSlider(value=0.5, max=1.0)
     picture, trouble = panel_of(one_bar, height=slider)
     first = picture.value
@@ -50,7 +43,6 @@ def test_explore_redraws_when_a_control_moves(published):
 
 
 def test_explore_shows_an_error_and_recovers(published):
-    ipywidgets = pytest.importorskip("ipywidgets")
 
     def fragile(height):
         if height > 1:

@@ -7,7 +7,7 @@ from safetensors.torch import load_file
 
 from utils.files import DATA
 from utils.llama import Llama, load_llama
-from utils.model import generate, load_gpt2, next_token_loss
+from utils.model import generate, next_token_loss
 
 TINY = DATA / "tiny_llama"
 REFERENCE = load_file(TINY / "reference.safetensors")
@@ -82,6 +82,7 @@ def test_a_llama_from_scratch_knows_nothing_and_learns():
         (without("model.norm.weight"), {}, r"norm.weight of shape \(24,\), got none"),
         (adding(model__layers__0__q__bias=torch.ones(3)), {}, "expected no tensor mod"),
         (dict, {"tie_word_embeddings": True}, "lm_head.weight to be model.embed_tok"),
+        (dict, {"model_type": "gpt2"}, "model_type of 'llama', got 'gpt2'"),
         (dict, {"num_key_value_heads": 4}, r"k_proj.weight of shape \(24, 24\), got o"),
         (dict, {"num_attention_heads": 8}, "expected head_dim of 3, got 6"),
         (dict, {"num_key_value_heads": None}, r"\(24, 24\), got one of shape \(12"),
@@ -95,10 +96,3 @@ def test_a_llama_from_scratch_knows_nothing_and_learns():
 def test_what_does_not_fit_is_named(tmp_path, change, settings, said):
     with pytest.raises(ValueError, match=said):
         load_llama(copied(TINY, tmp_path, change, **settings))
-
-
-def test_the_folder_of_another_model_is_named():
-    with pytest.raises(ValueError, match="model_type of 'llama', got 'gpt2'"):
-        load_llama(DATA / "tiny_gpt2")
-    with pytest.raises(ValueError, match="model_type of 'gpt2', got 'llama'"):
-        load_gpt2(TINY)

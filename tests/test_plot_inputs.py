@@ -71,6 +71,8 @@ WRONG = {
     "shape of x: expected no axis of length 0, got (0, 3)": partial(
         plots.tensors, [("x", (0, 3), ("T", "D"))]
     ),
+    "notebook: expected one of 00, 01, 02, 03, 04, 05, 06, 07, 08, 09, 10, 11, 12, 13, "
+    "14, 15, got '16'": partial(plots.scheme, "16"),
     "row_labels: expected 2 of them, got 3": partial(
         plots.cells, **CELLS, row_labels=[WORDS]
     ),

@@ -43,14 +43,6 @@ def test_no_two_texts_overlap(notebook, filled, draw):
         assert not a.overlaps(b), (text_a.get_text(), text_b.get_text())
 
 
-@pytest.mark.parametrize("notebook", ["16", "3", 3, None])
-def test_an_unknown_notebook_is_an_error_that_names_the_known(notebook):
-    with pytest.raises(ValueError) as caught:
-        plots.scheme(notebook, title="t")
-    expected = f"notebook: expected one of {', '.join(NOTEBOOKS)}, got {notebook!r}"
-    assert str(caught.value) == expected
-
-
 def test_the_ids_are_those_of_the_vocabulary(draw):
     ids = map(str, load_tokenizer().encode("Hello shiny sun"))
     assert {"Hello", "·shiny", "·sun", *ids} <= {t.get_text() for t in draw("01")}
