@@ -14,31 +14,23 @@ import pytest
 from repository import ROOT
 
 from utils.data import load_text
+from utils.launch import torchrun
+
+TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+TWO += ["--nproc-per-node=2"]
+HERE = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "text": True}
 
 
-def start(count, *words):
-    """Start a module or a file in so many processes, as a reader does in a shell."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    command = [sys.executable, *torchrun, str(count), *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(command, cwd=ROOT, env=env, start_new_session=True, **pipes)
-
-
-def run(count, *words):
-    """Run it, and return what it said."""
-    with start(count, *words) as process:
-        try:
-            out, err = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    return subprocess.CompletedProcess(words, process.returncode, out, err)
+def complaint(*words):
+    """Return all that two processes complain of when they fail."""
+    done = subprocess.run([*TWO, *words], stderr=subprocess.PIPE, timeout=120, **HERE)
+    assert done.returncode != 0
+    return done.stderr
 
 
 def test_a_process_that_dies_ends_the_run_within_30_seconds_with_its_error():
-    done = run(2, "tests/parallel_worker.py")
-    assert done.returncode != 0
-    died = re.search(r"the second process ended at ([\d.]+)", done.stderr)
+    said = complaint("tests/parallel_worker.py")
+    died = re.search(r"the second process ended at ([\d.]+)", said)
     assert time.time() - float(died[1]) < 30
 
 
@@ -58,9 +50,19 @@ def text(tmp_path_factory):
 
 def train(count, text, *words):
     """Train in so many processes; return the lines that are printed."""
-    done = run(count, "-m", "utils.training", text, *SMALL, *words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return torchrun(count, "-m", "utils.training", text, *SMALL, *words).splitlines()
+
+
+def kill_after_the_first_report(text, file):
+    """Train in two processes and kill `torchrun` when it says `step 10`.
+
+    What it started is soon gone, too: nobody reads any more what they print.
+    """
+    command = [*TWO, "-m", "utils.training", text, *SMALL, "--checkpoint", file]
+    options = {"stdout": subprocess.PIPE, "start_new_session": True} | HERE
+    with subprocess.Popen(command, **options) as training:
+        next(line for line in training.stdout if line.startswith("step 10 "))
+        os.killpg(training.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
@@ -69,17 +71,6 @@ def undisturbed(text):
     command = [sys.executable, "-m", "utils.training", text, *SMALL]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
-
-
-def kill_after_the_first_report(count, text, file):
-    """Start a training and kill `torchrun` when it says `step 10`.
-
-    What it started is soon gone, too: nobody reads any more what they print.
-    """
-    words = ["-m", "utils.training", text, *SMALL, "--checkpoint", file]
-    with start(count, *words) as training:
-        next(line for line in training.stdout if line.startswith("step 10 "))
-        os.killpg(training.pid, signal.SIGKILL)
 
 
 def test_two_processes_print_what_one_prints_and_the_first_alone_does(
@@ -92,11 +83,11 @@ def test_what_two_processes_began_one_ends_though_they_were_killed(
     text, undisturbed, tmp_path
 ):
     file = str(tmp_path / "training.pt")
-    kill_after_the_first_report(2, text, file)
+    kill_after_the_first_report(text, file)
     assert train(1, text, "--checkpoint", file)[-1] == undisturbed[-1]
 
 
 def test_a_batch_that_the_processes_cannot_share_is_refused_once(text):
-    done = run(2, "-m", "utils.training", text, *SMALL, "--batch", "7")
     said = "error: expected a batch that 2 processes can share equally, got 7"
-    assert done.stderr.count(said) == 1
+    words = "-m", "utils.training", text, *SMALL, "--batch", "7"
+    assert complaint(*words).count(said) == 1
