@@ -4,6 +4,7 @@ A notebook is opened, run and worked by keyboard once; the tests ask what was se
 """
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -40,15 +41,10 @@ FOCUS = """() => {
     const focus = document.activeElement, at = name => +focus.getAttribute(name);
     const cells = [...document.querySelectorAll(".jp-Notebook .jp-Cell")];
     const panel = focus.closest(".jp-OutputArea .widget-vbox");
-    let keys = [];
-    if (focus.role === "slider")
-        keys = [at("aria-valuenow") < at("aria-valuemax") ? "ArrowRight" : "ArrowLeft"];
-    else if (focus.tagName === "SELECT")  // a closed menu leaves arrows to the notebook
-        keys = ["Space", focus.selectedIndex ? "ArrowUp" : "ArrowDown", "Enter"];
-    else if (focus.matches("[type=checkbox], button:not(.mod-active)"))
-        keys = ["Space"];
+    const most = at("aria-valuenow") === at("aria-valuemax");
     return {
-        cell: cells.indexOf(focus.closest(".jp-Cell")), keys,
+        cell: cells.indexOf(focus.closest(".jp-Cell")),
+        key: focus.role === "slider" ? most ? "ArrowLeft" : "ArrowRight" : null,
         control: panel ? [...panel.children].findIndex(c => c.contains(focus)) : -1,
     };
 }"""
@@ -87,17 +83,8 @@ def address(server, folder):
 
 @pytest.fixture(scope="module")
 def visits(lab, browser):
-    """Return a function that visits a notebook once, even if nothing came of it."""
-    known = {}
-
-    def visit_once(path):
-        if path not in known:
-            known[path] = None
-            known[path] = visit(lab, browser, path)
-        assert known[path], "nothing was seen: the first test of this notebook says why"
-        return known[path]
-
-    return visit_once
+    """Return a function that visits a notebook once."""
+    return functools.cache(functools.partial(visit, lab, browser))
 
 
 @pytest.fixture
@@ -209,21 +196,18 @@ def move_controls(page, cell):
         focus = page.evaluate(FOCUS)
         if focus["cell"] != cell:
             break
-        if focus["control"] >= 0 and redraws(page, cell, focus["keys"]):
+        if focus["control"] >= 0 and focus["key"] and redraws(page, cell, focus["key"]):
             moved.add(focus["control"])
     return sorted(moved)
 
 
-def redraws(page, cell, keys):
-    """Press the keys, if any; return whether the picture of the cell changes."""
+def redraws(page, cell, key):
+    """Press the key; return whether the picture of the cell changes."""
     from playwright.sync_api import TimeoutError
 
-    if not keys:
-        return False
     source = f".jp-Notebook .jp-Cell >> nth={cell} >> .jp-OutputArea img"
     before = page.get_attribute(source, "src")
-    for key in keys:
-        page.keyboard.press(key)
+    page.keyboard.press(key)
     try:
         page.wait_for_function(
             "([old, cell]) => document.querySelectorAll('.jp-Notebook .jp-Cell')[cell]"
