@@ -5,14 +5,13 @@ column is what the reader waits for the other program.
 """
 
 import multiprocessing
-import os
 import re
-import tempfile
 import time
 from pathlib import Path
 
 import nbformat
-from nbclient import NotebookClient
+
+from tests.repository import tool
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -24,19 +23,10 @@ def trains(path):
 
 
 def seconds(path):
-    """Return how long a notebook runs, without the start of its kernel."""
-    client = NotebookClient(
-        nbformat.read(path, as_version=4),
-        resources={"metadata": {"path": str(path.parent)}},
-        timeout=None,
-    )
-    with tempfile.TemporaryDirectory() as folder:  # nobody's progress is touched
-        env = os.environ | {"OMP_NUM_THREADS": "2", "COURSE_PROGRESS": folder}
-        with client.setup_kernel(env=env):
-            start = time.perf_counter()
-            for index, cell in enumerate(client.nb.cells):
-                client.execute_cell(cell, index)
-            return time.perf_counter() - start
+    """Return how long a notebook runs, with the start of its kernel."""
+    notebook, start = nbformat.read(path, as_version=4), time.perf_counter()
+    tool.run_cells(notebook, path.parent)
+    return time.perf_counter() - start
 
 
 def keep_busy():
