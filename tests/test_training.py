@@ -11,7 +11,6 @@ from parallel_worker import in_processes, press_ctrl_c_in_the_second
 from torch import nn
 from torch.utils.data import DataLoader
 
-from utils.model import GPT
 from utils.training import (
     decay_groups,
     learning_rate,
@@ -39,23 +38,6 @@ def test_training_without_a_batch_is_an_error():
     )
 
 
-def slope(model, batch):
-    """A loss whose gradient is 1 everywhere: AdamW then moves by its rate."""
-    return sum(parameter.sum() for parameter in model.parameters())
-
-
-def test_only_the_matrices_of_a_gpt_decay():
-    model = GPT(11, 5, 8, 2, 1)
-    decayed, kept = decay_groups(model, 0.1)
-    names = {parameter: name for name, parameter in model.named_parameters()}
-    assert (decayed["weight_decay"], kept["weight_decay"]) == (0.1, 0.0)
-    layers = ("W_query", "W_key", "W_value", "out_proj")
-    expected = {f"blocks.0.attention.{layer}.weight" for layer in layers}
-    expected |= {f"blocks.0.feed_forward.{i}.weight" for i in (0, 2)}
-    assert {names[parameter] for parameter in decayed["params"]} == expected
-    assert len(decayed["params"]) + len(kept["params"]) == len(names)
-
-
 def test_the_rate_rises_along_a_line_and_falls_along_a_cosine():
     rates = [learning_rate(step, 104, 1.0, 4, 0.1) for step in range(104)]
     assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
@@ -78,6 +60,9 @@ def test_training_takes_the_steps_of_adamw():
 
 
 def test_clipping_bounds_the_norm_of_the_gradient():
+    def slope(model, batch):  # 1 everywhere
+        return model.weight.sum()
+
     model = nn.Linear(3, 3, bias=False)
     train(model, [0], slope, steps=1, clip=0.5)
     assert model.weight.grad.norm() == pytest.approx(0.5)
