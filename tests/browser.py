@@ -1,6 +1,5 @@
 """A real browser for the tests that look at notebooks as readers do."""
 
-import contextlib
 import importlib.util
 import os
 import shutil
@@ -33,13 +32,9 @@ def needed(found, what):
     return found
 
 
-@contextlib.contextmanager
-def chromium():
-    """Open Chromium and give Playwright's browser; one for a module of tests is enough.
-
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-    """
+@pytest.fixture(scope="module")
+def browser():
+    """Open one Chromium for all tests of a file; return Playwright's browser."""
     needed(importlib.util.find_spec("playwright"), "the package playwright")
     path = needed(next(filter(None, map(shutil.which, COMMANDS)), None), "Chromium")
     from playwright.sync_api import sync_playwright

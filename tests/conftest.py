@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 from bank.score import pytest_terminal_summary
-from browser import chromium
+from browser import browser
 from repository import ROOT, tool
 
 from utils import plots
 from utils.plots import publishing
 
-__all__ = ["pytest_terminal_summary"]
+__all__ = ["browser", "pytest_terminal_summary"]
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +27,6 @@ def own_progress(tmp_path, monkeypatch):
     """Keep the reader's own progress file out of the tests."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
     return tmp_path / "progress.json"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Open one browser for all tests of a file."""
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -91,14 +84,6 @@ def pytest_generate_tests(metafunc):
     names = known if metafunc.config.getoption("--full") else sample.args
     paths = [pytest.param(known[name], id=name) for name in names]
     metafunc.parametrize("path", paths)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """Stop the time; `clock.now` is what it is."""
-    clock = SimpleNamespace(now=100.0, monotonic=lambda: clock.now)
-    monkeypatch.setattr("utils.training.time", clock)
-    return clock
 
 
 @pytest.fixture

@@ -104,13 +104,6 @@ sample = pytest.mark.sample(
 # -------------------------------------------------------------- all pages, as files
 
 
-def test_every_notebook_has_a_page_and_lies_beside_it_as_it_is_stored(site):
-    for path in tool.find_notebooks():
-        copy = site / path.relative_to(ROOT)
-        assert copy.read_bytes() == path.read_bytes()
-        assert copy.with_suffix(".html").is_file()
-
-
 def target(page, link):
     """Return the name in the folder of what a link on a page leads to."""
     path = posixpath.join(posixpath.dirname(page), link.partition("#")[0])

@@ -82,8 +82,8 @@ def test_accumulated_batches_are_one_large_batch():
     torch.testing.assert_close(small.weight, large.weight)
 
 
-def test_in_a_notebook_a_bar_moves_five_times_a_second(monkeypatch, clock):
-    shown, bars, values = [], [], []
+def test_in_a_notebook_a_bar_moves_five_times_a_second(monkeypatch):
+    shown, bars, values, clock = [], [], [], SimpleNamespace(now=100.0)
 
     class Kept(ipywidgets.IntProgress):
         def __init__(self, **options):
@@ -96,6 +96,8 @@ def test_in_a_notebook_a_bar_moves_five_times_a_second(monkeypatch, clock):
         return fit(model, batch)
 
     notebook = SimpleNamespace(kernel="there")
+    clock.monotonic = lambda: clock.now
+    monkeypatch.setattr("utils.training.time", clock)
     monkeypatch.setattr("utils.training.get_ipython", lambda: notebook)
     monkeypatch.setattr("utils.training.display", lambda *a, **o: shown.append((a, o)))
     monkeypatch.setattr(ipywidgets, "IntProgress", Kept)
