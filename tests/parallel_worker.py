@@ -16,7 +16,6 @@ import nbformat
 import torch
 import torch.distributed as dist
 from seeds import NOTEBOOKS, definitions
-from small_layers import random
 from torch import nn
 
 from utils import parallel
@@ -84,17 +83,6 @@ def compare():
         torch.manual_seed(0)
         lines[what] = split()
     return lines
-
-
-@joined
-def attend_in_a_ring(kind):
-    """Return positions, outputs and gradients of the tokens of this process."""
-    whole = [random(2, 15, 7, seed=i) for i in range(4)]
-    at = parallel.own_positions(15, striped=kind == "striped")
-    *mine, weights = (x[:, at].requires_grad_() for x in whole)
-    output = parallel.ring_attention(*mine, None if kind == "both ways" else at)
-    (output * weights).sum().backward()
-    return at, [output.detach(), *(x.grad for x in mine)]
 
 
 @joined

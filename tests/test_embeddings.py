@@ -23,20 +23,6 @@ def test_sinusoids_follow_the_formula():
             assert math.isclose(table[t, 2 * i + 1], math.cos(angle), abs_tol=1e-6)
 
 
-def test_padding_on_the_left_moves_no_position():
-    torch.manual_seed(0)
-    layer, ids = TokenAndPositionEmbedding(11, 5, 3), torch.tensor([[0, 0, 7, 1, 2]])
-    real = torch.tensor([[False, False, True, True, True]])
-    torch.testing.assert_close(layer(ids, 0, real)[:, 2:], layer(ids[:, 2:]))
-    torch.testing.assert_close(layer(ids[:, 4:], 4, real), layer(ids[:, 2:])[:, 2:])
-
-
-def test_without_a_table_tokens_stand_alone_and_nothing_is_too_long():
-    layer, ids = TokenAndPositionEmbedding(11, None, 3), torch.tensor([[7, 1, 7]])
-    assert list(layer.state_dict()) == ["token_embedding.weight"]
-    assert torch.equal(layer(ids, start=1000), layer.token_embedding(ids))
-
-
 TABLE = TokenAndPositionEmbedding(11, None, 3)
 
 
