@@ -52,11 +52,3 @@ def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
     write_atomically(link, b"new")
     assert link.is_symlink() and file.read_bytes() == b"new"
     assert file.stat().st_mode & 0o777 == 0o640
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError) as error:
-        write_atomically(tmp_path / "folder" / "a.pt", b"new")
-    with pytest.raises(FileNotFoundError) as as_the_system_says:
-        os.listdir(tmp_path / "folder")
-    assert str(error.value) == str(as_the_system_says.value)

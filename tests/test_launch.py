@@ -57,13 +57,6 @@ def test_a_variable_that_cannot_travel_with_the_function_is_refused():
     assert str(refused.value) == "expected STEP, which step uses, among its inputs"
 
 
-def test_a_program_is_started_as_in_a_shell_and_its_words_come_back(tmp_path):
-    program = tmp_path / "program.py"
-    lines = "import os, sys", "print(sys.argv[1], os.environ['WORLD_SIZE'], flush=True)"
-    program.write_text("\n".join(lines))
-    assert torchrun(2, str(program), "of").splitlines() == ["of 2", "of 2"]
-
-
 def test_a_program_that_fails_raises_with_what_it_complained_of(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("raise SystemExit('no such file')")
