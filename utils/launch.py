@@ -105,7 +105,7 @@ def _run(commands):
         for code, (_, errors) in zip(codes, printed):
             if code:
                 errors.seek(0)
-                complaints.append(errors.read()[-2000:])
+                complaints.append(errors.read()[-8000:])
         if complaints:
             raise RuntimeError("\n".join(complaints))
         for said, _ in printed:
