@@ -6,7 +6,6 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.benchmark import Timer
 
 from utils.attention import causal_mask, scaled_dot_product_attention
 from utils.data import draw_pairs
@@ -284,12 +283,20 @@ def alphabet_loss(reader, texts, seen=None, heard=None, first=8):
 def seconds(attend, num_tokens, min_run_time=0.3):
     """Return the processor's shortest time for four heads of width 64, one thread.
 
-    attend: function (query, key, value) -> output, of tensors (1, 4, num_tokens, 64)
+    attend: function (query, key, value) -> output, of tensors (1, 4, num_tokens, 64);
+        it is called again and again for `min_run_time` seconds
 
     >>> 0 < seconds(lambda query, key, value: query + value, 4, 0.01) < 1
     True
     """
-    heads = torch.randn(3, 1, 4, num_tokens, 64).unbind()
-    names = {"attend": attend, "heads": heads}
-    timer = Timer("attend(*heads)", globals=names, timer=time.process_time)
-    return min(timer.blocked_autorange(min_run_time=min_run_time).times)
+    heads, shortest = torch.randn(3, 1, 4, num_tokens, 64).unbind(), float("inf")
+    threads, begin = torch.get_num_threads(), time.monotonic()
+    torch.set_num_threads(1)
+    try:
+        while time.monotonic() - begin < min_run_time:
+            start = time.process_time()
+            attend(*heads)
+            shortest = min(shortest, time.process_time() - start)
+    finally:
+        torch.set_num_threads(threads)
+    return shortest
