@@ -87,9 +87,12 @@ def _draw(ax, left, way):
     _box(ax, left + 0.11, 2.5, 1.15, 0.65, f"find:\n{find}", lit=True)
     if asks:
         _arrow(ax, (left + 0.66, 1.92), (left + 0.66, 2.5))
+    if asks and recurrent:
+        _arrow(ax, (left + 2.02, 2.72), (left + 1.26, 2.72))
+        _text(ax, left + 1.64, 2.77, "asks", va="bottom")
+    elif asks:
         _arrow(ax, (left + 1.1, 3.45), (left + 1.1, 3.15))
-        who = "old state asks" if recurrent else "“the” asks"
-        _text(ax, left + 1.18, 3.3, who, ha="left", va="center")
+        _text(ax, left + 1.18, 3.3, "“the” asks", ha="left", va="center")
     if recurrent:
         vector = left + 3.5
         _arrow(ax, (left + 2.93, 0.85), (vector - 0.05, 1.2))
