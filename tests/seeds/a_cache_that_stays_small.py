@@ -14,12 +14,13 @@ def main(seed):
 
 def two_ways(book, seed):
     """Ask by letter and by number, with keys of several kinds."""
-    find, kinds, found = book["recall"].found_two_ways, book["KINDS"], {}
-    for name, build in (kinds | book["CONTROLS"]).items():
+    find, found = book["recall"].found_two_ways, {}
+    kinds = book["KINDS"] | {"shared, undivided": book["shared_undivided"]}
+    for name, build in kinds.items():
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
         found |= {f"{name}: two, better": max(both), f"{name}: two, worse": min(both)}
-    for name, build in (kinds | book["CONTROLS"]).items():
+    for name, build in kinds.items():
         longer = find(build, 2, seed, steps=2700)
         found[f"{name}, 2,700 steps: two, worse"] = min(longer)
 
