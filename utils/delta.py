@@ -179,10 +179,11 @@ class DeltaAttention(nn.Module):
     returns: (B, T, d_out)
 
     It takes the place of a causal `MultiHeadAttention`, and knows the order of the
-    tokens by itself. Queries and keys are brought to length 1, and each token and head
-    has a beta from 0 to 1. With `gate=True` it also has a share of the past that is
-    kept, from 0 to 1 and near 1 at first. In training, dropout acts on the heads'
-    outputs, since there are no weights. `chunk_size` tokens are computed at once.
+    tokens by itself. Queries and keys are brought to length 1, and each head's output
+    to one size. Each token and head has a beta from 0 to 1. With `gate=True` it also
+    has a share of the past that is kept, from 0 to 1 and near 1 at first. In training,
+    dropout acts on the heads' outputs, since there are no weights. `chunk_size` tokens
+    are computed at once.
 
     Raises ValueError where a width is not divisible by the number of heads or differs,
     for more than `context_length` tokens (those seen before included), a padding mask
@@ -193,7 +194,7 @@ class DeltaAttention(nn.Module):
     torch.Size([2, 5, 8])
 
     Source: Yang et al. 2024 and 2025 (see `delta_rule`). Their layers also have short
-    convolutions, a norm and a gate on the output.
+    convolutions, weights in the norm, and a gate on the output.
     """
 
     ordered = True  # it needs no positions
@@ -244,6 +245,7 @@ class DeltaAttention(nn.Module):
         )
         if cache is not None:
             cache.matrix, cache.seen = state, cache.seen + x.shape[1]
+        output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, V)
         output = F.dropout(output, self.dropout_p, self.training)
         return self.out_proj(merge_heads(output))  # (B, T, d_out)
 

@@ -47,7 +47,9 @@ class PairReader(nn.Module):
         return self.output(self.way(query, key, value, beta)[:, 0])
 
 
-def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
+def recalled_after_training(
+    way, num_letters=None, seed=0, lr=1e-2, steps=600, width=8
+):
     """Train a `PairReader` on lists of all lengths; say how often it is right.
 
     num_letters: as `draw_pairs` takes it
@@ -56,7 +58,7 @@ def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600):
     >>> len(recalled_after_training(lambda query, key, value, *rest: query, steps=4))
     4
     """
-    return _recalled(lambda: PairReader(way), num_letters, seed, lr, steps)
+    return _recalled(lambda: PairReader(way, width), num_letters, seed, lr, steps)
 
 
 def _recalled(build, num_letters, seed, lr, steps):

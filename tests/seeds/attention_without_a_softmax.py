@@ -1,7 +1,5 @@
 """What notebook 15 states of its trainings, measured with any seed."""
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 
@@ -21,16 +19,13 @@ def main(seed):
     """Return statement -> number."""
     book, found = definitions("15_attention_without_a_softmax"), {}
     recall, ways = book["recall"], book["WAYS"] | {"gated sum": read_gated}
-    softmax, delta = book["SOFTMAX"], book["DELTA"]
-    stacks = {
-        "delta, delta": [delta, delta],
-        "softmax, softmax": [softmax, softmax],
-        "rotary softmax twice": [partial(softmax, rotary=True)] * 2,
-        "softmax, delta": [softmax, delta],
-    }
+    ways["sum, keys of any length"] = lambda q, k, v, _: q @ (k.mT @ v)
+    stacks = book["STACKS"] | {"rotary softmax": [book["ROTARY"]]}
 
-    many = recall.recalled_after_training(book["read_softmax"], seed=seed)[-1]
-    found["letters differ: softmax, 24 pairs"] = many
+    for name, width in (("softmax", 8), ("sum", 16)):
+        way = book[f"read_{name}"]
+        many = recall.recalled_after_training(way, seed=seed, width=width)[-1]
+        found[f"letters differ: {name}, width {width}, 24 pairs"] = many
     for task, letters in (("letters differ", None), ("letters return", 8)):
         for name, way in ways.items():
             shares = recall.recalled_after_training(way, letters, seed)
