@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from seeds import definitions
 from small_layers import computed, random
 
 from utils.cache import KeyValueCache
@@ -119,3 +120,11 @@ def test_a_state_stays_as_large_as_it_is_and_no_other_cache_fits():
         assert (len(state), state.nbytes) == (seen, 3 * 2 * 5 * 5 * 4)
     with pytest.raises(ValueError, match="expected a DeltaState"):
         layer(torch.zeros(2, 5, 6), cache=KeyValueCache(5))
+
+
+def test_the_layer_of_notebook_15_is_that_of_utils():
+    torch.manual_seed(0)
+    layer = definitions("15_attention_without_a_softmax")["DeltaLayer"](10, 2)
+    theirs, x = DeltaAttention(10, 10, 13, 0.0, 2), torch.randn(3, 7, 10)
+    theirs.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(theirs(x), layer(x))

@@ -47,9 +47,7 @@ class PairReader(nn.Module):
         return self.output(self.way(query, key, value, beta)[:, 0])
 
 
-def recalled_after_training(
-    way, num_letters=None, seed=0, lr=1e-2, steps=600, width=8
-):
+def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600, width=8):
     """Train a `PairReader` on lists of all lengths; say how often it is right.
 
     num_letters: as `draw_pairs` takes it

@@ -1,24 +1,12 @@
 """What notebook 15 states of its trainings, measured with any seed."""
 
-import torch
-import torch.nn.functional as F
-
 from tests.seeds import definitions
-
-
-def read_gated(query, key, value, gate):
-    """Read by a state that fades before each pair; a way for `PairReader`."""
-    query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
-    state = torch.zeros(len(key), 8, 8)
-    for t in range(key.shape[1]):
-        state = gate[:, t, None, None] * state + key[:, t, None].mT @ value[:, t, None]
-    return query @ state
 
 
 def main(seed):
     """Return statement -> number."""
     book, found = definitions("15_attention_without_a_softmax"), {}
-    recall, ways = book["recall"], book["WAYS"] | {"gated sum": read_gated}
+    recall, ways = book["recall"], book["WAYS"]
     ways["sum, keys of any length"] = lambda q, k, v, _: q @ (k.mT @ v)
     stacks = book["STACKS"] | {"rotary softmax": [book["ROTARY"]]}
 
