@@ -122,9 +122,9 @@ def test_a_state_stays_as_large_as_it_is_and_no_other_cache_fits():
         layer(torch.zeros(2, 5, 6), cache=KeyValueCache(5))
 
 
-def test_the_layer_of_notebook_15_is_that_of_utils():
+def test_the_layer_of_the_deeper_notebook_is_that_of_utils():
     torch.manual_seed(0)
-    layer = definitions("15_attention_without_a_softmax")["DeltaLayer"](10, 2)
+    layer = definitions("deeper/a_layer_with_the_delta_rule")["DeltaLayer"](10, 2)
     theirs, x = DeltaAttention(10, 10, 13, 0.0, 2), torch.randn(3, 7, 10)
     theirs.load_state_dict(layer.state_dict())
     torch.testing.assert_close(theirs(x), layer(x))

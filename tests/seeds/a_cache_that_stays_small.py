@@ -1,8 +1,12 @@
 """What notebook 14 and its deeper one state of trainings, measured with any seed."""
 
+from functools import partial
+
 import torch
+from torch import nn
 
 from tests.seeds import definitions
+from utils.attention import MultiHeadAttention
 
 
 def main(seed):
@@ -15,7 +19,7 @@ def main(seed):
 def two_ways(book, seed):
     """Ask by letter and by number, with keys of several kinds."""
     find, found = book["recall"].found_two_ways, {}
-    kinds = book["KINDS"] | {"shared, undivided": book["shared_undivided"]}
+    kinds = book["KINDS"] | {"shared, undivided": partial(one_shared, undivided=True)}
     for name, build in kinds.items():
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
@@ -23,17 +27,21 @@ def two_ways(book, seed):
     for name, build in kinds.items():
         longer = find(build, 2, seed, steps=2700)
         found[f"{name}, 2,700 steps: two, worse"] = min(longer)
-
-    def wide():  # 8 numbers of a key, and 8 of a value
-        layer = book["shared_undivided"]()
-        layer.W_value = book["nn"].Linear(32, 8, bias=False)
-        return layer
-
     for name, steps in (("900", 900), ("2,700", 2700)):
         found[f"one shared, twice as wide, {name} steps: two, worse"] = min(
-            find(wide, 2, seed, steps=steps)
+            find(one_shared, 2, seed, steps=steps)
         )
     return found
+
+
+def one_shared(undivided=False):
+    """Build four heads, 8 wide, that share a key and a value, or one for both."""
+    layer = MultiHeadAttention(32, 32, 18, 0.0, 4, num_kv_heads=1)
+    layer.W_value = layer.W_key
+    layer.out_proj = nn.Linear(32, 16)
+    if not undivided:
+        layer.W_value = nn.Linear(32, 8, bias=False)
+    return layer
 
 
 def first_tokens(book, seed):

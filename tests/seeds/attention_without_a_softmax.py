@@ -1,4 +1,4 @@
-"""What notebook 15 states of its trainings, measured with any seed."""
+"""What notebook 15 and its deeper one state of trainings, measured with any seed."""
 
 from tests.seeds import definitions
 
@@ -8,7 +8,8 @@ def main(seed):
     book, found = definitions("15_attention_without_a_softmax"), {}
     recall, ways = book["recall"], book["WAYS"]
     ways["sum, keys of any length"] = lambda q, k, v, _: q @ (k.mT @ v)
-    stacks = book["STACKS"] | {"rotary softmax": [book["ROTARY"]]}
+    deeper = definitions("deeper/a_layer_with_the_delta_rule")
+    stacks = deeper["STACKS"] | {"rotary softmax": [deeper["ROTARY"]]}
 
     for name, width in (("softmax", 8), ("sum", 16)):
         way = book[f"read_{name}"]
