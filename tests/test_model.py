@@ -6,13 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from utils.model import (
-    GPT,
-    generate,
-    next_token_loss,
-    next_token_probs,
-    top_p_probs,
-)
+from utils.model import GPT, generate, next_token_loss, next_token_probs, top_p_probs
 
 KINDS = [
     {},

@@ -14,11 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
-from utils.parallel import (
-    combine_partial_attention,
-    num_bytes,
-    partial_attention,
-)
+from utils.parallel import combine_partial_attention, num_bytes, partial_attention
 
 
 def pytest_generate_tests(metafunc):

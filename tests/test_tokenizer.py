@@ -5,12 +5,7 @@ import socket
 import pytest
 
 from utils.data import load_text
-from utils.tokenizer import (
-    decode_bpe,
-    encode_bpe,
-    load_tokenizer,
-    train_bpe,
-)
+from utils.tokenizer import decode_bpe, encode_bpe, load_tokenizer, train_bpe
 
 
 def test_the_tokenizer_has_the_ids_of_gpt2():

@@ -7,12 +7,7 @@ import torch
 
 from utils.attention import MultiHeadAttention
 from utils.training import letters
-from utils.training.letters import (
-    LetterReader,
-    loss_at,
-    plain_scores,
-    rotary_scores,
-)
+from utils.training.letters import LetterReader, loss_at, plain_scores, rotary_scores
 
 
 @pytest.mark.parametrize("score", [plain_scores, rotary_scores])

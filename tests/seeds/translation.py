@@ -47,10 +47,7 @@ def shares(sentences, name, model):
     hits = translation.right(model, sentences, sentences.held_out)
     short, middle, long = (third.mean() for third in hits.chunk(3))
     if name != "one vector":
-        return {
-            f"{name}: short and middle": min(short, middle),
-            f"{name}: long": long,
-        }
+        return {f"{name}: short and middle": min(short, middle), f"{name}: long": long}
     return {
         "one vector: short": short,
         "one vector: middle": middle,
