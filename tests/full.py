@@ -56,7 +56,7 @@ def steps(colab, reference):
     everything = f"`python -m pytest --full`, {described(*own)}"
     everything += ", without a network" * bool(offline)
     gpt2, llama, layers = (
-        reference and [sys.executable, "-m", f"tests.{name}_reference"]
+        reference and [sys.executable, "-m", "tests.references", name]
         for name in REFERENCES
     )
     there_too = {"PYTHONPATH": str(reference)}
