@@ -10,7 +10,7 @@ import torch
 from repository import ROOT
 
 from utils import attention, clinic
-from utils.checks import Result, progress, records
+from utils.checks import Result, records
 from utils.checks.course import CASES
 from utils.clinic import diagnose, patient, suspects, twin
 from utils.clinic.instruments import INSTRUMENTS, measured
@@ -85,7 +85,6 @@ def test_a_patient_runs_on_any_length_and_takes_gradients(number):
 @pytest.mark.parametrize(
     "number, shapes, got",
     [
-        (7, [(5, 16)], "(5, 16)"),
         (7, [(5, 16), (5, 16), (6, 16)], "(5, 16), (5, 16), (6, 16)"),
         (7, [(2, 5, 16)] * 2, "(2, 5, 16), (2, 5, 16)"),
         (107, [(2, 5, 15)], "(2, 5, 15)"),
@@ -188,42 +187,21 @@ def test_an_unknown_slug_is_told_which_there_are(slug):
     )
 
 
-def test_progress_counts_the_cases_of_the_notebook(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        "utils.plots.course_map", lambda status, title: drawn.append((status, title))
-    )
-    diagnose(patient(10), "keys-times-queries")
-    diagnose(patient(2), "softmax-twice")  # not among the cases
-    assert progress() == ["patient 10", "patient 2"]
-    row = next(row for row in drawn[0][0] if row[0] == 12)
-    assert row[1:2] + row[3:] == ("The clinic", 1, 2, [6])
-    assert drawn[0][1].startswith("1 of ")
-
-
 # ---- the notebook -------------------------------------------------------------------
 
 
-def test_the_cases_are_solved_in_their_folded_answers():
-    cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    calls = re.findall(r"`diagnose\(patient\((\d+)\)((?:, \"[\w-]+\")*)\)`", text)
-    assert [int(number) for number, _ in calls] == [*CASES]
-    for number, slugs in calls:
-        slugs = json.loads(f"[{slugs[2:]}]")
-        assert diagnose(patient(int(number)), *slugs).passed, number
-
-
-def test_a_call_that_the_reader_makes_is_answered_in_the_fold_below_it():
-    cells, called, number = nbformat.read(NOTEBOOK, as_version=4).cells, [], None
-    for cell, below in zip(cells, cells[1:]):
-        found = re.search(r"^layer = patient\((\d+)\)$", cell.source, re.M)
-        number = int(found[1]) if found else number
-        if cell.source == "diagnose(layer, ...)":
-            said = re.search(r"`diagnose\(layer, (.*?)\)`", below.source)[1]
-            assert diagnose(patient(number), *json.loads(f"[{said}]")).passed, number
-            called.append(number)
-    assert called == [108, 200, 509]
+def test_what_the_folded_answers_diagnose_is_right():
+    """Each names its patient, or follows a cell that asks about the last one made."""
+    cells, number, answered = nbformat.read(NOTEBOOK, as_version=4).cells, None, []
+    call = re.compile(r'`diagnose\((?:patient\((\d+)\)|layer)((?:, "[\w-]+")*)\)`')
+    for cell in cells:
+        made = re.search(r"^layer = patient\((\d+)\)$", cell.source, re.M)
+        number = made[1] if made else number
+        for named, slugs in call.findall(cell.source):
+            slugs, answer = json.loads(f"[{slugs[2:]}]"), int(named or number)
+            assert diagnose(patient(answer), *slugs).passed, answer
+            answered.append(answer)
+    assert sorted(answered) == sorted([*CASES, 108, 200, 509])
 
 
 def test_the_numbers_in_the_folded_answers_are_measured():
