@@ -99,6 +99,5 @@ def table(batch_size, num_tokens, rounds):
 
 
 def main():
-    """Print a table for each size."""
     for batch_size, num_tokens, rounds in SIZES:
         table(batch_size, num_tokens, rounds)

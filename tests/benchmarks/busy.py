@@ -36,7 +36,6 @@ def keep_busy():
 
 
 def main():
-    """Print a row for each notebook."""
     deeper = sorted(NOTEBOOKS.glob("deeper/*.ipynb"))
     print(f"{'':36}quiet    busy  busy / quiet")
     for path in filter(trains, sorted(NOTEBOOKS.glob("*.ipynb")) + deeper):

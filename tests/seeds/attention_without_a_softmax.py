@@ -18,7 +18,6 @@ def read_gated(query, key, value, gate):
 
 
 def main(seed):
-    """Return statement -> number."""
     book, found = definitions("15_attention_without_a_softmax"), {}
     recall, ways = book["recall"], book["WAYS"] | {"gated sum": read_gated}
     softmax, delta = book["SOFTMAX"], book["DELTA"]

@@ -18,7 +18,6 @@ SETTINGS = {
 
 
 def main(seed):
-    """Return statement -> number."""
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")

@@ -7,7 +7,6 @@ from utils.training import translation
 
 
 def main(seed):
-    """Return statement -> number."""
     book, sentences = definitions("08_translation"), translation.Sentences(seed)
     models, found = translators(book, sentences, seed), known(sentences)
     for name, model in models.items():
@@ -46,13 +45,9 @@ def shares(sentences, name, model):
     """What the table of the three translators says."""
     hits = translation.right(model, sentences, sentences.held_out)
     short, middle, long = (third.mean() for third in hits.chunk(3))
-    if name != "one vector":
-        return {f"{name}: short and middle": min(short, middle), f"{name}: long": long}
-    return {
-        "one vector: short": short,
-        "one vector: middle": middle,
-        "one vector: long": long,
-    }
+    if name == "one vector":
+        return {f"{name}: short": short, f"{name}: middle": middle, f"{name}: long": long}
+    return {f"{name}: short and middle": min(short, middle), f"{name}: long": long}
 
 
 def maps(book, sentences, name, model):
