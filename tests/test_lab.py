@@ -5,7 +5,6 @@ A notebook is opened, run and worked by keyboard once; the tests ask what was se
 
 import contextlib
 import functools
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from jupyter_server.serverapp import list_running_servers
 from markdown_text import FORMULA, without_code
 from repository import ROOT, make_course
 
@@ -25,8 +25,9 @@ INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: what a page, what a notebook may take
 MANY = 100  # more stops of the Tab key than a cell has
 
-PICTURES = """() => [...document.querySelectorAll(".jp-Notebook img")].map(img => ({
-    alt: img.alt, drawn: img.complete && img.naturalWidth > 0 && img.width > 0}))"""
+# The texts of the pictures, "Image" where there is none, and null where none is drawn.
+PICTURES = """() => [...document.querySelectorAll(".jp-Notebook img")].map(
+    img => img.complete && img.naturalWidth > 0 && img.width > 0 ? img.alt : null)"""
 PROMPTS = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
     .map(prompt => prompt.textContent)"""
 # What a formula that MathJax did not take leaves in the text, or took as a mistake.
@@ -35,6 +36,7 @@ PROSE = """() => [...document.querySelectorAll(".jp-RenderedMarkdown")].map(text
     prose.querySelectorAll("code, pre, mjx-container").forEach(node => node.remove());
     return prose.textContent;
 })"""
+COMPLAINTS = ":is([data-mime-type$='.stderr'], [data-mime-type$='.error'])"
 MISTAKES = 'mjx-merror, mjx-container [mathcolor="red"]'
 # Where the keyboard is, by cell and by control of its panel, and what moves it there.
 FOCUS = """() => {
@@ -72,13 +74,12 @@ def lab(browser, tmp_path_factory):
 
 def address(server, folder):
     """Return where the server answers and its token, once it does."""
-    file = folder / f"runtime/jpserver-{server.pid}.json"
     give_up = time.monotonic() + 60
-    while not file.exists() or not file.read_text():
-        assert server.poll() is None, (folder / "log").read_text()
-        assert time.monotonic() < give_up, (folder / "log").read_text()
+    while not (running := [*list_running_servers(folder / "runtime")]):
+        alive = server.poll() is None and time.monotonic() < give_up
+        assert alive, (folder / "log").read_text()
         time.sleep(0.1)
-    return SimpleNamespace(**json.loads(file.read_text()))
+    return SimpleNamespace(**running[0])
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def visit(lab, browser, path):
     seen.stored = page.evaluate(PICTURES)
     run_all(page)
     seen.prompts, seen.pictures = page.evaluate(PROMPTS), page.evaluate(PICTURES)
-    seen.complaints = [*texts_of(page, "stderr"), *texts_of(page, "error")]
+    seen.complaints = page.locator(COMPLAINTS).all_text_contents()
     seen.formulas = page.locator("mjx-container").count()
     seen.mistakes = page.locator(MISTAKES).all_text_contents()
     seen.prose = page.evaluate(PROSE)
@@ -159,7 +160,7 @@ def wait_until_drawn(page):
 
     with contextlib.suppress(TimeoutError):
         page.wait_for_function(
-            f"() => ({PICTURES})().every(picture => picture.drawn)"
+            f"() => !({PICTURES})().includes(null)"
             f" && ({PROSE})().every(prose => !/[$\\\\]/.test(prose))",
             timeout=5_000,
         )
@@ -174,12 +175,6 @@ def run_all(page):
     page.wait_for_function(f"() => !({PROMPTS})().includes('[*]:')", timeout=LONG)
     wait_until_idle(page)
     wait_until_drawn(page)
-
-
-def texts_of(page, kind):
-    """Return the outputs of a kind that only Jupyter knows, stderr or error."""
-    outputs = f"[data-mime-type='application/vnd.jupyter.{kind}']"
-    return page.locator(outputs).all_text_contents()
 
 
 def move_controls(page, cell):
@@ -227,13 +222,8 @@ def close(page, lab):
     page.close()
 
 
-def drawn(pictures):
-    """Return the texts of the pictures on a page, "Image" where there is none."""
-    return [picture["alt"] for picture in pictures if picture["drawn"]]
-
-
 def test_pictures_and_their_texts_are_there_before_anything_runs(seen):
-    assert drawn(seen.stored) == seen.texts
+    assert seen.stored == seen.texts
 
 
 def test_run_all_cells_runs_every_cell_and_leaves_the_setup_cell_folded(seen):
@@ -248,7 +238,7 @@ def test_no_cell_fails_or_writes_to_stderr(seen):
 
 def test_every_picture_is_drawn_again_and_has_its_text(seen):
     alone = [INTERACTIVE.sub("", text) for text in seen.texts]  # now with controls
-    assert drawn(seen.pictures) == alone
+    assert seen.pictures == alone
 
 
 def test_every_formula_is_rendered(seen):

@@ -45,9 +45,10 @@ def shares(sentences, name, model):
     """What the table of the three translators says."""
     hits = translation.right(model, sentences, sentences.held_out)
     short, middle, long = (third.mean() for third in hits.chunk(3))
+    found = {f"{name}: long": long}
     if name == "one vector":
-        return {f"{name}: short": short, f"{name}: middle": middle, f"{name}: long": long}
-    return {f"{name}: short and middle": min(short, middle), f"{name}: long": long}
+        return {f"{name}: short": short, f"{name}: middle": middle} | found
+    return {f"{name}: short and middle": min(short, middle)} | found
 
 
 def maps(book, sentences, name, model):
