@@ -3,7 +3,7 @@
     python -m tests.pictures
 
 draws those of `DRAWN` and keeps them in `drawn/`: each as a PNG, and beside it the text
-that stands for it. `test_plot_pictures.py` compares them with what is drawn later.
+that stands for it. `test_plots.py` compares them with what is drawn later.
 """
 
 import base64

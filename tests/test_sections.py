@@ -1,4 +1,4 @@
-"""A reader runs sections alone; each test pins one sentence about it.
+"""A reader runs cells again, and sections alone; each test pins a sentence about it.
 
 A section begins with a heading of the second order; what stands before the first one
 is the opening. A line *Needs …* under a heading links to the sections that make what
@@ -47,7 +47,15 @@ def closure(parts, needs):
     return sorted({*needs, *below})
 
 
-# ---------------------------------------------------------------- run them alone
+# ---------------------------------------------------------- run again, run alone
+
+
+@pytest.mark.sample(*CHEAP)
+def test_every_cell_may_be_run_twice_in_a_row_and_the_whole_notebook_once_more(path):
+    cells = nbformat.read(path, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    twice = [cell for cell in code for _ in range(2)]
+    compare(twice + code, path)
 
 
 @pytest.mark.sample(*CHEAP)
