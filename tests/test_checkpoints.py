@@ -42,9 +42,7 @@ def test_one_file_is_read_and_tensors_in_several_are_refused(tmp_path):
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
 def test_a_size_is_an_integer_of_1_or_more(size):
-    with pytest.raises(
-        ValueError, match=f"file: expected n of 1 or more, got {size!r}"
-    ):
+    with pytest.raises(ValueError, match=f"expected n of 1 or more, got {size!r}"):
         check_config({"n": size}, "file", {}, ["n"], [])
     check_config({"n": 1}, "file", {}, ["n"], [])
 

@@ -15,6 +15,7 @@ from repository import ROOT
 from torch import nn
 from torch.nn import functional as F
 
+from utils.attention import softmax
 from utils.checks import check, progress, records, steps
 from utils.checks.course import CASES, deeper, notebooks
 
@@ -368,12 +369,8 @@ def test_error_in_the_constructor_is_shown_with_its_line():
 # ---- progress ---------------------------------------------------------------------
 
 
-def right(scores, dim=-1):
-    return torch.softmax(scores, dim)
-
-
 def test_passed_exercise_is_kept(own_progress):
-    check("3.1", right)
+    check("3.1", softmax)
     check("4.1", None)
     assert json.loads(own_progress.read_text()) == {"passed": ["3.1"]}
 
@@ -385,7 +382,7 @@ def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
     for number in (1, 2):
         own_progress.write_bytes(text.encode("latin-1"))
         assert records.load() == records.load() == set()
-        check("3.1", right)
+        check("3.1", softmax)
         assert records.load() == {"3.1"}
         kept = own_progress.with_name(f"progress.damaged{number}")
         assert kept.read_bytes() == text.encode("latin-1")
@@ -398,7 +395,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_said_once(own_progress, capsys):
     kept = own_progress / "kept"
     kept.touch()
     for _ in range(2):
-        assert check("3.1", right).passed
+        assert check("3.1", softmax).passed
     said = capsys.readouterr().out
     assert said.count("Progress is not kept:") == 1
     assert "cannot be read or written (Is a directory)" in " ".join(said.split())
@@ -431,7 +428,7 @@ def test_a_folder_that_is_unknown_or_closed_is_no_error(monkeypatch, tmp_path):
     for folder in ("~nobody at all/here", str(blocked)):
         monkeypatch.setenv("COURSE_PROGRESS", folder)
         monkeypatch.chdir(tmp_path)
-        assert check("3.1", right).passed
+        assert check("3.1", softmax).passed
 
 
 def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):

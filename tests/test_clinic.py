@@ -24,8 +24,7 @@ ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, "7", True, None])
 def test_another_number_is_refused(number):
-    expected = re.escape(f"expected a number of 1 or more, got {number!r}")
-    with pytest.raises(ValueError, match=f"^{expected}$"):
+    with pytest.raises(ValueError, match=f"number of 1 or more, got {number!r}"):
         patient(number)
 
 
@@ -114,11 +113,9 @@ def test_a_twin_has_the_same_weights_and_the_steps_asked_for():
 
 
 def test_a_twin_with_what_cannot_be_wrong_is_refused():
-    with pytest.raises(ValueError) as error:
+    known = ", ".join(suspects(patient(7)))
+    with pytest.raises(ValueError, match=f"among {known}; got mask-not-used"):
         twin(patient(7), "mask-not-used")
-    known = "scale-missing, divided-by-width, keys-times-queries, "
-    known += "softmax-over-queries, softmax-twice, keys-for-values"
-    assert str(error.value) == f"expected suspects among {known}; got mask-not-used"
 
 
 @pytest.mark.parametrize(
@@ -127,10 +124,10 @@ def test_a_twin_with_what_cannot_be_wrong_is_refused():
     + [getattr(clinic, name) for name in INSTRUMENTS],
 )
 def test_what_is_no_patient_is_refused(function):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(
+        ValueError, match=r"a patient, such as patient\(7\); got Linear"
+    ):
         function(torch.nn.Linear(3, 2))
-    linear = "Linear(in_features=3, out_features=2, bias=True)"
-    assert str(error.value) == f"expected a patient, such as patient(7); got {linear}"
 
 
 # ---- the diagnosis ------------------------------------------------------------------

@@ -154,14 +154,10 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
     clinic.try_tests(*solved())
     said = capsys.readouterr().out
     lines = [line.split() for line in said.splitlines()]
-    assert lines[1:4] == [
-        ["A", *["0.00"] * 2],
-        ["B", "0.00", "0.71"],
-        ["C", "0.24", "0.00"],
+    assert [found for _, *found in lines[1:4]] == [
+        *(["0.00", "0.00"], ["0.00", "0.71"], ["0.24", "0.00"])
     ]
-    assert said.endswith(
-        "Right: each test finds one layer, and the third is healthy.\n"
-    )
+    assert "Right: each test finds one layer" in said
 
 
 def test_tests_that_find_too_little_or_too_much_are_not_right_yet(capsys):
@@ -176,8 +172,7 @@ def test_tests_that_are_not_written_yet_run_without_an_error(capsys):
         raise NotImplementedError
 
     clinic.try_tests(unwritten, solved()[1])
-    said = "Write both tests first, then run this cell again.\n"
-    assert capsys.readouterr().out == said
+    assert "Write both tests first" in capsys.readouterr().out
 
 
 # ---- training -----------------------------------------------------------------------

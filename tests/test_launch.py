@@ -52,9 +52,10 @@ def step(rank, count):
 
 
 def test_a_variable_that_cannot_travel_with_the_function_is_refused():
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(
+        ValueError, match="expected STEP, which step uses, among its in"
+    ):
         in_processes(2, step)
-    assert str(refused.value) == "expected STEP, which step uses, among its inputs"
 
 
 def test_a_program_that_fails_raises_with_what_it_complained_of(tmp_path):
