@@ -4,7 +4,6 @@ A notebook is opened, run and worked by keyboard once; the tests ask what was se
 """
 
 import contextlib
-import functools
 import os
 import re
 import subprocess
@@ -83,18 +82,7 @@ def address(server, folder):
 
 
 @pytest.fixture(scope="module")
-def visits(lab, browser):
-    """Return a function that visits a notebook once."""
-    return functools.cache(functools.partial(visit, lab, browser))
-
-
-@pytest.fixture
-def seen(path, visits):
-    """Return what was seen in one notebook."""
-    return visits(path)
-
-
-def visit(lab, browser, path):
+def seen(lab, browser, path):
     """Open a notebook, run it, and move its controls; return what was seen."""
     notebook = nbformat.read(path, as_version=4)
     page = browser.new_page(viewport={"width": 1280, "height": 900})

@@ -45,16 +45,15 @@ def outputs(code):
 
 
 @pytest.fixture
-def prose(cells):
+def prose(path):
     """Return its text without code and formulas, which may look like links."""
-    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    return FORMULA.sub("", without_code(text))
+    return FORMULA.sub("", without_code(text_of(path)))
 
 
 def text_of(path):
     """Return all text of a notebook."""
     cells = nbformat.read(path, as_version=4).cells
-    return "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
 
 def tags(cell):

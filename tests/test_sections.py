@@ -8,6 +8,7 @@ this one uses, without those that they need themselves.
 import dis
 import re
 from types import CodeType
+from typing import NamedTuple
 
 import nbformat
 import pytest
@@ -20,16 +21,17 @@ NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(#([^)]+)\)")
 
 
-class Section:
+class Section(NamedTuple):
     """A heading, the numbers of the sections it says it needs, and its code cells."""
 
-    def __init__(self, title, needs):
-        self.title, self.needs, self.cells = title, needs, []
+    title: str
+    needs: list
+    cells: list
 
 
 def sections(path):
     """Return the opening and the sections of a notebook."""
-    found = [Section("the opening", [])]
+    found = [Section("the opening", [], [])]
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             found[-1].cells.append(cell)
@@ -37,7 +39,7 @@ def sections(path):
             line = NEEDS.match(cell.source)
             anchors = [section.title.replace(" ", "-") for section in found]
             needs = [anchors.index(a) for a in LINK.findall(line[1] if line else "")]
-            found.append(Section(cell.source.splitlines()[0][3:], needs))
+            found.append(Section(cell.source.splitlines()[0][3:], needs, []))
     return found
 
 

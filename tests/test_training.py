@@ -145,6 +145,10 @@ def test_a_resumed_training_comes_to_the_same_losses(tmp_path, batches, steps_do
         assert torch.equal(one, other)
 
 
+def saved(other, heads):
+    return lambda model, path: save_checkpoint(other, path, about={"heads": heads})
+
+
 def flipped(model, path):
     save_checkpoint(model, path, about={"heads": 2})
     content = bytearray(path.read_bytes())
@@ -156,18 +160,9 @@ def flipped(model, path):
     "write, said",
     [
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
-        (lambda model, path: path.write_bytes(b"half"), "no checkpoint: File is not a"),
         (flipped, "a.pt is no checkpoint: .* is damaged"),
-        (
-            lambda model, path: save_checkpoint(
-                nn.Linear(3, 2), path, about={"heads": 2}
-            ),
-            r"another model: .* got \(2, 3\)",
-        ),
-        (
-            lambda model, path: save_checkpoint(model, path, about={"heads": 4}),
-            "another model: heads expected as 2, got 4",
-        ),
+        (saved(nn.Linear(3, 2), 2), r"another model: .* got \(2, 3\)"),
+        (saved(nn.Linear(100, 100), 4), "another model: heads expected as 2, got 4"),
     ],
 )
 def test_a_checkpoint_that_will_not_do_is_named_and_changes_nothing(
