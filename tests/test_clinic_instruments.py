@@ -193,10 +193,7 @@ def test_every_kind_of_mistake_can_be_trained():
             assert all(0 < loss < 20 for loss in losses), slug
 
 
-@pytest.mark.parametrize(
-    "function, needs",
-    [(clinic.leak_test, "a mask"), (clinic.training_curve, "weights")],
-)
-def test_a_function_has_no_mask_to_test_and_nothing_to_train(function, needs):
-    with pytest.raises(ValueError, match=f"a layer with {needs}; got a function"):
-        function(patient(7))
+@pytest.mark.parametrize("name", ["leak_test", "training_curve"])
+def test_a_function_has_no_mask_to_test_and_nothing_to_train(name):
+    with pytest.raises(ValueError, match="a layer with .*; got a function"):
+        getattr(clinic, name)(patient(7))
