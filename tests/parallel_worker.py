@@ -72,9 +72,6 @@ def _begin(rank, count, ports, folder, work, inputs):
 joined = parallel.processes(PATIENCE)
 
 
-# ---- what a process does ------------------------------------------------------------
-
-
 @joined
 def compare():
     """Return what is said of each split, after a comparison with one process."""

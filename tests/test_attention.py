@@ -32,9 +32,6 @@ def random_mask(*shape, seed=4):
     return mask
 
 
-# Scaled dot-product attention
-
-
 @pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
 def test_attention_equals_torch_in_values_and_gradients(leading):
     inputs, twins = query_key_value(leading), query_key_value(leading)
@@ -55,9 +52,6 @@ def test_masked_attention_equals_torch_on_rows_that_may_attend():
     torch.testing.assert_close(output[..., 1:, :], expected[..., 1:, :])
 
 
-# In blocks
-
-
 @pytest.mark.parametrize("block_size", [1, 3, 7, 9])
 def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
     heads = query_key_value()
@@ -66,9 +60,6 @@ def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
     torch.testing.assert_close(output, expected)
     there = torch.autograd.grad(expected.square().sum(), heads)
     torch.testing.assert_close(torch.autograd.grad(output.square().sum(), heads), there)
-
-
-# What is refused
 
 
 WRONG_SHAPES = [

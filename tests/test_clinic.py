@@ -19,8 +19,6 @@ from utils.clinic.patients import KINDS, SUSPECTS, causes
 NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 
-# ---- the patients -------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, "7", True, None])
 def test_another_number_is_refused(number):
@@ -34,11 +32,7 @@ def test_every_suspect_occurs_and_now_and_then_somebody_is_healthy():
         assert found == {frozenset(slugs) for slugs in causes(kind, two=False)}
 
 
-# ---- what a healthy layer is --------------------------------------------------------
-
-
 def inputs_of(layer, tokens=5):
-    """Return random inputs of a layer."""
     count = 1 if layer.kind.masked else 3
     generator = torch.Generator().manual_seed(0)
     return torch.randn(count, 2, tokens, layer.kind.build[0], generator=generator)
@@ -98,9 +92,6 @@ def test_inputs_that_do_not_fit_are_refused(number, shapes, got):
     assert str(error.value) == f"expected {layer.kind.takes}; got {got}"
 
 
-# ---- suspects -----------------------------------------------------------------------
-
-
 def test_suspects_are_named_in_plain_words_for_each_kind():
     assert {slug for n in ONE_OF_EACH for slug in suspects(patient(n))} == {*SUSPECTS}
     assert all(15 < len(known.line) < 50 for known in SUSPECTS.values())
@@ -128,9 +119,6 @@ def test_what_is_no_patient_is_refused(function):
         ValueError, match=r"a patient, such as patient\(7\); got Linear"
     ):
         function(torch.nn.Linear(3, 2))
-
-
-# ---- the diagnosis ------------------------------------------------------------------
 
 
 def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
@@ -182,9 +170,6 @@ def test_an_unknown_slug_is_told_which_there_are(slug):
         f"Patient 7: not understood. {slug!r} is no suspect here.{meant} "
         f"Expected some of {', '.join(suspects(patient(7)))}."
     )
-
-
-# ---- the notebook -------------------------------------------------------------------
 
 
 def test_what_the_folded_answers_diagnose_is_right():

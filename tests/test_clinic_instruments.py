@@ -130,9 +130,6 @@ def test_an_instrument_compares_with_a_twin_that_has_wrong_steps(capsys):
     assert row.endswith(f"{[*other.values()][0]:15.2f}")
 
 
-# ---- the reader's own tests ---------------------------------------------------------
-
-
 def solved():
     """Return the two tests of the notebook's folded solution."""
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
@@ -165,9 +162,6 @@ def test_tests_that_are_not_written_yet_run_without_an_error(capsys):
 
     clinic.try_tests(unwritten, solved()[1])
     assert "Write both tests first" in capsys.readouterr().out
-
-
-# ---- training -----------------------------------------------------------------------
 
 
 def test_the_lowest_loss_is_the_entropy_of_the_next_word():

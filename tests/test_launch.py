@@ -74,8 +74,6 @@ def test_a_program_that_fails_raises_with_what_it_complained_of(tmp_path):
         torchrun(1, str(program))
 
 
-# ---- torchrun -----------------------------------------------------------------------
-
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 TWO += ["--nproc-per-node=2"]
 HERE = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "text": True}
@@ -100,7 +98,6 @@ SMALL += "--steps 30 --save-every 10".split()
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """Return a short text."""
     path = tmp_path_factory.mktemp("text") / "text.txt"
     path.write_text(load_text()[:9000])
     return str(path)

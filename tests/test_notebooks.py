@@ -22,25 +22,21 @@ SKIPPING |= {"raises-exception"}
 
 @pytest.fixture(params=PATHS)
 def path(request):
-    """Return the path of one notebook after the other."""
     return ROOT / request.param
 
 
 @pytest.fixture
 def cells(path):
-    """Return the cells of one notebook after the other."""
     return nbformat.read(path, as_version=4).cells
 
 
 @pytest.fixture
 def code(cells):
-    """Return its code cells."""
     return [cell for cell in cells if cell.cell_type == "code"]
 
 
 @pytest.fixture
 def outputs(code):
-    """Return all outputs of its code cells."""
     return [output for cell in code for output in cell.outputs]
 
 
@@ -51,7 +47,6 @@ def prose(path):
 
 
 def text_of(path):
-    """Return all text of a notebook."""
     cells = nbformat.read(path, as_version=4).cells
     return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
 
@@ -176,7 +171,6 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
 
 
 def anchors(path):
-    """Return the anchors of the headings of a notebook."""
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
     return {heading.strip().replace(" ", "-") for heading in headings}
 

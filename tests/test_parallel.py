@@ -25,9 +25,6 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("count", counts)
 
 
-# ---- the parts of one attention -----------------------------------------------------
-
-
 def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
     query, key, value = random(3, 4), random(5, 4, seed=1), random(5, 7, seed=2)
     seen = partial_attention(query, key, value)
@@ -36,9 +33,6 @@ def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
     torch.testing.assert_close(both, seen[0] / seen[2][:, None])
     nothing = combine_partial_attention(*map(torch.stack, zip(hidden, hidden)))
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
-
-
-# ---- several processes --------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -120,9 +114,6 @@ def test_what_processes_cannot_share_is_refused():
         "expected a layer without ALiBi, got alibi=True",
     ]
     assert in_processes(2, worker.refuse) == [expected, expected]
-
-
-# ---- what stands in notebook 13 ----------------------------------------------------
 
 
 def test_the_program_of_the_notebook_sends_the_same_message(count):

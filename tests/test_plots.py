@@ -68,8 +68,6 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
     assert len(published) == 4
 
 
-# ---- what is kept to compare ---------------------------------------------------------
-
 # Of 255 steps, in the root of the mean square over all pixels. A processor draws the
 # same with its oldest instructions as with all; another one may be a hair off.
 TOLERANCE = 0.3

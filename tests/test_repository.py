@@ -96,8 +96,6 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
         assert re.search(said, text), f"{title}, {minutes} minutes"
 
 
-# ---- who imports whom ----------------------------------------------------------------
-
 # From the ground up: a room may import what stands before it, and nothing behind it.
 ROOMS = [
     "files", "launch", "tokenizer", "data", "embeddings", "cache", "attention",
@@ -128,8 +126,6 @@ def test_a_room_imports_only_from_those_below_it(path):
         assert package != "tests", name
         assert package != "utils" or inside.split(".")[0] in below, name
 
-
-# ---- the versions that the course is tested with -------------------------------------
 
 PINNED = [pins.PINS, pins.SITE, pins.COLAB, pins.GPT2, pins.LOCK]
 

@@ -200,9 +200,6 @@ def test_ctrl_c_in_one_process_ends_all_after_the_same_step(tmp_path, ctrl_c):
     assert torch.load(tmp_path / "0.pt")["step"] == 3
 
 
-# ---- threads: one where another program makes all slower -----------------------------
-
-
 @pytest.mark.parametrize("one, rest", [(2.0, 2), (0.5, 1)])
 def test_most_steps_run_with_the_number_of_threads_that_is_faster(
     one, rest, monkeypatch

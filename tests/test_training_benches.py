@@ -44,7 +44,6 @@ def test_each_digit_is_for_training_or_held_out_and_a_seed_makes_the_split():
 
 @pytest.fixture(scope="module")
 def sentences():
-    """Return the sentences of 08."""
     return Sentences()
 
 

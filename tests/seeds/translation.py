@@ -24,7 +24,6 @@ def known(sentences):
 
 
 def translators(book, sentences, seed):
-    """Return the three trained translators."""
     sizes, models = (len(sentences.french), len(sentences.english)), {}
     batches = sentences.batches()
     finds = {"one vector": lambda: book["same_vector"]}
