@@ -35,6 +35,8 @@ PROSE = """() => [...document.querySelectorAll(".jp-RenderedMarkdown")].map(text
     prose.querySelectorAll("code, pre, mjx-container").forEach(node => node.remove());
     return prose.textContent;
 })"""
+# The status bar knows; the notebook's own sign says idle while a kernel starts.
+IDLE = ".jp-StatusBar-TextItem:has-text('| Idle')"
 COMPLAINTS = ":is([data-mime-type$='.stderr'], [data-mime-type$='.error'])"
 MISTAKES = 'mjx-merror, mjx-container [mathcolor="red"]'
 # Where the keyboard is, by cell and by control of its panel, and what moves it there.
@@ -101,7 +103,11 @@ def seen(lab, browser, path):
     cells = reversed(seen.controls)  # from the end of the notebook, where we are
     seen.moved = {cell: move_controls(page, cell) for cell in cells}
     seen.asked = [url for url in asked if re.match(r"https?:(?!//127\.0\.0\.1)", url)]
-    close(page, lab)
+    # Shut the kernel down, so that one runs at a time.
+    head = {"Authorization": f"token {lab.token}"}
+    for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
+        page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
+    page.close()
     return seen
 
 
@@ -133,13 +139,8 @@ def open_notebook(page, lab, path, num_cells):
         "count => document.querySelectorAll('.jp-Notebook .jp-Cell').length === count",
         arg=num_cells,
     )
-    wait_until_idle(page)
+    page.wait_for_selector(IDLE)
     wait_until_drawn(page)
-
-
-def wait_until_idle(page):
-    # The status bar knows; the notebook's own sign says idle while a kernel starts.
-    page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')")
 
 
 def wait_until_drawn(page):
@@ -161,7 +162,7 @@ def run_all(page):
     # The last cell waits for all others, so its star is there long enough to be seen.
     page.wait_for_function(f"() => ({PROMPTS})().at(-1) === '[*]:'")
     page.wait_for_function(f"() => !({PROMPTS})().includes('[*]:')", timeout=LONG)
-    wait_until_idle(page)
+    page.wait_for_selector(IDLE)
     wait_until_drawn(page)
 
 
@@ -191,23 +192,14 @@ def redraws(page, cell, key):
     source = f".jp-Notebook .jp-Cell >> nth={cell} >> .jp-OutputArea img"
     before = page.get_attribute(source, "src")
     page.keyboard.press(key)
-    try:
+    with contextlib.suppress(TimeoutError):
         page.wait_for_function(
             "([old, cell]) => document.querySelectorAll('.jp-Notebook .jp-Cell')[cell]"
             ".querySelector('.jp-OutputArea img').src !== old",
             arg=[before, cell],
         )
-    except TimeoutError:
-        return False
-    return True
-
-
-def close(page, lab):
-    """Close the page and shut the kernel down, so that one runs at a time."""
-    head = {"Authorization": f"token {lab.token}"}
-    for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
-        page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
-    page.close()
+        return True
+    return False
 
 
 def test_pictures_and_their_texts_are_there_before_anything_runs(seen):

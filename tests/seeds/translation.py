@@ -8,19 +8,14 @@ from utils.training import translation
 
 def main(seed):
     book, sentences = definitions("08_translation"), translation.Sentences(seed)
-    models, found = translators(book, sentences, seed), known(sentences)
+    models, known = translators(book, sentences, seed), {f for f, _ in sentences.pairs}
+    share = sum(french in known for french, _ in sentences.held_out[200:]) / 400
+    found = {"middle and long sentences known": share}
     for name, model in models.items():
         found |= shares(sentences, name, model)
     for name in ("additive", "transformer"):
         found |= maps(book, sentences, name, models[name])
     return found | control(seed)
-
-
-def known(sentences):
-    """The share of the middle and long test sentences that occur in training."""
-    seen = {sentence for sentence, _ in sentences.pairs}
-    share = sum(sentence in seen for sentence, _ in sentences.held_out[200:]) / 400
-    return {"middle and long sentences known": share}
 
 
 def translators(book, sentences, seed):
