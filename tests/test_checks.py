@@ -1,5 +1,6 @@
 """The engine of the checks: it survives any answer, names by evidence, keeps quiet."""
 
+import itertools
 import json
 import multiprocessing as mp
 import os
@@ -80,11 +81,6 @@ class Hostile:
     __hash__ = None
 
 
-def endless(right):
-    while True:
-        yield 1
-
-
 def cyclic(right):
     loop = []
     loop.append(loop)
@@ -98,7 +94,7 @@ RETURNED = {
     "a nested tuple": lambda right: (((((1,),),),),),
     "a cyclic list": cyclic,
     "a hostile object": lambda right: Hostile(),
-    "an endless generator": endless,
+    "an endless generator": lambda right: (1 for _ in itertools.count()),
     "a sparse tensor": lambda right: torch.eye(3).to_sparse(),
     "a meta tensor": lambda right: torch.ones(2, 3, device="meta"),
     "a huge tensor": lambda right: torch.ones(1).expand(10**6, 10**6),
