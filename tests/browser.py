@@ -9,15 +9,8 @@ import pytest
 
 COMMANDS = ("chromium", "chromium-browser", "google-chrome")
 # Containers lack the kernel's sandbox and a GPU; a test asks nothing of the network.
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+FLAGS += "--disable-background-networking --disable-component-update"
 
 
 def needed(found, what):
@@ -40,6 +33,6 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
         yield browser
         browser.close()

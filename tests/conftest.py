@@ -83,7 +83,7 @@ def pytest_generate_tests(metafunc):
     }
     names = known if metafunc.config.getoption("--full") else sample.args
     paths = [pytest.param(known[name], id=name) for name in names]
-    metafunc.parametrize("path", paths)
+    metafunc.parametrize("path", paths, scope="module")
 
 
 @pytest.fixture

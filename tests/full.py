@@ -50,13 +50,13 @@ def steps(colab, reference):
     # The code host's machine, if it is Linux, must be able to do without a network.
     must = "CI" in os.environ and sys.platform == "linux"
     offline = UNSHARED if must or works(*UNSHARED, "true") else []
-    alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_places.py"]
+    alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_setup.py"]
     settings = [(kind, threads) for kind in capabilities() for threads in (1, 2)]
     own = settings.pop(-2)  # the best instructions and one thread, as everything runs
     everything = f"`python -m pytest --full`, {described(*own)}"
     everything += ", without a network" * bool(offline)
     gpt2, llama, layers = (
-        reference and [sys.executable, "-m", f"tests.{name}_reference"]
+        reference and [sys.executable, "-m", "tests.references", name]
         for name in REFERENCES
     )
     there_too = {"PYTHONPATH": str(reference)}

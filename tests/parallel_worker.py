@@ -15,7 +15,7 @@ from datetime import timedelta
 import nbformat
 import torch
 import torch.distributed as dist
-from seeds import NOTEBOOKS, definitions
+from repository import ROOT
 from torch import nn
 
 from utils import parallel
@@ -72,9 +72,6 @@ def _begin(rank, count, ports, folder, work, inputs):
 joined = parallel.processes(PATIENCE)
 
 
-# ---- what a process does ------------------------------------------------------------
-
-
 @joined
 def compare():
     """Return what is said of each split, after a comparison with one process."""
@@ -97,37 +94,14 @@ def attend_with_some_heads(layer, x):
     return sizes, [output.detach(), *parallel._gradients(layer)]
 
 
-@joined
-def train_on_a_share(model, batch):
-    """Return the loss of a batch, and its gradient."""
-    compute = parallel.split_batch_over_processes(model, squared_error)
-    loss = compute(model, batch)
-    loss.backward()
-    return loss.detach(), model.weight.grad
-
-
-def squared_error(model, batch):
-    """Return a mean over the sentences of a batch."""
-    inputs, targets = batch
-    return (model(inputs) - targets).square().mean()
-
-
-PAGE = "13_several_machines"
-
-
 def fenced_lines():
     """Return the programs and lines that stand in the text of notebook 13."""
-    cells = nbformat.read(NOTEBOOKS / f"{PAGE}.ipynb", as_version=4).cells
+    cells = nbformat.read(
+        ROOT / "notebooks/13_several_machines.ipynb", as_version=4
+    ).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     texts = [text for text in texts if "<summary>Solution" not in text]
     return re.findall(r"^```python\n(.*?)^```$", "\n".join(texts), re.M | re.S)
-
-
-@joined
-def run_the_page(name, *inputs):
-    """Return what a function of notebook 13 returns in this process."""
-    function = definitions(PAGE)[name]
-    return function(dist.get_rank(), dist.get_world_size(), *inputs)
 
 
 def run_program(number):
@@ -152,19 +126,16 @@ def run_fenced(number, model, sentences):
 @joined
 def refuse():
     """Return the answers to what two processes cannot share."""
-    layer, model = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3), nn.Linear(2, 1)
+    layer = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
     alibi = MultiHeadAttention(6, 6, 8, 0.0, num_heads=2, alibi=True)
-    batch = torch.ones(5, 2), torch.ones(5, 1)
-    share_batch = parallel.split_batch_over_processes(model, squared_error)
     answers = []
-    for function, *inputs in (
+    for function, given in (
         (parallel.own_positions, 7),
         (parallel.split_heads_over_processes, layer),
         (parallel.split_heads_over_processes, alibi),
-        (share_batch, model, batch),
     ):
         try:
-            function(*inputs)
+            function(given)
         except ValueError as answer:
             answers.append(str(answer))
     return answers

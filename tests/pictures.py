@@ -3,7 +3,7 @@
     python -m tests.pictures
 
 draws those of `DRAWN` and keeps them in `drawn/`: each as a PNG, and beside it the text
-that stands for it. `test_plot_pictures.py` compares them with what is drawn later.
+that stands for it. `test_plots.py` compares them with what is drawn later.
 """
 
 import base64
@@ -110,19 +110,9 @@ PICTURES = {
         **k,
     ),
     "cells": lambda **k: plots.cells(
-        [
-            scores(2, 3),
-            scores(4, 2).long(),
-            [["Your", " journey"], ["2 3", ""]],
-            [[7]],
-        ],
+        [scores(2, 3), scores(4, 2).long(), [["Your", " journey"], ["2 3", ""]], [[7]]],
         titles=["floats", "whole", "words", "one"],
-        colors=[
-            scores(2, 3) + 8,
-            scores(4, 2) + 8,
-            [[0, 1], [2, 3]],
-            [[7]],
-        ],
+        colors=[scores(2, 3) + 8, scores(4, 2) + 8, [[0, 1], [2, 3]], [[7]]],
         row_labels=[None, list("abcd"), None, ["a row"]],
         column_labels=[None, ["u", "v"], None, None],
         **k,
@@ -164,9 +154,7 @@ PICTURES = {
     ),
     "translator": lambda **k: plots.translator("one vector", "additive", **k),
     "block": lambda **k: plots.block(
-        [[1, 1, 3, 3], [0, 0, 4, 4], [-2, -2, 6, 6]],
-        [[-1, -1, 1, 1]] * 2,
-        **k,
+        [[1, 1, 3, 3], [0, 0, 4, 4], [-2, -2, 6, 6]], [[-1, -1, 1, 1]] * 2, **k
     ),
     "chain": lambda **k: plots.chain(
         ["embedding", "block 1", "block 2", "norm", "output"],
@@ -245,10 +233,7 @@ FURTHER = {
         [[1.0, 2.0]], titles=["once in 6.28"], names=["one", "two"], sides=True, **k
     ),
     "arrows to fifty-five words": lambda **k: plots.arrows(
-        weights(1, 55)[0].masked_fill(torch.arange(55) % 6 > 0, 0),
-        TIRED * 5,
-        -1,
-        **k,
+        weights(1, 55)[0].masked_fill(torch.arange(55) % 6 > 0, 0), TIRED * 5, -1, **k
     ),
     "a graph of two queries and all loops": lambda **k: plots.graph(
         weights(6, 6, ~causal(6)), TIRED[:6], threshold=0.0, queries=[2, 4], **k

@@ -13,7 +13,7 @@ def random(*shape, seed=0, dtype=torch.float64):
 
 
 def computed(name):
-    """Return what the reference implementation has computed (`layers_reference.py`)."""
+    """Return what the reference implementation has computed (`references.py`)."""
     tensors = load_file(DATA / "tiny_layers" / "reference.safetensors")
     own = [key for key in tensors if key.startswith(f"{name}.")]
     return {key.removeprefix(f"{name}."): tensors[key] for key in own}

@@ -32,9 +32,6 @@ def random_mask(*shape, seed=4):
     return mask
 
 
-# Scaled dot-product attention
-
-
 @pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
 def test_attention_equals_torch_in_values_and_gradients(leading):
     inputs, twins = query_key_value(leading), query_key_value(leading)
@@ -55,9 +52,6 @@ def test_masked_attention_equals_torch_on_rows_that_may_attend():
     torch.testing.assert_close(output[..., 1:, :], expected[..., 1:, :])
 
 
-# In blocks
-
-
 @pytest.mark.parametrize("block_size", [1, 3, 7, 9])
 def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
     heads = query_key_value()
@@ -68,18 +62,15 @@ def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
     torch.testing.assert_close(torch.autograd.grad(output.square().sum(), heads), there)
 
 
-# What is refused
-
-
-WRONG_SHAPES = [
-    (((5, 3), (7, 2), (7, 2)), r"one width d_k, got \(5, 3\) and \(7, 2\)"),
-    (((5, 3), (7, 3), (5, 3)), r"a value for each key, got \(7, 3\) and \(5, 3\)"),
-    (((3,), (7, 3), (7, 3)), r"\(\.\.\., tokens, width\) three times, got"),
-    (((2, 5, 3), (3, 7, 3), (3, 7, 3)), r"axes that fit, got \[\(2, 5, 3\), \(3, 7"),
-]
-
-
-@pytest.mark.parametrize("shapes, said", WRONG_SHAPES)
+@pytest.mark.parametrize(
+    "shapes, said",
+    [
+        (((5, 3), (7, 2), (7, 2)), r"one width d_k, got \(5, 3\) and \(7, 2\)"),
+        (((5, 3), (7, 3), (5, 3)), r"a value for each key, got \(7, 3\) and \(5, 3\)"),
+        (((3,), (7, 3), (7, 3)), r"\(\.\.\., tokens, width\) three times, got"),
+        (((2, 5, 3), (3, 7, 3), (3, 7, 3)), r"axes that fit, got \[\(2, 5, 3\)"),
+    ],
+)
 def test_attention_names_shapes_that_do_not_fit(shapes, said):
     inputs = [torch.zeros(shape) for shape in shapes]
     with pytest.raises(ValueError, match=said):

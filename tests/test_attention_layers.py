@@ -69,9 +69,6 @@ def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
     assert "mask" not in layer.state_dict()
 
 
-# What is chosen, and what is refused
-
-
 @pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("options", [{}, {"alibi": True}, {"rotary": True}], ids=str)
 def test_a_layer_keeps_the_precision_of_its_input(options, need_weights):
@@ -108,17 +105,11 @@ def test_what_a_layer_cannot_do_is_named(options, inputs, said):
         grouped(**options)(X, **inputs)
 
 
-# A context from elsewhere
-
-
 def test_a_causal_layer_told_so_attends_to_the_past_of_a_context():
     layer, x = grouped(), random(2, 7, 5)
     torch.testing.assert_close(layer(x, context=x, causal=True), layer(x))
     _, weights = layer(x[:, 4:], context=x, causal=True, need_weights=True)
     assert torch.equal(weights > 0, causal_mask(7)[4:].expand(2, 6, 3, 7))
-
-
-# Other projections
 
 
 class LowRank(nn.Sequential):
@@ -137,9 +128,6 @@ def test_projections_may_be_replaced():
     heads = [split_heads(t, 2) for t in (x, layer.W_key(x), x)]
     expected = F.scaled_dot_product_attention(*heads, is_causal=True)
     torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
-
-
-# What a kind computes: rotation, shared keys and values, ALiBi, a window
 
 
 @pytest.mark.parametrize("kind", [*KINDS, {"rotary": True, "rope_base": 50.0}], ids=str)
@@ -177,9 +165,6 @@ def test_a_token_behind_padding_alone_gets_zeros_in_every_kind(kind, need_weight
     torch.testing.assert_close(output[empty], expected)
     output.square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-# The fast path, and the one that returns weights
 
 
 CALLS = {

@@ -1,13 +1,44 @@
-"""Each test pins one sentence about `utils.checkpoints`; see `test_gpt2`, too."""
+"""Each test pins one sentence about what `utils` reads of published models."""
+
+import json
 
 import pytest
 import torch
-from checkpoint_copies import copied
+from safetensors.torch import load_file, save_file
 
 from utils.checkpoints import check_config, check_tensors, read_config, read_tensors
 from utils.files import DATA
+from utils.llama import Llama, load_llama
+from utils.model import generate, load_gpt2, next_token_loss
 
-TINY = DATA / "tiny_llama"
+GPT2, LLAMA = DATA / "tiny_gpt2", DATA / "tiny_llama"
+OF_GPT2, OF_LLAMA = (load_file(f / "reference.safetensors") for f in (GPT2, LLAMA))
+
+
+def copied(stored, folder, change=lambda tensors: tensors, **settings):
+    """Write a copy of the checkpoint in `stored` into `folder`, and return `folder`.
+
+    change: a function from the dict of tensors to another one
+    settings: others than those of config.json; "left out" leaves one out
+    """
+    config = json.loads((stored / "config.json").read_text(encoding="utf-8"))
+    config = {k: v for k, v in (config | settings).items() if v != "left out"}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    tensors = change(load_file(stored / "model.safetensors"))
+    tensors = {name: t.contiguous() for name, t in tensors.items()}
+    save_file(tensors, folder / "model.safetensors")
+    return folder
+
+
+def without(name):
+    """Return a change that leaves out a tensor."""
+    return lambda tensors: {n: t for n, t in tensors.items() if n != name}
+
+
+def adding(**more):
+    """Return a change that adds tensors; a dot in a name is written `__`."""
+    more = {name.replace("__", "."): tensor for name, tensor in more.items()}
+    return lambda tensors: tensors | more
 
 
 @pytest.mark.parametrize("content, said", [("{", "is damaged: exp"), ("[]", "a dict")])
@@ -25,14 +56,14 @@ def test_a_file_that_is_missing_is_named(tmp_path):
 
 @pytest.mark.parametrize("kept", [0, 7, 300, -1])
 def test_a_truncated_file_is_named(tmp_path, kept):
-    file = copied(TINY, tmp_path) / "model.safetensors"
+    file = copied(LLAMA, tmp_path) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(ValueError, match="model.safetensors is damaged: "):
         read_tensors(tmp_path)
 
 
 def test_one_file_is_read_and_tensors_in_several_are_refused(tmp_path):
-    (copied(TINY, tmp_path) / "model.safetensors.index.json").write_text("{}")
+    (copied(LLAMA, tmp_path) / "model.safetensors.index.json").write_text("{}")
     assert len(read_tensors(tmp_path)) == 30
     file = tmp_path / "model.safetensors"
     file.rename(tmp_path / "model-00001-of-00002.safetensors")
@@ -42,9 +73,7 @@ def test_one_file_is_read_and_tensors_in_several_are_refused(tmp_path):
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
 def test_a_size_is_an_integer_of_1_or_more(size):
-    with pytest.raises(
-        ValueError, match=f"file: expected n of 1 or more, got {size!r}"
-    ):
+    with pytest.raises(ValueError, match=f"expected n of 1 or more, got {size!r}"):
         check_config({"n": size}, "file", {}, ["n"], [])
     check_config({"n": 1}, "file", {}, ["n"], [])
 
@@ -54,3 +83,131 @@ def test_each_tensor_has_its_shape_and_broken_numbers():
         check_tensors({"a": torch.ones(2, 3, dtype=dtype)}, {"a": (2, 3)}, "file")
     with pytest.raises(ValueError, match="a of floating-point numbers, got torch.int8"):
         check_tensors({"a": torch.ones(2, dtype=torch.int8)}, {"a": (2,)}, "file")
+
+
+def short(tensors):
+    return {name.removeprefix("transformer."): t for name, t in tensors.items()}
+
+
+def as_first_published(tensors):
+    """Use the names of the first published files, which keep the mask in each block."""
+    masks = {}
+    for i in range(2):
+        masks[f"h.{i}.attn.bias"] = torch.ones(1, 1, 96, 96).tril()
+        masks[f"h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
+    return short(tensors) | masks
+
+
+def with_output(tensors):
+    return tensors | {"lm_head.weight": tensors["transformer.wte.weight"].clone()}
+
+
+@pytest.mark.parametrize("change", [dict, short, as_first_published, with_output])
+def test_the_logits_are_those_of_the_reference_however_tensors_are_named(
+    tmp_path, change
+):
+    model = load_gpt2(copied(GPT2, tmp_path, change))
+    with torch.no_grad():
+        logits = model(OF_GPT2["token_ids"])
+    torch.testing.assert_close(logits, OF_GPT2["logits"], atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+def difference(model):
+    """Return how far the logits are from those of the reference implementation."""
+    return (model(OF_LLAMA["token_ids"]) - OF_LLAMA["logits"]).abs().max().item()
+
+
+def tied(tensors):
+    return tensors | {"lm_head.weight": tensors["model.embed_tokens.weight"].clone()}
+
+
+@torch.no_grad()
+def test_the_stream_is_that_of_the_reference_implementation_after_each_block():
+    model = load_llama(LLAMA)
+    x = model.embedding(OF_LLAMA["token_ids"])
+    assert x.equal(OF_LLAMA["stream"][0])
+    for block, expected in zip(model.blocks, OF_LLAMA["stream"][1:], strict=True):
+        x = block(x)
+        torch.testing.assert_close(x, expected, atol=1e-5, rtol=0)
+    assert difference(model) < 1e-5
+
+
+def test_published_files_may_say_it_in_the_words_of_earlier_years(tmp_path):
+    old = {"rope_parameters": "left out", "rope_theta": 500, "head_dim": "left out"}
+    old |= {"rope_scaling": None, "mlp_bias": "left out", "rope_interleaved": False}
+    speeds = {"model.layers.0.self_attn.rotary_emb.inv_freq": torch.ones(3)}
+    folder = copied(LLAMA, tmp_path, adding(**speeds), **old)
+    assert difference(load_llama(folder)) < 1e-5
+
+
+def test_what_is_left_out_is_what_the_reference_takes(tmp_path):
+    said = {"rms_norm_eps": 1e-6, "rope_parameters": {"rope_theta": 10000.0}}
+    expected = difference(load_llama(copied(LLAMA, tmp_path, **said)))
+    silent = copied(LLAMA, tmp_path, **dict.fromkeys(said, "left out"))
+    assert difference(load_llama(silent)) == expected
+
+
+def test_the_output_of_a_tied_model_is_its_table_in_the_file_or_not(tmp_path):
+    expected = difference(load_llama(copied(LLAMA, tmp_path, tied)))
+    for change in (without("lm_head.weight"), tied):
+        model = load_llama(copied(LLAMA, tmp_path, change, tie_word_embeddings=True))
+        assert model.output.weight is model.embedding.token_embedding.weight
+        assert difference(model) == pytest.approx(expected)
+
+
+def test_the_same_tokens_are_written_with_the_cache_and_without():
+    model, written = load_llama(LLAMA), []
+    for kept in (True, False):
+        torch.manual_seed(0)  # 17 and 90 are more than the context of 96
+        written += [generate(model, OF_LLAMA["token_ids"], 90, use_cache=kept)]
+    assert written[0].equal(written[1])
+
+
+def test_a_llama_from_scratch_knows_nothing_and_learns():
+    torch.manual_seed(0)
+    model = Llama(11, 7, 8, 4, 2, d_inner=12, num_kv_heads=2, tied=False)
+    assert all(p.eq(1).all() for p in model.parameters() if p.dim() == 1)
+    batch = torch.randint(11, (2, 3, 7)).unbind()
+    assert abs(next_token_loss(model, batch) - torch.tensor(11.0).log()) < 0.1
+    next_token_loss(model, batch).backward()
+    assert all(p.grad.abs().max() > 0 for p in model.parameters())
+
+
+OF_A_GPT2_ARE_REFUSED = [
+    (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
+    (adding(transformer__h__2__ln_1__bias=torch.ones(16)), {}, "no tensor h.2.ln"),
+    (adding(lm_head__weight=torch.ones(128, 16)), {}, "got other numbers"),
+    (adding(wte__weight=torch.ones(128, 16)), {}, "two names for some"),
+    (dict, {"model_type": "llama"}, "model_type of 'gpt2', got 'llama'"),
+    (dict, {"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
+    (dict, {"n_head": 3}, "got width 16 and 3 heads"),
+    (dict, {"vocab_size": "left out"}, "vocab_size of 1 or more, got None"),
+    (dict, {"activation_function": "gelu"}, "function of 'gelu_new', got 'gelu'"),
+    (dict, {"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
+    (dict, {"layer_norm_epsilon": 0}, "epsilon above 0, got 0"),
+]
+OF_A_LLAMA_ARE_REFUSED = [
+    (without("model.norm.weight"), {}, r"norm.weight of shape \(24,\), got none"),
+    (adding(model__layers__0__q__bias=torch.ones(3)), {}, "expected no tensor mod"),
+    (dict, {"tie_word_embeddings": True}, "lm_head.weight to be model.embed_tok"),
+    (dict, {"model_type": "gpt2"}, "model_type of 'llama', got 'gpt2'"),
+    (dict, {"num_key_value_heads": 4}, r"k_proj.weight of shape \(24, 24\), got o"),
+    (dict, {"num_attention_heads": 8}, "expected head_dim of 3, got 6"),
+    (dict, {"num_key_value_heads": None}, r"\(24, 24\), got one of shape \(12"),
+    (dict, {"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling of None, got"),
+    (dict, {"rope_parameters": {"rope_type": "yarn"}}, "'default', got 'yarn'"),
+    (dict, {"rope_theta": 0}, "rope_theta above 0, got 0"),
+    (dict, {"attention_bias": True}, "attention_bias of False, got True"),
+    (dict, {"intermediate_size": "left out"}, "size of 1 or more, got None"),
+]
+
+
+@pytest.mark.parametrize(
+    "load, stored, change, settings, said",
+    [(load_gpt2, GPT2, *row) for row in OF_A_GPT2_ARE_REFUSED]
+    + [(load_llama, LLAMA, *row) for row in OF_A_LLAMA_ARE_REFUSED],
+)
+def test_what_does_not_fit_is_named(tmp_path, load, stored, change, settings, said):
+    with pytest.raises(ValueError, match=said):
+        load(copied(stored, tmp_path, change, **settings))

@@ -14,6 +14,7 @@ from functools import partial
 
 import nbformat
 import pytest
+import small_layers
 import torch
 from markdown_text import folded_solution
 from repository import ROOT, tool
@@ -30,9 +31,7 @@ NOTEBOOKS = tool.find_notebooks()
 TRANSLATORS = "DecoderBlock", "greedy_translate", "translation_loss"
 
 
-def random(*shape, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator)
+random = partial(small_layers.random, dtype=torch.float32)
 
 
 def layer(*sizes, x):

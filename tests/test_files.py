@@ -1,6 +1,5 @@
 """Each test pins one sentence about `utils.files`."""
 
-import hashlib
 import os
 import shutil
 
@@ -18,10 +17,8 @@ def test_a_damaged_data_file_is_named_with_both_hashes(tmp_path):
     shutil.copy(DATA / "r50k_base.tiktoken", tmp_path)
     with open(tmp_path / "r50k_base.tiktoken", "ab") as file:
         file.write(b"!")
-    received = hashlib.sha256((tmp_path / "r50k_base.tiktoken").read_bytes())
-    with pytest.raises(ValueError, match="damaged: expected SHA-256 306cd27f") as error:
+    with pytest.raises(ValueError, match=r"SHA-256 306cd27f\w{56}, got (?!306c)\w{64}"):
         read_data("r50k_base.tiktoken", tmp_path)
-    assert received.hexdigest() in str(error.value)
 
 
 def test_an_unknown_data_file_is_named():

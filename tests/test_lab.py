@@ -4,8 +4,6 @@ A notebook is opened, run and worked by keyboard once; the tests ask what was se
 """
 
 import contextlib
-import functools
-import json
 import os
 import re
 import subprocess
@@ -16,6 +14,7 @@ from types import SimpleNamespace
 
 import nbformat
 import pytest
+from jupyter_server.serverapp import list_running_servers
 from markdown_text import FORMULA, without_code
 from repository import ROOT, make_course
 
@@ -25,8 +24,9 @@ INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: what a page, what a notebook may take
 MANY = 100  # more stops of the Tab key than a cell has
 
-PICTURES = """() => [...document.querySelectorAll(".jp-Notebook img")].map(img => ({
-    alt: img.alt, drawn: img.complete && img.naturalWidth > 0 && img.width > 0}))"""
+# The texts of the pictures, "Image" where there is none, and null where none is drawn.
+PICTURES = """() => [...document.querySelectorAll(".jp-Notebook img")].map(
+    img => img.complete && img.naturalWidth > 0 && img.width > 0 ? img.alt : null)"""
 PROMPTS = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")]
     .map(prompt => prompt.textContent)"""
 # What a formula that MathJax did not take leaves in the text, or took as a mistake.
@@ -35,6 +35,9 @@ PROSE = """() => [...document.querySelectorAll(".jp-RenderedMarkdown")].map(text
     prose.querySelectorAll("code, pre, mjx-container").forEach(node => node.remove());
     return prose.textContent;
 })"""
+# The status bar knows; the notebook's own sign says idle while a kernel starts.
+IDLE = ".jp-StatusBar-TextItem:has-text('| Idle')"
+COMPLAINTS = ":is([data-mime-type$='.stderr'], [data-mime-type$='.error'])"
 MISTAKES = 'mjx-merror, mjx-container [mathcolor="red"]'
 # Where the keyboard is, by cell and by control of its panel, and what moves it there.
 FOCUS = """() => {
@@ -72,28 +75,16 @@ def lab(browser, tmp_path_factory):
 
 def address(server, folder):
     """Return where the server answers and its token, once it does."""
-    file = folder / f"runtime/jpserver-{server.pid}.json"
     give_up = time.monotonic() + 60
-    while not file.exists() or not file.read_text():
-        assert server.poll() is None, (folder / "log").read_text()
-        assert time.monotonic() < give_up, (folder / "log").read_text()
+    while not (running := [*list_running_servers(folder / "runtime")]):
+        alive = server.poll() is None and time.monotonic() < give_up
+        assert alive, (folder / "log").read_text()
         time.sleep(0.1)
-    return SimpleNamespace(**json.loads(file.read_text()))
+    return SimpleNamespace(**running[0])
 
 
 @pytest.fixture(scope="module")
-def visits(lab, browser):
-    """Return a function that visits a notebook once."""
-    return functools.cache(functools.partial(visit, lab, browser))
-
-
-@pytest.fixture
-def seen(path, visits):
-    """Return what was seen in one notebook."""
-    return visits(path)
-
-
-def visit(lab, browser, path):
+def seen(lab, browser, path):
     """Open a notebook, run it, and move its controls; return what was seen."""
     notebook = nbformat.read(path, as_version=4)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
@@ -105,14 +96,18 @@ def visit(lab, browser, path):
     seen.stored = page.evaluate(PICTURES)
     run_all(page)
     seen.prompts, seen.pictures = page.evaluate(PROMPTS), page.evaluate(PICTURES)
-    seen.complaints = [*texts_of(page, "stderr"), *texts_of(page, "error")]
+    seen.complaints = page.locator(COMPLAINTS).all_text_contents()
     seen.formulas = page.locator("mjx-container").count()
     seen.mistakes = page.locator(MISTAKES).all_text_contents()
     seen.prose = page.evaluate(PROSE)
     cells = reversed(seen.controls)  # from the end of the notebook, where we are
     seen.moved = {cell: move_controls(page, cell) for cell in cells}
     seen.asked = [url for url in asked if re.match(r"https?:(?!//127\.0\.0\.1)", url)]
-    close(page, lab)
+    # Shut the kernel down, so that one runs at a time.
+    head = {"Authorization": f"token {lab.token}"}
+    for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
+        page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
+    page.close()
     return seen
 
 
@@ -144,13 +139,8 @@ def open_notebook(page, lab, path, num_cells):
         "count => document.querySelectorAll('.jp-Notebook .jp-Cell').length === count",
         arg=num_cells,
     )
-    wait_until_idle(page)
+    page.wait_for_selector(IDLE)
     wait_until_drawn(page)
-
-
-def wait_until_idle(page):
-    # The status bar knows; the notebook's own sign says idle while a kernel starts.
-    page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')")
 
 
 def wait_until_drawn(page):
@@ -159,7 +149,7 @@ def wait_until_drawn(page):
 
     with contextlib.suppress(TimeoutError):
         page.wait_for_function(
-            f"() => ({PICTURES})().every(picture => picture.drawn)"
+            f"() => !({PICTURES})().includes(null)"
             f" && ({PROSE})().every(prose => !/[$\\\\]/.test(prose))",
             timeout=5_000,
         )
@@ -172,14 +162,8 @@ def run_all(page):
     # The last cell waits for all others, so its star is there long enough to be seen.
     page.wait_for_function(f"() => ({PROMPTS})().at(-1) === '[*]:'")
     page.wait_for_function(f"() => !({PROMPTS})().includes('[*]:')", timeout=LONG)
-    wait_until_idle(page)
+    page.wait_for_selector(IDLE)
     wait_until_drawn(page)
-
-
-def texts_of(page, kind):
-    """Return the outputs of a kind that only Jupyter knows, stderr or error."""
-    outputs = f"[data-mime-type='application/vnd.jupyter.{kind}']"
-    return page.locator(outputs).all_text_contents()
 
 
 def move_controls(page, cell):
@@ -208,32 +192,18 @@ def redraws(page, cell, key):
     source = f".jp-Notebook .jp-Cell >> nth={cell} >> .jp-OutputArea img"
     before = page.get_attribute(source, "src")
     page.keyboard.press(key)
-    try:
+    with contextlib.suppress(TimeoutError):
         page.wait_for_function(
             "([old, cell]) => document.querySelectorAll('.jp-Notebook .jp-Cell')[cell]"
             ".querySelector('.jp-OutputArea img').src !== old",
             arg=[before, cell],
         )
-    except TimeoutError:
-        return False
-    return True
-
-
-def close(page, lab):
-    """Close the page and shut the kernel down, so that one runs at a time."""
-    head = {"Authorization": f"token {lab.token}"}
-    for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
-        page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
-    page.close()
-
-
-def drawn(pictures):
-    """Return the texts of the pictures on a page, "Image" where there is none."""
-    return [picture["alt"] for picture in pictures if picture["drawn"]]
+        return True
+    return False
 
 
 def test_pictures_and_their_texts_are_there_before_anything_runs(seen):
-    assert drawn(seen.stored) == seen.texts
+    assert seen.stored == seen.texts
 
 
 def test_run_all_cells_runs_every_cell_and_leaves_the_setup_cell_folded(seen):
@@ -248,7 +218,7 @@ def test_no_cell_fails_or_writes_to_stderr(seen):
 
 def test_every_picture_is_drawn_again_and_has_its_text(seen):
     alone = [INTERACTIVE.sub("", text) for text in seen.texts]  # now with controls
-    assert drawn(seen.pictures) == alone
+    assert seen.pictures == alone
 
 
 def test_every_formula_is_rendered(seen):

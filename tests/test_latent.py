@@ -4,11 +4,7 @@ import pytest
 import torch
 from small_layers import Made, computed, random
 
-from utils.attention import (
-    causal_mask,
-    scaled_dot_product_attention,
-    split_heads,
-)
+from utils.attention import causal_mask, scaled_dot_product_attention, split_heads
 from utils.cache import KeyValueCache
 from utils.embeddings import apply_rope
 from utils.latent import LatentAttention, absorbed_scores, latent_keys_values
@@ -56,17 +52,9 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
     "function, sizes, said",
     [
         (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, R\), got \(7"),
-        (
-            latent_keys_values,
-            [(2, 7, 4), (3, 5, 11), (3, 5, 13)],
-            r"W_uk \(H, 4, w",
-        ),
+        (latent_keys_values, [(2, 7, 4), (3, 5, 11), (3, 5, 13)], r"W_uk \(H, 4, w"),
         (latent_keys_values, [(2, 7, 5), (3, 5, 11), (5, 13)], r"W_uv \(H, 5, width\)"),
-        (
-            absorbed_scores,
-            [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)],
-            r"query \(B, 3, T, ",
-        ),
+        (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"query \(B, 3, T, "),
     ],
 )
 def test_shapes_that_do_not_fit_are_named(function, sizes, said):

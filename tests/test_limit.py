@@ -1,10 +1,9 @@
 """An answer that never ends is stopped and told so, and nothing of it is left."""
 
 import nbformat
-import pytest
-import torch
 from nbclient import NotebookClient
 
+from utils.attention import softmax as right
 from utils.checks import check, limit
 from utils.checks.guard import attempt
 
@@ -21,16 +20,9 @@ def merge(ids, pair, new_id):
 """
 
 
-@pytest.fixture
-def soon(monkeypatch):
+def test_endless_loop_is_stopped_with_its_line(monkeypatch):
     monkeypatch.setattr(limit, "SECONDS", 0.2)
 
-
-def right(scores, dim=-1):
-    return torch.softmax(scores, dim)
-
-
-def test_endless_loop_is_stopped_with_its_line(soon):
     def softmax(scores, dim=-1):
         i = 0
         while i < len(scores):

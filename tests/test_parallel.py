@@ -8,17 +8,11 @@ import pytest
 import torch
 from parallel_worker import in_processes
 from small_layers import random
-from torch import nn
-from torch.nn.functional import scaled_dot_product_attention
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
-from utils.parallel import (
-    combine_partial_attention,
-    num_bytes,
-    partial_attention,
-)
+from utils.parallel import combine_partial_attention, num_bytes, partial_attention
 
 
 def pytest_generate_tests(metafunc):
@@ -31,9 +25,6 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("count", counts)
 
 
-# ---- the parts of one attention -----------------------------------------------------
-
-
 def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
     query, key, value = random(3, 4), random(5, 4, seed=1), random(5, 7, seed=2)
     seen = partial_attention(query, key, value)
@@ -42,9 +33,6 @@ def test_a_part_that_may_not_be_seen_changes_nothing_and_alone_gives_zero():
     torch.testing.assert_close(both, seen[0] / seen[2][:, None])
     nothing = combine_partial_attention(*map(torch.stack, zip(hidden, hidden)))
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
-
-
-# ---- several processes --------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -119,66 +107,18 @@ def test_each_process_has_a_third_of_the_heads_and_they_come_to_the_whole_layer(
         torch.testing.assert_close(found, expected)
 
 
-def test_the_loss_of_a_shared_batch_and_its_gradient_are_those_of_the_whole():
-    torch.manual_seed(0)
-    model, batch = nn.Linear(5, 1).double(), (random(6, 5), random(6, 1, seed=1))
-    loss = worker.squared_error(model, batch)
-    loss.backward()
-    for found in in_processes(3, worker.train_on_a_share, copy.deepcopy(model), batch):
-        torch.testing.assert_close(found, (loss, model.weight.grad))
-
-
 def test_what_processes_cannot_share_is_refused():
     expected = [
         "expected a number of tokens that 2 processes can share equally, got 7",
         "expected a number of heads that 2 processes can share equally, got 3",
         "expected a layer without ALiBi, got alibi=True",
-        "expected a batch that 2 processes can share equally, got 5",
     ]
     assert in_processes(2, worker.refuse) == [expected, expected]
-
-
-# ---- what stands in notebook 13 ----------------------------------------------------
 
 
 def test_the_program_of_the_notebook_sends_the_same_message(count):
     said = in_processes(count, worker.run_program, 0)
     assert said == ["", "tensor([10., 20., 30., 40.])\n", *[""] * (count - 2)]
-
-
-def test_the_batch_of_the_notebook_has_the_gradient_of_the_whole(count):
-    weights, x = random(12), random(count, 12, seed=1)
-    found = in_processes(count, worker.run_the_page, "share_batch", weights, x)
-    for rank, (own, mean) in enumerate(found):
-        torch.testing.assert_close((own, mean), (x[rank], x.mean(dim=0)))
-
-
-def test_the_heads_of_the_notebook_come_to_the_layer_in_both_directions(count):
-    torch.manual_seed(0)
-    layer, x = MultiHeadAttention(3, count, 6, 0.0, count).double(), random(6, 3)
-    outputs = in_processes(count, worker.run_the_page, "layer_output", layer, x)
-    gradients = in_processes(count, worker.run_the_page, "input_gradient", layer, x)
-    alone = x.clone().requires_grad_()
-    output = layer(alone[None])[0]
-    output.sum().backward()
-    for (write, total), (share, gradient) in zip(outputs, gradients):
-        torch.testing.assert_close((total, gradient), (output.detach(), alone.grad))
-        assert not write.allclose(total) and not share.allclose(gradient)
-
-
-def test_the_ring_of_the_notebook_attends_to_all_tokens(count):
-    whole = [random(12, 5, seed=i) for i in range(3)]
-    chunks = [x.chunk(count) for x in whole]
-    found = torch.cat(in_processes(count, worker.run_the_page, "ring", *chunks))
-    torch.testing.assert_close(found, scaled_dot_product_attention(*whole))
-
-
-def test_the_weights_of_the_notebook_get_the_gradient_of_all_sentences(count):
-    weights, x = random(12), random(count, 12, seed=1)
-    found = in_processes(count, worker.run_the_page, "share_weights", weights, x)
-    losses, gradients = zip(*found)
-    torch.testing.assert_close(torch.tensor(losses), (x @ weights).float())
-    torch.testing.assert_close(torch.cat(gradients), x.mean(dim=0))
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -1,5 +1,6 @@
 """Each test pins one sentence about the repository as a whole."""
 
+import ast
 import base64
 import hashlib
 import re
@@ -8,7 +9,7 @@ import sys
 
 import nbformat
 import pytest
-from repository import ROOT, files, make_course, tool
+from repository import ROOT, files, make_course, pins, tool
 
 
 def read(name, root=ROOT):
@@ -93,3 +94,56 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
         link += rf"(notebooks/)?deeper/{path.name}\)"
         said = rf"{link}( \({minutes} minutes\)| \|.*\| {minutes} \|)"
         assert re.search(said, text), f"{title}, {minutes} minutes"
+
+
+# From the ground up: a room may import what stands before it, and nothing behind it.
+ROOMS = [
+    "files", "launch", "tokenizer", "data", "embeddings", "cache", "attention",
+    "latent", "delta", "checkpoints", "gpt2", "model", "llama", "parallel", "training",
+    "recall", "plots", "checks", "clinic",
+]  # fmt: skip
+MODULES = sorted((ROOT / "utils").rglob("*.py"))
+
+
+def imports(path):
+    """Return the full names of all that a file imports, anywhere."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports from a dot"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_a_room_imports_only_from_those_below_it(path):
+    room = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
+    below = ROOMS[: ROOMS.index(room) + 1] if room != "__init__" else []
+    for name in imports(path):
+        package, _, inside = name.partition(".")
+        assert package != "tests", name
+        assert package != "utils" or inside.split(".")[0] in below, name
+
+
+PINNED = [pins.PINS, pins.SITE, pins.COLAB, pins.GPT2, pins.LOCK]
+
+
+@pytest.mark.parametrize("path", PINNED)
+def test_every_line_pins_one_version_and_names_no_address(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    pin = r"([\w.-]+==[\w.]+( ; [\w ().<>=!'\"]+)?)?|# python .ci/pins.py lock"
+    assert [line for line in lines if not re.fullmatch(pin, line)] == []
+
+
+def test_the_lock_is_that_of_the_requirements():
+    assert pins.read_pins(pins.PINS).items() <= pins.read_pins(pins.LOCK).items()
+
+
+def test_a_version_is_raised_wherever_it_was_the_old_one():
+    old, new = {"torch": "2.13.0", "six": "1"}, {"torch": "2.14.0", "six": "1"}
+    text = "torch==2.13.0\nsix==1\ntorchvision==2.13.0\n"
+    assert pins.raised(text, old, new) == text.replace("torch==2.13.0", "torch==2.14.0")
+    colab = "torch==2.11.0\nnumpy==2.13.0\n"
+    assert pins.raised(colab, old, new) == colab

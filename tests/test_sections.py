@@ -1,4 +1,4 @@
-"""A reader runs sections alone; each test pins one sentence about it.
+"""A reader runs cells again, and sections alone; each test pins a sentence about it.
 
 A section begins with a heading of the second order; what stands before the first one
 is the opening. A line *Needs …* under a heading links to the sections that make what
@@ -8,6 +8,7 @@ this one uses, without those that they need themselves.
 import dis
 import re
 from types import CodeType
+from typing import NamedTuple
 
 import nbformat
 import pytest
@@ -20,16 +21,17 @@ NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(#([^)]+)\)")
 
 
-class Section:
+class Section(NamedTuple):
     """A heading, the numbers of the sections it says it needs, and its code cells."""
 
-    def __init__(self, title, needs):
-        self.title, self.needs, self.cells = title, needs, []
+    title: str
+    needs: list
+    cells: list
 
 
 def sections(path):
     """Return the opening and the sections of a notebook."""
-    found = [Section("the opening", [])]
+    found = [Section("the opening", [], [])]
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             found[-1].cells.append(cell)
@@ -37,7 +39,7 @@ def sections(path):
             line = NEEDS.match(cell.source)
             anchors = [section.title.replace(" ", "-") for section in found]
             needs = [anchors.index(a) for a in LINK.findall(line[1] if line else "")]
-            found.append(Section(cell.source.splitlines()[0][3:], needs))
+            found.append(Section(cell.source.splitlines()[0][3:], needs, []))
     return found
 
 
@@ -47,7 +49,15 @@ def closure(parts, needs):
     return sorted({*needs, *below})
 
 
-# ---------------------------------------------------------------- run them alone
+# ---------------------------------------------------------- run again, run alone
+
+
+@pytest.mark.sample(*CHEAP)
+def test_every_cell_may_be_run_twice_in_a_row_and_the_whole_notebook_once_more(path):
+    cells = nbformat.read(path, as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    twice = [cell for cell in code for _ in range(2)]
+    compare(twice + code, path)
 
 
 @pytest.mark.sample(*CHEAP)

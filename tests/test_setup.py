@@ -1,24 +1,27 @@
-"""Each test pins one sentence about the setup cell, run in a fresh Python."""
+"""Each test pins one sentence about the setup cell, run in a fresh Python or kernel."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 
+import nbformat
 import pytest
 from repository import commit, git, make_repository, tool
+from reruns import said
 
 CELL = tool.setup_cell(tool.read_home()) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
 # The tests need no network: pip finds everything in place, git copies a folder.
+NO_NETWORK = {"PIP_NO_INDEX": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 ENV = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "COURSE_REPO")}
-ENV |= {"PIP_NO_INDEX": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
 
 def run(folder, source=CELL + SAY_WHERE, **env):
     """Run `source` in `folder` in a Python that knows nothing of the course."""
     folder.mkdir(exist_ok=True)
-    env = ENV | {"COURSE_REPO": "/nowhere", "JPY_SESSION_NAME": ""} | env
+    env = ENV | NO_NETWORK | {"COURSE_REPO": "/nowhere", "JPY_SESSION_NAME": ""} | env
     command = [sys.executable, "-c", source]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
 
@@ -97,3 +100,20 @@ def test_pip_is_asked_for_packages_only_with_a_fetch_and_never_for_torch(
     assert says(run(new, CELL, COURSE_REPO=str(course), **python)) == ""
     asked = (new / "asked").read_text()
     assert re.fullmatch(r"\['install', '-qq', 'tiktoken==[\d.]+'\]", asked)
+
+
+@pytest.mark.sample("03_context_vectors.ipynb")
+def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
+    course, path, tmp_path, monkeypatch
+):
+    for name in ("PYTHONPATH", "JPY_SESSION_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "Colab Notebooks"
+    folder.mkdir()
+    shutil.copyfile(path, folder / path.name)
+    notebook = nbformat.read(path, as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    stored = [said(cell) for cell in code]
+    tool.run_cells(notebook, folder, **NO_NETWORK, COURSE_REPO=str(course))
+    assert [said(cell) for cell in code] == stored
+    assert {each.name for each in folder.iterdir()} == {path.name, "attention-course"}

@@ -342,9 +342,7 @@ def test_the_book_has_bookmarks_page_numbers_and_its_pages_in_the_contents(book)
     titles = [cells_of(path)[0].source.partition("\n")[0][2:] for path in lessons]
     top = [mark for mark in pdf.outline if not isinstance(mark, list)]
     assert [mark.title for mark in top] == [*titles, "Hints and answers"]
-    assert [text.split()[-1] for text in texts] == [
-        str(n + 1) for n in range(len(texts))
-    ]
+    assert [int(text.split()[-1]) for text in texts] == [*range(1, len(texts) + 1)]
     contents = "\n".join(texts[:4])
     for mark in top:
         page = pdf.get_destination_page_number(mark)

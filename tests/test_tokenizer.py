@@ -5,18 +5,13 @@ import socket
 import pytest
 
 from utils.data import load_text
-from utils.tokenizer import (
-    decode_bpe,
-    encode_bpe,
-    load_tokenizer,
-    train_bpe,
-)
+from utils.tokenizer import decode_bpe, encode_bpe, load_tokenizer, train_bpe
 
 
-def test_the_tokenizer_has_the_ids_of_gpt2():
+def test_the_tokenizer_has_the_ids_of_gpt2_without_a_network(monkeypatch):
+    monkeypatch.setattr(socket, "socket", None)
     tokenizer = load_tokenizer()
-    assert (tokenizer.name, tokenizer.n_vocab) == ("gpt2", 50257)
-    assert tokenizer.eot_token == 50256
+    assert (tokenizer.n_vocab, tokenizer.eot_token) == (50257, 50256)
     assert tokenizer.encode("Hello, world!") == [15496, 11, 995, 0]
     assert tokenizer.encode("don't") == [9099, 470]
 
@@ -25,14 +20,6 @@ def test_the_tokenizer_has_the_ids_of_gpt2():
 def test_the_tokenizer_gives_every_text_back(text):
     tokenizer = load_tokenizer()
     assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def test_the_tokenizer_needs_no_network(monkeypatch):
-    def refuse(*args, **kwargs):
-        raise OSError("no network")
-
-    monkeypatch.setattr(socket, "socket", refuse)
-    assert load_tokenizer().n_vocab == 50257
 
 
 @pytest.mark.parametrize("text", ["", "aaa", "the naïve 🙂 café\n"])

@@ -18,7 +18,6 @@ SIZES = ((8, 256, 30), (4, 1024, 16), (1, 4096, 12))  # B, T and the rounds
 
 
 def layers(num_tokens):
-    """Return all layers with the weights of ours."""
     torch.manual_seed(0)
     ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, dropout=0.0, num_heads=HEADS)
     torch.nn.init.zeros_(ours.out_proj.bias)  # not all of them have one
@@ -47,7 +46,6 @@ def copy_matrices(source, target):
 
 
 def forget(layer, x):
-    """Drop all gradients."""
     layer.zero_grad()
     x.grad = None
 
@@ -99,6 +97,5 @@ def table(batch_size, num_tokens, rounds):
 
 
 def main():
-    """Print a table for each size."""
     for batch_size, num_tokens, rounds in SIZES:
         table(batch_size, num_tokens, rounds)

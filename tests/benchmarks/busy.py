@@ -30,13 +30,11 @@ def seconds(path):
 
 
 def keep_busy():
-    """Compute for ever."""
     while True:
         pass
 
 
 def main():
-    """Print a row for each notebook."""
     deeper = sorted(NOTEBOOKS.glob("deeper/*.ipynb"))
     print(f"{'':36}quiet    busy  busy / quiet")
     for path in filter(trains, sorted(NOTEBOOKS.glob("*.ipynb")) + deeper):

@@ -12,7 +12,6 @@ from utils.tokenizer import train_bpe
 
 
 def main():
-    """Print the seconds of 1,000 merges."""
     modules = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
     text = b"".join(module.read_bytes() for module in modules)[:1_000_000]
     start = time.perf_counter()

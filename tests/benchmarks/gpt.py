@@ -85,7 +85,6 @@ def train_all(ids, vocab_size, seed):
 
 
 def main():
-    """Print a row for each model."""
     text = load_text()
     letters = sorted(set(text))
     ids = torch.tensor([letters.index(letter) for letter in text])

@@ -83,7 +83,6 @@ def reading():
 
 @torch.no_grad()
 def main():
-    """Print both tables."""
     for num_tokens in (4096, 32_768):
         one_token(num_tokens)
     reading()

@@ -10,7 +10,6 @@ from utils.attention import MultiHeadAttention
 
 
 def main(seed):
-    """Return statement -> number."""
     book = definitions("14_a_cache_that_stays_small")
     deeper = definitions("deeper/what_the_first_tokens_are_for")
     return two_ways(book, seed) | first_tokens(deeper, seed)

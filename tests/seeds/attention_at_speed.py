@@ -15,7 +15,6 @@ def memory_share(book, seed):
 
 
 def main(seed):
-    """Return statement -> number."""
     share = memory_share(definitions("deeper/counting_memory"), seed)
     book = definitions("deeper/what_the_savings_cost")
 

@@ -4,7 +4,6 @@ from tests.seeds import definitions
 
 
 def main(seed):
-    """Return statement -> number."""
     book, found = definitions("15_attention_without_a_softmax"), {}
     recall, ways = book["recall"], book["WAYS"]
     ways["sum, keys of any length"] = lambda q, k, v, _: q @ (k.mT @ v)

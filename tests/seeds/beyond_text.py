@@ -1,36 +1,22 @@
 """What notebook 11 and two of its deeper ones state, measured with any seed."""
 
 import torch
-from sklearn.datasets import load_digits
 
 from tests.seeds import definitions
+from utils.training.digits import digits
 
 
 def main(seed):
-    """Return statement -> number."""
     book = definitions("11_beyond_text")
     found = pictures(book, seed) | pairs(book, seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
 
 
-def load():
-    """Return the digits as the notebooks read them."""
-    digits = load_digits()
-    images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
-    return images, torch.tensor(digits.target)
-
-
-def split(seed):
-    """Return the rows to train on and those held out."""
-    rows = torch.randperm(1797, generator=torch.Generator().manual_seed(seed))
-    return rows[:1500], rows[1500:]
-
-
 def pictures(book, seed):
     """Three methods, with many images and few; without places; strips."""
-    book["images"], book["labels"] = images, labels = load()
-    known, held_out = split(seed)
+    images, labels, known, held_out = digits(seed=seed)
+    book["images"], book["labels"] = images, labels
     fit, right, loss = book["fit"], book["right"], book["digit_loss"]
 
     def made(name, *cut):
@@ -100,8 +86,8 @@ def pairs(book, seed):
 
 def maps(book, seed):
     """Where the class token looks, and what hiding that patch costs."""
-    book["images"], book["labels"] = images, labels = load()
-    known, held_out = split(seed)
+    images, labels, known, held_out = digits(seed=seed)
+    book["images"], book["labels"] = images, labels
     model = book["trained"](known, seed)
     tests = images[held_out], labels[held_out]
     weights = book["all_weights"](model, tests[0])

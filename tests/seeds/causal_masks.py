@@ -8,7 +8,6 @@ from utils.training.letters import story_windows
 
 
 def main(seed):
-    """Return statement -> number."""
     return masks(seed) | dropout(seed)
 
 

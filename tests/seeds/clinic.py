@@ -8,7 +8,6 @@ HIGHER = {"scale-missing", "softmax-twice"}
 
 
 def main(seed):
-    """Return statement -> number."""
     layer = patient(200)
     healthy = last(twin(layer), seed)
     found = {"healthy minus the lowest honest loss": healthy - lowest_loss()}

@@ -6,7 +6,6 @@ from tests.seeds import definitions
 
 
 def main(seed):
-    """Return statement -> number."""
     return next_word(definitions("02_embeddings"), seed) | sitters(seed)
 
 

@@ -17,7 +17,6 @@ from utils.training.words_back import (
 
 
 def main(seed):
-    """Return statement -> number."""
     library = definitions("deeper/into_the_library_layers")
     deeper = definitions("deeper/heads_that_resolve_it")
     found = words_back(seed) | where_it_looks(seed) | control(seed)

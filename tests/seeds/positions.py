@@ -17,7 +17,6 @@ from utils.training.letters import (
 
 
 def main(seed):
-    """Return statement -> number."""
     book = definitions("07_positions")
     deeper = definitions("deeper/why_does_rotary_fail")
     models = trained(book, deeper, seed)

@@ -6,7 +6,6 @@ from tests.seeds import definitions
 
 
 def main(seed):
-    """Return statement -> number."""
     book = definitions("04_scaled_dot_product_attention")
     deeper = definitions("deeper/why_the_root")
     found = {}

@@ -18,22 +18,11 @@ SETTINGS = {
 
 
 def main(seed):
-    """Return statement -> number."""
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
-    found = gradients(norms, seed) | first_losses(book, seed) | story(book, seed)
-    found |= additions(norms, seed)
+    found = first_losses(book, seed) | story(book, seed) | additions(norms, seed)
     return found | copier(copying, seed) | depth(norms, seed)
-
-
-def gradients(norms, seed):
-    """How large a gradient arrives before twelve MLPs, replacing and adding."""
-    arrives = norms["first_gradient"]
-    return {
-        "twelve MLPs: gradient, replacing": arrives(0, seed),
-        "twelve MLPs: gradient, adding": arrives(1, seed),
-    }
 
 
 def first_losses(book, seed):
@@ -150,7 +139,7 @@ def copier(copying, seed):
 
 
 def depth(norms, seed):
-    """What additions and norms do to a stack, untrained and trained."""
+    """What additions and norms do to a stack and its gradients, and to its training."""
     follow = norms["follow"]
     added = follow(norms["TransformerBlock"], seed=seed)
     replaced = follow(norms["NoAddition"], seed=seed)
@@ -160,6 +149,8 @@ def depth(norms, seed):
         losses = norms["trained"](block_class, warmup, seed)
         above[name] = sum(losses[-20:]) / 20 - base
     return {
+        "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
+        "twelve MLPs: gradient, adding": norms["first_gradient"](1, seed),
         "depth 8: cosine with additions": added[7][0],
         "depth 4: cosine without": replaced[3][0],
         "depth 8: cosine without": replaced[7][0],

@@ -7,9 +7,10 @@ from utils.training import translation
 
 
 def main(seed):
-    """Return statement -> number."""
     book, sentences = definitions("08_translation"), translation.Sentences(seed)
-    models, found = translators(book, sentences, seed), known(sentences)
+    models, known = translators(book, sentences, seed), {f for f, _ in sentences.pairs}
+    share = sum(french in known for french, _ in sentences.held_out[200:]) / 400
+    found = {"middle and long sentences known": share}
     for name, model in models.items():
         found |= shares(sentences, name, model)
     for name in ("additive", "transformer"):
@@ -17,15 +18,7 @@ def main(seed):
     return found | control(seed)
 
 
-def known(sentences):
-    """The share of the middle and long test sentences that occur in training."""
-    seen = {sentence for sentence, _ in sentences.pairs}
-    share = sum(sentence in seen for sentence, _ in sentences.held_out[200:]) / 400
-    return {"middle and long sentences known": share}
-
-
 def translators(book, sentences, seed):
-    """Return the three trained translators."""
     sizes, models = (len(sentences.french), len(sentences.english)), {}
     batches = sentences.batches()
     finds = {"one vector": lambda: book["same_vector"]}
@@ -46,16 +39,10 @@ def shares(sentences, name, model):
     """What the table of the three translators says."""
     hits = translation.right(model, sentences, sentences.held_out)
     short, middle, long = (third.mean() for third in hits.chunk(3))
-    if name != "one vector":
-        return {
-            f"{name}: short and middle": min(short, middle),
-            f"{name}: long": long,
-        }
-    return {
-        "one vector: short": short,
-        "one vector: middle": middle,
-        "one vector: long": long,
-    }
+    found = {f"{name}: long": long}
+    if name == "one vector":
+        return {f"{name}: short": short, f"{name}: middle": middle} | found
+    return {f"{name}: short and middle": min(short, middle)} | found
 
 
 def maps(book, sentences, name, model):

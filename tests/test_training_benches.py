@@ -1,15 +1,49 @@
-"""Each test pins one sentence about `utils.training.translation`, the bench of 08."""
+"""Each test pins one sentence about the benches of `utils.training`: letters (05, 07),
+digits (11) and translation (08).
+"""
+
+import math
 
 import pytest
 import torch
 
-from utils.training import translation
+from utils.attention import MultiHeadAttention
+from utils.training import letters, translation
+from utils.training.digits import digits
+from utils.training.letters import LetterReader, loss_at, plain_scores, rotary_scores
 from utils.training.translation import END, PAD, Sentences, shifted
+
+
+@pytest.mark.parametrize("score", [plain_scores, rotary_scores])
+def test_the_layer_of_a_reader_computes_what_the_layer_of_the_course_does(score):
+    layer = MultiHeadAttention(32, 32, 32, 0.0, 4, rotary=score is rotary_scores)
+    reader, x = LetterReader(score), torch.randn(2, 32, 32)
+    reader.attention.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(reader.attention(x), layer(x))
+
+
+def test_every_length_asks_for_the_same_letters():
+    asked = []
+
+    def notes(token_ids):
+        asked.append(token_ids[:, -16:])
+        return torch.zeros(*token_ids.shape, len(letters.story()[0]))
+
+    losses = {round(loss_at(notes, length), 5) for length in (16, 32, 300)}
+    assert losses == {round(math.log(len(letters.story()[0])), 5)}
+    assert all(torch.equal(asked[0], other) for other in asked)
+
+
+def test_each_digit_is_for_training_or_held_out_and_a_seed_makes_the_split():
+    images, labels, known, unseen = digits(held_out=97, seed=1)
+    assert len(unseen) == 97 and len(images) == len(labels)
+    assert torch.cat([known, unseen]).sort().values.equal(torch.arange(1797))
+    assert images.min() == 0 and images.max() == 1
+    assert not digits(held_out=97, seed=2)[3].equal(unseen)
 
 
 @pytest.fixture(scope="module")
 def sentences():
-    """Return the sentences of 08."""
     return Sentences()
 
 

@@ -1,0 +1,181 @@
+"""What `data/` stores of reference implementations, made anew.
+
+    python -m tests.references gpt2 [--write]
+
+Hugging Face's `transformers` (`tests/gpt2.txt`) builds a model in a small size, fills
+every weight with random numbers from a seed, biases and norms too, so that none can be
+mixed up or left out unseen, and computes with it. What it makes is compared with what
+is stored; `--write` stores it.
+
+gpt2: GPT-2 in two layers, and the logits of two short texts
+llama: Llama in three layers, with four heads that share two of keys and values, the
+    logits of two short texts and the stream before and after each block. Its weights
+    are multiples of 1/512, which bfloat16 holds exactly: published ones come in it
+layers: the attention of DeepSeek-V3, and the gated delta rule of Qwen3-Next, in chunks
+    and token by token
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+FILES = "config.json", "model.safetensors", "reference.safetensors"
+ENDS = {"bos_token_id": 0, "eos_token_id": 0}
+GPT2 = {"vocab_size": 128, "n_positions": 96, "n_embd": 16, "n_layer": 2, "n_head": 2}
+LLAMA = {
+    "vocab_size": 128,
+    "max_position_embeddings": 96,
+    "hidden_size": 24,
+    "intermediate_size": 40,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-3,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+}
+LATENT = {
+    "hidden_size": 24,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 3,
+    "q_lora_rank": None,
+    "kv_lora_rank": 10,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 8,
+    "max_position_embeddings": 32,
+}
+
+
+def gpt2(folder):
+    """Write the checkpoint into `folder`; return token ids with their logits."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config(**GPT2, **ENDS, layer_norm_epsilon=1e-3)
+    model = GPT2LMHeadModel(config).eval()
+    draw = torch.Generator().manual_seed(2019)
+    for name, parameter in model.named_parameters():
+        parameter.normal_(std=0.4, generator=draw)
+        if "ln_" in name and name.endswith("weight"):
+            parameter.add_(1)
+    token_ids = torch.randint(128, (2, 17), generator=draw)
+    model.save_pretrained(folder)
+    return {"token_ids": token_ids, "logits": model(token_ids).logits}
+
+
+def llama(folder):
+    """Write the checkpoint into `folder`; return token ids with all that follows."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    model = LlamaForCausalLM(LlamaConfig(**LLAMA, **ENDS))
+    draw = torch.Generator().manual_seed(2023)
+    for name, parameter in model.named_parameters():
+        steps = torch.randint(-64, 65, parameter.shape, generator=draw)
+        writes = any(part in name for part in ("o_proj", "down_proj", "lm_head"))
+        parameter.copy_(steps / (512 if writes else 128) + ("norm" in name))
+    model.bfloat16().save_pretrained(folder)
+    # Read back: bfloat16() has rounded the speeds of rotation as well.
+    model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    token_ids = torch.randint(128, (2, 17), generator=draw)
+    stream = [model.model.embed_tokens(token_ids)]
+    for layer in model.model.layers:
+        layer.register_forward_hook(lambda *call: stream.append(call[-1]))
+    logits = model(token_ids).logits
+    return {"token_ids": token_ids, "logits": logits, "stream": torch.stack(stream)}
+
+
+def layers(folder):
+    """Return what two layers of today compute; there is no checkpoint."""
+    draw = torch.Generator().manual_seed(2024)
+    return latent(draw) | delta(draw)
+
+
+def latent(draw):
+    """Return weights, input and output of DeepSeek-V3's attention."""
+    from transformers import DeepseekV3Config
+    from transformers.models.deepseek_v3 import modeling_deepseek_v3 as deepseek
+
+    config = DeepseekV3Config(**LATENT, num_hidden_layers=1)
+    config._attn_implementation = "eager"
+    layer = deepseek.DeepseekV3Attention(config, layer_idx=0).eval()
+    for parameter in layer.parameters():
+        parameter.data.normal_(std=0.4, generator=draw)
+    x = torch.randn(2, 7, 24, generator=draw)
+    turns = deepseek.DeepseekV3RotaryEmbedding(config)(x, torch.arange(7)[None])
+    future = torch.full((7, 7), -torch.inf).triu(1)[None, None]
+    output, _ = layer(x, position_embeddings=turns, attention_mask=future)
+    found = {f"latent.{name}": t for name, t in layer.state_dict().items()}
+    return found | {"latent.x": x, "latent.output": output}
+
+
+def delta(draw):
+    """Return inputs and outputs of Qwen3-Next's gated delta rule, (B, T, H, width)."""
+    from transformers.models.qwen3_next import modeling_qwen3_next as qwen
+
+    query, key = (torch.randn(2, 13, 3, 8, generator=draw) for _ in range(2))
+    value = torch.randn(2, 13, 3, 5, generator=draw)
+    beta = torch.rand(2, 13, 3, generator=draw)
+    log_gate = -torch.rand(2, 13, 3, generator=draw)
+    call = query, key, value, log_gate, beta
+    short = {"use_qk_l2norm_in_kernel": True, "output_final_state": True}
+    chunks, state = qwen.torch_chunk_gated_delta_rule(*call, chunk_size=4, **short)
+    loop, _ = qwen.torch_recurrent_gated_delta_rule(*call, initial_state=None, **short)
+    torch.testing.assert_close(chunks, loop, atol=1e-5, rtol=0)
+    names = "query", "key", "value", "log_gate", "beta", "output", "state"
+    return {f"delta.{name}": t for name, t in zip(names, (*call, chunks, state))}
+
+
+MAKERS = {"gpt2": gpt2, "llama": llama, "layers": layers}
+
+
+@torch.no_grad()
+def make(name, folder):
+    """Write what is stored under a name into `folder`, and nothing else."""
+    found = MAKERS[name](folder)
+    found = {name: t.contiguous() for name, t in found.items()}
+    save_file(found, folder / FILES[2])
+    for path in folder.iterdir():
+        if path.name not in FILES:
+            path.unlink()
+
+
+def compare(made, stored):
+    """Compare what two folders hold; return the number of tensors."""
+    count = 0
+    for path in sorted(stored.iterdir()):
+        if path.suffix == ".json":
+            one, other = (
+                json.loads((f / path.name).read_bytes()) for f in (made, stored)
+            )
+            if one != other:
+                raise ValueError(f"expected the configuration {other}, got {one}")
+        else:
+            found, expected = load_file(made / path.name), load_file(path)
+            # Other processors draw and add with other last digits.
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+            count += len(expected)
+    return count
+
+
+def main():
+    """Make a reference anew and compare it with the stored one, or store it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.references")
+    parser.add_argument("name", choices=MAKERS)
+    parser.add_argument("--write", action="store_true", help="store what is made")
+    given = parser.parse_args()
+    stored = DATA / f"tiny_{given.name}"
+    if given.write:
+        stored.mkdir(exist_ok=True)
+        return make(given.name, stored)
+    with tempfile.TemporaryDirectory() as folder:
+        make(given.name, Path(folder))
+        print(f"{compare(Path(folder), stored)} tensors as stored")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
