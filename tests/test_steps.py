@@ -79,6 +79,11 @@ def halves(x, num_heads):  # and no ValueError
     return heads.transpose(1, 2).flip(1)
 
 
+def weights_by_absorption(query, latent, W_uk):  # two wrong forms of the last step
+    scores = query @ W_uk.mT @ latent[:, None].mT
+    return torch.softmax(scores / query.shape[-1] ** 0.5, dim=-1)
+
+
 @pytest.mark.parametrize(
     ("id", "answer", "slugs"),
     [
@@ -86,6 +91,7 @@ def halves(x, num_heads):  # and no ValueError
         ("4.2", Biased, ("unasked-bias", "softmax-over-queries")),
         ("3.1", fixed_axis_in_place, ("dim-ignored", "input-changed")),
         ("6.1", halves, ("heads-reversed", "width-not-divided")),
+        ("14.2", weights_by_absorption, ("scaled", "softmax-taken")),
     ],
 )
 def test_what_is_seen_beside_a_mistake_is_said_too(id, answer, slugs):

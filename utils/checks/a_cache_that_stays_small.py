@@ -53,21 +53,14 @@ wrong = EXPANDED.wrong
 wrong("keys-and-values-swapped", give=lambda s: (s.values, s.keys))
 wrong("one-matrix-for-both", for_values=lambda s: s.W_uk)
 wrong("one-matrix-for-both 2", for_keys=lambda s: s.W_uv)
-wrong(
-    "heads-first", give=lambda s: tuple(t.transpose(0, 1) for t in (s.keys, s.values))
-)
-wrong(
-    "tokens-first", give=lambda s: tuple(t.transpose(1, 2) for t in (s.keys, s.values))
-)
+wrong("heads-first", give=lambda s: (s.keys.transpose(0, 1), s.values.transpose(0, 1)))
+wrong("tokens-first", give=lambda s: (s.keys.transpose(1, 2), s.values.transpose(1, 2)))
 wrong("transposed", give=lambda s: (s.keys.mT, s.values.mT))
 wrong("keys-transposed", give=lambda s: (s.keys.mT, s.values))
 wrong("keys-alone", give=lambda s: s.keys)
 wrong("values-from-keys", give=lambda s: (s.keys, values_from(s)))
 wrong("heads-meet-samples", made=heads_meet_samples)
-wrong(
-    "reshaped-for-moved",
-    made=both(lambda s, W: cut(s.latent @ as_one_matrix(W), W)),
-)
+wrong("reshaped-for-moved", made=both(lambda s, W: cut(s.latent @ as_one_matrix(W), W)))
 wrong("split-by-view", made=both(lambda s, W: by_view(s, W)))
 wrong("heads-merged", give=lambda s: tuple(merged(t) for t in (s.keys, s.values)))
 wrong("first-head-alone", made=both(lambda s, W: repeated(s, W, 0)))
@@ -129,11 +122,7 @@ latent_keys_values = Exercise(
         case(*drawn(2, 3, 11, 5, 2, 2), note="K and V are equal"),
     ],
     pipeline=Pipeline(
-        start=lambda latent, W_uk, W_uv: {
-            "latent": latent,
-            "W_uk": W_uk,
-            "W_uv": W_uv,
-        },
+        start=lambda latent, W_uk, W_uv: dict(latent=latent, W_uk=W_uk, W_uv=W_uv),
         steps={
             "c": lambda s: s.latent[:, None],
             "for_keys": lambda s: s.W_uk,
@@ -179,10 +168,6 @@ wrong = ABSORBED.wrong
 wrong("scaled", result=lambda s: s.scores / s.query.shape[-1] ** 0.5)
 wrong("scaled 2", result=lambda s: s.scores / s.latent.shape[-1] ** 0.5)
 wrong("softmax-taken", result=lambda s: s.scores.softmax(-1))
-wrong(
-    "softmax-taken 2",
-    result=lambda s: (s.scores / s.query.shape[-1] ** 0.5).softmax(-1),
-)
 wrong("transposed", result=lambda s: s.scores.mT)
 wrong("not-transposed", narrow=turned)
 wrong("first-head-alone", narrow=lambda s: s.query @ s.W_uk[0].mT)
@@ -242,11 +227,7 @@ absorbed_scores = Exercise(
         case(*queried(2, 7, 3, 2, 5, 3), note="more queries than latents"),
     ],
     pipeline=Pipeline(
-        start=lambda query, latent, W_uk: {
-            "query": query,
-            "latent": latent,
-            "W_uk": W_uk,
-        },
+        start=lambda query, latent, W_uk: dict(query=query, latent=latent, W_uk=W_uk),
         steps={
             "narrow": lambda s: s.query @ s.W_uk.mT,
             "c": lambda s: s.latent[:, None],
@@ -254,10 +235,7 @@ absorbed_scores = Exercise(
             "result": lambda s: s.scores,
         },
         forms=ABSORBED,
-        words={
-            "K": lambda s: s.query.shape[-1],
-            "R": lambda s: s.latent.shape[-1],
-        },
+        words={"K": lambda s: s.query.shape[-1], "R": lambda s: s.latent.shape[-1]},
     ),
 )
 

@@ -9,7 +9,7 @@ answer with one mistake, with two, and with harmless variants of the right way.
 import time
 import tomllib
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, combinations, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,6 +109,24 @@ def store(state, name, value):
         vars(state).update(zip(name, value))
 
 
+def upon(right, first, second, state):
+    """Return what a step makes by `second` of what it makes by `first`.
+
+    That is known where the right way hands on what it finds in the state.
+    """
+    handed, made = right(state), first(state)
+    if type(handed) is not tuple:
+        handed, made = (handed,), (made,)
+    found = {}
+    for old, new in zip(handed, made, strict=True):
+        names = [name for name, value in vars(state).items() if value is old]
+        listed = names and hasattr(old, "__len__")  # equal numbers are one object
+        if not listed or type(made) is not tuple:
+            raise LookupError("this step makes something new")
+        found |= dict.fromkeys(names, new)
+    return second(State(**vars(state) | found))
+
+
 @dataclass(frozen=True)
 class Words:
     """The words that a text asks for, each a text or found in a state."""
@@ -143,12 +161,18 @@ class Pipeline:
         """The wrong forms alone, in the order in which they are looked for."""
         return [Mistake(self, (one,)) for one in self.forms]
 
+    def ways(self, forms):
+        """Return the steps with wrong forms, two of one step one upon the other."""
+        right, ways = self.steps, dict(self.steps)
+        for name, way in chain(*(one.ways.items() for one in forms)):
+            met = ways[name] is not right[name]
+            ways[name] = partial(upon, right[name], ways[name], way) if met else way
+        return ways
+
     def states(self, args, *forms):
         """Return the states before each step and after the last, or up to an error."""
-        states, ways = [State(**self.start(*args))], self.steps
-        for one in forms:
-            ways = ways | one.ways
-        for name, way in ways.items():
+        states = [State(**self.start(*args))]
+        for name, way in self.ways(forms).items():
             state = State(**vars(states[-1]))
             try:
                 store(state, self.gives.get(name, name), way(state))
@@ -163,9 +187,7 @@ class Pipeline:
 
     def go_on(self, state, place, forms):
         """Return the result from the state before the step at `place` on."""
-        state, ways = State(**vars(state)), self.steps
-        for one in forms:
-            ways = ways | one.ways
+        state, ways = State(**vars(state)), self.ways(forms)
         for name in [*ways][place:]:
             store(state, self.gives.get(name, name), ways[name](state))
         return state.result
@@ -208,11 +230,11 @@ class Pipeline:
             if time.thread_time() > end:
                 return
             early, late = sorted(pair, key=place.get)
-            if early.ways.keys() & late.ways.keys():
-                continue
-            before = states[early][place[late]]
-            if self.gives_the_same(pair, before, place[late], trial):
-                yield Mistake(self, (early, late))
+            meet = not early.ways.keys().isdisjoint(late.ways)
+            at = place[early if meet else late]
+            for two in ((early, late), (late, early))[: 1 + meet]:
+                if self.gives_the_same(two, states[early][at], at, trial):
+                    yield Mistake(self, two)
 
     def gives_the_same(self, forms, state, place, trial):
         """Say, at a glance, whether the forms give what the answer gave on a case."""
