@@ -137,7 +137,7 @@ def run(step, log):
             code = subprocess.run(step.command, cwd=ROOT, env=env, **both).returncode
         text = log.read_text(encoding="utf-8", errors="replace")
         counts = re.findall(r"^(\d+ .+) in [\d.]+s", text, re.MULTILINE)
-        result = counts[-1] if counts else f"ended with {code}"
+        result = counts[-1] if counts else text.rstrip().rpartition("\n")[2]
         result = f"{FAILED}: {result}" if code else result
     minutes, day = (time.monotonic() - start) / 60, datetime.date.today()
     return f"| {step.name} | {step.what} | {result} | {minutes:.1f} | {day} |\n"
