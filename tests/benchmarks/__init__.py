@@ -1,6 +1,6 @@
 """What the README says of speed, measured on this machine with two threads.
 
-    python -m tests.benchmarks [attention gpt ...]
+    python -m tests.benchmarks [attention today ...]
 
 Each table is a module with a function `main`. What is compared in time is first shown
 to compute the same. Rivals take turns in one process, in another order each round;
@@ -16,7 +16,7 @@ import time
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler talks otherwise
 
-TABLES = ("byte_pairs", "attention", "gpt", "decoding", "today", "busy")
+TABLES = ("byte_pairs", "attention", "today", "busy")
 
 
 def race(runs, rounds):

@@ -8,23 +8,73 @@ import itertools
 from functools import partial
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from tests.benchmarks import race, rivals, row
+from tests.benchmarks import race, row
 from utils.attention import MultiHeadAttention
 
 WIDTH, HEADS = 768, 12
 SIZES = ((8, 256, 30), (4, 1024, 16), (1, 4096, 12))  # B, T and the rounds
 
 
+def attend(query, key, value, num_heads):
+    """Attend with every head, causally; (B, T, D) three times, to (B, T, D)."""
+    heads = (t.unflatten(-1, (num_heads, -1)) for t in (query, key, value))
+    heads = (t.transpose(1, 2) for t in heads)  # (B, H, T, K)
+    output = F.scaled_dot_product_attention(*heads, is_causal=True)
+    return output.transpose(1, 2).flatten(2)
+
+
+class Floor(nn.Module):
+    """What no layer can leave out: four matrix products and the fused attention."""
+
+    def __init__(self, width, num_heads):
+        super().__init__()
+        self.num_heads = num_heads
+        self.weights = nn.ParameterList(torch.empty(width, width) for _ in range(4))
+
+    def forward(self, x):
+        query, key, value, out = (weight.T for weight in self.weights)
+        return attend(x @ query, x @ key, x @ value, self.num_heads) @ out
+
+
+class LikeNanoGPTAttention(nn.Module):
+    """One layer for queries, keys and values, as Karpathy's nanoGPT has it."""
+
+    def __init__(self, width, num_heads, bias=False):
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(width, 3 * width, bias=bias)
+        self.out = nn.Linear(width, width, bias=bias)
+
+    def forward(self, x):
+        query, key, value = self.qkv(x).chunk(3, dim=-1)
+        return self.out(attend(query, key, value, self.num_heads))
+
+
+class PyTorchAttention(nn.Module):
+    """`nn.MultiheadAttention`, told that its mask is the causal one."""
+
+    def __init__(self, width, num_heads, num_tokens):
+        super().__init__()
+        self.layer = nn.MultiheadAttention(width, num_heads, batch_first=True)
+        self.mask = nn.Transformer.generate_square_subsequent_mask(num_tokens)
+
+    def forward(self, x):
+        options = {"attn_mask": self.mask, "is_causal": True, "need_weights": False}
+        return self.layer(x, x, x, **options)[0]
+
+
 def layers(num_tokens):
     torch.manual_seed(0)
     ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, dropout=0.0, num_heads=HEADS)
-    torch.nn.init.zeros_(ours.out_proj.bias)  # not all of them have one
+    nn.init.zeros_(ours.out_proj.bias)  # not all of them have one
     known = {
-        "floor": rivals.Floor(WIDTH, HEADS),
-        "nn.MultiheadAttention": rivals.PyTorchAttention(WIDTH, HEADS, num_tokens),
-        "like nanoGPT": rivals.LikeNanoGPTAttention(WIDTH, HEADS),
+        "floor": Floor(WIDTH, HEADS),
+        "nn.MultiheadAttention": PyTorchAttention(WIDTH, HEADS, num_tokens),
+        "like nanoGPT": LikeNanoGPTAttention(WIDTH, HEADS),
     }
     for layer in known.values():
         copy_matrices(ours, layer)
