@@ -70,7 +70,7 @@ head makes its own keys and values. The turned key goes to all heads.
         ends = (right + 0.05, HIGH + ROW / 2), (head - 0.04, y + 0.26)
         _arrow(ax, *ends, color=BLUE)
         _arrow(ax, (right + 0.05, LOW + ROW / 2), (head - 0.04, y + 0.12), color=GREY)
-        own = f"head {i}: keys, values and\nturned query of its own"
+        own = f"head {i}: makes keys, values,\nasks with its turned query"
         _box(ax, head, y, WIDE - 0.15 - head, 0.42, own, lit=True)
     _named(ax, head - 0.55, 1.78, "W_uk, W_uv")
     _named(ax, head - 0.55, 0.17, "the same\nfor all")
