@@ -192,7 +192,10 @@ class Layer(nn.Module):
         self._check(inputs)
         if self.kind.masked:
             inputs = self._learned(), *inputs
-        last = self.kind.pipeline.states(inputs, *map(_wrong, sorted(self._wrong)))[-1]
+        ways = {}  # of two wrong forms of one step the later takes the other's place
+        for slug in sorted(self._wrong):
+            ways |= _wrong(slug).ways
+        last = self.kind.pipeline.states(inputs, form(None, **ways))[-1]
         if isinstance(last, Exception):
             raise last
         both = need_weights or self.kind is FUNCTION
