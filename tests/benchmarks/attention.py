@@ -43,11 +43,11 @@ class Floor(nn.Module):
 class LikeNanoGPTAttention(nn.Module):
     """One layer for queries, keys and values, as Karpathy's nanoGPT has it."""
 
-    def __init__(self, width, num_heads, bias=False):
+    def __init__(self, width, num_heads):
         super().__init__()
         self.num_heads = num_heads
-        self.qkv = nn.Linear(width, 3 * width, bias=bias)
-        self.out = nn.Linear(width, width, bias=bias)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x):
         query, key, value = self.qkv(x).chunk(3, dim=-1)
