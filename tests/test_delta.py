@@ -12,6 +12,7 @@ from utils.delta import (
     DeltaState,
     attend_in_chunks,
     delta_rule,
+    gated_delta_rule,
     linear_attention,
 )
 
@@ -34,7 +35,10 @@ def test_any_chunks_give_the_recurrent_numbers(shape, chunk_size, gate):
     for dtype, near in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         *parts, beta, log_gate = drawn(*shape, dtype=dtype)
         log_gate = log_gate if gate else None
-        expected = delta_rule(*parts, beta, log_gate)
+        if gate:
+            expected = gated_delta_rule(*parts, beta, log_gate.exp())
+        else:
+            expected = delta_rule(*parts, beta)
         output, _ = attend_in_chunks(*parts, beta, log_gate, chunk_size=chunk_size)
         torch.testing.assert_close(output, expected, atol=near, rtol=0)
         if not gate:
@@ -55,7 +59,7 @@ def test_the_gated_delta_rule_is_that_of_qwen3_next(chunk_size):
     expected = given["output"].transpose(1, 2)
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=0)
     torch.testing.assert_close(state, given["state"], atol=1e-5, rtol=0)
-    by_token = delta_rule(*inputs)
+    by_token = gated_delta_rule(query, key, value, beta, log_gate.exp())
     torch.testing.assert_close(by_token, expected, atol=1e-5, rtol=0)
 
 
@@ -69,7 +73,10 @@ def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
 
 def test_gradients_of_chunks_are_those_of_the_recurrent_form():
     found = []
-    for run in (delta_rule, lambda *t: attend_in_chunks(*t, chunk_size=4)[0]):
+    for run in (
+        lambda *t: gated_delta_rule(*t[:-1], t[-1].exp()),
+        lambda *t: attend_in_chunks(*t, chunk_size=4)[0],
+    ):
         parts = [t.requires_grad_() for t in drawn(2, 11, 3, 5)]
         run(*parts).square().sum().backward()
         found.append([t.grad for t in parts])
@@ -101,11 +108,14 @@ def test_shapes_that_do_not_fit_are_named(sizes, said):
             run(*parts)
 
 
-def test_a_beta_a_state_and_a_chunk_size_that_do_not_fit_are_named():
+def test_a_beta_a_gate_a_state_and_a_chunk_size_that_do_not_fit_are_named():
     parts = torch.zeros(3, 2, 7, 5).unbind()
     for run in (delta_rule, attend_in_chunks):
         with pytest.raises(ValueError, match=r"beta \(2, 7\), .* got \(2, 7, 1\)"):
             run(*parts, torch.zeros(2, 7, 1))
+    for run, name in ((gated_delta_rule, "gate"), (attend_in_chunks, "log_gate")):
+        with pytest.raises(ValueError, match=rf"expected {name} \(2, 7\), .* \(2,\)"):
+            run(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):
         attend_in_chunks(*parts, state=torch.zeros(5, 5))
     with pytest.raises(ValueError, match="chunk_size of 1 or more, got 0"):

@@ -154,6 +154,10 @@ CASES = {
     "absorbed_scores": lambda f: f(
         random(2, 3, 7, 11), random(2, 13, 5, seed=1), random(3, 5, 11, seed=2)
     ),
+    "absorbed_attention": lambda f: f(
+        *(random(2, 3, 7, 11), random(2, 3, 7, 2, seed=1), random(2, 13, 5, seed=2)),
+        *(random(2, 13, 2, seed=3), random(3, 5, 11, seed=4), random(3, 5, 4, seed=5)),
+    ),
     "linear_attention": lambda f: f(
         random(7, 3), random(7, 3, seed=1), random(7, 5, seed=2)
     ),
@@ -162,6 +166,13 @@ CASES = {
         normalize(random(7, 3, seed=1), dim=-1),
         random(7, 5, seed=2),
         random(7, seed=3).sigmoid(),
+    ),
+    "gated_delta_rule": lambda f: f(
+        random(7, 3),
+        normalize(random(7, 3, seed=1), dim=-1),
+        random(7, 5, seed=2),
+        random(7, seed=3).sigmoid(),
+        random(7, seed=4).sigmoid(),
     ),
     "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
     "alibi_bias": lambda f: f(3, 5).tril(),

@@ -4,10 +4,20 @@ import pytest
 import torch
 from small_layers import Made, computed, random
 
-from utils.attention import causal_mask, scaled_dot_product_attention, split_heads
+from utils.attention import (
+    causal_mask,
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
 from utils.cache import KeyValueCache
 from utils.embeddings import apply_rope
-from utils.latent import LatentAttention, absorbed_scores, latent_keys_values
+from utils.latent import (
+    LatentAttention,
+    absorbed_attention,
+    absorbed_scores,
+    latent_keys_values,
+)
 
 KINDS = [
     {},
@@ -48,13 +58,25 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
     torch.testing.assert_close(output, given["output"], atol=1e-5, rtol=0)
 
 
+KEPT = [(2, 7, 5)]
+
+
+def step(turned_query, turned_key, W_uv, said):
+    sizes = [(2, 3, 1, 11), turned_query, *KEPT, turned_key, (3, 5, 11), W_uv]
+    return absorbed_attention, sizes, said
+
+
 @pytest.mark.parametrize(
     "function, sizes, said",
     [
         (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, R\), got \(7"),
         (latent_keys_values, [(2, 7, 4), (3, 5, 11), (3, 5, 13)], r"W_uk \(H, 4, w"),
         (latent_keys_values, [(2, 7, 5), (3, 5, 11), (5, 13)], r"W_uv \(H, 5, width\)"),
-        (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"query \(B, 3, T, "),
+        (absorbed_scores, [(2, 4, 1, 11), *KEPT, (3, 5, 11)], r"\(2, 3, 1, 11\), got"),
+        (absorbed_scores, [(4, 3, 1, 11), *KEPT, (3, 5, 11)], r"\(2, 3, 1, 11\), got"),
+        step((2, 3, 4), (2, 7, 4), (3, 5, 13), r"turned_query \(2, 3, 1, 4\), got"),
+        step((2, 3, 1, 4), (2, 7, 6), (3, 5, 13), r"turned_key \(2, 7, 4\), got"),
+        step((2, 3, 1, 4), (2, 7, 4), (4, 5, 13), r"W_uv \(3, 5, 13\), got \(4"),
     ],
 )
 def test_shapes_that_do_not_fit_are_named(function, sizes, said):
@@ -114,6 +136,21 @@ def test_one_new_token_makes_no_keys():
     with Made() as seen:
         model(x)
     assert any(t.shape == (1, 3, 12, 8) for t in seen.tensors)
+
+
+def test_one_new_token_is_a_step_of_absorbed_attention():
+    model, x = layer(rotary=True, rope_base=50.0), random(2, 12, 5)
+    cache, places = model.new_cache(12), torch.arange(12)
+    past, new = x.split((11, 1), dim=1)
+    model(past, cache=cache)
+    query, turned = split_heads(model.W_query(new), 3).split((8, 4), dim=-1)
+    turned = apply_rope(turned, places[-1:], 50.0)
+    latent = model.norm(model.W_latent(x))
+    turned_key = apply_rope(model.W_rotary(x), places, 50.0)
+    kept = latent, turned_key, *model.up_matrices()
+    output = model.out_proj(merge_heads(absorbed_attention(query, turned, *kept)))
+    expected = model(new, cache=cache, absorbed=False)
+    torch.testing.assert_close(output, expected, atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize(

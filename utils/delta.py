@@ -45,15 +45,14 @@ def linear_attention(query, key, value):
     return torch.stack(outputs, dim=-2)
 
 
-def delta_rule(query, key, value, beta, log_gate=None):
+def delta_rule(query, key, value, beta):
     """Write into a matrix what a key does not answer already, and ask the matrix.
 
-    S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = exp(g_t) S_(t-1);  o_t = S_t^T q_t
+    S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = S_(t-1);  o_t = S_t^T q_t
 
     query, key: (..., T, K), keys of length 1
     value: (..., T, V)
     beta: (..., T), from 0 (write nothing) to 1 (the key then answers its value)
-    log_gate: (..., T), g: 0 keeps everything, less forgets; None forgets nothing
     returns: (..., T, V)
 
     Raises ValueError for shapes that do not fit.
@@ -63,14 +62,34 @@ def delta_rule(query, key, value, beta, log_gate=None):
     tensor([[3.],
             [4.]])
 
-    Source: Schlag et al. 2021, section 4.2; the gate: Yang et al. 2025, *Gated Delta
-    Networks*, equation 10.
+    Source: Schlag et al. 2021, section 4.2.
     """
-    _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
+    return gated_delta_rule(query, key, value, beta, torch.ones_like(beta))
+
+
+def gated_delta_rule(query, key, value, beta, gate):
+    """Let the matrix of `delta_rule` fade before each token reads and writes.
+
+    S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = g_t S_(t-1);  o_t = S_t^T q_t
+
+    query, key, value, beta: as `delta_rule` takes them
+    gate: (..., T), g: the share of the past that is kept, from 0 (nothing) to 1 (all)
+    returns: (..., T, V)
+
+    Raises ValueError for shapes that do not fit.
+
+    >>> key, value = torch.ones(2, 1), torch.tensor([[8.0], [8]])
+    >>> half = torch.tensor([0.5, 0.5])
+    >>> gated_delta_rule(key, key, value, beta=half, gate=half)
+    tensor([[4.],
+            [5.]])
+
+    Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
+    """
+    _check_inputs(query, key, value, beta=beta, gate=gate)
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
-        if log_gate is not None:
-            state = state * log_gate[..., t, None, None].exp()
+        state = gate[..., t, None, None] * state
         known = _read(state, key[..., t, :])  # (..., V), what the key answers so far
         change = beta[..., t, None] * (value[..., t, :] - known)
         state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, V)
@@ -81,13 +100,15 @@ def delta_rule(query, key, value, beta, log_gate=None):
 def attend_in_chunks(
     query, key, value, beta=None, log_gate=None, state=None, chunk_size=64
 ):
-    """Compute `delta_rule`, or `linear_attention` where there is no beta, by chunks.
+    """Compute `gated_delta_rule`, or `linear_attention` without a beta, by chunks.
 
     Inside a chunk all tokens are computed at once, by products of matrices. From chunk
     to chunk goes the state alone. One chunk for all tokens is the parallel form, a
     chunk for each token the recurrent one.
 
-    query, key, value, beta, log_gate: as `delta_rule` takes them, `log_gate` finite
+    query, key, value, beta: as `gated_delta_rule` takes them
+    log_gate: (..., T), the logarithm of its `gate`, finite; None is a gate of 1.
+        Without a beta the sum fades as well
     state: (..., K, V), that of the tokens before; None where there are none
     returns: output (..., T, V) and the state after the last token, (..., K, V)
 
@@ -193,8 +214,9 @@ class DeltaAttention(nn.Module):
     >>> layer(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 8])
 
-    Source: Yang et al. 2024 and 2025 (see `delta_rule`). Their layers also have short
-    convolutions, weights in the norm, and a gate on the output.
+    Source: Yang et al. 2024 and 2025 (see `attend_in_chunks` and
+    `gated_delta_rule`). Their layers also have short convolutions, weights in the norm,
+    and a gate on the output.
     """
 
     ordered = True  # it needs no positions

@@ -63,11 +63,39 @@ def absorbed_scores(query, latent, W_uk):
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2.
     """
     _check_matrix("W_uk", W_uk, latent)
-    if query.dim() != 4 or query.shape[1::2] != W_uk.shape[::2]:
-        heads, _, width = W_uk.shape
-        got = tuple(query.shape)
-        raise ValueError(f"expected a query (B, {heads}, T, {width}), got {got}")
+    H, _, K = W_uk.shape
+    _check_shape("query", query, (len(latent), H, *query.shape[2:3], K))
     return query @ W_uk.mT @ latent[:, None].mT
+
+
+def absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
+    """Attend to all tokens by what is kept of them, without making keys or values.
+
+    scores = (q W_uk^T c + q_rot k_rot) / sqrt(K + P);  output (softmax(scores) c) W_uv
+
+    query, turned_query: (B, H, T, K) and (B, H, T, P), the second turned by position
+    latent, turned_key: (B, S, R) and (B, S, P), the turned key one for all heads
+    W_uk, W_uv: (H, R, K) and (H, R, V)
+    returns: (B, H, T, V), the outputs of the heads
+
+    Raises ValueError for shapes that do not fit.
+
+    >>> one, latent = torch.ones(1, 1, 1, 1), torch.tensor([[[1.0], [3.0]]])
+    >>> matrices = torch.zeros(1, 1, 1), torch.full((1, 1, 1), 5.0)
+    >>> absorbed_attention(one, one, latent, torch.ones(1, 2, 1), *matrices)
+    tensor([[[[10.]]]])
+
+    Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
+    """
+    scores = absorbed_scores(query, latent, W_uk)
+    P, V = turned_query.shape[-1:], W_uv.shape[-1:]
+    _check_shape("turned_query", turned_query, (*query.shape[:3], *P))
+    _check_shape("turned_key", turned_key, (*latent.shape[:2], *P))
+    _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *V))
+    scores = scores + turned_query @ turned_key[:, None].mT
+    width = query.shape[-1] + turned_query.shape[-1]
+    weights = (scores / width**0.5).softmax(dim=-1)
+    return weights @ latent[:, None] @ W_uv
 
 
 class LatentAttention(nn.Module):
@@ -245,3 +273,8 @@ def _check_matrix(name, matrix, latent):
         raise ValueError(
             f"expected {name} (H, {latent.shape[-1]}, width), got {tuple(matrix.shape)}"
         )
+
+
+def _check_shape(name, tensor, shape):
+    if tensor.shape != shape:
+        raise ValueError(f"expected {name} {shape}, got {tuple(tensor.shape)}")

@@ -13,6 +13,7 @@ from utils.embeddings import apply_rope
 from utils.training import train
 
 PAIRS = 4, 8, 16, 24  # the lengths of the lists
+LETTERS = 8  # of a text with signs
 START, AGAIN = 26, 27  # the two signs of a text of letters
 
 _train = partial(train, show=lambda losses: None)  # seconds: no progress is shown
@@ -21,15 +22,14 @@ _train = partial(train, show=lambda losses: None)  # seconds: no progress is sho
 class PairReader(nn.Module):
     """Read a list of pairs in one way, and say the digit of the letter asked for.
 
-    way: function (query, key, value, beta) -> what is read, (B, 1, K), from a query
-        (B, 1, K), keys and values (B, pairs, K) and a number from 0 to 1 for each
-        pair, (B, pairs)
+    way: function (query, key, value) -> what is read, (B, 1, K), from a query
+        (B, 1, K) and keys and values (B, pairs, K)
     letters, digits: (B, pairs);  asked: (B,)
     returns: scores of the ten digits, (B, 10)
 
-    Keys, queries and values are looked up in learned tables, and so is beta.
+    Keys, queries and values are looked up in learned tables.
 
-    >>> reader = PairReader(lambda query, key, value, *rest: query @ key.mT @ value)
+    >>> reader = PairReader(lambda query, key, value: query @ key.mT @ value)
     >>> reader(*draw_pairs(2, 5)[:3]).shape
     torch.Size([2, 10])
     """
@@ -38,25 +38,24 @@ class PairReader(nn.Module):
         super().__init__()
         self.query, self.key = nn.Embedding(26, width), nn.Embedding(26, width)
         self.value, self.output = nn.Embedding(10, width), nn.Linear(width, 10)
-        self.beta, self.way = nn.Embedding(26, 1), way
+        self.way = way
 
     def forward(self, letters, digits, asked):
         query = self.query(asked)[:, None]  # (B, 1, K)
-        beta = torch.sigmoid(self.beta(letters))[..., 0]  # (B, pairs)
-        key, value = self.key(letters), self.value(digits)
-        return self.output(self.way(query, key, value, beta)[:, 0])
+        read = self.way(query, self.key(letters), self.value(digits))
+        return self.output(read[:, 0])
 
 
-def recalled_after_training(way, num_letters=None, seed=0, lr=1e-2, steps=600, width=8):
+def recalled_after_training(way, width=8, seed=0, lr=1e-2, steps=600):
     """Train a `PairReader` on lists of all lengths; say how often it is right.
 
-    num_letters: as `draw_pairs` takes it
-    returns: for each of `PAIRS` the share of right answers on 2,000 new lists
+    returns: for each of `PAIRS` the share of right answers on 2,000 new lists, whose
+        letters all differ
 
-    >>> len(recalled_after_training(lambda query, key, value, *rest: query, steps=4))
+    >>> len(recalled_after_training(lambda query, key, value: query, steps=4))
     4
     """
-    return _recalled(lambda: PairReader(way, width), num_letters, seed, lr, steps)
+    return _recalled(lambda: PairReader(way, width), None, seed, lr, steps)
 
 
 def _recalled(build, num_letters, seed, lr, steps):
@@ -105,6 +104,7 @@ def recalled_by_layers(kinds, num_letters=None, seed=0, lr=1e-2, steps=600):
     """Train a `StackReader` as `recalled_after_training` trains a `PairReader`.
 
     kinds: functions () -> a layer, drawn after the seed is set
+    num_letters: as `draw_pairs` takes it
 
     >>> len(recalled_by_layers([nn.Identity], steps=4))
     4
@@ -114,6 +114,89 @@ def recalled_by_layers(kinds, num_letters=None, seed=0, lr=1e-2, steps=600):
         return StackReader(kind() for kind in kinds)
 
     return _recalled(build, num_letters, seed, lr, steps)
+
+
+class StreamReader(nn.Module):
+    """Follow a text of `draw_streams` by a rule, and say the last digit of a letter.
+
+    rule: function (state, key, value, beta, gate) -> the next state, (B, 8, 8), from a
+        key and a value (B, 1, 8) and two numbers from 0 to 1, (B, 1, 1) each
+    tokens, digits: (B, T);  asked: (B,)
+    returns: scores of the ten digits and of "none", (B, 11)
+
+    Queries, keys, values and both numbers are looked up in learned tables; queries and
+    keys get length 1.
+
+    >>> reader = StreamReader(lambda state, key, value, beta, gate: gate * state)
+    >>> reader(*draw_streams(2, 5)[:3]).shape
+    torch.Size([2, 11])
+    """
+
+    def __init__(self, rule):
+        super().__init__()
+        self.query, self.key = nn.Embedding(LETTERS, 8), nn.Embedding(LETTERS + 1, 8)
+        self.value, self.output = nn.Embedding(11, 8), nn.Linear(8, 11)
+        self.numbers, self.rule = nn.Embedding(LETTERS + 1, 2), rule
+
+    def forward(self, tokens, digits, asked):
+        query = F.normalize(self.query(asked)[:, None], dim=-1)  # (B, 1, 8)
+        key, value = F.normalize(self.key(tokens), dim=-1), self.value(digits)
+        numbers = torch.sigmoid(self.numbers(tokens)).split(1, dim=-1)  # beta, gate
+        state = key.new_zeros(len(key), 8, 8)
+        for written in zip(*(t.split(1, dim=1) for t in (key, value, *numbers))):
+            state = self.rule(state, *written)
+        return self.output((query @ state)[:, 0])
+
+    def gates(self):
+        """Return the gates of the eight letters and of the sign, (9,)."""
+        return torch.sigmoid(self.numbers.weight[:, 1]).detach()
+
+
+def draw_streams(num_streams, num_tokens):
+    """Draw texts of letters with digits and a sign, after which nothing old counts.
+
+    One token of seven is the sign. One of eight letters is asked for: its last digit
+    since the last sign, or "none", where it hasn't come since.
+
+    returns: tokens (num_streams, num_tokens), 8 for the sign; their digits, 10 for the
+        sign; for each text the letter and its answer, 10 for none, (num_streams,) each
+
+    >>> [tuple(t.shape) for t in draw_streams(3, 5)]
+    [(3, 5), (3, 5), (3,), (3,)]
+    """
+    tokens = torch.randint(LETTERS, (num_streams, num_tokens))
+    digits = torch.randint(10, tokens.shape)
+    sign = torch.rand(tokens.shape) < 1 / 7
+    tokens, digits = tokens.masked_fill(sign, LETTERS), digits.masked_fill(sign, 10)
+    asked = torch.randint(LETTERS, (num_streams, 1))
+    places = ((tokens == asked) | sign) * torch.arange(1, num_tokens + 1)
+    last = places.argmax(dim=-1, keepdim=True)  # of the letter or a sign, 0 for neither
+    counts = places.gather(1, last) > 0
+    answer = torch.where(counts, digits.gather(1, last), 10)
+    return tokens, digits, asked[:, 0], answer[:, 0]
+
+
+def followed_after_training(rule, seed=0, lr=1e-2, steps=600):
+    """Train a `StreamReader` on texts of all lengths in `PAIRS`.
+
+    returns: the reader, and its shares of right answers on 2,000 new texts of 24
+        tokens: where there is a digit, and where there is none
+
+    >>> len(followed_after_training(lambda state, *rest: state, steps=2)[1])
+    2
+    """
+
+    def loss(reader, batch):
+        return F.cross_entropy(reader(*batch[:3]), batch[3])
+
+    torch.manual_seed(seed)
+    batches = [draw_streams(64, PAIRS[i % 4]) for i in range(steps)]
+    _train(reader := StreamReader(rule), batches, loss, steps=steps, lr=lr)
+    *shown, answer = draw_streams(2000, PAIRS[-1])
+    with torch.no_grad():
+        right = (reader(*shown).argmax(dim=-1) == answer).float()
+    none = answer == 10
+    return reader, [right[~none].mean().item(), right[none].mean().item()]
 
 
 class TwoWayReader(nn.Module):

@@ -345,3 +345,245 @@ def delta_gives_all(query, key, value, beta):
         state = state + b * torch.outer(k, v - k @ state)
         outputs.append(q @ state)
     return torch.stack(outputs), state
+
+
+# --- 15.3 -------------------------------------------------------------------------
+
+
+@right("15.3")
+def gated_loop(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * state
+        state = state + torch.outer(k, b * (v - k @ state))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@right("15.3")
+def gated_as_in_the_paper(query, key, value, beta, gate):
+    """S (g (I - beta k k^T)) + beta v k^T, with the matrix (V, K)."""
+    state, outputs = torch.zeros(value.shape[1], key.shape[1]), []
+    for t in range(len(key)):
+        k, v = key[t][:, None], value[t][:, None]
+        turn = gate[t] * (torch.eye(len(k)) - beta[t] * k @ k.T)
+        state = state @ turn + beta[t] * v @ k.T
+        outputs.append((state @ query[t][:, None])[:, 0])
+    return torch.stack(outputs)
+
+
+@right("15.3")
+def gated_in_place(query, key, value, beta, gate):
+    state, outputs = key.new_zeros(key.size(1), value.size(1)), torch.empty_like(value)
+    for t in range(query.size(0)):
+        state *= gate[t]
+        known = (state * key[t].unsqueeze(1)).sum(0)
+        state += (beta[t] * key[t]).unsqueeze(1) * (value[t] - known)
+        outputs[t] = torch.einsum("k,kv->v", query[t], state)
+    return outputs
+
+
+@right("15.3")
+def gated_by_what_was_written(query, key, value, beta, gate):
+    """Keep what was written in place of the matrix, and let it fade row by row."""
+    written, shares, outputs = torch.zeros_like(value), torch.ones(len(key)), []
+    for t in range(len(value)):
+        shares[:t] = shares[:t] * gate[t]
+        known = (shares[:t] * (key[:t] @ key[t])) @ written[:t]
+        written[t] = beta[t] * (value[t] - known)
+        outputs.append((shares[: t + 1] * (key[: t + 1] @ query[t])) @ written[: t + 1])
+    return torch.stack(outputs)
+
+
+@right("15.3")
+def gated_with_the_known_faded_by_hand(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        known = g * (k @ state)
+        state = g * state + b * torch.outer(k, v - known)
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "gate-ignored")
+def gated_without_gate(query, key, value, beta, gate):
+    return delta_loop(query, key, value, beta)
+
+
+@wrong("15.3", "fades-after-writing")
+def gated_fades_all(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * (state + torch.outer(k, b * (v - k @ state)))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "fades-after-asking")
+def gated_fades_last(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = state + torch.outer(k, b * (v - k @ state))
+        outputs.append(q @ state)
+        state = g * state
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "known-before-fading")
+def gated_reads_too_early(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * state + b * torch.outer(k, v - k @ state)
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "known-alone-fades")
+def gated_known_alone(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        known = k @ (g * state)
+        state = state + torch.outer(k, b * (v - known))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "fades-twice")
+def gated_known_fades_again(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * state
+        state = state + b * torch.outer(k, v - g * (k @ state))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "fades-twice")
+def gated_state_fades_again(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for t in range(len(key)):
+        state = gate[t] * state
+        known = key[t] @ state
+        state = gate[t] * (state + beta[t] * torch.outer(key[t], value[t] - known))
+        outputs.append(query[t] @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "inverted-gate")
+def gated_forgets_by_the_gate(query, key, value, beta, gate):
+    return gated_loop(query, key, value, beta, 1 - gate)
+
+
+@wrong("15.3", "first-gate-for-all")
+def gated_one_gate(query, key, value, beta, gate):
+    return gated_loop(query, key, value, beta, gate[0].expand(len(gate)))
+
+
+@wrong("15.3", "gate-through-sigmoid")
+def gated_sigmoid(query, key, value, beta, gate):
+    return gated_loop(query, key, value, beta, torch.sigmoid(gate))
+
+
+@wrong("15.3", "gate-through-exp")
+def gated_exp(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = torch.exp(g) * state
+        state = state + torch.outer(k, b * (v - k @ state))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "gates-multiplied-up")
+def gated_cumulative(query, key, value, beta, gate):
+    return gated_loop(query, key, value, beta, torch.cumprod(gate, dim=0))
+
+
+@wrong("15.3", "gate-on-the-difference")
+def gated_difference_too(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * state
+        state = state + g * b * torch.outer(k, v - k @ state)
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "gate-on-the-difference")
+def gated_like_an_input_gate(query, key, value, beta, gate):
+    return delta_loop(query, key, value, beta * gate)
+
+
+@wrong("15.3", "rest-on-the-difference")
+def gated_moving_average(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        known = k @ (g * state)
+        state = g * state + (1 - g) * torch.outer(k, b * (v - known))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "gate-on-the-output")
+def gated_output(query, key, value, beta, gate):
+    return gate[:, None] * delta_loop(query, key, value, beta)
+
+
+@wrong("15.3", "beta-and-gate-swapped")
+def gated_exchanged(query, key, value, beta, gate):
+    return gated_loop(query, key, value, gate, beta)
+
+
+@wrong("15.3", "beta-for-gate")
+def gated_by_the_rest_of_beta(query, key, value, beta, gate):
+    return gated_loop(query, key, value, beta, 1 - beta)
+
+
+@wrong("15.3", "gate-for-beta")
+def gated_as_in_a_gru(query, key, value, beta, gate):
+    return gated_loop(query, key, value, 1 - gate, gate)
+
+
+@wrong("15.3", "no-correction")
+def gated_plain_sum(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * state + b * torch.outer(k, v)
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "read-before-write")
+def gated_asks_first(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        outputs.append(q @ state)
+        state = g * state
+        state = state + torch.outer(k, b * (v - k @ state))
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "beta-ignored")
+def gated_without_beta(query, key, value, beta, gate):
+    return gated_loop(query, key, value, torch.ones_like(beta), gate)
+
+
+@wrong("15.3", "past-thrown-away")
+def gated_overwritten(query, key, value, beta, gate):
+    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
+    for q, k, v, b, g in zip(query, key, value, beta, gate):
+        state = g * state
+        known = k @ state
+        state = torch.outer(k, b * (v - known))
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+@wrong("15.3", "last-state-for-all")
+def gated_states_in_place(query, key, value, beta, gate):
+    state, states = torch.zeros(key.shape[1], value.shape[1]), []
+    for k, v, b, g in zip(key, value, beta, gate):
+        state *= g
+        state += torch.outer(k, b * (v - k @ state))
+        states.append(state)
+    return torch.stack([q @ s for q, s in zip(query, states)])

@@ -1,4 +1,4 @@
-"""Exercises of notebook 15: linear attention and the delta rule."""
+"""Exercises of notebook 15: linear attention, the delta rule, and a gate."""
 
 import torch
 from torch.nn import functional as F
@@ -140,25 +140,40 @@ linear_attention = Exercise(
 # --- 15.2 -------------------------------------------------------------------------
 
 
-def right_delta(query, key, value, beta):
+def shares(gate):
+    """Return the share of what token j wrote that token i finds, (T, T)."""
+    token = torch.arange(len(gate))
+    return torch.where(token[:, None] > token, gate[:, None], 1.0).cumprod(0).tril()
+
+
+def right_gated(query, key, value, beta, gate):
     """Solve for what all tokens write, and read it as a masked product."""
-    query, key, value, beta = (t.double() for t in (query, key, value, beta))
-    seen = (beta[:, None] * (key @ key.mT)).tril(-1)
+    inputs = query, key, value, beta, gate
+    query, key, value, beta, gate = (t.double() for t in inputs)
+    kept = shares(gate)
+    seen = (beta[:, None] * (key @ key.mT) * kept).tril(-1)
     system = torch.eye(len(key)).double() + seen
     written = torch.linalg.solve(system, beta[:, None] * value)
-    return ((query @ key.mT).tril() @ written).float()
+    return (((query @ key.mT) * kept) @ written).float()
+
+
+def right_delta(query, key, value, beta):
+    """Do the same where nothing fades."""
+    return right_gated(query, key, value, beta, torch.ones_like(beta))
 
 
 def loop(s):
-    """Go through the tokens: read what is known, write, read again."""
-    state, outputs = s.first, []
+    """Go through the tokens: fade, read what is known, write, read again."""
+    state, outputs, all_known = s.first, [], []
     for t in range(len(s.k)):
-        b = s.b[min(t, len(s.b) - 1)]
-        known = s.read(state, s.k[t], s.q[t], s.v[t])
-        old, change = state, s.change(b, s.v[t], known)
-        state = s.keep(state, b) + s.write(s.k[t], change)
-        outputs.append(s.asked(old, state, s.q[t]))
-    return torch.stack(outputs), state
+        b, g = (numbers[min(t, len(numbers) - 1)] for numbers in (s.b, s.g))
+        before, (faded, asked) = state, s.fade(g, state)
+        known = s.read(asked, s.k[t], s.q[t], s.v[t])
+        change = s.change(b, s.v[t], known)
+        state = s.late(g, s.keep(faded, b) + s.write(s.k[t], change))
+        outputs.append(s.asked(before, faded, state, s.q[t]))
+        all_known.append(known)
+    return torch.stack(outputs), state, torch.stack(all_known)
 
 
 DELTA = Forms(TEXTS["DELTA"])
@@ -172,7 +187,7 @@ wrong("beta-twice", change=lambda s: lambda b, v, known: b * (v - b * known))
 wrong("beta-twice", change=lambda s: lambda b, v, known: b * (b * v - known))
 wrong("added-for-subtracted", change=lambda s: lambda b, v, known: b * (v + known))
 wrong("sign-turned", change=lambda s: lambda b, v, known: b * (known - v))
-wrong("read-before-write", asked=lambda s: lambda old, new, q: q @ old)
+wrong("read-before-write", asked=lambda s: lambda before, faded, new, q: q @ faded)
 wrong("query-asks-what-is-known", read=lambda s: lambda S, k, q, v: q @ S)
 wrong("past-thrown-away", keep=lambda s: lambda S, b: 0 * S)
 wrong(
@@ -194,14 +209,14 @@ wrong("keys-for-queries", q=lambda s: s.key)
 wrong("keys-for-values", v=lambda s: s.key, zero=lambda s: outer(s.key[0], s.key[0]))
 wrong("last-state-for-all", output=lambda s: s.q @ s.state)
 wrong("all-at-once", output=lambda s: at_once(s))
-wrong("differences-returned", output=lambda s: s.v - before_writing(s))
-wrong("known-returned", output=lambda s: before_writing(s))
+wrong("differences-returned", output=lambda s: s.v - s.known)
+wrong("known-returned", output=lambda s: s.known)
 wrong("last-row-alone", result=lambda s: s.output[-1])
 wrong("state-returned", result=lambda s: s.state)
 wrong("state-returned 2", result=lambda s: (s.output, s.state))
 wrong("transposed", result=lambda s: s.output.mT)
 wrong("transposed-state", read=lambda s: turned(lambda S, k, q, v: S @ k))
-wrong("transposed-state 2", asked=lambda s: turned(lambda old, new, q: new @ q))
+wrong("transposed-state 2", asked=lambda s: turned(lambda S, _, new, q: new @ q))
 
 
 def turned(read):
@@ -217,17 +232,39 @@ def turned(read):
 
 def at_once(s):
     """Subtract what all tokens together would answer, from no state at all."""
-    written = s.b[:, None] * (s.v - (s.k @ s.k.mT).tril(-1) @ s.v)
-    return (s.q @ s.k.mT).tril() @ written
+    kept = shares(s.g)
+    written = s.b[:, None] * (s.v - ((s.k @ s.k.mT) * kept).tril(-1) @ s.v)
+    return ((s.q @ s.k.mT) * kept) @ written
 
 
-def before_writing(s):
-    """Return what each key answers before its own value is written."""
-    state, known = s.first, []
-    for b, k, v in zip(s.b, s.k, s.v):
-        known.append(k @ state)
-        state = state + outer(k, b * (v - known[-1]))
-    return torch.stack(known)
+def by_tokens(forms):
+    """Return the pipeline of 15.2 and 15.3; where no gate is given nothing fades."""
+    names = "query", "key", "value", "beta", "gate"
+    return Pipeline(
+        start=lambda *args: dict(zip(names, (*args, torch.ones_like(args[3])))),
+        steps={
+            "q": lambda s: s.query,
+            "k": lambda s: s.key,
+            "v": lambda s: s.value,
+            "b": lambda s: s.beta,
+            "g": lambda s: s.gate,
+            "zero": lambda s: 0 * outer(s.key[0], s.value[0]),
+            "first": lambda s: s.zero,
+            "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, and what k asks
+            "read": lambda s: lambda S, k, q, v: k @ S,
+            "change": lambda s: lambda b, v, known: b * (v - known),
+            "keep": lambda s: lambda S, b: S,
+            "write": lambda s: outer,
+            "late": lambda s: lambda g, S: S,
+            "asked": lambda s: lambda before, faded, new, q: q @ new,
+            "run": loop,
+            "output": lambda s: s.outputs,
+            "result": lambda s: s.output,
+        },
+        forms=forms,
+        gives={"run": ("outputs", "state", "known")},
+        words={"K": lambda s: s.key.shape[-1]},
+    )
 
 
 def four(num_tokens, width, d_v, beta=None):
@@ -254,33 +291,69 @@ delta_rule = Exercise(
         case(*four(1, 3, 2), note="one token"),
         case(*four(11, 2, 5), note="many more tokens than the keys are wide"),
     ],
-    pipeline=Pipeline(
-        start=lambda query, key, value, beta: {
-            "query": query,
-            "key": key,
-            "value": value,
-            "beta": beta,
-        },
-        steps={
-            "q": lambda s: s.query,
-            "k": lambda s: s.key,
-            "v": lambda s: s.value,
-            "b": lambda s: s.beta,
-            "zero": lambda s: 0 * outer(s.key[0], s.value[0]),
-            "first": lambda s: s.zero,
-            "read": lambda s: lambda S, k, q, v: k @ S,
-            "change": lambda s: lambda b, v, known: b * (v - known),
-            "keep": lambda s: lambda S, b: S,
-            "write": lambda s: outer,
-            "asked": lambda s: lambda old, new, q: q @ new,
-            "run": loop,
-            "output": lambda s: s.outputs,
-            "result": lambda s: s.output,
-        },
-        forms=DELTA,
-        gives={"run": ("outputs", "state")},
-        words={"K": lambda s: s.key.shape[-1]},
-    ),
+    pipeline=by_tokens(DELTA),
 )
 
-EXERCISES = [linear_attention, delta_rule]
+# --- 15.3 -------------------------------------------------------------------------
+
+
+GATED = Forms(TEXTS["GATED"])
+wrong = GATED.wrong
+NO_GATE = {"g": lambda s: torch.ones_like(s.gate)}
+LATE = {"late": lambda s: lambda g, S: g * S}
+wrong("gate-ignored", **NO_GATE)
+wrong("fades-after-writing", fade=lambda s: lambda g, S: (S, S), **LATE)
+wrong("fades-after-asking", g=lambda s: s.gate.roll(1))  # the first state is empty
+wrong("known-before-fading", fade=lambda s: lambda g, S: (g * S, S))
+wrong("known-alone-fades", fade=lambda s: lambda g, S: (S, g * S))
+wrong("fades-twice", fade=lambda s: lambda g, S: (g * g * S, g * g * S))
+wrong("fades-twice", fade=lambda s: lambda g, S: (g * S, g * g * S))
+wrong("fades-twice 2", **LATE)
+wrong("inverted-gate", g=lambda s: 1 - s.gate)
+wrong("first-gate-for-all", g=lambda s: s.gate[:1])
+wrong("gates-multiplied-up", g=lambda s: s.gate.cumprod(0))
+wrong("gate-through-sigmoid", g=lambda s: s.gate.sigmoid())
+wrong("gate-through-exp", g=lambda s: s.gate.exp())
+wrong("gate-through-exp", g=lambda s: (-s.gate).exp())
+wrong("gate-on-the-difference", b=lambda s: s.gate * s.beta)
+wrong("gate-on-the-difference 2", b=lambda s: s.gate * s.beta, **NO_GATE)
+wrong("rest-on-the-difference", b=lambda s: (1 - s.gate) * s.beta)
+wrong("gate-on-the-output", output=lambda s: s.gate[:, None] * s.outputs, **NO_GATE)
+wrong("beta-and-gate-swapped", b=lambda s: s.gate, g=lambda s: s.beta)
+wrong("beta-for-gate", g=lambda s: s.beta)
+wrong("beta-for-gate 2", g=lambda s: 1 - s.beta)
+wrong("gate-for-beta", b=lambda s: s.gate)
+wrong("gate-for-beta 2", b=lambda s: 1 - s.gate)
+wrong("read-before-write", asked=lambda s: lambda before, faded, new, q: q @ before)
+
+
+def five(num_tokens, *widths, beta=None, gate=None):
+    """Return such inputs with a gate for each token."""
+    gate = torch.sigmoid(draw(num_tokens)) if gate is None else gate
+    return (*four(num_tokens, *widths, beta), gate)
+
+
+ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
+ASKING = torch.tensor([[1.0, 0], [1.0, 0], [0.0, 1]])
+gated_delta_rule = Exercise(
+    id="15.3",
+    **TEXTS["15.3"],
+    oracle=right_gated,
+    cases=[
+        case(
+            *(ASKING, OVERLAP, torch.tensor([[100.0], [50], [200]]), torch.ones(3)),
+            torch.full((3,), 0.5),
+            note="whole numbers: beta is 1, half of the past is kept",
+        ),
+        case(*five(5, 2, 3)),
+        case(*five(7, 3, 3), note="keys as wide as values"),
+        case(*five(5, 3, 2, gate=torch.ones(5)), note="gate is 1: nothing fades"),
+        case(*five(5, 2, 7, gate=ONCE_0), note="one gate is 0: all is forgotten"),
+        case(*five(5, 3, 2, beta=torch.zeros(5)), note="beta is 0: nothing is written"),
+        case(*five(1, 3, 2), note="one token"),
+        case(*five(11, 2, 5), note="many more tokens than the keys are wide"),
+    ],
+    pipeline=by_tokens([*GATED, *DELTA]),
+)
+
+EXERCISES = [linear_attention, delta_rule, gated_delta_rule]

@@ -31,7 +31,7 @@ def kept(word, vector, latent, turned_key, *, title, alt=None):
 
     >>> kept("a", [1, 2], [3.0], [4.0], title="Two")
     Kept of a token: Two. a: 1, 2. Cache: latent 3; turned key 4. From the latent each \
-head makes its own keys and values. The turned key goes to all heads.
+head makes its own keys and values, or absorbs. The turned key goes to all heads.
     """
     rows = [
         _array(numbers, name, 1)
@@ -61,7 +61,7 @@ head makes its own keys and values. The turned key goes to all heads.
     start = left + 0.06, MIDDLE + ROW / 2
     for height, name, y in (
         (HIGH, "W_c", 1.55),
-        (LOW, "own matrix,\nthen turned", 0.2),
+        (LOW, "made of x,\nturned", 0.2),
     ):
         _arrow(ax, start, (cache - 0.2, height + ROW / 2), color=BLUE)
         _named(ax, left + 0.45, y, name)
@@ -70,14 +70,13 @@ head makes its own keys and values. The turned key goes to all heads.
         ends = (right + 0.05, HIGH + ROW / 2), (head - 0.04, y + 0.26)
         _arrow(ax, *ends, color=BLUE)
         _arrow(ax, (right + 0.05, LOW + ROW / 2), (head - 0.04, y + 0.12), color=GREY)
-        own = f"head {i}: makes keys, values,\nasks with its turned query"
+        own = f"head {i}: makes keys and\nvalues, or absorbs"
         _box(ax, head, y, WIDE - 0.15 - head, 0.42, own, lit=True)
     _named(ax, head - 0.55, 1.78, "W_uk, W_uv")
-    _named(ax, head - 0.55, 0.17, "the same\nfor all")
     said = _describe("Kept of a token", title, **{word: ", ".join(shown[0])})
     latent, turned_key = (", ".join(numbers) for numbers in shown[1:])
     said += f" Cache: latent {latent}; turned key {turned_key}."
-    said += " From the latent each head makes its own keys and values."
+    said += " From the latent each head makes its own keys and values, or absorbs."
     said += " The turned key goes to all heads."
     _publish(fig, title, alt or said)
 
