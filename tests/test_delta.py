@@ -34,11 +34,9 @@ def drawn(*shape, dtype=torch.float64):
 def test_any_chunks_give_the_recurrent_numbers(shape, chunk_size, gate):
     for dtype, near in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
         *parts, beta, log_gate = drawn(*shape, dtype=dtype)
-        log_gate = log_gate if gate else None
-        if gate:
-            expected = gated_delta_rule(*parts, beta, log_gate.exp())
-        else:
-            expected = delta_rule(*parts, beta)
+        expected = gated_delta_rule(*parts, beta, log_gate.exp())
+        if not gate:
+            log_gate, expected = None, delta_rule(*parts, beta)
         output, _ = attend_in_chunks(*parts, beta, log_gate, chunk_size=chunk_size)
         torch.testing.assert_close(output, expected, atol=near, rtol=0)
         if not gate:

@@ -21,11 +21,8 @@ def two_ways(book, seed):
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
         found |= {f"{name}: two, better": max(both), f"{name}: two, worse": min(both)}
-    for name, build, steps in (
-        ("one shared", kinds["one shared"], 2700),
-        ("wider", wider, 900),
-        ("wider", wider, 2700),
-    ):
+    runs = [("one shared", kinds["one shared"], 2700), ("wider", wider, 900)]
+    for name, build, steps in (*runs, ("wider", wider, 2700)):
         worse = min(find(build, 2, seed, steps=steps))
         found[f"{name}, {steps:,} steps: two, worse"] = worse
     return found
