@@ -16,7 +16,7 @@ def main(seed):
 def two_ways(book, seed):
     """Ask by letter and by number, with keys of several kinds."""
     find, found = book["recall"].found_two_ways, {}
-    kinds = book["KINDS"]
+    kinds = book["KINDS"] | {"undivided": undivided}
     for name, build in kinds.items():
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
@@ -25,6 +25,16 @@ def two_ways(book, seed):
     for name, build, steps in (*runs, ("wider", wider, 2700)):
         worse = min(find(build, 2, seed, steps=steps))
         found[f"{name}, {steps:,} steps: two, worse"] = worse
+    for name, build in kinds.items():
+        worse = min(find(build, 2, seed, lr=0.03))
+        found[f"{name}, rate 0.03: two, worse"] = worse
+
+    def plain():
+        layer = kinds["a latent"]()
+        layer.norm = nn.Identity()
+        return layer
+
+    found["a latent without its norm: two, worse"] = min(find(plain, 2, seed))
     return found
 
 
@@ -32,6 +42,13 @@ def wider():
     """Build four heads, 8 wide, that share a key and a value of 8 numbers each."""
     layer = MultiHeadAttention(32, 32, 18, 0.0, 4, num_kv_heads=1)
     layer.out_proj = nn.Linear(32, 16)
+    return layer
+
+
+def undivided():
+    """Build four heads that share 8 numbers, key and value at once."""
+    layer = wider()
+    layer.W_value = layer.W_key
     return layer
 
 

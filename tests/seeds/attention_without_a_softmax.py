@@ -16,8 +16,14 @@ def main(seed):
         found |= {f"a digit: {name}": shares[0], f"none: {name}": shares[1]}
     *letters, sign = reader.gates()
     found |= {"gate: a letter": sum(letters) / 8, "gate: the sign": sign}
+    for name in ("fade", "correct"):
+        _, shares = recall.followed_after_training(book[name], seed, steps=1800)
+        found[f"a digit: {name}, 1,800 steps"] = shares[0]
+        found[f"none: {name}, 1,800 steps"] = shares[1]
     for task, letters in (("letters differ", None), ("letters return", 8)):
         for name, kinds in stacks.items():
             shares = recall.recalled_by_layers(kinds, letters, seed)
             found[f"{task}: layers {name}"] = shares[-1]
+    shares = recall.recalled_by_layers(stacks["delta, delta"], None, seed, steps=5400)
+    found["letters differ: layers delta, delta, 5,400 steps"] = shares[-1]
     return found
