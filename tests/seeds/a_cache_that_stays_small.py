@@ -16,7 +16,7 @@ def main(seed):
 def two_ways(book, seed):
     """Ask by letter and by number, with keys of several kinds."""
     find, found = book["recall"].found_two_ways, {}
-    kinds = book["KINDS"] | {"undivided": undivided}
+    kinds = book["KINDS"]
     for name, build in kinds.items():
         found[f"{name}: one question"] = find(build, 1, seed)[0]
         both = find(build, 2, seed)
@@ -42,13 +42,6 @@ def wider():
     """Build four heads, 8 wide, that share a key and a value of 8 numbers each."""
     layer = MultiHeadAttention(32, 32, 18, 0.0, 4, num_kv_heads=1)
     layer.out_proj = nn.Linear(32, 16)
-    return layer
-
-
-def undivided():
-    """Build four heads that share 8 numbers, key and value at once."""
-    layer = wider()
-    layer.W_value = layer.W_key
     return layer
 
 

@@ -7,7 +7,6 @@ Outside a notebook, where a picture has nowhere to go, the alternative text is p
 """
 
 from utils.plots.blocks import block, chain
-from utils.plots.caches import kept
 from utils.plots.charts import (
     bars,
     clocks,
@@ -15,6 +14,7 @@ from utils.plots.charts import (
     heatmap,
     heatmaps,
     points,
+    projections,
     turned,
 )
 from utils.plots.diagrams import (
@@ -57,10 +57,10 @@ __all__ = [
     "heatmap",
     "heatmaps",
     "inputs",
-    "kept",
     "merge_steps",
     "patches",
     "points",
+    "projections",
     "ring",
     "room",
     "scheme",

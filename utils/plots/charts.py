@@ -32,6 +32,7 @@ from utils.plots.publishing import (
     WEIGHTS,
     WIDE,
     _array,
+    _canvas,
     _counted,
     _describe,
     _digits,
@@ -719,6 +720,37 @@ Hands: q, k. Marked: how many degrees q is ahead of k.
         between=True,
         alt=alt,
     )
+
+
+@_styled
+def projections(vectors, names, *, title, alt=None):
+    """Draw vectors of length 1 as arrows, and how far each reaches along the first.
+
+    A dashed line falls from each tip to the line of the first vector. Where it lands
+    stands the product of the two.
+
+    Args:
+        vectors: `(N, 2)`; the first points to the right, none down.
+        names: one for each.
+
+    >>> projections([[1.0, 0.0], [0.6, 0.8]], ["a", "b"], title="Two directions")
+    Projections: Two directions. Vectors: a 1.000, b 0.600 along a.
+    """
+    vectors = _array(vectors, "vectors", 2)
+    names = _counted(names, len(vectors), "names")
+    products = vectors @ vectors[0]
+    fig, ax = _canvas(WIDE, 2.6)
+    ax.set(xlim=(-2.2, 2.2), ylim=(-0.3, 1.2), aspect="equal")
+    ax.plot((-1.1, 1.1), (0, 0), color=GREY, linewidth=0.8)
+    for vector, name, product in zip(vectors, names, products):
+        ax.add_patch(FancyArrowPatch((0, 0), vector, **ARROW))
+        place = 1.1 * vector + (0, 0.03)
+        ax.text(*place, name, ha="center", va="center", fontsize=10)
+        ax.plot((vector[0], product), (vector[1], 0), "--", color=EDGE, zorder=0)
+        ax.text(product, -0.13, _number(product, 3), ha="center", fontsize=9)
+    shown = [f"{name} {_number(p, 3)}" for name, p in zip(names, products)]
+    shown[1:] = [f"{text} along {names[0]}" for text in shown[1:]]
+    _publish(fig, title, alt or _describe("Projections", title, Vectors=shown))
 
 
 def _label_points(ax, positions, names):
