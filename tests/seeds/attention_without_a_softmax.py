@@ -13,6 +13,8 @@ def main(seed):
     for name, width in (("softmax", 8), ("sum", 8), ("sum", 16)):
         shares = recall.recalled_after_training(book[f"read_{name}"], width, seed)
         found[f"letters differ: {name}, width {width}"] = shares[-1]
+    shares = recall.recalled_after_training(book["read_delta"], 8, seed)
+    found["letters differ: delta rule, width 8"] = shares[-1]
     shares = recall.recalled_after_training(book["read_sum"], 8, seed, steps=5400)
     found["letters differ: sum, width 8, 5,400 steps"] = shares[-1]
     for rule in book["RULES"]:
