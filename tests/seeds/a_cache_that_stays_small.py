@@ -1,5 +1,7 @@
 """What notebook 14 and its deeper one state of trainings, measured with any seed."""
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -29,13 +31,24 @@ def two_ways(book, seed):
         worse = min(find(build, 2, seed, lr=0.03))
         found[f"{name}, rate 0.03: two, worse"] = worse
 
-    def plain():
-        layer = kinds["a latent"]()
-        layer.norm = nn.Identity()
-        return layer
-
-    found["a latent without its norm: two, worse"] = min(find(plain, 2, seed))
+    for lr in (0.01, 0.03):
+        worse = min(find(partial(without_norm, kinds), 2, seed, lr=lr))
+        found[f"a latent without its norm, rate {lr}: two, worse"] = worse
+    worse = min(find(partial(with_norm, kinds), 2, seed, lr=0.03))
+    found["undivided with a norm, rate 0.03: two, worse"] = worse
     return found
+
+
+def without_norm(kinds):
+    layer = kinds["a latent"]()
+    layer.norm = nn.Identity()
+    return layer
+
+
+def with_norm(kinds):
+    layer = kinds["undivided"]()
+    layer.W_key = layer.W_value = nn.Sequential(layer.W_key, nn.RMSNorm(8))
+    return layer
 
 
 def wider():

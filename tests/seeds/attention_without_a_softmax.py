@@ -1,5 +1,7 @@
 """What notebook 15 and its deeper one state of trainings, measured with any seed."""
 
+from functools import partial
+
 from torch.nn.functional import normalize
 
 from tests.seeds import definitions
@@ -13,20 +15,23 @@ def main(seed):
     for name, width in (("softmax", 8), ("sum", 8), ("sum", 16)):
         shares = recall.recalled_after_training(book[f"read_{name}"], width, seed)
         found[f"letters differ: {name}, width {width}"] = shares[-1]
-    shares = recall.recalled_after_training(book["read_delta"], 8, seed)
-    found["letters differ: delta rule, width 8"] = shares[-1]
+    for beta in (1.0, 0.25):
+        read = partial(book["read_delta"], beta=beta)
+        shares = recall.recalled_after_training(read, 8, seed)
+        found[f"letters differ: delta rule, width 8, beta {beta}"] = shares[-1]
     shares = recall.recalled_after_training(book["read_sum"], 8, seed, steps=5400)
     found["letters differ: sum, width 8, 5,400 steps"] = shares[-1]
-    for rule in book["RULES"]:
+    rules = book["RULES"]
+    for name, rule in rules.items():
         reader, shares = recall.followed_after_training(rule, seed)
         for what, share in zip(("a digit", "none", "none, silent sign"), shares):
-            found[f"{what}: {rule.__name__}"] = share
+            found[f"{what}: {name}"] = share
     *letters, sign = reader.gates()
     found |= {"gate: a letter": sum(letters) / 8, "gate: the sign": sign}
-    reader, _ = recall.followed_after_training(book["correct"], seed)
+    reader, _ = recall.followed_after_training(rules["correct"], seed)
     products = normalize(reader.query.weight) @ normalize(reader.key.weight[8:]).T
     found["correct: least product of the sign and a letter"] = products.abs().min()
-    _, shares = recall.followed_after_training(book["correct"], seed, steps=1800)
+    _, shares = recall.followed_after_training(rules["correct"], seed, steps=1800)
     found["a digit: correct, 1,800 steps"] = shares[0]
     found["none: correct, 1,800 steps"] = shares[1]
     for task, letters in (("letters differ", None), ("letters return", 8)):
