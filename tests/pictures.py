@@ -141,9 +141,7 @@ PICTURES = {
         [scores(4, 3), scores(2, 4)], [0, 1], titles=["W", "V"], **k
     ),
     "ring": lambda **k: plots.ring(3, **k),
-    "projections": lambda **k: plots.projections(
-        [[1.0, 0.0], [0.6, 0.8], [-0.8, 0.6]], ["k₁", "k₂", "k₃"], **k
-    ),
+    "projections": lambda **k: plots.projections([[1, 0], [-0.6, 0.8]], "kl", **k),
     "course_map": lambda **k: plots.course_map(
         [
             *((i, f"Notebook {i}", 60, i % 4, 3, [i - 1] * (i > 0)) for i in range(9)),

@@ -52,21 +52,20 @@ def change_settings(right):
 
 def settings():
     """Return the random state and the global settings as one comparable text."""
-    return repr(
-        [
-            torch.get_rng_state().sum(),
-            random.getstate(),
-            np.random.get_state()[1].sum(),
-            torch.get_default_dtype(),
-            torch.is_grad_enabled(),
-            torch.get_num_threads(),
-            torch.are_deterministic_algorithms_enabled(),
-            vars(torch._tensor_str.PRINT_OPTS),
-            sys.getrecursionlimit(),
-            sys.stdout,
-            os.getcwd(),
-        ]
-    )
+    now = [
+        torch.get_rng_state().sum(),
+        random.getstate(),
+        np.random.get_state()[1].sum(),
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_num_threads(),
+        torch.are_deterministic_algorithms_enabled(),
+        vars(torch._tensor_str.PRINT_OPTS),
+        sys.getrecursionlimit(),
+        sys.stdout,
+        os.getcwd(),
+    ]
+    return repr(now)
 
 
 class Hostile:

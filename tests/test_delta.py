@@ -3,7 +3,6 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from seeds import definitions
 from small_layers import computed, random
 
 from utils.cache import KeyValueCache
@@ -83,8 +82,7 @@ def test_gradients_of_chunks_are_those_of_the_recurrent_form():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_in_16_bits_the_state_has_32(dtype):
-    parts = drawn(2, 7, 5, 3, dtype=dtype)
-    output, state = attend_in_chunks(*parts)
+    output, state = attend_in_chunks(*drawn(2, 7, 5, 3, dtype=dtype))
     assert output.dtype == dtype and state.dtype == torch.float32
 
 
@@ -128,11 +126,3 @@ def test_a_state_stays_as_large_as_it_is_and_no_other_cache_fits():
         assert (len(state), state.nbytes) == (seen, 3 * 2 * 5 * 5 * 4)
     with pytest.raises(ValueError, match="expected a DeltaState"):
         layer(torch.zeros(2, 5, 6), cache=KeyValueCache(5))
-
-
-def test_the_layer_of_the_deeper_notebook_is_that_of_utils():
-    torch.manual_seed(0)
-    layer = definitions("deeper/a_layer_with_the_delta_rule")["DeltaLayer"](10, 2)
-    theirs, x = DeltaAttention(10, 10, 13, 0.0, 2), torch.randn(3, 7, 10)
-    theirs.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(theirs(x), layer(x))

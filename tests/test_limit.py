@@ -71,9 +71,7 @@ def test_endless_answer_leaves_a_kernel_usable():
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-    texts = [
-        "".join(o.get("text", "") for o in cell.outputs) for cell in notebook.cells
-    ]
+    texts = ["".join(o.get("text", "") for o in c.outputs) for c in notebook.cells]
     assert "never-ends True" in texts[1]
     assert "never-ends\nTrue False" in texts[4]
     assert "True" in texts[5]

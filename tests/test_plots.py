@@ -190,7 +190,6 @@ def test_explore_redraws_when_a_control_moves(published):
 
 
 def test_explore_shows_an_error_and_recovers(published):
-
     def fragile(height):
         if height > 1:
             raise RuntimeError("<too high>")

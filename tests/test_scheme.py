@@ -15,8 +15,7 @@ NOTEBOOKS = [f"{number:02d}" for number in range(16)]
 every_state = pytest.mark.parametrize(  # 00 and 09 draw it at their start
     "notebook, filled", [*((n, True) for n in NOTEBOOKS), ("00", False), ("09", False)]
 )
-WORDS = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
-WORDS = WORDS.double()
+WORDS = torch.tensor([[34, 22, 54], [53, 34, 98], [29, 54, 93]]).double() / 100
 
 
 @pytest.fixture

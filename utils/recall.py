@@ -252,11 +252,10 @@ def draw_two_way(num_lists, num_pairs=16):
     return pairs, asked, torch.stack((first[:, 1], second[:, 0]), dim=1)
 
 
-def found_two_ways(build, ways=2, seed=0, lr=1e-2, steps=900):
+def found_two_ways(build, seed=0, lr=1e-2, steps=900):
     """Train a `TwoWayReader`; say how often it finds what is asked for.
 
     build: function () -> the attention layer, drawn after the seed is set
-    ways: 1 to ask for the number beside a letter alone, 2 for the letter as well
     returns: the share of right answers to each question, on 2,000 new lists
 
     >>> len(found_two_ways(lambda: nn.Linear(32, 16), steps=2))
@@ -265,8 +264,7 @@ def found_two_ways(build, ways=2, seed=0, lr=1e-2, steps=900):
 
     def loss(reader, batch):
         pairs, asked, answers = batch
-        scores = reader(pairs, asked)[:, :ways]
-        return F.cross_entropy(scores.flatten(0, 1), answers[:, :ways].flatten())
+        return F.cross_entropy(reader(pairs, asked).flatten(0, 1), answers.flatten())
 
     torch.manual_seed(seed)
     reader, batches = TwoWayReader(build()), [draw_two_way(64) for _ in range(steps)]
@@ -274,7 +272,7 @@ def found_two_ways(build, ways=2, seed=0, lr=1e-2, steps=900):
     pairs, asked, answers = draw_two_way(2000)
     with torch.no_grad():
         right = reader(pairs, asked).argmax(dim=-1) == answers
-    return right[:, :ways].float().mean(dim=0).tolist()
+    return right.float().mean(dim=0).tolist()
 
 
 def draw_alphabets(num_texts, num_tokens=33):

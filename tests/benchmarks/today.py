@@ -1,11 +1,8 @@
 """Small caches and states: bytes and time of one token, and how reading grows with T.
 
-No gradients, one text in float32. `one token` is a call of a layer of width 1,024 with
-16 heads after 4,096 and 32,768 tokens: heads that keep all keys and values, 2 shared
-ones, latents of 256 numbers both ways, a window of 1,024 keys, and a state. Its cache
-holds random numbers. `reading` is the attention of 4 heads of width 64 alone: PyTorch's
-fused softmax, and a state in chunks of 64, with and without the delta rule; the ratio
-says how many times as long T = 8,192 takes as T = 2,048.
+No gradients, one text. `one token` is a call of a layer of width 1,024 with 16 heads
+after 4,096 and 32,768 tokens. `reading` is the attention of 4 heads of width 64 alone;
+the ratio says how many times as long T = 8,192 takes as T = 2,048.
 """
 
 import statistics

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from tests.seeds import definitions
-from utils.attention import MultiHeadAttention
 
 
 def main(seed):
@@ -17,44 +16,32 @@ def main(seed):
 
 def two_ways(book, seed):
     """Ask by letter and by number, with keys of several kinds."""
-    find, found = book["recall"].found_two_ways, {}
-    kinds = book["KINDS"]
-    for name, build in kinds.items():
-        found[f"{name}: one question"] = find(build, 1, seed)[0]
-        both = find(build, 2, seed)
-        found |= {f"{name}: two, better": max(both), f"{name}: two, worse": min(both)}
-    runs = [("one shared", kinds["one shared"], 2700), ("wider", wider, 900)]
-    for name, build, steps in (*runs, ("wider", wider, 2700)):
-        worse = min(find(build, 2, seed, steps=steps))
-        found[f"{name}, {steps:,} steps: two, worse"] = worse
-    for name, build in kinds.items():
-        worse = min(find(build, 2, seed, lr=0.03))
-        found[f"{name}, rate 0.03: two, worse"] = worse
-
-    for lr in (0.01, 0.03):
-        worse = min(find(partial(without_norm, kinds), 2, seed, lr=lr))
-        found[f"a latent without its norm, rate {lr}: two, worse"] = worse
-    worse = min(find(partial(with_norm, kinds), 2, seed, lr=0.03))
-    found["undivided with a norm, rate 0.03: two, worse"] = worse
+    find, kinds, found = book["recall"].found_two_ways, book["KINDS"], {}
+    with_parts = {
+        "wider": ("undivided", lambda layer: {"W_value": nn.Linear(32, 8, bias=False)}),
+        "undivided with a norm": ("undivided", normed),
+        "a latent without norm": ("a latent", lambda layer: {"norm": nn.Identity()}),
+    }
+    for name, (kind, parts) in with_parts.items():
+        kinds[name] = partial(changed, kinds[kind], parts)
+    runs = [(name, lr, 900) for name in kinds for lr in (0.01, 0.03)]
+    for name, lr, steps in (*runs, ("one shared", 0.01, 2700), ("wider", 0.01, 2700)):
+        both = find(kinds[name], seed, lr=lr, steps=steps)
+        run = f"{name}, rate {lr}, {steps:,} steps"
+        found |= {f"{run}: better": max(both), f"{run}: worse": min(both)}
     return found
 
 
-def without_norm(kinds):
-    layer = kinds["a latent"]()
-    layer.norm = nn.Identity()
-    return layer
+def normed(layer):
+    W_key = nn.Sequential(layer.W_key, nn.RMSNorm(8))
+    return {"W_key": W_key, "W_value": W_key}
 
 
-def with_norm(kinds):
-    layer = kinds["undivided"]()
-    layer.W_key = layer.W_value = nn.Sequential(layer.W_key, nn.RMSNorm(8))
-    return layer
-
-
-def wider():
-    """Build four heads, 8 wide, that share a key and a value of 8 numbers each."""
-    layer = MultiHeadAttention(32, 32, 18, 0.0, 4, num_kv_heads=1)
-    layer.out_proj = nn.Linear(32, 16)
+def changed(build, parts):
+    """Build a layer and put other parts in it, as a function of the layer says."""
+    layer = build()
+    for name, part in parts(layer).items():
+        setattr(layer, name, part)
     return layer
 
 
@@ -75,21 +62,17 @@ def first_tokens(book, seed):
     found["length of values: the start"] = values[recall.START]
     found["length of values: shortest of a letter"] = values[:26].min()
 
-    def loss(*masks):
-        return recall.alphabet_loss(reader, texts, *masks)
-
+    loss = partial(recall.alphabet_loss, reader, texts)
     first = WINDOW | (torch.arange(32) == 0)
     whole = loss()
     another = min(loss(WINDOW | book["another"]()) for _ in range(10))
     used_to_it, _ = recall.trained_alphabet_reader(seed, seen=WINDOW)
-    length = book["length"]
+    used, length = recall.alphabet_loss(used_to_it, texts, WINDOW), book["length"]
     usual, quiet = length(reader, ids), length(reader, ids, first, QUIET)
     return found | {
         "loss: everything": whole,
         "loss: everything, start quiet": loss(None, QUIET),
-        "loss: trained with the window": recall.alphabet_loss(
-            used_to_it, texts, WINDOW
-        ),
+        "loss: trained with the window": used,
         "window and start minus everything": loss(first) - whole,
         "window and start, quiet, minus everything": loss(first, QUIET) - whole,
         "window minus everything": loss(WINDOW) - whole,

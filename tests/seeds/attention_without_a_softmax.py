@@ -21,15 +21,15 @@ def main(seed):
         found[f"letters differ: delta rule, width 8, beta {beta}"] = shares[-1]
     shares = recall.recalled_after_training(book["read_sum"], 8, seed, steps=5400)
     found["letters differ: sum, width 8, 5,400 steps"] = shares[-1]
-    rules = book["RULES"]
+    rules, readers = book["RULES"], {}
     for name, rule in rules.items():
-        reader, shares = recall.followed_after_training(rule, seed)
+        readers[name], shares = recall.followed_after_training(rule, seed)
         for what, share in zip(("a digit", "none", "none, silent sign"), shares):
             found[f"{what}: {name}"] = share
-    *letters, sign = reader.gates()
+    *letters, sign = readers["both"].gates()
     found |= {"gate: a letter": sum(letters) / 8, "gate: the sign": sign}
-    reader, _ = recall.followed_after_training(rules["correct"], seed)
-    products = normalize(reader.query.weight) @ normalize(reader.key.weight[8:]).T
+    query, key = readers["correct"].query.weight, readers["correct"].key.weight
+    products = normalize(query) @ normalize(key[8:]).T  # with that of the sign
     found["correct: least product of the sign and a letter"] = products.abs().min()
     _, shares = recall.followed_after_training(rules["correct"], seed, steps=1800)
     found["a digit: correct, 1,800 steps"] = shares[0]

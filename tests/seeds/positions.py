@@ -36,17 +36,13 @@ def main(seed):
 
 def trained(book, deeper, seed):
     """Return the trained readers; the first three train from one seed, as in a cell."""
-
-    def added(positions):
-        return LetterReader(added=positions)
-
     sinusoids = partial(book["sinusoidal_positions"], d_model=32)
     fast = partial(rotary_scores, speeds=deeper["FAST"])
     cells = (
         {
             "none": LetterReader,
-            "table": lambda: added(book["LearnedPositions"](32, 32)),
-            "sinusoids": lambda: added(sinusoids),
+            "table": lambda: LetterReader(added=book["LearnedPositions"](32, 32)),
+            "sinusoids": lambda: LetterReader(added=sinusoids),
         },
         {"rotary": lambda: LetterReader(book["rotary"])},
         {"ALiBi": lambda: LetterReader(book["alibi"])},
