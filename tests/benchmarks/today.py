@@ -1,8 +1,8 @@
 """Small caches and states: bytes and time of one token, and how reading grows with T.
 
 No gradients, one text. `one token` is a call of a layer of width 1,024 with 16 heads
-after 4,096 and 32,768 tokens. `reading` is the attention of 4 heads of width 64 alone;
-the ratio says how many times as long T = 8,192 takes as T = 2,048.
+after 4,096 and 32,768 tokens, drawn at random. `reading` is the attention of 4 heads of
+width 64 alone; the ratio says how many times as long T = 8,192 takes as T = 2,048.
 """
 
 import statistics
