@@ -21,7 +21,7 @@ from torch import nn
 from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.model import next_token_loss
-from utils.training import train
+from utils.training import TrainingConfig, train
 
 PATIENCE = timedelta(seconds=20)
 # A forked process has PyTorch already. Where a fork is not safe, as on macOS, a process
@@ -142,7 +142,7 @@ def refuse():
 
 
 @joined
-def press_ctrl_c_in_the_second(folder):
+def interrupt_second_process(folder):
     """Train, with a Ctrl-C in step 3 of the second process; return their steps."""
     rank, model, losses = dist.get_rank(), nn.Linear(1, 1), []
 
@@ -154,7 +154,8 @@ def press_ctrl_c_in_the_second(folder):
         return losses[-1]
 
     with contextlib.suppress(KeyboardInterrupt):
-        train(model, [torch.ones(5, 1)], compute_loss, 9, 0.1, folder / f"{rank}.pt")
+        config = TrainingConfig(checkpoint=folder / f"{rank}.pt")
+        train(model, [torch.ones(5, 1)], compute_loss, 9, 0.1, config=config)
     return len(losses)
 
 

@@ -116,8 +116,8 @@ def test_a_checkpoint_of_the_command_becomes_a_model_again(text, tmp_path, capsy
 
 
 def test_a_checkpoint_of_another_training_does_not_become_one(tmp_path):
-    for about in ({}, {"about": {"width": 8}}, {"about": [8]}):
-        save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", **about)
+    for metadata in ({}, {"metadata": {"width": 8}}, {"about": [8]}):
+        save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", **metadata)
         with pytest.raises(ValueError, match="a.pt, which does not say what it was tr"):
             load_text_model(tmp_path / "a.pt")
 
@@ -138,8 +138,8 @@ def test_a_batch_depends_on_its_seed_and_number_alone():
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--heads", "4"], "another model: heads expected as 4, got 2"),
-        (["--merges", "8"], "another model: vocabulary expected as 264"),
+        (["--heads", "4"], "another model: expected heads of 4, got 2"),
+        (["--merges", "8"], "another model: expected vocabulary of 264"),
         (["--checkpoint", "/no/such/a.pt"], "/no/such: No such file"),
     ],
 )

@@ -20,7 +20,13 @@ from utils.data import sliding_windows
 from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
-from utils.training import load_checkpoint, read_checkpoint, to_device, train
+from utils.training import (
+    TrainingConfig,
+    load_checkpoint,
+    read_checkpoint,
+    to_device,
+    train,
+)
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # as `GPT` takes them
 COUNTS = {  # the options that are whole numbers: default and meaning
@@ -46,7 +52,7 @@ def load_text_model(path):
     Raises FileNotFoundError where the file is missing, and ValueError where it is
     damaged or was not written by this command.
     """
-    about = read_checkpoint(path).get("about")
+    about = read_checkpoint(path)["metadata"]
     if not isinstance(about, dict) or not {*SIZES, "merges"} <= about.keys():
         raise ValueError(
             f"expected a checkpoint of `python -m utils.training`, got {path}, "
@@ -138,22 +144,26 @@ def _train_on_text(options, world_size, say):
         if len(losses) % options.save_every == 0 and len(losses) < options.steps:
             say(report(losses), flush=True)
 
+    config = TrainingConfig(
+        warmup=min(50, options.steps // 10),
+        final_lr=options.lr / 10,
+        weight_decay=0.1,
+        clip=1.0,
+        accumulate=options.accumulate,
+        checkpoint=options.checkpoint,
+        save_every=options.save_every,
+        resume=resume,
+        metadata=about,
+    )
     losses = train(
         model,
         lambda number: draw_windows(ids, *numbers, number),
         compute_loss,
         options.steps,
         options.lr,
-        options.checkpoint,
-        warmup=min(50, options.steps // 10),
-        final_lr=options.lr / 10,
-        weight_decay=0.1,
-        clip=1.0,
-        accumulate=options.accumulate,
-        save_every=options.save_every,
-        resume=resume,
-        about=about,
-        show=show,
+        show_progress=False,
+        on_step=show,
+        config=config,
     )
     torch.manual_seed(options.seed)
     start = held_ids[None, :4].to(device)
