@@ -65,7 +65,8 @@ def processes(timeout=None):
         return
     if has_own_gpu():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group(timeout=timeout)
+    backend = "nccl" if has_own_gpu() else "gloo"
+    dist.init_process_group(backend, timeout=timeout)
     try:
         yield dist.get_rank(), dist.get_world_size()
     finally:
