@@ -219,7 +219,7 @@ class DeltaAttention(nn.Module):
     and a gate on the output.
     """
 
-    ordered = True  # it needs no positions
+    encodes_order = True  # it needs no positions
 
     def __init__(
         self,
