@@ -20,6 +20,15 @@ from utils.launch import in_processes, torchrun
 FACTOR = 0.5
 
 
+@pytest.fixture(autouse=True, scope="module")
+def environment():
+    """Hide GPUs from the processes: one and two then compute on the same device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
+
+
 def add_up(rank, count, x, words):
     total = FACTOR * x[rank]
     dist.all_reduce(total)
@@ -96,7 +105,7 @@ def test_two_processes_on_a_machine_with_one_gpu_use_gloo(tmp_path, monkeypatch)
 
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 TWO += ["--nproc-per-node=2"]
-HERE = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "text": True}
+HERE = {"cwd": ROOT, "text": True}
 
 
 def stderr_of_two(*words):
@@ -145,7 +154,7 @@ def kill_after_step_10(text, file):
 def expected(text):
     """Return the lines of an undisturbed training run in one process."""
     command = [sys.executable, "-m", "utils.training", text, *SMALL]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, check=True, **HERE)
     return done.stdout.splitlines()
 
 
