@@ -360,6 +360,7 @@ def write_home(address, version, root=ROOT):
     readme = root / "README.md"
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
         store_text(with_colab_link(text, readme_links(home)) + "\n", readme)
 
 
