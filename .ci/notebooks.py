@@ -30,7 +30,8 @@ sys.path.insert(0, str(ROOT))
 from utils.files import write_atomically  # noqa: E402
 
 KEPT_METADATA = ("tags", "tolerance", "reason")
-# What JupyterLab and Colab each need to show the setup cell folded.
+# What JupyterLab and Colab each need to show a cell folded: the setup cell, and each
+# other whose first line is a title, `# @title ...`.
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 WARN, LIMIT, DEEPER_LIMIT = 60, 75, 40  # honest minutes of a notebook
 METADATA = {
@@ -134,8 +135,11 @@ def words(cell):
 
 def cell_minutes(cell):
     """Count a reader's minutes with a cell: 130 words each, one for a code cell to run
-    and look at, one for a picture, and what an exercise says of itself.
+    and look at, one for a picture, and what an exercise says of itself. What is folded
+    after the set-up costs none.
     """
+    if is_folded(cell) and not is_setup(cell):
+        return 0
     if cell.cell_type == "code":
         return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
     minutes = words(cell) / 130
@@ -189,6 +193,11 @@ def predicted_cells(cells):
     return predicted
 
 
+def is_folded(cell):
+    """Return whether `cell` is code that is shown folded, under a title."""
+    return cell.cell_type == "code" and cell.source.startswith("# @title ")
+
+
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -201,11 +210,12 @@ def prepare(notebook, path, home):
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
         if is_setup(cell):
-            cell.metadata |= nbformat.from_dict(FOLDED)
             cell.source = setup_cell(home)
     for cell in predicted_cells(notebook.cells):
         cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
         cell.metadata.jupyter.outputs_hidden = True
+        if is_folded(cell):
+            cell.metadata |= nbformat.from_dict(FOLDED)
 
 
 def store(notebook, path):
