@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -298,7 +298,7 @@ def execute_one(path, home):
 def execute_all(paths):
     """Run and store notebooks, two at a time; return how many failed."""
     home, failed = read_home(), 0
-    with ProcessPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for ran, line in pool.map(partial(execute_one, home=home), paths):
             failed += not ran
             print(line, flush=True)

@@ -1,5 +1,6 @@
 """The course as files: the tool of `.ci`, and copies to test elsewhere."""
 
+import ast
 import importlib.util
 import os
 import shutil
@@ -32,6 +33,17 @@ def files():
         ignored = {"__pycache__", ".venv", "venv"}
         paths = [ROOT / path for path in inside if not ignored & {*path.parts}]
     return [path for path in paths if path.is_file()]
+
+
+def imports(source):
+    """Return the full names of all that some code imports, anywhere in it."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def make_course(folder):

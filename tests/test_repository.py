@@ -1,6 +1,5 @@
 """Each test pins one sentence about the repository as a whole."""
 
-import ast
 import base64
 import hashlib
 import re
@@ -10,7 +9,7 @@ from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
-from repository import ROOT, files, make_course, tool
+from repository import ROOT, files, imports, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -109,17 +108,6 @@ MODULES = sorted((ROOT / "utils").rglob("*.py"))
 
 def floor(room):
     return next((n for n, rooms in enumerate(FLOORS, 1) if room in rooms), 0)
-
-
-def imports(source):
-    """Return the full names of all that some code imports, anywhere in it."""
-    names = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names += [f"{node.module}.{alias.name}" for alias in node.names]
-    return names
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
