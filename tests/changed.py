@@ -114,13 +114,16 @@ def notebooks_on(path):
     return {p for p in tool.find_notebooks() if re.sub(r"^\d+_", "", p.stem) in names}
 
 
+def with_solutions(notebook):
+    """Return a notebook and the one that solves its exercises, which has its number."""
+    return {notebook, *notebook.parent.glob(f"solutions/{notebook.name[:2]}_*.ipynb")}
+
+
 def cases_of(notebook):
     """Return words that are in the names of a notebook's cases and of its answers."""
     text = notebook.read_text(encoding="utf-8")
-    return {
-        notebook.stem,
-        *(f"[{id}" for id in re.findall(r'check\(\\"([\d.]+)', text)),
-    }
+    ids = re.findall(r'check\(\\"([\d.]+)', text)
+    return {path.stem for path in with_solutions(notebook)} | {f"[{id}" for id in ids}
 
 
 def make_plan(paths, base):
@@ -131,10 +134,10 @@ def make_plan(paths, base):
         about = notebooks_on(path) if {"checks", "bank"} & {*inner} else set()
         if path.suffix == ".ipynb" and path.exists():
             plan.execute.add(path)
+            plan.compare.update(with_solutions(path))
             plan.cases.update(cases_of(path))
-            plan.compare.update([path, *path.parent.glob(f"solutions/{path.name}")])
         elif about:
-            plan.compare.update(about)
+            plan.compare.update(*map(with_solutions, about))
             plan.cases.update(*map(cases_of, about))
         elif top == "utils" and path.suffix == ".py":
             plan.tests.update({path} if path.exists() else ())
