@@ -137,7 +137,7 @@ def cell_minutes(cell):
     one minute to run and read, and each figure one more.
     """
     if cell.cell_type == "code":
-        return 1 + sum("text/html" in o.get("data", {}) for o in cell.outputs)
+        return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
     minutes = count_words(cell) / 130
     if cell.source.startswith(WITH_MINUTES):
         minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
