@@ -69,7 +69,9 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
     assert tool.read_home(tmp_path) == (new, "v2.1")
-    base = "https://colab.research.google.com/github/some-reader/attention-too/blob/v2.1"
+    base = (
+        "https://colab.research.google.com/github/some-reader/attention-too/blob/v2.1"
+    )
     pages = "https://some-reader.github.io/attention-too/"
     for path in tool.find_notebooks(tmp_path):
         cells = nbformat.read(path, as_version=4).cells
