@@ -18,7 +18,6 @@ if IS_MAIN:
     os.environ["IPYTHONDIR"] = FOLDER.name
     # What a reader may fetch is not there, whatever is installed or kept here.
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": FOLDER.name}
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # stored numbers are those of a CPU
 
 
 def pytest_addoption(parser):
