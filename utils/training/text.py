@@ -138,7 +138,7 @@ def _train_on_text(options, num_processes, write):
     torch.manual_seed(options.seed)  # the same weights and dropout in all processes
     device = "cuda" if has_own_gpu() else "cpu"
     if device == "cuda":
-        _configure_gpu(is_exact=options.compile and options.checkpoint)
+        _configure_gpu(is_exact=options.compile and options.checkpoint is not None)
     model = _build_gpt(metadata, options.dropout).to(device)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_out_ids):,} held out"
