@@ -1,6 +1,6 @@
 """A block of a GPT with its numbers, and a model's parts in a row."""
 
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLUE,
     WIDE,
     _array,

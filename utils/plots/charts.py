@@ -18,7 +18,7 @@ from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLOCKED,
     BLUE,
     DPI,

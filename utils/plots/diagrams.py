@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Polygon, Rectangle
 
 from utils.data import sliding_windows
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLUE,
     EDGE,
     FILLS,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from utils.plots.diagrams import cells
-from utils.plots.publishing import _array
+from utils.plots.old_publishing import _array
 
 
 def apart(first, second, *, title, alt=None):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from utils.plots.diagrams import cells
-from utils.plots.publishing import _array, _describe
+from utils.plots.old_publishing import _array, _describe
 
 
 def shares(matrices, axes, *, titles, title, count=2, alt=None):

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from utils.plots.diagrams import cells
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLUE,
     FILLS,
     GREY,

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from utils.plots import example
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLOCKED,
     BLUE,
     EDGE,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from utils.plots.diagrams import cells, tensors
-from utils.plots.publishing import _array
+from utils.plots.old_publishing import _array
 
 WAY = [
     ("patches", (16, 4), ("N", "pixels")),

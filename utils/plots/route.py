@@ -4,7 +4,7 @@ import textwrap
 
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLUE,
     EDGE,
     FILLS,

@@ -2,7 +2,7 @@
 
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from utils.plots.publishing import (
+from utils.plots.old_publishing import (
     BLUE,
     EDGE,
     GREY,

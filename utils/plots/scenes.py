@@ -1,0 +1,1 @@
+"""Scenes: the diagrams of one notebook each, in one call."""
