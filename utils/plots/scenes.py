@@ -1,135 +1,14 @@
-"""Scenes: whole diagrams of the course, each in one call."""
+"""Scenes: the diagrams of one notebook each, in one call."""
 
-import math
+from dataclasses import replace
 
 import torch
+from torch import Tensor
 
-from utils.plots.picture import Box, Picture, frames
-from utils.plots.publishing import expect, format_number, text_width
+from utils.plots.picture import LINE, Box, Picture, frames, row
+from utils.plots.publishing import WIDTH, expect, format_number
 
-LEFT = 1.15  # inches of a role frame for the names of its lanes
-
-# --- attention --------------------------------------------------------------------
-
-
-def frame(
-    words, position: int, query, key=None, value=None, *, title: str, mask=None
-) -> None:
-    """Draw what one word takes from all words: scores, weights, context vector.
-
-    Args:
-        words: T of them, a column each.
-        position: of the word that is followed.
-        query: `(T, D)`; without key and value, these are the words' own vectors, which
-            are query, key and value at once, and the scores aren't divided.
-        key, value: `(T, D)` each.
-        mask: boolean `(T, T)`, True = may attend.
-
-    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    >>> frame(["a", "b"], 1, x, title="b takes most from itself")  # doctest: +ELLIPSIS
-    Picture: b takes most from itself. ... weight: 0.27 / 0.73. ...
-    """
-    picture = Picture(3.85 if key is None else 3.7)
-    _draw_frame(picture, 0.25, words, position, (query, key, value), mask)
-    picture.publish(title)
-
-
-def heads(words, position: int, roles, *, title: str, mask=None) -> None:
-    """Draw the role frames of several heads below each other, and how they join.
-
-    Args:
-        roles: for each head its query, key and value, `(T, K)` each.
-
-    The other arguments are those of `frame`.
-    """
-    picture = Picture(3.75 * len(roles) + 0.9)
-    for i, head in enumerate(roles):
-        y = 3.75 * i + 0.25
-        picture.note((0.05, y), f"head {i}", bold=True)
-        _draw_frame(picture, y, words, position, head, mask)
-    y = 3.75 * len(roles) + 0.2
-    contexts = [_attend(*head, position, mask)[2] for head in roles]
-    picture.note((0.05, y + 0.14), "side by side")
-    joined = picture.grid((2.4, y), torch.cat(contexts), "output")
-    out_proj = picture.block((5.3, y - 0.05), "out_proj", "learned")
-    picture.wire(joined, out_proj, "output")
-    picture.publish(title)
-
-
-def _attend(query, key, value, position, mask):
-    """Return scores, weights and context of one query; without keys x is all three."""
-    scale = 1.0 if key is None else query.shape[-1] ** 0.5
-    key, value = (query if other is None else other for other in (key, value))
-    scores = key @ query[position]
-    scaled = scores / scale
-    if mask is not None:
-        scaled = scaled.masked_fill(~torch.as_tensor(mask)[position], -math.inf)
-    weights = torch.softmax(scaled, dim=0)
-    return scores, weights, weights @ value
-
-
-def _draw_frame(picture, top, words, position, roles, mask):
-    """Draw one role frame with its words at `top`; return the box of the context."""
-    query, key, value = roles
-    scores, weights, context = _attend(*roles, position, mask)
-    if is_plain := key is None:
-        key = value = query
-    allowed = [mask is None or bool(mask[position][i]) for i in range(len(words))]
-    width = (6.75 - LEFT) / len(words)
-    columns = [LEFT + (i + 0.5) * width for i in range(len(words))]
-    cell = min(0.5, 0.94 * width / query.shape[-1])
-    kinds = ("x", "x", "x") if is_plain else ("query", "key", "value")
-    root = "" if is_plain else f" ÷ √{query.shape[-1]}"
-    scaled = scores / (1 if is_plain else query.shape[-1] ** 0.5)
-
-    def start_lane(y, name, step=None):
-        picture.note((0.05, top + y), name)
-        if step:
-            picture.step((0.97, top + y), step)
-        return top + y
-
-    def draw_vector(i, y, values, role):
-        left = columns[i] - cell * len(values) / 2
-        return picture.grid((left, y - 0.14), values, role, cell=cell)
-
-    for i, word in enumerate(words):
-        picture.word((columns[i], top), word, lit=i == position)
-    name = "x" if is_plain else "query"
-    query_y = start_lane(0.5, f"{words[position]}’s {name}")
-    start = draw_vector(position, query_y, query[position], kinds[0])
-    picture.step((start.x - 0.16, query_y), 1)
-    y, keys = start_lane(1.05, "every x" if is_plain else "keys"), []
-    for i, column in enumerate(columns):
-        keys.append(draw_vector(i, y, key[i], kinds[1]))
-        corner = () if i == position else [(column, query_y)]
-        picture.wire(start, keys[i].top, kinds[0], via=corner)
-    y = start_lane(1.55, f"score{root}", 2)
-    for i, column in enumerate(columns):
-        text = format_number(scaled[i])
-        both = f"{format_number(scores[i])} → {text}"
-        if not allowed[i]:
-            text = f"{text} → −∞"
-        elif not is_plain and text_width(both) < width:
-            text = both
-        picture.wire(keys[i].bottom, (column, y - 0.1), "weight")
-        picture.note((column, y), text, "score", align="center")
-    y = start_lane(2.0, "weight", 3)
-    for i, column in enumerate(columns):
-        picture.wire((column, y - 0.35), (column, y - 0.14), "weight")
-        style = {"cell": 2 * cell, "mask": [[allowed[i]]]}
-        at = column - cell, y - 0.14
-        picture.grid(at, [[weights[i].item()]], "weight", **style)
-    y = start_lane(2.5, "every x" if is_plain else "values")
-    values = [draw_vector(i, y, value[i], kinds[2]) for i in range(len(words))]
-    y = start_lane(3.1, "context")
-    end = draw_vector(position, y, context, "output")
-    picture.step((end.x + end.width + 0.16, y + 0.2), 4)
-    for i, box in enumerate(values):
-        corner = () if i == position else [(columns[i], y)]
-        weight = weights[i].item()
-        picture.wire(box.bottom, end, kinds[2], weight=weight, via=corner)
-    return end
-
+# --- the way from a text to its next token ------------------------------------------
 
 HELLO = ["Hello", "shiny", "sun"]
 VECTORS = [[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]]
@@ -184,7 +63,8 @@ def machine(*, title: str, notebook: str = "") -> None:
     for box, end in zip(boxes[:2], (score.top, score.bottom)):
         picture.wire(box.right, end, box.name, via=[(4.4, box.right[1])])
     softmax = picture.sign((5.02, 2.6), "softmax", "weight")
-    weights = [_attend(*roles, i, mask)[1].tolist() for i in range(3)]
+    scores = (roles[0] @ roles[1].mT / 2**0.5).masked_fill(~mask, -torch.inf)
+    weights = scores.softmax(dim=-1)
     share = picture.grid(
         (5.5, 2.18), weights, "weight", "weights", mask=mask, cell=0.41
     )
@@ -194,12 +74,15 @@ def machine(*, title: str, notebook: str = "") -> None:
     picture.wire(share.bottom, mix.top, "weight")
     corner = [(4.6, boxes[2].right[1]), (4.6, 3.4)]
     picture.wire(boxes[2].right, mix.left, "value", via=corner)
-    context = torch.tensor(weights) @ roles[2]
+    context = weights @ roles[2]
     end = picture.grid((5.65, 3.8), context, "output", "", cell=0.45)
     picture.wire(mix.bottom, end.top, "value")
     for x, y, number in ((2.5, 1.72, "04"), (4.62, 2.4, "03"), (5.95, 1.72, "05")):
         picture.note((x, y), number, align="center")
     picture.publish(title)
+
+
+# --- who looks at whom ------------------------------------------------------------
 
 
 def looks(lines, position: int, weights, *, title: str) -> None:
@@ -216,22 +99,23 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     expect(len(lines) == len(weights), "weights", f"{len(lines)} rows", len(weights))
     height = 0.75 + 0.03 * max(map(len, lines))
     picture = Picture(height * len(lines) + 0.1)
-    for i, (words, row) in enumerate(zip(lines, weights)):
-        best = max(range(len(words)), key=lambda j: row[j])
-        differ = [j for j, word in enumerate(words) if any(
-            j < len(other) and other[j] != word for other in lines)]  # fmt: skip
+    for i, (words, shares) in enumerate(zip(lines, weights)):
+        best = max(range(len(words)), key=lambda j: shares[j])
+        changed = [j for j, both in enumerate(zip(*lines)) if len(set(both)) > 1]
         roles = {best: "key", position: "query"}
         at = 0.1, 0.25 + i * height
-        boxes = picture.sentence(at, words, roles=roles, lit=differ)
+        boxes = picture.sentence(at, words, roles=roles, lit=changed)
         for j, box in enumerate(boxes):
             start, bend = boxes[position], 0.12 + 0.035 * abs(j - position)
-            if j == position:
-                x, y = box.bottom
-                start = Box(x - 0.1, box.y, 0, box.height, box.name)
-                box = Box(x + 0.1, box.y, 0, box.height, box.name)
-            style = {"weight": float(row[j]), "bend": bend}
-            picture.wire(start, box, "weight", text=format_number(row[j]), **style)
+            if j == position:  # from its left half to its right half
+                start = replace(box, width=box.width / 3)
+                box = replace(start, x=box.x + 2 * start.width)
+            style = {"weight": float(shares[j]), "bend": bend}
+            picture.wire(start, box, "weight", text=format_number(shares[j]), **style)
     picture.publish(title)
+
+
+# --- 09 and 10 --------------------------------------------------------------------
 
 
 def cache(*, title: str) -> None:
@@ -295,4 +179,269 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     for y, name in ((0.15, "next"), (0.59, "logits"), (bottom, "embedding")):
         picture.note((0.05, y), name)
     picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
+    picture.publish(title)
+
+
+# --- 03 and 04: the frame of attention ----------------------------------------------
+
+LANES = {"query": 0.62, "keys": 1.2, "score": 1.77, "weight": 2.06, "values": 2.6}
+LANES |= {"context": 3.25}  # inches below the title
+
+
+def attention_frame(
+    words,
+    followed: int,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    title: str,
+    divisor: tuple[str, float] | None = None,
+    mask=None,
+    plain: bool = False,
+    lanes: dict | None = None,
+) -> None:
+    """Draw what one word takes from all: query, keys, scores, weights, values, sum.
+
+    Args:
+        words: one column each; `followed` is the number of the one with the query.
+        query: (K,)
+        keys, values: (T, K) and (T, V)
+        divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
+        mask: boolean (T,), True = may attend.
+        plain: the three roles are one vector, so they have no colour (notebook 03).
+        lanes: other names for the lanes, such as {"keys": "labels"}.
+    """
+    names = {lane: lane for lane in LANES}
+    if divisor:
+        names["score"] = f"score, ÷ {divisor[0]}"
+    picture, left = Picture(LANES["context"] + 0.4), 1.05
+    for lane, name in (names | (lanes or {})).items():
+        middle = LANES[lane] + (0 if lane == "score" else LINE / 2)
+        picture.note((0.05, middle), name)
+    vectors = query, keys, values
+    options = {"divisor": divisor, "mask": mask, "plain": plain}
+    _draw_attention(picture, left, WIDTH - left, words, followed, vectors, **options)
+    picture.publish(title)
+
+
+def attention_in_sentences(sentences, followed: int, *, title: str) -> None:
+    """Draw plain attention for the same word in several sentences, side by side.
+
+    Args:
+        sentences: pairs of words and their x (T, D).
+        followed: the position of that word.
+    """
+    picture, width = Picture(LANES["context"] + 0.4), WIDTH / len(sentences)
+    for i, (words, x) in enumerate(sentences):
+        vectors = x[followed], x, x
+        _draw_attention(picture, i * width, width, words, followed, vectors, plain=True)
+    picture.publish(title)
+
+
+def _draw_attention(
+    picture, left, width, words, followed, vectors, divisor=None, mask=None, plain=False
+):
+    query, keys, values = vectors
+    scores = keys @ query
+    scaled = scores / (divisor[1] if divisor else 1)
+    allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
+    weights = scaled.masked_fill(~allowed, -torch.inf).softmax(dim=0)
+    step = width / len(words)
+    middles = [left + (j + 0.5) * step for j in range(len(words))]
+    cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
+    roles = ["x"] * 4 if plain else ["query", "key", "value", "output"]
+    digits = 2 if step > 1.2 else 1
+
+    def draw(j, lane, numbers, role, cell=cell, **style):
+        place = middles[j] - cell * len(numbers) / 2, LANES[lane]
+        return picture.grid(place, numbers, role, cell=cell, **style)
+
+    start = draw(followed, "query", query, roles[0])
+    frame = {"lit": 0} if plain else {}
+    context = draw(followed, "context", weights @ values, roles[3], **frame)
+    if width > WIDTH / 2:  # there is room, and names of lanes on the left
+        picture.step((start.x - 0.16, start.middle[1]), 1)
+        picture.step((left - 0.1, LANES["score"]), 2)
+        picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
+        picture.step((context.right[0] + 0.18, context.y - 0.05), 4)
+    for j, word in enumerate(words):
+        picture.word((middles[j], 0.3), word, lit=j == followed)
+        key = draw(j, "keys", keys[j], roles[1])
+        shown = {"cell": 2 * cell, "mask": allowed[None, j : j + 1]}
+        weight = draw(j, "weight", weights[j : j + 1], "weight", **shown)
+        value = draw(j, "values", values[j], roles[2])
+        numbers = (scores, scaled) if divisor else (scores,)
+        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
+        if not allowed[j]:
+            text = f"{format_number(float(scaled[j]), digits)} → −∞"
+        x, y, share = middles[j], LANES["score"], float(weights[j])
+        picture.note((x, y), text, "score", align="center")
+        _wire_between(picture, start, key, x, roles[0])
+        picture.wire(key.bottom, (x, y - 0.1), "score")
+        picture.wire((x, y + 0.1), weight.top, "weight")
+        picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
+        _wire_between(picture, value, context, x, roles[2], share)
+
+
+def _wire_between(picture, start, end, column, role, weight=None):
+    """Wire two boxes, straight down in one column, else along the lane of one."""
+    if start.middle[0] == end.middle[0]:
+        picture.wire(start.bottom, end.top, role, weight=weight)
+    elif start.middle[0] == column:  # down first
+        side = end.left if column < end.middle[0] else end.right
+        via = [(column, side[1])]
+        picture.wire(start.bottom, side, role, weight=weight, via=via)
+    else:
+        side = start.left if column < start.middle[0] else start.right
+        picture.wire(side, end.top, role, weight=weight, via=[(column, side[1])])
+
+
+def attention_products(x: Tensor, words, *, title: str) -> None:
+    """Draw softmax(x xᵀ) x as two products: factors left and above, results between."""
+    weights = (x @ x.mT).softmax(dim=-1)
+    cell, bottom = 0.45, 1.65
+    picture = Picture(bottom + len(x) * LINE + 0.3)
+    high = len(x) * LINE
+    left = picture.grid((0.75, bottom), x, "x", "x", rows=words, cell=cell)
+    above_at = left.right[0] + 0.2, bottom - 0.3 - x.shape[1] * LINE
+    above = picture.grid(above_at, x.mT, "x", "xᵀ", cell=cell)
+    scores = picture.grid((above.x, bottom), x @ x.mT, "score", cell=cell)
+    at = scores.right[0] + 0.95, bottom
+    shares = picture.grid(at, weights, "weight", "weights", cell=cell)
+    picture.wire(scores, shares, "weight", text="softmax")
+    at = shares.right[0] + 0.2, bottom - 0.3 - high
+    again = picture.grid(at, x, "x", "x", cell=cell)
+    picture.grid((again.x, bottom), weights @ x, "x", cell=cell)
+    low = bottom + high + 0.15
+    picture.note((scores.middle[0], low), "scores", "score", align="center")
+    picture.note((again.middle[0], low), "contexts", "x", align="center")
+    picture.publish(title)
+
+
+def word_arrows(weights: Tensor, words, queries, *, title: str) -> None:
+    """Draw a sentence with arrows from some words to those that they take from.
+
+    Args:
+        weights: (T, T); arrows below 0.05 are left out.
+        queries: the positions whose arrows are drawn, one line each.
+    """
+    picture = Picture(0.25 + 1.15 * len(queries))
+    for line, i in enumerate(queries):
+        y = 0.8 + 1.15 * line
+        boxes = picture.sentence((0.15, y), words, roles={i: "weight"})
+        for j, box in enumerate(boxes):
+            if j == i and weights[i, j] >= 0.05:
+                text = format_number(float(weights[i, j]), 2)
+                picture.note((box.middle[0], y + 0.22), text, "weight", align="center")
+            elif weights[i, j] >= 0.05:
+                text = format_number(float(weights[i, j]), 2)
+                bend = -0.12 - 0.06 * abs(i - j)
+                share = float(weights[i, j])
+                picture.wire(boxes[i], box, "weight", weight=share, bend=bend)
+                picture.note((box.middle[0], y + 0.22), text, "weight", align="center")
+    picture.publish(title)
+
+
+# --- 04 ---------------------------------------------------------------------------
+
+
+def both_directions(x: Tensor, words, W_query, W_key, *, title: str) -> None:
+    """Draw the score of two words in both directions, with what each goes through.
+
+    Args:
+        x: (2, D); words: their names.
+        W_query, W_key: (D, K)
+    """
+    picture, middle = Picture(2.15), WIDTH / 2
+    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
+        dot = picture.sign((middle, y + LINE / 2), "·", "score")
+        query, key = x[i] @ W_query, x[j] @ W_key
+        _draw_projection(picture, y, -1, x[i], words[i], "W_q", query, "query", dot)
+        _draw_projection(picture, y, 1, x[j], words[j], "W_k", key, "key", dot)
+        score = format_number(float(query @ key), 2)
+        style = {"align": "center", "bold": True}
+        picture.note((middle, y + 0.47), score, "score", **style)
+    picture.publish(title)
+
+
+def _draw_projection(picture, y, side, x, word, matrix, result, role, dot):
+    """Draw x → matrix → result → dot, from the left (side -1) or from the right (1)."""
+    cell, at = 0.38, 0.05
+
+    def place(width):  # the left edge of the next mark, seen from its side
+        nonlocal at
+        start, at = at, at + width + 0.16
+        return start if side < 0 else WIDTH - start - width
+
+    row_x = picture.grid((place(cell * len(x)), y), x, "x", word, cell=cell)
+    size = 0.48, 0.38
+    block = picture.block((place(size[0]), y - 0.05), matrix, "learned", size=size)
+    at_result = place(cell * len(result)), y
+    projected = picture.grid(at_result, result, role, role, cell=cell)
+    picture.wire(row_x, block, "x")
+    picture.wire(block, projected, role)
+    picture.wire(projected, dot, role)
+
+
+def attention_shapes(T: int, S: int, d_k: int, d_v: int, *, title: str) -> None:
+    """Draw the sizes of scaled dot-product attention as grids without numbers."""
+    picture, bottom = Picture(0.95 + (S + T) * LINE), 0.7 + S * LINE
+
+    def blank(at, n, m, role, name, shape=""):
+        return picture.grid(at, [[""] * m] * n, role, name, shape=shape, cell=0.2)
+
+    query = blank((0.5, bottom), T, d_k, "query", "Q", f"({T}, {d_k})")
+    at = query.right[0] + 0.7, bottom - 0.45 - d_k * LINE
+    key = blank(at, d_k, S, "key", f"Kᵀ ({d_k}, {S})")
+    weight = blank((key.x, bottom), T, S, "weight", "", f"weights ({T}, {S})")
+    at = weight.right[0] + 0.9, bottom - 0.45 - S * LINE
+    value = blank(at, S, d_v, "value", f"V ({S}, {d_v})")
+    output = blank((value.x, bottom), T, d_v, "output", "", f"output ({T}, {d_v})")
+    picture.wire(query, weight, "query")
+    picture.wire(key, weight, "key", text="÷ √d_k, softmax")
+    picture.wire(weight, output, "weight")
+    picture.wire(value, output, "value")
+    picture.publish(title)
+
+
+def room(people: Tensor, answers: Tensor, names, *, title: str) -> None:
+    """Draw a room of notebook 04: wanted, name, extension, and the answer.
+
+    Args:
+        people: (T, 38), of which the first two numbers of each name are drawn.
+        answers: (T,)
+    """
+    extension = people[:, 32:].argmax(dim=-1, keepdim=True)
+    row(
+        {"values": people[:, 16:18], "role": "query", "name": "wants", "rows": names},
+        {"values": people[:, :2], "role": "key", "name": "name"},
+        {"values": extension, "role": "value", "name": "extension", "cell": 0.6},
+        "→",
+        {"values": answers[:, None], "role": "output", "name": "answer", "cell": 0.6},
+        title=title,
+    )
+
+
+def name_match(wanted: Tensor, names: dict, *, title: str, shown: int = 10) -> None:
+    """Draw the products of a wanted name with the names of others, number by number.
+
+    Args:
+        wanted: (16,), the wanted name; names: dict from a person to a name (16,).
+        shown: how many of the numbers are drawn; the sum is over all.
+    """
+    picture, cell = Picture(0.6 + 0.85 * len(names)), 0.47
+    left = 1.05
+
+    def line(y, label, numbers, role):
+        picture.grid((left, y), numbers[:shown], role, rows=[label], cell=cell)
+
+    line(0.1, "Ann wants", wanted, "query")
+    for i, (person, name) in enumerate(names.items()):
+        y = 0.6 + 0.85 * i
+        line(y, f"{person} is", name, "key")
+        line(y + LINE, "product", wanted * name, "score")
+        total = format_number(float(wanted @ name), 1)
+        place = left + shown * cell + 0.1, y + 1.5 * LINE
+        picture.note(place, f"… sum {total}", "score", bold=True)
     picture.publish(title)
