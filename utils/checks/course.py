@@ -5,6 +5,8 @@ import json
 import re
 from dataclasses import replace
 
+import torch
+
 from utils.checks import records, search
 from utils.checks.engine import Result, examine
 from utils.checks.guard import untouched
@@ -130,5 +132,6 @@ def load(number):
     """Return the exercises of a notebook, from the file of this package."""
     if number not in FILES:
         return []
-    file = importlib.import_module(f"utils.checks.{FILES[number]}")
+    with torch.device("cpu"):  # its cases are drawn there, whatever the default is
+        file = importlib.import_module(f"utils.checks.{FILES[number]}")
     return file.EXERCISES
