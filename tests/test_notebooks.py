@@ -163,7 +163,8 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
     for data in [output.get("data", {}) for output in outputs]:
         kinds = {kind for kind in data if kind.startswith("image/")}
         assert kinds == ({"image/png"} if "text/html" in data else set())
-        words = f'<img alt="{escape(data["text/plain"])}" style="' if kinds else ""
+        start = f'<img alt="{escape(data["text/plain"])}" width="759" style="'
+        words = start if kinds else ""
         assert data.get("text/html", "").startswith(words), data["text/plain"]
 
 
