@@ -215,12 +215,12 @@ def fused_attention(
     options = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, bias, **options)
-    has_key = mask.any(dim=-1, keepdim=True)  # (..., T, 1)
-    mask = mask | ~has_key
+    is_empty = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1)
+    mask = mask | is_empty
     if bias is not None:
         mask = bias.masked_fill(~mask, float("-inf"))
     output = F.scaled_dot_product_attention(query, key, value, mask, **options)
-    return output.masked_fill(~has_key, 0.0)
+    return output.masked_fill(is_empty, 0.0)
 
 
 def online_softmax_attention(
