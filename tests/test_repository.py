@@ -48,30 +48,45 @@ def test_no_file_names_a_folder_of_a_machine():
     assert [path for path in texts if folder.search(read(path))] == []
 
 
-def test_the_readme_opens_the_first_notebook_in_colab_and_leads_to_the_pages():
-    line = tool.readme_links(tool.read_home())
-    assert read("README.md") == tool.with_colab_link(read("README.md"), line) + "\n"
-    assert "00_start_here.ipynb" in line and ".github.io/" in line
+def linked_addresses(root=ROOT):
+    """Return the web addresses to which README and the notebooks' openings link."""
+    texts = [read("README.md", root)]
+    for path in tool.find_notebooks(root):
+        texts.append(nbformat.read(path, as_version=4).cells[0].source)
+    return set(re.findall(r"\]\((https?:[^)]+)\)", "\n".join(texts)))
 
 
-def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(tmp_path):
+def test_before_the_course_has_an_address_no_first_screen_links_to_it():
+    if tool.read_home()[0] == "":
+        assert linked_addresses() == set()
+        assert "your_account" not in read("README.md") + read("pyproject.toml")
+
+
+def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path):
     make_course(tmp_path)
-    new = "https://github.com/somebody/attention-too"
+    new = "https://github.com/some-reader/attention-too"
     command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
     assert tool.read_home(tmp_path) == (new, "v2.1")
-    base = "https://colab.research.google.com/github/somebody/attention-too/blob/v2.1"
+    base = new.replace("github.com", "colab.research.google.com/github") + "/blob/v2.1"
+    pages = "https://some-reader.github.io/attention-too/"
     for path in tool.find_notebooks(tmp_path):
         cells = nbformat.read(path, as_version=4).cells
         assert cells[1].source == tool.setup_cell((new, "v2.1"))
         link = f"{base}/{path.relative_to(tmp_path).as_posix()})"
         assert cells[0].source.splitlines()[2] == tool.COLAB + link
-    assert "(https://somebody.github.io/attention-too/)" in read("README.md", tmp_path)
-    owner, name = tool.read_home()[0].split("/")[-2:]
-    old = re.compile(rf"{owner}(/{name}|\.github\.io)".encode())
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path for path in files if old.search(path.read_bytes())] == []
+    start = f"{base}/notebooks/00_start_here.ipynb"
+    line = f"[Open in Colab]({start}) · [Read it as pages]({pages})"
+    readme = read("README.md", tmp_path)
+    assert readme.splitlines()[2] == line and f"\ngit clone {new} " in readme
+    again = "https://github.com/another/attention"
+    command[-1] = again
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert tool.read_home(tmp_path) == (again, "v2.1")
+    files = {path for path in tmp_path.rglob("*") if path.is_file()}
+    files -= {tmp_path / "tests/test_repository.py"}
+    assert [path for path in files if b"some-reader" in path.read_bytes()] == []
 
 
 def openings(pattern):
