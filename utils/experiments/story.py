@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from utils.attention import CausalAttention
+from utils import attention as course
 from utils.data import load_text, sliding_windows
 from utils.embeddings import TokenAndPositionEmbedding
 from utils.experiments import answer_loss
@@ -49,7 +49,7 @@ class StoryModel(nn.Module):
         return self.mlp(x + self.attention(x))  # (B, T, V)
 
 
-class LateMaskAttention(CausalAttention):
+class LateMaskAttention(course.CausalAttention):
     """The layer of 05 with its fault: it is masked after the softmax, so it leaks."""
 
     def forward(self, x):  # no dropout, and every text fills the whole mask
