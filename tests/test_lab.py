@@ -16,7 +16,7 @@ import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
 from markdown_text import FORMULA, without_code
-from repository import ROOT, make_course
+from repository import ROOT, make_course, tool
 
 # The quick run: a notebook that has controls.
 pytestmark = pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
@@ -94,9 +94,11 @@ def seen(lab, browser, path):
     open_notebook(page, lab, path, len(notebook.cells))
     seen = expected(notebook)
     seen.stored = page.evaluate(PICTURES)
+    seen.covers = page.locator(".jp-OutputPlaceholder").all_inner_texts()
     run_all(page)
     seen.prompts, seen.pictures = page.evaluate(PROMPTS), page.evaluate(PICTURES)
     seen.complaints = page.locator(COMPLAINTS).all_text_contents()
+    seen.folded = page.locator(".jp-OutputPlaceholder").count()
     seen.formulas = page.locator("mjx-container").count()
     seen.mistakes = page.locator(MISTAKES).all_text_contents()
     seen.prose = page.evaluate(PROSE)
@@ -113,8 +115,10 @@ def seen(lab, browser, path):
 
 def expected(notebook):
     """Return what the file says that a reader should find."""
-    texts, formulas, controls = [], 0, {}
+    texts, formulas, controls, predicted = [], 0, {}, []
     for i, cell in enumerate(notebook.cells):
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            predicted += cell.outputs
         for output in cell.get("outputs", []):
             data = {"text/html": "", "text/plain": ""} | output.get("data", {})
             texts += map(unescape, re.findall(r'<img alt="([^"]*)"', data["text/html"]))
@@ -123,7 +127,14 @@ def expected(notebook):
         if cell.cell_type == "markdown":
             texts += re.findall(r"!\[([^]]*)\]\(", cell.source)
             formulas += len(FORMULA.findall(without_code(cell.source)))
-    return SimpleNamespace(texts=texts, written=formulas, controls=controls)
+    html = "".join(output.get("data", {}).get("text/html", "") for output in predicted)
+    return SimpleNamespace(
+        texts=texts,
+        written=formulas,
+        controls=controls,
+        hidden=[*map(unescape, re.findall(r'<img alt="([^"]*)"', html))],
+        num_predicted=predicted.count(tool.COVER),
+    )
 
 
 def open_notebook(page, lab, path, num_cells):
@@ -202,8 +213,14 @@ def redraws(page, cell, key):
     return False
 
 
-def test_pictures_and_their_texts_are_there_before_anything_runs(seen):
-    assert seen.stored == seen.texts
+def test_pictures_are_there_before_anything_runs_except_those_that_are_folded(seen):
+    assert seen.stored == [text for text in seen.texts if text not in seen.hidden]
+
+
+def test_an_output_that_answers_a_prediction_is_folded_until_its_cell_is_run(seen):
+    assert len(seen.covers) == seen.num_predicted
+    assert {cover.strip() for cover in seen.covers} <= {tool.COVER.data["text/html"]}
+    assert seen.folded == 0
 
 
 def test_run_all_cells_runs_every_cell_and_leaves_the_setup_cell_folded(seen):

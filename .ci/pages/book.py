@@ -70,8 +70,10 @@ def article_of(folder, name, names):
     """Return what the page of one notebook says, with its links led into the book."""
     page = (folder / f"{name}.html").read_text(encoding="utf-8")
     article = BeautifulSoup(page, "html.parser").select_one("article")
-    for each in article.select(".headerlink, .buttons, button, script"):
+    for each in article.select(".headerlink, .buttons, button, script, .hide summary"):
         each.decompose()
+    for output in article.select("details.hide"):  # on paper it follows its cell
+        output.unwrap()
     for each in article.select("[id]"):
         each["id"] = place(name, each["id"])
     article.h1["id"] = place(name)
