@@ -94,7 +94,7 @@ def seen(lab, browser, path):
     open_notebook(page, lab, path, len(notebook.cells))
     seen = expected(notebook)
     seen.stored = page.evaluate(PICTURES)
-    seen.covers = page.locator(".jp-OutputPlaceholder").all_inner_texts()
+    seen.covers = page.locator(".jp-OutputPlaceholder").all_text_contents()
     run_all(page)
     seen.prompts, seen.pictures = page.evaluate(PROMPTS), page.evaluate(PICTURES)
     seen.complaints = page.locator(COMPLAINTS).all_text_contents()
