@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
 from markdown_text import FORMULA, without_code
-from repository import ROOT, make_course
+from repository import ROOT, make_course, tool
 
 INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
@@ -75,9 +75,11 @@ def lab(browser, tmp_path_factory):
 
 
 def expected(notebook):
-    """Return the texts of a notebook's pictures, its formulas' number, its controls."""
-    texts, num_formulas, controls = [], 0, {}
+    """Return what the file says that a reader sees."""
+    texts, num_formulas, controls, predicted = [], 0, {}, []
     for i, cell in enumerate(notebook.cells):
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            predicted += cell.outputs
         for output in cell.get("outputs", []):
             data = {"text/html": "", "text/plain": ""} | output.get("data", {})
             texts += map(unescape, re.findall(r'<img alt="([^"]*)"', data["text/html"]))
@@ -86,7 +88,14 @@ def expected(notebook):
         if cell.cell_type == "markdown":
             texts += re.findall(r"!\[([^]]*)\]\(", cell.source)
             num_formulas += len(FORMULA.findall(without_code(cell.source)))
-    return texts, num_formulas, controls
+    html = "".join(output.get("data", {}).get("text/html", "") for output in predicted)
+    return SimpleNamespace(
+        texts=texts,
+        num_formulas=num_formulas,
+        controls=controls,
+        hidden=[*map(unescape, re.findall(r'<img alt="([^"]*)"', html))],
+        num_predicted=predicted.count(tool.COVER),
+    )
 
 
 def open_notebook(page, lab, path, num_cells):
@@ -153,25 +162,31 @@ def redraws(page, cell, key):
 @pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
 def test_a_notebook_can_be_read_and_run_and_moved_by_keyboard(lab, browser, path):
     notebook = nbformat.read(path, as_version=4)
-    texts, num_formulas, controls = expected(notebook)
+    wanted = expected(notebook)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(SOON)
     requests = []
     page.on("request", lambda request: requests.append(request.url))
     open_notebook(page, lab, path, len(notebook.cells))
-    assert page.evaluate(PICTURES) == texts, "before anything runs"
+    shown = [text for text in wanted.texts if text not in wanted.hidden]
+    assert page.evaluate(PICTURES) == shown, "before anything runs"
+    covers = page.locator(".jp-OutputPlaceholder").all_text_contents()
+    assert len(covers) == wanted.num_predicted
+    assert {cover.strip() for cover in covers} <= {tool.COVER.data["text/html"]}
 
     run_all(page)
+    assert page.locator(".jp-OutputPlaceholder").count() == 0, "opened when run"
     first, *prompts = page.evaluate(PROMPTS)
     assert first == "", "the setup cell stays folded"
     assert prompts == [f"[{i}]:" for i in range(2, len(prompts) + 2)]
     assert page.locator(PROBLEMS).all_text_contents() == []
-    assert page.evaluate(PICTURES) == [INTERACTIVE.sub("", text) for text in texts]
-    assert page.locator("mjx-container").count() == num_formulas
+    drawn = [INTERACTIVE.sub("", text) for text in wanted.texts]
+    assert page.evaluate(PICTURES) == drawn
+    assert page.locator("mjx-container").count() == wanted.num_formulas
 
     # From the end of the notebook, where we are.
-    moved = {cell: move_controls(page, cell) for cell in reversed(controls)}
-    assert moved == controls
+    moved = {cell: move_controls(page, cell) for cell in reversed(wanted.controls)}
+    assert moved == wanted.controls
     assert [r for r in requests if re.match(r"https?:(?!//127\.0\.0\.1)", r)] == []
 
     head = {"Authorization": f"token {lab.token}"}  # one kernel at a time
