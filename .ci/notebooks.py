@@ -33,7 +33,8 @@ from tolerance import settled  # noqa: E402
 from utils.files import write_atomically  # noqa: E402
 
 KEPT_METADATA = ("tags", "tolerance", "reason")
-# What JupyterLab and Colab each need to show the setup cell folded.
+# What JupyterLab and Colab each need to show a cell folded: the setup cell, and each
+# other whose first line is a title, `# @title ...`.
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
 WITH_MINUTES = "### Exercise", "## Two tests of your own", "## Two cases"
 METADATA = {
@@ -139,8 +140,11 @@ def cell_minutes(cell):
     """Return a reader's minutes with a cell.
 
     Prose takes a minute per 130 words, an exercise what it states besides, a code cell
-    one minute to run and read, and each figure one more.
+    one minute to run and read, and each figure one more. A folded cell after the
+    set-up takes none.
     """
+    if is_folded(cell) and not is_setup(cell):
+        return 0
     if cell.cell_type == "code":
         return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
     minutes = count_words(cell) / 130
@@ -185,6 +189,11 @@ def predicted_cells(cells):
     return predicted
 
 
+def is_folded(cell):
+    """Return whether `cell` is code that is shown folded, under a title."""
+    return cell.cell_type == "code" and cell.source.startswith("# @title ")
+
+
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -197,11 +206,12 @@ def prepare(notebook, path, home):
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
         if is_setup(cell):
-            cell.metadata |= nbformat.from_dict(FOLDED)
             cell.source = setup_cell(home)
     for cell in predicted_cells(notebook.cells):
         cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
         cell.metadata.jupyter.outputs_hidden = True
+        if is_folded(cell):
+            cell.metadata |= nbformat.from_dict(FOLDED)
 
 
 def store(notebook, path):
