@@ -14,9 +14,11 @@ from exercises import EXERCISES
 from markdown_text import folded_solution
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from repository import ROOT, tool
+from tolerance import settled
 
 from utils.checks import check, progress, records, solution
 from utils.checks.course import CASES, chapters, course_version
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED
 
 LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
@@ -216,6 +218,26 @@ def test_a_warning_of_pytorch_is_not_shown_below_the_message(recwarn):
     assert len(recwarn) == 0
 
 
+def test_the_colours_of_a_result_stand_out_in_a_light_and_in_a_dark_theme():
+    def contrast(first, second):
+        darker, lighter = sorted(map(luminance, (first, second)))
+        return (lighter + 0.05) / (darker + 0.05)
+
+    for sign, words, color in (PASSED, NOT_ATTEMPTED, NOT_YET):
+        assert sign and words
+        assert contrast(color, "#ffffff") >= 4.5
+        assert contrast(color, "#111111") >= 3
+
+
+def luminance(color):
+    """Return the relative luminance of a colour such as #57606a (WCAG)."""
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
+
+
 # ---- progress ---------------------------------------------------------------------
 
 
@@ -366,3 +388,17 @@ def test_what_answers_a_prediction_is_the_next_output_of_its_section():
     ]
     predicted = [cell.source for cell in tool.predicted_cells(cells)]
     assert predicted == ["answer", "another answer"]
+
+
+def test_a_folded_output_is_covered_once_and_compared_within_its_tolerance():
+    cell = new_code_cell("loss", outputs=[new_output("stream", text="loss 1.08")])
+    cells = [new_markdown_cell("# A\n\n**Predict.** It?\n\nAbout 5 minutes"), cell]
+    notebook = new_notebook(cells=cells)
+    for _ in range(2):
+        tool.prepare(notebook, "notebooks/a.ipynb", ("", "main"))
+    assert cell.metadata.jupyter.outputs_hidden
+    assert [output.output_type for output in cell.outputs] == ["display_data", "stream"]
+    new = [new_output("stream", text="loss 1.12")]
+    assert settled(new, cell.outputs, 0.05) == [cell.outputs[1]]
+    tool.uncover(notebook)
+    assert [output.text for output in cell.outputs] == ["loss 1.08"]

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
 from markdown_text import FORMULA, without_code
-from repository import ROOT, make_course
+from repository import ROOT, make_course, tool
 
 INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
@@ -167,6 +167,10 @@ def test_a_notebook_can_be_read_and_run_and_moved_by_keyboard(lab, browser, path
     page.on("request", lambda request: requests.append(request.url))
     open_notebook(page, lab, path, len(notebook.cells))
     assert page.evaluate(PICTURES) == unfolded, "before anything runs"
+    covers = page.locator(".jp-OutputPlaceholder").all_inner_texts()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert len(covers) == outputs.count(tool.COVER)
+    assert {cover.strip() for cover in covers} <= {tool.COVER.data["text/html"]}
 
     run_all(page)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
