@@ -494,7 +494,7 @@ def _draw_attention(
         picture.step((start.x - 0.16, start.middle[1]), 1)
         picture.step((left - 0.1, LANES["score"]), 2)
         picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
-        picture.step((context.right[0] + 0.18, context.y - 0.05), 4)
+        picture.step((context.right[0], context.y - 0.16), 4)
     for j, word in enumerate(words):
         picture.word((middles[j], 0.3), word, lit=j == followed)
         key = draw(j, "keys", keys[j], roles[1])
