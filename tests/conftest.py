@@ -1,4 +1,4 @@
-"""What the tests share: the sample of the quick run, the bank's score, pictures."""
+"""What the tests share: the sample of the quick run, summaries, pictures."""
 
 import importlib
 import pkgutil
@@ -6,14 +6,13 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from bank.score import pytest_terminal_summary
 from browser import browser
 from repository import ROOT, tool
 
 from utils import plots
 from utils.plots import publishing
 
-__all__ = ["browser", "pytest_terminal_summary"]
+__all__ = ["browser"]
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +65,14 @@ def pytest_configure(config):
     config.addinivalue_line("markers", about)
 
 
-def pytest_ignore_collect(collection_path, config):
-    """Leave the second authors' bank to the full run."""
-    second = collection_path.name == "second"
-    return True if second and not config.getoption("--full") else None
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests recorded as a summary, in one process or several."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                for name, line in report.user_properties:
+                    if name == "summary":
+                        terminalreporter.write_line(line)
 
 
 def pytest_generate_tests(metafunc):
