@@ -1,7 +1,5 @@
 """What the tests share: the sample of the quick run, summaries, pictures."""
 
-import importlib
-import pkgutil
 import signal
 from types import SimpleNamespace
 
@@ -9,8 +7,7 @@ import pytest
 from browser import browser
 from repository import ROOT, tool
 
-from utils import plots
-from utils.plots import publishing
+from utils.plots import chart, picture
 
 __all__ = ["browser"]
 
@@ -23,8 +20,9 @@ def strict_checks(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file out of the tests."""
+    """Keep the reader's own progress file, and other tests' answers, out of a test."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
+    monkeypatch.setattr("utils.checks.reader._passed_answers", {})
     return tmp_path / "progress.json"
 
 
@@ -33,8 +31,8 @@ def published(monkeypatch):
     """Collect the bundles that would reach a notebook."""
     outputs = []
 
-    def display(bundle, raw):
-        assert raw
+    def display(bundle, metadata, raw):
+        assert raw and metadata == {"image/png": {"width": 759}}
         outputs.append(bundle)
 
     for room in ("publishing", "exploring"):
@@ -48,14 +46,12 @@ def figures(monkeypatch):
     """Collect the figures instead of publishing them."""
     drawn = []
 
-    def keep(fig, title, alt, caption=None):
-        fig.draw_without_rendering()
-        drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
+    def keep(figure, title, alt):
+        figure.draw_without_rendering()
+        drawn.append(figure)
 
-    for module in pkgutil.iter_modules(plots.__path__, "utils.plots."):
-        room = importlib.import_module(module.name)
-        if room is not publishing and hasattr(room, "_publish"):
-            monkeypatch.setattr(room, "_publish", keep)
+    for module in (chart, picture):
+        monkeypatch.setattr(module, "publish", keep)
     return drawn
 
 
