@@ -5,8 +5,9 @@
 
 `execute` runs notebooks from top to bottom and stores what they print; without
 names it takes all of them. `address` writes where the course lives, and the branch
-or tag that a notebook belongs to and fetches, into pyproject.toml, the setup cells,
-the Colab links and the README.
+or tag that a notebook belongs to and fetches, into pyproject.toml and the setup cells,
+and the links to Colab and to the pages into the notebooks and the README. Before it
+has run there are no such links.
 """
 
 import argparse
@@ -43,24 +44,25 @@ METADATA = {
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 COLAB = "[Open in Colab]("
 
-# The same in every notebook. The notebook lies in the course, or was opened from
-# another folder (VS Code and JupyterLab say from where), or an earlier run fetched the
-# course into the working folder. Git refuses a folder that a fetch left half full.
+# The same in every notebook. It looks for the course in the folders around the notebook
+# (VS Code and JupyterLab name its place), and next to it, where Colab fetches it.
 SETUP = """\
 # @title Set-up: run this cell first
-import os, subprocess, sys  # noqa: E401, I001
+import os, sys, torch  # noqa: E401, I001
 from pathlib import Path
-url = os.getenv("COURSE_REPO", "{address}"){width}
-opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME", "")
-near = [*Path("x").absolute().parents, *Path(opened).parents, Path("attention-course")]
-root = next((p for p in near if (p / "utils/checks/__init__.py").is_file()), near[-1])
-if not (root / "utils").is_dir():  # only this file is at hand, as on Colab
-    get = f'"{{sys.executable}}" -m pip install -qq {tiktoken}'
-    get += f' && git clone -q --no-local --depth=1 -b {version} "{{url}}" {{root}}'
-    failed, said = subprocess.getstatusoutput(get)
-    if failed:
-        sys.exit(f"{{said}}\\nCannot fetch {{url}}. Open this notebook in its folder.")
-sys.path.insert(0, str(root.absolute()))"""
+opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME") or "x"
+places = [*Path(opened).absolute().parents, Path("attention-course").absolute()]
+place = next((p for p in places if (p / "utils/checks").is_dir()), places[-1])
+{fetch}if not (place / "utils").is_dir(){failed}:
+    sys.exit("The next cells need `utils`: move this notebook back into the course.")
+sys.path.insert(0, str(place))
+torch.set_num_threads(1)  # small matrices: more threads would mostly wait"""
+# Git refuses a folder that isn't empty, so half a course is never used.
+FETCH = """\
+get = f'"{{sys.executable}}" -m pip install -qq {tiktoken}'
+get += f' && git clone -q --depth=1 -b {version} "{address}" "{{place}}"'
+"""
+FAILED = " and os.system(get) != 0"
 
 
 def read_home(root=ROOT):
@@ -79,14 +81,17 @@ def find_notebooks(root=ROOT):
 def setup_cell(home):
     """Return the source of the setup cell for a course at `home`, address and version.
 
-    It asks for the one package that Colab lacks, as the requirements pin it.
+    With an address, a notebook without the course fetches it, and the one package that
+    Colab lacks, as the requirements pin it.
     """
+    address, version = home
+    if not address:
+        return SETUP.format(fetch="", failed="")
     pins = (ROOT / "requirements.txt").read_text(encoding="utf-8").split()
     pin = next(line for line in pins if line.startswith("tiktoken=="))
-    known = {"address": home[0], "version": home[1], "tiktoken": pin}
-    first = SETUP.format(**known, width="")
-    too_wide = any(len(line) > 88 for line in first.splitlines())
-    return SETUP.format(**known, width="  # noqa: E501" if too_wide else "")
+    lines = FETCH.format(address=address, version=version, tiktoken=pin).splitlines()
+    lines = [f"{line}  # noqa: E501" if len(line) > 88 else line for line in lines]
+    return SETUP.format(fetch="".join(f"{line}\n" for line in lines), failed=FAILED)
 
 
 def colab_link(home, path):
@@ -132,7 +137,7 @@ def cell_minutes(cell):
     and look at, one for a picture, and what an exercise says of itself.
     """
     if cell.cell_type == "code":
-        return 1 + sum("text/html" in o.get("data", {}) for o in cell.outputs)
+        return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
     minutes = words(cell) / 130
     asked = "### Exercise", "## Two tests of your own", "## Two cases"
     if cell.source.startswith(asked):
@@ -167,6 +172,23 @@ def is_setup(cell):
     return "setup" in cell.metadata.get("tags", [])
 
 
+def predicted_cells(cells):
+    """Return the code cells whose outputs answer a *Predict*, stored folded.
+
+    For each it is the next cell with an output that isn't a check's, unless a new
+    section or exercise begins before it.
+    """
+    predicted, is_waiting = [], False
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            is_waiting &= re.match("## |### Exercise", cell.source) is None
+            is_waiting |= re.search(r"^\W*\*\*Predict", cell.source, re.M) is not None
+        elif is_waiting and cell.outputs and not re.search("^check", cell.source, re.M):
+            predicted.append(cell)
+            is_waiting = False
+    return predicted
+
+
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -181,6 +203,9 @@ def prepare(notebook, path, home):
         if is_setup(cell):
             cell.metadata |= nbformat.from_dict(FOLDED)
             cell.source = setup_cell(home)
+    for cell in predicted_cells(notebook.cells):
+        cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
+        cell.metadata.jupyter.outputs_hidden = True
 
 
 def store(notebook, path):

@@ -49,7 +49,7 @@ SETTINGS = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 TO_SECTION = re.compile(r"\]\(([\w./]*)#([^)\s]+)\)")
-IN_REPOSITORY = re.compile(r"\]\((?!https?:|notebooks/.+\.ipynb\))(.+?)\)")
+IN_REPOSITORY = re.compile(r"\[([^]]+)\]\((?!https?:|notebooks/.+\.ipynb\))(.+?)\)")
 
 
 def picture(png, text, page, extra):
@@ -93,6 +93,8 @@ def prepared(path, home, extra):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = TO_SECTION.sub(named_as_here, cell.source)
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-output"]
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:
@@ -113,16 +115,18 @@ def way(caption, names, titles):
 def front(titles, home, extra, pdf):
     """Return the first page: the README, and behind it the way through all others."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    _, text = re.split(r"^\(The links work .*\n", readme, flags=re.MULTILINE)
+    text = tool.with_colab_link(readme.partition("\n")[2], "")
     [(alt, scheme)] = re.findall(r"!\[(.+)\]\((.+)\)", text)
     shown = picture((ROOT / scheme).read_bytes(), alt, "", extra)
     text = text.replace(f"![{alt}]({scheme})", shown)
-    text = IN_REPOSITORY.sub(rf"]({home[0]}/blob/{home[1]}/\1)", text)
+    link = rf"[\1]({home[0]}/blob/{home[1]}/\2)" if home[0] else r"\1"
+    text = IN_REPOSITORY.sub(link, text)
     named = dict.fromkeys(re.findall(r"\]\((notebooks/.+?)\.ipynb\)", text))
     lessons = [name for name in named if "/deeper/" not in name]
     deeper = [name for name in named if "/deeper/" in name]
     solutions = [name for name in titles if "/solutions/" in name]
-    first = [(titles[name], f"{name}.html") for name in lessons[:2]]
+    ways_in = lessons[0], lessons[-1]  # the whole course, and the hour
+    first = [(titles[name], f"{name}.html") for name in ways_in]
     parts = [
         f"# {TITLE}",
         buttons([*first, ("All as a PDF", PDF)] if pdf else first),

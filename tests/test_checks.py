@@ -1,8 +1,6 @@
 """The engine of the checks: it survives any answer, names by evidence, keeps quiet."""
 
 import itertools
-import json
-import multiprocessing as mp
 import os
 import random
 import re
@@ -16,9 +14,7 @@ from repository import ROOT
 from torch import nn
 from torch.nn import functional as F
 
-from utils.attention import softmax
-from utils.checks import check, progress, records, steps
-from utils.checks.course import CASES, deeper, notebooks
+from utils.checks import check, steps
 
 # ---- what is not right: through every exercise ------------------------------------
 
@@ -361,94 +357,7 @@ def test_error_in_the_constructor_is_shown_with_its_line():
     assert "self.W_query = nn.Linear(d_in, d_model, bias=False)" in message
 
 
-# ---- progress ---------------------------------------------------------------------
-
-
-def test_passed_exercise_is_kept(own_progress):
-    check("3.1", softmax)
-    check("4.1", None)
-    assert json.loads(own_progress.read_text()) == {"passed": ["3.1"]}
-
-
-@pytest.mark.parametrize(
-    "text", ["", "[]", '{"passed": 3}', '{"passed": [1]}', "\x00\xff"]
-)
-def test_a_damaged_file_is_said_once_and_kept(own_progress, capsys, text):
-    for number in (1, 2):
-        own_progress.write_bytes(text.encode("latin-1"))
-        assert records.load() == records.load() == set()
-        check("3.1", softmax)
-        assert records.load() == {"3.1"}
-        kept = own_progress.with_name(f"progress.damaged{number}")
-        assert kept.read_bytes() == text.encode("latin-1")
-    said = " ".join(capsys.readouterr().out.split())
-    assert said.count("progress.json is damaged, so nothing counts as passed.") == 1
-
-
-def test_a_file_that_cannot_be_read_is_kept_and_said_once(own_progress, capsys):
-    own_progress.mkdir()  # a folder in its place is refused even to root
-    kept = own_progress / "kept"
-    kept.touch()
-    for _ in range(2):
-        assert check("3.1", softmax).passed
-    said = capsys.readouterr().out
-    assert said.count("Progress is not kept:") == 1
-    assert "cannot be read or written (Is a directory)" in " ".join(said.split())
-    assert kept.exists()
-
-
-def pass_one(folder, id):
-    os.environ["COURSE_PROGRESS"] = str(folder)
-    records.add(id)
-
-
-@pytest.mark.parametrize("before", ['{"passed": []}', "damaged"])
-def test_two_kernels_at_once_lose_nothing(own_progress, before):
-    own_progress.write_text(before)
-    ids = [f"{n}.{i}" for n in range(1, 4) for i in range(1, 5)]
-    folder = own_progress.parent
-    kernels = [mp.Process(target=pass_one, args=(folder, id)) for id in ids]
-    for kernel in kernels:
-        kernel.start()
-    for kernel in kernels:
-        kernel.join(60)
-    assert records.load() == set(ids)
-    kept = [path.read_text() for path in folder.glob("*.damaged*")]
-    assert kept == [before] * (before == "damaged")
-
-
-def test_a_folder_that_is_unknown_or_closed_is_no_error(monkeypatch, tmp_path):
-    blocked = tmp_path / "a file"
-    blocked.write_text("not a folder")
-    for folder in ("~nobody at all/here", str(blocked)):
-        monkeypatch.setenv("COURSE_PROGRESS", folder)
-        monkeypatch.chdir(tmp_path)
-        assert check("3.1", softmax).passed
-
-
-def test_progress_draws_the_map_of_what_is_passed(own_progress, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(
-        "utils.plots.course_map", lambda *rows, title: drawn.append((*rows, title))
-    )
-    passed = ["3.1", "77.7", "patient 10", "patient 2"]  # the second, last: unknown
-    own_progress.write_text(json.dumps({"passed": passed}))
-    assert progress() == passed
-    [(status, title)] = drawn
-    assert title == f"2 of {len(EXERCISES) + len(CASES)} exercises passed"
-    assert (3, "Context vectors", 60, 1, 3, [2]) in map(tuple, status)
-    assert (12, "The clinic", 55, 1, 2, [6]) in map(tuple, status)
-    assert sum(row[4] for row in status) == len(EXERCISES) + len(CASES)
-    numbers = [row[0] for row in status]  # what is for another evening comes last
-    assert set(numbers[numbers.index(None) :]) == {None}
-
-
-def test_the_map_reads_what_each_notebook_says_of_itself():
-    for number, name, minutes, needs in notebooks():
-        assert name and minutes > 0, f"{number:02d}"
-        assert all(needed < number for needed in needs)
-        assert needs or number == 0, f"{number:02d}"
-    assert all(name and minutes > 0 and needs for name, minutes, needs in deeper())
+# ---- cards ------------------------------------------------------------------------
 
 
 def test_the_exercises_with_a_check_are_those_with_a_card():

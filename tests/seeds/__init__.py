@@ -29,9 +29,10 @@ def definitions(notebook):
 
 
 def is_constant(node):
-    """Say whether a statement assigns to names in capitals alone."""
+    """Say whether a statement assigns to capital names only, or uses `solution`."""
     if not isinstance(node, ast.Assign | ast.AugAssign):
         return False
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
-    return bool(names) and all(name.id.isupper() for name in names)
+    is_solution = "solution(" in ast.unparse(node.value)
+    return is_solution or bool(names) and all(name.id.isupper() for name in names)

@@ -1,6 +1,9 @@
-"""Checks of the exercises: `check(exercise, answer)` and `progress()`."""
+"""Checks of the exercises: `check`, `solution` and `progress`."""
 
-from utils.checks.course import check, progress
+from utils.checks.cells import watch_cells
 from utils.checks.engine import Result
+from utils.checks.reader import check, progress, solution
 
-__all__ = ["Result", "check", "progress"]
+watch_cells()
+
+__all__ = ["Result", "check", "progress", "solution"]

@@ -1,4 +1,4 @@
-"""Keep the ids of passed exercises in a small file beside the course."""
+"""Keep the names of passed exercises in a small file in the course's folder."""
 
 import functools
 import itertools
@@ -10,37 +10,81 @@ from pathlib import Path
 from filelock import FileLock
 
 from utils.checks.messages import wrapped
-from utils.checks.steps import texts_of
 from utils.files import write_atomically
 
 COURSE = Path(__file__).resolve().parents[2]
-TEXTS = texts_of(__file__)["PROGRESS"]
+NOT_KEPT = """\
+Your progress isn't saved: {file} can't be read or written ({reason}).
+Everything else works. To save it, name a folder of your own in a cell:
+%env COURSE_PROGRESS=FOLDER"""
+DAMAGED = """\
+{file} is damaged, so nothing counts as passed.
+The next exercise that you pass starts a new file, and the damaged one is kept next to \
+it."""
+# Before version 2 the file listed ids, which have been renumbered since.
+EARLIER_IDS = {
+    "1.1": "merge",
+    "1.2": "sliding_windows",
+    "2.1": "embed",
+    "2.2": "sinusoidal_positions",
+    "3.1": "softmax",
+    "3.2": "attention_weights",
+    "3.3": "context_vectors",
+    "4.1": "scaled_dot_product_attention",
+    "4.2": "SelfAttention",
+    "5.1": "causal_mask",
+    "5.2": "masked_softmax",
+    "5.3": "padding_mask",
+    "5.4": "dropout",
+    "5.5": "CausalAttention",
+    "6.1": "split_heads",
+    "6.2": "merge_heads",
+    "6.3": "MultiHeadAttention",
+    "7.1": "apply_rope",
+    "7.2": "alibi_bias",
+    "8.1": "cross_attention",
+    "8.2": "greedy_translate",
+    "9.1": "TransformerBlock",
+    "9.2": "next_token_probs",
+    "9.3": "top_p_probs",
+    "10.1": "online_softmax_attention",
+    "10.2": "repeat_kv",
+    "10.3": "attend_with_cache",
+    "11.1": "patchify",
+    "13.1": "combine_partial_attention",
+    "14.1": "latent_keys_values",
+    "14.2": "absorbed_scores",
+    "14.3": "absorbed_attention",
+    "15.1": "linear_attention",
+    "15.2": "delta_rule",
+    "15.3": "gated_delta_rule",
+}
 
 
-def path():
+def path() -> Path:
     """Return the file; `COURSE_PROGRESS` in the environment names another folder."""
     folder = os.environ.get("COURSE_PROGRESS")
     return (Path(os.path.expanduser(folder)) if folder else COURSE) / "progress.json"
 
 
-def load():
-    """Return the set of passed ids; empty, and said once, where they can't be read."""
+def load() -> set[str]:
+    """Return the names of passed exercises; if they can't be read, say so once."""
     try:
         return _read()
     except OSError as error:
-        _say_once("not-kept", file=path(), reason=error.strerror)
+        _say_once(NOT_KEPT, file=path(), reason=error.strerror)
     except ValueError:
-        _say_once("damaged", file=path())
+        _say_once(DAMAGED, file=path())
     return set()
 
 
-def add(id):
-    """Add an id to the file; where that cannot be, say so once and raise nothing.
+def add(name: str):
+    """Add a name to the file; if that isn't possible, say so once and raise nothing.
 
-    A second kernel waits for the first one, so that both their ids are kept. A damaged
-    file is copied to a new name before it is written anew.
+    A second kernel waits for the first one, so that neither loses a name. A damaged
+    file is copied to a new name before a new one is written.
     """
-    if id in load():
+    if name in load():
         return
     try:
         path().parent.mkdir(parents=True, exist_ok=True)
@@ -50,23 +94,23 @@ def add(id):
             except ValueError:
                 shutil.copyfile(path(), _unused_name())
                 passed = set()
-            content = json.dumps({"passed": sorted(passed | {id})})
+            content = json.dumps({"passed": sorted(passed | {name})})
             write_atomically(path(), content.encode())
     except OSError as error:
-        _say_once("not-kept", file=path(), reason=error.strerror or str(error))
+        _say_once(NOT_KEPT, file=path(), reason=error.strerror or str(error))
 
 
 def _read():
-    """Return the passed ids, none if there is no file; ValueError: it is damaged."""
+    """Return the passed names; none if there is no file; ValueError if damaged."""
     try:
         passed = json.loads(path().read_text(encoding="utf-8"))["passed"]
     except FileNotFoundError:
         return set()
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError("expected the ids of exercises") from error
-    if type(passed) is list and all(type(id) is str for id in passed):
-        return set(passed)
-    raise ValueError("expected a list of exercise ids")
+        raise ValueError("expected the names of exercises") from error
+    if type(passed) is list and all(type(name) is str for name in passed):
+        return {EARLIER_IDS.get(name, name) for name in passed}
+    raise ValueError("expected a list of names of exercises")
 
 
 def _unused_name():
@@ -75,5 +119,5 @@ def _unused_name():
 
 
 @functools.cache
-def _say_once(text, **known):
-    print(wrapped(TEXTS[text].format(**known)))
+def _say_once(text, **fields):
+    print(wrapped(text.format(**fields)))

@@ -1,0 +1,58 @@
+"""Notice that a cell which should define an answer has failed.
+
+Then the name is missing, or it still means what an earlier cell defined, and the
+check must say so.
+"""
+
+import re
+
+from IPython import get_ipython
+
+from utils.checks.display import NOT_ATTEMPTED, show_block
+from utils.checks.values import safe_text
+
+DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
+CHECK = re.compile(r"\bcheck\(\s*[\"']([\d.]+)[\"'],\s*(\w+)")
+AGAIN = "Run the cell with your definition, then run this cell again."
+
+failures = {}  # name: the error of the newest cell that should have defined it
+_before = {}  # name: what it meant before the cell that is running
+
+
+def describe_failure(name: str) -> str:
+    """Return a sentence about the failed cell that should define `name`, or ""."""
+    if name not in failures:
+        return ""
+    error = failures[name]
+    reason = safe_text(error, 120)
+    if isinstance(error, SyntaxError):
+        reason = f"{error.msg}, line {error.lineno}"
+    return f"The cell that defines {name} failed ({type(error).__name__}: {reason})."
+
+
+def watch_cells():
+    """Look at every cell that this kernel runs from now on."""
+    if shell := get_ipython():
+        shell.events.register("pre_run_cell", lambda info: _look_before(shell, info))
+        shell.events.register("post_run_cell", lambda result: _look(shell, result))
+
+
+def _look_before(shell, info):
+    _before.clear()
+    for name in DEFINITION.findall(info.raw_cell):
+        _before[name] = shell.user_ns.get(name)
+
+
+def _look(shell, result):
+    """Note which names a cell failed to define, and explain a check without a name."""
+    error = result.error_before_exec or result.error_in_exec
+    for name, value in _before.items():
+        if error is not None and shell.user_ns.get(name) is value:
+            failures[name] = error
+        else:
+            failures.pop(name, None)
+    if isinstance(error, NameError):
+        for exercise, name in CHECK.findall(result.info.raw_cell):
+            if name == error.name:
+                reason = describe_failure(name) or f"No cell has defined {name} yet."
+                show_block(f"{exercise} {name}", NOT_ATTEMPTED, f"{reason}\n{AGAIN}")

@@ -1,0 +1,37 @@
+"""Show a result in a notebook: as HTML with colour, sign and words, and as text."""
+
+from html import escape
+
+from IPython import get_ipython
+from IPython.display import display
+
+from utils.checks.messages import wrapped
+
+# Sign, words and colour; white text on each colour has a contrast above 4.5 to 1.
+PASSED = "✓", "passed", "#1a7f37"
+NOT_ATTEMPTED = "○", "not attempted yet", "#57606a"
+NOT_YET = "✗", "not yet", "#9a3412"
+
+
+def show_block(heading: str, state: tuple[str, str, str], body: str) -> str:
+    """Show a heading, a state such as `PASSED` and some lines; return them as text."""
+    sign, words, color = state
+    text = wrapped(f"{heading}: {words}.\n{body}")
+    lines = text.removeprefix(f"{heading}: {words}.\n")
+    html = (
+        f'<div style="border-left: 4px solid {color}; padding: 2px 12px">'
+        f'<div><b>{escape(heading)}</b> <span style="background: {color}; color: #fff; '
+        f'border-radius: 4px; padding: 1px 8px; white-space: nowrap">{sign} {words}'
+        '</span></div><pre style="background: none; color: inherit; margin: 6px 0 0; '
+        f'padding: 0; white-space: pre-wrap">{escape(lines)}</pre></div>'
+    )
+    show(text, html)
+    return text
+
+
+def show(text: str, html: str):
+    """Show HTML in a notebook, with a text that stands for it; elsewhere the text."""
+    if get_ipython() is None:
+        print(text)
+    else:
+        display({"text/plain": text, "text/html": html}, raw=True)
