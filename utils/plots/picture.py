@@ -52,6 +52,7 @@ from utils.plots.publishing import (
 )
 
 CELL, LINE = 0.3, 0.28  # inches: the least width of a cell, and its height
+MONO = 0.602 * LABEL / 72  # inches: the width of a letter of DejaVu Sans Mono
 MOST_TOLD = 40  # cells of a grid whose content the alternative text gives
 ROLES = "query", "key", "value"
 FREE_SIGNS = "=", "→", "@"
@@ -177,8 +178,8 @@ class Picture:
             rows, columns: labels beside the rows and above the columns.
             shape: below the grid, such as "(T, D) = (3, 2)".
             mask: boolean, of the shape of `values`, True = may attend; others hatched.
-            owner: whole numbers of the shape of `values`, or one a row, for the colours
-                of identity instead of role.
+            owner: 0 to 5, of the shape of `values` or one a row, for the colours of
+                identity instead of role; -1 for none.
             fade: the rows that are pale.
             lit: the row with a frame.
             cell: the width of a cell in inches, if not as wide as its text.
@@ -198,7 +199,7 @@ class Picture:
             if role == "weight" and numbers is not None:
                 fill = WEIGHTS(float(np.clip(numbers[i, j], 0, 1)))
             if owners is not None:
-                fill = OWNERS[owners[i, j] % len(OWNERS)]
+                fill = OWNERS[owners[i, j]] if owners[i, j] >= 0 else "white"
             if not shown[i, j]:
                 fill, text = HIDDEN, ""
             fill = lighten(fill) if pale else fill
@@ -225,7 +226,7 @@ class Picture:
         style = {"weight": "bold", "color": ink, "size": NAME}
         self._write(box.top[0], box.y - (0.33 if columns else 0.14), name, **style)
         style = {"color": GREY, "family": "DejaVu Sans Mono"}
-        self._write(box.bottom[0], box.bottom[1] + 0.14, shape, **style)
+        self._write(box.bottom[0], box.bottom[1] + 0.05, shape, va="top", **style)
         self._tell(_grid_sentence(name or role, texts, shown, rows, shape))
         return replace(box, name=name or role or "")
 
@@ -372,6 +373,12 @@ class Picture:
         self._write(box.x + 0.08, box.y + 0.14, text or kind, **style)
         self._tell(f"Shelf: {text or kind}")
         return replace(box, name=text or kind)
+
+    def area(self, box: Box, role: str | None = None) -> Box:
+        """Fill a box in the colours of a role: a tensor without its cells."""
+        self._add_box(box, facecolor=FILL[role], edgecolor=INK[role], linewidth=0.9)
+        self._tell(box.name)
+        return box
 
     def step(self, at: tuple, number: int) -> None:
         """Draw a black disc with the number of a step, which the text explains."""
@@ -608,6 +615,7 @@ def _grid_sentence(name, texts, shown, rows, shape):
         told += [" / ".join(lines)] if any(lines) else []
     elif rows:
         told.append("rows " + ", ".join(map(visible, rows)))
+    shape = shape.replace("\n", " = ")
     return ": ".join(told) + (f", shape {shape}" if shape and told else shape)
 
 
@@ -620,13 +628,14 @@ def _room(part):
     labels = max((text_width(visible(r)) for r in part.get("rows") or ()), default=0)
     cells = texts.shape[1] * (part.get("cell") or _cell_width(texts))
     name = text_width(part.get("name", ""), NAME, "bold")
-    shape = text_width(part.get("shape", "")) * 1.1
+    lines = part.get("shape", "").split("\n")
+    shape = max(map(len, lines)) * MONO
     columns = bool(part.get("columns"))
     over = max(0, name - cells, shape - cells) / 2
     return {
         "above": 0.22 * columns + 0.26 * bool(name),
         "height": len(texts) * LINE,
-        "below": 0.25 * bool(shape),
+        "below": 0.08 + 0.17 * len(lines) if shape else 0,
         "before": max(over, labels + 0.1 if labels else 0),
         "width": cells + over,
     }

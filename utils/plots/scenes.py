@@ -1,12 +1,13 @@
 """Scenes: the diagrams of one notebook each, in one call."""
 
+import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from utils.plots.picture import LINE, Box, Picture, frames, row
-from utils.plots.publishing import WIDTH, expect, format_number
+from utils.plots.picture import LINE, Box, Picture, column, frames, row
+from utils.plots.publishing import INK, WIDTH, expect, format_number
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -115,6 +116,70 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     picture.publish(title)
 
 
+# --- sizes and angles ---------------------------------------------------------------
+
+
+def sizes(*parts, title: str) -> None:
+    """Draw the sizes of tensors as blank grids, with signs between them.
+
+    Args:
+        parts: texts such as "@", "=" or "softmax", and tuples (name, role, axes, shape)
+            whose last two axes are drawn, such as ("Q", "query", "(T, d_k)", (5, 3)).
+
+    >>> sizes(("Q", "query", "(T, d_k)", (5, 3)), "=", title="Five queries")
+    Picture: Five queries. Q, shape (T, d_k) = (5, 3). =.
+    """
+    row(
+        *(part if isinstance(part, str) else _blank(*part) for part in parts),
+        title=title,
+    )
+
+
+def _blank(name, role, axes, shape):
+    down, across = (1, *shape)[-2:]
+    cells = [[""] * min(across, 16)] * min(down, 12)
+    style = {"name": name, "role": role, "cell": 0.1 if across > 8 else 0.16}
+    return {"values": cells, "shape": f"{axes}\n{shape}"} | style
+
+
+def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
+    """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
+
+    Args:
+        angles: `(N, T)` in radians, T hands for each of N clocks.
+        names: one for each clock.
+        labels: one for each hand.
+        seen: for each clock an angle in radians up to which it is shaded.
+    """
+    picture = Picture(1.95 * -(-len(angles) // 4))
+    for i, (hands, name) in enumerate(zip(angles, names)):
+        at = 0.86 + 1.72 * (i % 4), 1.1 + 1.95 * (i // 4)
+        shaded = 0 if seen is None else seen[i]
+        picture.dial(at, hands, name, labels=labels, seen=shaded)
+    picture.publish(title)
+
+
+def rotated(query, key, positions, *, title: str) -> None:
+    """Draw a query and a key as arrows, each rotated by its position.
+
+    Args:
+        query, key: two numbers each, at position 0; a step is one radian to the left.
+        positions: pairs, of the query and of the key; a plane for each.
+    """
+    picture, reach = Picture(2.0), float(torch.linalg.vector_norm(query))
+    for i, pair in enumerate(positions):
+        turned = [
+            torch.stack([v[0] * c - v[1] * s, v[0] * s + v[1] * c])
+            for v, angle in zip((query, key), torch.as_tensor(pair))
+            for c, s in [(angle.cos(), angle.sin())]
+        ]
+        name = f"query at {int(pair[0])}, key at {int(pair[1])}"
+        style = {"roles": ["query", "key"], "radius": 0.62, "reach": reach}
+        at = 0.86 + 1.72 * i, 1.1
+        picture.plane(at, turned, ["q", "k"], name=name, angle=True, **style)
+    picture.publish(title)
+
+
 # --- 09 and 10 --------------------------------------------------------------------
 
 
@@ -180,6 +245,196 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
         picture.note((0.05, y), name)
     picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
     picture.publish(title)
+
+
+def stream(states, reads, *, title: str) -> None:
+    """Draw one token's stream through a block: read, normalise, work, add.
+
+    Args:
+        states: the token's vector before attention, between, and after the MLP.
+        reads: its normalised vector, as attention reads it, and as the MLP does.
+    """
+    picture, boxes = Picture(1.95), []
+    for i, state in enumerate(states):
+        name = ("x", "x + attention", "x + attention + MLP")[i]
+        boxes.append(_draw_stream(picture, (0.1 + 2.55 * i, 0.35), state, name))
+    for i, (read, part) in enumerate(zip(reads, ("attention", "MLP"))):
+        plus = picture.sign((boxes[i].right[0] + 0.62, boxes[i].middle[1]), "+")
+        picture.wire(boxes[i].right, plus.left, "x")
+        picture.wire(plus.right, boxes[i + 1].left, "x")
+        box = _draw_stream(picture, (boxes[i].x, 1.3), read, "norm")
+        picture.wire(boxes[i].bottom, (box.middle[0], box.y - 0.24), "x")
+        at = plus.middle[0] - 0.4, box.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.8, 0.38))
+        picture.wire(box.right, work.left, "x")
+        picture.wire(work.top, plus.bottom, "x")
+        if part == "attention":
+            start = work.bottom[0], work.bottom[1] + 0.2
+            picture.wire(start, work.bottom, "x")
+            picture.note((start[0] + 0.1, start[1]), "norm of the first token", "x")
+    picture.publish(title)
+
+
+def _draw_stream(picture, at, vector, name):
+    texts = [format_number(v, 1).removesuffix(".0") for v in vector]
+    return picture.grid(at, texts, "x", name, cell=0.38)
+
+
+def true_scale(shapes: dict, *, title: str, height: float = 2.2) -> None:
+    """Draw matrices of 4 bytes a number true to scale, so that their areas compare.
+
+    Args:
+        shapes: dict from a role (or another name) to `(rows, columns)`.
+        height: of the tallest one, in inches.
+    """
+    picture, unit = Picture(height + 0.75), height / max(map(max, shapes.values()))
+    free = WIDTH - 0.9 - sum(unit * columns for _, columns in shapes.values())
+    x = 0.45
+    for role, (rows, columns) in shapes.items():
+        size = max(0.03, unit * columns), unit * rows
+        box = Box(x, 0.3, *size, role)
+        ink = role if role in INK else None
+        picture.area(box, ink)
+        picture.note((box.middle[0], 0.12), role, ink, align="center", bold=True)
+        text = f"({rows:,}, {columns:,})\n{4 * rows * columns / 2**20:g} MiB"
+        place = box.middle[0], 0.52 + unit * rows
+        picture.note(place, text, "x", align="center")
+        x += size[0] + free / (len(shapes) - 1)
+    picture.publish(title)
+
+
+def blockwise(scores, values, *, split: int, title: str) -> None:
+    """Draw two blocks on their way from slow to fast memory, and what they leave.
+
+    Args:
+        scores, values: of one query, one number a key; a score is also the key.
+        split: how many keys the first block has.
+    """
+    picture, parts = Picture(3.3), (slice(None, split), slice(split, None))
+    slow, fast = Box(0.55, 0.35, 1.9, 2.85), Box(3.5, 0.35, 3.2, 2.85)
+    picture.shelf([slow], "slow memory", "memory")
+    picture.shelf([fast], "fast memory", "process")
+    largest, total, sums = -torch.inf, 0.0, 0.0
+    for i, part in enumerate(parts):
+        y = 0.75 + 1.15 * i
+        labels = {"rows": ["key", "value"], "name": f"block {i + 1}"}
+        numbers = torch.stack([scores[part], values[part]])
+        box = picture.grid((1.15, y), numbers, None, **labels)
+        old, largest = largest, max(largest, float(scores[part].max()))
+        factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
+        total = total * factor + float(exps.sum())
+        sums = sums * factor + float(exps @ values[part])
+        state = [[format_number(n) for n in (largest, total, sums)]]
+        columns = ["max m", "sum l", "sum a"]
+        end = picture.grid((4.2, y + 0.14), state, "score", columns=columns, cell=0.6)
+        picture.wire(box.right, end.left, text="fetched")
+    result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
+    corner = [(end.bottom[0], result.right[1])]
+    picture.wire(end.bottom, result.right, "value", via=corner, text="a ÷ l")
+    picture.publish(title)
+
+
+# --- 08 and 13 ----------------------------------------------------------------------
+
+FRENCH = "la", "voiture", "bleue", "<end>"
+WAYS = {  # how it reads, how it writes, what `find` does, what goes in
+    "one vector": ("a GRU, both ways", "a GRU", "the same\nvector", "old state s₁"),
+    "additive": ("a GRU, both ways", "a GRU", "additive\nattention", "old state s₁"),
+    "transformer": ("self-attention, MLP", "self-attention, MLP",
+                    "cross-\nattention", "<start>"),
+}  # fmt: skip
+
+
+def translator(*ways: str, title: str) -> None:
+    """Draw one or two translators from bottom to top, while they write "blue".
+
+    Args:
+        ways: one or two of "one vector", "additive" and "transformer".
+    """
+    picture = Picture(4.3)
+    for i, way in enumerate(ways):
+        expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
+        _draw_translator(picture, i * WIDTH / 2, way)
+    picture.publish(title)
+
+
+def _draw_translator(picture, left, way):
+    reads, writes, find, first = WAYS[way]
+    has_vector = way == "one vector"
+    picture.note((left + 0.1, 0.12), way, bold=True)
+    encoder = picture.block((left + 0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
+    states = []
+    for i, word in enumerate(FRENCH):
+        x = left + 0.4 + 0.76 * i
+        box = picture.word((x, 4.0), word)
+        picture.wire(box.top, (x, 3.57))
+        state = picture.grid((x - 0.15, 2.6), [[""]], "key", cell=0.3)
+        picture.wire((x, 3.2), state.bottom, "key")
+        states.append(state)
+    found = picture.block(
+        (left + 0.1, 1.75), f"find:\n{find}", size=(1.0, 0.55), lit=True
+    )
+    decoder = picture.block((left + 0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
+    if has_vector:
+        vector = picture.grid((left + 3.0, 2.6), [[""]], "value", cell=0.3)
+        picture.wire(encoder.right, vector.bottom, via=[(vector.bottom[0], 3.38)])
+        corner = [(vector.top[0], 2.45), (found.bottom[0], 2.45)]
+        picture.wire(vector.top, found.bottom, "value", via=corner)
+    else:
+        for state in states:
+            corner = [(state.top[0], 2.45), (found.bottom[0], 2.45)]
+            picture.wire(state.top, found.bottom, "key", via=corner)
+    up = found.top[0], decoder.bottom[1]
+    picture.wire(found.top, up, "value", text="found")
+    for x, word in ((1.75, first), (2.85, "the")):
+        box = picture.word((left + x, 1.95), word)
+        picture.wire(box.top, (left + x, decoder.bottom[1]))
+        asking = not has_vector and word == ("the" if first == "<start>" else first)
+        if asking:
+            corner, end = (left + x, 2.25), (found.right[0], 2.25)
+            picture.wire(box.bottom, end, "query", via=[corner], text="asks")
+    blue = picture.word((left + 1.7, 0.5), "blue", lit=True)
+    picture.wire((left + 1.7, 0.95), blue.bottom)
+
+
+def exchange(operations, numbers, *, title: str) -> None:
+    """Draw what two processes hold before and after an operation, and what they send.
+
+    Args:
+        operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
+        numbers: `(2, n)`, n even: what each process holds at first.
+    """
+    first, second = [[format_number(n, 0) for n in line] for line in numbers]
+    sums = [format_number(a + b, 0) for a, b in zip(*numbers)]
+    half, n = len(first) // 2, len(first)
+    mine, theirs, both = [0] * n, [1] * n, [4] * n
+    nothing, blank = [-1] * half, [""] * half
+    shared = first[:half] + second[half:], mine[:half] + theirs[half:]
+
+    def shares(a, b, gap):
+        return [a[:half] + gap, gap + b[half:]]
+
+    states = {  # numbers and owners of both processes, before and after
+        "send": ([first, second], [mine, theirs], [first, first], [mine, mine]),
+        "all-reduce": ([first, second], [mine, theirs], [sums, sums], [both, both]),
+        "all-gather": (
+            *(shares(first, second, blank), shares(mine, theirs, nothing)),
+            *([shared[0]] * 2, [shared[1]] * 2),
+        ),
+        "reduce-scatter": (
+            *([first, second], [mine, theirs]),
+            *(shares(sums, sums, blank), shares(both, both, nothing)),
+        ),
+    }
+    lines = []
+    for name in operations:
+        before, owners, after, new_owners = states[name]
+        labels = {"rows": ["process 0", "process 1"], "cell": 0.42}
+        start = {"values": before, "owner": owners, "name": name, **labels}
+        sent = 4 * (n if name in ("send", "all-reduce") else half)
+        text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
+        lines.append([start, text, {"values": after, "owner": new_owners, **labels}])
+    column(*lines, title=title)
 
 
 # --- 03 and 04: the frame of attention ----------------------------------------------
