@@ -197,7 +197,7 @@ def nearly(scores, dim=-1):
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
-        (stub, "not-attempted", "3.1 softmax: not attempted yet."),
+        (stub, "not-attempted", "3.3 softmax: not attempted yet."),
         (on_no_device, None, "your code raised"),
         (fails, None, "return scores.no_such_method()"),
         (fails, None, "AttributeError"),
@@ -209,7 +209,7 @@ def nearly(scores, dim=-1):
     ],
 )
 def test_the_message_says_what_came(answer, slug, words):
-    result = check("3.1", answer)
+    result = check("3.3", answer)
     assert not result.passed and result.diagnosis == slug
     assert words in result.message and "Traceback" not in result.message
 
@@ -219,7 +219,7 @@ def test_what_the_reader_prints_stays(capsys):
         print("looking at", tuple(scores.shape))
         return torch.softmax(scores, dim)
 
-    result = check("3.1", softmax)
+    result = check("3.3", softmax)
     assert "looking at (3, 5)" in capsys.readouterr().out
     assert "looking" not in result.message
 
@@ -229,7 +229,7 @@ def test_the_device_that_an_answer_chooses_is_put_back():
         torch.set_default_device("meta")
         return torch.softmax(scores, dim)
 
-    assert check("3.1", softmax).passed
+    assert check("3.3", softmax).passed
     assert torch.get_default_device().type == "cpu"
 
 
@@ -240,7 +240,7 @@ def test_an_interrupt_ends_the_check_at_once():
         calls.append(dim)
         raise KeyboardInterrupt
 
-    assert "KeyboardInterrupt" in check("3.1", softmax).message
+    assert "KeyboardInterrupt" in check("3.3", softmax).message
     assert calls == [-1]
 
 
@@ -282,14 +282,14 @@ def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
 
 
 def test_result_shows_nothing_more_in_a_notebook():
-    assert check("3.1", None)._ipython_display_() is None
+    assert check("3.3", None)._ipython_display_() is None
 
 
 def test_unknown_exercise_lists_the_ids():
     for id in ("99.1", 3.1, None, Hostile()):
         result = check(id, None)
         assert result.diagnosis == "no-such-exercise"
-        assert "3.1" in result.message
+        assert "3.3" in result.message
 
 
 # ---- modules, however they are built, and what is none ------------------------------

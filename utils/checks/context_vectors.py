@@ -13,7 +13,7 @@ TEXTS = texts_of(__file__)
 draw = draws(3)
 
 
-# --- 3.1 --------------------------------------------------------------------------
+# --- 3.3 --------------------------------------------------------------------------
 
 
 def right_softmax(scores, dim=-1):
@@ -52,8 +52,8 @@ def sums_along_dim(evidence):
 
 
 softmax = Exercise(
-    id="3.1",
-    **TEXTS["3.1"],
+    id="3.3",
+    **TEXTS["3.3"],
     oracle=right_softmax,
     cases=[
         case(torch.tensor([1.0, 2.0, 3.0])),
@@ -81,7 +81,7 @@ softmax = Exercise(
 )
 
 
-# --- 3.2 and 3.3 ------------------------------------------------------------------
+# --- 3.1 and 3.2 ------------------------------------------------------------------
 
 
 def attend(x):
@@ -167,8 +167,8 @@ TOKENS = [
 ]
 
 weights = Exercise(
-    id="3.2",
-    **TEXTS["3.2"],
+    id="3.1",
+    **TEXTS["3.1"],
     oracle=lambda x: attend(x)[1],
     cases=TOKENS,
     properties=[rows_sum_to_one()],
@@ -193,8 +193,8 @@ def stays_among_the_tokens(evidence):
 
 
 context = Exercise(
-    id="3.3",
-    **TEXTS["3.3"],
+    id="3.2",
+    **TEXTS["3.2"],
     oracle=lambda x: attend(x)[0],
     cases=TOKENS,
     properties=[stays_among_the_tokens],

@@ -7,7 +7,7 @@ for one of them: a mistake that is missed here stays missed, unless answers of a
 author show it. Four things were mended all the same. One answer passed, since 2.1 did
 not look at the type of the result. One was told what is not so, since 5.5 took NaN for
 dropped weights. Another was told by 14.2 that its scores are right, though they were
-scaled. Two were told by 3.3 that their softmax runs over the queries, though they had
+scaled. Two were told by 3.2 that their softmax runs over the queries, though they had
 transposed the weights afterwards, which looks the same. And one that its author
 called right counts as wrong, since the card now says that hidden scores become −∞.
 

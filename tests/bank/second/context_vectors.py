@@ -1,4 +1,4 @@
-"""03 Context vectors: 3.1 softmax, 3.2 attention_weights, 3.3 context_vectors."""
+"""03 Context vectors: 3.3 softmax, 3.1 attention_weights, 3.2 context_vectors."""
 
 import math
 
@@ -8,15 +8,15 @@ import torch.nn.functional as F
 
 from bank.second import right, wrong
 
-# -------------------------------------------------------------- 3.1 softmax
+# -------------------------------------------------------------- 3.3 softmax
 
 
-@right("3.1")
+@right("3.3")
 def softmax(scores, dim=-1):
     return torch.exp(scores - torch.logsumexp(scores, dim=dim, keepdim=True))
 
 
-@right("3.1")
+@right("3.3")
 def softmax(scores, dim=-1):
     # the maximum from sorting, the sum as a product with ones
     s = scores.movedim(dim, -1)
@@ -25,7 +25,7 @@ def softmax(scores, dim=-1):
     return (e / (e @ ones)).movedim(-1, dim)
 
 
-@right("3.1")
+@right("3.3")
 def softmax(scores, dim=-1):
     s = scores.transpose(0, dim) if scores.dim() else scores
     biggest, _ = s.max(dim=0)
@@ -34,7 +34,7 @@ def softmax(scores, dim=-1):
     return e.transpose(0, dim) if scores.dim() else e
 
 
-@right("3.1")
+@right("3.3")
 def softmax(scores, dim=-1):
     out = scores.clone()
     out -= out.max(dim, keepdim=True)[0].detach()
@@ -42,33 +42,33 @@ def softmax(scores, dim=-1):
     return out / torch.sum(out, dim, keepdim=True)
 
 
-@wrong("3.1", "doesn't subtract the maximum: large scores overflow")
+@wrong("3.3", "doesn't subtract the maximum: large scores overflow")
 def softmax(scores, dim=-1):
     e = torch.exp(scores)
     return e / e.sum(dim=dim, keepdim=True)
 
 
-@wrong("3.1", "one maximum for the whole tensor: rows far below it become 0/0")
+@wrong("3.3", "one maximum for the whole tensor: rows far below it become 0/0")
 def softmax(scores, dim=-1):
     e = torch.exp(scores - scores.max())
     return e / torch.sum(e, dim=dim, keepdim=True)
 
 
-@wrong("3.1", "the sum forgets dim, so all rows together sum to 1")
+@wrong("3.3", "the sum forgets dim, so all rows together sum to 1")
 def softmax(scores, dim=-1):
     highest = scores.max(dim=dim, keepdim=True).values
     e = (scores - highest).exp()
     return e / e.sum()
 
 
-@wrong("3.1", "always along the last axis, dim is ignored")
+@wrong("3.3", "always along the last axis, dim is ignored")
 def softmax(scores, dim=-1):
     shifted = scores - scores.max(dim=-1, keepdim=True).values
     e = torch.exp(shifted)
     return e / e.sum(dim=-1, keepdim=True)
 
 
-@wrong("3.1", "changes the scores of the caller")
+@wrong("3.3", "changes the scores of the caller")
 def softmax(scores, dim=-1):
     scores -= scores.amax(dim, keepdim=True)
     e = torch.exp(scores)
@@ -76,7 +76,7 @@ def softmax(scores, dim=-1):
 
 
 @wrong(
-    "3.1",
+    "3.3",
     "subtracts the mean instead of the maximum",
     "the sum lost its axis, unsqueezed at the wrong place",
 )
@@ -85,26 +85,26 @@ def softmax(scores, dim=-1):
     return e / e.sum(dim).unsqueeze(0)
 
 
-@wrong("3.1", "the maximum is added, not subtracted", "works in place on the scores")
+@wrong("3.3", "the maximum is added, not subtracted", "works in place on the scores")
 def softmax(scores, dim=-1):
     e = torch.exp(scores.add_(scores.amax(dim=dim, keepdim=True)))
     return e / e.sum(dim=dim, keepdim=True)
 
 
-@wrong("3.1", "the default axis is 0", "no maximum is taken away")
+@wrong("3.3", "the default axis is 0", "no maximum is taken away")
 def softmax(scores, dim=0):
     e = torch.exp(scores)
     return e / torch.sum(e, dim=dim, keepdim=True)
 
 
-@wrong("3.1", "base 2 instead of e", "sums over everything")
+@wrong("3.3", "base 2 instead of e", "sums over everything")
 def softmax(scores, dim=-1):
     e = torch.exp2(scores - scores.amax(dim, keepdim=True))
     return e / e.sum()
 
 
 @wrong(
-    "3.1",
+    "3.3",
     "takes the maximum of the absolute values, so very negative scores underflow to 0/0",
     "returns the logarithm of the weights",
 )
@@ -114,7 +114,7 @@ def softmax(scores, dim=-1):
 
 
 @wrong(
-    "3.1",
+    "3.3",
     "adds 1e-3 to the denominator against a division by zero, so the weights don't sum to 1",
     "dim isn't used for the maximum",
 )
@@ -125,53 +125,53 @@ def softmax(scores, dim=-1):
     return e / total
 
 
-# ---------------------------------------------------- 3.2 attention_weights
+# ---------------------------------------------------- 3.1 attention_weights
 
 
-@right("3.2")
+@right("3.1")
 def attention_weights(x):
     return F.linear(x, x).softmax(
         1
     )  # F.linear multiplies with the transposed second one
 
 
-@right("3.2")
+@right("3.1")
 def attention_weights(x):
     scores = torch.einsum("ij,kj->ik", x, x)
     return torch.exp(scores - torch.logsumexp(scores, 1).unsqueeze(1))
 
 
-@right("3.2")
+@right("3.1")
 def attention_weights(x):
     # the scores are symmetric, so a softmax down the columns needs one transpose
     return F.softmax(torch.mm(x, x.t()), dim=0).t()
 
 
-@wrong("3.2", "softmax down the columns: columns sum to 1 instead of rows")
+@wrong("3.1", "softmax down the columns: columns sum to 1 instead of rows")
 def attention_weights(x):
     scores = x @ x.T
     return torch.softmax(scores, dim=0)
 
 
-@wrong("3.2", "scales by the root of the width, which is 04's affair")
+@wrong("3.1", "scales by the root of the width, which is 04's affair")
 def attention_weights(x):
     return torch.softmax(x @ x.T / math.sqrt(x.shape[1]), dim=-1)
 
 
-@wrong("3.2", "cosine similarity instead of plain dot products")
+@wrong("3.1", "cosine similarity instead of plain dot products")
 def attention_weights(x):
     unit = F.normalize(x, dim=-1)
     return torch.softmax(unit @ unit.T, dim=-1)
 
 
-@wrong("3.2", "divides by the plain sum of the scores, no exponentials")
+@wrong("3.1", "divides by the plain sum of the scores, no exponentials")
 def attention_weights(x):
     scores = x @ x.T
     return scores / scores.sum(dim=-1, keepdim=True)
 
 
 @wrong(
-    "3.2",
+    "3.1",
     "the diagonal is hidden: a token doesn't see itself",
     "normalises the columns",
 )
@@ -182,7 +182,7 @@ def attention_weights(x):
 
 
 @wrong(
-    "3.2",
+    "3.1",
     "softmax over all pairs at once",
     "divides the scores by the number of tokens",
 )
@@ -192,7 +192,7 @@ def attention_weights(x):
 
 
 @wrong(
-    "3.2",
+    "3.1",
     "only the lower triangle is kept, so later tokens have a score of 0",
     "minus in front of the score: the least similar gets most",
 )
@@ -203,7 +203,7 @@ def attention_weights(x):
 
 
 @wrong(
-    "3.2",
+    "3.1",
     "x is centred first, so the scores aren't the plain dot products",
     "returns the scores' logarithmic softmax",
 )
@@ -212,58 +212,58 @@ def attention_weights(x):
     return torch.log_softmax(y @ y.T, dim=-1)
 
 
-# ------------------------------------------------------ 3.3 context_vectors
+# ------------------------------------------------------ 3.2 context_vectors
 
 
-@right("3.3")
+@right("3.2")
 def context_vectors(x):
     # everything on its side: tokens are columns, and so are the weights of a query
     tokens = x.T
     return (tokens @ torch.softmax(tokens.T @ tokens, dim=0)).T
 
 
-@right("3.3")
+@right("3.2")
 def context_vectors(x):
     return F.scaled_dot_product_attention(x[None], x[None], x[None], scale=1.0)[0]
 
 
-@right("3.3")
+@right("3.2")
 def context_vectors(x):
     weights = torch.einsum("id,jd->ij", x, x).softmax(-1)
     return torch.einsum("ij,jd->id", weights, x)
 
 
-@wrong("3.3", "the weights are transposed: column i instead of row i")
+@wrong("3.2", "the weights are transposed: column i instead of row i")
 def context_vectors(x):
     weights = torch.softmax(x @ x.T, dim=1)
     return weights.T @ x
 
 
-@wrong("3.3", "each token is only multiplied by its own weight, nothing is summed")
+@wrong("3.2", "each token is only multiplied by its own weight, nothing is summed")
 def context_vectors(x):
     return x * (x @ x.T).softmax(-1).diagonal()[:, None]
 
 
-@wrong("3.3", "returns the weights beside the context vectors")
+@wrong("3.2", "returns the weights beside the context vectors")
 def context_vectors(x):
     w = torch.softmax(torch.matmul(x, x.T), -1)
     return w @ x, w
 
 
-@wrong("3.3", "takes the mean over the tokens where the sum was wanted")
+@wrong("3.2", "takes the mean over the tokens where the sum was wanted")
 def context_vectors(x):
     w = torch.softmax(x @ x.T, dim=-1)
     return (w[:, :, None] * x[None, :, :]).mean(dim=1)
 
 
-@wrong("3.3", "scaled by the root of the width", "adds the token itself on top")
+@wrong("3.2", "scaled by the root of the width", "adds the token itself on top")
 def context_vectors(x):
     w = torch.softmax(x @ x.T / x.shape[-1] ** 0.5, dim=-1)
     return x + w @ x
 
 
 @wrong(
-    "3.3",
+    "3.2",
     "the softmax is forgotten: the bare scores multiply the tokens",
     "keys are in reverse order",
 )
@@ -273,7 +273,7 @@ def context_vectors(x):
 
 
 @wrong(
-    "3.3", "softmax along the columns", "the running sum isn't reset for the next query"
+    "3.2", "softmax along the columns", "the running sum isn't reset for the next query"
 )
 def context_vectors(x):
     w = torch.softmax(x @ x.T, dim=0)
@@ -287,7 +287,7 @@ def context_vectors(x):
 
 
 @wrong(
-    "3.3",
+    "3.2",
     "writes each context vector into x while later queries still need the old tokens",
     "the sum leaves out the last token",
 )

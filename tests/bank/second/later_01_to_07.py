@@ -253,94 +253,94 @@ def sinusoidal_positions(num_positions, d_model):
     return table
 
 
-# ---------------------------------------------------------------- 3.1
+# ---------------------------------------------------------------- 3.3
 
 
-@right("3.1")
+@right("3.3")
 def softmax(scores, dim=-1):
     shifted = scores - scores.amax(dim=dim, keepdim=True)
     log_total = torch.exp(shifted).sum(dim=dim, keepdim=True).log()
     return torch.exp(shifted - log_total)
 
 
-@wrong("3.1", "subtracts the maximum of the whole tensor")
+@wrong("3.3", "subtracts the maximum of the whole tensor")
 def softmax(scores, dim=-1):
     e = torch.exp(scores - scores.max())
     return e / e.sum(dim=dim, keepdim=True)
 
 
-@wrong("3.1", "subtracts the maximum in place")
+@wrong("3.3", "subtracts the maximum in place")
 def softmax(scores, dim=-1):
     scores -= scores.max(dim=dim, keepdim=True).values
     e = torch.exp(scores)
     return e / e.sum(dim, keepdim=True)
 
 
-@wrong("3.1", "doesn't subtract the maximum", "always sums over the last axis")
+@wrong("3.3", "doesn't subtract the maximum", "always sums over the last axis")
 def softmax(scores, dim=-1):
     e = torch.exp(scores)
     return e / e.sum(dim=-1, keepdim=True)
 
 
-@wrong("3.1", "subtracts the maximum in place", "always sums over the last axis")
+@wrong("3.3", "subtracts the maximum in place", "always sums over the last axis")
 def softmax(scores, dim=-1):
     scores.sub_(scores.amax(dim=dim, keepdim=True))
     e = torch.exp(scores)
     return e / e.sum(-1, keepdim=True)
 
 
-# ---------------------------------------------------------------- 3.2
+# ---------------------------------------------------------------- 3.1
 
 
-@right("3.2")
+@right("3.1")
 def attention_weights(x):
     scores = torch.einsum("id,jd->ij", x, x)
     e = torch.exp(scores - scores.max(dim=1, keepdim=True).values)
     return e / e.sum(dim=1, keepdim=True)
 
 
-@wrong("3.2", "softmax over the queries")
+@wrong("3.1", "softmax over the queries")
 def attention_weights(x):
     scores = x @ x.T
     return torch.softmax(scores, dim=0)
 
 
-@wrong("3.2", "divides by the sum, without exp")
+@wrong("3.1", "divides by the sum, without exp")
 def attention_weights(x):
     scores = x @ x.T
     return scores / scores.sum(dim=1, keepdim=True)
 
 
-@wrong("3.2", "scores divided by the root of D", "softmax over the queries")
+@wrong("3.1", "scores divided by the root of D", "softmax over the queries")
 def attention_weights(x):
     scores = torch.matmul(x, x.transpose(0, 1)) / x.shape[1] ** 0.5
     return scores.softmax(dim=0)
 
 
-# ---------------------------------------------------------------- 3.3
+# ---------------------------------------------------------------- 3.2
 
 
-@right("3.3")
+@right("3.2")
 def context_vectors(x):
     scores = torch.stack([(x * q).sum(dim=1) for q in x])
     weights = torch.softmax(scores, dim=1)
     return torch.einsum("ij,jd->id", weights, x)
 
 
-@wrong("3.3", "mixes with the transposed weights")
+@wrong("3.2", "mixes with the transposed weights")
 def context_vectors(x):
     weights = torch.softmax(x @ x.T, dim=-1)
     return weights.T @ x
 
 
-@wrong("3.3", "mixes with the scores, softmax forgotten")
+@wrong("3.2", "mixes with the scores, softmax forgotten")
 def context_vectors(x):
     scores = x @ x.T
     return scores @ x
 
 
 @wrong(
-    "3.3", "mixes with the transposed weights", "adds the token itself to the mixture"
+    "3.2", "mixes with the transposed weights", "adds the token itself to the mixture"
 )
 def context_vectors(x):
     w = torch.softmax(x @ x.T, dim=1)
@@ -348,7 +348,7 @@ def context_vectors(x):
 
 
 @wrong(
-    "3.3", "scores divided by the root of D", "divides the sum by the number of tokens"
+    "3.2", "scores divided by the root of D", "divides the sum by the number of tokens"
 )
 def context_vectors(x):
     T, D = x.shape
