@@ -109,7 +109,7 @@ def test_no_two_diagnoses_read_alike_in_all_instruments(kind, number):
 def test_an_instrument_says_the_same_again_and_changes_nothing(
     name, capsys, monkeypatch
 ):
-    monkeypatch.setattr(plots, "heatmaps", lambda *of, **how: None)
+    monkeypatch.setattr(plots.chart, "heat", lambda *of, **how: None)
     layer = patient(213)
     before, state = copy.deepcopy(layer.state_dict()), torch.get_rng_state()
     assert [getattr(clinic, name)(layer) for _ in range(2)] == [None, None]

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 import torch
+import torch.nn.functional as F
 from small_layers import random
 
 from utils.attention import CausalAttention, MultiHeadAttention, SelfAttention
@@ -96,6 +97,44 @@ def test_what_is_padded_on_the_left_comes_out_as_alone(kind):
     torch.testing.assert_close(output[0, 3:], alone[0], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(output[1], alone[1])
     assert output.isfinite().all()
+
+
+@pytest.fixture(params=[None, torch.nan, 1.0])
+def kernel(request, monkeypatch):
+    """Let PyTorch's kernel return zeros, NaN or something else in empty rows."""
+    attend = F.scaled_dot_product_attention
+
+    def other(query, key, value, attn_mask=None, *args, **options):
+        output = attend(query, key, value, attn_mask, *args, **options)
+        if attn_mask is None:
+            return output
+        if attn_mask.dtype != torch.bool:
+            attn_mask = attn_mask.isfinite()
+        return output.masked_fill(~attn_mask.any(dim=-1, keepdim=True), request.param)
+
+    if request.param is not None:
+        monkeypatch.setattr(F, "scaled_dot_product_attention", other)
+
+
+@in_every_layer_with_a_cache
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_token_with_only_padding_before_it_gets_zeros(kind, dtype, kernel):
+    layer, x = built(kind).to(dtype), random(3, 7, 5, dtype=dtype).requires_grad_()
+    real = torch.arange(7) >= torch.tensor([[0], [3], [7]])
+    output = layer(x, padding_mask=real)
+    expected = torch.zeros(10, 24, dtype=dtype) + layer.out_proj.bias
+    torch.testing.assert_close(output[~real], expected, atol=0, rtol=0)
+    output.float().square().sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CACHED if "state" not in kind])
+def test_a_token_with_only_padding_before_it_has_weights_of_zero(kind):
+    layer, x = built(kind), random(3, 7, 5)
+    real = torch.arange(7) >= torch.tensor([[0], [3], [7]])
+    _, weights = layer(x, padding_mask=real, need_weights=True)
+    sums = weights.sum(dim=-1)  # (B, H, T)
+    torch.testing.assert_close(sums, real[:, None].expand_as(sums).double())
 
 
 @in_every_causal_layer

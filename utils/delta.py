@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from utils.attention import (
-    check_division,
+    check_divisible,
     check_length,
     check_query_key_value,
     check_width,
@@ -234,7 +234,7 @@ class DeltaAttention(nn.Module):
         chunk_size=64,
     ):
         super().__init__()
-        check_division(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads

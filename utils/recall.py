@@ -17,7 +17,7 @@ PAIRS = 4, 8, 16, 24  # the lengths of the lists
 LETTERS = 8  # of a text with signs
 START, AGAIN = 26, 27  # the two signs of a text of letters
 
-_train = partial(train, show=lambda losses: None)  # seconds: no progress is shown
+_train = partial(train, show_progress=False)  # seconds: no progress is shown
 
 
 class PairReader(nn.Module):

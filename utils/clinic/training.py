@@ -107,12 +107,11 @@ def training_curve(layer, steps=200):
     parts = {"first 20 steps": slice(20), "last 20 steps": slice(-20, None)}
     means = [{n: sum(a[p]) / len(a[p]) for n, p in parts.items()} for a in losses]
     show("training_curve: the loss of the next word", layer, *means)
-    plots.curves(
+    plots.chart.lines(
         dict(reversed([*zip(names, losses)])),  # the patient, dashed, on top
         title="The loss of the next word, in training",
         xlabel="step",
         ylabel="loss (nats)",
         reference={"lowest honest loss": lowest_loss()},
         smooth=10,
-        markers=False,
     )

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from utils.plots.picture import LINE, Box, Picture, column, frames, row
 from utils.plots.publishing import INK, WIDTH, expect, format_number
+from utils.tokenizer import merge
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -114,6 +115,52 @@ def looks(lines, position: int, weights, *, title: str) -> None:
             style = {"weight": float(shares[j]), "bend": bend}
             picture.wire(start, box, "weight", text=format_number(shares[j]), **style)
     picture.publish(title)
+
+
+# --- 01 ---------------------------------------------------------------------------
+
+
+def merges(text: str, pairs: dict, *, title: str) -> None:
+    """Draw how merges join the bytes of a word: a line for each, in their order.
+
+    Args:
+        text: a word, whose leading space is shown as a dot.
+        pairs: dict from a pair of ids to its new id, as `train_bpe` returns it.
+
+    >>> merges(" low", {(108, 111): 256, (256, 119): 257}, title="Two merges")
+    Picture: Two merges. bytes · l o w. lo · lo w. low · low.
+    """
+    ids, pieces = list(text.encode("utf-8")), {i: bytes([i]) for i in range(256)}
+    rounds = [("bytes", ids)]
+    for pair, new_id in pairs.items():
+        pieces[new_id] = pieces[pair[0]] + pieces[pair[1]]
+        rounds.append((pieces[new_id], ids := merge(ids, pair, new_id)))
+    lines = []
+    for name, ids in rounds:
+        joined = [[0 if len(pieces[i]) > 1 else -1 for i in ids]]
+        cells = {"values": [[pieces[i] for i in ids]], "owner": joined, "cell": 0.65}
+        lines.append([cells | {"rows": [name]}])
+    column(*lines, title=title)
+
+
+def windows(tokens, length: int, *, strides, followed: str, title: str) -> None:
+    """Draw the windows of a text as inputs and targets, a line for each stride.
+
+    Args:
+        length: of a window.
+        followed: the token that is coloured wherever it occurs.
+    """
+    lines = []
+    for stride in strides:
+        starts = range(0, len(tokens) - length, stride)
+        grids = []
+        for shift, name in enumerate(("inputs", "targets")):
+            words = [tokens[i + shift : i + shift + length] for i in starts]
+            owner = [[0 if w == followed else 4 for w in line] for line in words]
+            name = f"{name}, stride {stride}"
+            grids.append({"values": words, "owner": owner, "name": name, "cell": 0.6})
+        lines.append(grids)
+    column(*lines, title=title)
 
 
 # --- sizes and angles ---------------------------------------------------------------

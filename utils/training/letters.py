@@ -181,11 +181,11 @@ def train_on_story(build, seed=1, steps=400):
     (True, True)
     """
     torch.manual_seed(seed)
-    model, quiet = build(), {"show": lambda losses: None}
+    model = build()
     (inputs, targets), unseen = story_windows()
     rows = torch.randint(len(inputs), (steps, 32))
     batches = [(inputs[row], targets[row]) for row in rows]
-    losses = train(model, batches, next_token_loss, steps, lr=1e-2, **quiet)
+    losses = train(model, batches, next_token_loss, steps, lr=1e-2, show_progress=False)
     with torch.no_grad():
         return model, sum(losses[-50:]) / 50, next_token_loss(model, unseen).item()
 
@@ -202,7 +202,7 @@ def train_reader(reader, length=32, steps=300, batch_size=32, lr=1e-2, seed=0):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(inputs), (steps, batch_size), generator=generator)
     batches = [(inputs[row], targets[row]) for row in rows]
-    train(reader, batches, next_token_loss, steps, lr=lr, show=lambda losses: None)
+    train(reader, batches, next_token_loss, steps, lr, show_progress=False)
     return reader
 
 

@@ -17,7 +17,7 @@ from utils.attention import MultiHeadAttention
 from utils.data import translation_pairs
 from utils.embeddings import TokenAndPositionEmbedding
 from utils.model import feed_forward
-from utils.training import train
+from utils.training import TrainingConfig, train
 
 PAD, START, END = 0, 1, 2
 LENGTHS = 4, 7, 10, 13, 16, 19, 22  # French words, for `by_length`
@@ -210,14 +210,10 @@ def translation_loss(model, batch):
 
 
 def trained(encoder, decoder, batches, steps=500):
-    """Train a translator on one thread; its learning rate rises, then falls to zero."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small matrices: a second thread would mostly wait
-    model, rates = Translator(encoder, decoder), {"warmup": 25, "final_lr": 0.0}
-    try:
-        train(model, batches, translation_loss, steps, lr=6e-3, clip=1.0, **rates)
-    finally:
-        torch.set_num_threads(threads)
+    """Train a translator; its learning rate rises, then falls to zero."""
+    model = Translator(encoder, decoder)
+    config = TrainingConfig(warmup=25, final_lr=0.0, clip=1.0)
+    train(model, batches, translation_loss, steps, lr=6e-3, config=config)
     return model
 
 

@@ -53,8 +53,8 @@ def trained(num_heads, n, seed=1, steps=400, lr=1e-2):
     False
     """
     torch.manual_seed(seed)
-    model, quiet = LastWords(num_heads, n), {"show": lambda losses: None}
-    train(model, lambda _: draw_words_back(32, n), word_loss, steps, lr, **quiet)
+    model, batches = LastWords(num_heads, n), lambda _: draw_words_back(32, n)
+    train(model, batches, word_loss, steps, lr, show_progress=False)
     return model
 
 
