@@ -93,6 +93,7 @@ def prepared(path, home, extra):
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = TO_SECTION.sub(named_as_here, cell.source)
+            cell.source = cell.source.replace("](../README.md)", "](../index.md)")
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-output"]
         for output in cell.get("outputs", []):

@@ -249,6 +249,9 @@ classes = {answer.__name__: answer for answer in classes}
 for id, exercise in EXERCISES.items():
     result = check(id, classes.get(exercise.name, exercise.oracle))
     assert result.passed, result.message
+with torch.device("meta"):  # another way to set it
+    assert check("3.1", attention.softmax).passed
+assert torch.get_default_device().type == "meta"
 """
 
 

@@ -8,37 +8,13 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import random
+from small_layers import CACHED, random
 
 from utils.attention import CausalAttention, MultiHeadAttention, SelfAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
 from utils.model import GPT, generate
 
-HEADS = partial(MultiHeadAttention, num_heads=6)
-LATENT = partial(LatentAttention, num_heads=6)
-DELTA = partial(DeltaAttention, num_heads=6)
-CACHED = {
-    "heads": HEADS,
-    "a bias": partial(HEADS, qkv_bias=True),
-    "shared heads": partial(HEADS, num_kv_heads=2),
-    "one shared head, a window, ALiBi": partial(
-        HEADS, num_kv_heads=1, window=4, alibi=True
-    ),
-    "rotary": partial(HEADS, rotary=True),
-    "ALiBi": partial(HEADS, alibi=True),
-    "a window": partial(HEADS, window=3),
-    "latents": LATENT,
-    "narrow latents": partial(LATENT, latent_dim=3),
-    "rotary latents": partial(LATENT, rotary=True, rope_base=50.0),
-    "rotary latents of one number": partial(
-        LATENT, latent_dim=1, rotary=True, rotary_dim=4, qkv_bias=True
-    ),
-    "a state": DELTA,
-    "a state with a gate": partial(DELTA, gate=True, qkv_bias=True),
-    "a state in chunks": partial(DELTA, gate=True, chunk_size=3),
-    "a state of one wide head": partial(DeltaAttention, num_heads=1),
-}
 CAUSAL = {"one head": CausalAttention} | CACHED
 in_every_causal_layer = pytest.mark.parametrize("kind", CAUSAL)
 in_every_layer_with_a_cache = pytest.mark.parametrize("kind", CACHED)

@@ -1,15 +1,15 @@
 """Each test pins one sentence about the repository as a whole."""
 
-import ast
 import base64
 import hashlib
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
-from repository import ROOT, files, make_course, pins, tool
+from repository import ROOT, files, imports, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -48,30 +48,45 @@ def test_no_file_names_a_folder_of_a_machine():
     assert [path for path in texts if folder.search(read(path))] == []
 
 
-def test_the_readme_opens_the_first_notebook_in_colab_and_leads_to_the_pages():
-    line = tool.readme_links(tool.read_home())
-    assert read("README.md") == tool.with_colab_link(read("README.md"), line) + "\n"
-    assert "00_start_here.ipynb" in line and ".github.io/" in line
+def linked_addresses(root=ROOT):
+    """Return the web addresses to which README and the notebooks' openings link."""
+    texts = [read("README.md", root)]
+    for path in tool.find_notebooks(root):
+        texts.append(nbformat.read(path, as_version=4).cells[0].source)
+    return set(re.findall(r"\]\((https?:[^)]+)\)", "\n".join(texts)))
 
 
-def test_a_fork_writes_its_address_and_version_everywhere_with_one_command(tmp_path):
+def test_before_the_course_has_an_address_no_first_screen_links_to_it():
+    if tool.read_home()[0] == "":
+        assert linked_addresses() == set()
+        assert "your_account" not in read("README.md") + read("pyproject.toml")
+
+
+def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path):
     make_course(tmp_path)
-    new = "https://github.com/somebody/attention-too"
+    new = "https://github.com/some-reader/attention-too"
     command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
     assert tool.read_home(tmp_path) == (new, "v2.1")
-    base = "https://colab.research.google.com/github/somebody/attention-too/blob/v2.1"
+    base = new.replace("github.com", "colab.research.google.com/github") + "/blob/v2.1"
+    pages = "https://some-reader.github.io/attention-too/"
     for path in tool.find_notebooks(tmp_path):
         cells = nbformat.read(path, as_version=4).cells
         assert cells[1].source == tool.setup_cell((new, "v2.1"))
         link = f"{base}/{path.relative_to(tmp_path).as_posix()})"
         assert cells[0].source.splitlines()[2] == tool.COLAB + link
-    assert "(https://somebody.github.io/attention-too/)" in read("README.md", tmp_path)
-    owner, name = tool.read_home()[0].split("/")[-2:]
-    old = re.compile(rf"{owner}(/{name}|\.github\.io)".encode())
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert [path for path in files if old.search(path.read_bytes())] == []
+    start = f"{base}/notebooks/00_start_here.ipynb"
+    line = f"[Open in Colab]({start}) · [Read it as pages]({pages})"
+    readme = read("README.md", tmp_path)
+    assert readme.splitlines()[2] == line and f"\ngit clone {new} " in readme
+    again = "https://github.com/another/attention"
+    command[-1] = again
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert tool.read_home(tmp_path) == (again, "v2.1")
+    files = {path for path in tmp_path.rglob("*") if path.is_file()}
+    files -= {tmp_path / "tests/test_repository.py"}
+    assert [path for path in files if b"some-reader" in path.read_bytes()] == []
 
 
 def openings(pattern):
@@ -96,54 +111,53 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
         assert re.search(said, text), f"{title}, {minutes} minutes"
 
 
-# From the ground up: a room may import what stands before it, and nothing behind it.
-ROOMS = [
-    "files", "launch", "tokenizer", "data", "embeddings", "cache", "attention",
-    "latent", "delta", "checkpoints", "gpt2", "model", "llama", "parallel", "training",
-    "recall", "plots", "checks", "clinic",
-]  # fmt: skip
+# `utils` has four floors: the library, and these. A module imports from its own floor
+# and from those below.
+FLOORS = [
+    {"parallel", "training"},
+    {"experiments", "recall"},
+    {"plots", "checks", "clinic"},
+]
 MODULES = sorted((ROOT / "utils").rglob("*.py"))
 
 
-def imports(path):
-    """Return the full names of all that a file imports, anywhere."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name} imports from a dot"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
+def floor(room):
+    return next((n for n, rooms in enumerate(FLOORS, 1) if room in rooms), 0)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_a_room_imports_only_from_those_below_it(path):
+def test_a_module_imports_only_from_its_floor_and_those_below(path):
     room = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
-    below = ROOMS[: ROOMS.index(room) + 1] if room != "__init__" else []
-    for name in imports(path):
+    for name in imports(path.read_text(encoding="utf-8")):
         package, _, inside = name.partition(".")
         assert package != "tests", name
-        assert package != "utils" or inside.split(".")[0] in below, name
+        assert package != "utils" or floor(inside.split(".")[0]) <= floor(room), name
 
 
-PINNED = [pins.PINS, pins.SITE, pins.COLAB, pins.GPT2, pins.LOCK]
+def pins(name):
+    """Return the versions that a file pins, by the names of the packages."""
+    lines = read(name).splitlines()
+    return dict(line.split(" ;")[0].split("==") for line in lines if line[:1] != "#")
 
 
-@pytest.mark.parametrize("path", PINNED)
-def test_every_line_pins_one_version_and_names_no_address(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    pin = r"([\w.-]+==[\w.]+( ; [\w ().<>=!'\"]+)?)?|# python .ci/pins.py lock"
-    assert [line for line in lines if not re.fullmatch(pin, line)] == []
+# Fetch and read published models, for readers who install them.
+OPTIONAL = {"huggingface_hub", "tokenizers"}
 
 
-def test_the_lock_is_that_of_the_requirements():
-    assert pins.read_pins(pins.PINS).items() <= pins.read_pins(pins.LOCK).items()
+def test_learners_install_all_that_notebooks_and_utils_import():
+    owners = packages_distributions()
+    sources = {path: read(path) for path in MODULES}
+    for path in tool.find_notebooks():
+        cells = nbformat.read(path, as_version=4).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        sources[path] = "\n".join(code)
+    for path, source in sources.items():
+        names = {name.partition(".")[0] for name in imports(source)}
+        for name in names - sys.stdlib_module_names - {"utils"} - OPTIONAL:
+            packages = {package.lower() for package in owners[name]}
+            assert packages & pins("requirements.txt").keys(), (path.name, name)
 
 
-def test_a_version_is_raised_wherever_it_was_the_old_one():
-    old, new = {"torch": "2.13.0", "six": "1"}, {"torch": "2.14.0", "six": "1"}
-    text = "torch==2.13.0\nsix==1\ntorchvision==2.13.0\n"
-    assert pins.raised(text, old, new) == text.replace("torch==2.13.0", "torch==2.14.0")
-    colab = "torch==2.11.0\nnumpy==2.13.0\n"
-    assert pins.raised(colab, old, new) == colab
+def test_the_lock_has_the_version_of_every_requirement():
+    for name in ("requirements.txt", "tests/requirements.txt", ".ci/site.txt"):
+        assert pins(name).items() <= pins(".ci/lock.txt").items(), name

@@ -9,19 +9,27 @@ import sys
 import nbformat
 import pytest
 from repository import commit, git, make_repository, tool
-from reruns import expect, said
+from reruns import assert_prints, printed
 
-CELL = tool.setup_cell(tool.read_home()) + "\n"
+CELL = tool.setup_cell(("", "main")) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
 # The tests need no network: pip finds everything in place, git copies a folder.
 NO_NETWORK = {"PIP_NO_INDEX": "1", "GIT_CONFIG_GLOBAL": os.devnull}
-ENV = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "COURSE_REPO")}
+ENV = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+ADVICE = "The next cells need `utils`: move this notebook back into the course."
+
+
+def fetching(address, version="main"):
+    """Return the cell of a course that has an address, and then a line that says it."""
+    if not isinstance(address, str):
+        address = address.as_uri()  # else git ignores how deep it should go
+    return tool.setup_cell((address, version)) + "\n" + SAY_WHERE
 
 
 def run(folder, source=CELL + SAY_WHERE, **env):
     """Run `source` in `folder` in a Python that knows nothing of the course."""
     folder.mkdir(exist_ok=True)
-    env = ENV | NO_NETWORK | {"COURSE_REPO": "/nowhere", "JPY_SESSION_NAME": ""} | env
+    env = ENV | NO_NETWORK | {"JPY_SESSION_NAME": ""} | env
     command = [sys.executable, "-c", source]
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
 
@@ -56,10 +64,27 @@ def test_it_finds_the_course_through_the_notebook_that_jupyterlab_names(
     assert says(run(tmp_path, JPY_SESSION_NAME=opened)) == expected(course)
 
 
+def test_it_finds_the_course_through_the_notebook_that_vs_code_names(course, tmp_path):
+    opened = f"__vsc_ipynb_file__ = {str(course / 'notebooks/01_tokens.ipynb')!r}\n"
+    assert says(run(tmp_path, opened + CELL + SAY_WHERE)) == expected(course)
+
+
+def test_it_leaves_one_thread_to_the_notebook(course):
+    source = CELL + "print(torch.get_num_threads())"
+    assert says(run(course, source, OMP_NUM_THREADS="4")) == "1"
+
+
+def test_a_notebook_outside_the_course_says_what_to_do_and_fetches_nothing(tmp_path):
+    failed = run(tmp_path)
+    assert failed.returncode != 0 and failed.stdout == ""
+    assert failed.stderr.splitlines() == [ADVICE]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     fetched = expected(tmp_path / "attention-course")
-    assert says(run(tmp_path, COURSE_REPO=str(course))) == fetched
-    assert says(run(tmp_path, COURSE_REPO="/nowhere")) == fetched
+    assert says(run(tmp_path, fetching(course))) == fetched
+    assert says(run(tmp_path, fetching("/nowhere"))) == fetched
 
 
 def test_a_notebook_fetches_the_version_that_it_belongs_to(tmp_path):
@@ -70,19 +95,19 @@ def test_a_notebook_fetches_the_version_that_it_belongs_to(tmp_path):
     git(home, "add", ".")
     commit(home)
     old.mkdir()
-    cell = tool.setup_cell((tool.read_home()[0], "v1")) + "\n"
-    assert says(run(old, cell + SAY_WHERE, COURSE_REPO=str(home)))
+    ran = run(old, fetching(home, "v1"))
+    assert ran.returncode == 0  # git says on stderr that a tag is no branch
     assert not (old / "attention-course/utils/new.py").exists()
-    assert says(run(tmp_path, COURSE_REPO=str(home)))
+    assert says(run(tmp_path, fetching(home)))
     assert (tmp_path / "attention-course/utils/new.py").exists()
 
 
-def test_a_fetch_that_fails_says_in_a_sentence_what_to_do_and_leaves_nothing(tmp_path):
-    failed = run(tmp_path)
+def test_a_fetch_that_fails_says_why_and_what_to_do_and_leaves_nothing(tmp_path):
+    failed = run(tmp_path, fetching("/nowhere"))
     assert failed.returncode != 0
-    said = failed.stderr.splitlines()
-    assert "repository '/nowhere' does not exist" in said[0]
-    assert said[1:] == ["Cannot fetch /nowhere. Open this notebook in its folder."]
+    reason, *_, advice = failed.stderr.splitlines()
+    assert "'/nowhere' does not exist" in reason
+    assert advice == ADVICE
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,10 +119,10 @@ def test_pip_is_asked_for_packages_only_with_a_fetch_and_never_for_torch(
     fake.write_text("import sys; open('asked', 'w').write(str(sys.argv[1:]))")
     fake.with_name("__init__.py").touch()
     python = {"PYTHONPATH": str(tmp_path / "fake")}
-    assert says(run(course, CELL, **python)) == ""
+    assert says(run(course, fetching(course), **python)) == expected(course)
     assert not (course / "asked").exists()
     new = tmp_path / "new"
-    assert says(run(new, CELL, COURSE_REPO=str(course), **python)) == ""
+    assert says(run(new, fetching(course), **python))
     asked = (new / "asked").read_text()
     assert re.fullmatch(r"\['install', '-qq', 'tiktoken==[\d.]+'\]", asked)
 
@@ -112,9 +137,10 @@ def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     folder.mkdir()
     shutil.copyfile(path, folder / path.name)
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].source = tool.setup_cell((course.as_uri(), "main"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    stored = [said(cell) for cell in code]
-    tool.run_cells(notebook, folder, **NO_NETWORK, COURSE_REPO=str(course))
+    stored = [printed(cell) for cell in code]
+    tool.run_cells(notebook, folder, **NO_NETWORK)
     for cell, text in zip(code, stored):
-        expect(cell, text)
+        assert_prints(cell, text)
     assert {each.name for each in folder.iterdir()} == {path.name, "attention-course"}

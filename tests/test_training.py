@@ -94,8 +94,8 @@ def test_accumulated_batches_equal_one_large_batch():
 def test_progress_bar_moves_in_a_notebook_and_its_stored_text_is_constant(monkeypatch):
     outputs, steps = [], []
     notebook = SimpleNamespace(kernel="running")
-    monkeypatch.setattr("utils.training.get_ipython", lambda: notebook)
-    monkeypatch.setattr("utils.training.display", lambda *a, **_: outputs.append(*a))
+    monkeypatch.setattr("IPython.get_ipython", lambda: notebook)
+    monkeypatch.setattr("IPython.display.display", lambda x, **_: outputs.append(x))
     for show_progress in (True, False):
         train(
             nn.Linear(1, 1),

@@ -4,10 +4,13 @@ import math
 import random
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from repository import ROOT
 from torch import nn
 
 from utils.data import load_text
@@ -48,6 +51,11 @@ def test_byte_order_mark_and_windows_line_ends_change_nothing(text, tmp_path, ca
         assert main([str(path), "--steps", "1", *TINY]) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
+
+
+def test_command_needs_no_ipython():
+    program = "import sys; sys.modules['IPython'] = None; import utils.training.text"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
 def test_command_learns(text, capsys):

@@ -521,12 +521,13 @@ class MultiHeadAttention(nn.Module):
     def _project_heads(self, x, context):
         """Return query (B, H, T, K), key and value (B, H_kv, S, K)."""
         layers = self.W_query, self.W_key, self.W_value
-        source = x if context is None else context
-        if context is None and not x.is_cpu and all(map(_is_plain_linear, layers)):
-            projected = project_together(x, layers)
-        else:
-            projected = [W(t) for W, t in zip(layers, (x, source, source))]
         counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
+        if context is None and not x.is_cpu and all(map(_is_plain_linear, layers)):
+            # A GPU takes longer to start three products than to compute a larger one.
+            heads = project_together(x, layers).view(*x.shape[:2], -1, self.head_dim)
+            return [t.transpose(1, 2) for t in heads.split(counts, dim=2)]
+        source = x if context is None else context
+        projected = [W(t) for W, t in zip(layers, (x, source, source))]
         for name, t, num_heads in zip(PROJECTIONS, projected, counts):
             check_width(name, t, num_heads * self.head_dim, dims=3)
         return [split_heads(t, n) for t, n in zip(projected, counts)]
@@ -607,23 +608,21 @@ class MultiHeadAttention(nn.Module):
 PROJECTIONS = "output of W_query", "output of W_key", "output of W_value"
 
 
-def project_together(x: Tensor, layers: tuple[nn.Linear, ...]) -> list[Tensor]:
+def project_together(x: Tensor, layers: tuple[nn.Linear, ...]) -> Tensor:
     """Apply several linear layers to the same x, as one product.
 
-    A GPU takes longer to start three small products than to compute one larger one.
-
     x: (..., D)
-    layers: `nn.Linear` with an input of width D, either all with a bias or all without
-    returns: the output of each layer, (..., width of the layer)
+    layers: each takes the width D, and either all of them have a bias or none has
+    returns: (..., sum of their widths), their outputs next to each other
 
     >>> x, layers = torch.ones(2, 3), [nn.Linear(3, 4), nn.Linear(3, 5)]
-    >>> [t.shape for t in project_together(x, layers)]
-    [torch.Size([2, 4]), torch.Size([2, 5])]
+    >>> project_together(x, layers).shape
+    torch.Size([2, 9])
     """
     weight, bias = torch.cat([layer.weight for layer in layers]), None
     if layers[0].bias is not None:
         bias = torch.cat([layer.bias for layer in layers])
-    return F.linear(x, weight, bias).split([len(W.weight) for W in layers], dim=-1)
+    return F.linear(x, weight, bias)
 
 
 def _is_plain_linear(layer):

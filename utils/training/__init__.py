@@ -8,6 +8,7 @@ import io
 import itertools
 import math
 import signal
+import sys
 import threading
 import time
 import zipfile
@@ -18,8 +19,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from IPython import get_ipython
-from IPython.display import display
 from torch import Tensor, nn
 
 from utils.files import remove_parts, write_atomically
@@ -93,7 +92,8 @@ def train(
     the same step.
 
     A resumed run ends with the losses of an uninterrupted one, if the batches are the
-    same, or are shuffled by PyTorch's default random numbers.
+    same, or are shuffled by PyTorch's default random numbers. A loss compiled for a GPU
+    needs `torch.use_deterministic_algorithms`, too, or its last digits vary.
 
     Raises ValueError if there are no batches left to use, if the model has no weights,
     and as `load_checkpoint` does.
@@ -111,7 +111,7 @@ def train(
         state.load()
     stream = state.cycle_batches(batches)
     callbacks = [on_step] if on_step else []
-    if show_progress and hasattr(get_ipython(), "kernel"):
+    if show_progress and _in_notebook():
         callbacks.append(_progress_bar(steps))
     writes_checkpoint = config.checkpoint is not None and _is_first_process()
     if writes_checkpoint:
@@ -429,13 +429,22 @@ def _with_current_names(state):
     return state
 
 
+def _in_notebook():
+    if "IPython" not in sys.modules:  # it may not be installed where a GPT is trained
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
+
+
 def _progress_bar(steps):
     """Show a progress bar in a notebook; return the function that moves it.
 
     What is stored in the notebook is the same for every run and machine: only the
     widget moves.
     """
-    from ipywidgets import IntProgress  # only in a notebook
+    from IPython.display import display
+    from ipywidgets import IntProgress
 
     bar = IntProgress(max=steps, layout={"width": "auto"})
     view = {"version_major": 2, "version_minor": 0, "model_id": bar.model_id}
