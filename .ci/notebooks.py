@@ -207,11 +207,11 @@ def prepare(notebook, path, home):
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
         if is_setup(cell):
             cell.source = setup_cell(home)
+        if is_folded(cell):
+            cell.metadata |= nbformat.from_dict(FOLDED)
     for cell in predicted_cells(notebook.cells):
         cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
         cell.metadata.jupyter.outputs_hidden = True
-        if is_folded(cell):
-            cell.metadata |= nbformat.from_dict(FOLDED)
 
 
 def store(notebook, path):

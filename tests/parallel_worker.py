@@ -62,6 +62,7 @@ def _call(rank, count, ports, folder, function, inputs):
         "LOCAL_WORLD_SIZE": str(count),
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": str(ports.get()),
+        "CUDA_VISIBLE_DEVICES": "",  # a fork can't use a GPU
         "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store of the first process
     }
     torch.set_num_threads(1)  # a fork doesn't have the threads of the first process

@@ -19,10 +19,9 @@ IT = "the animal didn't cross the street because it was too tired".split()
 def draw_marks(title):
     """Draw each mark of a `Picture` once, in every role."""
     picture = plots.Picture(5.6)
-    words = picture.sentence((0.2, 0.2), IT, roles={7: "query", 1: "key"}, fade=[0])
+    words = picture.sentence((0.2, 0.2), IT, roles={7: "query", 1: "key"})
     picture.wire(words[7], words[1], "weight", weight=0.9, bend=0.3, text="0.90")
     picture.word((0.6, 1.0), " sun", "key", lit=True)
-    picture.word((1.6, 1.0), "pale", fade=True)
     learned = picture.block((2.2, 0.85), "W_q", "learned")
     part = picture.block((3.2, 0.85), "multi-head\nattention", "part", lit=True)
     picture.wire(learned, part, "query")

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 from repository import ROOT
+from torch.multiprocessing import ProcessRaisedException
 from torch.nn import functional as F
 
 from utils.data import load_text
@@ -20,10 +20,13 @@ from utils.launch import in_processes, torchrun
 FACTOR = 0.5
 
 
-@pytest.fixture(autouse=True)
-def importable_tests(monkeypatch):
-    """Let the processes import this module, as they'd import a reader's own file."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+@pytest.fixture(autouse=True, scope="module")
+def environment():
+    """Hide GPUs from the processes: one and two then compute on the same device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
 
 
 def add_up(rank, count, x, words):
@@ -57,7 +60,7 @@ def fail(rank, count):
 
 def test_if_one_process_fails_the_others_end_soon_and_its_error_is_shown():
     start = time.monotonic()
-    with pytest.raises(RuntimeError, match="IndexError: nothing at 7"):
+    with pytest.raises(ProcessRaisedException, match="IndexError: nothing at 7"):
         in_processes(2, fail)
     assert time.monotonic() - start < 50
 
@@ -94,8 +97,7 @@ def backend(rank, count):
 
 def test_two_processes_on_a_machine_with_one_gpu_use_gloo(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(PRETENDED_GPU)  # run by every Python
-    path = os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])
-    monkeypatch.setenv("PYTHONPATH", path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert in_processes(2, backend) == [(1, "gloo"), (1, "gloo")]
     lines = torchrun(2, "-m", "utils.parallel", "batch", "weights", "striped")
     assert lines.count("over 2 processes, equal to one process") == 3
@@ -103,7 +105,7 @@ def test_two_processes_on_a_machine_with_one_gpu_use_gloo(tmp_path, monkeypatch)
 
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 TWO += ["--nproc-per-node=2"]
-HERE = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "text": True}
+HERE = {"cwd": ROOT, "text": True}
 
 
 def stderr_of_two(*words):
@@ -152,7 +154,7 @@ def kill_after_step_10(text, file):
 def expected(text):
     """Return the lines of an undisturbed training run in one process."""
     command = [sys.executable, "-m", "utils.training", text, *SMALL]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, check=True, **HERE)
     return done.stdout.splitlines()
 
 

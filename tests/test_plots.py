@@ -34,7 +34,7 @@ def test_a_picture_is_one_small_png_with_its_text(draw, published):
     alt, png = parts_of(bundle["text/html"])
     assert alt == bundle["text/plain"]
     assert title in alt
-    assert len(png) < 80_000
+    assert len(png) < 100_000
     assert abs(Image.open(io.BytesIO(png)).width - 2 * publishing.PIXELS) < 2
     assert dict(matplotlib.rcParams) == style, "the style of the reader was changed"
     assert pyplot.get_fignums() == [], "a figure stays open"

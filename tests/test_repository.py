@@ -33,9 +33,9 @@ def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
             assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
 
 
-def test_the_readme_shows_the_scheme_as_the_glossary_draws_it():
+def test_the_readme_shows_the_machine_as_the_glossary_draws_it():
     glossary = nbformat.read(ROOT / "notebooks/deeper/glossary.ipynb", as_version=4)
-    [drawing] = [cell for cell in glossary.cells if "plots.scheme(" in cell.source]
+    [drawing] = [cell for cell in glossary.cells if "scenes.machine(" in cell.source]
     stored = base64.b64decode(drawing.outputs[0].data["image/png"])
     assert (ROOT / ".github/scheme.png").read_bytes() == stored
 

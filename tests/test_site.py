@@ -218,8 +218,8 @@ def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
         """Promise.all([...document.images].map(async img => {
             img.loading = "eager";
             await img.decode();
-            return +img.getAttribute("width") === img.naturalWidth
-                   && +img.getAttribute("height") === img.naturalHeight;
+            return +img.getAttribute("width") === Math.floor(img.naturalWidth / 2)
+                   && +img.getAttribute("height") === Math.floor(img.naturalHeight / 2);
         }).concat([...document.querySelectorAll(".math")].map(math =>
             math.querySelector(".katex-html").getBoundingClientRect().width > 0)))"""
     )

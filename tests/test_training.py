@@ -146,16 +146,17 @@ def interrupt_after(steps):
     return on_step
 
 
-def assert_resumes_exactly(make_batches, path, interruptions):
+def assert_resumes_exactly(make_batches, path, interruptions, device="cpu"):
     """Interrupt a run again and again, and compare its end with an undisturbed run."""
-    expected = run(make_batches())
+    expected = run(make_batches(), dropout_model().to(device))
     settings = {"checkpoint": path, "save_every": 1}
     for number, steps in enumerate(interruptions):
         with pytest.raises(KeyboardInterrupt):  # the newest checkpoint is a step old
             stop = interrupt_after(steps + 1)
-            run(make_batches(), on_step=stop, resume=number > 0, **settings)
-    other_weights = dropout_model(seed=99)
-    assert run(make_batches(), other_weights, resume=True, **settings) == expected
+            settings["resume"] = number > 0
+            run(make_batches(), dropout_model().to(device), stop, **settings)
+    other_weights, settings["resume"] = dropout_model(seed=99).to(device), True
+    assert run(make_batches(), other_weights, **settings) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,19 @@ def test_gradient_scaler_is_resumed_exactly(tmp_path, monkeypatch):
     monkeypatch.setattr("utils.training._autocast_dtype", lambda device: torch.float16)
     assert_resumes_exactly(shuffled_batches, tmp_path / "run.pt", [6, 8])
     assert torch.load(tmp_path / "run.pt")["scaler"]["scale"] < 2**16  # it was lowered
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_a_gpu_training_is_in_half_precision_and_resumed_exactly(tmp_path):
+    dtypes = set()
+
+    def loss(model, batch):
+        dtypes.add(model(batch).dtype)
+        return model(batch).float().square().mean()
+
+    train(dropout_model().cuda(), [torch.ones(5, 1)], loss, steps=3)
+    assert dtypes <= {torch.bfloat16, torch.float16}
+    assert_resumes_exactly(shuffled_batches, tmp_path / "run.pt", [6, 8], "cuda")
 
 
 def test_checkpoint_of_an_earlier_version_is_resumed(tmp_path):

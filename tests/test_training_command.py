@@ -30,6 +30,12 @@ def text(tmp_path_factory):
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def without_gpu(monkeypatch):
+    """Compute on the CPU, so that a sample can be drawn again there."""
+    monkeypatch.setattr(command, "has_own_gpu", lambda: False)
+
+
 def test_command_prints_reports_a_sample_and_the_losses(text, capsys):
     assert main([text, "--steps", "12", "--save-every", "5", *TINY]) == 0
     out, err = capsys.readouterr()

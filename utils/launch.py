@@ -4,14 +4,15 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 
 import cloudpickle
+import torch
 import torch.distributed as dist
+from torch.multiprocessing import start_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -25,41 +26,30 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
     returns: list with one entry per process, in the order of their ranks
 
     The processes run on this machine and communicate through gloo, on the CPU. What
-    they print isn't shown. If one process fails, the others are stopped, and a
-    RuntimeError shows its traceback.
+    they print isn't shown. If one of them fails, the others are stopped, and an
+    exception shows its traceback. A program (not a notebook) must call this function
+    inside `if __name__ == "__main__":`, because every process imports the program.
     """
-    with TemporaryDirectory() as folder, TemporaryFile("w+") as errors:
-        Path(folder, "call").write_bytes(cloudpickle.dumps((function, inputs)))
-        command = [sys.executable, "-m", "utils.launch", folder, str(count)]
-        options = {
-            "stdout": subprocess.DEVNULL,
-            "stderr": errors,
-            "env": _environment(),
-        }
-        workers = []
+    with TemporaryDirectory() as folder:
+        call = cloudpickle.dumps((function, inputs))  # also what it uses of a notebook
+        started = start_processes(
+            _call, (count, call, Path(folder)), count, join=False, start_method="spawn"
+        )
         try:
-            for rank in range(count):
-                workers.append(subprocess.Popen([*command, str(rank)], **options))
-            codes = [None]
-            while None in codes and not any(codes):
-                time.sleep(0.02)
-                codes = [worker.poll() for worker in workers]
-            if any(codes):
-                time.sleep(1)  # the process that failed first may be the last to end
+            while not started.join():
+                pass
         finally:  # also if the cell is interrupted
-            for worker in workers:
-                worker.kill()
-                worker.wait()
-        if any(codes):
-            errors.seek(0)
-            raise RuntimeError(errors.read()[-8000:])
+            for process in started.processes:
+                process.kill()
         results = [Path(folder, str(rank)).read_bytes() for rank in range(count)]
         return [pickle.loads(result) for result in results]
 
 
-def _call_function(folder, count, rank):
-    """Call the function of `in_processes` in this process, and store its result."""
-    function, inputs = pickle.loads((folder / "call").read_bytes())
+def _call(rank, count, call, folder):
+    """Call a function in this process, as one of `count`, and store its result."""
+    for stream in (1, 2):  # the standard output and error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    torch.set_num_threads(1)
     dist.init_process_group(
         "gloo",
         init_method=(folder / "store").as_uri(),
@@ -67,6 +57,7 @@ def _call_function(folder, count, rank):
         world_size=count,
         timeout=timedelta(seconds=120),  # for a process that doesn't answer
     )
+    function, inputs = pickle.loads(call)
     result = function(rank, count, *inputs)
     (folder / str(rank)).write_bytes(cloudpickle.dumps(result))
     dist.destroy_process_group()
@@ -80,24 +71,16 @@ def torchrun(count: int, *arguments: str) -> str:
 
     Raises RuntimeError with the end of what they write to stderr if one of them fails.
     """
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    start.append(f"--nproc-per-node={count}")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={count}", *arguments]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen([*start, *arguments], env=_environment(), **pipes) as process:
+    with subprocess.Popen(command, env=env, **pipes) as process:
         try:
             output, errors = process.communicate()
-        finally:
-            process.terminate()  # if the cell is interrupted
+        finally:  # if the cell is interrupted
+            process.terminate()
     if process.returncode:
         raise RuntimeError(errors[-8000:])
     return output.strip()
-
-
-def _environment():
-    """Return environment variables with which a process finds this course."""
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    return os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-
-
-if __name__ == "__main__":
-    _call_function(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

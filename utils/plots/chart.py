@@ -5,7 +5,7 @@ import math
 import numpy as np
 from matplotlib import colors as mcolors
 from matplotlib.cm import ScalarMappable
-from matplotlib.patches import Patch, PathPatch
+from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
@@ -92,27 +92,28 @@ def heat(
     scale = _color_scale(maps, masks, signed, vmax)
     row_labels = _axis_labels(rows, shape[0], "rows")
     column_labels = _axis_labels(columns, shape[1], "columns")
-    fig, axes, cell, across = _map_panels(len(maps), shape, row_labels, column_labels)
+    room = 0.16 if show_values is False or max(shape) > 8 else 0.35
+    labels = row_labels, column_labels
+    fig, axes, cell, across = _map_panels(len(maps), shape, labels, room)
     known = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
     digits = num_digits(known)
     widest = max(text_width(format_number(value, digits)) for value in known[:1000])
     if show_values is None:
         show_values = cell >= max(0.24, widest + 0.05)
     for i, (ax, values, mask) in enumerate(zip(axes, maps, masks)):
-        _draw_map(ax, values, mask, scale, digits if show_values else None)
-        _draw_rules(ax, shape, cell)
+        _draw_map(ax, values, mask, scale, cell, digits if show_values else None)
         ax.set_title(wrap(names[i], max(shape[1] * cell, 1.2)) if names[i] else "")
         if i + across >= len(axes):  # no panel below
-            _label_axis(ax.xaxis, columns, column_labels, cell)
+            _label_axis(ax.xaxis, column_labels, cell, columns is None)
             ax.set_xlabel(column_axis)
         if i % across == 0:
-            _label_axis(ax.yaxis, rows, row_labels, cell)
+            _label_axis(ax.yaxis, row_labels, cell, rows is None)
             ax.set_ylabel(row_axis)
     if not show_values:
-        _draw_legend(fig, axes, axes[across - 1], set(known), scale)
+        fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
     parts = {"Panels": [name for name in names if name]}
-    parts |= {f"Rows ({row_axis})": row_labels}
-    parts |= {f"Columns ({column_axis})": column_labels}
+    parts |= {f"Rows ({row_axis})": _told(row_labels)}
+    parts |= {f"Columns ({column_axis})": _told(column_labels)}
     publish(fig, title, describe("Heat map", title, **parts))
 
 
@@ -128,14 +129,20 @@ def _masks(mask, count, shape):
 
 
 def _axis_labels(labels, size, what):
-    """Return tick labels "position token", or "number name" for pairs."""
+    """Return tick labels "position token", or the pairs (name, number) as they are."""
     if labels is None:
         return [str(i) for i in range(size)]
     if all(isinstance(label, tuple) for label in labels):
         total = sum(number for _, number in labels)
         expect(total == size, what, f"numbers that sum to {size}", total)
-        return [f"{number} {name}" for name, number in labels]
+        return labels
     return [f"{i} {name}" for i, name in enumerate(to_names(labels, size, what))]
+
+
+def _told(labels):
+    """Return labels as the alternative text tells them: "number name" for pairs."""
+    pairs = isinstance(labels[0], tuple)
+    return [f"{number} {name}" for name, number in labels] if pairs else labels
 
 
 def _color_scale(maps, masks, signed, vmax):
@@ -155,33 +162,37 @@ def _color_scale(maps, masks, signed, vmax):
     return mcolors.Normalize(bottom, top), SIGNED if signed else WEIGHTS
 
 
-def _map_panels(num_maps, shape, row_labels, column_labels):
-    """Return a figure whose panels have the proportions of the matrices."""
-    free = WIDTH - max(map(text_width, row_labels)) - 0.9
-    # Few panels to a row where cells would be too small to tell apart.
+def _map_panels(num_maps, shape, labels, room):
+    """Return a figure whose panels have the proportions of the matrices.
+
+    Few panels are side by side where cells would be narrower than `room`.
+    """
+    left, below = (max(map(text_width, _told(names))) for names in labels)
+    free = WIDTH - left - 0.9
     for across in range(min(num_maps, MAX_COLUMNS), 0, -1):
         cell = min(0.5, (free / across - 0.2) / shape[1], 5.5 / shape[0])
-        if cell >= 0.16 or across <= 2:
+        if cell >= room or across <= 2:
             break
     down = math.ceil(num_maps / across)
     across = math.ceil(num_maps / down)
-    below = 0.4 + max(map(text_width, column_labels))
-    fig = new_figure(down * (shape[0] * cell + 0.35) + below, layout="compressed")
+    fig = new_figure(down * (shape[0] * cell + 0.35) + below + 0.4, layout="compressed")
     axes = fig.subplots(down, across, squeeze=False)
     for ax in axes.flat[num_maps:]:
         ax.axis("off")
     return fig, list(axes.flat[:num_maps]), cell, across
 
 
-def _draw_map(ax, values, mask, scale, digits):
+def _draw_map(ax, values, mask, scale, cell, digits):
     """Draw one matrix; with a number of digits its values are written in its cells."""
     norm, cmap = scale
     known = mask & np.isfinite(values)
-    ax.imshow(np.where(known, values, np.nan), norm=norm, cmap=cmap, aspect="equal")
-    ax.spines[:].set_visible(False)
-    ax.set(xticks=[], yticks=[])
+    rules = {"edgecolors": PALE, "linewidth": 0.6 if cell >= 0.12 else 0}
+    shown = np.where(known, values, np.nan)
+    ax.pcolormesh(shown, norm=norm, cmap=cmap, clip_on=False, **rules)
+    ax.set(aspect="equal", xticks=[], yticks=[], ylim=(len(values), 0))
+    ax.spines[:].set(visible=cell < 0.12, color=PALE)
     if not mask.all():
-        square = Path.unit_rectangle().vertices - 0.5
+        square = Path.unit_rectangle().vertices
         squares = [Path(square + (j, i)) for i, j in np.argwhere(~mask)]
         style = {"facecolor": HIDDEN, "edgecolor": "#808080", "hatch": "////"}
         hidden = Path.make_compound_path(*squares)
@@ -189,56 +200,32 @@ def _draw_map(ax, values, mask, scale, digits):
     for i, j in np.argwhere(mask) if digits is not None else ():
         color = cmap(norm(values[i, j])) if known[i, j] else "white"
         style = {"ha": "center", "va": "center", "color": text_color(color)}
-        ax.text(j, i, format_number(values[i, j], digits), fontsize=LABEL, **style)
+        text = format_number(values[i, j], digits)
+        ax.text(j + 0.5, i + 0.5, text, fontsize=LABEL, **style)
 
 
-def _draw_rules(ax, shape, cell):
-    """Draw pale lines between the cells, or around all of them where they are small."""
-    steps = [range(size + 1) if cell >= 0.12 else (0, size) for size in shape]
-    (top, *_, bottom), (left, *_, right) = steps
-    style = {"color": PALE, "linewidth": 0.6, "clip_on": False}
-    ax.hlines(np.array(steps[0]) - 0.5, left - 0.5, right - 0.5, **style)
-    ax.vlines(np.array(steps[1]) - 0.5, top - 0.5, bottom - 0.5, **style)
+def _label_axis(axis, labels, cell, is_plain=False):
+    """Write a label at each cell, or at every second, fifth … where cells are small.
 
-
-def _draw_legend(fig, axes, corner, values, scale):
-    """Show what the colours mean: a bar, or squares where all values are 0 or 1."""
-    norm, cmap = scale
-    if values <= {0.0, 1.0}:
-        squares = [
-            Patch(facecolor=cmap(norm(value)), edgecolor=GREY, label=int(value))
-            for value in sorted(values, reverse=True)
-        ]
-        corner.legend(handles=squares, loc="upper left", bbox_to_anchor=(1, 1))
-    else:
-        fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
-
-
-def _label_axis(axis, given, labels, cell):
-    """Write a label at each cell, or at every second, fifth … where cells are small."""
-    if given is not None and isinstance(given[0], tuple):
-        return _label_parts(axis, given)
-    across = axis.axis_name == "x"
-    needed = len(labels) / 13 if given is None else 0.14 / cell
+    Pairs (name, number) label several neighbours at once, with a tick at each border.
+    """
+    if isinstance(labels[0], tuple):
+        names, numbers = zip(*labels)
+        ends = np.cumsum(numbers)
+        axis.set_ticks(ends - np.array(numbers) / 2, names)
+        axis.set_ticks(np.array([0, *ends]), minor=True)
+        axis.set_tick_params(length=0)
+        return axis.set_tick_params(which="minor", length=8)
+    needed = len(labels) / 13 if is_plain else 0.14 / cell
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 500, 10_000) if n >= needed)
-    ticks = range(0, len(labels), step)
-    style = {}
-    if across and max(text_width(labels[i]) for i in ticks) > cell * step * 0.92:
-        steep = cell * step < 0.25
-        style = {"rotation": 90 if steep else 45, "rotation_mode": "anchor"}
-        style |= {"ha": "right", "va": "center" if steep else "top"}
-    axis.set_ticks(ticks, [labels[i] for i in ticks], **style)
+    ticks, style = np.arange(0, len(labels), step), {}
+    widest = max(text_width(labels[i]) for i in ticks)
+    if axis.axis_name == "x" and widest > cell * step * 0.92:
+        is_steep = cell * step < 0.25
+        style = {"rotation": 90 if is_steep else 45, "rotation_mode": "anchor"}
+        style |= {"ha": "right", "va": "center" if is_steep else "top"}
+    axis.set_ticks(ticks + 0.5, [labels[i] for i in ticks], **style)
     axis.set_tick_params(length=2)
-
-
-def _label_parts(axis, parts):
-    """Write each name once, in the middle of its cells, with a tick at each border."""
-    names, numbers = zip(*parts)
-    ends = np.cumsum(numbers)
-    axis.set_ticks(ends - np.array(numbers) / 2 - 0.5, names)
-    axis.set_ticks(np.array([0, *ends]) - 0.5, minor=True)
-    axis.set_tick_params(length=0)
-    axis.set_tick_params(which="minor", length=8)
 
 
 # --- numbers ----------------------------------------------------------------------
@@ -270,14 +257,14 @@ def bars(groups: dict, labels, *, title: str, ylabel="weight", ylim=None) -> Non
     slot = ((WIDTH - 0.7) / columns - 0.15) / (len(names) + 0.3)
     numbers = [format_number(value, num_digits(everything)) for value in everything]
     for i, (ax, (name, values)) in enumerate(zip(axes, groups.items())):
-        bar = ax.bar(range(len(names)), values, color=SERIES[0], width=0.75)
+        bar = ax.bar(np.arange(len(names)) + 0.5, values, color=SERIES[0], width=0.75)
         if max(map(text_width, numbers)) < slot:
             here = numbers[i * len(names) : (i + 1) * len(names)]
             ax.bar_label(bar, here, padding=1, fontsize=LABEL)
         ax.set_title(wrap(name, slot * len(names)))
         ax.set_ylim(*ylim)
         ax.margins(x=0.02)
-        _label_axis(ax.xaxis, names, names, slot)
+        _label_axis(ax.xaxis, names, slot)
         if i % columns:
             ax.set_yticklabels([])
         else:
@@ -485,14 +472,9 @@ def _label_points(ax, positions, names):
         width = text_width(name, SMALLEST) * inch + 0.03 * inch
         middle = [(x, -height / 2) for x in (gap, -gap - width)]
         middle += [(-width / 2, y) for y in (gap, -gap - height)]
-        corners = [
-            (x, y)
-            for x in (gap / 2, -gap / 2 - width)
-            for y in (gap / 2, -gap / 2 - height)
-        ]
-        boxes = [
-            Bbox.from_bounds(*(point + c), width, height) for c in middle + corners
-        ]
+        half = gap / 2
+        near = [(x, y) for x in (half, -half - width) for y in (half, -half - height)]
+        boxes = [Bbox.from_bounds(*(point + c), width, height) for c in middle + near]
         best = min(boxes, key=lambda box: _overlap_area(box, taken, ax.bbox))
         taken.append(best)
         style = {"xycoords": "figure pixels", "fontsize": SMALLEST}

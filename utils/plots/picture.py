@@ -118,10 +118,8 @@ class Picture:
     @in_course_style
     def __init__(self, height: float, width: float = WIDTH):
         self.figure = new_figure(height, width)
-        self.height, self.width = height, width
-        self.axes = self.figure.add_axes(
-            (0, 0, 1, 1), xlim=(0, width), ylim=(height, 0)
-        )
+        self.width, limits = width, {"xlim": (0, width), "ylim": (height, 0)}
+        self.axes = self.figure.add_axes((0, 0, 1, 1), **limits)
         self.axes.axis("off")
         self.sentences = []  # of the alternative text
 
@@ -230,7 +228,7 @@ class Picture:
         self._tell(_grid_sentence(name or role, texts, shown, rows, shape))
         return replace(box, name=name or role or "")
 
-    def word(self, at: tuple, text, role=None, *, lit=False, fade=False) -> Box:
+    def word(self, at: tuple, text, role=None, *, lit=False) -> Box:
         """Write a word in a rounded frame, its middle at `at`."""
         text = visible(text)
         width = text_width(text, TITLE, "bold") + 0.2
@@ -238,28 +236,29 @@ class Picture:
         style = {"edgecolor": "black" if lit else PALE, "facecolor": "white"}
         thick = 1.8 if lit else 0.9
         self._add_box(box, 0.07, linewidth=thick, **style)
-        color = FADED_TEXT if fade else INK[role] if role else "black"
+        color = INK[role] if role else "black"
         weight = "bold" if lit else "normal"
         self._write(*box.middle, text, TITLE, color=color, weight=weight)
         self._tell(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
-    def sentence(self, at: tuple, words, *, roles=None, lit=(), fade=()) -> list[Box]:
-        """Write words in a line that starts at `at`, closer if they need it.
+    def sentence(
+        self, at: tuple, words, *, roles=None, lit=(), gap: float = 0.2
+    ) -> list[Box]:
+        """Write words in a line that starts at `at`, closer than `gap` if they need it.
 
         Args:
             roles: dict from a position to the role that colours it.
-            lit, fade: the positions in bold, and those in grey.
+            lit: the positions in bold.
         """
         texts, boxes = [visible(word) for word in words], []
         widths = [max(text_width(text, NAME, "bold"), 0.1) for text in texts]
         free = self.width - 0.1 - at[0] - sum(widths)
-        gap, x = min(0.2, free / max(1, len(texts) - 1)), at[0]
+        gap, x = min(gap, free / max(1, len(texts) - 1)), at[0]
         expect(gap > 0.04, "words", f"a line of {self.width} inches", " ".join(texts))
         for i, (text, width) in enumerate(zip(texts, widths)):
             box = Box(x, at[1] - 0.1, width, 0.2, text)
             color = INK[roles[i]] if roles and i in roles else "black"
-            color = FADED_TEXT if i in fade else color
             weight = "bold" if i in lit or roles and i in roles else "normal"
             self._write(*box.middle, text, NAME, color=color, weight=weight)
             boxes.append(box)
@@ -284,10 +283,8 @@ class Picture:
         style |= {"linewidth": 2 if lit else 1.1}
         style |= {"linestyle": "--" if kind == "part" else "-"}
         self._add_box(box, 0.07, **style)
-        style = {"va": "center", "linespacing": 1.2}
-        self._write(
-            *box.middle, text, NAME, weight="bold" if lit else "normal", **style
-        )
+        style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
+        self._write(*box.middle, text, NAME, **style)
         self._tell(f"Box: {box.name}")
         return box
 
@@ -373,12 +370,6 @@ class Picture:
         self._write(box.x + 0.08, box.y + 0.14, text or kind, **style)
         self._tell(f"Shelf: {text or kind}")
         return replace(box, name=text or kind)
-
-    def area(self, box: Box, role: str | None = None) -> Box:
-        """Fill a box in the colours of a role: a tensor without its cells."""
-        self._add_box(box, facecolor=FILL[role], edgecolor=INK[role], linewidth=0.9)
-        self._tell(box.name)
-        return box
 
     def step(self, at: tuple, number: int) -> None:
         """Draw a black disc with the number of a step, which the text explains."""
@@ -495,14 +486,10 @@ class Picture:
             self.sentences.append(end_sentence(drawable(sentence)))
 
     @in_course_style
-    def publish(self, title: str, alt: str | None = None) -> None:
-        """Show the picture below its title, which states the finding.
-
-        Args:
-            alt: the text that stands for the picture, if not the one it makes itself.
-        """
-        told = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
-        publish(self.figure, title, alt or told)
+    def publish(self, title: str) -> None:
+        """Show the picture below its title, which states the finding."""
+        alt = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
+        publish(self.figure, title, alt)
 
 
 def row(*parts, title: str) -> None:

@@ -27,7 +27,7 @@ from PIL import Image
 WIDTH, PIXELS, DPI = 6.9, 759, 220  # inches; pixels on the page; dots per inch of a PNG
 TITLE, NAME, LABEL = 11, 10, 9  # points
 SMALLEST = 8.5
-NUM_COLORS = 64  # of a PNG; flat areas and the edges of letters need no more
+NUM_COLORS = 128  # of a PNG
 
 INK = {  # edges, names and wires
     None: "#444444",
@@ -77,13 +77,10 @@ STYLE = {
     "axes.formatter.useoffset": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
     "xtick.labelsize": LABEL,
     "ytick.labelsize": LABEL,
     "legend.fontsize": LABEL,
     "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5,
     "hatch.linewidth": 0.6,
     "hatch.color": "#808080",
 }
@@ -189,20 +186,14 @@ def wrap(text, width, size=LABEL, weight="normal"):
     return textwrap.fill(text, max(8, int(len(text) * 0.97 * width / needed)))
 
 
-def enumerate_words(words, limit=12):
-    """Return the words with commas; of a long list the first ones and the count."""
-    rest = len(words) - limit
-    return ", ".join(words[:limit]) + (f" and {rest} more" if rest > 0 else "")
-
-
 def describe(kind, title, **parts):
     """Return the text that stands for a chart: its words and labels, no measurement."""
-    sentences = [f"{kind}: {title}"]
+    sentences = [end_sentence(f"{kind}: {title}")]
     for name, labels in parts.items():
         if labels:
-            shown = labels if isinstance(labels, str) else enumerate_words(labels)
-            sentences.append(f"{name.replace('_', ' ')}: {shown}")
-    return " ".join(end_sentence(sentence) for sentence in sentences)
+            shown = labels if isinstance(labels, str) else ", ".join(labels)
+            sentences.append(end_sentence(f"{name}: {shown}"))
+    return " ".join(sentences)
 
 
 def end_sentence(text):
@@ -259,43 +250,27 @@ def publish(fig, title, alt):
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
     width, height = fig.get_size_inches()
-    top = max(height, _drawn_box(fig).y1)
     style = {"fontsize": TITLE, "fontweight": "bold", "va": "bottom"}
     lines = wrap(drawable(title), width - 0.2, TITLE, "bold")
-    fig.text(0.1 / width, (top + 0.08) / height, lines, **style)
-    box = _drawn_box(fig)
+    top = fig.get_tightbbox().y1 + 0.1
+    fig.text(0.1 / width, top / height, lines, **style)
+    box = fig.get_tightbbox()
     expect(
         -0.02 <= box.x0 and box.x1 <= width + 0.02,
         f"picture {title!r}",
         f"nothing beyond its {width} inches",
         f"marks from {box.x0:.2f} to {box.x1:.2f}",
     )
-    crop = Bbox.from_extents(0, min(0, box.y0) - 0.06, width, box.y1 + 0.08)
-    buffer = io.BytesIO()
+    crop = Bbox.from_extents(0, box.y0 - 0.06, width, box.y1 + 0.08)
+    buffer, small = io.BytesIO(), io.BytesIO()
     fig.savefig(buffer, format="png", bbox_inches=crop)
     fig.clear()
     picture = Image.open(buffer).convert("RGB").quantize(NUM_COLORS, dither=0)
-    small = io.BytesIO()
     picture.save(small, format="png", optimize=True)
     if captured:
         captured[-1].append((small.getvalue(), alt))
     else:
         show(small.getvalue(), alt)
-
-
-def _drawn_box(fig):
-    """Return the box around all marks, in inches; an empty canvas has no size."""
-    marks = [*fig.texts, *fig.legends]
-    for ax in fig.axes:
-        marks += [ax] if ax.axison else [*ax.patches, *ax.lines, *ax.texts]
-    boxes = [
-        mark.get_tightbbox()
-        for mark in marks
-        if not isinstance(mark, Text) or mark.get_text()
-    ]
-    return Bbox.union([box for box in boxes if box]).transformed(
-        fig.dpi_scale_trans.inverted()
-    )
 
 
 def show(png, alt, **views):
@@ -315,10 +290,10 @@ def show(png, alt, **views):
 
 
 def to_html(png, alt):
-    """Return the picture as HTML: white paper, padded, that scrolls on a phone."""
+    """Return the picture as HTML: white paper, padded, that no screen makes smaller."""
     encoded = base64.b64encode(png).decode()
     return (
-        f'<div style="overflow-x: auto"><img alt="{escape(alt)}" width="{PIXELS}" '
+        f'<img alt="{escape(alt)}" width="{PIXELS}" '
         'style="max-width: none; background: white; padding: 8px" '
-        f'src="data:image/png;base64,{encoded}"></div>'
+        f'src="data:image/png;base64,{encoded}">'
     )

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from utils.plots.picture import LINE, Box, Picture, column, frames, row
-from utils.plots.publishing import INK, WIDTH, expect, format_number
-from utils.tokenizer import merge
+from utils.plots.publishing import WIDTH, expect, format_number
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -106,61 +105,15 @@ def looks(lines, position: int, weights, *, title: str) -> None:
         changed = [j for j, both in enumerate(zip(*lines)) if len(set(both)) > 1]
         roles = {best: "key", position: "query"}
         at = 0.1, 0.25 + i * height
-        boxes = picture.sentence(at, words, roles=roles, lit=changed)
+        boxes = picture.sentence(at, words, roles=roles, lit=changed, gap=0.9)
         for j, box in enumerate(boxes):
-            start, bend = boxes[position], 0.12 + 0.035 * abs(j - position)
+            start, bend = boxes[position], 0.15 + 0.035 * abs(j - position)
             if j == position:  # from its left half to its right half
                 start = replace(box, width=box.width / 3)
                 box = replace(start, x=box.x + 2 * start.width)
             style = {"weight": float(shares[j]), "bend": bend}
             picture.wire(start, box, "weight", text=format_number(shares[j]), **style)
     picture.publish(title)
-
-
-# --- 01 ---------------------------------------------------------------------------
-
-
-def merges(text: str, pairs: dict, *, title: str) -> None:
-    """Draw how merges join the bytes of a word: a line for each, in their order.
-
-    Args:
-        text: a word, whose leading space is shown as a dot.
-        pairs: dict from a pair of ids to its new id, as `train_bpe` returns it.
-
-    >>> merges(" low", {(108, 111): 256, (256, 119): 257}, title="Two merges")
-    Picture: Two merges. bytes · l o w. lo · lo w. low · low.
-    """
-    ids, pieces = list(text.encode("utf-8")), {i: bytes([i]) for i in range(256)}
-    rounds = [("bytes", ids)]
-    for pair, new_id in pairs.items():
-        pieces[new_id] = pieces[pair[0]] + pieces[pair[1]]
-        rounds.append((pieces[new_id], ids := merge(ids, pair, new_id)))
-    lines = []
-    for name, ids in rounds:
-        joined = [[0 if len(pieces[i]) > 1 else -1 for i in ids]]
-        cells = {"values": [[pieces[i] for i in ids]], "owner": joined, "cell": 0.65}
-        lines.append([cells | {"rows": [name]}])
-    column(*lines, title=title)
-
-
-def windows(tokens, length: int, *, strides, followed: str, title: str) -> None:
-    """Draw the windows of a text as inputs and targets, a line for each stride.
-
-    Args:
-        length: of a window.
-        followed: the token that is coloured wherever it occurs.
-    """
-    lines = []
-    for stride in strides:
-        starts = range(0, len(tokens) - length, stride)
-        grids = []
-        for shift, name in enumerate(("inputs", "targets")):
-            words = [tokens[i + shift : i + shift + length] for i in starts]
-            owner = [[0 if w == followed else 4 for w in line] for line in words]
-            name = f"{name}, stride {stride}"
-            grids.append({"values": words, "owner": owner, "name": name, "cell": 0.6})
-        lines.append(grids)
-    column(*lines, title=title)
 
 
 # --- sizes and angles ---------------------------------------------------------------
@@ -203,27 +156,6 @@ def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
         at = 0.86 + 1.72 * (i % 4), 1.1 + 1.95 * (i // 4)
         shaded = 0 if seen is None else seen[i]
         picture.dial(at, hands, name, labels=labels, seen=shaded)
-    picture.publish(title)
-
-
-def rotated(query, key, positions, *, title: str) -> None:
-    """Draw a query and a key as arrows, each rotated by its position.
-
-    Args:
-        query, key: two numbers each, at position 0; a step is one radian to the left.
-        positions: pairs, of the query and of the key; a plane for each.
-    """
-    picture, reach = Picture(2.0), float(torch.linalg.vector_norm(query))
-    for i, pair in enumerate(positions):
-        turned = [
-            torch.stack([v[0] * c - v[1] * s, v[0] * s + v[1] * c])
-            for v, angle in zip((query, key), torch.as_tensor(pair))
-            for c, s in [(angle.cos(), angle.sin())]
-        ]
-        name = f"query at {int(pair[0])}, key at {int(pair[1])}"
-        style = {"roles": ["query", "key"], "radius": 0.62, "reach": reach}
-        at = 0.86 + 1.72 * i, 1.1
-        picture.plane(at, turned, ["q", "k"], name=name, angle=True, **style)
     picture.publish(title)
 
 
@@ -327,25 +259,21 @@ def _draw_stream(picture, at, vector, name):
     return picture.grid(at, texts, "x", name, cell=0.38)
 
 
-def true_scale(shapes: dict, *, title: str, height: float = 2.2) -> None:
+def true_scale(shapes: dict, *, title: str) -> None:
     """Draw matrices of 4 bytes a number true to scale, so that their areas compare.
 
     Args:
-        shapes: dict from a role (or another name) to `(rows, columns)`.
-        height: of the tallest one, in inches.
+        shapes: dict from a name to `(rows, columns)`.
     """
-    picture, unit = Picture(height + 0.75), height / max(map(max, shapes.values()))
+    picture, unit = Picture(2.95), 2.2 / max(map(max, shapes.values()))
     free = WIDTH - 0.9 - sum(unit * columns for _, columns in shapes.values())
     x = 0.45
-    for role, (rows, columns) in shapes.items():
-        size = max(0.03, unit * columns), unit * rows
-        box = Box(x, 0.3, *size, role)
-        ink = role if role in INK else None
-        picture.area(box, ink)
-        picture.note((box.middle[0], 0.12), role, ink, align="center", bold=True)
+    for name, (rows, columns) in shapes.items():
+        size = unit * columns, unit * rows
+        middle, *_ = picture.block((x, 0.3), "", "learned", size=size).middle
+        picture.note((middle, 0.12), name, align="center", bold=True)
         text = f"({rows:,}, {columns:,})\n{4 * rows * columns / 2**20:g} MiB"
-        place = box.middle[0], 0.52 + unit * rows
-        picture.note(place, text, "x", align="center")
+        picture.note((middle, 0.52 + size[1]), text, "x", align="center")
         x += size[0] + free / (len(shapes) - 1)
     picture.publish(title)
 

@@ -12,6 +12,7 @@ import hashlib
 import os
 import random
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -136,6 +137,8 @@ def _train_on_text(options, num_processes, write):
     ids, held_out_ids, metadata = _prepare(options)
     torch.manual_seed(options.seed)  # the same weights and dropout in all processes
     device = "cuda" if has_own_gpu() else "cpu"
+    if device == "cuda":
+        _configure_gpu(is_exact=options.compile and options.checkpoint is not None)
     model = _build_gpt(metadata, options.dropout).to(device)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_out_ids):,} held out"
@@ -154,9 +157,6 @@ def _train_on_text(options, num_processes, write):
     compute_loss = next_token_loss
     if options.compile:
         compute_loss = torch.compile(next_token_loss)
-        if device == "cuda" and options.checkpoint:  # to resume exactly, a tenth slower
-            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-            torch.use_deterministic_algorithms(True, warn_only=True)
     if num_processes > 1:  # this waits until every process has looked for the file
         compute_loss = split_batch_over_processes(model, compute_loss)
 
@@ -184,6 +184,19 @@ def _train_on_text(options, num_processes, write):
     generated = generate(model, prompt, 150, temperature=0.8)[0].tolist()
     sample = decode_bpe(generated, _merges(metadata))
     write(f"\n{sample}\n\n{report(torch.tensor(losses))}")
+
+
+def _configure_gpu(is_exact):
+    """Choose TensorFloat32, and kernels of which a resumed run gets the same sums.
+
+    Only compiled kernels need the latter: they add up in another order in every run.
+    It makes them a tenth slower.
+    """
+    torch.set_float32_matmul_precision("high")  # for losses outside of autocast
+    if is_exact:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        warnings.filterwarnings("ignore", ".* non-deterministic algorithm")
 
 
 def _prepare(options):
