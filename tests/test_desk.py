@@ -199,7 +199,7 @@ def test_solution_says_what_it_expects():
 
 
 def test_a_worked_solution_passes_without_credit(own_progress):
-    result = check("3.1", softmax, record=False)
+    result = check("3.3", softmax, record=False)
     assert result.passed and "next" not in result.message
     assert not own_progress.exists()
     for path in (ROOT / "notebooks/solutions").glob("*.ipynb"):
@@ -243,8 +243,8 @@ def luminance(color):
 
 def test_a_pass_is_recorded_by_name_with_a_line_on_what_is_next(own_progress):
     total = len(EXERCISES) + len(CASES)
-    result = check("3.1", softmax)
-    assert result.message.endswith(f"\n1 of {total}; next: 3.2.")
+    result = check("3.3", softmax)
+    assert result.message.endswith(f"\n1 of {total}; next: 3.1.")
     check("4.1", None)
     assert json.loads(own_progress.read_text()) == {"passed": ["softmax"]}
 
@@ -254,7 +254,7 @@ def test_after_the_last_exercise_the_next_is_the_first_that_is_open(own_progress
     for missing, ending in (("merge", "; next: 1.1."), (None, ": all of them.")):
         passed = [name for name in names if name != missing]
         own_progress.write_text(json.dumps({"passed": passed}))
-        assert check("3.1", softmax).message.endswith(ending)
+        assert check("3.3", softmax).message.endswith(ending)
 
 
 def test_the_file_of_an_earlier_version_is_read_by_names(own_progress):
@@ -262,7 +262,7 @@ def test_the_file_of_an_earlier_version_is_read_by_names(own_progress):
     own_progress.write_text(json.dumps({"passed": ids}))
     names = {"merge", "CausalAttention", "repeat_kv", "patient 10"}
     assert records.load() == names
-    check("3.1", softmax)
+    check("3.3", softmax)
     stored = json.loads(own_progress.read_text())["passed"]
     assert stored == sorted(names | {"softmax"})
 
@@ -279,7 +279,7 @@ def test_a_damaged_file_is_reported_once_and_kept(own_progress, capsys, text):
     for number in (1, 2):
         own_progress.write_bytes(text.encode("latin-1"))
         assert records.load() == records.load() == set()
-        check("3.1", softmax)
+        check("3.3", softmax)
         assert records.load() == {"softmax"}
         kept = own_progress.with_name(f"progress.damaged{number}")
         assert kept.read_bytes() == text.encode("latin-1")
@@ -292,7 +292,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_reported_once(own_progress, caps
     kept = own_progress / "kept"
     kept.touch()
     for _ in range(2):
-        assert check("3.1", softmax).passed
+        assert check("3.3", softmax).passed
     said = capsys.readouterr().out
     assert said.count("Your progress isn't saved:") == 1
     assert "can't be read or written (Is a directory)" in " ".join(said.split())
@@ -325,7 +325,7 @@ def test_a_folder_that_is_unknown_or_closed_is_no_error(monkeypatch, tmp_path):
     for folder in ("~nobody at all/here", str(blocked)):
         monkeypatch.setenv("COURSE_PROGRESS", folder)
         monkeypatch.chdir(tmp_path)
-        assert check("3.1", softmax).passed
+        assert check("3.3", softmax).passed
 
 
 def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(

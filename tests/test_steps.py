@@ -112,7 +112,7 @@ def halves(x, num_heads):  # and no ValueError
     [
         ("4.1", unscaled_columns, ("scale-missing", "softmax-over-queries")),
         ("4.2", Biased, ("unasked-bias", "softmax-over-queries")),
-        ("3.1", fixed_axis_in_place, ("dim-ignored", "input-changed")),
+        ("3.3", fixed_axis_in_place, ("dim-ignored", "input-changed")),
         ("6.1", halves, ("heads-reversed", "width-not-divided")),
     ],
 )
@@ -185,9 +185,9 @@ def skips_for_ever(ids, pair, new_id):
 @pytest.mark.parametrize(
     ("id", "answer"),
     [
-        ("3.3", lambda x: torch.softmax(x @ x.T, dim=-1) + 0.125),  # its shape: several
+        ("3.2", lambda x: torch.softmax(x @ x.T, dim=-1) + 0.125),  # its shape: several
         ("1.1", skips_for_ever),  # like a return in the loop, on few inputs
-        ("3.2", lambda x: torch.full((len(x), len(x)), torch.nan)),  # what gives NaN?
+        ("3.1", lambda x: torch.full((len(x), len(x)), torch.nan)),  # what gives NaN?
     ],
 )
 def test_better_no_name_than_a_wrong_one(id, answer):
@@ -200,7 +200,7 @@ def test_an_ordinary_input_is_shown_before_a_special_one():
         exps = torch.exp(x @ x.T)
         return exps / (exps.sum(-1, keepdim=True) + 0.5)
 
-    result = check("3.2", weights)
+    result = check("3.1", weights)
     assert result.diagnosis is None
     assert "large scores" not in result.message
     assert "A row of your weights sums to" in result.message

@@ -300,7 +300,7 @@ Baselines: guessing.
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="#E5E5E5")
     if baseline:
-        fig.legend(loc="outside upper right", ncols=3)
+        fig.legend(loc="outside lower right", ncols=3)
     parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
     publish(fig, title, describe("Dots", title, Across=xlabel, **parts))
 

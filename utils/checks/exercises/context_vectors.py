@@ -69,7 +69,7 @@ def sums_along_dim(run):
 
 
 softmax = Exercise(
-    id="3.1",
+    id="3.3",
     signature="softmax(scores, dim=-1)",
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
     oracle=right_softmax,
@@ -209,7 +209,7 @@ TOKENS = [
 ]
 
 weights = Exercise(
-    id="3.2",
+    id="3.1",
     signature="attention_weights(x)",
     returns="the weights (T, T): a row for each query, which sums to 1",
     oracle=lambda x: attend(x)[1],
@@ -238,7 +238,7 @@ def stays_among_the_tokens(run):
 
 
 context = Exercise(
-    id="3.3",
+    id="3.2",
     signature="context_vectors(x)",
     returns="the context vectors (T, D), one for each token",
     oracle=lambda x: attend(x)[0],
@@ -247,4 +247,4 @@ context = Exercise(
     pipeline=of_tokens(of_attention.AVERAGE, CONTEXT),
 )
 
-EXERCISES = [softmax, weights, context]
+EXERCISES = [weights, context, softmax]
