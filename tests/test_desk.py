@@ -361,6 +361,13 @@ def test_the_list_reads_title_and_minutes_of_every_notebook():
     assert sum(len(c.asks) for c in chapters()) == len(EXERCISES) + len(CASES)
 
 
+@pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_the_hours_that_a_page_states_are_those_of_the_numbered_notebooks(name):
+    hours = round(sum(chapter.minutes for chapter in chapters()) / 60)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert f"the numbered ones take about {hours} hours together" in text
+
+
 # ---- predictions ------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ FILES = {  # number of a notebook: the file of its exercises here
 }
 # Where `utils` holds the functions that the exercises ask for, under the same names.
 LIBRARY = (
-    *("tokenizer", "data", "embeddings", "attention", "training.translation"),
+    *("tokenizer", "data", "embeddings", "attention", "experiments.translation"),
     *("model", "parallel", "latent", "delta"),
 )
 CASES = 10, 512  # the patients of 12
