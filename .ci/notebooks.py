@@ -103,28 +103,15 @@ def setup_cell(home):
     return SETUP.format(fetch="".join(f"{line}\n" for line in lines), failed=FAILED)
 
 
-def colab_link(home, path):
-    """Return the markdown link that opens `path` in Colab; empty unless on GitHub."""
-    address, version = home
-    github = re.fullmatch(r"https://github\.com/([^/]+/[^/]+)", address)
-    if github is None:
-        return ""
-    base = "https://colab.research.google.com/github"
-    return f"{COLAB}{base}/{github[1]}/blob/{version}/{path})"
-
-
-def pages_link(home):
-    """Return the markdown link to the course as pages; empty unless on GitHub."""
+def links(home, path):
+    """Return markdown links: `path` in Colab, and the pages; empty unless on GitHub."""
     github = re.fullmatch(r"https://github\.com/([^/]+)/([^/]+)", home[0])
     if github is None:
-        return ""
-    return f"[Read it as pages](https://{github[1]}.github.io/{github[2]}/)"
-
-
-def readme_links(home):
-    """Return the line under the README's title: where one starts without installing."""
-    first = colab_link(home, "notebooks/00_start_here.ipynb")
-    return " · ".join(filter(None, [first, pages_link(home)]))
+        return "", ""
+    owner, name = github.groups()
+    base = f"https://colab.research.google.com/github/{owner}/{name}/blob/{home[1]}"
+    pages = f"[Read it as pages](https://{owner}.github.io/{name}/)"
+    return f"{COLAB}{base}/{path})", pages
 
 
 def with_colab_link(text, link):
@@ -213,7 +200,7 @@ def prepare(notebook, path, home):
     opening.source = with_colab_link(opening.source, "")  # nobody reads an address
     about = f"About {5 * max(1, round(reading_minutes(notebook) / 5))} minutes"
     text = re.sub(r"About \d+ minutes", about, opening.source)
-    opening.source = with_colab_link(text, colab_link(home, path))
+    opening.source = with_colab_link(text, links(home, path)[0])
     for cell in notebook.cells:
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
@@ -406,7 +393,8 @@ def write_home(address, version, root=ROOT):
     if readme.exists():
         text = readme.read_text(encoding="utf-8")
         text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
-        store_text(with_colab_link(text, readme_links(home)) + "\n", readme)
+        first = " · ".join(filter(None, links(home, "notebooks/00_start_here.ipynb")))
+        store_text(with_colab_link(text, first) + "\n", readme)
 
 
 def main():

@@ -77,26 +77,26 @@ def buttons(links):
     return f'<p class="buttons">{" ".join(shown)}</p>'
 
 
-def named_as_here(link):
-    """Return a link to a section with the name that it has on a page."""
+def section_link(link):
+    """Return a link to a section, with the name that the section has on its page."""
     return f"]({link[1]}#{make_id(link[2])})"
 
 
-def prepared(path, home, extra):
-    """Return a notebook as its page shows it; what the page needs goes into `extra`."""
+def read_notebook(path, home, extra):
+    """Return a notebook as its page shows it; write its files into `extra`."""
     page = path.relative_to(ROOT).as_posix()
     (extra / page).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, extra / page)
     notebook = nbformat.read(path, as_version=4)
     tool.uncover(notebook)
     notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]
-    colab = re.findall(r"\[(.+)\]\((.+)\)", tool.colab_link(home, page))
+    colab = re.findall(r"\[(.+)\]\((.+)\)", tool.links(home, page)[0])
     bar = buttons([*colab, ("Download", path.name)])
     opening = notebook.cells[0]
     opening.source = tool.with_colab_link(opening.source, bar)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = TO_SECTION.sub(named_as_here, cell.source)
+            cell.source = TO_SECTION.sub(section_link, cell.source)
             cell.source = cell.source.replace("](../README.md)", "](../index.md)")
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-output"]
@@ -108,8 +108,8 @@ def prepared(path, home, extra):
     return notebook
 
 
-def way(caption, names, titles):
-    """Return a part of the way through the course, which Sphinx shows at the side."""
+def toctree(caption, names, titles):
+    """Return a part of the list of pages that Sphinx shows at the side."""
     lines = ["```{toctree}", ":hidden:", f":caption: {caption}", ""]
     for name in names:
         title = re.sub("^Deeper: |: (worked )?solutions$", "", titles[name])
@@ -117,8 +117,8 @@ def way(caption, names, titles):
     return "\n".join([*lines, "```"])
 
 
-def front(titles, home, extra, pdf):
-    """Return the first page: the README, and behind it the way through all others."""
+def index_page(titles, home, extra, pdf):
+    """Return the first page: the README, then the list of all other pages."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     text = tool.with_colab_link(readme.partition("\n")[2], "")
     [(alt, scheme)] = re.findall(r"!\[(.+)\]\((.+)\)", text)
@@ -136,9 +136,9 @@ def front(titles, home, extra, pdf):
         f"# {TITLE}",
         buttons([*first, ("All as a PDF", PDF)] if pdf else first),
         text,
-        way("The course", lessons, titles),
-        way("Deeper", deeper, titles),
-        way("Worked solutions", solutions, titles),
+        toctree("The course", lessons, titles),
+        toctree("Deeper", deeper, titles),
+        toctree("Worked solutions", solutions, titles),
     ]
     return "\n\n".join(parts)
 
@@ -147,12 +147,12 @@ def write_sources(source, extra, pdf):
     """Write what Sphinx reads into `source`, and what it only copies into `extra`."""
     home, titles = tool.read_home(), {}
     for path in tool.find_notebooks():
-        page, notebook = path.relative_to(ROOT), prepared(path, home, extra)
+        page, notebook = path.relative_to(ROOT), read_notebook(path, home, extra)
         title = notebook.cells[0].source.partition("\n")[0].removeprefix("# ")
         titles[page.with_suffix("").as_posix()] = title
         (source / page).parent.mkdir(parents=True, exist_ok=True)
         nbformat.write(notebook, source / page)
-    index = front(titles, home, extra, pdf)
+    index = index_page(titles, home, extra, pdf)
     (source / "index.md").write_text(index, encoding="utf-8")
     settings = SETTINGS | {"html_extra_path": [str(extra)]}
     lines = [f"{name} = {value!r}\n" for name, value in settings.items()]
@@ -168,13 +168,11 @@ def write_sources(source, extra, pdf):
 def build(folder, pdf):
     """Build the pages, and if asked for the PDF, into `folder`; return what failed."""
     with tempfile.TemporaryDirectory() as temporary:
-        source, extra, kept = (
-            Path(temporary, name) for name in ("in", "extra", "kept")
-        )
+        source, extra, cache = (Path(temporary, name) for name in ("in", "extra", "c"))
         source.mkdir()
         write_sources(source, extra, pdf)
-        quiet = {"status": None, "warningiserror": True}
-        app = Sphinx(source, source, folder, kept, "html", **quiet)
+        options = {"status": None, "warningiserror": True}
+        app = Sphinx(source, source, folder, cache, "html", **options)
         app.build()
     if pdf and not app.statuscode:
         from pages.book import write_book

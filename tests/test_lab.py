@@ -167,7 +167,7 @@ def test_a_notebook_can_be_read_and_run_and_moved_by_keyboard(lab, browser, path
     page.on("request", lambda request: requests.append(request.url))
     open_notebook(page, lab, path, len(notebook.cells))
     assert page.evaluate(PICTURES) == unfolded, "before anything runs"
-    covers = page.locator(".jp-OutputPlaceholder").all_inner_texts()
+    covers = page.locator(".jp-OutputPlaceholder").all_text_contents()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert len(covers) == outputs.count(tool.COVER)
     assert {cover.strip() for cover in covers} <= {tool.COVER.data["text/html"]}
