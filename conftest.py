@@ -11,19 +11,32 @@ from tolerance import settled
 # Set before any worker or kernel starts, so that all of them inherit it: one thread
 # each, because two files run side by side, and no IPython habits of the reader's.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-if "PYTEST_XDIST_WORKER" not in os.environ:
+IS_MAIN = "PYTEST_XDIST_WORKER" not in os.environ
+if IS_MAIN:
     FOLDER = tempfile.TemporaryDirectory(prefix="course-")
     os.environ["COURSE_TESTS"] = FOLDER.name
     os.environ["IPYTHONDIR"] = FOLDER.name
     # What a reader may fetch is not there, whatever is installed or kept here.
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": FOLDER.name}
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # stored numbers are those of a CPU
 
 
 def pytest_addoption(parser):
     """Add the option of the full run; see CONTRIBUTING.md."""
     every = "take every notebook where the quick run takes a sample"
     parser.addoption("--full", action="store_true", help=every)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Run two files at a time if pytest-xdist is there, the long ones of a file first.
+
+    These are no `addopts`, because with a learner's packages pytest would refuse them.
+    """
+    if config.pluginmanager.has_plugin("xdist") and IS_MAIN:
+        option = config.option
+        option.numprocesses = 2 if option.numprocesses is None else option.numprocesses
+        option.dist = "loadfile" if option.dist == "no" else option.dist
+        option.loadscopereorder = False
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -19,20 +19,24 @@ import sys
 import tempfile
 import time
 import tomllib
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from tolerance import settled  # noqa: E402
 
 from utils.files import write_atomically  # noqa: E402
 
 KEPT_METADATA = ("tags", "tolerance", "reason")
-# What JupyterLab and Colab each need to show the setup cell folded.
+# What JupyterLab and Colab each need to show a cell folded: the setup cell, and each
+# other whose first line is a title, `# @title ...`.
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
-WARN, LIMIT, DEEPER_LIMIT = 60, 75, 40  # honest minutes of a notebook
+WITH_MINUTES = "### Exercise", "## Two tests of your own", "## Two cases"
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",
@@ -130,46 +134,42 @@ def with_colab_link(text, link):
     return "\n\n".join(part for part in parts if part)
 
 
-def words(cell):
-    """Count the words of a cell: none in code, and a formula reads as one."""
+def count_words(cell):
+    """Return how many words a cell has: none in code, and one for each formula."""
     if cell.cell_type == "code":
         return 0
     return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", cell.source)))
 
 
 def cell_minutes(cell):
-    """Count a reader's minutes with a cell: 130 words each, one for a code cell to run
-    and look at, one for a picture, and what an exercise says of itself.
+    """Return a reader's minutes with a cell.
+
+    Prose takes a minute per 130 words, an exercise what it states besides, a code cell
+    one minute to run and read, and each figure one more. A folded cell after the
+    set-up takes none.
     """
+    if is_folded(cell) and not is_setup(cell):
+        return 0
     if cell.cell_type == "code":
         return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
-    minutes = words(cell) / 130
-    asked = "### Exercise", "## Two tests of your own", "## Two cases"
-    if cell.source.startswith(asked):
+    minutes = count_words(cell) / 130
+    if cell.source.startswith(WITH_MINUTES):
         minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
     return minutes
 
 
 def reading_minutes(notebook):
-    """Count a reader's minutes with a notebook."""
+    """Return a reader's minutes with a notebook."""
     return sum(map(cell_minutes, notebook.cells))
 
 
-def heaviest(notebook):
-    """Say in a line which cells of a notebook take a reader longest."""
-    cells = sorted(notebook.cells, key=cell_minutes, reverse=True)[:3]
-    named = [(cell, cell.source.strip().partition("\n")[0][:40]) for cell in cells]
-    return "; ".join(f"{cell_minutes(c):.0f} min {c.id} {line!r}" for c, line in named)
-
-
-def length(notebook, deeper=False):
-    """Say how long a reader takes, and where a notebook is long, which cells weigh."""
-    minutes, limit = reading_minutes(notebook), DEEPER_LIMIT if deeper else LIMIT
-    said = f"{minutes:.0f} honest minutes, {sum(map(words, notebook.cells)):,} words"
-    if minutes <= min(WARN, limit):
-        return said
-    bound = f"at most {limit}" if minutes > limit else f"better below {WARN}"
-    return f"{said}: {bound}; heaviest: {heaviest(notebook)}"
+def describe_length(notebook):
+    """Return minutes and words of a notebook in a line, and its three longest cells."""
+    longest = sorted(notebook.cells, key=cell_minutes, reverse=True)[:3]
+    openings = [(c, c.source.strip().partition("\n")[0][:40]) for c in longest]
+    cells = "; ".join(f"{cell_minutes(c):.0f} min {c.id} {o!r}" for c, o in openings)
+    words = sum(map(count_words, notebook.cells))
+    return f"{reading_minutes(notebook):.0f} minutes, {words:,} words; longest: {cells}"
 
 
 def is_setup(cell):
@@ -201,6 +201,11 @@ def uncover(notebook):
             cell.outputs = [output for output in cell.outputs if output != COVER]
 
 
+def is_folded(cell):
+    """Return whether `cell` is code that is shown folded, under a title."""
+    return cell.cell_type == "code" and cell.source.startswith("# @title ")
+
+
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -213,8 +218,9 @@ def prepare(notebook, path, home):
         kept = [key for key in KEPT_METADATA if key in cell.metadata]
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in kept})
         if is_setup(cell):
-            cell.metadata |= nbformat.from_dict(FOLDED)
             cell.source = setup_cell(home)
+        if is_folded(cell):
+            cell.metadata |= nbformat.from_dict(FOLDED)
     uncover(notebook)
     for cell in predicted_cells(notebook.cells):
         cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
@@ -229,12 +235,30 @@ def store(notebook, path):
 
 
 def store_text(text, path):
-    """Write `text` to `path` unless it says so already; return whether it did not."""
+    """Write `text` to `path` if that changes it; return whether it did."""
     content = text.encode("utf-8")
-    if path.exists() and path.read_bytes() == content:
-        return False
-    write_atomically(path, content)
-    return True
+    changes = not path.exists() or path.read_bytes() != content
+    if changes:
+        write_atomically(path, content)
+    return changes
+
+
+def write_minutes(root=ROOT):
+    """Copy the minutes of each notebook's opening into the tables of README and 00.
+
+    Return whether a table changed.
+    """
+    changed = False
+    for page in (root / "README.md", root / "notebooks/00_start_here.ipynb"):
+        text = page.read_text(encoding="utf-8")
+        for path in find_notebooks(root):
+            name = re.escape(path.relative_to(root / "notebooks").as_posix())
+            opening = nbformat.read(path, as_version=4).cells[0].source
+            if minutes := re.search(r"About (\d+) minutes", opening):
+                row = rf"(\]\((?:notebooks/)?{name}\)(?: \(| \|[^|]*\| ))\d+"
+                text = re.sub(row, rf"\g<1>{minutes[1]}", text)
+        changed |= store_text(text, page)
+    return changed
 
 
 # ------------------------------------------------------------------- execute
@@ -245,6 +269,13 @@ def drop_widget_views(notebook):
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(WIDGET_VIEW, None)
+
+
+def keep_stored_digits(notebook, stored):
+    """Put back stored texts whose numbers the new ones match within the tolerance."""
+    for cell, before in zip(notebook.cells, stored.cells):
+        if tolerance := cell.metadata.get("tolerance"):
+            cell.outputs = settled(cell.outputs, before.outputs, tolerance)
 
 
 def without_ignored(notebook):
@@ -259,7 +290,7 @@ def without_ignored(notebook):
 def run_cells(notebook, folder, **env):
     """Run every cell of `notebook` in a fresh kernel of this Python, in `folder`.
 
-    `env` comes on top of the environment of this process.
+    `env` is added to the environment of this process.
     """
     from jupyter_client.manager import KernelManager
     from nbclient import NotebookClient
@@ -278,33 +309,22 @@ def run_cells(notebook, folder, **env):
         store_widget_state=False,
         coalesce_streams=True,
     )
-    with tempfile.TemporaryDirectory() as own:
-        # No run touches the reader's progress or IPython, or sees another's. What a
-        # cell writes to stderr comes as an output; this stderr is the kernel's own.
-        # What a reader may fetch is not there, whatever is kept on this machine.
-        apart = {"COURSE_PROGRESS": own, "IPYTHONDIR": own}
-        apart |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": own}
-        env = os.environ | apart | env
+    with tempfile.TemporaryDirectory() as private:
+        # The reader's progress, IPython settings and downloads stay out of it.
+        settings = {"COURSE_PROGRESS": private, "IPYTHONDIR": private}
+        settings |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": private}
+        env = os.environ | settings | env
         try:
+            # What a cell writes to stderr is an output; this is the kernel's own.
             client.execute(env=env, stderr=subprocess.DEVNULL)
         finally:
             manager.shutdown_kernel(now=True)
 
 
-def describe(error, notebook):
-    """Return what a reader needs to know of the cell that failed."""
-    from nbclient.exceptions import CellExecutionError
-
-    if isinstance(error, CellExecutionError):
-        return str(error)
-    counts = [cell.get("execution_count") or 0 for cell in notebook.cells]
-    return f"{type(error).__name__}: {error}\nafter code cell {max(counts)}"
-
-
 def execute_one(path, home):
-    """Run and store one notebook; return whether that went well, and what to print.
+    """Run and store one notebook; return whether it ran, and a line about it.
 
-    Nothing is stored when a cell fails, nor when only a time or a version differs.
+    Nothing is stored if a cell fails, or if only a time or a version differs.
     """
     start = time.monotonic()
     stored = nbformat.read(path, as_version=4)
@@ -314,26 +334,37 @@ def execute_one(path, home):
     try:
         run_cells(notebook, path.parent)
     except Exception as error:  # a failing cell, a dead kernel or a timeout
-        return False, f"FAILED, left as it was: {name}\n{describe(error, notebook)}\n"
+        return False, f"FAILED, left as it was: {name}\n{type(error).__name__}: {error}"
     drop_widget_views(notebook)
-    prepare(notebook, name, home)  # once more: now the pictures are there to count
+    keep_stored_digits(notebook, stored)
+    prepare(notebook, name, home)  # once more: now there are figures to count
     if without_ignored(notebook) != without_ignored(stored):
         store(notebook, path)
-    took = f"ran {time.monotonic() - start:3.0f} s"
-    return True, f"{name}: {took}, {length(notebook, path.parent.name == 'deeper')}"
+    seconds = time.monotonic() - start
+    return True, f"{name}: ran in {seconds:.0f} s; {describe_length(notebook)}"
+
+
+def execute_all(paths):
+    """Run and store notebooks, two at a time; return how many failed."""
+    home, failed = read_home(), 0
+    with ThreadPoolExecutor(2) as pool:
+        for ran, line in pool.map(partial(execute_one, home=home), paths):
+            failed += not ran
+            print(line, flush=True)
+    return failed
 
 
 def execute(paths):
-    """Run and store notebooks, two at a time; return how many failed."""
+    """Run and store notebooks and their minutes; return how many failed.
+
+    00 comes last, because its map shows the minutes of all others.
+    """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    failed = 0
-    home = read_home()
-    with ProcessPoolExecutor(2) as pool:
-        runs = [pool.submit(execute_one, path, home) for path in paths]
-        for run in runs:
-            done, said = run.result()
-            failed += not done
-            print(said, flush=True)
+    start = ROOT / "notebooks/00_start_here.ipynb"
+    failed = execute_all([path for path in paths if path != start])
+    if write_minutes() or start in paths:
+        failed += execute_all([start])
+        write_minutes()
     return failed
 
 

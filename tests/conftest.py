@@ -1,7 +1,5 @@
 """What the tests share: the sample of the quick run, the bank's score, pictures."""
 
-import importlib
-import pkgutil
 import signal
 from types import SimpleNamespace
 
@@ -10,8 +8,7 @@ from bank.score import pytest_terminal_summary
 from browser import browser
 from repository import ROOT, tool
 
-from utils import plots
-from utils.plots import publishing
+from utils.plots import chart, picture
 
 __all__ = ["browser", "pytest_terminal_summary"]
 
@@ -35,8 +32,8 @@ def published(monkeypatch):
     """Collect the bundles that would reach a notebook."""
     outputs = []
 
-    def display(bundle, raw):
-        assert raw
+    def display(bundle, metadata, raw):
+        assert raw and metadata == {"image/png": {"width": 759}}
         outputs.append(bundle)
 
     for room in ("publishing", "exploring"):
@@ -50,14 +47,12 @@ def figures(monkeypatch):
     """Collect the figures instead of publishing them."""
     drawn = []
 
-    def keep(fig, title, alt, caption=None):
-        fig.draw_without_rendering()
-        drawn.append(SimpleNamespace(fig=fig, alt=alt, caption=caption))
+    def keep(figure, title, alt):
+        figure.draw_without_rendering()
+        drawn.append(figure)
 
-    for module in pkgutil.iter_modules(plots.__path__, "utils.plots."):
-        room = importlib.import_module(module.name)
-        if room is not publishing and hasattr(room, "_publish"):
-            monkeypatch.setattr(room, "_publish", keep)
+    for module in (chart, picture):
+        monkeypatch.setattr(module, "publish", keep)
     return drawn
 
 

@@ -1,7 +1,6 @@
-"""Run everything, under every setting this machine has: `python -m tests.full`.
+"""Run everything: `python -m tests.full`, or single steps of it by name.
 
-It takes about three hours on two cores. Each step that ends writes its row into the
-table in tests/README.md, in place of its last one; steps that are named run alone.
+Each step writes its row into the table in tests/README.md when it ends.
 """
 
 import argparse
@@ -23,130 +22,116 @@ import torch
 from tests import guide
 
 ROOT = Path(__file__).resolve().parents[1]
+TABLE = "the last full run"
 FAILED, IMPOSSIBLE = "FAILED", "not possible here"
-REFERENCES = "gpt2", "llama", "layers"
 PYTEST = ["-m", "pytest", "--color=no"]
 HERE = [sys.executable, *PYTEST]
-# Kernels and the browser are spoken to over this machine's own network, `lo`.
-UNSHARED = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+# Kernels and the browser talk over this machine's own network, `lo`.
+OFFLINE = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 
 class Step(NamedTuple):
-    """One command of the full run, or None where this machine has no way to run it."""
+    """One command of the full run, and what it needs."""
 
-    name: str
     what: str
-    command: list | None
+    command: list
     env: dict = {}
-
-
-def steps(colab, reference):
-    """Return all steps.
-
-    colab: the Python with Colab's versions, or None
-    reference: the folder with the reference implementation, or None
-    """
-    there = colab and [colab, *PYTEST]
-    # The code host's machine, if it is Linux, must be able to do without a network.
-    must = "CI" in os.environ and sys.platform == "linux"
-    offline = UNSHARED if must or works(*UNSHARED, "true") else []
-    alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_setup.py"]
-    settings = [(kind, threads) for kind in capabilities() for threads in (1, 2)]
-    own = settings.pop(-2)  # the best instructions and one thread, as everything runs
-    everything = f"`python -m pytest --full`, {described(*own)}"
-    everything += ", without a network" * bool(offline)
-    gpt2, llama, layers = (
-        reference and [sys.executable, "-m", "tests.references", name]
-        for name in REFERENCES
-    )
-    there_too = {"PYTHONPATH": str(reference)}
-    return [
-        Step("everything", everything, [*offline, *HERE, "--full"]),
-        Step("gpt2", "the tiny GPT-2 made anew by `transformers`", gpt2, there_too),
-        Step("llama", "the tiny Llama made anew by `transformers`", llama, there_too),
-        Step("layers", "the layers of `tiny_layers` made anew", layers, there_too),
-        *(on(kind, threads) for kind, threads in settings),
-        Step("colab", "notebooks, Colab's versions", there and [*there, "notebooks"]),
-        Step("colab-alone", "the same from nothing", there and [*there, *alone]),
-    ]
 
 
 def works(*command):
     """Return whether this machine has a command and lets it run."""
-    found = shutil.which(command[0])
-    return found and subprocess.run(command, capture_output=True).returncode == 0
+    path = shutil.which(command[0])
+    return path and subprocess.run(command, capture_output=True).returncode == 0
 
 
 def capabilities():
-    """Return which sets of instructions PyTorch can use on this processor."""
+    """Return which instruction sets PyTorch can use on this processor."""
     known = ["default", "avx2", "avx512"]
     best = torch.backends.cpu.get_cpu_capability().lower()
     return known[: known.index(best) + 1] if best in known else known[:1]
 
 
-def described(kind, threads):
-    """Return the words for a set of instructions and a number of threads."""
-    return f"{kind} instructions, {threads} thread{'s' * (threads > 1)}"
-
-
-def on(kind, threads):
-    """Return the step of all notebooks with these instructions and threads."""
-    # Two files side by side with two threads each would wait for each other.
-    command = [*HERE, f"--numprocesses={2 // threads}", "notebooks"]
-    env = {"ATEN_CPU_CAPABILITY": kind, "OMP_NUM_THREADS": str(threads)}
-    name, what = f"{kind}-{threads}", f"notebooks, {described(kind, threads)}"
-    return Step(name, what, command, env)
-
-
-def kept(name):
-    """Return a folder in the cache of this account."""
+def environment(name):
+    """Return a folder in this account's cache for the packages of a step."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "attention-course" / name
 
 
-def install(python, name, *options):
-    """Let a Python install what `tests/NAME.txt` lists; return whether it could."""
+def steps():
+    """Return all steps by their names."""
+    *others, best = capabilities()
+    # A code host's Linux machine must be able to do without a network.
+    must = "CI" in os.environ and sys.platform == "linux"
+    offline = OFFLINE if must or works(*OFFLINE, "true") else []
+    everything = f"all tests, with every notebook, {best} instructions"
+    everything += ", without a network" * bool(offline)
+    named = {"everything": Step(everything, [*offline, *HERE, "--full"])}
+    references = {"PYTHONPATH": str(environment("gpt2"))}
+    for name in ("gpt2", "llama", "layers"):
+        command = [sys.executable, "-m", "tests.references", name]
+        what = f"`data/tiny_{name}` made again by `transformers`"
+        named[name] = Step(what, command, references)
+    for kind in others:
+        env = {"ATEN_CPU_CAPABILITY": kind}
+        what = f"every notebook, {kind} instructions"
+        named[kind] = Step(what, [*HERE, "notebooks"], env)
+    env = {"OMP_NUM_THREADS": "2"}
+    named["threads"] = Step("every notebook, two threads", [*HERE, "notebooks"], env)
+    learner, colab = (environment(name) / "bin/python" for name in ("learner", "colab"))
+    what = "every notebook, with `requirements.txt` installed and nothing else"
+    named["learner"] = Step(what, [learner, *PYTEST, "notebooks"])
+    what = "every notebook, with Colab's versions"
+    named["colab"] = Step(what, [colab, *PYTEST, "notebooks"])
+    alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_setup.py"]
+    what = "every notebook fetches the course as on Colab, with Colab's versions"
+    named["colab-alone"] = Step(what, [colab, *PYTEST, *alone])
+    return named
+
+
+def install(python, requirements, *options):
+    """Install a list of packages; return whether that worked."""
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    wanted = ROOT / "tests" / f"{name}.txt"
-    return subprocess.run([*pip, *options, "-r", wanted]).returncode == 0
+    return subprocess.run([*pip, *options, "-r", ROOT / requirements]).returncode == 0
 
 
-def references():
-    """Return a folder with what makes the references, filled anew, or None."""
-    folder = kept("gpt2")
-    shutil.rmtree(folder, ignore_errors=True)
-    return folder if install(sys.executable, "gpt2", "--target", folder) else None
+def prepare(name):
+    """Install what a step needs besides this environment; return whether it can run."""
+    if name in ("gpt2", "llama", "layers"):
+        folder = environment("gpt2")
+        shutil.rmtree(folder, ignore_errors=True)
+        return install(sys.executable, "tests/gpt2.txt", "--target", folder)
+    if name == "learner":
+        command = [sys.executable, "-m", "venv", "--clear", environment(name)]
+        subprocess.run(command, check=True)
+        return install(environment(name) / "bin/python", "requirements.txt")
+    if name.startswith("colab"):
+        python = environment("colab") / "bin/python"
+        if not python.exists() and works("python3.13", "--version"):
+            subprocess.run(["python3.13", "-m", "venv", python.parents[1]], check=True)
+        return python.exists() and install(python, "tests/colab.txt")
+    return True
 
 
-def colab_python():
-    """Return the Python of an environment with Colab's versions, made once and kept."""
-    folder = kept("colab")
-    python = folder / "bin" / "python"
-    if not python.exists() and works("python3.13", "--version"):
-        subprocess.run(["python3.13", "-m", "venv", folder], check=True)
-    return str(python) if python.exists() and install(python, "colab") else None
-
-
-def run(step, log):
+def run(name, step, log):
     """Run a step, its output into `log`; return its row of the table."""
     result, start = IMPOSSIBLE, time.monotonic()
-    if step.command:
+    if prepare(name):
         env = os.environ | {"OMP_NUM_THREADS": "1"} | step.env
         with log.open("w") as file:
-            both = {"stdout": file, "stderr": subprocess.STDOUT}
-            code = subprocess.run(step.command, cwd=ROOT, env=env, **both).returncode
+            streams = {"stdout": file, "stderr": subprocess.STDOUT}
+            code = subprocess.run(step.command, cwd=ROOT, env=env, **streams).returncode
         text = log.read_text(encoding="utf-8", errors="replace")
         counts = re.findall(r"^(\d+ .+) in [\d.]+s", text, re.MULTILINE)
         result = counts[-1] if counts else text.rstrip().rpartition("\n")[2]
         result = f"{FAILED}: {result}" if code else result
     minutes, day = (time.monotonic() - start) / 60, datetime.date.today()
-    return f"| {step.name} | {step.what} | {result} | {minutes:.1f} | {day} |\n"
+    return f"| {name} | {step.what} | {result} | {minutes:.1f} | {day} |\n"
 
 
 def heading():
     """Return machine and versions, and the head of the table."""
-    names = ("torch", "numpy", "matplotlib", "jupyterlab")
-    versions = ", ".join(f"{name} {version(name)}" for name in names)
+    packages = "torch", "numpy", "matplotlib", "jupyterlab"
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
     machine = f"{os.cpu_count()} processors ({platform.machine()})"
     return (
         f"{machine}, Python {platform.python_version()}, {versions}:\n\n"
@@ -155,34 +140,28 @@ def heading():
 
 
 def main():
-    """Run the steps, print the table and return whether one of them failed.
-
-    On the code host a step that is not possible counts as failed.
-    """
-    names = [step.name for step in steps(None, None)]
+    """Run the steps and return whether one failed, in CI also if one is impossible."""
+    known = steps()
     parser = argparse.ArgumentParser(description="Run everything.")
-    parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(names))
-    parser.add_argument("--colab", metavar="PYTHON", help="has Colab's versions")
-    given = parser.parse_args()
-    wanted = given.steps or names
-    if set(wanted) - set(names):
-        parser.error(f"expected steps of {', '.join(names)}")
-    colab = given.colab
-    if colab is None and any(name.startswith("colab") for name in wanted):
-        colab = colab_python()
-    reference = references() if {*REFERENCES} & {*wanted} else None
+    parser.add_argument("steps", nargs="*", metavar="step", help=", ".join(known))
+    names = parser.parse_args().steps or list(known)
+    if set(names) - set(known):
+        parser.error(f"expected steps of {', '.join(known)}")
     logs = Path(tempfile.mkdtemp(prefix="full-run-"))
-    head, table = heading(), ""
-    print(f"Each step writes its log into {logs}.\n\n{head}", end="", flush=True)
-    for step in [s for s in steps(colab, reference) if s.name in wanted]:
-        log = logs / f"{step.name}.log"
-        row = run(step, log)
+    print(
+        f"{len(names)} steps run, each with a log in {logs} and a row in the table of"
+    )
+    print(f"tests/README.md. All steps take about three hours.\n\n{heading()}", end="")
+    failed = False
+    for name in names:
+        log = logs / f"{name}.log"
+        row = run(name, known[name], log)
         print(row, end="", flush=True)
-        table += row
-        guide.store("the last full run", head, [row], names)
+        guide.store(TABLE, heading(), [row], list(known))
         if FAILED in row:
             print(log.read_text(encoding="utf-8", errors="replace")[-5000:])
-    return FAILED in table or ("CI" in os.environ and IMPOSSIBLE in table)
+        failed |= FAILED in row or ("CI" in os.environ and IMPOSSIBLE in row)
+    return failed
 
 
 if __name__ == "__main__":

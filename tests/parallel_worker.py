@@ -1,4 +1,4 @@
-"""What processes of `tests/test_parallel.py` do together, and how they are started."""
+"""Functions that the processes of `tests/test_parallel.py` call, and their start."""
 
 import contextlib
 import faulthandler
@@ -21,28 +21,28 @@ from torch import nn
 from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.model import next_token_loss
-from utils.training import train
+from utils.training import TrainingConfig, train
 
-PATIENCE = timedelta(seconds=20)
-# A forked process has PyTorch already. Where a fork is not safe, as on macOS, a process
-# begins anew and imports it, which takes some seconds.
+TIMEOUT = timedelta(seconds=20)
+# A forked process has PyTorch already. On systems where a fork isn't safe, like macOS,
+# a process starts afresh and imports it, which takes some seconds.
 START = "fork" if sys.platform == "linux" else "spawn"
 
 
-def in_processes(count, work, *inputs):
-    """Call a function in so many processes, each as if `torchrun` had started it.
+def in_processes(count, function, *inputs):
+    """Call a function in several processes, each as if `torchrun` had started it.
 
-    returns: what it returned, a list with an entry for each process
+    returns: list of what each process returned
     """
     if START == "fork":
-        importlib.import_module("torch._dynamo")  # once, else later in every process
+        importlib.import_module("torch._dynamo")  # once, instead of in every process
     ports = torch.multiprocessing.get_context(START).SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
-        inputs = count, ports, folder, work, inputs
+        arguments = count, ports, folder, function, inputs
         started = torch.multiprocessing.start_processes(
-            _begin, inputs, count, join=False, start_method=START
+            _call, arguments, count, join=False, start_method=START
         )
-        # A process forked while a thread serves the store may wait for ever (1 of 75).
+        # A process forked while a thread serves the store may wait forever (1 of 75).
         store = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
         for _ in range(count):
             ports.put(store.port)
@@ -52,8 +52,8 @@ def in_processes(count, work, *inputs):
         return [torch.load(file, weights_only=False) for file in files]
 
 
-def _begin(rank, count, ports, folder, work, inputs):
-    # Should it wait for ever, it ends after a minute, and says where it was.
+def _call(rank, count, ports, folder, function, inputs):
+    # A process that waits forever ends after a minute, and shows where it was.
     faulthandler.dump_traceback_later(60, exit=True, file=sys.__stderr__)
     os.environ |= {
         "RANK": str(rank),
@@ -62,27 +62,28 @@ def _begin(rank, count, ports, folder, work, inputs):
         "LOCAL_WORLD_SIZE": str(count),
         "MASTER_ADDR": "localhost",
         "MASTER_PORT": str(ports.get()),
-        "TORCHELASTIC_USE_AGENT_STORE": "True",  # who has started us listens there
+        "CUDA_VISIBLE_DEVICES": "",  # a fork can't use a GPU
+        "TORCHELASTIC_USE_AGENT_STORE": "True",  # the store of the first process
     }
-    torch.set_num_threads(1)  # the threads of the first process are not in a fork
-    torch.save(work(*inputs), f"{folder}/{rank}")
+    torch.set_num_threads(1)  # a fork doesn't have the threads of the first process
+    torch.save(function(*inputs), f"{folder}/{rank}")
 
 
-# As a decorator: what a function made is gone when its processes part (see there, why).
-joined = parallel.processes(PATIENCE)
+# As a decorator: what a function created is gone when the group ends, see `processes`.
+in_group = parallel.processes(TIMEOUT)
 
 
-@joined
-def compare():
-    """Return what is said of each split, after a comparison with one process."""
+@in_group
+def run_comparisons():
+    """Return the lines of every comparison."""
     lines = {}
-    for what, split in parallel.SPLITS.items():
+    for name, compare in parallel.COMPARISONS.items():
         torch.manual_seed(0)
-        lines[what] = split()
+        lines[name] = compare()
     return lines
 
 
-@joined
+@in_group
 def attend_with_some_heads(layer, x):
     """Return sizes, outputs and gradients of a layer whose heads are split."""
     parallel.split_heads_over_processes(layer)
@@ -94,77 +95,77 @@ def attend_with_some_heads(layer, x):
     return sizes, [output.detach(), *parallel._gradients(layer)]
 
 
-def fenced_lines():
-    """Return the programs and lines that stand in the text of notebook 13."""
-    cells = nbformat.read(
-        ROOT / "notebooks/13_several_machines.ipynb", as_version=4
-    ).cells
+def fenced_code():
+    """Return the programs and lines of code in the text of notebook 13."""
+    path = ROOT / "notebooks/13_several_machines.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     texts = [text for text in texts if "<summary>Solution" not in text]
     return re.findall(r"^```python\n(.*?)^```$", "\n".join(texts), re.M | re.S)
 
 
-def run_program(number):
-    """Run a whole program that stands in the text; return what it prints."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(fenced_lines()[number], {})
-    return printed.getvalue()
+def run_program(index):
+    """Run a program from the text of notebook 13; return what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(fenced_code()[index], {})
+    return output.getvalue()
 
 
-@joined
-def run_fenced(number, model, sentences):
-    """Run lines that stand in the text of notebook 13; return the gradients."""
-    own = sentences.chunk(dist.get_world_size())[dist.get_rank()]
-    own_batch, loss = (own[:, :-1], own[:, 1:]), next_token_loss
+@in_group
+def run_fenced_code(index, model, sentences):
+    """Run lines from the text of notebook 13; return the gradients."""
+    local = sentences.chunk(dist.get_world_size())[dist.get_rank()]
+    own_batch, loss = (local[:, :-1], local[:, 1:]), next_token_loss
     names = {"model": model, "own_batch": own_batch, "next_token_loss": loss}
-    exec(fenced_lines()[number], names)
+    exec(fenced_code()[index], names)
     if "loss" not in names:
         loss(names["model"], own_batch).backward()
     return [g.clone() for g in parallel._gradients(names["model"])]
 
 
-@joined
-def refuse():
-    """Return the answers to what two processes cannot share."""
+@in_group
+def errors():
+    """Return the messages about what two processes can't share."""
     layer = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3)
     alibi = MultiHeadAttention(6, 6, 8, 0.0, num_heads=2, alibi=True)
-    answers = []
-    for function, given in (
-        (parallel.own_positions, 7),
+    messages = []
+    for function, argument in (
+        (parallel.local_positions, 7),
         (parallel.split_heads_over_processes, layer),
         (parallel.split_heads_over_processes, alibi),
     ):
         try:
-            function(given)
-        except ValueError as answer:
-            answers.append(str(answer))
-    return answers
+            function(argument)
+        except ValueError as error:
+            messages.append(str(error))
+    return messages
 
 
-@joined
-def press_ctrl_c_in_the_second(folder):
-    """Train, with a Ctrl-C in step 3 of the second process; return their steps."""
+@in_group
+def interrupt_second_process(folder):
+    """Train, with Ctrl-C in step 3 of the second process; return the steps taken."""
     rank, model, losses = dist.get_rank(), nn.Linear(1, 1), []
 
     def compute_loss(model, batch):
         losses.append(model(batch).square().mean())
         if rank == 1 and len(losses) == 3:
             signal.raise_signal(signal.SIGINT)
-        dist.all_reduce(torch.ones(1))  # nobody can take a step alone
+        dist.all_reduce(torch.ones(1))  # no process can take a step alone
         return losses[-1]
 
+    config = TrainingConfig(checkpoint=folder / f"{rank}.pt")
     with contextlib.suppress(KeyboardInterrupt):
-        train(model, [torch.ones(5, 1)], compute_loss, 9, 0.1, folder / f"{rank}.pt")
+        train(model, [torch.ones(5, 1)], compute_loss, 9, 0.1, config=config)
     return len(losses)
 
 
-def die():
-    """Let the second process end while the first one waits for it."""
-    with parallel.processes(parallel.PATIENCE) as (rank, _):
+def end_early():
+    """End the second process while the first one waits for it."""
+    with parallel.processes(parallel.TIMEOUT) as (rank, _):
         if rank == 1:
             sys.exit(f"the second process ended at {time.time()}")
         dist.all_reduce(torch.ones(1))
 
 
 if __name__ == "__main__":
-    die()
+    end_early()

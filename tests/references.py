@@ -1,16 +1,17 @@
-"""What `data/` stores of reference implementations, made anew.
+"""Recompute what `data/` stores of reference implementations.
 
     python -m tests.references gpt2 [--write]
 
-Hugging Face's `transformers` (`tests/gpt2.txt`) builds a model in a small size, fills
-every weight with random numbers from a seed, biases and norms too, so that none can be
-mixed up or left out unseen, and computes with it. What it makes is compared with what
-is stored; `--write` stores it.
+Hugging Face's `transformers` (`tests/gpt2.txt`) builds a small model, fills every
+weight with random numbers from a seed, including biases and norms, so that a test
+notices if one is swapped or left out, and computes with it. The results are compared
+with the stored ones; `--write` stores them.
 
-gpt2: GPT-2 in two layers, and the logits of two short texts
-llama: Llama in three layers, with four heads that share two of keys and values, the
-    logits of two short texts and the stream before and after each block. Its weights
-    are multiples of 1/512, which bfloat16 holds exactly: published ones come in it
+gpt2: GPT-2 with two layers, and the logits of two short texts
+llama: Llama with three layers, and four query heads that share two key heads; the
+    logits of two short texts, the stream before and after each block, and the logits
+    with the frequencies of Llama 3.1. Its weights are multiples of 1/512, which
+    bfloat16, the type of published files, stores exactly
 layers: the attention of DeepSeek-V3, and the gated delta rule of Qwen3-Next, in chunks
     and token by token
 """
@@ -38,6 +39,14 @@ LLAMA = {
     "num_key_value_heads": 2,
     "rms_norm_eps": 1e-3,
     "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+}
+# Of the three rotary pairs, one keeps its frequency and two are slowed down.
+LLAMA3 = LLAMA["rope_parameters"] | {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 0.5,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 48,
 }
 LATENT = {
     "hidden_size": 24,
@@ -85,8 +94,12 @@ def llama(folder):
     stream = [model.model.embed_tokens(token_ids)]
     for layer in model.model.layers:
         layer.register_forward_hook(lambda *call: stream.append(call[-1]))
-    logits = model(token_ids).logits
-    return {"token_ids": token_ids, "logits": logits, "stream": torch.stack(stream)}
+    result = {"token_ids": token_ids, "logits": model(token_ids).logits}
+    result["stream"] = torch.stack(stream)
+    config = LlamaConfig.from_pretrained(folder, rope_parameters=LLAMA3)
+    options = {"config": config, "dtype": torch.float32}
+    model = LlamaForCausalLM.from_pretrained(folder, **options).eval()
+    return result | {"llama3.logits": model(token_ids).logits}
 
 
 def layers(folder):

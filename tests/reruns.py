@@ -1,30 +1,30 @@
-"""Run cells of a notebook again, and compare what they say with what is stored."""
+"""Run cells of a notebook again, and compare what they print with what is stored."""
 
 import nbformat
 from repository import tool
 from tolerance import agree
 
-CHEAP = "deeper/my_numbers_differ.ipynb", "solutions/05_solutions.ipynb"
+CHEAP = "deeper/my_numbers_differ.ipynb"
 
 
-def said(cell):
-    """Return what a cell says, as nbval compares it: texts, and no pictures."""
+def printed(cell):
+    """Return what nbval compares of a cell: its texts, without figures."""
     if "nbval-ignore-output" in cell.metadata.get("tags", []):
         return ""
     texts = [o.get("text", o.get("data", {}).get("text/plain")) for o in cell.outputs]
     return "\n".join(text for text in texts if text is not None)
 
 
-def expect(cell, stored):
-    """Expect that a cell says what is stored, within its tolerance."""
-    assert agree(said(cell), stored, cell.metadata.get("tolerance")), cell.source
+def assert_prints(cell, stored):
+    """Assert that a cell prints the stored text, within its tolerance."""
+    assert agree(printed(cell), stored, cell.metadata.get("tolerance")), cell.source
 
 
 def compare(cells, path):
-    """Run cells in one fresh kernel and compare what each says with what is stored."""
+    """Run cells in one fresh kernel; assert that each prints what is stored."""
     new = nbformat.v4.new_code_cell
     copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
     tool.run_cells(nbformat.v4.new_notebook(cells=copies), path.parent)
     for stored, cell in zip(cells, copies):
-        expect(cell, said(stored))
+        assert_prints(cell, printed(stored))
         assert [o.text for o in cell.outputs if o.get("name") == "stderr"] == []

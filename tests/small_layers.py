@@ -1,10 +1,41 @@
-"""What the tests of attention share: random and stored numbers, and a witness."""
+"""What the tests of attention share: layers, random and stored numbers, a witness."""
+
+from functools import partial
 
 import torch
 from safetensors.torch import load_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from utils.attention import MultiHeadAttention
+from utils.delta import DeltaAttention
 from utils.files import DATA
+from utils.latent import LatentAttention
+
+HEADS = partial(MultiHeadAttention, num_heads=6)
+LATENT = partial(LatentAttention, num_heads=6)
+DELTA = partial(DeltaAttention, num_heads=6)
+# Every kind of layer with a cache: (d_in, d_out, context_length, dropout) build it.
+CACHED = {
+    "heads": HEADS,
+    "a bias": partial(HEADS, qkv_bias=True),
+    "shared heads": partial(HEADS, num_kv_heads=2),
+    "one shared head, a window, ALiBi": partial(
+        HEADS, num_kv_heads=1, window=4, alibi=True
+    ),
+    "rotary": partial(HEADS, rotary=True),
+    "ALiBi": partial(HEADS, alibi=True),
+    "a window": partial(HEADS, window=3),
+    "latents": LATENT,
+    "narrow latents": partial(LATENT, latent_dim=3),
+    "rotary latents": partial(LATENT, rotary=True, rope_base=50.0),
+    "rotary latents of one number": partial(
+        LATENT, latent_dim=1, rotary=True, rotary_dim=4, qkv_bias=True
+    ),
+    "a state": DELTA,
+    "a state with a gate": partial(DELTA, gate=True, qkv_bias=True),
+    "a state in chunks": partial(DELTA, gate=True, chunk_size=3),
+    "a state of one wide head": partial(DeltaAttention, num_heads=1),
+}
 
 
 def random(*shape, seed=0, dtype=torch.float64):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from utils.checkpoints import check_config, check_tensors, read_config, read_tensors
+from utils.checkpoints import check_config, open_tensors, read_json
 from utils.files import DATA
 from utils.llama import Llama, load_llama
 from utils.model import generate, load_gpt2, next_token_loss
@@ -41,17 +41,39 @@ def adding(**more):
     return lambda tensors: tensors | more
 
 
+def as_type(dtype):
+    """Return a change that converts all tensors."""
+    return lambda tensors: {name: t.to(dtype) for name, t in tensors.items()}
+
+
+def in_parts(folder, num_files=3):
+    """Spread the tensors of a folder over several files, as published models do."""
+    tensors = load_file(folder / "model.safetensors")
+    weight_map = {}
+    for i, name in enumerate(tensors):
+        weight_map[name] = f"model-{i % num_files + 1:05}-of-{num_files:05}.safetensors"
+    for file in set(weight_map.values()):
+        part = {name: t for name, t in tensors.items() if weight_map[name] == file}
+        save_file(part, folder / file)
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {"total_size": 1}, "weight_map": weight_map}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
 @pytest.mark.parametrize("content, said", [("{", "is damaged: exp"), ("[]", "a dict")])
 def test_settings_that_are_no_dict_are_named(tmp_path, content, said):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(ValueError, match=f"config.json.*{said}"):
-        read_config(tmp_path)
+        read_json(tmp_path / "config.json")
 
 
 def test_a_file_that_is_missing_is_named(tmp_path):
-    for read, name in ((read_config, "config.json"), (read_tensors, "model.safet")):
-        with pytest.raises(FileNotFoundError, match=f"found no .*{name}"):
-            read(tmp_path)
+    for load in (load_gpt2, load_llama):
+        with pytest.raises(FileNotFoundError, match="config.json"):
+            load(tmp_path)
+    with pytest.raises(FileNotFoundError, match="model.safetensors"):
+        open_tensors(tmp_path)
 
 
 @pytest.mark.parametrize("kept", [0, 7, 300, -1])
@@ -59,30 +81,62 @@ def test_a_truncated_file_is_named(tmp_path, kept):
     file = copied(LLAMA, tmp_path) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(ValueError, match="model.safetensors is damaged: "):
-        read_tensors(tmp_path)
+        open_tensors(tmp_path)
 
 
-def test_one_file_is_read_and_tensors_in_several_are_refused(tmp_path):
+def test_tensors_may_be_in_several_files(tmp_path):
+    for load, stored, reference in (
+        (load_gpt2, GPT2, OF_GPT2),
+        (load_llama, LLAMA, OF_LLAMA),
+    ):
+        folder = tmp_path / stored.name
+        folder.mkdir()
+        model = load(in_parts(copied(stored, folder)))
+        with torch.no_grad():
+            logits = model(reference["token_ids"])
+        torch.testing.assert_close(logits, reference["logits"], atol=1e-5, rtol=0)
+
+
+def test_the_index_is_ignored_beside_a_single_file(tmp_path):
     (copied(LLAMA, tmp_path) / "model.safetensors.index.json").write_text("{}")
-    assert len(read_tensors(tmp_path)) == 30
-    file = tmp_path / "model.safetensors"
-    file.rename(tmp_path / "model-00001-of-00002.safetensors")
-    with pytest.raises(ValueError, match="expected all tensors in one file .*, got se"):
-        read_tensors(tmp_path)
+    assert len(open_tensors(tmp_path)) == 30
+
+
+def test_what_is_missing_of_several_files_is_named(tmp_path):
+    part = in_parts(copied(LLAMA, tmp_path)) / "model-00002-of-00003.safetensors"
+    content = part.read_bytes()
+    part.write_bytes(content[:-1])
+    with pytest.raises(ValueError, match="00002-of-00003.safetensors is damaged"):
+        load_llama(tmp_path)
+    part.unlink()
+    with pytest.raises(FileNotFoundError, match="00002-of-00003.safetens"):
+        load_llama(tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(ValueError, match="index.json: expected a weight_map, got None"):
+        load_llama(tmp_path)
+
+
+def test_a_model_keeps_its_weights_when_the_file_changes(tmp_path):
+    ids = OF_LLAMA["token_ids"]
+    model = load_llama(copied(LLAMA, tmp_path, as_type(torch.float32)))
+    before, file = model(ids), tmp_path / "model.safetensors"
+    with file.open("r+b") as opened:
+        opened.write(b"0" * file.stat().st_size)
+    assert model(ids).equal(before)
 
 
 @pytest.mark.parametrize("size", [0, -1, 1.5, True, "3", None])
-def test_a_size_is_an_integer_of_1_or_more(size):
-    with pytest.raises(ValueError, match=f"expected n of 1 or more, got {size!r}"):
-        check_config({"n": size}, "file", {}, ["n"], [])
-    check_config({"n": 1}, "file", {}, ["n"], [])
+def test_a_size_is_an_integer_above_0(size):
+    with pytest.raises(ValueError, match=f"n of type int above 0, got {size!r}"):
+        check_config({"n": size}, "file", {}, {"n": int})
+    check_config({"n": 1}, "file", {}, {"n": int})
 
 
-def test_each_tensor_has_its_shape_and_broken_numbers():
-    for dtype in (torch.float16, torch.bfloat16, torch.float32):
-        check_tensors({"a": torch.ones(2, 3, dtype=dtype)}, {"a": (2, 3)}, "file")
-    with pytest.raises(ValueError, match="a of floating-point numbers, got torch.int8"):
-        check_tensors({"a": torch.ones(2, dtype=torch.int8)}, {"a": (2,)}, "file")
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_weights_may_be_of_every_floating_point_type(tmp_path, dtype):
+    model = load_llama(copied(LLAMA, tmp_path, as_type(dtype)))
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert difference(model) < 1e-2
 
 
 def short(tensors):
@@ -148,6 +202,30 @@ def test_what_is_left_out_is_what_the_reference_takes(tmp_path):
     assert difference(load_llama(silent)) == expected
 
 
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 0.5,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 48,
+}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rope_parameters": LLAMA3 | {"rope_theta": 500.0}},
+        {"rope_parameters": None, "rope_scaling": LLAMA3, "rope_theta": 500.0},
+    ],
+)
+def test_frequencies_are_slowed_down_as_in_llama_3_1(tmp_path, settings):
+    model = load_llama(copied(LLAMA, tmp_path, **settings))
+    with torch.no_grad():
+        logits = model(OF_LLAMA["token_ids"])
+    torch.testing.assert_close(logits, OF_LLAMA["llama3.logits"], atol=1e-5, rtol=0)
+    assert difference(model) > 0.1
+
+
 def test_the_output_of_a_tied_model_is_its_table_in_the_file_or_not(tmp_path):
     expected = difference(load_llama(copied(LLAMA, tmp_path, tied)))
     for change in (without("lm_head.weight"), tied):
@@ -176,30 +254,33 @@ def test_a_llama_from_scratch_knows_nothing_and_learns():
 
 OF_A_GPT2_ARE_REFUSED = [
     (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
+    (as_type(torch.int8), {}, "expected wte.weight to be float, got I8"),
     (adding(transformer__h__2__ln_1__bias=torch.ones(16)), {}, "no tensor h.2.ln"),
     (adding(lm_head__weight=torch.ones(128, 16)), {}, "got other numbers"),
-    (adding(wte__weight=torch.ones(128, 16)), {}, "two names for some"),
+    (adding(wte__weight=torch.ones(128, 16)), {}, "one name for wte.weight, got two"),
     (dict, {"model_type": "llama"}, "model_type of 'gpt2', got 'llama'"),
-    (dict, {"n_embd": 32}, r"wte.weight of shape \(128, 32\), got one of shape"),
+    (dict, {"n_embd": 32}, r"wte.weight of shape \(128, 32\), got \(128, 16"),
     (dict, {"n_head": 3}, "got width 16 and 3 heads"),
-    (dict, {"vocab_size": "left out"}, "vocab_size of 1 or more, got None"),
+    (dict, {"vocab_size": "left out"}, "vocab_size of type int above 0, got None"),
     (dict, {"activation_function": "gelu"}, "function of 'gelu_new', got 'gelu'"),
     (dict, {"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
-    (dict, {"layer_norm_epsilon": 0}, "epsilon above 0, got 0"),
+    (dict, {"layer_norm_epsilon": 0}, "epsilon of type float above 0, got 0"),
 ]
 OF_A_LLAMA_ARE_REFUSED = [
     (without("model.norm.weight"), {}, r"norm.weight of shape \(24,\), got none"),
     (adding(model__layers__0__q__bias=torch.ones(3)), {}, "expected no tensor mod"),
     (dict, {"tie_word_embeddings": True}, "lm_head.weight to be model.embed_tok"),
     (dict, {"model_type": "gpt2"}, "model_type of 'llama', got 'gpt2'"),
-    (dict, {"num_key_value_heads": 4}, r"k_proj.weight of shape \(24, 24\), got o"),
+    (dict, {"num_key_value_heads": 4}, r"k_proj.weight of shape \(24, 24\), got \(12"),
     (dict, {"num_attention_heads": 8}, "expected head_dim of 3, got 6"),
-    (dict, {"num_key_value_heads": None}, r"\(24, 24\), got one of shape \(12"),
-    (dict, {"rope_scaling": {"rope_type": "llama3"}}, "rope_scaling of None, got"),
-    (dict, {"rope_parameters": {"rope_type": "yarn"}}, "'default', got 'yarn'"),
-    (dict, {"rope_theta": 0}, "rope_theta above 0, got 0"),
+    (dict, {"num_key_value_heads": None}, r"\(24, 24\), got \(12"),
+    (dict, {"rope_scaling": {"rope_type": "llama3"}}, "factor of type float above 0"),
+    (dict, {"rope_scaling": LLAMA3 | {"low_freq_factor": 4}}, "low_freq_factor below"),
+    (dict, {"rope_scaling": {"type": "linear"}}, "or 'llama3', got 'linear'"),
+    (dict, {"rope_parameters": {"rope_type": "yarn"}}, "or 'llama3', got 'yarn'"),
+    (dict, {"rope_parameters": {"rope_theta": 0}}, "rope_theta of type float above 0"),
     (dict, {"attention_bias": True}, "attention_bias of False, got True"),
-    (dict, {"intermediate_size": "left out"}, "size of 1 or more, got None"),
+    (dict, {"intermediate_size": "left out"}, "size of type int above 0, got None"),
 ]
 
 

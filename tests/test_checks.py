@@ -4,6 +4,7 @@ import itertools
 import os
 import random
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -231,6 +232,43 @@ def test_the_device_that_an_answer_chooses_is_put_back():
 
     assert check("3.1", softmax).passed
     assert torch.get_default_device().type == "cpu"
+
+
+ON_META = """
+import torch
+
+torch.set_default_device("meta")  # before any exercise is loaded
+
+from exercises import EXERCISES
+from utils import attention, model
+from utils.checks import check
+
+classes = attention.SelfAttention, attention.CausalAttention
+classes += attention.MultiHeadAttention, model.TransformerBlock
+classes = {answer.__name__: answer for answer in classes}
+for id, exercise in EXERCISES.items():
+    result = check(id, classes.get(exercise.name, exercise.oracle))
+    assert result.passed, result.message
+with torch.device("meta"):  # another way to set it
+    assert check("3.1", attention.softmax).passed
+assert torch.get_default_device().type == "meta"
+"""
+
+
+def test_right_answers_pass_whatever_the_default_device_is():
+    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
+    subprocess.run([sys.executable, "-c", ON_META], check=True, env=env)
+
+
+def test_an_answer_on_another_device_is_told_so():
+    def mixes(scores, dim=-1):
+        return torch.softmax(scores + torch.zeros(scores.shape, device="meta"), dim)
+
+    def leaves(scores, dim=-1):
+        return torch.softmax(scores.to("meta"), dim)
+
+    assert "The inputs are on the CPU" in check("3.1", mixes).message
+    assert "a tensor on the meta device" in check("3.1", leaves).message
 
 
 def test_an_interrupt_ends_the_check_at_once():

@@ -1,8 +1,8 @@
 """What a notebook builds and what `utils` offers under the same name is one function.
 
 The imports, constants and definitions of every notebook, and of the solutions folded in
-its text, are executed in order; each definition whose name `utils` also has is put
-through the same case as its twin.
+its text, are executed in order; each definition whose name the library also has is put
+through the same case as its twin. Those of `utils/experiments` have the same code.
 """
 
 import ast
@@ -24,12 +24,9 @@ from torch.nn.functional import normalize
 
 import utils
 from utils.data import load_text
-from utils.training import letters, translation
 
 NOTEBOOKS = tool.find_notebooks()
-# Of the bench of 08 these alone: `trained` or `right` is another function elsewhere.
-TRANSLATORS = "DecoderBlock", "greedy_translate", "translation_loss"
-
+EXPERIMENTS = sorted((ROOT / "utils/experiments").glob("*.py"))
 
 random = partial(small_layers.random, dtype=torch.float32)
 
@@ -60,26 +57,6 @@ def parts():
     return sums[..., None] * random(3, 5, 2, seed=2), maxima, sums
 
 
-def crossed(cls):
-    """Build a block of the translating transformer and run it on a padded sentence."""
-    torch.manual_seed(123)
-    mask = torch.tensor([[True] * 5, [True] * 3 + [False] * 2])
-    return cls(6, 3, 11).eval()(random(2, 7, 6), random(2, 5, 6, seed=1), mask)
-
-
-def translated(f):
-    """Translate with logits that depend on all ids so far, to an end and to a limit."""
-    return [
-        f(lambda ids: random(5, seed=sum(ids) + len(ids)), 1, 2, n) for n in (0, 4, 9)
-    ]
-
-
-def lost(f):
-    """Return the loss of a translator that is given words; one target is <pad>."""
-    logits = random(2, 3, 5)
-    return f(lambda source, inputs: (logits * inputs[..., None], None), (IDS, IDS))
-
-
 def model(cls):
     """Build the model under a seed, without the smaller writes of `utils`.
 
@@ -93,11 +70,6 @@ def model(cls):
             begun.pop(name)
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))
     return begun, built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
-
-
-def trained_on_letters(f):
-    """Return the losses of a short training to three digits: decay differs a little."""
-    return torch.tensor(f(letters.LetterReader, steps=9)[1:]).half()
 
 
 def remembered(cls):
@@ -176,12 +148,6 @@ CASES = {
     ),
     "apply_rope": lambda f: [f(random(2, 7, 6), torch.arange(7), b) for b in (1e4, 50)],
     "alibi_bias": lambda f: f(3, 5).tril(),
-    "far_keys": lambda f: f(40),
-    "rotary_scores": lambda f: f(random(2, 4, 40, 8), random(2, 4, 40, 8, seed=1)),
-    "held_scores": lambda f: [
-        f(random(2, 4, 40, 8), random(2, 4, 40, 8, seed=1), pairs)
-        for pairs in ([1], range(4))
-    ],
     "partial_attention": lambda f: f(
         random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
     ),
@@ -196,25 +162,21 @@ CASES = {
     "from_halves": lambda f: f(random(12, 5), 2),
     "GPT": model,
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
-    "train_on_story": trained_on_letters,
-    "DecoderBlock": crossed,
-    "greedy_translate": translated,
-    "translation_loss": lost,
     "top_p_probs": lambda f: [f(random(3, 11), p) for p in (0.1, 0.7, 1.0)],
     "next_token_probs": lambda f: [f(random(3, 11), 0.7), f(random(3, 11), 1.0, 4)],
 }
 
 
 def public_names():
-    """Map each public name of `utils` to what is defined under it."""
-    found = {}
-    names = [module.name for module in pkgutil.iter_modules(utils.__path__, "utils.")]
-    for module in map(importlib.import_module, [*names, letters.__name__]):
+    """Map each public name of the library to what is defined under it."""
+    definitions = {}
+    names = [m.name for m in pkgutil.iter_modules(utils.__path__) if not m.ispkg]
+    for module in (importlib.import_module(f"utils.{name}") for name in names):
         for name, value in vars(module).items():
             if getattr(value, "__module__", None) == module.__name__:
                 if not name.startswith("_"):
-                    found[name] = value
-    return found | {name: getattr(translation, name) for name in TRANSLATORS}
+                    definitions[name] = value
+    return definitions
 
 
 def is_stub(definition):
@@ -261,3 +223,60 @@ def test_every_case_compares_what_some_notebook_defines():
     nodes = [node for notebook in NOTEBOOKS for node in statements(notebook)]
     built = [node for node in nodes if is_definition(node) and not is_stub(node)]
     assert {*CASES} <= {node.name for node in built} & public_names().keys()
+
+
+class WithoutHints(ast.NodeTransformer):
+    """Drop docstrings and type hints."""
+
+    def visit_ClassDef(self, node):
+        self.generic_visit(node)
+        if ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self.visit_ClassDef(node)
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+
+def code_by_name(nodes):
+    """Map each function, class and constant to its code, without its hints."""
+    code = {}
+    for node in nodes:
+        if is_definition(node) and not is_stub(node):
+            code[node.name] = ast.unparse(WithoutHints().visit(node))
+        elif isinstance(node, ast.Assign) and is_constant(node):
+            code[ast.unparse(node.targets[0])] = ast.unparse(node.value)
+    return code
+
+
+def experiment_code(path):
+    return code_by_name(ast.parse(path.read_text(encoding="utf-8")).body)
+
+
+def functions(code):
+    """Return the names of functions and classes: those not in capitals."""
+    return {name for name in code if not name.isupper()}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda p: p.stem)
+def test_an_experiment_has_the_same_code_on_its_pages_and_every_part_is_on_one(
+    experiment,
+):
+    code, missing = experiment_code(experiment), functions(experiment_code(experiment))
+    for notebook in NOTEBOOKS:
+        page = code_by_name(statements(notebook))
+        if shared := functions(code) & functions(page):
+            for name in code.keys() & page.keys():
+                assert page[name] == code[name], f"{name} of {notebook.stem} differs"
+            missing -= shared
+    assert not missing
+
+
+def test_no_name_is_defined_in_two_experiments():
+    names = [name for path in EXPERIMENTS for name in functions(experiment_code(path))]
+    assert len(names) == len({*names})

@@ -1,19 +1,19 @@
-"""Each test pins one sentence about `utils.files`."""
+"""Tests of `utils.files`."""
 
 import os
 import shutil
 
 import pytest
 
-from utils.files import DATA, read_data, write_atomically
+from utils.files import DATA, read_data, remove_parts, write_atomically
 
 
-def test_a_missing_data_file_is_named(tmp_path):
+def test_missing_data_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="r50k_base.tiktoken"):
         read_data("r50k_base.tiktoken", tmp_path)
 
 
-def test_a_damaged_data_file_is_named_with_both_hashes(tmp_path):
+def test_damaged_data_file_is_named_with_both_hashes(tmp_path):
     shutil.copy(DATA / "r50k_base.tiktoken", tmp_path)
     with open(tmp_path / "r50k_base.tiktoken", "ab") as file:
         file.write(b"!")
@@ -21,12 +21,12 @@ def test_a_damaged_data_file_is_named_with_both_hashes(tmp_path):
         read_data("r50k_base.tiktoken", tmp_path)
 
 
-def test_an_unknown_data_file_is_named():
+def test_unknown_data_file_is_named():
     with pytest.raises(ValueError, match="got 'novel.txt'"):
         read_data("novel.txt")
 
 
-def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model.pt"
     write_atomically(path, b"old")
 
@@ -40,8 +40,19 @@ def test_a_write_that_fails_keeps_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
 
 
+def test_parts_of_a_killed_write_can_be_removed(tmp_path, monkeypatch):
+    path = tmp_path / "model.pt"
+    monkeypatch.setattr("utils.files.os.replace", lambda part, path: None)  # killed
+    write_atomically(path, b"new")
+    other_file = tmp_path / "other.pt"
+    other_file.touch()
+    assert len(list(tmp_path.iterdir())) == 2
+    remove_parts(path)
+    assert list(tmp_path.iterdir()) == [other_file]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
-def test_a_link_stays_a_link_and_a_file_keeps_its_mode(tmp_path):
+def test_link_stays_a_link_and_file_keeps_its_mode(tmp_path):
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_bytes(b"old")
     file.chmod(0o640)

@@ -1,6 +1,4 @@
-"""Each test pins one sentence about how several processes are started: by a function of
-`utils.launch`, and by `torchrun` as a reader types it.
-"""
+"""Tests of how several processes are started: by `utils.launch`, and by `torchrun`."""
 
 import os
 import re
@@ -13,83 +11,114 @@ import pytest
 import torch
 import torch.distributed as dist
 from repository import ROOT
+from torch.multiprocessing import ProcessRaisedException
 from torch.nn import functional as F
 
 from utils.data import load_text
 from utils.launch import in_processes, torchrun
-from utils.model import next_token_loss
 
-STEP = 3
+FACTOR = 0.5
 
 
-def half(x):
-    return x / 2
+@pytest.fixture(autouse=True, scope="module")
+def environment():
+    """Hide GPUs from the processes: one and two then compute on the same device."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
 
 
 def add_up(rank, count, x, words):
-    """Add up over the processes, with all that a function may use from elsewhere."""
-    total = half(x[rank])
+    total = FACTOR * x[rank]
     dist.all_reduce(total)
-    return rank, count, F.relu(total), words, next_token_loss.__name__
+    return rank, count, F.relu(total), words, torch.get_num_threads()
 
 
-def test_each_process_calls_the_function_and_what_they_return_comes_in_their_order():
+def test_results_are_in_the_order_of_ranks():
     x = torch.tensor([[-8.0, 2.0], [4.0, 6.0], [2.0, 2.0]])
-    total = torch.tensor([0.0, 5.0])
-    found = in_processes(3, add_up, x, ["a", "b"])
-    for rank, results in enumerate(found):
-        assert results[2].equal(total)
-        assert results[:2] + results[3:] == (rank, 3, ["a", "b"], "next_token_loss")
+    for expected_rank, results in enumerate(in_processes(3, add_up, x, ["a", "b"])):
+        rank, count, total, words, num_threads = results
+        assert (rank, count, words, num_threads) == (expected_rank, 3, ["a", "b"], 1)
+        assert total.equal(torch.tensor([0.0, 5.0]))
+
+
+def test_a_function_of_a_notebook_takes_what_it_uses_along():
+    notebook = {"__name__": "__main__"}
+    exec(
+        "import torch\nstep = 3\ndef times(n): return step * torch.tensor(n)", notebook
+    )
+    exec("def function(rank, count): return times(rank)", notebook)
+    assert in_processes(2, notebook["function"]) == [0, 3]
 
 
 def fail(rank, count):
-    """Let one process fail while the others wait for it."""
     if rank == 1:
         raise IndexError("nothing at 7")
-    dist.all_reduce(torch.ones(1))
+    dist.all_reduce(torch.ones(1))  # the other processes wait for this one
 
 
 def test_if_one_process_fails_the_others_end_soon_and_its_error_is_shown():
     start = time.monotonic()
-    with pytest.raises(RuntimeError, match="IndexError: nothing at 7"):
+    with pytest.raises(ProcessRaisedException, match="IndexError: nothing at 7"):
         in_processes(2, fail)
     assert time.monotonic() - start < 50
 
 
-def step(rank, count):
-    return STEP * rank
-
-
-def test_a_variable_that_cannot_travel_with_the_function_is_refused():
-    with pytest.raises(
-        ValueError, match="expected STEP, which step uses, among its in"
-    ):
-        in_processes(2, step)
-
-
-def test_a_program_that_fails_raises_with_what_it_complained_of(tmp_path):
+def test_a_program_that_fails_raises_with_its_error(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("raise SystemExit('no such file')")
     with pytest.raises(RuntimeError, match="no such file"):
         torchrun(1, str(program))
 
 
+# PyTorch chooses a backend by itself if `init_process_group` gets none. On a machine
+# with a GPU that is one for GPUs only, and tensors on the CPU then can't be sent.
+PRETENDED_GPU = """
+import torch, torch.distributed as dist
+
+torch.cuda.is_available = lambda: True
+torch.cuda.device_count = lambda: 1
+torch.accelerator.device_count = lambda: 1
+init_process_group = dist.init_process_group
+
+def init_on_one_gpu(backend=None, **options):
+    if backend is None or "nccl" in backend:
+        raise RuntimeError("No backend type associated with device type cpu")
+    init_process_group(backend, **options)
+
+dist.init_process_group = init_on_one_gpu
+"""
+
+
+def backend(rank, count):
+    return torch.cuda.device_count(), dist.get_backend()
+
+
+def test_two_processes_on_a_machine_with_one_gpu_use_gloo(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(PRETENDED_GPU)  # run by every Python
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert in_processes(2, backend) == [(1, "gloo"), (1, "gloo")]
+    lines = torchrun(2, "-m", "utils.parallel", "batch", "weights", "striped")
+    assert lines.count("over 2 processes, equal to one process") == 3
+
+
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 TWO += ["--nproc-per-node=2"]
-HERE = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": str(ROOT)}, "text": True}
+HERE = {"cwd": ROOT, "text": True}
 
 
-def complaint(*words):
-    """Return all that two processes complain of when they fail."""
+def stderr_of_two(*words):
+    """Return what two processes write to stderr when they fail."""
     done = subprocess.run([*TWO, *words], stderr=subprocess.PIPE, timeout=120, **HERE)
     assert done.returncode != 0
     return done.stderr
 
 
-def test_a_process_that_dies_ends_the_run_within_30_seconds_with_its_error():
-    said = complaint("tests/parallel_worker.py")
-    died = re.search(r"the second process ended at ([\d.]+)", said)
-    assert time.time() - float(died[1]) < 30
+def test_a_process_that_ends_early_ends_the_run_within_30_seconds():
+    stderr = stderr_of_two("tests/parallel_worker.py")
+    ended = re.search(r"the second process ended at ([\d.]+)", stderr)
+    assert time.time() - float(ended[1]) < 30
 
 
 SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".split()
@@ -103,15 +132,16 @@ def text(tmp_path_factory):
     return str(path)
 
 
-def train(count, text, *words):
-    """Train in so many processes; return the lines that are printed."""
-    return torchrun(count, "-m", "utils.training", text, *SMALL, *words).splitlines()
+def train(count, text, *options):
+    """Train in several processes; return the printed lines."""
+    words = "-m", "utils.training", text, *SMALL, *options
+    return torchrun(count, *words).splitlines()
 
 
-def kill_after_the_first_report(text, file):
-    """Train in two processes and kill `torchrun` when it says `step 10`.
+def kill_after_step_10(text, file):
+    """Train in two processes and kill `torchrun` after the report of step 10.
 
-    What it started is soon gone, too: nobody reads any more what they print.
+    The processes that it started end soon after, when nobody reads what they print.
     """
     command = [*TWO, "-m", "utils.training", text, *SMALL, "--checkpoint", file]
     options = {"stdout": subprocess.PIPE, "start_new_session": True} | HERE
@@ -121,28 +151,24 @@ def kill_after_the_first_report(text, file):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(text):
-    """Return the lines of a training in one process."""
+def expected(text):
+    """Return the lines of an undisturbed training run in one process."""
     command = [sys.executable, "-m", "utils.training", text, *SMALL]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, capture_output=True, check=True, **HERE)
     return done.stdout.splitlines()
 
 
-def test_two_processes_print_what_one_prints_and_the_first_alone_does(
-    text, undisturbed
-):
-    assert train(2, text) == undisturbed
+def test_two_processes_print_once_what_one_process_prints(text, expected):
+    assert train(2, text) == expected
 
 
-def test_what_two_processes_began_one_ends_though_they_were_killed(
-    text, undisturbed, tmp_path
-):
+def test_one_process_ends_what_two_killed_processes_began(text, expected, tmp_path):
     file = str(tmp_path / "training.pt")
-    kill_after_the_first_report(text, file)
-    assert train(1, text, "--checkpoint", file)[-1] == undisturbed[-1]
+    kill_after_step_10(text, file)
+    assert train(1, text, "--checkpoint", file)[-1] == expected[-1]
 
 
-def test_a_batch_that_the_processes_cannot_share_is_refused_once(text):
-    said = "error: expected a batch that 2 processes can share equally, got 7"
+def test_a_batch_that_processes_cannot_share_is_one_error(text):
+    message = "error: expected a batch that 2 processes can share equally, got 7"
     words = "-m", "utils.training", text, *SMALL, "--batch", "7"
-    assert complaint(*words).count(said) == 1
+    assert stderr_of_two(*words).count(message) == 1

@@ -7,37 +7,14 @@ from functools import partial
 
 import pytest
 import torch
-from small_layers import random
+import torch.nn.functional as F
+from small_layers import CACHED, random
 
 from utils.attention import CausalAttention, MultiHeadAttention, SelfAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
 from utils.model import GPT, generate
 
-HEADS = partial(MultiHeadAttention, num_heads=6)
-LATENT = partial(LatentAttention, num_heads=6)
-DELTA = partial(DeltaAttention, num_heads=6)
-CACHED = {
-    "heads": HEADS,
-    "a bias": partial(HEADS, qkv_bias=True),
-    "shared heads": partial(HEADS, num_kv_heads=2),
-    "one shared head, a window, ALiBi": partial(
-        HEADS, num_kv_heads=1, window=4, alibi=True
-    ),
-    "rotary": partial(HEADS, rotary=True),
-    "ALiBi": partial(HEADS, alibi=True),
-    "a window": partial(HEADS, window=3),
-    "latents": LATENT,
-    "narrow latents": partial(LATENT, latent_dim=3),
-    "rotary latents": partial(LATENT, rotary=True, rope_base=50.0),
-    "rotary latents of one number": partial(
-        LATENT, latent_dim=1, rotary=True, rotary_dim=4, qkv_bias=True
-    ),
-    "a state": DELTA,
-    "a state with a gate": partial(DELTA, gate=True, qkv_bias=True),
-    "a state in chunks": partial(DELTA, gate=True, chunk_size=3),
-    "a state of one wide head": partial(DeltaAttention, num_heads=1),
-}
 CAUSAL = {"one head": CausalAttention} | CACHED
 in_every_causal_layer = pytest.mark.parametrize("kind", CAUSAL)
 in_every_layer_with_a_cache = pytest.mark.parametrize("kind", CACHED)
@@ -96,6 +73,44 @@ def test_what_is_padded_on_the_left_comes_out_as_alone(kind):
     torch.testing.assert_close(output[0, 3:], alone[0], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(output[1], alone[1])
     assert output.isfinite().all()
+
+
+@pytest.fixture(params=[None, torch.nan, 1.0])
+def kernel(request, monkeypatch):
+    """Let PyTorch's kernel return zeros, NaN or something else in empty rows."""
+    attend = F.scaled_dot_product_attention
+
+    def other(query, key, value, attn_mask=None, *args, **options):
+        output = attend(query, key, value, attn_mask, *args, **options)
+        if attn_mask is None:
+            return output
+        if attn_mask.dtype != torch.bool:
+            attn_mask = attn_mask.isfinite()
+        return output.masked_fill(~attn_mask.any(dim=-1, keepdim=True), request.param)
+
+    if request.param is not None:
+        monkeypatch.setattr(F, "scaled_dot_product_attention", other)
+
+
+@in_every_layer_with_a_cache
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_token_with_only_padding_before_it_gets_zeros(kind, dtype, kernel):
+    layer, x = built(kind).to(dtype), random(3, 7, 5, dtype=dtype).requires_grad_()
+    real = torch.arange(7) >= torch.tensor([[0], [3], [7]])
+    output = layer(x, padding_mask=real)
+    expected = torch.zeros(10, 24, dtype=dtype) + layer.out_proj.bias
+    torch.testing.assert_close(output[~real], expected, atol=0, rtol=0)
+    output.float().square().sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CACHED if "state" not in kind])
+def test_a_token_with_only_padding_before_it_has_weights_of_zero(kind):
+    layer, x = built(kind), random(3, 7, 5)
+    real = torch.arange(7) >= torch.tensor([[0], [3], [7]])
+    _, weights = layer(x, padding_mask=real, need_weights=True)
+    sums = weights.sum(dim=-1)  # (B, H, T)
+    torch.testing.assert_close(sums, real[:, None].expand_as(sums).double())
 
 
 @in_every_causal_layer

@@ -159,7 +159,7 @@ def write_on(token_ids=((1, 2),), num_tokens=1, **options):
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
         (
             *(write_on, {"padding_mask": torch.tensor([[True, False]])}),
-            r"padding on the left alone, .* got \[True, False\]",
+            r"padding only on the left, .* got \[True, False\]",
         ),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
         (gpt, {"causal": False}, "a causal GPT, got causal=False"),

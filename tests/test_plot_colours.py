@@ -1,4 +1,4 @@
-"""Each test pins one sentence about colours: they stand out and apart, for all eyes."""
+"""Colours of pictures stand out from what is behind them, and apart, for all eyes."""
 
 import itertools
 
@@ -10,6 +10,7 @@ from matplotlib.text import Text
 from pictures import every_picture
 
 from utils.plots import publishing
+from utils.plots.publishing import FILL, INK, OWNERS, SERIES, luminance
 
 # What eyes without one kind of cone see, on linear RGB: Machado, Oliveira and Fernandes
 # (2009), A Physiologically-based Model for Simulation of Color Vision Deficiency, the
@@ -22,8 +23,13 @@ SIGHTS = {
 }
 # From linear sRGB to XYZ.
 TO_XYZ = np.array([[0.412, 0.358, 0.180], [0.213, 0.715, 0.072], [0.019, 0.119, 0.950]])
-# CIE Lab: two colours side by side differ from 2.3 on; these stand apart.
-APART = 14
+ROLES = ("query", "key", "value")
+PALETTES = {  # and how far any two of its colours are apart at least, in CIE Lab
+    "lines": (SERIES, 14),
+    "owners": (OWNERS, 14),
+    "inks": ([INK[role] for role in (*ROLES, "weight")], 17),
+    "fills": ([FILL[role] for role in ROLES] + ["#AEC3E0"], 14),
+}
 
 
 def lab(color, sight):
@@ -37,37 +43,38 @@ def lab(color, sight):
 
 
 def contrast(first, second):
-    light, dark = sorted(map(publishing._luminance, (first, second)), reverse=True)
+    light, dark = sorted(map(luminance, (first, second)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
-@pytest.mark.parametrize(
-    "colors", [publishing.SERIES, publishing.FILLS], ids=["lines", "areas"]
-)
-def test_any_two_colours_of_a_picture_are_apart_for_all_eyes(colors, sight):
+@pytest.mark.parametrize("colors, distance", PALETTES.values(), ids=PALETTES)
+def test_any_two_colours_are_apart_for_all_eyes(colors, distance, sight):
     for first, second in itertools.combinations(colors, 2):
         between = np.linalg.norm(lab(first, sight) - lab(second, sight))
-        assert between > APART, (first, second)
+        assert between > distance, (first, second)
 
 
 @every_picture
-def test_all_text_stands_out_from_what_lies_behind_it(draw, figures):
+def test_all_text_stands_out_from_what_is_behind_it(draw, figures):
     draw(title="t")
-    fig = figures[0].fig
-    texts = [text for text in fig.findobj(Text) if text.get_text().strip()]
+    [figure] = figures
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip()]
     for text in texts:
         text.set_alpha(0)
-    canvas = FigureCanvasAgg(fig)
+    canvas = FigureCanvasAgg(figure)
     canvas.draw()
     pixels = np.asarray(canvas.buffer_rgba())[::-1, :, :3] / 255
     for text in texts:
         left, bottom, right, top = text.get_window_extent().extents.astype(int)
         behind = pixels[bottom:top, left:right].reshape(-1, 3)
-        if len(behind):  # else a tick that lies outside
+        if len(behind):  # else a tick that is outside
             most = np.median(behind, axis=0)
             assert contrast(text.get_color(), most) >= 4.5, text.get_text()
 
 
-def test_every_line_and_bar_stands_out_from_white():
-    assert min(contrast(color, "white") for color in publishing.SERIES) >= 3
+def test_inks_stand_out_from_white_and_black_stands_out_from_fills():
+    assert min(contrast(ink, "white") for ink in INK.values()) >= 5
+    assert min(contrast("black", fill) for fill in FILL.values()) >= 8
+    assert min(contrast(line, "white") for line in SERIES) >= 3
+    assert min(contrast("#444444", shelf) for shelf in publishing.SHELVES.values()) >= 5

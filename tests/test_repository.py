@@ -1,15 +1,15 @@
 """Each test pins one sentence about the repository as a whole."""
 
-import ast
 import base64
 import hashlib
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
-from repository import ROOT, files, make_course, pins, tool
+from repository import ROOT, files, imports, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -33,9 +33,9 @@ def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
             assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
 
 
-def test_the_readme_shows_the_scheme_as_the_glossary_draws_it():
+def test_the_readme_shows_the_machine_as_the_glossary_draws_it():
     glossary = nbformat.read(ROOT / "notebooks/deeper/glossary.ipynb", as_version=4)
-    [drawing] = [cell for cell in glossary.cells if "plots.scheme(" in cell.source]
+    [drawing] = [cell for cell in glossary.cells if "scenes.machine(" in cell.source]
     stored = base64.b64decode(drawing.outputs[0].data["image/png"])
     assert (ROOT / ".github/scheme.png").read_bytes() == stored
 
@@ -111,54 +111,53 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
         assert re.search(said, text), f"{title}, {minutes} minutes"
 
 
-# From the ground up: a room may import what stands before it, and nothing behind it.
-ROOMS = [
-    "files", "launch", "tokenizer", "data", "embeddings", "cache", "attention",
-    "latent", "delta", "checkpoints", "gpt2", "model", "llama", "parallel", "training",
-    "recall", "plots", "checks", "clinic",
-]  # fmt: skip
+# `utils` has four floors: the library, and these. A module imports from its own floor
+# and from those below.
+FLOORS = [
+    {"parallel", "training"},
+    {"experiments", "recall"},
+    {"plots", "checks", "clinic"},
+]
 MODULES = sorted((ROOT / "utils").rglob("*.py"))
 
 
-def imports(path):
-    """Return the full names of all that a file imports, anywhere."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name} imports from a dot"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return found
+def floor(room):
+    return next((n for n, rooms in enumerate(FLOORS, 1) if room in rooms), 0)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_a_room_imports_only_from_those_below_it(path):
+def test_a_module_imports_only_from_its_floor_and_those_below(path):
     room = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
-    below = ROOMS[: ROOMS.index(room) + 1] if room != "__init__" else []
-    for name in imports(path):
+    for name in imports(path.read_text(encoding="utf-8")):
         package, _, inside = name.partition(".")
         assert package != "tests", name
-        assert package != "utils" or inside.split(".")[0] in below, name
+        assert package != "utils" or floor(inside.split(".")[0]) <= floor(room), name
 
 
-PINNED = [pins.PINS, pins.SITE, pins.COLAB, pins.GPT2, pins.LOCK]
+def pins(name):
+    """Return the versions that a file pins, by the names of the packages."""
+    lines = read(name).splitlines()
+    return dict(line.split(" ;")[0].split("==") for line in lines if line[:1] != "#")
 
 
-@pytest.mark.parametrize("path", PINNED)
-def test_every_line_pins_one_version_and_names_no_address(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    pin = r"([\w.-]+==[\w.]+( ; [\w ().<>=!'\"]+)?)?|# python .ci/pins.py lock"
-    assert [line for line in lines if not re.fullmatch(pin, line)] == []
+# Fetch and read published models, for readers who install them.
+OPTIONAL = {"huggingface_hub", "tokenizers"}
 
 
-def test_the_lock_is_that_of_the_requirements():
-    assert pins.read_pins(pins.PINS).items() <= pins.read_pins(pins.LOCK).items()
+def test_learners_install_all_that_notebooks_and_utils_import():
+    owners = packages_distributions()
+    sources = {path: read(path) for path in MODULES}
+    for path in tool.find_notebooks():
+        cells = nbformat.read(path, as_version=4).cells
+        code = [cell.source for cell in cells if cell.cell_type == "code"]
+        sources[path] = "\n".join(code)
+    for path, source in sources.items():
+        names = {name.partition(".")[0] for name in imports(source)}
+        for name in names - sys.stdlib_module_names - {"utils"} - OPTIONAL:
+            packages = {package.lower() for package in owners[name]}
+            assert packages & pins("requirements.txt").keys(), (path.name, name)
 
 
-def test_a_version_is_raised_wherever_it_was_the_old_one():
-    old, new = {"torch": "2.13.0", "six": "1"}, {"torch": "2.14.0", "six": "1"}
-    text = "torch==2.13.0\nsix==1\ntorchvision==2.13.0\n"
-    assert pins.raised(text, old, new) == text.replace("torch==2.13.0", "torch==2.14.0")
-    colab = "torch==2.11.0\nnumpy==2.13.0\n"
-    assert pins.raised(colab, old, new) == colab
+def test_the_lock_has_the_version_of_every_requirement():
+    for name in ("requirements.txt", "tests/requirements.txt", ".ci/site.txt"):
+        assert pins(name).items() <= pins(".ci/lock.txt").items(), name

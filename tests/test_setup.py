@@ -9,7 +9,7 @@ import sys
 import nbformat
 import pytest
 from repository import commit, git, make_repository, tool
-from reruns import expect, said
+from reruns import assert_prints, printed
 
 CELL = tool.setup_cell(("", "main")) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
@@ -139,8 +139,8 @@ def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     notebook = nbformat.read(path, as_version=4)
     notebook.cells[1].source = tool.setup_cell((course.as_uri(), "main"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    stored = [said(cell) for cell in code]
+    stored = [printed(cell) for cell in code]
     tool.run_cells(notebook, folder, **NO_NETWORK)
     for cell, text in zip(code, stored):
-        expect(cell, text)
+        assert_prints(cell, text)
     assert {each.name for each in folder.iterdir()} == {path.name, "attention-course"}

@@ -1,13 +1,16 @@
-"""Each test pins one sentence about `utils.training.text`, the command."""
+"""Tests of `utils.training.text`, the command that trains a GPT on a text."""
 
 import math
 import random
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
+from repository import ROOT
 from torch import nn
 
 from utils.data import load_text
@@ -17,7 +20,7 @@ from utils.training import text as command
 from utils.training.text import draw_windows, load_text_model, main
 
 TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()
-LAST = r"step 12  training loss \d\.\d{4}  held-out loss \d\.\d{4}"
+LAST_LINE = r"step 12  training loss \d\.\d{4}  held-out loss \d\.\d{4}"
 
 
 @pytest.fixture(scope="module")
@@ -27,131 +30,166 @@ def text(tmp_path_factory):
     return str(path)
 
 
-def test_the_command_ends_with_a_sample_and_the_losses(text, capsys):
+@pytest.fixture(autouse=True)
+def without_gpu(monkeypatch):
+    """Compute on the CPU, so that a sample can be drawn again there."""
+    monkeypatch.setattr(command, "has_own_gpu", lambda: False)
+
+
+def test_command_prints_reports_a_sample_and_the_losses(text, capsys):
     assert main([text, "--steps", "12", "--save-every", "5", *TINY]) == 0
     out, err = capsys.readouterr()
     first, *lines = out.splitlines()
     assert re.fullmatch(r"[\d,]+ tokens, [\d,]+ held out, [\d,]+ parameters", first)
     assert [line.split("  ")[0] for line in lines[:2]] == ["step 5", "step 10"]
-    assert re.fullmatch(LAST, lines[-1])
+    assert re.fullmatch(LAST_LINE, lines[-1])
     held_out = load_text()[:3000][2700:]
     assert lines[3][:1] == held_out[:1]
     assert err == ""
 
 
-def test_the_mark_and_the_line_ends_of_windows_are_no_part_of_the_text(
-    text, tmp_path, capsys
-):
+def test_byte_order_mark_and_windows_line_ends_change_nothing(text, tmp_path, capsys):
     windows = tmp_path / "text.txt"
     content = Path(text).read_text(encoding="utf-8").replace("\n", "\r\n")
     windows.write_text(content, encoding="utf-8-sig", newline="")
+    outputs = []
     for path in (text, windows):
         assert main([str(path), "--steps", "1", *TINY]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[: len(said) // 2] == said[len(said) // 2 :]
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
 
 
-def test_the_command_learns(text, capsys):
+def test_command_needs_no_ipython():
+    program = "import sys; sys.modules['IPython'] = None; import utils.training.text"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+def test_command_learns(text, capsys):
     main([text, "--steps", "150", "--save-every", "50", "--lr", "0.01", *TINY])
     out = capsys.readouterr().out
     first, _, last = [float(loss) for loss in re.findall(r"held-out loss (.*)", out)]
     assert last < first < math.log(256)
 
 
-def test_ctrl_c_ends_the_command_politely(text, tmp_path, capsys, monkeypatch, ctrl_c):
+def test_compiled_command_prints_the_same_losses(text, capsys, monkeypatch):
+    arguments = [text, "--steps", "12", *TINY]
+    main(arguments)
+    expected = capsys.readouterr().out
+    compiled = []
+
+    def compile_without_code(function):  # machine code would take half a minute
+        compiled.append(function)
+        return compile(function, backend="eager")
+
+    compile = torch.compile
+    monkeypatch.setattr(torch, "compile", compile_without_code)
+    assert main([*arguments, "--compile"]) == 0
+    assert capsys.readouterr().out == expected
+    assert compiled == [command.next_token_loss]
+
+
+def test_ctrl_c_saves_and_the_same_command_continues(
+    text, tmp_path, capsys, monkeypatch, ctrl_c
+):
     arguments = [text, "--steps", "12", *TINY, "--checkpoint", str(tmp_path / "a.pt")]
     main([text, "--steps", "12", *TINY])
     expected = capsys.readouterr().out.splitlines()[-1]
+    loss, batches = command.next_token_loss, []
 
-    def press(model, batch, calls=[]):  # noqa: B006
-        calls.append(batch)
-        if len(calls) == 7:
+    def loss_with_ctrl_c(model, batch):
+        batches.append(batch)
+        if len(batches) == 7:
             signal.raise_signal(signal.SIGINT)
         return loss(model, batch)
 
-    loss = command.next_token_loss
-    monkeypatch.setattr(command, "next_token_loss", press)
+    monkeypatch.setattr(command, "next_token_loss", loss_with_ctrl_c)
     assert main(arguments) == 130
-    said = f"\nstopped: the same command goes on from {tmp_path / 'a.pt'}\n"
-    assert capsys.readouterr().err == said
+    message = f"\nstopped: the same command continues from {tmp_path / 'a.pt'}\n"
+    assert capsys.readouterr().err == message
     assert main(arguments) == 0
     assert capsys.readouterr().out.splitlines()[-1] == expected
 
 
+UTF_16 = "iconv -f UTF-16 -t UTF-8 "
+LATIN_1 = "iconv -f Latin-1 -t UTF-8 "
+
+
 @pytest.mark.parametrize(
-    "content, said",
+    "content, message",
     [
         (None, "text.txt: No such file or directory"),
         (b"", "text.txt is empty: expected a text"),
         (b" \n", "text.txt is empty: expected a text"),
-        (b"GIF89a\xff\xfe", "text.txt is no text: expected UTF-8, got other bytes"),
-        (b"a\0b", "text.txt is no text: expected UTF-8, got other bytes"),
-        (b"too short", "text.txt is too short: a part of it has 1 tokens, expected"),
+        ("Schöne Wörter".encode("latin-1"), LATIN_1),
+        ("Schöne Wörter".encode("utf-16"), UTF_16),
+        ("Schöne Wörter".encode("utf-16-le"), UTF_16),
+        ("語".encode("utf-16"), UTF_16),
+        (b"too short", "too short: expected more than --context 64 tokens to train on"),
     ],
 )
-def test_a_text_that_will_not_do_is_an_error_of_one_line(
-    tmp_path, capsys, content, said
-):
+def test_unusable_text_is_an_error_of_one_line(tmp_path, capsys, content, message):
+    path = tmp_path / "text.txt"
     if content is not None:
-        (tmp_path / "text.txt").write_bytes(content)
-    assert main([str(tmp_path / "text.txt")]) == 2
+        path.write_bytes(content)
+    assert main([str(path)]) == 2
     out, err = capsys.readouterr()
-    assert err.startswith(f"error: {tmp_path}") and said in err
+    assert err.startswith(f"error: {tmp_path}") and message in err
     assert (out, err.count("\n")) == ("", 1)
 
 
-def test_a_checkpoint_of_the_command_becomes_a_model_again(text, tmp_path, capsys):
+def test_checkpoint_of_the_command_can_be_loaded(text, tmp_path, capsys):
     path = tmp_path / "a.pt"
     main([text, "--steps", "12", "--lr", "0.1", *TINY, "--checkpoint", str(path)])
     out = capsys.readouterr().out
     model, encode, decode = load_text_model(path)
-    told = Path(text).read_text(encoding="utf-8")
-    assert decode(encode(told)) == told and len(encode(told)) < len(told)
+    content = Path(text).read_text(encoding="utf-8")
+    assert decode(encode(content)) == content
+    assert len(encode(content)) < len(content)
     assert not model.training and model.context_length == 8
     assert model.blocks[0].attention.dropout_p == 0
-    held_out = torch.tensor([encode(told[2700:])])
+    held_out = torch.tensor([encode(content[2700:])])
     torch.manual_seed(0)
-    written = decode(generate(model, held_out[:, :4], 150, 0.8)[0].tolist())
-    assert f"parameters\n\n{written}\n\nstep 12 " in out
+    sample = decode(generate(model, held_out[:, :4], 150, 0.8)[0].tolist())
+    assert f"parameters\n\n{sample}\n\nstep 12 " in out
 
 
-def test_a_checkpoint_of_another_training_does_not_become_one(tmp_path):
-    for about in ({}, {"about": {"width": 8}}, {"about": [8]}):
-        save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", **about)
-        with pytest.raises(ValueError, match="a.pt, which does not say what it was tr"):
+def test_checkpoint_of_something_else_raises(tmp_path):
+    for metadata in (None, {"width": 8}, [8]):
+        save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", metadata=metadata)
+        with pytest.raises(ValueError, match="a.pt, which doesn't say how it was trai"):
             load_text_model(tmp_path / "a.pt")
 
 
-def test_a_batch_depends_on_its_seed_and_number_alone():
+def test_batch_depends_only_on_seed_and_number():
     ids = torch.arange(1000)
     torch.manual_seed(0)
     random.seed(0)
-    first = draw_windows(ids, 5, 4, seed=1, number=7)
+    inputs, targets = draw_windows(ids, 5, 4, seed=1, number=7)
     torch.rand(3), random.random()
     again = draw_windows(ids, 5, 4, seed=1, number=7)
-    assert torch.equal(first[0], again[0]) and torch.equal(first[1], again[1])
-    assert torch.equal(first[1], first[0] + 1)
+    assert torch.equal(inputs, again[0]) and torch.equal(targets, again[1])
+    assert torch.equal(targets, inputs + 1)
     for seed, number in ((1, 8), (2, 7)):
-        assert not torch.equal(first[0], draw_windows(ids, 5, 4, seed, number)[0])
+        assert not torch.equal(inputs, draw_windows(ids, 5, 4, seed, number)[0])
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "changes, message",
     [
-        (["--heads", "4"], "another model: heads expected as 4, got 2"),
-        (["--merges", "8"], "another model: vocabulary expected as 264"),
+        (["--heads", "4"], "another model: expected heads of 4, got 2"),
+        (["--merges", "8"], "another model: expected vocabulary of 264"),
         (["--checkpoint", "/no/such/a.pt"], "/no/such: No such file"),
     ],
 )
-def test_a_checkpoint_that_will_not_do_is_an_error_of_one_line_and_is_kept(
-    text, tmp_path, capsys, words, said
+def test_unusable_checkpoint_is_an_error_of_one_line_and_is_unchanged(
+    text, tmp_path, capsys, changes, message
 ):
     path = tmp_path / "a.pt"
     arguments = [text, "--steps", "2", *TINY, "--checkpoint", str(path)]
     assert main(arguments) == 0
     before = path.read_bytes()
     capsys.readouterr()
-    assert main([*arguments, *words]) == 2
+    assert main([*arguments, *changes]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: ") and said in err and err.count("\n") == 1
+    assert err.startswith("error: ") and message in err and err.count("\n") == 1
     assert path.read_bytes() == before

@@ -7,13 +7,13 @@ to nothing gets weights of zero and an output of zero.
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from utils.cache import KeyValueCache
 from utils.embeddings import alibi_bias, check_padding_mask, rotary_tables, rotate_pairs
 
 
-def softmax(scores, dim=-1):
+def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     """Turn scores into positive weights that sum to one along `dim`.
 
     softmax(s)_j = exp(s_j - max s) / sum_k exp(s_k - max s)
@@ -30,10 +30,10 @@ def softmax(scores, dim=-1):
     return exponentials / exponentials.sum(dim=dim, keepdim=True)
 
 
-def attention_weights(x):
+def attention_weights(x: Tensor) -> Tensor:
     """Weigh every token against every other by plain dot products.
 
-    softmax(X X^T), row by row, without scaling and with nothing to learn.
+    softmax(X X^T), row by row, without scaling and without learned weights.
 
     x: (..., T, D)
     returns: (..., T, T), rows are queries and sum to one
@@ -45,7 +45,7 @@ def attention_weights(x):
     return softmax(x @ x.transpose(-2, -1), dim=-1)
 
 
-def context_vectors(x):
+def context_vectors(x: Tensor) -> Tensor:
     """Replace every token by the weighted sum of all tokens.
 
     softmax(X X^T) X
@@ -59,7 +59,7 @@ def context_vectors(x):
     return attention_weights(x) @ x
 
 
-def causal_mask(num_tokens, device=None):
+def causal_mask(num_tokens: int, device: torch.device | None = None) -> Tensor:
     """Allow each token to attend to itself and to the tokens before it.
 
     returns: boolean (T, T), True = may attend: row i is True up to column i
@@ -76,10 +76,10 @@ def causal_mask(num_tokens, device=None):
     return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).tril()
 
 
-def padding_mask(lengths, num_tokens):
+def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     """Mark the real tokens of sentences that are padded on the right.
 
-    lengths: B integers (list or tensor), each from 0 to `num_tokens`
+    lengths: B integers, each from 0 to `num_tokens`
     returns: boolean (B, T), True = a real token, which may be attended to
 
     Raises ValueError for a length outside 0 ... `num_tokens`.
@@ -98,8 +98,8 @@ def padding_mask(lengths, num_tokens):
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
-def masked_softmax(scores, mask=None):
-    """Softmax over the last axis, over the allowed positions alone.
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
+    """Compute the softmax of the allowed positions along the last axis.
 
     Forbidden scores become -inf before the softmax, so the allowed weights sum to
     one. A row without any allowed position becomes zeros instead of NaN.
@@ -121,11 +121,11 @@ def masked_softmax(scores, mask=None):
     return weights.masked_fill(~mask, 0.0)
 
 
-def dropout(x, p):
+def dropout(x: Tensor, p: float) -> Tensor:
     """Zero each entry with probability `p` and scale the survivors by 1 / (1 - p).
 
-    The scaling keeps the expected value of every entry (inverted dropout; Srivastava
-    et al. 2014, section 10). For training only.
+    The scaling leaves the expected value of every entry as it is (inverted dropout;
+    Srivastava et al. 2014, section 10). Call it only during training.
 
     x: any shape
     returns: the same shape
@@ -143,9 +143,14 @@ def dropout(x, p):
 
 
 def scaled_dot_product_attention(
-    query, key, value, mask=None, dropout_p=0.0, bias=None
-):
-    """Average the values, weighted by how well each key answers the query.
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    bias: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Average the values, weighted by how well each key matches the query.
 
     softmax(Q K^T / sqrt(d_k)) V
 
@@ -153,9 +158,9 @@ def scaled_dot_product_attention(
     key: (..., S, d_k)
     value: (..., S, d_v), d_v may differ from d_k
     mask: boolean, broadcasts to (..., T, S), True = may attend
-    dropout_p: share of the weights dropped; 0 outside training
-    bias: numbers, broadcast to (..., T, S), added to the scores
-    returns: output (..., T, d_v) and weights (..., T, S), as used: after dropout
+    dropout_p: fraction of the weights that is dropped; 0 except during training
+    bias: added to the scores, broadcasts to (..., T, S)
+    returns: output (..., T, d_v) and the weights used, after dropout, (..., T, S)
 
     A query that may attend to nothing gets zeros. Raises ValueError for shapes that
     do not fit and for a mask that is not boolean.
@@ -172,7 +177,7 @@ def scaled_dot_product_attention(
     check_query_key_value(query, key, value)
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
     if bias is not None:
-        _check_fits("bias", bias, scores.shape)
+        _check_broadcastable("bias", bias, scores.shape)
         scores = scores + bias
     weights = masked_softmax(scores, mask)
     if dropout_p:
@@ -180,7 +185,47 @@ def scaled_dot_product_attention(
     return weights @ value, weights
 
 
-def online_softmax_attention(query, key, value, block_size):
+def fused_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    """Compute `scaled_dot_product_attention` with PyTorch's fused kernels.
+
+    Kernels differ where a query may attend to nothing: some give zeros, cuDNN's gives
+    the mean of all values. Here such a query attends to every key, so that no kernel
+    meets an empty row, and its output is then set to zero.
+
+    query, key, value, mask, dropout_p, bias: as `scaled_dot_product_attention` takes
+        them, with a leading axis for sentences and one for heads
+    scale: factor for the scores; 1 / sqrt(d_k) by default
+    enable_gqa: whether neighbouring query heads share a key head
+    returns: output (B, H, T, d_v), without the weights
+
+    >>> x, mask = torch.ones(1, 1, 2, 3), torch.tensor([[True, False], [False, False]])
+    >>> fused_attention(x, x, x, mask)
+    tensor([[[[1., 1., 1.],
+              [0., 0., 0.]]]])
+    """
+    options = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
+    if mask is None:
+        return F.scaled_dot_product_attention(query, key, value, bias, **options)
+    is_empty = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1)
+    mask = mask | is_empty
+    if bias is not None:
+        mask = bias.masked_fill(~mask, float("-inf"))
+    output = F.scaled_dot_product_attention(query, key, value, mask, **options)
+    return output.masked_fill(is_empty, 0.0)
+
+
+def online_softmax_attention(
+    query: Tensor, key: Tensor, value: Tensor, block_size: int
+) -> Tensor:
     """Attend to the keys block by block, without the whole (T, S) matrix.
 
     softmax(Q K^T / sqrt(d_k)) V
@@ -193,7 +238,7 @@ def online_softmax_attention(query, key, value, block_size):
     Raises ValueError for shapes that do not fit.
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, algorithm 1, of
-    which this is the loop over the keys alone.
+    which this is only the loop over the keys.
 
     >>> query, key = torch.ones(1, 1), torch.tensor([[1.0], [2.0], [4.0]]).log()
     >>> value = torch.tensor([[6.0], [12.0], [3.0]])
@@ -224,7 +269,7 @@ class SelfAttention(nn.Module):
     x: (..., T, d_in)
     returns: (..., T, d_out), and weights (..., T, T) with `need_weights=True`
 
-    Raises ValueError where the last axis of x is not `d_in`.
+    Raises ValueError if the last axis of x is not `d_in`.
 
     >>> SelfAttention(3, 2)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
@@ -232,14 +277,16 @@ class SelfAttention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2, with one head and no output projection.
     """
 
-    def __init__(self, d_in, d_out, qkv_bias=False):
+    def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False):
         super().__init__()
         self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
-    def forward(self, x, need_weights=False):
+    def forward(
+        self, x: Tensor, need_weights: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         check_width("x", x, self.d_in)
         output, weights = scaled_dot_product_attention(
             self.W_query(x), self.W_key(x), self.W_value(x)
@@ -254,10 +301,10 @@ class CausalAttention(nn.Module):
     returns: (B, T, d_out), and weights (B, T, T) with `need_weights=True`
 
     The mask is a buffer: it follows the module to another device. It is not saved,
-    because `context_length` says all about it. Dropout acts on the weights, in
-    training alone.
+    because `context_length` determines it. Dropout acts on the weights, only during
+    training.
 
-    Raises ValueError where x has another width or more than `context_length` tokens.
+    Raises ValueError if x has another width or more than `context_length` tokens.
 
     >>> CausalAttention(3, 2, context_length=6, dropout=0.0)(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 2])
@@ -265,7 +312,14 @@ class CausalAttention(nn.Module):
     Source: Vaswani et al. 2017, section 3.2.3.
     """
 
-    def __init__(self, d_in, d_out, context_length, dropout, qkv_bias=False):
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        qkv_bias: bool = False,
+    ):
         super().__init__()
         self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
@@ -274,7 +328,9 @@ class CausalAttention(nn.Module):
         self.dropout_p = dropout
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 
-    def forward(self, x, need_weights=False):
+    def forward(
+        self, x: Tensor, need_weights: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         check_width("x", x, self.d_in)
         num_tokens = x.shape[-2]
         check_length(num_tokens, len(self.mask))
@@ -288,26 +344,26 @@ class CausalAttention(nn.Module):
         return (output, weights) if need_weights else output
 
 
-def split_heads(x, num_heads):
+def split_heads(x: Tensor, num_heads: int) -> Tensor:
     """Give each head its consecutive features: head h owns h*K ... (h+1)*K - 1.
 
     x: (B, T, D)
     returns: (B, H, T, K) with K = D / H
 
-    Raises ValueError where D is not divisible by the number of heads.
+    Raises ValueError if D is not divisible by the number of heads.
 
     >>> split_heads(torch.arange(8).view(1, 2, 4), num_heads=2)[0, 1]
     tensor([[2, 3],
             [6, 7]])
     """
     width = x.shape[-1]
-    check_division(width, num_heads)
+    check_divisible(width, num_heads)
     heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)
     return heads.transpose(-3, -2)  # (B, H, T, K)
 
 
-def merge_heads(x):
-    """Put the heads of each token side by side again, the inverse of `split_heads`.
+def merge_heads(x: Tensor) -> Tensor:
+    """Put the heads of each token side by side: the inverse of `split_heads`.
 
     x: (B, H, T, K)
     returns: (B, T, H*K)
@@ -321,13 +377,13 @@ def merge_heads(x):
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
 
 
-def repeat_kv(x, n_rep):
-    """Give each key-value head to `n_rep` neighbouring query heads.
+def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
+    """Repeat each key-value head for `n_rep` neighbouring query heads.
 
     x: (B, H_kv, T, K)
     returns: (B, H_kv * n_rep, T, K), query head h uses head h // n_rep of x
 
-    Raises ValueError for less than one repetition.
+    Raises ValueError for fewer than one repetition.
 
     >>> repeat_kv(torch.tensor([[[[1]], [[2]]]]), n_rep=2).flatten()
     tensor([1, 1, 2, 2])
@@ -339,8 +395,8 @@ def repeat_kv(x, n_rep):
     return x.repeat_interleave(n_rep, dim=-3)
 
 
-def regroup(x, num_heads):
-    """Put the rows of neighbouring heads below each other, or apart again.
+def regroup(x: Tensor, num_heads: int) -> Tensor:
+    """Stack the rows of neighbouring heads into fewer heads, or undo that.
 
     x: (B, H, T, N)
     returns: (B, num_heads, H * T / num_heads, N)
@@ -356,34 +412,35 @@ def regroup(x, num_heads):
 class MultiHeadAttention(nn.Module):
     """Attend with several heads, each in its own slice of the features.
 
-    Concat(head_1 ... head_H) W_out with head_h the attention of slice h
+    Concat(head_1 ... head_H) W_out, where head_h is the attention of slice h
 
     x: (B, T, d_in), the queries
-    context: (B, S, d_in), keys and values from elsewhere; x itself where not given
+    context: (B, S, d_in), where keys and values come from; x itself by default
     padding_mask: boolean (B, S), True = a real token, which may be attended to; S
-        counts the tokens of the cache, too
-    cache: `KeyValueCache` of the tokens before x, which grows by those of x
-    causal: for this call alone, in place of what the layer was built with
+        includes the tokens in the cache
+    cache: `KeyValueCache` of the tokens before x; the tokens of x are added to it
+    causal: replaces the layer's own setting, for this call only
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
     With `causal=True` a token attends to itself and to the tokens before it, `window`
-    in all. A causal layer does not know how much of a separate context may be seen, so
-    the call says `causal=False`, or `causal=True` where context and x end together.
+    in all. A causal layer cannot know how much of a separate context a query may see,
+    so such a call passes `causal=False`, or `causal=True` if context and x end
+    together.
 
     With fewer `num_kv_heads` than heads, neighbouring heads share their keys and
-    values, without copies (grouped-query attention; one: multi-query). With
-    `rotary=True` queries and keys are turned by their positions, but for a separate
-    context; with `alibi=True` the scores of a causal layer fall with the distance.
+    values without copying them (grouped-query attention; with one, multi-query). With
+    `rotary=True` queries and keys are rotated by position, unless there is a separate
+    context. With `alibi=True` the scores of a causal layer fall with the distance.
 
-    Without `need_weights` PyTorch's fused kernel computes the output, and nothing of
-    size (T, S) is made. Some things ask for more: a causal mask together with a cache,
-    padding or a window becomes a boolean (B or 1, 1, T, S), with ALiBi numbers (B or 1,
-    H, T, S), and on the CPU the kernel knows no dropout.
+    Without `need_weights`, PyTorch's fused kernels compute the output and nothing of
+    size (T, S) is stored, with these exceptions: a causal mask together with a cache,
+    padding or a window becomes a boolean (B or 1, 1, T, S), ALiBi adds a bias (B or 1,
+    H, T, S), and on the CPU the kernel has no dropout.
 
-    Raises ValueError where a width is not divisible by its number of heads or differs,
-    a causal or rotary x has more than `context_length` tokens (those of the cache
-    included), the padding mask is not boolean (B, S), a causal layer gets a context
-    without a word on `causal`, or a cache, a window or ALiBi does not fit.
+    Raises ValueError if a width is wrong or not divisible by its number of heads, if a
+    causal or rotary x (together with the cache) has more than `context_length` tokens,
+    if the padding mask is not boolean (B, S), if a causal layer gets a context without
+    `causal`, or if a cache, a window or ALiBi does not fit.
 
     >>> layer = MultiHeadAttention(3, 4, context_length=6, dropout=0.0, num_heads=2)
     >>> output, weights = layer(torch.zeros(2, 5, 3), need_weights=True)
@@ -396,22 +453,22 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(
         self,
-        d_in,
-        d_out,
-        context_length,
-        dropout,
-        num_heads,
-        qkv_bias=False,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
         *,
-        causal=True,
-        num_kv_heads=None,
-        window=None,
-        rotary=False,
-        rope_base=10000.0,
-        alibi=False,
+        causal: bool = True,
+        num_kv_heads: int | None = None,
+        window: int | None = None,
+        rotary: bool = False,
+        rope_base: float = 10000.0,
+        alibi: bool = False,
     ):
         super().__init__()
-        check_division(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         _check_groups(num_heads, num_kv_heads)
         _check_window(window, alibi, causal)
@@ -437,92 +494,92 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        x,
-        context=None,
-        padding_mask=None,
-        need_weights=False,
-        cache=None,
-        causal=None,
-    ):
-        source = x if context is None else context
-        causal = self._is_causal(context, causal)
-        self._check(x, context, padding_mask, causal, cache)
-        query = self._heads("W_query", x, self.num_heads)  # (B, H, T, K)
-        key = self._heads("W_key", source, self.num_kv_heads)  # (B, H_kv, S, K)
-        value = self._heads("W_value", source, self.num_kv_heads)  # (B, H_kv, S, K)
+        x: Tensor,
+        context: Tensor | None = None,
+        padding_mask: Tensor | None = None,
+        need_weights: bool = False,
+        cache: KeyValueCache | None = None,
+        causal: bool | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        causal = self._resolve_causal(context, causal)
+        self._check_inputs(x, context, padding_mask, causal, cache)
+        query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
-            query, key = (self._rotate(t, cache) for t in (query, key))
+            start = 0 if cache is None else len(cache)
+            query, key = self._rotate(query, start), self._rotate(key, start)
         if cache is not None:
             key, value = cache.append(key, value)
-        attend = self._attend_explicitly if need_weights else self._attend_fused
-        output, weights = attend(query, key, value, padding_mask, causal)
+        options = padding_mask, causal, need_weights
+        output, weights = self._attend(query, key, value, *options)
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
-    def new_cache(self, num_tokens):
+    def new_cache(self, num_tokens: int) -> KeyValueCache:
         """Return an empty cache with room for `num_tokens`."""
         return KeyValueCache(num_tokens, self.window)
 
-    def _attend_explicitly(self, query, key, value, padding_mask, causal):
-        mask = combined_mask(query, key, padding_mask, causal, self.window)
-        bias = self._bias(query, key, causal)
-        query, mask, bias = self._share(query, mask, bias)
-        output, weights = scaled_dot_product_attention(
-            query, key, value, mask, self._dropout(), bias
-        )
-        return regroup(output, self.num_heads), regroup(weights, self.num_heads)
+    def _project_heads(self, x, context, cache):
+        """Return query (B, H, T, K), key and value (B, H_kv, S, K)."""
+        layers = self.W_query, self.W_key, self.W_value
+        counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
+        is_joint = context is None and cache is None and not x.is_cpu
+        if is_joint and all(map(_is_plain_linear, layers)):
+            # A GPU takes longer to start three products than to compute a larger one.
+            # A step of decoding would wait for the copy of the weights instead.
+            heads = project_together(x, layers).view(*x.shape[:2], -1, self.head_dim)
+            return [t.transpose(1, 2) for t in heads.split(counts, dim=2)]
+        source = x if context is None else context
+        projected = [W(t) for W, t in zip(layers, (x, source, source))]
+        for name, t, num_heads in zip(PROJECTIONS, projected, counts):
+            check_width(name, t, num_heads * self.head_dim, dims=3)
+        return [split_heads(t, n) for t, n in zip(projected, counts)]
 
-    def _attend_fused(self, query, key, value, padding_mask, causal):
-        mask, skip = self._fused_mask(query, key, padding_mask, causal)
-        if query.shape[-2] == 1:  # faster than enable_gqa, which reads keys per head
-            query, mask = self._share(query, mask)
-        shared = query.shape[1] != key.shape[1]
-        output = F.scaled_dot_product_attention(
-            query, key, value, mask, self._dropout(), is_causal=skip, enable_gqa=shared
+    def _attend(self, query, key, value, padding_mask, causal, need_weights):
+        """Return the output (B, H, T, K), and the weights if they are needed."""
+        dropout_p = self.dropout_p if self.training else 0.0
+        enable_gqa = self.num_kv_heads != self.num_heads
+        num_queries, num_keys = query.shape[-2], key.shape[-2]
+        is_square = num_queries == num_keys <= (self.window or num_keys)
+        needs_more = need_weights or self.alibi or padding_mask is not None
+        if causal and is_square and not needs_more:
+            # The kernel then skips the future and needs no (T, S) mask. It aligns its
+            # own mask at the top left, which is right only for a square.
+            options = {"is_causal": True, "enable_gqa": enable_gqa}
+            attend = F.scaled_dot_product_attention
+            return attend(query, key, value, None, dropout_p, **options), None
+        mask = combined_mask(query, key, padding_mask, causal, self.window)
+        bias = None
+        if self.alibi and causal:
+            sizes = self.num_heads, num_keys, num_queries
+            bias = alibi_bias(*sizes, query.device)[None].to(query.dtype)
+        if need_weights or num_queries == 1:  # one token: faster than enable_gqa
+            query, mask, bias = self._group_query_heads(query, mask, bias)
+            enable_gqa = False
+        if need_weights:
+            parts = scaled_dot_product_attention(
+                query, key, value, mask, dropout_p, bias
+            )
+            return [regroup(part, self.num_heads) for part in parts]
+        output = fused_attention(
+            query, key, value, mask, dropout_p, bias, enable_gqa=enable_gqa
         )
         return regroup(output, self.num_heads), None
 
-    def _fused_mask(self, query, key, padding_mask, causal):
-        # is_causal lets the kernel skip the future and needs no (T, S) mask, but it
-        # counts from the top left and takes no other mask beside it.
-        num_keys = key.shape[-2]
-        square = query.shape[-2] == num_keys <= (self.window or num_keys)
-        if causal and square and padding_mask is None and not self.alibi:
-            return None, True
-        mask = combined_mask(query, key, padding_mask, causal, self.window)
-        bias = self._bias(query, key, causal)
-        if bias is not None:
-            mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
-        return mask, False
-
-    def _bias(self, query, key, causal):
-        if not (self.alibi and causal):
-            return None
-        sizes = self.num_heads, key.shape[-2], query.shape[-2]
-        return alibi_bias(*sizes, query.device)[None].to(query.dtype)  # (1, H, T, S)
-
-    def _share(self, query, *masks):
-        # Heads that share their keys become one head, which asks for all of them.
+    def _group_query_heads(self, query, mask, bias):
+        # Heads that share their keys become one head, which has all their queries.
+        if self.num_kv_heads == self.num_heads:
+            return query, mask, bias
         shape = -1, self.num_heads, query.shape[-2], -1
-        whole = [query, *(t if t is None else t.expand(shape) for t in masks)]
-        return [t if t is None else regroup(t, self.num_kv_heads) for t in whole]
+        tensors = query, *(t if t is None else t.expand(shape) for t in (mask, bias))
+        return [t if t is None else regroup(t, self.num_kv_heads) for t in tensors]
 
-    def _heads(self, name, x, num_heads):
-        projected = getattr(self, name)(x)
-        check_width(f"{name} to give", projected, num_heads * self.head_dim, dims=3)
-        return split_heads(projected, num_heads)
-
-    def _width(self, projection):  # a replaced one may not say how wide its input is
-        return getattr(projection, "in_features", self.d_in)
-
-    def _rotate(self, x, cache):
-        start = 0 if cache is None else len(cache)
+    def _rotate(self, x, start):
         return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
 
-    def _dropout(self):
-        return self.dropout_p if self.training else 0.0
+    def _input_width(self, projection):  # a replaced one may not have `in_features`
+        return getattr(projection, "in_features", self.d_in)
 
-    def _is_causal(self, context, causal):
+    def _resolve_causal(self, context, causal):
         if causal is None and context is not None and self.causal:
             raise ValueError(
                 "expected causal=False (all of the context may be seen) or causal=True "
@@ -530,42 +587,79 @@ class MultiHeadAttention(nn.Module):
             )
         return self.causal if causal is None else causal
 
-    def _check(self, x, context, padding_mask, causal, cache):
-        own, source = context is None, x if context is None else context
-        check_width("x", x, self._width(self.W_query), dims=3)
-        if not own:
-            check_width("context", context, self._width(self.W_key), dims=3)
-        if len(source) != len(x):
-            raise ValueError(
-                f"expected a context for each of {len(x)} sentences, got {len(source)}"
-            )
+    def _check_inputs(self, x, context, padding_mask, causal, cache):
+        is_self_attention = context is None
+        check_width("x", x, self._input_width(self.W_query), dims=3)
+        if not is_self_attention:
+            check_width("context", context, self._input_width(self.W_key), dims=3)
+            if len(context) != len(x):
+                raise ValueError(
+                    f"expected a context for each of {len(x)} sentences, "
+                    f"got {len(context)}"
+                )
+        num_keys = (x if is_self_attention else context).shape[-2]
         if cache is not None:
-            check_cache(cache, causal and own, self.window)
-        num_keys = source.shape[-2] + (0 if cache is None else len(cache))
-        if own and (causal or self.rotary):
+            check_cache(cache, causal and is_self_attention, self.window)
+            num_keys += len(cache)
+        if is_self_attention and (causal or self.rotary):
             check_length(num_keys, self.context_length)
         if padding_mask is not None:
             check_padding_mask(padding_mask, (len(x), num_keys))
 
 
-def combined_mask(query, key, padding_mask, causal=True, window=None):
-    """Put the causal mask, a window and the padding together, for the newest tokens.
+PROJECTIONS = "output of W_query", "output of W_key", "output of W_value"
 
-    query: (B, H, T, K), the last T of the S tokens;  key: (B, H_kv, S, K)
+
+def project_together(x: Tensor, layers: tuple[nn.Linear, ...]) -> Tensor:
+    """Apply several linear layers to the same x, as one product.
+
+    x: (..., D)
+    layers: each takes the width D, and either all of them have a bias or none has
+    returns: (..., sum of their widths), their outputs next to each other
+
+    >>> x, layers = torch.ones(2, 3), [nn.Linear(3, 4), nn.Linear(3, 5)]
+    >>> project_together(x, layers).shape
+    torch.Size([2, 9])
+    """
+    weight, bias = torch.cat([layer.weight for layer in layers]), None
+    if layers[0].bias is not None:
+        bias = torch.cat([layer.bias for layer in layers])
+    return F.linear(x, weight, bias)
+
+
+def _is_plain_linear(layer):
+    # A projection that was replaced, split over processes or hooked is called itself.
+    hooks = layer._forward_hooks or layer._forward_pre_hooks
+    is_linear = type(layer) is nn.Linear and type(layer.weight) is nn.Parameter
+    return is_linear and not hooks
+
+
+def combined_mask(
+    query: Tensor,
+    key: Tensor,
+    padding_mask: Tensor | None,
+    causal: bool = True,
+    window: int | None = None,
+) -> Tensor | None:
+    """Combine the causal mask, a window and the padding, for the newest tokens.
+
+    query: (B, H, T, K), the last T of the S tokens
+    key: (B, H_kv, S, K)
     padding_mask: boolean (B, S), True = a real token
-    returns: boolean (B or 1, 1, T, S), True = may attend; None where all may be seen
+    returns: boolean (B or 1, 1, T or 1, S), True = may attend; None if every query may
+        attend to every key
 
     >>> combined_mask(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4), None)
     tensor([[[[ True,  True, False],
               [ True,  True,  True]]]])
     """
     num_queries, num_keys = query.shape[-2], key.shape[-2]
-    far = window is not None and num_keys > window
+    exceeds_window = window is not None and num_keys > window
     mask = None
-    if causal and (num_queries > 1 or far):  # else the newest token may see everything
-        everything = query.new_ones(1, 1, num_queries, num_keys, dtype=torch.bool)
-        mask = everything.tril(num_keys - num_queries)  # the last query sees all keys
-        if far:
+    if causal and (num_queries > 1 or exceeds_window):  # else the newest sees all keys
+        all_allowed = query.new_ones(1, 1, num_queries, num_keys, dtype=torch.bool)
+        mask = all_allowed.tril(num_keys - num_queries)  # the last query sees all keys
+        if exceeds_window:
             mask = mask.triu(num_keys - num_queries - window + 1)
     if padding_mask is None:
         return mask
@@ -573,8 +667,8 @@ def combined_mask(query, key, padding_mask, causal=True, window=None):
     return keys if mask is None else mask & keys  # (B, 1, T, S)
 
 
-def check_query_key_value(query, key, value):
-    """Raise ValueError unless the three have tokens and widths that fit.
+def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
+    """Raise ValueError unless numbers of tokens and widths of the three fit.
 
     >>> check_query_key_value(torch.zeros(5, 3), torch.zeros(7, 2), torch.zeros(7, 2))
     Traceback (most recent call last):
@@ -601,10 +695,10 @@ def check_query_key_value(query, key, value):
 def _check_mask(mask, shape):
     if mask.dtype != torch.bool:  # True = may attend
         raise ValueError(f"expected a boolean mask, got {mask.dtype}")
-    _check_fits("mask", mask, shape)
+    _check_broadcastable("mask", mask, shape)
 
 
-def _check_fits(name, x, shape):
+def _check_broadcastable(name, x, shape):
     try:
         x.expand(shape)
     except RuntimeError:
@@ -613,8 +707,8 @@ def _check_fits(name, x, shape):
         ) from None
 
 
-def check_width(name, x, width, dims=None):
-    """Raise ValueError unless x is (..., T, width), or has so many axes in all.
+def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
+    """Raise ValueError unless x is (..., T, width), with `dims` axes if that is given.
 
     >>> check_width("x", torch.zeros(5, 3), 4)
     Traceback (most recent call last):
@@ -626,8 +720,8 @@ def check_width(name, x, width, dims=None):
         raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
 
 
-def check_length(num_tokens, context_length):
-    """Raise ValueError where there are more tokens than the layer is built for.
+def check_length(num_tokens: int, context_length: int):
+    """Raise ValueError for more tokens than the layer is built for.
 
     >>> check_length(7, 5)
     Traceback (most recent call last):
@@ -640,10 +734,10 @@ def check_length(num_tokens, context_length):
         )
 
 
-def check_division(width, num_heads):
-    """Raise ValueError unless the width is the same for all heads.
+def check_divisible(width: int, num_heads: int):
+    """Raise ValueError unless the heads can share the width equally.
 
-    >>> check_division(8, 3)
+    >>> check_divisible(8, 3)
     Traceback (most recent call last):
     ...
     ValueError: expected a width that is divisible by the number of heads, got width 8 \
@@ -668,11 +762,11 @@ def _check_window(window, alibi, causal):
     if window is not None and window < 1:
         raise ValueError(f"expected a window of 1 or more, got {window}")
     if (alibi or window is not None) and not causal:
-        raise ValueError("expected window and alibi with causal=True alone")
+        raise ValueError("expected window and alibi only with causal=True")
 
 
-def check_cache(cache, causal, window):
-    """Raise ValueError for a cache that the layer does not write into.
+def check_cache(cache: KeyValueCache, causal: bool, window: int | None):
+    """Raise ValueError for a cache that does not fit the layer.
 
     >>> from utils.cache import KeyValueCache
     >>> check_cache(KeyValueCache(8), causal=True, window=3)
@@ -681,6 +775,6 @@ def check_cache(cache, causal, window):
     ValueError: expected a cache with window=3, got None
     """
     if not causal:
-        raise ValueError("expected a cache with causal self-attention alone")
+        raise ValueError("expected a cache only with causal self-attention")
     if cache.window != window:
         raise ValueError(f"expected a cache with window={window}, got {cache.window}")

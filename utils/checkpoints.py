@@ -1,139 +1,113 @@
-"""Published checkpoints: a folder with config.json and model.safetensors, checked.
+"""Published checkpoints: config.json with one or several safetensors files, checked.
 
-What is read here is named in every error; a model is built only of what fits.
+Tensors stay in their files until they are converted, one after the other.
 """
 
 import json
 from pathlib import Path
 
 
-def read_config(folder):
-    """Read the settings of a checkpoint.
+def read_json(path: str | Path) -> dict:
+    """Read a JSON file that holds a dict.
 
-    returns: dict
-
-    Raises FileNotFoundError where config.json is missing, and ValueError where it is
-    damaged or no dict.
+    Raises FileNotFoundError if it is missing, and ValueError if it is damaged.
 
     >>> from utils.files import DATA
-    >>> read_config(DATA / "tiny_gpt2")["n_embd"]
+    >>> read_json(DATA / "tiny_gpt2" / "config.json")["n_embd"]
     16
     """
-    path = _existing(Path(folder) / "config.json")
     try:
-        config = json.loads(path.read_bytes())
+        content = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: expected JSON, got {error}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"{path}: expected a dict of settings, got {config!r}")
-    return config
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: expected a dict, got {content!r}")
+    return content
 
 
-def check_config(config, path, settings, sizes, numbers):
+def check_config(config: dict, path: str | Path, choices: dict, numbers: dict):
     """Raise ValueError for a setting that our layers do not compute.
 
-    settings: dict from a name to the one value that is possible; it may be left out
-    sizes: names of integers of 1 or more
-    numbers: names of numbers above 0
+    choices: from a setting to its possible values, of which the first is the default
+    numbers: from a setting that has to be above 0 to its type, int or float
 
-    >>> check_config({"width": 0}, "config.json", {}, ["width"], [])
+    >>> check_config({"width": 0}, "config.json", {}, {"width": int})
     Traceback (most recent call last):
     ...
-    ValueError: config.json: expected width of 1 or more, got 0
+    ValueError: config.json: expected width of type int above 0, got 0
     """
-    for name, expected in settings.items():
-        if config.get(name, expected) != expected:
+    for name, values in choices.items():
+        if config.get(name, values[0]) not in values:
+            expected = " or ".join(map(repr, values))
             raise ValueError(
-                f"{path}: expected {name} of {expected!r}, got {config[name]!r}"
+                f"{path}: expected {name} of {expected}, got {config[name]!r}"
             )
-    for name in sizes:
-        if type(config.get(name)) is not int or config[name] < 1:
-            raise ValueError(
-                f"{path}: expected {name} of 1 or more, got {config.get(name)!r}"
-            )
-    for name in numbers:
-        if not isinstance(config[name], float | int) or not config[name] > 0:
-            raise ValueError(f"{path}: expected {name} above 0, got {config[name]!r}")
+    for name, kind in numbers.items():
+        value = config.get(name)
+        if type(value) not in (int, kind) or not value > 0:
+            expected = f"of type {kind.__name__} above 0"
+            raise ValueError(f"{path}: expected {name} {expected}, got {value!r}")
 
 
-def read_tensors(folder):
-    """Read the tensors of a checkpoint.
+def open_tensors(folder: str | Path) -> dict:
+    """Open model.safetensors, or else all files that its index names.
 
-    returns: dict from their names to tensors
+    returns: from each tensor's name to a "slice" of safetensors: `get_shape()` and
+        `get_dtype()` describe the tensor, and `[:]` reads it from the file
 
-    Raises FileNotFoundError where model.safetensors is missing, and ValueError where it
-    is damaged, or where the tensors lie in several files.
+    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged.
 
     >>> from utils.files import DATA
-    >>> read_tensors(DATA / "tiny_gpt2")["transformer.wte.weight"].shape
+    >>> open_tensors(DATA / "tiny_gpt2")["transformer.wte.weight"][:].shape
     torch.Size([128, 16])
     """
-    from safetensors import SafetensorError  # needed here alone
-    from safetensors.torch import load_file
+    from safetensors import SafetensorError, safe_open  # needed only here
 
-    path = Path(folder) / "model.safetensors"
-    index = path.with_name(f"{path.name}.index.json")
+    path = Path(folder, "model.safetensors")
+    index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
-        raise ValueError(
-            f"expected all tensors in one file {path}, got several, named in {index}"
-        )
-    try:
-        return load_file(_existing(path))
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+        weight_map = read_json(index).get("weight_map")
+        if not isinstance(weight_map, dict):
+            raise ValueError(f"{index}: expected a weight_map, got {weight_map!r}")
+        files = sorted(set(weight_map.values()))
+    tensors = {}
+    for file in files:
+        path = path.with_name(file)
+        try:
+            with safe_open(path, "pt") as opened:
+                tensors |= {name: opened.get_slice(name) for name in opened.keys()}
+        except SafetensorError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+    return tensors
 
 
-def without_copy(tensors, copy, original, path):
-    """Leave out a tensor that is another one once more, if it is there.
-
-    Raises ValueError where the two differ.
-
-    >>> from torch import ones
-    >>> without_copy({"a": ones(2), "b": ones(2)}, "b", "a", "model.safetensors")
-    {'a': tensor([1., 1.])}
-    """
-    rest = dict(tensors)
-    second, first = rest.pop(copy, None), rest.get(original)
-    if second is not None and first is not None and not second.equal(first):
-        raise ValueError(f"{path}: expected {copy} to be {original}, got other numbers")
-    return rest
+def drop_copy(tensors: dict, copy: str, original: str, folder: str | Path):
+    """Remove a tensor that repeats another; raise ValueError if the two differ."""
+    if copy in tensors and original in tensors:
+        if not tensors.pop(copy)[:].equal(tensors[original][:]):
+            raise ValueError(
+                f"{folder}: expected {copy} to be {original}, got other numbers"
+            )
 
 
-def check_tensors(tensors, shapes, path):
-    """Raise ValueError where a tensor is missing, foreign, or not as expected.
+def check_tensors(tensors: dict, shapes: dict, folder: str | Path):
+    """Raise ValueError if a tensor is missing, unknown, or not as expected.
 
-    tensors: dict from their names to tensors
-    shapes: dict from the names of all that should be there to their shapes
+    tensors: what `open_tensors` returns
+    shapes: from the name of each tensor that should be there to its shape
 
-    >>> check_tensors({}, {"wte.weight": (11, 8)}, "model.safetensors")
+    >>> check_tensors({}, {"wte.weight": (11, 8)}, "tiny_gpt2")
     Traceback (most recent call last):
     ...
-    ValueError: model.safetensors: expected wte.weight of shape (11, 8), got none
+    ValueError: tiny_gpt2: expected wte.weight of shape (11, 8), got none
     """
-    for name in [*shapes, *tensors]:
-        # One that should not be there, or should and is not, has no shape to compare.
-        wanted, tensor = shapes.get(name), tensors.get(name)
-        found = None if tensor is None else tuple(tensor.shape)
-        if wanted != found:
+    for name in tensors.keys() - shapes:
+        raise ValueError(f"{folder}: expected no tensor {name}")
+    for name, expected in shapes.items():
+        shape = tuple(tensors[name].get_shape()) if name in tensors else "none"
+        if shape != expected:
             raise ValueError(
-                f"{path}: expected {_described(name, wanted)}, "
-                f"got {_described(None, found)}"
+                f"{folder}: expected {name} of shape {expected}, got {shape}"
             )
-        if not tensor.is_floating_point():
-            raise ValueError(
-                f"{path}: expected {name} of floating-point numbers, got {tensor.dtype}"
-            )
-
-
-def _existing(path):
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"expected a folder with config.json and model.safetensors, found no {path}"
-        )
-    return path
-
-
-def _described(name, shape):
-    if shape is None:
-        return f"no tensor {name}" if name else "none"
-    return f"{name} of shape {shape}" if name else f"one of shape {shape}"
+        if (dtype := tensors[name].get_dtype()) not in ("F64", "F32", "F16", "BF16"):
+            raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")

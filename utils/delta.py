@@ -1,15 +1,15 @@
 """Attention without a softmax: the past as a matrix of fixed size.
 
 Shapes: B batch, T tokens, H heads, K width of keys and queries, V width of values, C
-tokens of a chunk. A state is (..., K, V): a key k reads S^T k from it.
+tokens in a chunk. A state S is (..., K, V): for a key k it returns S^T k.
 """
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from utils.attention import (
-    check_division,
+    check_divisible,
     check_length,
     check_query_key_value,
     check_width,
@@ -19,8 +19,8 @@ from utils.attention import (
 from utils.embeddings import check_padding_mask
 
 
-def linear_attention(query, key, value):
-    """Add each key and value to a matrix, and ask the matrix alone.
+def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Add each key and value to a matrix, and retrieve outputs only from the matrix.
 
     S_t = S_(t-1) + k_t v_t^T;  o_t = S_t^T q_t: the rows of tril(Q K^T) V
 
@@ -34,8 +34,8 @@ def linear_attention(query, key, value):
     tensor([[3.],
             [7.]])
 
-    Source: Katharopoulos et al. 2020, section 3.3, without their feature map and
-    without division.
+    Source: Katharopoulos et al. 2020, section 3.3, without the feature map and without
+    the division.
     """
     _check_inputs(query, key, value)
     state, outputs = _empty_state(key, value), []
@@ -45,14 +45,14 @@ def linear_attention(query, key, value):
     return torch.stack(outputs, dim=-2)
 
 
-def delta_rule(query, key, value, beta):
-    """Write into a matrix what a key does not answer already, and ask the matrix.
+def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
+    """Write into a matrix the difference to what it already returns for each key.
 
     S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = S_(t-1);  o_t = S_t^T q_t
 
     query, key: (..., T, K), keys of length 1
     value: (..., T, V)
-    beta: (..., T), from 0 (write nothing) to 1 (the key then answers its value)
+    beta: (..., T), from 0 (write nothing) to 1 (the key then returns its value)
     returns: (..., T, V)
 
     Raises ValueError for shapes that do not fit.
@@ -67,13 +67,15 @@ def delta_rule(query, key, value, beta):
     return gated_delta_rule(query, key, value, beta, torch.ones_like(beta))
 
 
-def gated_delta_rule(query, key, value, beta, gate):
-    """Let the matrix of `delta_rule` fade before each token reads and writes.
+def gated_delta_rule(
+    query: Tensor, key: Tensor, value: Tensor, beta: Tensor, gate: Tensor
+) -> Tensor:
+    """Let the matrix of `delta_rule` fade before each token writes and retrieves.
 
     S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = g_t S_(t-1);  o_t = S_t^T q_t
 
     query, key, value, beta: as `delta_rule` takes them
-    gate: (..., T), g: the share of the past that is kept, from 0 (nothing) to 1 (all)
+    gate: (..., T), g: the fraction of the state that remains, from 0 to 1
     returns: (..., T, V)
 
     Raises ValueError for shapes that do not fit.
@@ -90,29 +92,35 @@ def gated_delta_rule(query, key, value, beta, gate):
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
-        known = _read(state, key[..., t, :])  # (..., V), what the key answers so far
-        change = beta[..., t, None] * (value[..., t, :] - known)
+        retrieved = _read(state, key[..., t, :])  # (..., V), so far for this key
+        change = beta[..., t, None] * (value[..., t, :] - retrieved)
         state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, V)
         outputs.append(_read(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
 
 
 def attend_in_chunks(
-    query, key, value, beta=None, log_gate=None, state=None, chunk_size=64
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    beta: Tensor | None = None,
+    log_gate: Tensor | None = None,
+    state: Tensor | None = None,
+    chunk_size: int = 64,
+) -> tuple[Tensor, Tensor]:
     """Compute `gated_delta_rule`, or `linear_attention` without a beta, by chunks.
 
-    Inside a chunk all tokens are computed at once, by products of matrices. From chunk
-    to chunk goes the state alone. One chunk for all tokens is the parallel form, a
-    chunk for each token the recurrent one.
+    Inside a chunk all tokens are computed at once, by products of matrices. Only the
+    state passes from chunk to chunk. A single chunk is the parallel form, and a chunk
+    per token the recurrent one.
 
     query, key, value, beta: as `gated_delta_rule` takes them
-    log_gate: (..., T), the logarithm of its `gate`, finite; None is a gate of 1.
-        Without a beta the sum fades as well
-    state: (..., K, V), that of the tokens before; None where there are none
+    log_gate: (..., T), the logarithm of its `gate`, finite; None is a gate of 1. It
+        also applies without a beta
+    state: (..., K, V), after the tokens before; None if there are none
     returns: output (..., T, V) and the state after the last token, (..., K, V)
 
-    The state is float32 at least. Raises ValueError for shapes that do not fit and for
+    The state is float32 or wider. Raises ValueError for shapes that do not fit and for
     a chunk size below 1.
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
@@ -121,22 +129,22 @@ def attend_in_chunks(
             [4.]]), tensor([[4.]]))
 
     Source: Yang et al. 2024, *Parallelizing Linear Transformers with the Delta Rule*,
-    section 3.2. What is written is found by solving a triangular system.
+    section 3.2. A triangular system gives the values that the tokens write.
     """
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
     if chunk_size < 1:
         raise ValueError(f"expected a chunk_size of 1 or more, got {chunk_size}")
-    wide = torch.promote_types(value.dtype, torch.float32)
-    empty = _empty_state(key, value).to(wide)
+    dtype = torch.promote_types(value.dtype, torch.float32)
+    empty = _empty_state(key, value).to(dtype)
     if state is not None and state.shape != empty.shape:
         shapes = tuple(empty.shape), tuple(state.shape)
         raise ValueError(f"expected a state (..., K, V) = {shapes[0]}, got {shapes[1]}")
-    state, outputs = empty if state is None else state.to(wide), []
+    state, outputs = empty if state is None else state.to(dtype), []
     if log_gate is None:
         log_gate = torch.zeros_like(key[..., 0])
-    rows = [t.to(wide).split(chunk_size, dim=-2) for t in (query, key, value)]
+    rows = [t.to(dtype).split(chunk_size, dim=-2) for t in (query, key, value)]
     numbers = [
-        [None] * len(rows[0]) if t is None else t.to(wide).split(chunk_size, dim=-1)
+        [None] * len(rows[0]) if t is None else t.to(dtype).split(chunk_size, dim=-1)
         for t in (beta, log_gate)
     ]
     for chunk in zip(*rows, *numbers):
@@ -146,69 +154,69 @@ def attend_in_chunks(
 
 
 def _chunk(state, query, key, value, beta, log_gate):
-    sums = log_gate.cumsum(dim=-1)  # (..., C), since the chunk began
-    # What token j wrote is kept by this factor until token i reads; tril before exp,
-    # since above the diagonal it could be infinite.
-    kept = (sums[..., :, None] - sums[..., None, :]).tril().exp().tril()  # (..., C, C)
-    at_first = sums[..., None].exp()  # of the state before the chunk, (..., C, 1)
+    sums = log_gate.cumsum(dim=-1)  # (..., C), since the start of the chunk
+    # What token j wrote has this factor when token i retrieves it. tril comes before
+    # exp, which could be infinite above the diagonal.
+    decay = (sums[..., :, None] - sums[..., None, :]).tril().exp().tril()  # (..., C, C)
+    state_decay = sums[..., None].exp()  # of the state before the chunk, (..., C, 1)
     written = value
     if beta is not None:
-        # Token i writes beta_i (v_i - what the state and the tokens before it answer):
-        # a triangular system in what all of them write.
+        # Token i writes beta_i (v_i - what its key retrieves from the state and from
+        # the tokens before it): a triangular system in what all of them write.
         beta = beta[..., None]  # (..., C, 1)
-        answers = (beta * (key @ key.mT) * kept).tril(-1)  # (..., C, C)
-        wanted = beta * (value - at_first * (key @ state))  # (..., C, V)
+        overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., C, C)
+        target = beta * (value - state_decay * (key @ state))  # (..., C, V)
         written = torch.linalg.solve_triangular(
-            answers, wanted, upper=False, unitriangular=True
+            overlap, target, upper=False, unitriangular=True
         )
-    output = at_first * (query @ state) + ((query @ key.mT) * kept) @ written
+    output = state_decay * (query @ state) + ((query @ key.mT) * decay) @ written
     until_end = (sums[..., -1:] - sums).exp()[..., None]  # (..., C, 1)
-    state = at_first[..., -1:, :] * state + (until_end * key).mT @ written
+    state = state_decay[..., -1:, :] * state + (until_end * key).mT @ written
     return output, state
 
 
 class DeltaState:
-    """What `DeltaAttention` keeps of the tokens so far: one matrix a head.
+    """What `DeltaAttention` stores of the tokens so far: one matrix per head.
 
     matrix: (B, H, K, V); None before the first tokens
 
-    `len` counts the tokens seen. The matrix stays as large as it is.
+    `len` counts the tokens so far. The size of the matrix does not depend on it.
 
     >>> len(DeltaState())
     0
     """
 
     def __init__(self):
-        self.matrix, self.seen = None, 0
+        self.matrix, self.num_tokens = None, 0
 
     def __len__(self):
-        return self.seen
+        return self.num_tokens
 
     @property
-    def nbytes(self):
-        """How many bytes the matrix takes; 0 before the first tokens."""
+    def nbytes(self) -> int:
+        """The number of bytes of the matrix; 0 before the first tokens."""
         return 0 if self.matrix is None else self.matrix.nbytes
 
 
 class DeltaAttention(nn.Module):
-    """Attend with several heads by the delta rule: a matrix a head holds the past.
+    """Attend with several heads by the delta rule: one matrix per head stores the past.
 
     x: (B, T, d_in) with T up to `context_length`
-    padding_mask: boolean (B, S), True = a real token: the others write nothing; S
-        counts the tokens seen before, too
-    cache: `DeltaState` of the tokens before x, which is brought up to date
+    padding_mask: boolean (B, S), True = a real token; other tokens write nothing. S
+        includes the tokens before x
+    cache: `DeltaState` of the tokens before x, which is updated
     returns: (B, T, d_out)
 
-    It takes the place of a causal `MultiHeadAttention`, and knows the order of the
-    tokens by itself. Queries and keys are brought to length 1, and each head's output
-    to one size. Each token and head has a beta from 0 to 1. With `gate=True` it also
-    has a share of the past that is kept, from 0 to 1 and near 1 at first. In training,
-    dropout acts on the heads' outputs, since there are no weights. `chunk_size` tokens
-    are computed at once.
+    It replaces a causal `MultiHeadAttention` and needs no positions, because the order
+    of the tokens matters to it. Queries and keys are normalised to length 1, and each
+    head's output to one size. Each token and head has a beta from 0 to 1. With
+    `gate=True` it also has a gate, the fraction of the state that remains, close to 1
+    before training. Dropout acts on the outputs of the heads during training, because
+    there are no weights. `chunk_size` tokens are computed at once.
 
-    Raises ValueError where a width is not divisible by the number of heads or differs,
-    for more than `context_length` tokens (those seen before included), a padding mask
-    that is not boolean (B, S), and a cache that is no `DeltaState`.
+    Raises ValueError if a width is wrong or not divisible by the number of heads, for
+    more than `context_length` tokens (including those before x), a padding mask that is
+    not boolean (B, S), and a cache that is no `DeltaState`.
 
     >>> layer = DeltaAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
     >>> layer(torch.zeros(2, 5, 3)).shape
@@ -219,22 +227,22 @@ class DeltaAttention(nn.Module):
     and a gate on the output.
     """
 
-    ordered = True  # it needs no positions
+    encodes_order = True  # it needs no positions
 
     def __init__(
         self,
-        d_in,
-        d_out,
-        context_length,
-        dropout,
-        num_heads,
-        qkv_bias=False,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
         *,
-        gate=False,
-        chunk_size=64,
+        gate: bool = False,
+        chunk_size: int = 64,
     ):
         super().__init__()
-        check_division(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -245,12 +253,17 @@ class DeltaAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_beta = nn.Linear(d_in, num_heads)
         self.W_gate = nn.Linear(d_in, num_heads, bias=False) if gate else None
-        # A share of 0.98 at first. It is no bias of a layer, which GPT sets to zero.
+        # The gate starts at 0.98. A bias of the layer would not: GPT sets it to zero.
         self.gate_bias = nn.Parameter(torch.full((num_heads,), 4.0)) if gate else None
         self.out_proj = nn.Linear(d_out, d_out)
 
-    def forward(self, x, padding_mask=None, cache=None):
-        self._check(x, padding_mask, cache)
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        cache: DeltaState | None = None,
+    ) -> Tensor:
+        self._check_inputs(x, padding_mask, cache)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
         query, key, value = (split_heads(t, self.num_heads) for t in projected)
         query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
@@ -266,16 +279,17 @@ class DeltaAttention(nn.Module):
             query, key, value, beta.mT, log_gate.mT, state, self.chunk_size
         )
         if cache is not None:
-            cache.matrix, cache.seen = state, cache.seen + x.shape[1]
+            cache.matrix = state
+            cache.num_tokens += x.shape[1]
         output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, V)
         output = F.dropout(output, self.dropout_p, self.training)
         return self.out_proj(merge_heads(output))  # (B, T, d_out)
 
-    def new_cache(self, num_tokens):
-        """Return the state before the first token, of one size for any number."""
+    def new_cache(self, num_tokens: int) -> DeltaState:
+        """Return the state before the first token; its size is always the same."""
         return DeltaState()
 
-    def _check(self, x, padding_mask, cache):
+    def _check_inputs(self, x, padding_mask, cache):
         check_width("x", x, self.d_in, dims=3)
         if not isinstance(cache, DeltaState | None):
             raise ValueError(f"expected a DeltaState as cache, got {type(cache)}")

@@ -1,14 +1,14 @@
-"""Token ids to vectors, images to tokens, and the order of words.
+"""Vectors from token ids, tokens from images, and the order of words.
 
 Shapes: B batch, T tokens, D model width, V vocabulary.
 """
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 
-def embed(ids, table):
+def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Look up embeddings as the product of one-hot rows with the table.
 
     ids: integers of any shape (...)
@@ -26,7 +26,7 @@ def embed(ids, table):
     return one_hot.to(table.dtype) @ table
 
 
-def sinusoidal_positions(num_positions, d_model):
+def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     """Give each position a fixed vector of sines and cosines.
 
     P[t, 2i] = sin(t / 10000^(2i/D)),  P[t, 2i+1] = cos(t / 10000^(2i/D))
@@ -50,14 +50,15 @@ def sinusoidal_positions(num_positions, d_model):
     return table.flatten(-2).to(torch.get_default_dtype())  # (T, D)
 
 
-def patchify(images, patch_size):
+def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into square patches, one token each.
 
-    images: (B, C, H, W);  patch_size: the side P of a patch, in pixels
-    returns: (B, N, C * P * P) with N = H/P * W/P. Patches come row by row; inside one
-        come all pixels of channel 0, row by row, then those of channel 1, and so on
+    images: (B, C, H, W)
+    patch_size: the side P of a patch, in pixels
+    returns: (B, N, C * P * P) with N = H/P * W/P. Patches are in row order; each lists
+        all pixels of channel 0, row by row, then those of channel 1, and so on
 
-    Raises ValueError where a side is no multiple of `patch_size`.
+    Raises ValueError if a side is not a multiple of `patch_size`.
 
     >>> patchify(torch.arange(8).view(1, 1, 2, 4), 2)
     tensor([[[0, 1, 4, 5],
@@ -78,14 +79,14 @@ class TokenAndPositionEmbedding(nn.Module):
     """Add a learned vector for the token and a learned vector for its position.
 
     token_ids: (B, T) with T up to `context_length`
-    start: position of the first token, where earlier ones are known already
-    padding_mask: boolean (B, start + T), True = a real token; each sentence then
-        counts its real tokens alone, so padding on the left moves nobody
+    start: position of the first token, if earlier ones are in a cache
+    padding_mask: boolean (B, start + T), True = a real token; positions then count only
+        the real tokens, so padding on the left does not shift them
     returns: (B, T, D)
 
-    With None for `context_length` there is no table of positions, and no limit: the
-    model has its positions from elsewhere. Raises ValueError for an id outside the
-    vocabulary, a longer sequence, and a padding mask that does not fit.
+    With `context_length=None` there is no table of positions and no limit: the model
+    encodes positions elsewhere. Raises ValueError for an id outside the vocabulary, a
+    longer sequence, and a padding mask that does not fit.
 
     >>> TokenAndPositionEmbedding(50257, 4, 8)(torch.tensor([[11, 22]])).shape
     torch.Size([1, 2, 8])
@@ -93,14 +94,16 @@ class TokenAndPositionEmbedding(nn.Module):
     Source: Radford et al. 2018, section 3.1.
     """
 
-    def __init__(self, vocab_size, context_length, d_model):
+    def __init__(self, vocab_size: int, context_length: int | None, d_model: int):
         super().__init__()
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = None
         if context_length is not None:
             self.position_embedding = nn.Embedding(context_length, d_model)
 
-    def forward(self, token_ids, start=0, padding_mask=None):
+    def forward(
+        self, token_ids: Tensor, start: int = 0, padding_mask: Tensor | None = None
+    ) -> Tensor:
         check_token_ids(token_ids, self.token_embedding.num_embeddings)
         end = start + token_ids.shape[-1]
         if padding_mask is not None:
@@ -114,12 +117,12 @@ class TokenAndPositionEmbedding(nn.Module):
             )
         positions = torch.arange(start, end, device=token_ids.device)
         if padding_mask is not None:
-            counted = padding_mask.cumsum(dim=-1) - 1
-            positions = counted.clamp(min=0)[:, start:]  # (B, T)
+            positions = padding_mask.cumsum(dim=-1) - 1
+            positions = positions.clamp(min=0)[:, start:]  # (B, T)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
 
-def check_padding_mask(mask, shape):
+def check_padding_mask(mask: Tensor, shape: tuple):
     """Raise ValueError unless the mask is boolean, True = a real token, and (B, S).
 
     >>> check_padding_mask(torch.ones(5).bool(), (2, 5))
@@ -134,7 +137,7 @@ def check_padding_mask(mask, shape):
         )
 
 
-def check_token_ids(ids, vocab_size):
+def check_token_ids(ids: Tensor, vocab_size: int):
     """Raise ValueError unless all ids are integers from 0 to `vocab_size - 1`.
 
     On a GPU, and under `torch.compile`, their values are left to the embedding itself.
@@ -155,14 +158,14 @@ def check_token_ids(ids, vocab_size):
         )
 
 
-def apply_rope(x, positions, base=10000.0):
+def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     """Rotate pairs of neighbouring features by angles that grow with the position.
 
-    Pair (2p, 2p+1) at position t turns by t * base^(-2p/K), counter-clockwise, so that
-    the dot product of two rotated vectors depends on their distance alone.
+    Pair (2p, 2p+1) at position t rotates by t * base^(-2p/K), counter-clockwise, so
+    that the dot product of two rotated vectors depends only on their distance.
 
     x: (..., T, K)
-    positions: (T,), or anything that broadcasts to (..., T), as (B, 1, T) for heads
+    positions: (T,), or anything that broadcasts to (..., T), such as (B, 1, T)
     returns: (..., T, K)
 
     Raises ValueError for an odd width, integers, and positions that do not fit.
@@ -189,10 +192,12 @@ def apply_rope(x, positions, base=10000.0):
     return rotate_pairs(x, *rotary_tables(positions, width, base))
 
 
-def rotary_tables(positions, width, base=10000.0):
-    """Compute the cosines and sines by which `apply_rope` turns each pair.
+def rotary_tables(
+    positions: Tensor, width: int, base: float = 10000.0
+) -> tuple[Tensor, Tensor]:
+    """Compute the cosines and sines with which `apply_rope` rotates each pair.
 
-    A layer computes them once, for all positions that it may meet.
+    A layer computes them once, for all positions up to its context length.
 
     positions: (..., T)
     returns: cosines and sines, (..., T, K / 2) each
@@ -211,8 +216,8 @@ def rotary_tables(positions, width, base=10000.0):
     return angles.cos(), angles.sin()
 
 
-def rotate_pairs(x, cos, sin):
-    """Turn each pair of neighbouring features, counter-clockwise.
+def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotate each pair of neighbouring features, counter-clockwise.
 
     x: (..., T, K)
     cos, sin: (T, K / 2), or anything that broadcasts to (..., T, K / 2)
@@ -227,24 +232,29 @@ def rotate_pairs(x, cos, sin):
     return rotated.flatten(-2)  # (..., T, K)
 
 
-def alibi_bias(num_heads, num_tokens, num_queries=None, device=None):
+def alibi_bias(
+    num_heads: int,
+    num_tokens: int,
+    num_queries: int | None = None,
+    device: torch.device | None = None,
+) -> Tensor:
     """Give each head a penalty that grows with the distance to an earlier token.
 
     bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal,
     which the causal mask hides
 
-    returns: (H, T, T), to be added to the scores; the rows of the last `num_queries`
-        tokens alone where these are asked for
+    returns: (H, T, T), to be added to the scores; with `num_queries` only the rows of
+        that many last tokens
 
-    Raises ValueError for less than one head.
+    Raises ValueError for fewer than one head.
 
     >>> alibi_bias(2, 3)[0]
     tensor([[ 0.0000,  0.0000,  0.0000],
             [-0.0625,  0.0000,  0.0000],
             [-0.1250, -0.0625,  0.0000]])
 
-    Source: Press et al. 2022, section 3. The slopes for a number of heads that is no
-    power of two are interpolated there; here the formula holds for every H.
+    Source: Press et al. 2022, section 3. For a number of heads that is not a power
+    of two it interpolates the slopes; here the formula holds for every H.
     """
     if num_heads < 1:
         raise ValueError(f"expected num_heads of 1 or more, got {num_heads}")

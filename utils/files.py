@@ -1,6 +1,5 @@
-"""Files: those of `data/`, checked against their hashes, and writing without loss."""
+"""Read the files of `data/`, checked against their hashes, and write files safely."""
 
-import contextlib
 import errno
 import glob
 import hashlib
@@ -19,13 +18,11 @@ SHA256 = {
 }
 
 
-def read_data(name, folder=DATA):
-    """Read a file of `data/` and make sure that it is whole.
+def read_data(name: str, folder: str | Path = DATA) -> bytes:
+    """Read a file of `data/`, if it is complete.
 
-    returns: bytes
-
-    Raises FileNotFoundError where the file is missing, and ValueError for an unknown
-    name or where its SHA-256 is not the one noted in `data/README.md`.
+    Raises FileNotFoundError if the file is missing, and ValueError if the name is
+    unknown or the file's SHA-256 isn't the one in `data/README.md`.
 
     >>> len(read_data("r50k_base.tiktoken"))
     835554
@@ -47,13 +44,13 @@ def read_data(name, folder=DATA):
     return content
 
 
-def write_atomically(path, content):
-    """Put bytes into a file so that it is never half-written, whatever happens.
+def write_atomically(path: str | Path, content: bytes):
+    """Write a file so that it's never half-written, even after a power cut.
 
-    They go into a new file beside it, are synced to the disk, and the new file then
-    takes the place of the old one in one step. A link stays a link.
+    The bytes are written to a new file in the same folder, which then replaces the old
+    one in a single step. A link stays a link, and the old file's mode is kept.
 
-    Raises OSError where the folder cannot be written to; the old file is kept.
+    Raises OSError if the folder is missing or not writable; an old file then stays.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "new.txt"
@@ -65,42 +62,22 @@ def write_atomically(path, content):
     if not path.parent.is_dir():
         reason = os.strerror(errno.ENOENT)
         raise FileNotFoundError(errno.ENOENT, reason, str(path.parent))
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        with open(beside, "xb") as file:
+        with open(part, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if path.exists():
-            shutil.copymode(path, beside)
-        os.replace(beside, path)
+            shutil.copymode(path, part)
+        os.replace(part, path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
 
 
-def _sync_folder(folder):
-    # The new name is safe from a power cut once the folder is synced; some systems
-    # cannot do that, and then the file is whole all the same.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
-def remove_parts(path):
-    """Delete what a killed `write_atomically` may have left beside a file.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "new.txt"
-    >>> path.with_name(".new.txt.0a1b2c3d.part").touch()
-    >>> remove_parts(path)
-    >>> list(path.parent.iterdir())
-    []
-    """
+def remove_parts(path: str | Path):
+    """Delete the unfinished files that a killed `write_atomically` may have left."""
     path = Path(path).resolve()
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         part.unlink(missing_ok=True)

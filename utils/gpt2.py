@@ -9,25 +9,25 @@ from pathlib import Path
 from utils.checkpoints import (
     check_config,
     check_tensors,
-    read_config,
-    read_tensors,
-    without_copy,
+    drop_copy,
+    open_tensors,
+    read_json,
 )
 
-# What the files may ask for and our layers compute. Where nothing is said, it is this.
-SETTINGS = {
-    "model_type": "gpt2",
-    "activation_function": "gelu_new",  # GELU by way of tanh
-    "scale_attn_weights": True,
-    "scale_attn_by_inverse_layer_idx": False,
-    "add_cross_attention": False,
-    "tie_word_embeddings": True,
+# What a file may ask for, of what our layers compute. The first value is the default.
+CHOICES = {
+    "model_type": ["gpt2"],
+    "activation_function": ["gelu_new"],  # GELU by way of tanh
+    "scale_attn_weights": [True],
+    "scale_attn_by_inverse_layer_idx": [False],
+    "add_cross_attention": [False],
+    "tie_word_embeddings": [True],
 }
 # In the order in which `GPT` takes them.
 SIZES = "vocab_size", "n_positions", "n_embd", "n_head", "n_layer"
 
-# The layers of a block: the shape of their weights in widths of the model, and which
-# of our layers they are. A matrix is (in, out); a bias is as long as its last axis.
+# The layers of a block: the shape of their weights, in multiples of the model's width,
+# and our names for them. A matrix is (in, out); a bias is as long as its last axis.
 BLOCK = {
     "ln_1": ((1,), ["norm1"]),
     "attn.c_attn": ((1, 3), [f"attention.W_{x}" for x in ("query", "key", "value")]),
@@ -38,12 +38,12 @@ BLOCK = {
 }
 
 
-def gpt2_tensors(config):
-    """Say what a checkpoint of GPT-2 holds.
+def gpt2_tensors(config: dict) -> dict:
+    """Return what a checkpoint of GPT-2 has to contain.
 
     config: dict with "vocab_size", "n_positions", "n_embd" and "n_layer"
-    returns: dict from each name to its shape and to the list of our names for its
-        parts, which lie side by side along its last axis
+    returns: from each name to its shape and the list of our names for its parts, which
+        are next to each other along its last axis
 
     >>> sizes = {"vocab_size": 11, "n_positions": 5, "n_embd": 8, "n_layer": 1}
     >>> gpt2_tensors(sizes)["h.0.attn.c_proj.weight"]
@@ -67,41 +67,37 @@ def gpt2_tensors(config):
     return tensors
 
 
-def read_gpt2(path):
+def read_gpt2(path: str | Path) -> tuple[dict, dict]:
     """Read a folder with config.json and model.safetensors.
 
-    returns: the configuration, a dict, and dict from our names to float32 tensors,
-        the matrices turned to (out, in) as in `nn.Linear`
+    returns: the configuration, and from our names to float32 tensors, where matrices
+        are transposed to (out, in) as in `nn.Linear`
 
-    The names may begin with "transformer." or not. The mask that older files keep in
-    each block is left out, and "lm_head.weight" is the token embedding once more.
+    Tensors may be in several files, named in model.safetensors.index.json, and names
+    may begin with "transformer." or not. The mask that older files store in each block
+    is ignored, and "lm_head.weight" may repeat the token embedding.
 
-    Raises FileNotFoundError where a file is missing, and ValueError for a file that is
-    damaged, a setting that our layers do not compute, and where a tensor is missing,
-    foreign, or of another shape than the configuration says.
+    Raises FileNotFoundError if a file is missing, and ValueError for a file that is
+    damaged, a setting that our layers do not compute, and a tensor that is missing,
+    unknown, or of another shape than the configuration says.
     """
-    config = {"layer_norm_epsilon": 1e-5} | read_config(path)
-    names = SETTINGS, SIZES, ["layer_norm_epsilon"]
-    check_config(config, Path(path) / "config.json", *names)
-    file = Path(path) / "model.safetensors"
-    tensors = _without_extras(read_tensors(path), file)
+    config = {"layer_norm_epsilon": 1e-5} | read_json(Path(path, "config.json"))
+    numbers = dict.fromkeys(SIZES, int) | {"layer_norm_epsilon": float}
+    check_config(config, Path(path, "config.json"), CHOICES, numbers)
+    tensors, prefix = open_tensors(path), "transformer."
+    if repeated := {name for name in tensors if prefix + name in tensors}:
+        raise ValueError(f"{path}: expected one name for {min(repeated)}, got two")
+    tensors = {name.removeprefix(prefix): t for name, t in tensors.items()}
+    mask = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")
+    tensors = {name: t for name, t in tensors.items() if not mask.fullmatch(name)}
+    drop_copy(tensors, "lm_head.weight", "wte.weight", path)
     expected = gpt2_tensors(config)
-    shapes = {name: shape for name, (shape, _) in expected.items()}
-    check_tensors(tensors, shapes, file)
+    check_tensors(tensors, {name: shape for name, (shape, _) in expected.items()}, path)
     weights = {}
     for name, (_, our_names) in expected.items():
-        tensor = tensors[name]
+        tensor = tensors.pop(name)[:]
         if name.startswith("h.") and tensor.dim() == 2:
             tensor = tensor.T
         for our_name, part in zip(our_names, tensor.chunk(len(our_names))):
             weights[our_name] = part.float().contiguous().clone()  # not of the file
     return config, weights
-
-
-def _without_extras(tensors, path):
-    short = {name.removeprefix("transformer."): t for name, t in tensors.items()}
-    if len(short) < len(tensors):
-        raise ValueError(f"{path}: expected each tensor once, got two names for some")
-    short = without_copy(short, "lm_head.weight", "wte.weight", path)
-    mask = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")
-    return {name: t for name, t in short.items() if not mask.fullmatch(name)}

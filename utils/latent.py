@@ -1,19 +1,20 @@
-"""Latent attention: keys and values made from one narrow vector a token.
+"""Latent attention: keys and values computed from one narrow vector per token.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys), H heads, K head width,
-R width of a latent, P width of what is rotated.
+R width of a latent, P width of the rotated part.
 """
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from utils.attention import (
     check_cache,
-    check_division,
+    check_divisible,
     check_length,
     check_width,
     combined_mask,
+    fused_attention,
     merge_heads,
     regroup,
     scaled_dot_product_attention,
@@ -23,8 +24,10 @@ from utils.cache import KeyValueCache
 from utils.embeddings import check_padding_mask, rotary_tables, rotate_pairs
 
 
-def latent_keys_values(latent, W_uk, W_uv):
-    """Make each head's keys and values from what was kept of each token.
+def latent_keys_values(
+    latent: Tensor, W_uk: Tensor, W_uv: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Compute each head's keys and values from the cached latents.
 
     latent: (B, S, R)
     W_uk, W_uv: (H, R, K) and (H, R, V), a matrix for each head
@@ -44,8 +47,8 @@ def latent_keys_values(latent, W_uk, W_uv):
     return latent @ W_uk, latent @ W_uv
 
 
-def absorbed_scores(query, latent, W_uk):
-    """Compare queries with the latents themselves, without making keys.
+def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
+    """Compare queries with the latents themselves, without computing keys.
 
     q (c W_uk)^T = (q W_uk^T) c^T
 
@@ -68,13 +71,20 @@ def absorbed_scores(query, latent, W_uk):
     return query @ W_uk.mT @ latent[:, None].mT
 
 
-def absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
-    """Attend to all tokens by what is kept of them, without making keys or values.
+def absorbed_attention(
+    query: Tensor,
+    turned_query: Tensor,
+    latent: Tensor,
+    turned_key: Tensor,
+    W_uk: Tensor,
+    W_uv: Tensor,
+) -> Tensor:
+    """Attend to all cached tokens, without computing their keys or values.
 
     scores = (q W_uk^T c + q_rot k_rot) / sqrt(K + P);  output (softmax(scores) c) W_uv
 
-    query, turned_query: (B, H, T, K) and (B, H, T, P), the second turned by position
-    latent, turned_key: (B, S, R) and (B, S, P), the turned key one for all heads
+    query, turned_query: (B, H, T, K) and (B, H, T, P), the second rotated by position
+    latent, turned_key: (B, S, R) and (B, S, P), both shared by all heads
     W_uk, W_uv: (H, R, K) and (H, R, V)
     returns: (B, H, T, V), the outputs of the heads
 
@@ -99,53 +109,53 @@ def absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
 
 
 class LatentAttention(nn.Module):
-    """Attend with several heads whose keys and values come from one latent a token.
+    """Attend with several heads whose keys and values come from one latent per token.
 
     latent = norm(x W_latent);  keys latent W_up_key;  values latent W_up_value
 
     x: (B, T, d_in) with T up to `context_length`
     padding_mask: boolean (B, S), True = a real token, which may be attended to; S
-        counts the tokens of the cache, too
-    cache: `KeyValueCache` of the tokens before x, which grows by those of x. It keeps
-        the latents in place of keys, and what is rotated in place of values.
-    absorbed: True compares queries with the latents, False makes the keys and values;
-        None takes the way with fewer operations. The output is the same.
+        includes the tokens in the cache
+    cache: `KeyValueCache` of the tokens before x; the tokens of x are added to it. It
+        stores latents instead of keys, and the rotated keys instead of values.
+    absorbed: True compares queries with the latents, False computes keys and values;
+        None chooses the form with fewer operations. The output is the same.
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
-    It takes the place of a causal `MultiHeadAttention`. With `rotary=True` each query
-    has `rotary_dim` further features, and so has one key that all heads share: these
-    are rotated by their positions, and the rest is not. A latent is `latent_dim` wide,
-    four heads where nothing is said; `rotary_dim` is then half a head.
+    It replaces a causal `MultiHeadAttention`. With `rotary=True` each query has
+    `rotary_dim` further features (half a head by default), and all heads share one key
+    of that width: these are rotated by position, and the rest is not. A latent is
+    `latent_dim` wide, by default four times the width of a head.
 
-    Raises ValueError where a width is not divisible by the number of heads or differs,
-    for an odd `rotary_dim`, more than `context_length` tokens (those of the cache
-    included), a padding mask that is not boolean (B, S) and a cache with a window.
+    Raises ValueError if a width is wrong or not divisible by the number of heads, for
+    an odd `rotary_dim`, more than `context_length` tokens (including the cache), a
+    padding mask that is not boolean (B, S) and a cache with a window.
 
     >>> layer = LatentAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
     >>> layer(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 8])
 
-    Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1. Queries are made from x
+    Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1. Queries come from x
     itself, as in DeepSeek-V2-Lite, and a value is as wide as the part of a key that is
     not rotated.
     """
 
     def __init__(
         self,
-        d_in,
-        d_out,
-        context_length,
-        dropout,
-        num_heads,
-        qkv_bias=False,
+        d_in: int,
+        d_out: int,
+        context_length: int,
+        dropout: float,
+        num_heads: int,
+        qkv_bias: bool = False,
         *,
-        latent_dim=None,
-        rotary=False,
-        rotary_dim=None,
-        rope_base=10000.0,
+        latent_dim: int | None = None,
+        rotary: bool = False,
+        rotary_dim: int | None = None,
+        rope_base: float = 10000.0,
     ):
         super().__init__()
-        check_division(d_out, num_heads)
+        check_divisible(d_out, num_heads)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -170,13 +180,20 @@ class LatentAttention(nn.Module):
             self.register_buffer("tables", tables, persistent=False)
 
     def forward(
-        self, x, padding_mask=None, need_weights=False, cache=None, absorbed=None
-    ):
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None = None,
+        need_weights: bool = False,
+        cache: KeyValueCache | None = None,
+        absorbed: bool | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         start = 0 if cache is None else len(cache)
-        self._check(x, padding_mask, cache, start)
+        self._check_inputs(x, padding_mask, cache, start)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
         query, turned_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
-        latent = self.norm(self.W_latent(x))[:, None]  # (B, 1, T, R)
+        latent = self.W_latent(x)  # (B, T, R), in 16 bits under autocast
+        latent = self.norm(latent.to(self.norm.weight.dtype)).to(latent.dtype)
+        latent = latent[:, None]  # (B, 1, T, R)
         turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
         if self.rotary_dim:
             turned_query = self._rotate(turned_query, start)
@@ -184,28 +201,28 @@ class LatentAttention(nn.Module):
         if cache is not None:
             latent, turned_key = cache.append(latent, turned_key)
         if absorbed is None:
-            absorbed = self._absorbing_pays(query.shape[-2], latent.shape[-2])
+            absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
         attend = self._attend_absorbed if absorbed else self._attend_expanded
         parts = query, turned_query, latent, turned_key, padding_mask, need_weights
         output, weights = attend(*parts)
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
-    def new_cache(self, num_tokens):
+    def new_cache(self, num_tokens: int) -> KeyValueCache:
         """Return an empty cache with room for `num_tokens`."""
         return KeyValueCache(num_tokens)
 
-    def up_matrices(self):
+    def up_matrices(self) -> list[Tensor]:
         """Return W_uk and W_uv, (H, R, K) each, as `latent_keys_values` takes them."""
         shape = self.num_heads, self.head_dim, self.latent_dim
         layers = self.W_up_key, self.W_up_value
         return [layer.weight.view(shape).mT for layer in layers]
 
-    def _absorbing_pays(self, num_queries, num_keys):
-        # Multiplications of one head, without those of the rotated part: the same.
-        one, other = self.head_dim, self.latent_dim
-        expanded = num_keys * one * other + num_queries * num_keys * one
-        return num_queries * one * other + num_queries * num_keys * other < expanded
+    def _is_absorbing_cheaper(self, num_queries, num_keys):
+        # Multiplications per head, without those of the rotated part, which are equal.
+        K, R = self.head_dim, self.latent_dim
+        expanded = num_keys * K * R + num_queries * num_keys * K
+        return num_queries * K * R + num_queries * num_keys * R < expanded
 
     def _attend_expanded(self, query, turned_query, latent, turned_key, *options):
         key, value = latent_keys_values(latent[:, 0], *self.up_matrices())
@@ -222,36 +239,32 @@ class LatentAttention(nn.Module):
         return output @ W_uv, weights
 
     def _attend(self, query, key, value, padding_mask, need_weights):
+        """Return the output of all heads, and the weights if they are needed."""
         # The scores are sums of K + P products, however they are computed.
         scale = (self.head_dim + self.rotary_dim) ** -0.5
         dropout_p = self.dropout_p if self.training else 0.0
-        num_queries, num_keys, shared = (
-            query.shape[-2],
-            key.shape[-2],
-            key.shape[1] == 1,
-        )
-        square = num_queries == num_keys and padding_mask is None
-        if square and not shared and not need_weights:
+        num_queries, is_shared = query.shape[-2], key.shape[1] == 1
+        is_square = num_queries == key.shape[-2] and padding_mask is None
+        if is_square and not is_shared and not need_weights:
             options = {"is_causal": True, "scale": scale}
             attend = F.scaled_dot_product_attention
             return attend(query, key, value, None, dropout_p, **options), None
         mask = combined_mask(query, key, padding_mask)
-        if shared:  # heads that share their keys become one head, which asks for all
+        if is_shared:  # these heads become one head, which has all their queries
             query = regroup(query, 1)
             if mask is not None:
                 mask = regroup(mask.expand(-1, self.num_heads, num_queries, -1), 1)
         if not need_weights:
-            attend = F.scaled_dot_product_attention
-            output = attend(query, key, value, mask, dropout_p, scale=scale)
+            output = fused_attention(query, key, value, mask, dropout_p, scale=scale)
             return regroup(output, self.num_heads), None
-        query = query * (scale * query.shape[-1] ** 0.5)  # the root comes off again
+        query = query * (scale * query.shape[-1] ** 0.5)  # which is divided out again
         parts = scaled_dot_product_attention(query, key, value, mask, dropout_p)
         return [regroup(part, self.num_heads) for part in parts]
 
     def _rotate(self, x, start):
         return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
 
-    def _check(self, x, padding_mask, cache, start):
+    def _check_inputs(self, x, padding_mask, cache, start):
         check_width("x", x, self.d_in, dims=3)
         if cache is not None:
             check_cache(cache, True, None)

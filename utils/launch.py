@@ -1,141 +1,86 @@
-"""Start several processes: a function of yours, or a program as `torchrun` starts it.
+"""Start several processes: of a function, or of a program as `torchrun` does it."""
 
-A function and what it calls are written into a file, which each process runs. So it
-works in a notebook as in a program, and on every system.
-"""
-
-import contextlib
-import dis
-import inspect
 import os
+import pickle
 import subprocess
 import sys
-import time
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
-from types import CodeType, FunctionType, ModuleType
+from tempfile import TemporaryDirectory
 
+import cloudpickle
 import torch
+import torch.distributed as dist
+from torch.multiprocessing import start_processes
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PROGRAM = """
-import sys
-from datetime import timedelta
-from pathlib import Path
-import torch, torch.distributed
 
-{code}
+def in_processes(count: int, function: Callable, *inputs) -> list:
+    """Call a function in several processes; return what each of them returns.
 
-if __name__ == "__main__":
-    folder, rank, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    inputs = torch.load(folder / "inputs", weights_only=False)
+    function: called as `function(rank, count, *inputs)` with ranks from 0. It may be
+        defined in a notebook, and may call the functions of `torch.distributed`.
+    inputs: every process gets a copy
+    returns: list with one entry per process, in the order of their ranks
+
+    The processes run on this machine and communicate through gloo, on the CPU. What
+    they print isn't shown. If one of them fails, the others are stopped, and an
+    exception shows its traceback. A program (not a notebook) must call this function
+    inside `if __name__ == "__main__":`, because every process imports the program.
+    """
+    with TemporaryDirectory() as folder:
+        call = cloudpickle.dumps((function, inputs))  # also what it uses of a notebook
+        started = start_processes(
+            _call, (count, call, Path(folder)), count, join=False, start_method="spawn"
+        )
+        try:
+            while not started.join():
+                pass
+        finally:  # also if the cell is interrupted
+            for process in started.processes:
+                process.kill()
+        results = [Path(folder, str(rank)).read_bytes() for rank in range(count)]
+        return [pickle.loads(result) for result in results]
+
+
+def _call(rank, count, call, folder):
+    """Call a function in this process, as one of `count`, and store its result."""
+    for stream in (1, 2):  # the standard output and error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     torch.set_num_threads(1)
-    torch.distributed.init_process_group(
+    dist.init_process_group(
         "gloo",
         init_method=(folder / "store").as_uri(),
         rank=rank,
         world_size=count,
-        timeout=timedelta(seconds=120),  # for a process that does not answer
+        timeout=timedelta(seconds=120),  # for a process that doesn't answer
     )
-    torch.save({name}(rank, count, *inputs), folder / str(rank))
-    torch.distributed.destroy_process_group()
-"""
+    function, inputs = pickle.loads(call)
+    result = function(rank, count, *inputs)
+    (folder / str(rank)).write_bytes(cloudpickle.dumps(result))
+    dist.destroy_process_group()
 
 
-def in_processes(count, function, *inputs):
-    """Let each of several processes call a function; return what they return.
+def torchrun(count: int, *arguments: str) -> str:
+    """Start a program in several processes, as `torchrun` in a shell does.
 
-    count: how many processes
-    function: called as `function(rank, count, *inputs)`, with ranks from 0. Between the
-        processes it may use what `torch.distributed` offers. What it takes from
-        elsewhere are modules, what they define, and functions of its own file.
-    inputs: the same for all, and a copy for each
-    returns: a list with an entry for each process, in the order of their ranks
+    arguments: the program and its arguments, or `-m`, a module and its arguments
+    returns: what the processes print
 
-    They talk through gloo, on this machine. If one fails, the others are ended, and a
-    RuntimeError says what it complained of. Raises ValueError where the function uses
-    a variable that could not travel with it: make it one of the inputs.
+    Raises RuntimeError with the end of what they write to stderr if one of them fails.
     """
-    code = "\n\n".join(dict.fromkeys(_program(function, set())))
-    with TemporaryDirectory() as folder:
-        program = Path(folder, "program.py")
-        text = PROGRAM.format(code=code, name=function.__name__)
-        program.write_text(text, encoding="utf-8")
-        torch.save(inputs, Path(folder, "inputs"))
-        words = [sys.executable, str(program), folder]
-        _run([[*words, str(rank), str(count)] for rank in range(count)])
-        files = [Path(folder, str(rank)) for rank in range(count)]
-        return [torch.load(file, weights_only=False) for file in files]
-
-
-def torchrun(count, *words):
-    """Start a program `count` times, as `torchrun` in a shell; return what it says.
-
-    words: the program and its arguments, or `-m`, a module and its arguments
-
-    Raises RuntimeError with the end of what it complained of.
-    """
-    start = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"]
-    return _run([[sys.executable, *start, *words]])[0].strip()
-
-
-def _run(commands):
-    """Run commands at once; return what each prints. If one fails, the others end."""
-    env = {"OMP_NUM_THREADS": "1"} | os.environ
-    env["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    with contextlib.ExitStack() as stack:
-        running, printed = [], []
-        for command in commands:
-            said, errors = (stack.enter_context(TemporaryFile("w+")) for _ in range(2))
-            options = {"stdout": said, "stderr": errors, "cwd": ROOT, "env": env}
-            running.append(stack.enter_context(subprocess.Popen(command, **options)))
-            stack.callback(running[-1].terminate)  # also if you interrupt the cell
-            printed.append((said, errors))
-        codes = [None]
-        while None in codes and not any(codes):
-            time.sleep(0.02)
-            codes = [process.poll() for process in running]
-        if any(codes):  # who failed first may take longest to end
-            for process in running:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(1)
-            codes = [process.poll() for process in running]
-        complaints = []
-        for code, (_, errors) in zip(codes, printed):
-            if code:
-                errors.seek(0)
-                complaints.append(errors.read()[-8000:])
-        if complaints:
-            raise RuntimeError("\n".join(complaints))
-        for said, _ in printed:
-            said.seek(0)
-        return [said.read() for said, _ in printed]
-
-
-def _program(function, seen):
-    """Yield the source of a function, and before it that of all it uses."""
-    seen.add(function)
-    for name in sorted(_names(function.__code__)):
-        if name not in function.__globals__:
-            continue  # it is built in
-        value = function.__globals__[name]
-        if isinstance(value, ModuleType):
-            yield f"import {value.__name__} as {name}"
-        elif getattr(value, "__globals__", None) is function.__globals__:
-            if value not in seen:
-                yield from _program(value, seen)
-        elif isinstance(value, FunctionType | type) and value.__module__ != "__main__":
-            yield f"from {value.__module__} import {value.__name__} as {name}"
-        else:
-            raise ValueError(
-                f"expected {name}, which {function.__name__} uses, among its inputs"
-            )
-    yield inspect.getsource(function)
-
-
-def _names(code):
-    """Return the names that a function, or one inside it, takes from outside."""
-    steps = dis.get_instructions(code)
-    own = {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
-    return own.union(*(_names(c) for c in code.co_consts if isinstance(c, CodeType)))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += [f"--nproc-per-node={count}", *arguments]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=env, **pipes) as process:
+        try:
+            output, errors = process.communicate()
+        finally:  # if the cell is interrupted
+            process.terminate()
+    if process.returncode:
+        raise RuntimeError(errors[-8000:])
+    return output.strip()

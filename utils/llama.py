@@ -1,4 +1,4 @@
-"""Llama: the course's GPT with four parts exchanged, and its published files.
+"""Llama: the course's GPT with four parts replaced, and its published files.
 
 Shapes: B batch, T tokens, D model width, H heads, K head width, V vocabulary.
 """
@@ -7,29 +7,28 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from utils.checkpoints import (
     check_config,
     check_tensors,
-    read_config,
-    read_tensors,
-    without_copy,
+    drop_copy,
+    open_tensors,
+    read_json,
 )
-from utils.embeddings import rotary_tables
 from utils.model import GPT
 
 
 class SwiGLU(nn.Module):
-    """Let one product with the token open and close another, number by number.
+    """Let one projection of a token gate another one, entry by entry.
 
     SwiGLU(x) = W_down (SiLU(W_gate x) * W_up x),  SiLU(x) = x * sigmoid(x)
 
     x: (B, T, D)
     returns: (B, T, D)
 
-    Without `d_inner` the inner width is 8/3 D, which makes three matrices as large as
-    the two of `feed_forward`.
+    By default the inner width is 8/3 D, so that the three matrices together are as
+    large as the two of `feed_forward`.
 
     >>> SwiGLU(6)(torch.zeros(2, 3, 6)).shape
     torch.Size([2, 3, 6])
@@ -37,14 +36,14 @@ class SwiGLU(nn.Module):
     Source: Shazeer 2020, section 2.
     """
 
-    def __init__(self, d_model, d_inner=None):
+    def __init__(self, d_model: int, d_inner: int | None = None):
         super().__init__()
         d_inner = d_inner or 8 * d_model // 3
         self.gate = nn.Linear(d_model, d_inner, bias=False)
         self.up = nn.Linear(d_model, d_inner, bias=False)
         self.down = nn.Linear(d_inner, d_model, bias=False)
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
@@ -54,9 +53,9 @@ class Llama(GPT):
     token_ids: (B, T) with T up to `context_length`
     returns: logits (B, T, V)
 
-    The norms only divide, the feed-forward layers have a gate of width `d_inner`,
-    nothing has a bias, positions are rotary, and with tied=False the output layer has a
-    matrix of its own. Further keyword arguments go to `GPT`, such as `num_kv_heads` and
+    Norms are RMSNorms, feed-forward layers are `SwiGLU` with the inner width `d_inner`,
+    nothing has a bias, positions are rotary, and with tied=False the output head has
+    its own matrix. Further keyword arguments go to `GPT`, such as `num_kv_heads` and
     `rope_base`.
 
     Raises ValueError as `GPT` does.
@@ -66,11 +65,18 @@ class Llama(GPT):
     ... ).shape
     torch.Size([2, 5, 11])
 
-    Source: Touvron et al. 2023, *LLaMA*, section 2.2. The initial weights are those of
-    `transformers`: all matrices have a standard deviation of 0.02.
+    Source: Touvron et al. 2023, *LLaMA*, section 2.2. The initial weights are as
+    in `transformers`: all matrices have a standard deviation of 0.02.
     """
 
-    def __init__(self, *sizes, d_inner, eps=1e-5, tied=True, **options):
+    def __init__(
+        self,
+        *sizes: int,
+        d_inner: int,
+        eps: float = 1e-5,
+        tied: bool = True,
+        **options,
+    ):
         super().__init__(*sizes, positions="rotary", **options)
         vocab_size, d_model = self.output.weight.shape
         for block in self.blocks:
@@ -86,17 +92,17 @@ class Llama(GPT):
                 nn.init.normal_(weight, std=0.02)
 
 
-# What the files may ask for and our layers compute. Where nothing is said, it is this.
-SETTINGS = {
-    "model_type": "llama",
-    "hidden_act": "silu",
-    "attention_bias": False,
-    "mlp_bias": False,
-    "rope_scaling": None,
-    "rope_type": "default",
-    "rope_interleaved": False,
+# What a file may ask for, of what our layers compute. The first value is the default.
+CHOICES = {
+    "model_type": ["llama"],
+    "hidden_act": ["silu"],
+    "attention_bias": [False],
+    "mlp_bias": [False],
+    "rope_type": ["default", "llama3"],
+    "rope_interleaved": [False],
+    "partial_rotary_factor": [1.0],
 }
-# In the order in which `Llama` takes them, then what else is counted.
+# In the order in which `Llama` takes them, then further numbers.
 SIZES = (
     "vocab_size",
     "max_position_embeddings",
@@ -107,13 +113,19 @@ SIZES = (
     "num_key_value_heads",
 )
 NUMBERS = {"rms_norm_eps": 1e-6, "rope_theta": 10000.0}
+LLAMA3 = {
+    "factor": float,
+    "low_freq_factor": float,
+    "high_freq_factor": float,
+    "original_max_position_embeddings": int,
+}
 
 
-def llama_tensors(config):
-    """Say what a checkpoint of Llama holds.
+def llama_tensors(config: dict) -> dict:
+    """Return what a checkpoint of Llama has to contain.
 
     config: dict with `SIZES` and "tie_word_embeddings"
-    returns: dict from each name to its shape, (out, in) as in `nn.Linear`, and our name
+    returns: from each name to its shape, (out, in) as in `nn.Linear`, and our name
 
     >>> config = {name: 2 for name in SIZES} | {"tie_word_embeddings": True}
     >>> llama_tensors(config)["model.layers.1.self_attn.q_proj.weight"]
@@ -149,11 +161,11 @@ def llama_tensors(config):
     }
 
 
-def from_halves(weight, num_heads):
-    """Put the rows of queries or keys in order: pairs in halves become neighbours.
+def from_halves(weight: Tensor, num_heads: int) -> Tensor:
+    """Reorder the rows of queries or keys, so that rotated pairs are neighbours.
 
-    Row i of a head and row i + K/2, which `transformers` turns together, become its
-    rows 2i and 2i + 1, which `apply_rope` turns.
+    `transformers` rotates row i of a head together with row i + K/2. They become rows
+    2i and 2i + 1, which `apply_rope` rotates together.
 
     weight: (H * K, D)
     returns: (H * K, D)
@@ -161,53 +173,86 @@ def from_halves(weight, num_heads):
     >>> from_halves(torch.arange(6)[:, None], num_heads=1)[:, 0]
     tensor([0, 3, 1, 4, 2, 5])
 
-    Source: `permute` in the conversion script of `transformers` for Llama, backwards.
+    Source: the inverse of `permute` in the script by which `transformers` converts
+    Llama.
     """
     pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, K / 2, D)
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * K, D)
 
 
-def read_llama(path):
+def llama3_frequencies(
+    frequencies: Tensor,
+    factor: float,
+    low_freq_factor: float,
+    high_freq_factor: float,
+    original_max_position_embeddings: int,
+) -> Tensor:
+    """Slow down rotary pairs for a context longer than the original one.
+
+    A pair that rotates at least `high_freq_factor` times within the original context
+    keeps its frequency, and one that rotates at most `low_freq_factor` times is slowed
+    down by `factor`. In between, the frequency is a weighted average of the two.
+
+    frequencies: (K / 2,), in radians per token
+    returns: (K / 2,)
+
+    Raises ValueError unless `low_freq_factor` is below `high_freq_factor`.
+
+    >>> frequencies = torch.tensor([8.0, 2.0, 0.5]) * 2 * torch.pi / 100
+    >>> llama3_frequencies(frequencies, 10, 1, 4, 100) / frequencies
+    tensor([1.0000, 0.4000, 0.1000])
+
+    Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
+    """
+    if not low_freq_factor < high_freq_factor:
+        raise ValueError(
+            f"expected low_freq_factor below high_freq_factor, "
+            f"got {low_freq_factor} and {high_freq_factor}"
+        )
+    rotations = original_max_position_embeddings * frequencies / (2 * torch.pi)
+    kept = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)
+    kept = kept.clamp(0, 1)
+    return frequencies * (kept + (1 - kept) / factor)
+
+
+def read_llama(path: str | Path) -> tuple[dict, dict]:
     """Read a folder with config.json and model.safetensors.
 
-    returns: the configuration, a dict, and dict from our names to float32 tensors,
-        the rows of queries and keys in our rotary layout
+    returns: the configuration, and from our names to float32 tensors, where the rows
+        of queries and keys are in our rotary layout
 
-    Tables of speeds that older files keep in each block are left out. Where the output
-    layer is tied, "lm_head.weight" is the token embedding once more, or missing.
+    Tensors may be in several files, named in model.safetensors.index.json. The rotary
+    frequencies that older files store in each block are ignored. If the output head is
+    tied, "lm_head.weight" may be missing or repeat the token embedding.
 
-    Raises FileNotFoundError where a file is missing, and ValueError for a file that is
-    damaged, tensors in several files, a setting that our layers do not compute, such as
-    a scaling of the rotary speeds, and where a tensor is missing, foreign, or of
-    another shape than the configuration says.
+    Raises FileNotFoundError if a file is missing, and ValueError for a file that is
+    damaged, a setting that our layers do not compute, and a tensor that is missing,
+    unknown, or of another shape than the configuration says.
     """
-    config = _read_config(Path(path))
-    file = Path(path) / "model.safetensors"
+    config = _read_config(Path(path, "config.json"))
     tensors = {
         name: tensor
-        for name, tensor in read_tensors(path).items()
+        for name, tensor in open_tensors(path).items()
         if not name.endswith(".rotary_emb.inv_freq")
     }
     if config["tie_word_embeddings"]:
-        names = "lm_head.weight", "model.embed_tokens.weight"
-        tensors = without_copy(tensors, *names, file)
+        drop_copy(tensors, "lm_head.weight", "model.embed_tokens.weight", path)
     expected = llama_tensors(config)
-    shapes = {name: shape for name, (shape, _) in expected.items()}
-    check_tensors(tensors, shapes, file)
-    turned = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
+    check_tensors(tensors, {name: shape for name, (shape, _) in expected.items()}, path)
+    rotated = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
     weights = {}
-    for name, (_, ours) in expected.items():
-        weight = tensors[name].float()
-        if heads := turned.get(name.split(".")[-2]):
+    for name, (_, our_name) in expected.items():
+        weight = tensors.pop(name)[:]
+        if heads := rotated.get(name.split(".")[-2]):
             weight = from_halves(weight, config[heads])
-        weights[ours] = weight.clone()  # not of the file
+        weights[our_name] = weight.float().clone()  # not of the file
     return config, weights
 
 
-def load_llama(path):
-    """Make a `Llama` of published files: its layers are those of this course.
+def load_llama(path: str | Path) -> Llama:
+    """Build a `Llama` from published files: its layers are those of this course.
 
-    path: a folder with config.json and model.safetensors
+    path: a folder with config.json and model.safetensors, or several such files
     returns: the model in float32, without dropout, in evaluation mode
 
     Raises FileNotFoundError and ValueError as `read_llama` does.
@@ -220,30 +265,42 @@ def load_llama(path):
     """
     config, weights = read_llama(path)
     *sizes, d_inner, num_kv_heads = (config[size] for size in SIZES)
-    options = {"num_kv_heads": num_kv_heads, "rope_base": config["rope_theta"]}
-    options |= {"eps": config["rms_norm_eps"], "tied": config["tie_word_embeddings"]}
-    with torch.device("meta"):  # shapes alone, since the numbers are at hand
-        model = Llama(*sizes, d_inner=d_inner, **options)
-    table = "embedding.token_embedding.weight"
-    model.load_state_dict({"output.weight": weights[table]} | weights, assign=True)
-    if config["tie_word_embeddings"]:
+    options = {"num_kv_heads": num_kv_heads, "eps": config["rms_norm_eps"]}
+    with torch.device("meta"):  # only shapes, because the weights are read already
+        tied = config["tie_word_embeddings"]
+        model = Llama(*sizes, d_inner=d_inner, tied=tied, **options)
+    if tied:
+        weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    model.load_state_dict(weights, assign=True)
+    if tied:
         model.output.weight = model.embedding.token_embedding.weight
-    angles = torch.arange(model.context_length), model.blocks[0].attention.head_dim
-    tables = torch.stack(rotary_tables(*angles, config["rope_theta"]))
-    for block in model.blocks:  # these are in no file
+    tables = _rotary_tables(config, model.blocks[0].attention.head_dim)
+    for block in model.blocks:  # no file contains them
         block.attention.tables = tables
     return model.eval()
 
 
-def _read_config(folder):
-    said = read_config(folder)
-    rope = said.get("rope_parameters") or {}  # so from version 5 of `transformers`
+def _rotary_tables(config, head_dim):
+    frequencies = config["rope_theta"] ** -(torch.arange(0, head_dim, 2) / head_dim)
+    if config["rope_type"] == "llama3":
+        scaling = {name: config[name] for name in LLAMA3}
+        frequencies = llama3_frequencies(frequencies, **scaling)
+    angles = torch.arange(config["max_position_embeddings"])[:, None] * frequencies
+    return torch.stack((angles.cos(), angles.sin()))
+
+
+def _read_config(path):
+    settings = read_json(path)
+    # `transformers` writes rope_parameters since version 5, before it rope_scaling.
+    rope = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
     rope = rope if isinstance(rope, dict) else {"rope_type": rope}
-    said = {name: value for name, value in (rope | said).items() if value is not None}
-    config = NUMBERS | {"tie_word_embeddings": False} | said
+    given = settings | {"rope_type": rope.get("type")} | rope
+    given = {name: value for name, value in given.items() if value is not None}
+    config = NUMBERS | {"tie_word_embeddings": False, "rope_type": "default"} | given
     config.setdefault("num_key_value_heads", config.get("num_attention_heads"))
-    check_config(config, folder / "config.json", SETTINGS, SIZES, NUMBERS)
+    numbers = dict.fromkeys(SIZES, int) | dict.fromkeys(NUMBERS, float)
+    numbers |= LLAMA3 if config["rope_type"] == "llama3" else {}
+    check_config(config, path, CHOICES, numbers)
     head_dim = config["hidden_size"] // config["num_attention_heads"]
-    possible = {"head_dim": head_dim, "partial_rotary_factor": 1.0}
-    check_config(config, folder / "config.json", possible, [], [])
+    check_config(config, path, {"head_dim": [head_dim]}, {})
     return config

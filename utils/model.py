@@ -1,10 +1,12 @@
-"""A small GPT made of the attention of this course, and how it writes."""
+"""A small GPT built from the attention of this course, and how it generates text."""
 
+from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from utils.attention import MultiHeadAttention
 from utils.embeddings import TokenAndPositionEmbedding, check_padding_mask
@@ -12,7 +14,7 @@ from utils.gpt2 import SIZES, read_gpt2
 
 
 class TransformerBlock(nn.Module):
-    """Let tokens exchange information, then let each think on its own (pre-norm).
+    """Let tokens exchange information, then process each one on its own (pre-norm).
 
     x = x + attention(norm1(x));  x = x + feed_forward(norm2(x))
 
@@ -23,23 +25,24 @@ class TransformerBlock(nn.Module):
     >>> TransformerBlock(nn.Identity(), nn.Identity(), 4)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 4])
 
-    Source: Vaswani et al. 2017, section 3.1; the norm in front: Xiong et al. 2020.
+    Source: Vaswani et al. 2017, section 3.1; the norms before the sublayers: Xiong et
+    al. 2020.
     """
 
-    def __init__(self, attention, feed_forward, d_model):
+    def __init__(self, attention: nn.Module, feed_forward: nn.Module, d_model: int):
         super().__init__()
         self.norm1 = nn.LayerNorm(d_model)
         self.attention = attention
         self.norm2 = nn.LayerNorm(d_model)
         self.feed_forward = feed_forward
 
-    def forward(self, x, **kwargs):
+    def forward(self, x: Tensor, **kwargs) -> Tensor:
         x = x + self.attention(self.norm1(x), **kwargs)
         return x + self.feed_forward(self.norm2(x))
 
 
-def feed_forward(d_model):
-    """Build the two layers that every token passes alone, four times as wide inside.
+def feed_forward(d_model: int) -> nn.Sequential:
+    """Build the two layers that process each token alone, four times as wide inside.
 
     >>> feed_forward(4)(torch.zeros(2, 3, 4)).shape
     torch.Size([2, 3, 4])
@@ -58,38 +61,40 @@ class GPT(nn.Module):
     """Predict the next token at every position.
 
     token_ids: (B, T) with T up to `context_length`
-    caches: what `new_caches` returns; token_ids then follow what they hold
-    padding_mask: boolean (B, S), True = a real token; S counts the tokens of the
-        caches, too. Padded on the left, each sentence comes out as it does alone.
+    caches: one per block, as `new_caches` returns them; token_ids follow the tokens
+        that they hold
+    padding_mask: boolean (B, S), True = a real token; S includes the tokens in the
+        caches. Sentences padded on the left give the same output as on their own.
     returns: logits (B, T, V)
 
-    `positions` are "learned" (a table), "rotary", "alibi" or "none". All but the table
-    know distances alone: their weights fit into a model with a longer context, too.
-    `attention` is the class of the layers in the place of `MultiHeadAttention`, such as
-    `LatentAttention` or `DeltaAttention`, or a list with one for each block. Further
-    keyword arguments go to it. The output layer shares its weights with the token
-    embedding. Raises ValueError for other positions, for causal=False, for a list of
-    another length, and as the layers do.
+    `positions` are "learned" (a table), "rotary", "alibi" or "none". All except the
+    table depend only on distances, so their weights fit a model with a longer context.
+    `attention` is the class of the attention layers, such as `LatentAttention` or
+    `DeltaAttention`, or a list with one class per block. Further keyword arguments go
+    to it. The output head shares its weights with the token embedding.
+
+    Raises ValueError for other positions, for causal=False, for a list of the wrong
+    length, and as the layers do.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
     ... ).shape
     torch.Size([2, 5, 11])
 
-    Source: Radford et al. 2019, section 2.3, also for the smaller beginning of what is
-    added to the stream. No dropout on embeddings and residuals.
+    Source: Radford et al. 2019, section 2.3, including the smaller initial weights of
+    layers that add to the residual stream. Embeddings and residuals have no dropout.
     """
 
     def __init__(
         self,
-        vocab_size,
-        context_length,
-        d_model,
-        num_heads,
-        num_layers,
-        dropout=0.0,
-        positions="learned",
-        attention=MultiHeadAttention,
+        vocab_size: int,
+        context_length: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        dropout: float = 0.0,
+        positions: str = "learned",
+        attention: Callable | list[Callable] = MultiHeadAttention,
         **options,
     ):
         super().__init__()
@@ -103,54 +108,60 @@ class GPT(nn.Module):
         sizes = d_model, d_model, context_length, dropout, num_heads
         self.blocks = nn.ModuleList(
             TransformerBlock(
-                kind(*sizes, **_told(kind, positions), **options),
+                layer(*sizes, **_position_kwargs(layer, positions), **options),
                 feed_forward(d_model),
                 d_model,
             )
-            for kind in _kinds(attention, num_layers)
+            for layer in _attention_classes(attention, num_layers)
         )
         self.norm = nn.LayerNorm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
         self.output.weight = self.embedding.token_embedding.weight
-        self.apply(_small_weights)
-        for block in self.blocks:  # all that is added to the stream, together
+        self.apply(_init_weights)
+        for block in self.blocks:  # smaller, because all of them add to one stream
             for layer in (block.attention.out_proj, block.feed_forward[-1]):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
-    def forward(self, token_ids, caches=None, padding_mask=None):
+    def forward(
+        self,
+        token_ids: Tensor,
+        caches: list | None = None,
+        padding_mask: Tensor | None = None,
+    ) -> Tensor:
         if caches and len(caches) != len(self.blocks):
             raise ValueError(
                 f"expected a cache for each of {len(self.blocks)} blocks, "
                 f"got {len(caches)}"
             )
-        past = len(caches[0]) if caches else 0
-        x = self.embedding(token_ids, past, padding_mask)  # (B, T, D)
+        num_cached = len(caches[0]) if caches else 0
+        x = self.embedding(token_ids, num_cached, padding_mask)  # (B, T, D)
         for block, cache in zip(self.blocks, caches or [None] * len(self.blocks)):
             x = block(x, cache=cache, padding_mask=padding_mask)
         return self.output(self.norm(x))  # (B, T, V)
 
-    def new_caches(self, num_tokens):
+    def new_caches(self, num_tokens: int) -> list:
         """Return an empty cache for each block, with room for `num_tokens`."""
         return [block.attention.new_cache(num_tokens) for block in self.blocks]
 
 
-def _kinds(attention, num_layers):
-    kinds = attention if isinstance(attention, list) else [attention] * num_layers
-    if len(kinds) != num_layers:
+def _attention_classes(attention, num_layers):
+    is_list = isinstance(attention, list)
+    classes = attention if is_list else [attention] * num_layers
+    if len(classes) != num_layers:
         raise ValueError(
-            f"expected attention for each of {num_layers} blocks, got {len(kinds)}"
+            f"expected attention for each of {num_layers} blocks, got {len(classes)}"
         )
-    return kinds
+    return classes
 
 
-def _told(kind, positions):
-    # What knows the order by itself is not told, also behind functools.partial.
-    if getattr(getattr(kind, "func", kind), "ordered", False):
+def _position_kwargs(layer, positions):
+    # A class that encodes the order by itself takes none, nor does a partial of it.
+    if getattr(getattr(layer, "func", layer), "encodes_order", False):
         return {}
     return {positions: True} if positions in ("rotary", "alibi") else {}
 
 
-def _small_weights(module):
+def _init_weights(module):
     # With logits near zero the first loss is ln V: every token is equally likely.
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
@@ -158,14 +169,14 @@ def _small_weights(module):
         nn.init.zeros_(module.bias)
 
 
-def load_gpt2(path):
-    """Make a `GPT` of GPT-2's published files: its layers are those of this course.
+def load_gpt2(path: str | Path) -> GPT:
+    """Build a `GPT` from GPT-2's published files: its layers are those of this course.
 
-    path: a folder with config.json and model.safetensors
+    path: a folder with config.json and model.safetensors, or several such files
     returns: the model in float32, without dropout, in evaluation mode
 
-    Besides the weights, GPT-2 asks for biases on queries, keys and values, for GELU
-    computed by way of tanh, and names the epsilon of its norms.
+    Unlike our other models, GPT-2 has biases on queries, keys and values, computes GELU
+    by way of tanh, and sets the epsilon of its norms.
 
     Raises FileNotFoundError and ValueError as `read_gpt2` does.
 
@@ -176,7 +187,7 @@ def load_gpt2(path):
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
     config, weights = read_gpt2(path)
-    with torch.device("meta"):  # shapes alone, since the numbers are at hand
+    with torch.device("meta"):  # only shapes, because the weights are read already
         model = GPT(*(config[size] for size in SIZES), qkv_bias=True)
     weights["output.weight"] = weights["embedding.token_embedding.weight"]
     model.load_state_dict(weights, assign=True)
@@ -189,7 +200,7 @@ def load_gpt2(path):
     return model.eval()
 
 
-def next_token_loss(model, batch):
+def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Return the mean cross-entropy of the targets, in nats per token.
 
     batch: inputs and targets, both (B, T)
@@ -199,11 +210,11 @@ def next_token_loss(model, batch):
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
-def top_p_probs(logits, p):
-    """Cut to the smallest set of best tokens whose probabilities sum to `p` or more.
+def top_p_probs(logits: Tensor, p: float) -> Tensor:
+    """Cut to the fewest, likeliest tokens whose probabilities sum to `p` or more.
 
     logits: (..., V)
-    returns: probabilities (..., V), which sum to one; one best token always stays
+    returns: probabilities (..., V), which sum to one; the likeliest token always stays
 
     Raises ValueError for p outside 0 ... 1, and for 0.
 
@@ -215,18 +226,24 @@ def top_p_probs(logits, p):
     if not 0 < p <= 1:
         raise ValueError(f"expected p above 0 and up to 1, got {p}")
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-    better = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # what the better ones hold
-    kept = probs.masked_fill(better >= p, 0.0) if p < 1 else probs
-    kept = kept / kept.sum(dim=-1, keepdim=True)
-    return torch.zeros_like(kept).scatter(-1, order, kept)
+    mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # of likelier tokens
+    if p < 1:
+        probs = probs.masked_fill(mass_before >= p, 0.0)
+    probs = probs / probs.sum(dim=-1, keepdim=True)
+    return torch.zeros_like(probs).scatter(-1, order, probs)
 
 
-def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None):
-    """Turn logits into probabilities, sharpened and cut to the best.
+def next_token_probs(
+    logits: Tensor,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> Tensor:
+    """Turn logits into probabilities, sharpened and cut to the likeliest tokens.
 
     logits: (..., V)
-    top_k: keep so many tokens; of equal logits at the border all are kept
-    top_p: keep, of what is left, the fewest that hold this share (`top_p_probs`)
+    top_k: keep this many tokens, and all that tie with the last of them
+    top_p: of these, keep the fewest with this probability (`top_p_probs`)
     returns: (..., V), sums to one
 
     Raises ValueError for a temperature that is not above 0 and finite, for top_k
@@ -246,9 +263,9 @@ def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None):
             )
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
-    # The best logit becomes 0 first, so that no temperature divides it to infinity.
-    best = logits.max(dim=-1, keepdim=True).values
-    logits = (logits - best) / max(temperature, torch.finfo(logits.dtype).tiny)
+    # The largest logit becomes 0 first, so that no temperature divides it to infinity.
+    largest = logits.max(dim=-1, keepdim=True).values
+    logits = (logits - largest) / max(temperature, torch.finfo(logits.dtype).tiny)
     if top_p is not None:
         return top_p_probs(logits, top_p)
     return torch.softmax(logits, dim=-1)
@@ -256,29 +273,29 @@ def next_token_probs(logits, temperature=1.0, top_k=None, top_p=None):
 
 @torch.no_grad()
 def generate(
-    model,
-    token_ids,
-    num_tokens,
-    temperature=1.0,
-    top_k=None,
-    top_p=None,
-    end_id=None,
-    padding_mask=None,
-    use_cache=True,
-):
-    """Write on: draw one token after the other from the model's probabilities.
+    model: GPT,
+    token_ids: Tensor,
+    num_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    end_id: int | None = None,
+    padding_mask: Tensor | None = None,
+    use_cache: bool = True,
+) -> Tensor:
+    """Continue prompts, drawing one token after the other from the model.
 
-    token_ids: (B, T), the beginnings, padded on the left to one length
-    padding_mask: boolean (B, T), True = a real token; where nothing is padded, None
+    token_ids: (B, T), the prompts, padded on the left to one length
+    padding_mask: boolean (B, T), True = a real token; None if nothing is padded
     end_id: a text ends with this token, and is filled up with it until all have ended
-    returns: (B, T + num_tokens), or less where all have ended
+    returns: (B, T + num_tokens), or fewer tokens if all texts have ended
 
-    The model writes without dropout and is then as it was, each part in its own mode.
-    Beyond its context it reads the last `context_length` tokens alone, and all of them
-    for each new token, since their positions move. Up to there `use_cache` keeps the
-    keys and values of earlier tokens; what is drawn is the same.
+    The model generates without dropout, and each of its parts then returns to its own
+    mode. Beyond its context it reads only the last `context_length` tokens, all of them
+    again for each new token, because their positions shift. Until then `use_cache`
+    stores the keys and values of earlier tokens, which changes no token.
 
-    Raises ValueError for an empty beginning, fewer than 0 tokens, a mask that is not
+    Raises ValueError for an empty prompt, fewer than 0 tokens, a mask that is not
     boolean (B, T) with the padding on the left, and as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
@@ -287,37 +304,37 @@ def generate(
     """
     if num_tokens < 0:
         raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
-    real = _check_beginnings(token_ids, padding_mask)
+    prompt_mask = _check_prompts(token_ids, padding_mask)
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
-    ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)
-    with _evaluating(model):
+    is_finished = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)
+    with _eval_mode(model):
         for _ in range(num_tokens):
-            logits = _last_logits(model, token_ids, caches, real)  # (B, V)
+            logits = _last_logits(model, token_ids, caches, prompt_mask)  # (B, V)
             probs = next_token_probs(logits, temperature, top_k, top_p)
             new = torch.multinomial(probs, num_samples=1)  # (B, 1)
             if end_id is not None:
-                new = new.masked_fill(ended, end_id)
-                ended = new == end_id
+                new = new.masked_fill(is_finished, end_id)
+                is_finished = new == end_id
             token_ids = torch.cat((token_ids, new), dim=-1)
-            if real is not None:
-                real = F.pad(real, (0, 1), value=True)
-            if end_id is not None and ended.all():
+            if prompt_mask is not None:
+                prompt_mask = F.pad(prompt_mask, (0, 1), value=True)
+            if end_id is not None and is_finished.all():
                 break
     return token_ids
 
 
-def _last_logits(model, token_ids, caches, real):
+def _last_logits(model, token_ids, caches, mask):
     length = model.context_length
     if token_ids.shape[-1] > length:
         token_ids, caches = token_ids[:, -length:], None
-        real = None if real is None else real[:, -length:]
+        mask = None if mask is None else mask[:, -length:]
     new = token_ids[:, len(caches[0]) :] if caches else token_ids
-    return model(new, caches, real)[:, -1]
+    return model(new, caches, mask)[:, -1]
 
 
 @contextmanager
-def _evaluating(model):
+def _eval_mode(model):
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -327,7 +344,7 @@ def _evaluating(model):
             module.training = mode
 
 
-def _check_beginnings(token_ids, mask):
+def _check_prompts(token_ids, mask):
     if token_ids.dim() != 2 or not token_ids.shape[-1]:
         raise ValueError(
             f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
@@ -337,7 +354,7 @@ def _check_beginnings(token_ids, mask):
     check_padding_mask(mask, tuple(token_ids.shape))
     for row in mask[~mask[:, -1] | (mask[:, :-1] & ~mask[:, 1:]).any(dim=-1)]:
         raise ValueError(
-            f"expected padding on the left alone, with a real token at the end, "
+            f"expected padding only on the left, with a real token at the end, "
             f"got {row.tolist()}"
         )
     return None if mask.all() else mask

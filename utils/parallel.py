@@ -1,4 +1,4 @@
-"""Attention and training over processes, on `torch.distributed`.
+"""Attention and training over several processes, on `torch.distributed`.
 
     torchrun --nproc-per-node 2 -m utils.parallel batch
     torchrun --nproc-per-node 2 -m utils.parallel heads
@@ -7,17 +7,17 @@
     torchrun --nproc-per-node 2 -m utils.parallel bidirectional
     torchrun --nproc-per-node 2 -m utils.parallel weights
 
-The field calls them data parallelism, tensor parallelism, context parallelism (three
-times, by ring attention) and fully sharded data parallelism.
+The usual names are data parallelism, tensor parallelism, context parallelism (three
+times, as ring attention) and fully sharded data parallelism.
 
-Each command computes one thing twice, alone and split over the processes. It raises an
-error where outputs or gradients differ, else it prints what a process holds, and what
-it sends. Of the three that split tokens, `striped` gives a process every P-th one, and
-`bidirectional` has no causal mask. They compute on GPUs where each process has one,
-else on the CPU. The same commands run on several machines; there `torchrun` wants to
-know where they meet.
+Each command computes something twice, in one process and split over all of them. It
+raises an error if outputs or gradients differ; otherwise it prints what a process holds
+and sends. Of the three commands that split the tokens, `striped` gives a process every
+P-th token, and `bidirectional` has no causal mask. The processes compute on GPUs if
+each has one, else on the CPU. The same commands also run on several machines, if
+`torchrun` is told where they meet.
 
-Shapes: P processes, B batch, H heads, T tokens of a process, K head width.
+Shapes: P processes, B batch, H heads, T tokens of one process, K head width.
 """
 
 import argparse
@@ -27,9 +27,12 @@ import datetime
 import functools
 import os
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
@@ -46,45 +49,49 @@ from torch.utils._pytree import tree_leaves
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
 
-PATIENCE = datetime.timedelta(seconds=30)  # for a process that does not answer
+TIMEOUT = datetime.timedelta(seconds=30)  # for a process that doesn't answer
 
 
 @contextlib.contextmanager
-def processes(timeout=None):
-    """Join the processes that `torchrun` started; leave them at the end, come what may.
+def processes(timeout: datetime.timedelta | None = None) -> Iterator[tuple[int, int]]:
+    """Join the group of processes that `torchrun` started, and leave it at the end.
 
-    timeout: how long to wait for another process, a `timedelta`
-    yields: the number of this process and how many there are; 0 and 1 without torchrun
+    timeout: how long to wait for another process
+    yields: the rank of this process and the number of processes; 0 and 1 if the program
+        wasn't started by torchrun
 
-    Where each has an NVIDIA GPU of its own they talk through NCCL, else through gloo.
-    Make a `DistributedDataParallel` in a function that returns before they part: a
-    process that still holds one may wait for ever.
+    The processes communicate through NCCL if each has an NVIDIA GPU of its own, else
+    through gloo. Create a `DistributedDataParallel` inside a function that returns
+    before the group ends: a process that still has one may wait forever.
     """
     if "LOCAL_RANK" not in os.environ:
         yield 0, 1
         return
     if has_own_gpu():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group(timeout=timeout)
+    # Without a name PyTorch takes NCCL on any machine that has a GPU.
+    dist.init_process_group("nccl" if has_own_gpu() else "gloo", timeout=timeout)
     try:
         yield dist.get_rank(), dist.get_world_size()
     finally:
         dist.destroy_process_group()
 
 
-def has_own_gpu():
-    """Return whether there is an NVIDIA GPU for each process on this machine."""
+def has_own_gpu() -> bool:
+    """Return whether this machine has an NVIDIA GPU for each of its processes."""
     return torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 
 
-def partial_attention(query, key, value, mask=None):
-    """Attend to some of the keys, and keep what the others need to join in.
+def partial_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Attend to some of the keys, so that the results for all keys can be combined.
 
     query: (..., T, d_k);  key: (..., S, d_k);  value: (..., S, d_v)
     mask: boolean (..., T, S), True = may attend
     returns: unnormalised outputs (..., T, d_v), maxima and sums (..., T)
 
-    Where a row may attend to nothing its maximum is -inf and its sum 0.
+    In a row without any allowed key the maximum is -inf and the sum is 0.
 
     >>> outputs, maxima, sums = partial_attention(*torch.ones(3, 5, 1))
     >>> (outputs / sums[:, None]).flatten(), maxima[0], sums[0]
@@ -100,11 +107,11 @@ def partial_attention(query, key, value, mask=None):
     return weights @ value, maxima, weights.sum(dim=-1)
 
 
-def combine_partial_attention(outputs, maxima, sums):
-    """Join what was computed over different keys, as if it had been done at once.
+def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> Tensor:
+    """Combine partial attention over different keys into attention over all of them.
 
     outputs: (P, ..., T, d_v), unnormalised;  maxima, sums: (P, ..., T)
-    returns: (..., T, d_v); zero where there was nothing to attend to
+    returns: (..., T, d_v); zero in rows without any allowed key
 
     >>> parts = torch.tensor([[[2.0]], [[6.0]]]), torch.zeros(2, 1), torch.ones(2, 1)
     >>> combine_partial_attention(*parts)
@@ -118,10 +125,12 @@ def combine_partial_attention(outputs, maxima, sums):
     return output / total.masked_fill(total == 0, 1.0)[..., None]
 
 
-def merge_parts(first, second):
-    """Join two parts into one that is not divided yet, so that others can follow.
+def merge_parts(
+    first: tuple[Tensor, Tensor, Tensor], second: tuple[Tensor, Tensor, Tensor]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Merge two parts into one that isn't normalised yet, so that more can follow.
 
-    first, second: outputs (..., T, d_v), maxima and sums (..., T), as they come from
+    first, second: outputs (..., T, d_v), maxima and sums (..., T), as returned by
         `partial_attention`
     returns: the same three for the keys of both
 
@@ -139,13 +148,20 @@ def merge_parts(first, second):
     return outputs, maxima, factor_1 * sums_1 + factor_2 * sums_2
 
 
-def own_positions(num_tokens, striped=False):
-    """Return where the tokens of this process stand in a text of `num_tokens`.
+def _finite(maxima):
+    # exp(-inf - (-inf)) would be NaN, so a row without keys uses 0 as its maximum.
+    return maxima.masked_fill(maxima == float("-inf"), 0.0)
 
-    They stand side by side, or `striped`: each process has every P-th token, so that a
-    causal mask leaves all of them about equally much to do.
 
-    Raises ValueError where the processes cannot have equally many.
+def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
+    """Return the positions of this process's tokens in a text of `num_tokens`.
+
+    The positions are consecutive, or `striped`: then each process has every P-th token,
+    and a causal mask leaves about the same work for all processes.
+
+    returns: integers (num_tokens / P,)
+
+    Raises ValueError if the processes can't have equally many tokens.
 
     Source: stripes as in Brandon et al. 2023, section 3.
     """
@@ -155,44 +171,45 @@ def own_positions(num_tokens, striped=False):
             f"expected a number of tokens that {count} processes can share equally, "
             f"got {num_tokens}"
         )
-    everything = torch.arange(num_tokens)
-    return everything[rank::count] if striped else everything.chunk(count)[rank]
+    positions = torch.arange(num_tokens)
+    return positions[rank::count] if striped else positions.chunk(count)[rank]
 
 
-def _finite(maxima):
-    # exp(-inf - (-inf)) would be NaN: a row without keys counts from 0.
-    return maxima.masked_fill(maxima == float("-inf"), 0.0)
+def ring_attention(
+    query: Tensor, key: Tensor, value: Tensor, positions: Tensor | None = None
+) -> Tensor:
+    """Attend to the tokens of all processes, while keys and values go round a ring.
 
-
-def ring_attention(query, key, value, positions=None):
-    """Attend to the tokens of all processes, while keys and values go round.
-
-    Each process has T tokens of each sentence. In P turns it attends to what it holds,
-    merges that into one running result, and passes the keys and values on to the next
-    process. Under `no_grad` it holds those of two processes at most, one of them being
-    received, and one result; else autograd keeps what came by for `backward`.
+    Each process has T tokens of each sentence. In each of P turns it attends to the
+    keys that it holds, merges the part into one running result, and sends the keys and
+    values to the next process. Under `no_grad` it holds at most two chunks of keys and
+    values, one of them being received, and one result. Otherwise autograd also keeps
+    the chunks that it needs for `backward`.
 
     query, key, value: (..., T, K), those of this process
-    positions: integers (T,), where its tokens stand in the whole text; then a token
-        attends to itself and to what stands before it, without them to everything
-    returns: (..., T, K), and gradients for the keys and values of every process
+    positions: integers (T,), the positions of its tokens in the whole text, for a
+        causal mask; None for no mask
+    returns: (..., T, K), with gradients for the keys and values of every process
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    count, seen = dist.get_world_size(), None
-    theirs, held = positions, torch.stack((key, value))
-    for turn in range(count):
-        mask = None if positions is None else theirs <= positions[:, None]  # (T, S)
-        part = partial_attention(query, *held, mask)
-        seen = part if seen is None else merge_parts(seen, part)
-        if turn < count - 1:
-            held = _PassOn.apply(held)
-            theirs = None if theirs is None else _exchange(theirs, 1)
-    return combine_partial_attention(*(x[None] for x in seen))  # which divides
+    num_turns, result = dist.get_world_size(), None
+    chunk, chunk_positions = torch.stack((key, value)), positions
+    for turn in range(num_turns):
+        mask = None
+        if positions is not None:
+            mask = chunk_positions <= positions[:, None]  # (T, S)
+        part = partial_attention(query, *chunk, mask)
+        result = part if result is None else merge_parts(result, part)
+        if turn < num_turns - 1:
+            chunk = _SendOn.apply(chunk)
+            if positions is not None:
+                chunk_positions = _exchange(chunk_positions, 1)
+    return combine_partial_attention(*(x[None] for x in result))  # it normalises
 
 
-class _PassOn(torch.autograd.Function):
-    """Give a tensor to the next process; its gradient comes back the same way."""
+class _SendOn(torch.autograd.Function):
+    """Send a tensor to the next process; its gradient comes back the same way."""
 
     @staticmethod
     def forward(ctx, x):
@@ -204,6 +221,7 @@ class _PassOn(torch.autograd.Function):
 
 
 def _exchange(x, step):
+    """Send x to the process `step` ranks ahead; return what comes from behind."""
     rank, count = dist.get_rank(), dist.get_world_size()
     received = torch.empty_like(x)
     sends = dist.P2POp(dist.isend, x.contiguous(), (rank + step) % count)
@@ -213,14 +231,15 @@ def _exchange(x, step):
     return received
 
 
-def split_heads_over_processes(layer):
-    """Give each process some of the heads of a `MultiHeadAttention`, in place.
+def split_heads_over_processes(layer: MultiHeadAttention):
+    """Leave each process some of the heads of a layer, in place.
 
-    It keeps the rows of `W_query`, `W_key` and `W_value` that make its heads, and the
-    columns of `out_proj` that read them. What the processes write is added up.
+    A process keeps the rows of `W_query`, `W_key` and `W_value` that project its heads,
+    and the columns of `out_proj` that read them. The outputs of all processes are
+    summed.
 
-    Raises ValueError where the processes cannot have equally many heads, and for a
-    layer with ALiBi, whose heads differ by their number in the whole layer.
+    Raises ValueError if the processes can't have equally many heads, and for a layer
+    with ALiBi, whose slopes depend on a head's index in the whole layer.
 
     Source: Shoeybi et al. 2019, section 3.
     """
@@ -232,58 +251,62 @@ def split_heads_over_processes(layer):
         )
     if layer.alibi:
         raise ValueError("expected a layer without ALiBi, got alibi=True")
-    rows = {name: ColwiseParallel() for name in ("W_query", "W_key", "W_value")}
-    plan = {**rows, "out_proj": RowwiseParallel()}
-    kind = next(layer.parameters()).device.type
-    parallelize_module(layer, init_device_mesh(kind, (count,)), plan)
+    plan = {name: ColwiseParallel() for name in ("W_query", "W_key", "W_value")}
+    plan["out_proj"] = RowwiseParallel()
+    parallelize_module(layer, _mesh(layer), plan)
     layer.num_heads //= count
     layer.num_kv_heads //= count
 
 
-def split_weights_over_processes(model):
-    """Give each process a share of every weight of a `GPT`, in place.
+def split_weights_over_processes(model: GPT):
+    """Leave each process a shard of every weight of a model, in place.
 
-    The weights of a block are gathered before it computes, and dropped again behind it.
-    Where gathering and computing overlap, those of the next block are whole as well. Of
-    a gradient each process gets its share, averaged over them all.
+    The weights of a block are gathered before it computes, and freed after it. If
+    gathering and computing overlap, those of the next block are complete, too. Each
+    process gets its shard of the gradient, averaged over all processes.
 
     Source: Rajbhandari et al. 2020, section 5; Zhao et al. 2023, section 3.
     """
-    kind = next(model.parameters()).device.type
-    mesh = init_device_mesh(kind, (dist.get_world_size(),))
+    mesh = _mesh(model)
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
 
 
-def split_batch_over_processes(model, compute_loss):
+def _mesh(module):
+    device = next(module.parameters()).device
+    return init_device_mesh(device.type, (dist.get_world_size(),))
+
+
+def split_batch_over_processes(
+    model: nn.Module, compute_loss: Callable[[nn.Module, Any], Tensor]
+) -> Callable[[nn.Module, Any], Tensor]:
     """Let each process compute the loss of its share of a batch.
 
-    model: every process has the same weights, as after the same seed
-    compute_loss: function (model, batch) -> the mean over the sentences of a batch
-    returns: such a function, whose value is that of the whole batch and whose gradient
-        is averaged over the processes while it is computed
+    model: every process has the same weights, for example from the same seed
+    compute_loss: function (model, batch) -> the mean loss of the sentences of a batch
+    returns: a function with the same arguments. Its value is the loss of the whole
+        batch, and its gradient is averaged over the processes during `backward`.
 
-    Raises ValueError for a batch that the processes cannot share equally.
+    The function raises ValueError for a batch that can't be shared equally.
 
     Source: Li et al. 2020, section 3.
     """
-    shared = DistributedDataParallel(model)
+    parallel_model = DistributedDataParallel(model)
 
     def compute(model, batch):
-        loss = compute_loss(shared, _own_part(batch))
+        loss = compute_loss(parallel_model, _local_batch(batch))
         mean = loss.detach().clone()
         dist.all_reduce(mean)
-        # `loss` must stay in the sum, because it leads to the gradient, but its value
-        # is that of this share alone. The bracket holds what is missing to the mean of
-        # all processes: a number without a gradient. So the value becomes loss + mean -
-        # loss, which is the mean, and the gradient stays that of `loss`.
+        # The gradient has to come from `loss`, but the value has to be the mean over
+        # all processes. The parentheses hold their difference, without a gradient.
         return loss + (mean / dist.get_world_size() - loss.detach())
 
     return compute
 
 
-def _own_part(batch):
+def _local_batch(batch):
+    """Return this process's share of the sentences."""
     rank, count = dist.get_rank(), dist.get_world_size()
     if len(batch[0]) % count:
         raise ValueError(
@@ -294,17 +317,17 @@ def _own_part(batch):
 
 
 class Traffic(TorchDispatchMode):
-    """Count what this process sends while the context is open.
+    """Count the bytes that this process sends inside the context.
 
-    sent: name of the operation -> a list of bytes, one number for each call
+    sent: name of an operation -> list with the bytes of each call
 
-    What all processes do together is counted as on a ring. There each of them sends
-    every share but one of a tensor, and for an all-reduce twice.
+    Collective operations are counted as on a ring. There each process sends all shares
+    of a tensor except one, and twice as many in an all-reduce.
 
     Source: Patarasuk and Yuan 2009, section 3.
     """
 
-    GIVEN = {"_reduce_scatter_base_": 1, "_allgather_base_": 1}  # else argument 0
+    INPUTS = {"_reduce_scatter_base_": 1, "_allgather_base_": 1}  # else argument 0
 
     def __init__(self):
         super().__init__()
@@ -318,117 +341,121 @@ class Traffic(TorchDispatchMode):
     def _count(self, name, args):
         if name.startswith(("recv", "wait", "_wrap", "barrier")):
             return
-        given = tree_leaves(args[self.GIVEN.get(name, 0)])
-        size = sum(num_bytes(x) for x in given if isinstance(x, torch.Tensor))
+        inputs = tree_leaves(args[self.INPUTS.get(name, 0)])
+        size = sum(num_bytes(x) for x in inputs if isinstance(x, Tensor))
         name = name.strip("_").removesuffix("_base")
-        self.sent.setdefault(name, []).append(_sent(name, size))
+        self.sent.setdefault(name, []).append(_bytes_on_a_ring(name, size))
 
 
-def _sent(name, size):
-    # Into a gather goes a share, and into the other two a whole tensor.
-    others = dist.get_world_size() - 1
+def _bytes_on_a_ring(name, size):
+    # The input of a gather is one share; that of the other two is a whole tensor.
+    count = dist.get_world_size()
     if "gather" in name:
-        return size * others
+        return size * (count - 1)
     if "reduce" in name:
-        return size * others * (1 if "scatter" in name else 2) // (others + 1)
+        return size * (count - 1) * (1 if "scatter" in name else 2) // count
     return size
 
 
-def num_bytes(x):
-    """Return the bytes of a tensor, of a split one those that this process holds."""
+def num_bytes(x: Tensor) -> int:
+    """Return the bytes of a tensor; of a split one, those that this process holds."""
     x = x.to_local() if isinstance(x, DTensor) else x
     return x.numel() * x.element_size()
 
 
-# What the command shows: each function returns lines, name and value.
+# The command: each function returns what it prints, name -> value.
 
 
-def compare_batch():
-    """Train on a batch alone, and with a share of the sentences for each process."""
-    alone, shared, batch = *_twins(), _batch()
-    next_token_loss(alone, batch).backward()
-    shared, mine = DistributedDataParallel(shared), _own_part(batch)
+def compare_batch() -> dict[str, str]:
+    """Train in one process, and with some sentences of the batch in each process."""
+    (model, split_model), batch = _two_equal_models(), _random_batch()
+    next_token_loss(model, batch).backward()
+    split_model, local_batch = DistributedDataParallel(split_model), _local_batch(batch)
     with Traffic() as traffic:
-        next_token_loss(shared, mine).backward()
-    _expect_equal(_gradients(shared), _gradients(alone))
+        next_token_loss(split_model, local_batch).backward()
+    _expect_equal(_gradients(split_model), _gradients(model))
     return {
-        "sentences": f"{len(mine[0])} of {len(batch[0])}",
-        "bytes of weights": _share(shared, alone),
-        **_said(traffic),
+        "sentences": f"{len(local_batch[0])} of {len(batch[0])}",
+        "bytes of weights": _weights_held(split_model, model),
+        **_describe(traffic),
     }
 
 
-def compare_heads():
-    """Attend with all heads alone, and with some of the heads in each process."""
-    alone = MultiHeadAttention(64, 64, 32, 0.0, num_heads=8)
-    shared, x = copy.deepcopy(alone), torch.randn(2, 32, 64, requires_grad=True)
-    split_heads_over_processes(shared)
-    mine = x.detach().requires_grad_()
-    outputs = alone(x)
+def compare_heads() -> dict[str, str]:
+    """Attend in one process, and with some of the heads in each process."""
+    layer = MultiHeadAttention(64, 64, 32, 0.0, num_heads=8)
+    split_layer = copy.deepcopy(layer)
+    split_heads_over_processes(split_layer)
+    x = torch.randn(2, 32, 64, requires_grad=True)
+    split_x = x.detach().requires_grad_()
+    output = layer(x)
     with Traffic() as forward:
-        split = shared(mine)
-    outputs.square().sum().backward()
+        split_output = split_layer(split_x)
+    output.square().sum().backward()
     with Traffic() as backward:
-        split.square().sum().backward()
-    _expect_equal([split, mine.grad], [outputs, x.grad])
-    _expect_equal(_gradients(shared), _gradients(alone))
+        split_output.square().sum().backward()
+    _expect_equal([split_output, split_x.grad], [output, x.grad])
+    _expect_equal(_gradients(split_layer), _gradients(layer))
     return {
-        "heads": f"{shared.num_heads} of {alone.num_heads}",
-        "bytes of weights": _share(shared, alone),
-        **_said(forward, "forward: "),
-        **_said(backward, "backward: "),
+        "heads": f"{split_layer.num_heads} of {layer.num_heads}",
+        "bytes of weights": _weights_held(split_layer, layer),
+        **_describe(forward, "forward: "),
+        **_describe(backward, "backward: "),
     }
 
 
-def compare_tokens(causal=True, striped=False):
-    """Attend to a text alone, and with some of its tokens in each process."""
+def compare_tokens(causal: bool = True, striped: bool = False) -> dict[str, str]:
+    """Attend in one process, and with some of the tokens in each process."""
     num_tokens = 64
-    whole = [torch.randn(2, 8, num_tokens, 16, requires_grad=True) for _ in range(3)]
-    outputs = scaled_dot_product_attention(*whole, is_causal=causal)
-    positions = own_positions(num_tokens, striped)
-    mine = [x.detach()[..., positions, :].requires_grad_() for x in whole]
+    inputs = [torch.randn(2, 8, num_tokens, 16, requires_grad=True) for _ in range(3)]
+    output = scaled_dot_product_attention(*inputs, is_causal=causal)
+    positions = local_positions(num_tokens, striped)
+    local = [x.detach()[..., positions, :].requires_grad_() for x in inputs]
     with Traffic() as traffic:
-        split = ring_attention(*mine, positions if causal else None)
-        split.square().sum().backward()
-    outputs.square().sum().backward()
-    _expect_equal([split], [outputs[..., positions, :]])
-    _expect_equal([x.grad for x in mine], [x.grad[..., positions, :] for x in whole])
-    everything = torch.ones(len(positions), num_tokens, dtype=torch.bool)
-    seen = torch.arange(num_tokens) <= positions[:, None] if causal else everything
+        split_output = ring_attention(*local, positions if causal else None)
+        split_output.square().sum().backward()
+    output.square().sum().backward()
+    _expect_equal([split_output], [output[..., positions, :]])
+    _expect_equal([x.grad for x in local], [x.grad[..., positions, :] for x in inputs])
+    allowed = torch.ones(len(positions), num_tokens, dtype=torch.bool)
+    if causal:
+        allowed = torch.arange(num_tokens) <= positions[:, None]
     return {
         "tokens": f"{len(positions)} of {num_tokens}",
-        "scores that count": f"{seen.sum()} of {seen.numel()}",
-        "bytes of keys and values": f"{sum(map(num_bytes, mine[1:])):,}",
-        **_said(traffic),
+        "scores that count": f"{allowed.sum()} of {allowed.numel()}",
+        "bytes of keys and values": f"{sum(map(num_bytes, local[1:])):,}",
+        **_describe(traffic),
     }
 
 
-def compare_weights():
-    """Train on a batch alone, and with a share of every weight in each process."""
-    alone, shared, batch = *_twins(), _batch()
-    next_token_loss(alone, batch).backward()
-    split_weights_over_processes(shared)
-    before = _share(shared, alone)
-    during = []
-    for block in shared.blocks:  # its weights are whole while its parts compute
-        block.norm2.register_forward_hook(lambda *_: during.append(_held(shared)))
+def compare_weights() -> dict[str, str]:
+    """Train in one process, and with a shard of every weight in each process."""
+    (model, split_model), batch = _two_equal_models(), _random_batch()
+    next_token_loss(model, batch).backward()
+    split_weights_over_processes(split_model)
+    before = _weights_held(split_model, model)
+    sizes = []
+    for block in split_model.blocks:  # its weights are complete while it computes
+        block.norm2.register_forward_hook(
+            lambda *_: sizes.append(_num_weight_bytes(split_model))
+        )
     with Traffic() as traffic:
-        next_token_loss(shared, _own_part(batch)).backward()
-    _expect_equal(_gradients(shared), _gradients(alone))
+        next_token_loss(split_model, _local_batch(batch)).backward()
+    _expect_equal(_gradients(split_model), _gradients(model))
     return {
         "bytes of weights": before,
-        "bytes of weights while computing": f"{max(during):,}",
-        "bytes of weights afterwards": f"{_held(shared):,}",
-        **_said(traffic),
+        "bytes of weights while computing": f"{max(sizes):,}",
+        "bytes of weights afterwards": f"{_num_weight_bytes(split_model):,}",
+        **_describe(traffic),
     }
 
 
-def _twins():
+def _two_equal_models():
     model = GPT(512, 32, d_model=64, num_heads=4, num_layers=2)
     return model, copy.deepcopy(model)
 
 
-def _batch():
+def _random_batch():
     tokens = torch.randint(512, (8, 33))
     return tokens[:, :-1], tokens[:, 1:]
 
@@ -438,28 +465,28 @@ def _gradients(model):
     return [g.full_tensor() if isinstance(g, DTensor) else g for g in gradients]
 
 
-def _expect_equal(split, whole):
-    allowed = 1e-10 if whole[0].dtype == torch.float64 else 1e-5
-    for ours, theirs in zip(split, whole):
-        torch.testing.assert_close(ours, theirs, rtol=allowed, atol=allowed)
+def _expect_equal(received, expected):
+    tolerance = 1e-10 if expected[0].dtype == torch.float64 else 1e-5
+    for ours, theirs in zip(received, expected):
+        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-def _held(model):
+def _num_weight_bytes(model):
     return sum(map(num_bytes, model.parameters()))
 
 
-def _share(shared, alone):
-    return f"{_held(shared):,} of {_held(alone):,}"
+def _weights_held(split_model, model):
+    return f"{_num_weight_bytes(split_model):,} of {_num_weight_bytes(model):,}"
 
 
-def _said(traffic, when=""):
+def _describe(traffic, prefix=""):
     return {
-        f"{when}bytes sent by {name}": f"{sum(sizes):,}, calls: {len(sizes)}"
+        f"{prefix}bytes sent by {name}": f"{sum(sizes):,}, calls: {len(sizes)}"
         for name, sizes in traffic.sent.items()
     }
 
 
-SPLITS = {
+COMPARISONS = {
     "batch": compare_batch,
     "heads": compare_heads,
     "tokens": compare_tokens,
@@ -470,22 +497,22 @@ SPLITS = {
 
 
 def main():
-    """Read the command line, compare, and let the first process print."""
+    """Run the comparisons named on the command line; the first process prints."""
     parser = argparse.ArgumentParser(prog="torchrun ... -m utils.parallel")
-    parser.add_argument("what", choices=SPLITS, nargs="+")
+    parser.add_argument("what", choices=COMPARISONS, nargs="+")
     parser.add_argument("--double", action="store_true", help="compute in float64")
     options = parser.parse_args()
     torch.set_default_dtype(torch.float64 if options.double else torch.float32)
-    with processes(PATIENCE) as (rank, count):
+    with processes(TIMEOUT) as (rank, count):
         if count < 2:
             parser.error("start two processes or more: torchrun --nproc-per-node 2 ...")
         if has_own_gpu():
             torch.set_default_device("cuda")  # the one that `processes` chose
-        for what in options.what:
+        for name in options.what:
             torch.manual_seed(0)  # the same weights and inputs in every process
-            lines = SPLITS[what]()
+            lines = COMPARISONS[name]()
             if rank == 0:
-                print(f"{what} over {count} processes, equal to one process")
+                print(f"{name} over {count} processes, equal to one process")
                 print("\n".join(f"{name:36} {value}" for name, value in lines.items()))
 
 

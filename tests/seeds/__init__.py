@@ -1,10 +1,9 @@
-"""What the notebooks state of trainings and of chance, measured with other seeds.
+"""What the notebooks claim about training and chance, tested with other seeds.
 
     python -m tests.seeds [embeddings causal_masks ...]
 
-Each module measures one notebook with the notebook's own definitions: `main(seed)`
-returns statement -> number. What a number may be, and in how many seeds of ten, says
-the table of README.md.
+In each module here `main(seed)` returns numbers by name. What a sentence of a notebook
+allows them to be says the table of README.md.
 """
 
 import ast
@@ -15,11 +14,16 @@ NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
 
 
+def cells(notebook):
+    """Return the cells of a notebook."""
+    text = (NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    return json.loads(text)["cells"]
+
+
 def definitions(notebook):
     """Execute the imports, definitions and capital constants of a notebook."""
     namespace = {"__name__": "notebook"}
-    text = (NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
-    for cell in json.loads(text)["cells"]:
+    for cell in cells(notebook):
         if cell["cell_type"] != "code" or "setup" in cell["metadata"].get("tags", []):
             continue
         for node in ast.parse("".join(cell["source"])).body:
@@ -29,7 +33,7 @@ def definitions(notebook):
 
 
 def is_constant(node):
-    """Say whether a statement assigns to capital names only, or uses `solution`."""
+    """Return whether a statement assigns to capital names only, or uses `solution`."""
     if not isinstance(node, ast.Assign | ast.AugAssign):
         return False
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -1,7 +1,6 @@
-"""Measure with ten seeds, two at a time, and renew the table of README.md here.
+"""Measure the claims with ten seeds, two at a time, and renew the table of README.md.
 
-Ends with 1 where a statement holds in fewer seeds than the table asks for, or where the
-table doesn't say yet what is allowed.
+Ends with 1 if a claim holds in fewer seeds than it must.
 """
 
 import argparse
@@ -20,33 +19,31 @@ from tests import guide
 SEEDS = range(10)
 TABLE = "the last seeds"
 HEAD = (
-    "| name | statement | allowed | in at least | measured | holds in | day |\n"
-    "|---|---|---|---|---|---|---|\n"
+    "| name | notebook | sentence | number | allowed | in at least "
+    "| measured | holds in | day |\n"
+    "|---|---|---|---|---|---|---|---|---|\n"
 )
 
 
 def measure(name, seed):
-    """Return statement -> number, as a module measures it with a seed."""
-    found = importlib.import_module(f"tests.seeds.{name}").main(seed)
+    """Return what a module measures with a seed: a dict of numbers."""
+    results = importlib.import_module(f"tests.seeds.{name}").main(seed)
     return {
-        statement: float(number.detach() if hasattr(number, "detach") else number)
-        for statement, number in found.items()
+        what: float(number.detach() if hasattr(number, "detach") else number)
+        for what, number in results.items()
     }
 
 
-def row(name, statement, measured, allowed, least):
-    """Return the row of a statement, and whether it holds often enough.
+def row(claim, numbers):
+    """Return the row of a claim, and whether it holds in as many seeds as it must.
 
-    allowed, least: as they stand in the table: "0.5 to 1" and "9", or "?"
+    claim: the first six cells of its row
     """
-    held = "?"
-    if allowed != "?":
-        lowest, highest = map(float, allowed.split(" to "))
-        held = sum(lowest <= number <= highest for number in measured)
-    found = f"{min(measured):.3g} to {max(measured):.3g}"
-    cells = name, statement, allowed, least, found, f"{held} of {len(measured)}"
-    line = f"| {' | '.join(cells)} | {datetime.date.today()} |\n"
-    return line, "?" not in (held, least) and held >= int(least)
+    lowest, highest = map(float, claim[4].split(" to "))
+    count = sum(lowest <= number <= highest for number in numbers)
+    result = f"{min(numbers):.3g} to {max(numbers):.3g}", f"{count} of {len(numbers)}"
+    line = f"| {' | '.join([*claim, *result])} | {datetime.date.today()} |\n"
+    return line, count >= int(claim[5])
 
 
 def main():
@@ -58,23 +55,20 @@ def main():
     wanted = parser.parse_args().names or names
     if set(wanted) - set(names):
         parser.error(f"expected names of {', '.join(names)}")
-    said = {(name, what): limits for name, what, *limits in guide.rows(TABLE, 4)}
-    failed = []
+    claims, failed = guide.rows(TABLE, 6), []
     print(HEAD, end="")
     with ProcessPoolExecutor(2) as pool:
         for name in wanted:
-            found = list(pool.map(measure, [name] * len(SEEDS), SEEDS))
+            results = list(pool.map(measure, [name] * len(SEEDS), SEEDS))
             lines = []
-            for statement in found[0]:
-                measured = [results[statement] for results in found]
-                limits = said.get((name, statement), ("?", "9"))
-                line, holds = row(name, statement, measured, *limits)
+            for claim in [claim for claim in claims if claim[0] == name]:
+                line, holds = row(claim, [numbers[claim[3]] for numbers in results])
                 lines.append(line)
                 failed += [] if holds else [line]
             print("".join(lines), end="", flush=True)
             guide.store(TABLE, HEAD, lines, names)
     if failed:
-        print("\nfewer seeds than they must, or not said what is allowed:")
+        print("\nhold in fewer seeds than they must:")
         print("".join(failed), end="")
     return bool(failed)
 

@@ -1,43 +1,68 @@
-"""What notebook 15 and its deeper one state of trainings, measured with any seed."""
+"""Notebook 15 and its deeper one: what a state recalls, by rules and by layers."""
 
 from functools import partial
 
 from torch.nn.functional import normalize
 
 from tests.seeds import definitions
+from utils.experiments.pairs import PairReader, StackReader, recall_accuracy
+from utils.experiments.streams import stream_accuracy, train_stream_reader
 
 
 def main(seed):
-    book, found = definitions("15_attention_without_a_softmax"), {}
-    recall = book["recall"]
+    book = definitions("15_attention_without_a_softmax")
     stacks = definitions("deeper/a_layer_with_the_delta_rule")["STACKS"]
+    return pairs(book, seed) | streams(book["RULES"], seed) | layers(stacks, seed)
 
-    for name, width in (("softmax", 8), ("sum", 8), ("sum", 16)):
-        shares = recall.recalled_after_training(book[f"read_{name}"], width, seed)
-        found[f"letters differ: {name}, width {width}"] = shares[-1]
+
+def pairs(book, seed):
+    """Recall 24 pairs by each way of reading."""
+
+    def accuracy(read, width=8, steps=600):
+        return recall_accuracy(partial(PairReader, read, width), None, seed, steps)[-1]
+
+    found = {
+        "softmax, width 8": accuracy(book["read_softmax"]),
+        "sum, width 8": accuracy(book["read_sum"]),
+        "sum, width 8, 5,400 steps": accuracy(book["read_sum"], steps=5400),
+        "sum, width 16": accuracy(book["read_sum"], width=16),
+    }
     for beta in (1.0, 0.25):
         read = partial(book["read_delta"], beta=beta)
-        shares = recall.recalled_after_training(read, 8, seed)
-        found[f"letters differ: delta rule, width 8, beta {beta}"] = shares[-1]
-    shares = recall.recalled_after_training(book["read_sum"], 8, seed, steps=5400)
-    found["letters differ: sum, width 8, 5,400 steps"] = shares[-1]
-    rules, readers = book["RULES"], {}
+        found[f"delta rule, beta {beta}"] = accuracy(read)
+    return found
+
+
+def streams(rules, seed):
+    """Follow a text by each rule; then once more with the sign's value set to zero."""
+    found, readers = {}, {}
     for name, rule in rules.items():
-        readers[name], shares = recall.followed_after_training(rule, seed)
-        for what, share in zip(("a digit", "none", "none, silent sign"), shares):
-            found[f"{what}: {name}"] = share
-    *letters, sign = readers["both"].gates()
-    found |= {"gate: a letter": sum(letters) / 8, "gate: the sign": sign}
+        reader, texts = train_stream_reader(rule, seed)
+        digit, none = stream_accuracy(reader, texts)
+        readers[name] = reader
+        reader.value.weight.data[10] = 0
+        _, silent = stream_accuracy(reader, texts)
+        found |= {f"{name}: a digit": digit, f"{name}: none": none}
+        found[f"{name}: none, silent sign"] = silent
+    found["gate: the sign"] = readers["both"].gates()[-1]
     query, key = readers["correct"].query.weight, readers["correct"].key.weight
     products = normalize(query) @ normalize(key[8:]).T  # with that of the sign
     found["correct: least product of the sign and a letter"] = products.abs().min()
-    _, shares = recall.followed_after_training(rules["correct"], seed, steps=1800)
-    found["a digit: correct, 1,800 steps"] = shares[0]
-    found["none: correct, 1,800 steps"] = shares[1]
+    reader, texts = train_stream_reader(rules["correct"], seed, steps=1800)
+    digit, none = stream_accuracy(reader, texts)
+    found["correct: a digit, 1,800 steps"] = digit
+    found["correct: none, 1,800 steps"] = none
+    return found
+
+
+def layers(stacks, seed):
+    """Recall 24 pairs with stacks of layers."""
+    found = {}
     for task, letters in (("letters differ", None), ("letters return", 8)):
         for name, kinds in stacks.items():
-            shares = recall.recalled_by_layers(kinds, letters, seed)
-            found[f"{task}: layers {name}"] = shares[-1]
-    shares = recall.recalled_by_layers(stacks["delta, delta"], None, seed, steps=5400)
-    found["letters differ: layers delta, delta, 5,400 steps"] = shares[-1]
+            shares = recall_accuracy(partial(StackReader, kinds), letters, seed)
+            found[f"{task}: {name}"] = shares[-1]
+    stack = partial(StackReader, stacks["delta, delta"])
+    shares = recall_accuracy(stack, None, seed, steps=5400)
+    found["letters differ: delta, delta, 5,400 steps"] = shares[-1]
     return found

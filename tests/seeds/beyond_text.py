@@ -1,129 +1,126 @@
-"""What notebook 11 and two of its deeper ones state, measured with any seed."""
+"""Notebook 11 and two of its deeper ones: digits, strands, maps and hairpins."""
+
+from functools import partial
 
 import torch
 
 from tests.seeds import definitions
-from utils.training.digits import digits
+from utils.embeddings import patchify
+from utils.experiments import is_right
+from utils.experiments.digits import split_digits, train_on_digits, vision_transformer
+from utils.experiments.strands import (
+    LENGTH,
+    LOOP,
+    STEM,
+    hairpins,
+    partner_weights,
+    strand_accuracy,
+    strand_reader,
+    train_on_strands,
+)
 
 
 def main(seed):
-    book = definitions("11_beyond_text")
-    found = pictures(book, seed) | pairs(book, seed)
+    found = digits(definitions("11_beyond_text"), seed) | strands(seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
 
 
-def pictures(book, seed):
-    """Three methods, with many images and few; without places; strips."""
-    images, labels, known, held_out = digits(seed=seed)
-    book["images"], book["labels"] = images, labels
-    fit, right, loss = book["fit"], book["right"], book["digit_loss"]
+def digits(book, seed):
+    """Train with many images and few, without positions, and on strips."""
+    images, labels, known, held_out = split_digits(seed=seed)
+    new = images[held_out], labels[held_out]
 
-    def made(name, *cut):
+    def accuracy(build, num_images=1500, positions=True):
         torch.manual_seed(seed)
-        return book[name](*cut)
+        model = build()
+        if not positions:
+            torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
+        rows = known[:num_images]
+        train_on_digits(model, images[rows], labels[rows])
+        return is_right(model, new).float().mean().item()
 
-    def share(model, n=1500):
-        return right(fit(model, loss, known[:n]), held_out).item()
-
-    got = {}
-    for n in (1500, 150):
-        x, new = images[known[:n]].flatten(1), images[held_out].flatten(1)
-        nearest = labels[known[:n]][torch.cdist(new, x).argmin(dim=1)]
-        hits = (nearest == labels[held_out]).float().mean().item()
-        mlp, ours = share(made("mlp"), n), share(made("vision_transformer"), n)
-        got |= {
-            f"{n} images: nearest neighbour": hits,
-            f"{n} images: mlp": mlp,
-            f"{n} images: vision transformer": ours,
-        }
-    got["150 images: transformer behind the others"] = min(hits, mlp) - ours
-    model = made("vision_transformer")
-    torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
-    got["transformer: no positions"] = share(model)
-    got["transformer: strips"] = share(made("vision_transformer", book["strips"]))
-    return got
+    squares = partial(vision_transformer, patchify)
+    x = images[known[:150]].flatten(1)
+    nearest = labels[known[:150]][torch.cdist(new[0].flatten(1), x).argmin(dim=1)]
+    others = (nearest == new[1]).float().mean().item(), accuracy(book["mlp"], 150)
+    return {
+        "no positions": accuracy(squares, positions=False),
+        "1,500 images: transformer": accuracy(squares),
+        "strips": accuracy(partial(vision_transformer, book["strips"])),
+        "150 images: transformer behind the others": (
+            min(others) - accuracy(squares, 150)
+        ),
+    }
 
 
-def pairs(book, seed):
-    """Hairpins: who names what, and where it looks."""
-    stem = book["STEM"]
+def strands(seed):
+    """Measure which bases are named, and where the reader looks."""
 
     def arms(places):
-        return torch.cat([places[:stem], places[-stem:]])
+        return torch.cat([places[:STEM], places[-STEM:]])
 
     torch.manual_seed(seed + 100)
-    unseen = book["hairpins"](300)
-    moved = unseen.roll(1, dims=1)
+    unseen = hairpins(300)
     torch.manual_seed(seed)
-    fit, loss = book["fit"], book["strand_loss"]
-    reader = fit(book["strand_reader"](), loss, book["hairpins"](20_000), steps=200)
-    places = book["named"](reader, unseen)
-    found = {
-        "hairpins: first arm": places[:stem].mean(),
-        "hairpins: second arm": places[-stem:].min(),
-        "hairpins: loop": places[stem:-stem].mean(),
-        "hairpins: moved by one place": book["named"](reader, moved).mean(),
-    }
+    reader = train_on_strands(strand_reader(), hairpins(20_000))
+    places = strand_accuracy(reader, unseen)
     strand = torch.tensor(["ACGT".index(base) for base in "GATTACACCAGTGTGTAATC"])
-    weights = book["who_looks_where"](reader, strand.roll(1))
-    found["hairpins: moved, from place 2 to 17"] = weights[2, 17]
-    partners = book["who_looks_where"](reader, strand).flip(1).diagonal()
-    found["hairpins: least weight on a partner"] = arms(partners).min()
-
-    def begins_anywhere(num_strands):
-        strands = book["hairpins"](num_strands)
-        strands[1::2] = strands[1::2].roll(1, dims=1)
-        return strands
-
+    partners = partner_weights(reader, strand).flip(1).diagonal()
+    found = {
+        "first arm": places[:STEM].mean(),
+        "second arm": places[-STEM:].mean(),
+        "loop": places[STEM:-STEM].mean(),
+        "moved by one place": strand_accuracy(reader, unseen.roll(1, dims=1)).mean(),
+        "moved, from place 2 to 17": partner_weights(reader, strand.roll(1))[2, 17],
+        "least weight on a partner": arms(partners).min(),
+    }
     torch.manual_seed(seed)
-    reader = fit(book["strand_reader"](), loss, begins_anywhere(20_000), steps=1000)
+    examples = hairpins(20_000)
+    examples[1::2] = examples[1::2].roll(1, dims=1)
+    reader = train_on_strands(strand_reader(), examples, steps=1000)
     for shift in (0, 1, 2):
-        places = book["named"](reader, unseen.roll(shift, dims=1)).roll(-shift)
-        found[f"hairpins: learned moved, moved by {shift}"] = arms(places).mean()
+        places = strand_accuracy(reader, unseen.roll(shift, dims=1)).roll(-shift)
+        found[f"learned moved, moved by {shift}"] = arms(places).mean()
     return found
 
 
 def maps(book, seed):
-    """Where the class token looks, and what hiding that patch costs."""
-    images, labels, known, held_out = digits(seed=seed)
+    """Measure where the class token looks, and what hiding that patch costs."""
+    images, labels, known, held_out = split_digits(seed=seed)
     book["images"], book["labels"] = images, labels
     model = book["trained"](known, seed)
     tests = images[held_out], labels[held_out]
     weights = book["all_weights"](model, tests[0])
     brightest = weights[-1][:, 0, 1:].argmax(dim=1)
-    favourite = brightest.bincount().max() / len(held_out)
-    hidden = book["hidden_in_turn"](model, *tests, brightest)
-    bright, other, usual, chance, ink, needed = hidden.values()
+    bright, _, _, chance, _, needed = book["hidden_in_turn"](
+        model, *tests, brightest
+    ).values()
     rolled = book["rollout"](weights)[:, 0, 1:].argmax(dim=1)
     hidden = book["hidden_in_turn"](model, *tests, rolled)
     return {
-        "maps: share of the favourite patch": favourite,
-        "maps: brightest minus most ink": bright - ink,
-        "maps: at random minus brightest": chance - bright,
-        "maps: another image's minus brightest": other - bright,
-        "maps: the favourite's minus brightest": usual - bright,
-        "maps: brightest minus most needed": bright - needed,
-        "maps: rollout minus most needed": hidden["the brightest of the map"] - needed,
+        "share of the favourite patch": brightest.bincount().max() / len(held_out),
+        "at random minus brightest": chance - bright,
+        "brightest minus most needed": bright - needed,
+        "rollout minus most needed": hidden["the brightest of the map"] - needed,
     }
 
 
 def anywhere(book, seed):
-    """Rotary positions, and loops of different lengths."""
+    """Train with rotary positions, and on loops of different lengths."""
     torch.manual_seed(seed + 100)
-    unseen, stem, loop = book["hairpins"](300), book["STEM"], book["LOOP"]
-    places = [*range(1, stem), *range(stem + loop, book["LENGTH"] - 1)]
-    along = [place + 1 for place in places]
+    unseen = hairpins(300)
+    places = torch.tensor([*range(1, STEM), *range(STEM + LOOP, LENGTH - 1)])
     found, train = {}, book["trained"]
     for name, make, steps, lr in (
         ("one matrix", book["OneMatrix"], 300, 1e-2),
         ("rotary, 1 block", book["rotary_1"], 300, 3e-3),
         ("rotary, 2 blocks", book["rotary_2"], 600, 3e-3),
     ):
-        model = train(make, book["hairpins"], steps, lr, seed)
-        moved = book["named"](model, unseen.roll(1, dims=1))
-        found[f"{name}: stem"] = book["named"](model, unseen)[:, places].mean()
-        found[f"{name}: moved"] = moved[:, along].mean()
+        model = train(make, hairpins, steps, lr, seed)
+        stem = book["named"](model, unseen)[:, places].mean()
+        moved = book["named"](model, unseen.roll(1, dims=1))[:, places + 1].mean()
+        found |= {f"{name}: stem": stem, f"{name}: moved": moved}
     torch.manual_seed(seed + 100)
     tests = torch.cat([book["loops"](100, n) for n in (4, 6, 8)])
     for name, make, lr in (

@@ -1,4 +1,4 @@
-"""What notebook 02 and *Who sat on whom?* state, measured with any seed."""
+"""Notebook 02 and *Who sat on whom?*: words that draw together, and their order."""
 
 import torch
 
@@ -12,34 +12,32 @@ def main(seed):
 def next_word(book, seed):
     """Measure which words training moves together."""
     plain = book["SENTENCES"]
-    before, after, loss = trained(book, plain, seed)
+    before, after = trained(book, plain, seed)
     kinds = zip(before[:12].split(4), after[:12].split(4))
     shares = [torch.pdist(b).mean() / torch.pdist(a).mean() for a, b in kinds]
     found = {
-        "loss": loss,
         "the kind that shrinks least, after / before": max(shares),
         "same kind / different kinds": share(after[:12]),
     }
     marks = {"bread": ".", "rice": ".", "soup": "!", "cake": "!"}
     marked = [(*s, marks[s[-1]]) for s in plain]
-    before, after, loss = trained(book, marked, seed)
+    before, after = trained(book, marked, seed)
     near, far = foods(before), foods(after)
     same = [b / a for a, b in zip(near[:2], far[:2])]
     return found | {
-        "with marks: loss": loss,
-        "with marks: foods of one mark, after / before": max(same),
-        "with marks: foods of two, after / before": far[2] / near[2],
-        "with marks: foods of one mark / of two": max(far[:2]) / far[3],
+        "foods of one mark, after / before": max(same),
+        "foods of two, after / before": far[2] / near[2],
+        "foods of one mark / of two": max(far[:2]) / far[3],
     }
 
 
 def trained(book, sentences, seed):
-    """Return the words before and after, and the loss."""
+    """Return the words before and after."""
     torch.manual_seed(seed)
     model = book["NextWord"]()
     before = model.embedding.weight.detach()[:16].clone()
-    loss = book["fit"](model, sentences)
-    return before, model.embedding.weight.detach()[:16], loss
+    book["fit"](model, sentences)
+    return before, model.embedding.weight.detach()[:16]
 
 
 def foods(vectors):
@@ -73,5 +71,5 @@ def sitters(seed):
         found[f"{way}: right in new sentences"] = book["share_right"](model, new_part)
     for layers in (1, 2):
         right = book["last_right_in_new"](layers, seed)
-        found[f"mask, last output, layers {layers}: right in new"] = right
+        found[f"mask, last output, {layers} layers: right in new"] = right
     return found

@@ -1,11 +1,11 @@
-"""What notebook 07 and its deeper ones state, measured with any seed."""
+"""Notebook 07 and its deeper ones: positions, lengths, and why rotary fails."""
 
 from functools import partial
 
 import torch
 
 from tests.seeds import definitions
-from utils.training.letters import (
+from utils.experiments.letters import (
     SPEEDS,
     LetterReader,
     held_scores,
@@ -23,7 +23,7 @@ def main(seed):
     loss = {
         (name, n): loss_at(model, n)
         for name, model in models.items()
-        for n in ((32,) if name == "table" else (32, 40, 64, 128, 256))
+        for n in (32, 64, 128, 256)
     }
     return (
         compared(loss)
@@ -35,55 +35,38 @@ def main(seed):
 
 
 def trained(book, deeper, seed):
-    """Return the trained readers; the first three train from one seed, as in a cell."""
+    """Return the trained readers."""
     sinusoids = partial(book["sinusoidal_positions"], d_model=32)
     fast = partial(rotary_scores, speeds=deeper["FAST"])
-    cells = (
-        {
-            "none": LetterReader,
-            "table": lambda: LetterReader(added=book["LearnedPositions"](32, 32)),
-            "sinusoids": lambda: LetterReader(added=sinusoids),
-        },
-        {"rotary": lambda: LetterReader(book["rotary"])},
-        {"ALiBi": lambda: LetterReader(book["alibi"])},
-        {"T5": lambda: LetterReader(book["BucketScore"](8, 4))},
-        {"base 5": lambda: LetterReader(fast)},
-    )
     models = {}
-    for readers in cells:
+    for name, build in {
+        "sinusoids": lambda: LetterReader(positions=sinusoids),
+        "rotary": lambda: LetterReader(book["rotary"]),
+        "ALiBi": lambda: LetterReader(book["alibi"]),
+        "T5": lambda: LetterReader(book["BucketScore"](8, 4)),
+        "base 5": lambda: LetterReader(fast),
+    }.items():
         torch.manual_seed(seed)
-        for name, build in readers.items():
-            models[name] = train_reader(build(), seed=seed)
+        models[name] = train_reader(build(), seed=seed)
     return models
 
 
 def compared(loss):
-    """What each model does at 32, and how much worse it is beyond."""
-    at_32 = {name: value for (name, n), value in loss.items() if n == 32}
+    """Return what each model does at 32, and how much worse it is beyond."""
     above = {key: value - loss_of_guessing() for key, value in loss.items()}
-    worse = {(name, n): value - at_32[name] for (name, n), value in loss.items()}
-    scores = at_32["rotary"], at_32["T5"]
+    worse = max(loss["rotary", 32], loss["T5", 32])
     return {
-        "at 32: ALiBi minus the worse of rotary and T5": at_32["ALiBi"] - max(scores),
-        "at 32: T5 minus rotary": at_32["T5"] - at_32["rotary"],
-        "at 256: T5 minus ALiBi": loss["T5", 256] - loss["ALiBi", 256],
-        "at 40: sinusoids minus no positions": loss["sinusoids", 40] - loss["none", 40],
-        "at 40: sinusoids have risen more than rotary": (
-            worse["sinusoids", 40] - worse["rotary", 40]
-        ),
-        "no positions: 256 minus 32": worse["none", 256],
-        "sinusoids: 64 minus guessing": above["sinusoids", 64],
         "sinusoids: 128 minus guessing": above["sinusoids", 128],
-        "rotary: 64 minus guessing": above["rotary", 64],
         "rotary: 128 minus guessing": above["rotary", 128],
-        "T5: 64 minus 32": worse["T5", 64],
-        "T5: 256 minus 32": worse["T5", 256],
-        "ALiBi: 256 minus 32": worse["ALiBi", 256],
+        "at 32: ALiBi minus the worse of rotary and T5": loss["ALiBi", 32] - worse,
+        "T5: 256 minus 32": loss["T5", 256] - loss["T5", 32],
+        "at 256: T5 minus ALiBi": loss["T5", 256] - loss["ALiBi", 256],
+        "ALiBi: 256 minus 32": loss["ALiBi", 256] - loss["ALiBi", 32],
     }
 
 
 def pairs(book, model, loss):
-    """How much of the rise is gone when far keys are hidden, or one pair is held."""
+    """Return how much of the rise is gone without far keys, or with a pair held."""
     found, changes = {}, {"far keys hidden": book["windowed"]}
     for i in range(4):
         changes[f"pair {i} held"] = partial(held_scores, pairs=[i])
@@ -92,7 +75,7 @@ def pairs(book, model, loss):
         for length in (64, 128):
             rise = loss["rotary", length] - loss["rotary", 32]
             gone = (loss["rotary", length] - loss_at(changed, length)) / rise
-            found[f"rotary, {name}: share of the rise gone at {length}"] = gone
+            found[f"{name}: share of the rise gone at {length}"] = gone
     return found
 
 
@@ -108,13 +91,12 @@ def no_slow_pairs(book, model, loss):
         "base 5: 128 minus 32": rise,
         "base 5: rise at 128 as a share of that with base 10000": share,
         "base 5, all held: share of the rise gone at 128": 1 - left[0] / rise,
-        "base 5, all held: 128 minus 32": left[0],
         "base 5, far hidden: 128 minus 32": left[1],
     }
 
 
 def cures(book, model, at_32, seed):
-    """The loss with other speeds, before and after 50 steps at 128."""
+    """Measure the loss with other speeds, before and after 50 steps at 128."""
     short, before, after = {}, {}, {}
     for name, speeds in ({"unchanged": SPEEDS} | book["CURES"]).items():
         changed = model.with_score(partial(rotary_scores, speeds=speeds))
@@ -128,20 +110,18 @@ def cures(book, model, at_32, seed):
             f"{name}: at 32 minus before": short[name] - at_32,
             f"{name}: after 50 steps minus at 32 before": after[name] - at_32,
         }
-    for when, loss, one, other in (
-        ("at once", before, "pair 1 alone", "YaRN-like"),
-        ("50 steps", after, "pair 1 alone", "YaRN-like"),
-        ("50 steps", after, "unchanged", "interpolation"),
-        ("at once", before, "NTK-aware", "unchanged"),
-        ("50 steps", after, "NTK-aware", "unchanged"),
+    for one, other in (
+        ("pair 1 alone", "YaRN-like"),
+        ("unchanged", "interpolation"),
+        ("NTK-aware", "unchanged"),
     ):
-        found[f"{when}: {one} minus {other}"] = loss[one] - loss[other]
+        found[f"50 steps: {one} minus {other}"] = after[one] - after[other]
     return found
 
 
 @torch.no_grad()
 def layouts(seed):
-    """What weights for neighbours lose in halves, and what forgotten biases cost."""
+    """Measure what weights for neighbours lose in halves, and forgotten biases."""
     book = definitions("deeper/two_rotary_layouts")
     with torch.enable_grad():
         torch.manual_seed(seed)

@@ -1,32 +1,27 @@
-"""What 04 and its deeper notebook state of learning with and without the root."""
+"""Notebook 04 and its deeper one: learning with and without the root."""
 
 import torch
 
-from tests.seeds import definitions
+from utils.experiments.rooms import RoomLayer, draw_rooms, train_room_layer
 
 
 def main(seed):
-    book = definitions("04_scaled_dot_product_attention")
-    deeper = definitions("deeper/why_the_root")
-    found = {}
-    for rate in (3e-3, 1e-2):
-        sharp, _, right = book["trained"](1 / 8, rate, seed)
-        _, own, without = book["trained"](1.0, rate, seed)
-        if rate == 3e-3:  # it learns its rooms by heart
-            found["own rooms"] = own
-            found["own minus new rooms"] = own - without
-        found[f"rate {rate}, with"] = right
-        found[f"rate {rate}, without"] = without
-        found[f"rate {rate}, with minus without"] = right - without
-
-    M = (sharp.W_query.weight.T @ sharp.W_key.weight).detach()
+    _, own, without = train_room_layer(1.0, 3e-3, seed)
+    _, _, with_root = train_room_layer(1 / 8, 3e-3, seed)
+    found = {
+        "own minus new rooms": own - without,
+        "at 0.003, with minus without": with_root - without,
+        "at 0.01, without": train_room_layer(1.0, 1e-2, seed)[2],
+    }
+    trained, _, found["at 0.01, with"] = train_room_layer(1 / 8, 1e-2, seed)
+    M = (trained.W_query.weight.T @ trained.W_key.weight).detach()
     rule = M[16:32, :16].diagonal()
     rest = (M.square().sum() - rule.square().sum()) / (38 * 38 - 16)
-    found["the diagonal over what lies beside it"] = rule.mean() / rest.sqrt()
+    found["diagonal over rest"] = rule.mean() / rest.sqrt()
 
     torch.manual_seed(seed)
-    x, _ = deeper["draw_rooms"](500)
-    for name, layer in (("start", deeper["RoomLayer"](1 / 8)), ("trained", sharp)):
+    x, _ = draw_rooms(500)
+    for name, layer in (("start", RoomLayer(1 / 8)), ("trained", trained)):
         scores = layer.W_query(x) @ layer.W_key(x).mT / 8
-        found[f"spread of the scores, {name}"] = scores.std().detach()
+        found[f"spread of the scores, {name}"] = scores.std()
     return found

@@ -1,51 +1,25 @@
-"""What notebook 09 and its two deeper ones state, measured with any seed."""
+"""Notebook 09 and its two deeper ones: a GPT, copying heads, norms and additions."""
 
 import functools
-import math
-import re
 
 import torch
 
 import utils.model
 from tests.seeds import definitions
 
-SETTINGS = {
-    "temperature 0.5": {"temperature": 0.5},
-    "temperature 1": {},
-    "temperature 2": {"temperature": 2.0},
-    "top-p 0.8": {"top_p": 0.8},
-}
-
 
 def main(seed):
     book = definitions("09_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
-    found = first_losses(book, seed) | story(book, seed) | additions(norms, seed)
+    found = story(book, seed) | additions(norms, seed)
     return found | copier(copying, seed) | depth(norms, seed)
-
-
-def first_losses(book, seed):
-    """The loss before the first step, with small weights and with large ones."""
-    torch.manual_seed(seed)
-    small = book["GPT"](512, 64, d_model=64, num_heads=4, num_layers=2)
-    batch = torch.randint(512, (2, 8, 64))
-    first = book["next_token_loss"](small, batch).item()
-    torch.nn.init.normal_(small.embedding.token_embedding.weight, std=1.0)
-    return {
-        "first loss minus ln V": first - math.log(512),
-        "first loss with large weights": book["next_token_loss"](small, batch),
-        "repeats its token": (
-            (small(batch[0]).argmax(dim=-1) == batch[0]).float().mean()
-        ),
-    }
 
 
 def story(book, seed):
     """Train with the plain loop; measure its losses and what the model writes."""
     model, (losses, held_out) = plain(book, seed)
     lowest = min(held_out)
-    known = {name: written(book, model, **o) for name, o in SETTINGS.items()}
     divided = plain(book, seed, utils.model.GPT)[1]
     return {
         "story: validation loss, lowest": lowest,
@@ -53,8 +27,6 @@ def story(book, seed):
         "story: validation loss, last minus lowest": held_out[-1] - lowest,
         "story: training loss at the end": losses[-1],
         "writes as they are minus divided, lowest": lowest - min(divided[1]),
-        **{f"words: {name}": share for name, share in known.items()},
-        "words: top-p more than plain": known["top-p 0.8"] - known["temperature 1"],
         "greedy: different tokens among 60": repeats(book, model),
     }
 
@@ -68,9 +40,8 @@ def plain(book, seed, build=None):
 
 
 def additions(norms, seed):
-    """What each addition changes at three times the rate of the plain loop."""
-    rates = {str(rate): (rate, {}) for rate in (0.00033, 0.001)}
-    runs = norms["ADDED"] | rates
+    """Measure what each addition changes at three times the rate of the plain loop."""
+    runs = norms["ADDED"] | {"0.001": (0.001, {})}
     held = {n: norms["held_losses"](lr, seed, **more) for n, (lr, more) in runs.items()}
     rises = {name: losses[-1] - min(losses) for name, losses in held.items()}
     end = {name: losses[-1] for name, losses in held.items()}
@@ -80,27 +51,12 @@ def additions(norms, seed):
         "schedule minus half: lowest": best["schedule"] - best["half of it"],
         "0.001 minus schedule: lowest": best["0.001"] - best["schedule"],
         "0.003: rises again by": rises["0.003"],
-        "0.00033 minus 0.001: lowest": best["0.00033"] - best["0.001"],
-        "0.003 minus half: rises again by": rises["0.003"] - rises["half of it"],
         "half minus schedule: rises again by": rises["half of it"] - rises["schedule"],
     }
     for name in ("clipping", "weight decay"):
         found[f"{name}: moves the lowest by"] = abs(best[name] - best["0.003"])
         found[f"{name}: rises again by"] = rises[name]
     return found
-
-
-def written(book, model, **options):
-    """Return the share of words of the story in 16 texts."""
-    torch.manual_seed(0)
-    merges = book["MERGES"]
-    start = torch.tensor([book["encode_bpe"]("Zoë", merges)] * 16)
-    choose = functools.partial(book["course"].next_token_probs, **options)
-    rows = book["write"](model, start, 70, choose).tolist()
-    texts = [re.findall(r"\w+", book["decode_bpe"](row, merges)) for row in rows]
-    words = [word for text in texts for word in text[1:-1]]  # cut words left out
-    known = set(re.findall(r"\w+", book["PARTS"][0]))
-    return sum(word in known for word in words) / len(words)
 
 
 def repeats(book, model):
@@ -112,7 +68,7 @@ def repeats(book, model):
 
 def copier(copying, seed):
     """Train on quotes; score the heads and switch them off."""
-    model, losses = copying["trained"](seed)
+    model, _ = copying["trained"](seed)
     fresh = copying["quoting"](128)
     heads, run = copying["HEADS"], copying["loss_without"]
     scores = copying["head_scores"](copying["run"](model, fresh)[1], fresh)
@@ -121,10 +77,6 @@ def copier(copying, seed):
     best = (0, scores[0, :, 0].argmax().item())
     most = max(alone[head] for head in heads[:4])
     return {
-        "copier: loss at step 100": losses[99],
-        "copier: loss at step 200": losses[199],
-        "copier: loss at step 400": losses[399],
-        "copier: loss within quotes": run(model, fresh, []),
         "layer 1: strongest previous-token head": scores[0, :, 0].max(),
         "layer 1: strongest at itself": scores[0, :, 1].max(),
         "layer 2: weakest induction head": scores[1, :, 2].min(),
@@ -139,11 +91,7 @@ def copier(copying, seed):
 
 
 def depth(norms, seed):
-    """What additions and norms do to a stack and its gradients, and to its training."""
-    follow = norms["follow"]
-    added = follow(norms["TransformerBlock"], seed=seed)
-    replaced = follow(norms["NoAddition"], seed=seed)
-    bare = follow(norms["NoNorm"], seed=seed)
+    """Measure what additions do to a gradient, and what norms do to a training."""
     base, above = norms["frequency_loss"](), {}
     for name, (block_class, warmup) in norms["RUNS"].items():
         losses = norms["trained"](block_class, warmup, seed)
@@ -151,11 +99,6 @@ def depth(norms, seed):
     return {
         "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
         "twelve MLPs: gradient, adding": norms["first_gradient"](1, seed),
-        "depth 8: cosine with additions": added[7][0],
-        "depth 4: cosine without": replaced[3][0],
-        "depth 8: cosine without": replaced[7][0],
-        "depth 32: size without norms": bare[31][1],
-        "depth 32: size with pre-norm": added[31][1],
         "pre-norm minus frequencies": above["pre-norm"],
         "post-norm minus frequencies": above["post-norm"],
         "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],

@@ -98,9 +98,8 @@ def untouched():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
-        if torch.get_default_device().type != "cpu":
-            torch.set_default_device(None)
-        yield
+        with torch.device("cpu"):  # whatever the reader's default device is
+            yield
     finally:
         for (read, put_back), (_, value) in zip(SETTINGS, before):
             if put_back in RANDOM or read() != value:

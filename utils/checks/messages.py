@@ -76,6 +76,8 @@ def difference(exercise, trial):
 
 def _raised(outcome):
     text = f"{type(outcome.error).__name__}: {safe_text(outcome.error, 160)}"
+    if isinstance(outcome.error, RuntimeError) and " device" in text:
+        text += "\n  The inputs are on the CPU: put new tensors on the inputs' device."
     return f"{text}\n  at {outcome.where}" if outcome.where else text
 
 

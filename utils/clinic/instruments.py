@@ -189,9 +189,9 @@ def _draw_moves(layer, other, beside):
     from utils import plots  # only here: most instruments need no pictures
 
     maps = [_moves(one) for one in (layer, other)]
-    plots.heatmaps(
+    plots.chart.heat(
         maps,
-        titles=[named(layer), beside],
+        names=[named(layer), beside],
         title="How far each output moves when a token is replaced",
         row_axis="output",
         column_axis="replaced token",

@@ -1,6 +1,5 @@
 """A short training of a patient: what its losses say, and what they don't."""
 
-import contextlib
 import copy
 import math
 
@@ -62,20 +61,9 @@ def train_on_words(layer, steps=200, seed=0):
     """
     if not expect_layer(layer).kind.masked:
         raise ValueError(f"expected a layer with weights; got {layer.kind.name}")
-    with torch.random.fork_rng(devices=[]), _one_thread():
+    with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return _losses(_NextWord(copy.deepcopy(layer).train()), steps, seed)
-
-
-@contextlib.contextmanager
-def _one_thread():
-    """Compute with one thread: so small a model's threads only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _losses(model, steps, seed):
@@ -107,12 +95,11 @@ def training_curve(layer, steps=200):
     parts = {"first 20 steps": slice(20), "last 20 steps": slice(-20, None)}
     means = [{n: sum(a[p]) / len(a[p]) for n, p in parts.items()} for a in losses]
     show("training_curve: the loss of the next word", layer, *means)
-    plots.curves(
+    plots.chart.lines(
         dict(reversed([*zip(names, losses)])),  # the patient, dashed, on top
         title="The loss of the next word, in training",
         xlabel="step",
         ylabel="loss (nats)",
         reference={"lowest honest loss": lowest_loss()},
         smooth=10,
-        markers=False,
     )

@@ -1,77 +1,15 @@
 """Draw every picture of the course in one style.
 
-Each function draws one matplotlib figure, publishes it as one PNG with an alternative
-text, and returns None. Arrays may be tensors, NumPy arrays or nested
-lists; they are never changed. Token strings are shown with their spaces visible.
-Outside a notebook, where a picture has nowhere to go, the alternative text is printed.
+`Picture` has the primitives of diagrams; `row`, `column` and `frames` compose them;
+`chart` draws numbers; `scenes` has the diagrams that one notebook shows; `explore`
+redraws a picture when a control is moved. Whatever draws publishes one PNG with an
+alternative text and returns None. Arrays may be tensors, NumPy arrays or nested lists;
+they are never changed. Tokens are shown with their spaces visible. Outside a notebook
+the alternative text is printed.
 """
 
-from utils.plots.blocks import block, chain
-from utils.plots.charts import (
-    bars,
-    clocks,
-    curves,
-    heatmap,
-    heatmaps,
-    points,
-    projections,
-    turned,
-)
-from utils.plots.diagrams import (
-    arrows,
-    cells,
-    embeddings,
-    exchange,
-    graph,
-    inputs,
-    merge_steps,
-    room,
-    tensors,
-    tokens,
-    windows,
-)
+from utils.plots import chart, scenes
 from utils.plots.exploring import explore
-from utils.plots.heads import apart, split
-from utils.plots.machines import ring, shares
-from utils.plots.memory import band, travel, true_scale
-from utils.plots.overview import scheme
-from utils.plots.pixels import patches, vision
-from utils.plots.route import course_map
-from utils.plots.translators import translator
+from utils.plots.picture import Box, Picture, column, frames, row
 
-__all__ = [
-    "apart",
-    "arrows",
-    "band",
-    "bars",
-    "block",
-    "cells",
-    "chain",
-    "clocks",
-    "course_map",
-    "curves",
-    "embeddings",
-    "exchange",
-    "explore",
-    "graph",
-    "heatmap",
-    "heatmaps",
-    "inputs",
-    "merge_steps",
-    "patches",
-    "points",
-    "projections",
-    "ring",
-    "room",
-    "scheme",
-    "shares",
-    "split",
-    "tensors",
-    "tokens",
-    "translator",
-    "travel",
-    "true_scale",
-    "turned",
-    "vision",
-    "windows",
-]
+__all__ = ["Box", "Picture", "chart", "column", "explore", "frames", "row", "scenes"]

@@ -6,10 +6,10 @@ from html import escape
 from IPython import get_ipython
 
 from utils.plots.publishing import (
-    _capture,
-    _expect,
-    _img,
-    _show,
+    captured,
+    expect,
+    show,
+    to_html,
 )
 
 
@@ -26,35 +26,35 @@ def explore(draw, **controls):
     shows no widgets shows it alone.
 
     >>> from types import SimpleNamespace
-    >>> from utils.plots import bars
-    >>> explore(lambda peak: bars({"w": [peak]}, ["a"], title="One bar"),
+    >>> from utils.plots import chart
+    >>> explore(lambda peak: chart.bars({"w": [peak]}, ["a"], title="One bar"),
     ...         peak=SimpleNamespace(value=0.5))
     Bars: One bar. Panels: w. Categories: a. Height: weight. (interactive: peak)
     """
-    png, alt = _drawn(draw, controls)
+    png, alt = _draw_once(draw, controls)
     views = {}
     try:
         import ipywidgets
     except ImportError:
         ipywidgets = None  # then the picture stands alone
     if ipywidgets and get_ipython() is not None:
-        panel = _panel(ipywidgets, draw, controls, _img(png, alt))
+        panel = _panel(ipywidgets, draw, controls, to_html(png, alt))
         views["application/vnd.jupyter.widget-view+json"] = {
             "version_major": 2,
             "version_minor": 0,
             "model_id": panel.model_id,
         }
-    _show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
+    show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
 
 
-def _drawn(draw, controls):
+def _draw_once(draw, controls):
     """Call `draw` with the values of the controls; return its one picture."""
-    _capture.append([])
+    captured.append([])
     try:
         draw(**{name: control.value for name, control in controls.items()})
     finally:
-        pictures = _capture.pop()
-    _expect(len(pictures) == 1, "draw", "one picture", len(pictures))
+        pictures = captured.pop()
+    expect(len(pictures) == 1, "draw", "one picture", len(pictures))
     return pictures[0]
 
 
@@ -65,7 +65,7 @@ def _panel(ipywidgets, draw, controls, first):
 
     def redraw(change):
         try:
-            picture.value = _img(*_drawn(draw, controls))
+            picture.value = to_html(*_draw_once(draw, controls))
             trouble.value = ""
         except Exception:
             # In a callback a traceback would vanish in the log.

@@ -1,14 +1,13 @@
-"""The style of every picture, and the way each takes into a notebook.
+"""Publish pictures: their colours and sizes, their PNG, their alternative text.
 
-The other files draw on a figure of `_figure` or `_canvas` and hand it to `_publish`,
-which puts the title above it and shows one PNG with the text that stands for it.
-What begins with an underscore is for the files of this package.
+Colour is role: a query is amber, a key green, a value plum, a weight blue, wherever
+they appear. Every picture is 6.9 inches wide and shown 759 pixels wide, so its smallest
+label, of 8.5 points, keeps its size on the page.
 """
 
 import base64
 import functools
 import io
-import math
 import textwrap
 from html import escape
 
@@ -25,105 +24,128 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-# Lines and bars: the colours of Okabe and Ito (2008) that stand out from white, and the
-# wine of Paul Tol. Orange, sky blue and yellow are too light for a line.
+WIDTH, PIXELS, DPI = 6.9, 759, 220  # inches; pixels on the page; dots per inch of a PNG
+TITLE, NAME, LABEL = 11, 10, 9  # points
+SMALLEST = 8.5
+NUM_COLORS = 128  # of a PNG
+
+INK = {  # edges, names and wires
+    None: "#444444",
+    "x": "#555555",
+    "query": "#A85B00",
+    "key": "#0E4F3A",
+    "value": "#7B2362",
+    "score": "#0072B2",
+    "weight": "#0072B2",
+    "output": "#7B2362",
+}
+FILL = dict.fromkeys(INK, "#FFFFFF") | {
+    "query": "#EBC07A",
+    "key": "#BDEFC6",
+    "value": "#E38799",
+    "output": "#E38799",
+}
+# Whose number it is, where that is the question; never beside the colours of roles.
+# Light and less light tints: to the colour-blind, equally light ones look alike.
+OWNERS = ("#99C7E0", "#EFC159", "#4DBB9D", "#E49659", "#CCCCCC", "#F8F2A0")
+# Lines of charts: the colours of Okabe and Ito (2008) that stand out from white, and
+# the wine of Paul Tol.
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#882255", "#000000")
-# Areas under black text: tints of all their colours, some light and some less, because
-# to the colour-blind equally light tints look alike.
-FILLS = ("#99C7E0", "#EFC159", "#4DBB9D", "#E49659", "#CCCCCC", "#F8F2A0")
-# Weights: from white to dark blue through the first colour of SERIES, in steps of equal
-# lightness (CIE L*, 100 to 13), so that twice the weight looks like twice the ink.
+# Weights: from white to dark blue in steps of equal lightness (CIE L*, 100 to 13), so
+# that twice the weight looks like twice the ink.
 WEIGHTS = mcolors.LinearSegmentedColormap.from_list(
     "white to blue",
-    (
-        "#FFFFFF",
-        "#D7E1F0",
-        "#AEC3E0",
-        "#84A7D0",
-        "#558BC1",
-        "#0071B0",
-        "#03548E",
-        "#02386D",
-        "#001F4D",
-    ),
+    "#FFFFFF #D7E1F0 #AEC3E0 #84A7D0 #558BC1 #0071B0 #03548E #02386D #001F4D".split(),
 )
-SIGNED = matplotlib.colormaps["RdBu_r"]  # scores: red above zero, blue below
-TINTS = ("#C9DFEE", "#E6E6E6")  # tokens by turns: colour says only where one ends
-EDGE, BLOCKED = "#CCCCCC", "#F4F4F4"  # between cells; the ground of the hatched ones
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-BLUE, GREY = SERIES[0], "#666666"
-WIDE, NARROW = 7.5, 5.0  # the two widths of a figure, in inches
-DPI = 110
-COLORS = 256  # of a picture: as many as a palette holds
-MAX_COLUMNS = 4  # panels side by side before a new row starts
+SIGNED = matplotlib.colormaps["RdBu_r"]  # red above zero, blue below
+SHELVES = {
+    "cached": "#FFF3C4",
+    "process": "#E6EEF5",
+    "memory": "#EEEEEE",
+    "head": "#F3EDF7",
+}
+LEARNED, HIDDEN, PALE, GREY = "#E9E9E9", "#F4F4F4", "#C8C8C8", "#666666"
+FADED_TEXT = "#616161"  # 4.5 : 1 on the palest fill, too
 
 STYLE = {
     "font.family": "DejaVu Sans",  # shipped with matplotlib: the same everywhere
-    "font.size": 10,
+    "font.size": LABEL,
     "text.parse_math": False,  # a token may hold a dollar sign
-    "axes.titlesize": 10,
-    "axes.labelsize": 10,
+    "axes.titlesize": NAME,
+    "axes.labelsize": LABEL,
     "axes.formatter.limits": (-4, 9),
     "axes.formatter.useoffset": False,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
+    "xtick.labelsize": LABEL,
+    "ytick.labelsize": LABEL,
+    "legend.fontsize": LABEL,
     "legend.frameon": False,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 5,
     "hatch.linewidth": 0.6,
     "hatch.color": "#808080",
 }
 
-# What the open picture is handed to instead of the notebook; see `explore`.
-_capture = []
+# What the open picture is appended to instead of the notebook; see `explore`.
+captured = []
 
 
-# --- inputs -----------------------------------------------------------------------
+# --- arguments --------------------------------------------------------------------
 
 
-def _expect(condition, what, expected, got):
+def expect(condition, what, expected, got):
+    """Raise ValueError if the condition is false, with what was expected and got."""
     if not condition:
         raise ValueError(f"{what}: expected {expected}, got {got}")
 
 
-def _array(values, what, ndim=None):
+def to_array(values, what, ndim=None):
+    """Return a NumPy copy of a tensor, an array or nested lists of numbers."""
     if isinstance(values, (list, tuple)) and any(torch.is_tensor(v) for v in values):
         values = torch.stack([torch.as_tensor(v) for v in values])
     array = torch.as_tensor(values).detach().cpu().double().numpy()
     if ndim is not None:
-        _expect(array.ndim == ndim, what, f"{ndim} axes", f"shape {array.shape}")
-    _expect(array.size, what, "at least one number", f"shape {array.shape}")
+        expect(array.ndim == ndim, what, f"{ndim} axes", f"shape {array.shape}")
+    expect(array.size, what, "at least one number", f"shape {array.shape}")
     return array
 
 
-def _counted(items, size, what):
-    """Return the items as a list, if there are as many as there should be."""
-    _expect(len(items) == size, what, f"{size} of them", len(items))
-    return list(items)
+def to_mask(mask, shape):
+    """Return a boolean array, True = may attend; without a mask all may."""
+    if mask is None:
+        return np.ones(shape, dtype=bool)
+    mask = torch.as_tensor(mask).cpu().numpy()
+    expect(mask.dtype == bool, "mask", "booleans, True = may attend", mask.dtype)
+    expect(mask.shape == shape, "mask", f"shape {shape}", mask.shape)
+    return mask
 
 
-def _names(tokens, size, what):
-    return [_visible(token) for token in _counted(tokens, size, what)]
+def to_names(labels, size, what):
+    """Return the labels as visible texts, if there are `size` of them."""
+    expect(len(labels) == size, what, f"{size} of them", len(labels))
+    return [visible(label) for label in labels]
 
 
-def _ticks(tokens, size, what):
-    """Return tick labels "position token", or positions where there are no tokens."""
-    names = [""] * size if tokens is None else _names(tokens, size, what)
-    return [f"{i} {name}".rstrip() for i, name in enumerate(names)]
+# --- texts ------------------------------------------------------------------------
 
 
 @functools.lru_cache
-def _glyphs():
+def _characters():
     faces = ("DejaVu Sans", "DejaVu Sans Mono")
     paths = [font_manager.findfont(face) for face in faces]
     return set.intersection(*(set(ft2font.FT2Font(p).get_charmap()) for p in paths))
 
 
-def _visible(piece):
+def drawable(text):
+    """Return the text with escapes for the characters that the font lacks."""
+    return "".join(
+        c
+        if c == "\n" or ord(c) in _characters() and c.isprintable()
+        else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
+def visible(piece):
     """Return a token as text with its spaces, breaks and bytes made visible."""
     if isinstance(piece, (bytes, bytearray)):
         piece = bytes(piece).decode("utf-8", errors="backslashreplace")
@@ -132,24 +154,78 @@ def _visible(piece):
     shown = "·" * (len(shown) - len(stripped)) + stripped
     if not stripped.strip():
         shown = shown.replace(" ", "·")
-    return _drawable(shown)
+    return drawable(shown)
 
 
-def _drawable(text):
-    """Return the text with escapes for what the font lacks."""
-    return "".join(
-        c
-        if c == "\n" or ord(c) in _glyphs() and c.isprintable()
-        else c.encode("unicode_escape").decode()
-        for c in text
-    )
+def format_number(value, digits=2):
+    """Return a number as the pictures write it, rounded alike on every processor."""
+    rounded = round(round(float(value), 6), digits) + 0.0  # -0.0 becomes 0.0
+    return f"{rounded:,.{digits}f}".replace("-", "−").replace("inf", "∞")
+
+
+def num_digits(values):
+    """Return the decimals that values are written with: none if all are whole."""
+    known = np.asarray(values)[np.isfinite(values)]
+    return 0 if (known == known.round()).all() else 2
+
+
+@functools.lru_cache(maxsize=4096)
+def text_width(text, size=LABEL, weight="normal"):
+    """Return the width of the longest line of a text, in inches."""
+    if not text.strip():
+        return 0.0
+    prop = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
+    lines = [line for line in drawable(text).split("\n") if line.strip()]
+    paths = [TextPath((0, 0), line, size=size, prop=prop) for line in lines]
+    return max(path.get_extents().width for path in paths) / 72
+
+
+def wrap(text, width, size=LABEL, weight="normal"):
+    """Return the text broken into lines of at most `width` inches."""
+    needed = text_width(text, size, weight) + 0.01
+    return textwrap.fill(text, max(8, int(len(text) * 0.97 * width / needed)))
+
+
+def describe(kind, title, **parts):
+    """Return the text that stands for a chart: its words and labels, no measurement."""
+    sentences = [end_sentence(f"{kind}: {title}")]
+    for name, labels in parts.items():
+        if labels:
+            shown = labels if isinstance(labels, str) else ", ".join(labels)
+            sentences.append(end_sentence(f"{name}: {shown}"))
+    return " ".join(sentences)
+
+
+def end_sentence(text):
+    """Return the text with a full stop, if it has no mark at its end."""
+    return text if text[-1] in ".!?" else f"{text}."
+
+
+# --- colours ----------------------------------------------------------------------
+
+
+def luminance(color):
+    """Return the relative luminance of a colour (WCAG), from 0 to 1."""
+    rgb = np.array(mcolors.to_rgb(color))
+    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+def text_color(background):
+    """Return black or white, whichever stands out more from the background (WCAG)."""
+    return "black" if luminance(background) > 0.179 else "white"
+
+
+def lighten(color, share=0.3):
+    """Return the colour mixed with white; `share` of it is left."""
+    return tuple(1 - share * (1 - np.array(mcolors.to_rgb(color))))
 
 
 # --- figures ----------------------------------------------------------------------
 
 
-def _styled(draw):
-    """Run a drawing function in the course's style and leave the reader's alone."""
+def in_course_style(draw):
+    """Decorate a drawing function: it neither sees nor changes the reader's style."""
 
     @functools.wraps(draw)
     def styled(*args, **kwargs):
@@ -161,193 +237,63 @@ def _styled(draw):
     return styled
 
 
-def _figure(width, height, layout=None):
-    # A Figure without pyplot: nothing global opens, so nothing is left to close.
+def new_figure(height, width=WIDTH, layout=None):
+    """Return a figure without pyplot: nothing global opens, so nothing stays open."""
     return Figure(figsize=(width, height), dpi=DPI, layout=layout)
 
 
-def _canvas(width, height):
-    """Return a figure and an empty axes whose unit is the inch."""
-    fig = _figure(width, height)
-    ax = fig.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(0, height))
-    ax.axis("off")
-    return fig, ax
-
-
-def _grid(num_panels, height, share=False):
-    """Return a figure and its panels, at most four to a row; `height` is of a row."""
-    columns = min(num_panels, MAX_COLUMNS)
-    rows = math.ceil(num_panels / columns)
-    fig = _figure(NARROW if num_panels == 1 else WIDE, rows * height, "constrained")
-    axes = fig.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
-    for ax in axes.flat[num_panels:]:
-        ax.axis("off")
-    return fig, list(axes.flat[:num_panels]), columns
-
-
-@functools.lru_cache(maxsize=4096)
-def _text_width(text, size, weight="normal"):
-    """Return the width of a text in inches."""
-    if not text.strip():
-        return 0.0
-    prop = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
-    path = TextPath((0, 0), _drawable(text), size=size, prop=prop)
-    return path.get_extents().width / 72
-
-
-def _widest(texts, size):
-    return max((_text_width(text, size) for text in texts), default=0.0)
-
-
-def _wrap(text, width, size=10, weight="normal"):
-    text = _drawable(text)
-    needed = _text_width(text, size, weight) + 0.01
-    return textwrap.fill(text, max(10, int(len(text) * 0.97 * width / needed)))
-
-
-def _ink(color):
-    """Return black or white, whichever stands out more from the colour (WCAG)."""
-    return "black" if _luminance(color) > 0.179 else "white"
-
-
-def _luminance(color):
-    rgb = np.array(mcolors.to_rgb(color))
-    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))
-
-
-def _tint(color, share=0.35):
-    """Return a light version of a colour, on which black text reads well."""
-    rgb = np.array(mcolors.to_rgb(color))
-    return tuple(1 - share * (1 - rgb))
-
-
-def _number(value, digits=2):
-    # Adding zero turns -0.0 into 0.0.
-    shown = f"{round(float(value), digits) + 0.0:,.{digits}f}"
-    return shown.replace("-", "−").replace("inf", "∞")
-
-
-def _whole(values):
-    known = np.asarray(values)[np.isfinite(values)]
-    return bool((known == known.round()).all())
-
-
-def _digits(values):
-    """Return the decimals that values are written with: none if all are whole."""
-    return 0 if _whole(values) else 2
-
-
-def _listed(names, limit=12):
-    shown = ", ".join(names[:limit])
-    rest = len(names) - limit
-    return shown if rest <= 0 else f"{shown} and {rest} more"
-
-
-def _describe(kind, title, /, **parts):
-    """Return the text that stands for a picture: words and labels, nothing measured."""
-    said = [f"{kind}: {title}"]
-    for name, labels in parts.items():
-        if labels:
-            shown = labels if isinstance(labels, str) else _listed(labels)
-            said.append(f"{name.replace('_', ' ')}: {shown}")
-    return " ".join(part if part[-1] in ".!?" else f"{part}." for part in said)
-
-
-def _publish(fig, title, alt, caption=None):
-    """Put title and caption around the figure and publish it as one PNG."""
+def publish(fig, title, alt):
+    """Write the title above the figure and show it as one PNG with its text."""
     for text in fig.findobj(Text):
         if text.get_text():
-            text.set_text(_drawable(text.get_text()))
+            text.set_text(drawable(text.get_text()))
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
     width, height = fig.get_size_inches()
-    box = _drawn_box(fig)
-    texts = [
-        (title, 10, "bold", "black", box.y1 + 0.12, "bottom"),
-        (caption, 9, "normal", GREY, box.y0 - 0.12, "top"),
-    ]
-    for text, size, weight, color, y, side in texts:
-        if text:
-            wrapped = _wrap(text, width - 0.2, size, weight)
-            fig.text(
-                0.1 / width,
-                y / height,
-                wrapped,
-                va=side,
-                fontsize=size,
-                fontweight=weight,
-                color=color,
-                linespacing=1.25,
-            )
-    box = _drawn_box(fig)
-    crop = Bbox.from_extents(
-        min(0, box.x0), box.y0 - 0.06, max(width, box.x1), box.y1 + 0.06
+    style = {"fontsize": TITLE, "fontweight": "bold", "va": "bottom"}
+    lines = wrap(drawable(title), width - 0.2, TITLE, "bold")
+    top = fig.get_tightbbox().y1 + 0.1
+    fig.text(0.1 / width, top / height, lines, **style)
+    box = fig.get_tightbbox()
+    expect(
+        -0.02 <= box.x0 and box.x1 <= width + 0.02,
+        f"picture {title!r}",
+        f"nothing beyond its {width} inches",
+        f"marks from {box.x0:.2f} to {box.x1:.2f}",
     )
-    buffer = io.BytesIO()
+    crop = Bbox.from_extents(0, box.y0 - 0.06, width, box.y1 + 0.08)
+    buffer, small = io.BytesIO(), io.BytesIO()
     fig.savefig(buffer, format="png", bbox_inches=crop)
     fig.clear()
-    png = _compressed(buffer)
-    if _capture:
-        _capture[-1].append((png, alt))
-    else:
-        _show(png, alt)
-
-
-def _drawn_box(fig):
-    """Return the box around what is drawn, in inches; an empty canvas has no size."""
-    marks = [*fig.texts, *fig.legends]
-    for ax in fig.axes:
-        marks += [ax] if ax.axison else [*ax.patches, *ax.lines, *ax.texts]
-    boxes = [
-        mark.get_tightbbox()
-        for mark in marks
-        if not isinstance(mark, Text) or mark.get_text()
-    ]
-    return Bbox.union(boxes).transformed(fig.dpi_scale_trans.inverted())
-
-
-def _compressed(buffer):
-    """Return the PNG with a palette, a third of its size.
-
-    The palette begins with the commonest colour. Each further one is missed most by
-    those before it: by the number of its pixels times the square of its distance.
-    """
-    pixels = np.asarray(Image.open(buffer).convert("RGB")).astype(np.int64)
-    codes = pixels @ (1 << 16, 1 << 8, 1)
-    seen, at, count = np.unique(codes, return_inverse=True, return_counts=True)
-    rgb = np.stack([seen >> 16, seen >> 8 & 255, seen & 255], axis=1)
-    missed = np.full(len(seen), 3 * 255**2)  # as far as two colours can be apart
-    kept, nearest = [], np.zeros(len(seen), dtype=np.uint8)
-    while len(kept) < COLORS and missed.any():
-        kept.append(rgb[(count * missed).argmax()])
-        distance = ((rgb - kept[-1]) ** 2).sum(axis=1)
-        nearest[distance < missed] = len(kept) - 1
-        missed = np.minimum(missed, distance)
-    picture = Image.fromarray(nearest[at])
-    picture.putpalette(np.array(kept, dtype=np.uint8).tobytes())
-    small = io.BytesIO()
+    picture = Image.open(buffer).convert("RGB").quantize(NUM_COLORS, dither=0)
     picture.save(small, format="png", optimize=True)
-    return small.getvalue()
+    if captured:
+        captured[-1].append((small.getvalue(), alt))
+    else:
+        show(small.getvalue(), alt)
 
 
-def _show(png, alt, **views):
-    """Publish one bundle: the picture, the text that stands for it, other views.
+def show(png, alt, **views):
+    """Show one bundle: the picture, the text that stands for it, other views.
 
     As HTML, because no viewer puts the text of an image/png output on its page, and as
-    a PNG for what shows no HTML: a PDF, some code hosts.
+    a PNG for what shows no HTML: a PDF, some code hosts. Outside a notebook, where a
+    picture has no place, the text is printed.
     """
     if get_ipython() is None:
         print(alt)
         return
     encoded = base64.b64encode(png).decode()
-    bundle = {"text/html": _img(png, alt), "image/png": encoded, "text/plain": alt}
-    display({**views, **bundle}, raw=True)
+    bundle = {"text/html": to_html(png, alt), "image/png": encoded, "text/plain": alt}
+    size = {"image/png": {"width": PIXELS}}
+    display({**views, **bundle}, metadata=size, raw=True)
 
 
-def _img(png, alt):
+def to_html(png, alt):
+    """Return the picture as HTML: white paper, padded, that no screen makes smaller."""
     encoded = base64.b64encode(png).decode()
     return (
-        f'<img alt="{escape(alt)}" style="max-width: 100%" '
+        f'<img alt="{escape(alt)}" width="{PIXELS}" '
+        'style="max-width: none; background: white; padding: 8px" '
         f'src="data:image/png;base64,{encoded}">'
     )

@@ -1,6 +1,6 @@
 """The training loop of the course, and its checkpoints.
 
-`python -m utils.training` is the command of `utils.training.text`.
+`python -m utils.training TEXT` trains a GPT on a text, see `utils.training.text`.
 """
 
 import contextlib
@@ -8,63 +8,95 @@ import io
 import itertools
 import math
 import signal
+import sys
 import threading
 import time
 import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
-from IPython import get_ipython
-from IPython.display import display
-from torch import nn
+from torch import Tensor, nn
 
 from utils.files import remove_parts, write_atomically
-from utils.training.threads import faster_threads
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """Settings of a training run that most runs leave as they are.
+
+    warmup, final_lr: as in `learning_rate`;  weight_decay: as in `decay_groups`
+    clip: the largest norm of the gradient, None for no limit
+    accumulate: batches per step
+    checkpoint: a file with everything that `resume=True` needs. It is written before
+        the first step, every `save_every` steps, at the end, and after Ctrl-C, which
+        waits until the current step is done.
+    metadata: dict that describes the training run, stored in the checkpoint. A run is
+        resumed only if both are the same.
+
+    Raises ValueError if `accumulate` or `save_every` is below 1, or if there is no
+    checkpoint to resume from.
+    """
+
+    warmup: int = 0
+    final_lr: float | None = None
+    weight_decay: float = 0.01
+    clip: float | None = None
+    accumulate: int = 1
+    checkpoint: str | Path | None = None
+    save_every: int = 100
+    resume: bool = False
+    metadata: dict | None = None
+
+    def __post_init__(self):
+        if min(self.accumulate, self.save_every) < 1:
+            raise ValueError(
+                "expected accumulate and save_every of 1 or more, "
+                f"got {self.accumulate} and {self.save_every}"
+            )
+        if self.resume and self.checkpoint is None:
+            raise ValueError("expected a checkpoint to resume from, got None")
 
 
 def train(
-    model,
-    batches,
-    compute_loss,
-    steps,
-    lr=1e-3,
-    checkpoint=None,
+    model: nn.Module,
+    batches: Iterable | Callable[[int], Any],
+    compute_loss: Callable[[nn.Module, Any], Tensor],
+    steps: int,
+    lr: float = 1e-3,
     *,
-    warmup=0,
-    final_lr=None,
-    weight_decay=0.01,
-    clip=None,
-    accumulate=1,
-    save_every=100,
-    resume=False,
-    about=None,
-    show=None,
-):
-    """Minimise a loss with AdamW, showing the progress in a notebook.
+    show_progress: bool = True,
+    on_step: Callable[[Tensor], Any] | None = None,
+    config: TrainingConfig = TrainingConfig(),  # noqa: B008 (it is frozen)
+) -> list[float]:
+    """Minimise a loss with AdamW.
 
-    model: the module to train; left in evaluation mode, also when interrupted
-    batches: a list, DataLoader or the like, gone through again and again, or a function
-        from a number (0, 1, 2 ...) to its batch; moved to the device of the model
+    model: the module to train; afterwards it is in evaluation mode, also after Ctrl-C
+    batches: a list, a DataLoader or another iterable, used again from its start when
+        all batches are used up, or a function from a number (0, 1, 2 ...) to a batch.
+        Each batch is moved to the device of the model.
     compute_loss: function (model, batch) -> scalar tensor
-    checkpoint: a file for all that `resume=True` needs, written at step 0 and every
-        `save_every` steps, at the end, and on Ctrl-C, which waits for the step's end
-    warmup, final_lr: as in `learning_rate`;  weight_decay: as in `decay_groups`
-    clip: the largest norm of the gradient;  accumulate: batches in a step
-    about: dict that says what is trained, kept in the checkpoint and compared
-    show: function (losses so far, a tensor) called after each step, for a progress bar
-    returns: the losses, one float per step, those before a resumption included
+    show_progress: whether a notebook shows a progress bar
+    on_step: function called after each step with the losses so far, a tensor
+    returns: the losses, one float per step, with those from before a resumption
 
-    In a group of processes (`torch.distributed`) all of them call it. The first writes
-    the checkpoint, and Ctrl-C in any of them ends all after the same step.
+    On a CUDA device the loss is computed under autocast, in bfloat16 if the GPU has it,
+    else in float16 with a gradient scaler. Pass `torch.compile(compute_loss)` to
+    compile the model together with its loss.
 
-    A resumed training comes to the losses of one that was never interrupted, if the
-    batches do not change, or are shuffled by PyTorch's own random numbers, and the
-    number of threads is the same. Without a checkpoint that number is the one that is
-    faster, as in `faster_threads`, and the last digits may differ.
+    In a group of processes (`torch.distributed`) every process calls this function. The
+    first one writes the checkpoint, and Ctrl-C in one of them stops all of them after
+    the same step.
 
-    Raises ValueError where there is no batch to learn from, be it after a generator
-    has run dry, nothing to resume from, and as `load_checkpoint` does.
+    A resumed run ends with the losses of an uninterrupted one, if the batches are the
+    same, or are shuffled by PyTorch's default random numbers. A loss compiled for a GPU
+    needs `torch.use_deterministic_algorithms`, too, or its last digits vary.
+
+    Raises ValueError if there are no batches left to use, if the model has no weights,
+    and as `load_checkpoint` does.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -74,49 +106,45 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups,
     clipping and accumulation as in nanoGPT.
     """
-    if min(accumulate, save_every) < 1:
-        raise ValueError(
-            "expected accumulate and save_every of 1 or more, "
-            f"got {accumulate} and {save_every}"
-        )
-    if resume and checkpoint is None:
-        raise ValueError("expected a checkpoint to resume from, got None")
-    groups = decay_groups(model, weight_decay)
-    run = _Run(model, torch.optim.AdamW(groups, lr=lr, fused=True), steps)
-    if resume:
-        run.load(checkpoint, about)
-    stream = _several(run.repeat(batches), accumulate)
-    if checkpoint is None and run.device.type == "cpu":
-        stream = faster_threads(stream)
-    if _together() and dist.get_rank() != 0:
-        checkpoint = None
-    if checkpoint:
-        remove_parts(checkpoint)
-    show = show or _progress_bar(steps)
+    state = _TrainingState(model, steps, lr, config)
+    if config.resume:
+        state.load()
+    stream = state.cycle_batches(batches)
+    callbacks = [on_step] if on_step else []
+    if show_progress and _in_notebook():
+        callbacks.append(_progress_bar(steps))
+    writes_checkpoint = config.checkpoint is not None and _is_first_process()
+    if writes_checkpoint:
+        remove_parts(config.checkpoint)
     model.train()
     try:
-        with _between_steps(checkpoint or _together()) as pressed:
-            while not (stopped := _anywhere(pressed, run)) and run.step < steps:
-                if checkpoint and run.step % save_every == 0:
-                    run.save(checkpoint, about)
-                run.set_rate(learning_rate(run.step, steps, lr, warmup, final_lr))
-                run.learn(next(stream), compute_loss, accumulate, clip)
-                show(run.losses[: run.step])
-            if checkpoint:
-                run.save(checkpoint, about)
-            if stopped:
+        with _defer_interrupt(writes_checkpoint or _is_distributed()) as interrupts:
+            while (
+                not (interrupted := _interrupted_on_any_rank(interrupts, state.device))
+                and state.step < steps
+            ):
+                if writes_checkpoint and state.step % config.save_every == 0:
+                    state.save()
+                state.train_step(stream, compute_loss)
+                for callback in callbacks:
+                    callback(state.losses[: state.step])
+            if writes_checkpoint:
+                state.save()
+            if interrupted:
                 raise KeyboardInterrupt
     finally:
         model.eval()
-        stream.close()
-    return run.losses[: run.step].tolist()
+    return state.losses[: state.step].tolist()
 
 
-def learning_rate(step, steps, lr, warmup=0, final_lr=None):
-    """Return the learning rate of a step: up a line, then down half a cosine.
+def learning_rate(
+    step: int, steps: int, lr: float, warmup: int = 0, final_lr: float | None = None
+) -> float:
+    """Return the learning rate of a step: a linear rise, then half a cosine.
 
-    lr * (step + 1) / warmup  in the first `warmup` steps, then, with t from 0 to 1,
-    final_lr + (lr - final_lr) * (1 + cos(pi * t)) / 2;  without final_lr it stays lr
+    The rate is lr * (step + 1) / warmup in the first `warmup` steps. Then it is
+    final_lr + (lr - final_lr) * (1 + cos(pi * t)) / 2, where t goes from 0 to 1.
+    Without final_lr it stays at lr.
 
     >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
     [2.0, 4.0, 4.0, 2.0, 0.0]
@@ -131,11 +159,12 @@ def learning_rate(step, steps, lr, warmup=0, final_lr=None):
     return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
 
 
-def decay_groups(model, weight_decay):
-    """Split the parameters for AdamW: only matrices that multiply shrink.
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    """Split the parameters into two groups: AdamW shrinks only the first.
 
-    Biases, norms and embeddings do not, nor does a matrix that is an embedding too, as
-    in the output layer of `GPT`.
+    The first group has the matrices that multiply. Biases, norms and embeddings are in
+    the second, and so is a matrix that is also an embedding, like the output head of
+    `GPT`.
 
     returns: list of two dicts, as `torch.optim` takes them
 
@@ -143,224 +172,278 @@ def decay_groups(model, weight_decay):
     >>> [[tuple(p.shape) for p in g["params"]] for g in decay_groups(layers, 0.1)]
     [[(3, 5)], [(7, 5), (5,), (5,), (3,)]]
     """
-    tables = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
-    decayed, kept = [], []
+    embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
+    decay, no_decay = [], []
     for parameter in model.parameters():
-        matrix = parameter.dim() >= 2 and parameter not in tables
-        (decayed if matrix else kept).append(parameter)
+        is_matrix = parameter.dim() >= 2 and parameter not in embeddings
+        (decay if is_matrix else no_decay).append(parameter)
     return [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": kept, "weight_decay": 0.0},
+        {"params": decay, "weight_decay": weight_decay},
+        {"params": no_decay, "weight_decay": 0.0},
     ]
 
 
-class _Run:
-    """Where a training stands: all that decides how it goes on."""
+class _TrainingState:
+    """Everything that decides how a training run continues."""
 
-    def __init__(self, model, optimizer, steps):
-        self.model, self.optimizer, self.step = model, optimizer, 0
-        weight = next(model.parameters())
+    def __init__(self, model, steps, lr, config):
+        self.model, self.steps, self.lr, self.config = model, steps, lr, config
+        weight = next(model.parameters(), None)
+        if weight is None:
+            raise ValueError("expected a model with weights to train, got none")
         self.device = weight.device
-        # The losses stay on the device: reading one would wait for the GPU.
+        groups = decay_groups(model, config.weight_decay)
+        self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)
+        self.autocast_dtype = _autocast_dtype(self.device)
+        self.scaler = torch.amp.GradScaler(
+            self.device.type, enabled=self.autocast_dtype == torch.float16
+        )
+        self.step = 0
+        # The losses stay on the device, because reading one would wait for the GPU.
         dtype = torch.promote_types(weight.dtype, torch.float32)
         self.losses = torch.zeros(steps, dtype=dtype, device=self.device)
-        self.round = {"taken": 0, "random": torch.get_rng_state()}
+        # Of an iterable: the batches used since its start, and the random state there.
+        self.batches_used, self.random_at_start = 0, torch.get_rng_state()
 
-    def set_rate(self, rate):
+    def train_step(self, stream, compute_loss):
+        """Take one step along the mean gradient of the next batches of a stream."""
+        config = self.config
+        rate = learning_rate(
+            self.step, self.steps, self.lr, config.warmup, config.final_lr
+        )
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-
-    def learn(self, batches, compute_loss, count, clip):
-        """Take one step along the mean gradient of `count` batches."""
         self.optimizer.zero_grad()
-        for batch in batches:
-            loss = compute_loss(self.model, to_device(batch, self.device)) / count
-            loss.backward()
+        for batch in itertools.islice(stream, config.accumulate):
+            batch = to_device(batch, self.device)
+            with self.autocast():
+                loss = compute_loss(self.model, batch) / config.accumulate
+            self.scaler.scale(loss).backward()
             self.losses[self.step].add_(loss.detach())
-        if clip is not None:
-            nn.utils.clip_grad_norm_(self.model.parameters(), clip)
-        self.optimizer.step()
+        if config.clip is not None:
+            self.scaler.unscale_(self.optimizer)
+            nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
         self.step += 1
 
-    def repeat(self, batches):
-        """Yield batches for ever, after those that were taken before a resumption."""
+    def autocast(self):
+        if self.autocast_dtype is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, self.autocast_dtype)
+
+    def cycle_batches(self, batches) -> Iterator:
+        """Yield batches forever, after those that were used before a resumption."""
         while callable(batches):
-            self.round["taken"] += 1
-            yield batches(self.round["taken"] - 1)
+            self.batches_used += 1
+            yield batches(self.batches_used - 1)
         while True:
-            for batch in self._rest_of_the_round(batches):
-                self.round["taken"] += 1
+            for batch in self._remaining_batches(batches):
+                self.batches_used += 1
                 yield batch
-            if not self.round["taken"]:
+            if not self.batches_used:
                 raise ValueError(
-                    "expected batches to go through again, "
+                    "expected batches that can be used again, "
                     f"got none after {self.step} steps"
                 )
-            self.round["taken"] = 0
+            self.batches_used = 0
 
-    def _rest_of_the_round(self, batches):
-        now, taken = torch.get_rng_state(), self.round["taken"]
-        if not taken:
-            self.round["random"] = now
+    def _remaining_batches(self, batches):
+        random_now = torch.get_rng_state()
+        if not self.batches_used:
+            self.random_at_start = random_now
             return batches
-        torch.set_rng_state(self.round["random"])  # it shuffles as it did before
-        rest = iter(batches)
-        for _ in range(taken):
-            next(rest, None)
-        torch.set_rng_state(now)
-        return rest
+        torch.set_rng_state(self.random_at_start)  # so that it shuffles as before
+        remaining = iter(batches)
+        for _ in range(self.batches_used):
+            next(remaining, None)
+        torch.set_rng_state(random_now)
+        return remaining
 
-    def save(self, path, about):
+    def save(self):
+        random = {"cpu": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            random["cuda"] = torch.cuda.get_rng_state(self.device)
         save_checkpoint(
             self.model,
-            path,
-            about=about,
+            self.config.checkpoint,
+            metadata=self.config.metadata,
             step=self.step,
-            losses=self.losses[: self.step].clone(),  # else all the rest goes along
+            losses=self.losses[: self.step].clone(),  # a slice would save all of them
             optimizer=self.optimizer.state_dict()["state"],
-            random=_random_state(self.device),
-            round=self.round,
+            scaler=self.scaler.state_dict(),
+            random=random,
+            batches_used=self.batches_used,
+            random_at_start=self.random_at_start,
         )
 
-    def load(self, path, about):
-        state = load_checkpoint(self.model, path, about)
-        if "optimizer" not in state:
-            raise ValueError(f"{path} holds weights alone, nothing to train on from")
+    def load(self):
+        path = self.config.checkpoint
+        saved = load_checkpoint(self.model, path, self.config.metadata)
+        if "optimizer" not in saved:
+            raise ValueError(f"{path} has only weights: a run can't be resumed from it")
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict(
-            {"state": state["optimizer"], "param_groups": groups}
+            {"state": saved["optimizer"], "param_groups": groups}
         )
-        self.step, self.round = state["step"], state["round"]
-        before = state["losses"].to(self.losses)
-        self.losses = torch.cat((before, self.losses[self.step :]))
-        torch.set_rng_state(state["random"]["cpu"])
-        if "cuda" in state["random"] and self.device.type == "cuda":
-            torch.cuda.set_rng_state(state["random"]["cuda"], self.device)
+        if saved["scaler"]:
+            self.scaler.load_state_dict(saved["scaler"])
+        self.step = saved["step"]
+        self.losses = torch.cat(
+            (saved["losses"].to(self.losses), self.losses[self.step :])
+        )
+        self.batches_used = saved["batches_used"]
+        self.random_at_start = saved["random_at_start"]
+        torch.set_rng_state(saved["random"]["cpu"])
+        if "cuda" in saved["random"] and self.device.type == "cuda":
+            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
 
 
-def _several(stream, count):
-    while True:
-        yield itertools.islice(stream, count)
+def _autocast_dtype(device):
+    """Return the type in which a device multiplies fastest, None for no autocast."""
+    if device.type != "cuda":
+        return None
+    has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+    return torch.bfloat16 if has_bfloat16 else torch.float16
 
 
-def _random_state(device):
-    state = {"cpu": torch.get_rng_state()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
-
-
-def to_device(batch, device):
-    """Move the tensors of a batch, in whatever lists, tuples and dicts they lie."""
+def to_device(batch: Any, device: torch.device) -> Any:
+    """Move the tensors of a batch, also those in lists, tuples and dicts."""
     if hasattr(batch, "to"):
         return batch.to(device, non_blocking=True)
     if isinstance(batch, dict):
         return {name: to_device(part, device) for name, part in batch.items()}
     if isinstance(batch, tuple | list):
         parts = [to_device(part, device) for part in batch]
-        named = hasattr(batch, "_fields")
-        return type(batch)(*parts) if named else type(batch)(parts)
+        is_namedtuple = hasattr(batch, "_fields")
+        return type(batch)(*parts) if is_namedtuple else type(batch)(parts)
     return batch
 
 
 @contextlib.contextmanager
-def _between_steps(wanted):
-    """Let a first Ctrl-C wait until a step is done; yield a list, filled by it."""
-    pressed = []
+def _defer_interrupt(wanted):
+    """Let a first Ctrl-C wait, and yield a list that it is added to."""
+    interrupts = []
 
-    def press(number, frame):
-        pressed.append(number)
+    def on_sigint(number, frame):
+        interrupts.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     in_main_thread = threading.current_thread() is threading.main_thread()
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not (wanted and in_main_thread and usual):
-        yield pressed
+    is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not (wanted and in_main_thread and is_default):
+        yield interrupts
         return
-    signal.signal(signal.SIGINT, press)
+    signal.signal(signal.SIGINT, on_sigint)
     try:
-        yield pressed
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _together():
+def _is_distributed():
     return dist.is_available() and dist.is_initialized()
 
 
-def _anywhere(pressed, run):
-    """Return whether Ctrl-C was pressed, in whichever process of a group."""
-    if not _together():
-        return bool(pressed)
-    presses = torch.tensor(len(pressed), device=run.device)
-    dist.all_reduce(presses)
-    return bool(presses)
+def _is_first_process():
+    return not _is_distributed() or dist.get_rank() == 0
 
 
-def save_checkpoint(model, path, **state):
-    """Write the weights of a model and more to a file, which is never half-written.
+def _interrupted_on_any_rank(interrupts, device):
+    """Return whether Ctrl-C was pressed in this process or another of its group."""
+    if not _is_distributed():
+        return bool(interrupts)
+    count = torch.tensor(len(interrupts), device=device)
+    dist.all_reduce(count)
+    return bool(count)
+
+
+def save_checkpoint(model: nn.Module, path: str | Path, **state):
+    """Write the weights of a model, and more, to a file that is never half-written.
 
     state: what `torch.load` reads with `weights_only=True`: numbers, tensors, dicts ...
 
-    Raises OSError where the folder cannot be written to; an old file is kept.
+    Raises OSError if the folder is not writable; an old file then stays as it was.
     """
     buffer = io.BytesIO()
     torch.save({"model": model.state_dict(), **state}, buffer)
     write_atomically(path, buffer.getvalue())
 
 
-def load_checkpoint(model, path, about=None):
+def load_checkpoint(
+    model: nn.Module, path: str | Path, metadata: dict | None = None
+) -> dict:
     """Read the weights of a model from a file, without running any code in it.
 
-    about: dict that the checkpoint must say of itself, as in `train`
+    metadata: what the checkpoint must have as its metadata, see `TrainingConfig`
     returns: dict, what else is in the file
 
-    Raises FileNotFoundError where the file is missing and ValueError where it is
-    damaged or holds the weights of another model; the model is then unchanged.
+    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
+    has the weights of another model; the model is then unchanged.
     """
     state = read_checkpoint(path)
     weights = state.pop("model")
-    expected = _description(model.state_dict(), about)
-    received = _description(weights, about and state.get("about"))
+    expected = {**(metadata or {}), **_shapes(model.state_dict())}
+    received = {**(metadata and state["metadata"] or {}), **_shapes(weights)}
     for name in [*expected, *received]:
         if expected.get(name) != received.get(name):
             raise ValueError(
-                f"{path} holds the weights of another model: {name} expected as "
+                f"{path} has the weights of another model: expected {name} of "
                 f"{expected.get(name)}, got {received.get(name)}"
             )
     model.load_state_dict(weights)
     return state
 
 
-def read_checkpoint(path):
+def _shapes(weights):
+    return {name: tuple(weight.shape) for name, weight in weights.items()}
+
+
+def read_checkpoint(path: str | Path) -> dict:
     """Read what is in a file of `save_checkpoint`, without running any code in it.
 
     returns: dict, with the weights as "model"
 
-    Raises FileNotFoundError where the file is missing and ValueError where it is
-    damaged.
+    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged.
     """
     content = io.BytesIO(Path(path).read_bytes())
     try:
-        if damaged := zipfile.ZipFile(content).testzip():  # torch.load would not look
-            raise ValueError(f"{damaged} is damaged")
+        if name := zipfile.ZipFile(content).testzip():  # torch.load doesn't check this
+            raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        [p.shape for p in state["model"].values()]
+        _shapes(state["model"])
     except Exception as error:
-        why = str(error).partition("\n")[0].partition(". ")[0]  # the rest advises
-        raise ValueError(f"{path} is no checkpoint: {why}") from error
+        reason = str(error).partition("\n")[0].partition(". ")[0]  # without the advice
+        raise ValueError(f"{path} is no checkpoint: {reason}") from error
+    return _with_current_names(state)
+
+
+def _with_current_names(state):
+    """Rename what earlier versions wrote: `about`, and `round` with `taken`."""
+    state.setdefault("metadata", state.pop("about", None))
+    state.setdefault("scaler", {})
+    if "round" in state:
+        epoch = state.pop("round")
+        state |= {"batches_used": epoch["taken"], "random_at_start": epoch["random"]}
     return state
 
 
-def _description(weights, about):
-    return {**(about or {}), **{name: tuple(p.shape) for name, p in weights.items()}}
+def _in_notebook():
+    if "IPython" not in sys.modules:  # it may not be installed where a GPT is trained
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
 
 
 def _progress_bar(steps):
-    # The stored text stays the same on every machine: what moves is the widget.
-    if not hasattr(get_ipython(), "kernel"):
-        return lambda losses: None
+    """Show a progress bar in a notebook; return the function that moves it.
+
+    What is stored in the notebook is the same for every run and machine: only the
+    widget moves.
+    """
+    from IPython.display import display
     from ipywidgets import IntProgress
 
     bar = IntProgress(max=steps, layout={"width": "auto"})
@@ -370,13 +453,13 @@ def _progress_bar(steps):
         "text/plain": f"training, {steps} steps",
     }
     display(bundle, raw=True)
-    shown = 0.0
+    last_update = 0.0
 
-    def show(losses):
-        nonlocal shown
-        if time.monotonic() - shown > 0.2 or len(losses) == steps:
-            shown = time.monotonic()
+    def update(losses):
+        nonlocal last_update
+        if time.monotonic() - last_update > 0.2 or len(losses) == steps:
+            last_update = time.monotonic()
             bar.value = len(losses)
             bar.description = f"{losses[-1]:.3f}"
 
-    return show
+    return update

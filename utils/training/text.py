@@ -1,108 +1,126 @@
-"""A GPT of any text: the command that trains it, and how it is read back.
+"""Train a GPT on any text, and load it again.
 
     python -m utils.training TEXT [--steps N] [--checkpoint FILE] ...
     torchrun --nproc-per-node 2 -m utils.training TEXT ...
 
-The command reads a text as notebook 09 does, in bytes and in byte pairs learned on it:
-no alphabet has to be chosen, no character is unknown, frequent words are one token.
+Tokens are bytes and byte pairs learned on the text, as in notebook 09, so every
+character has an encoding, and frequent words are single tokens.
 """
 
 import argparse
-import functools
 import hashlib
+import os
 import random
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from utils.data import sliding_windows
 from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
-from utils.training import load_checkpoint, read_checkpoint, to_device, train
+from utils.training import (
+    TrainingConfig,
+    load_checkpoint,
+    read_checkpoint,
+    to_device,
+    train,
+)
 
-SIZES = "vocabulary", "context", "width", "heads", "layers"  # as `GPT` takes them
-COUNTS = {  # the options that are whole numbers: default and meaning
-    "steps": (1000, "steps in all"),
-    "save-every": (100, "steps from one checkpoint and report to the next"),
-    "batch": (8, "windows in a batch"),
-    "accumulate": (1, "batches in a step"),
-    "context": (64, "tokens in a window"),
-    "width": (96, "features of a token"),
-    "heads": (4, "heads in a block, a divisor of the width"),
-    "layers": (2, "blocks"),
+SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
+COUNTS = {  # the options that are whole numbers: default and help
+    "steps": (1000, "number of steps"),
+    "save-every": (100, "steps between checkpoints, and between reports"),
+    "batch": (8, "windows per batch"),
+    "accumulate": (1, "batches per step"),
+    "context": (64, "tokens per window"),
+    "width": (96, "features per token"),
+    "heads": (4, "heads per block, a divisor of the width"),
+    "layers": (2, "number of blocks"),
     "merges": (256, "byte pairs to learn on the text"),
 }
 
 
-def load_text_model(path):
-    """Make a model that writes of what `python -m utils.training` has kept.
+def load_text_model(
+    path: str | Path,
+) -> tuple[GPT, Callable[[str], list[int]], Callable[[list[int]], str]]:
+    """Load a model that `python -m utils.training` trained.
 
-    path: the FILE behind `--checkpoint`
-    returns: the model, on the CPU and in evaluation mode; encode, a function from a
-        text to its list of token ids; and decode, from such a list to the text
+    path: the file given as `--checkpoint`
+    returns: the model, on the CPU and in evaluation mode; a function that encodes a
+        text as a list of token ids; and a function that decodes such a list
 
-    Raises FileNotFoundError where the file is missing, and ValueError where it is
-    damaged or was not written by this command.
+    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
+    was not written by this command.
     """
-    about = read_checkpoint(path).get("about")
-    if not isinstance(about, dict) or not {*SIZES, "merges"} <= about.keys():
+    metadata = read_checkpoint(path)["metadata"]
+    if not isinstance(metadata, dict) or not {*SIZES, "merges"} <= metadata.keys():
         raise ValueError(
             f"expected a checkpoint of `python -m utils.training`, got {path}, "
-            "which does not say what it was trained on"
+            "which doesn't say how it was trained"
         )
-    model, merges = _gpt(about), _merges(about)
+    model, merges = _build_gpt(metadata), _merges(metadata)
     load_checkpoint(model, path)
-    encode = functools.partial(encode_bpe, merges=merges)
-    return model.eval(), encode, functools.partial(decode_bpe, merges=merges)
+    return (
+        model.eval(),
+        partial(encode_bpe, merges=merges),
+        partial(decode_bpe, merges=merges),
+    )
 
 
-def main(arguments=None):
-    """Train the course's GPT on a text: `python -m utils.training --help`.
+def main(arguments: list[str] | None = None) -> int:
+    """Train a GPT on a text, see `python -m utils.training --help`.
 
     returns: the exit code: 0, 2 after an error, 130 after Ctrl-C
     """
-    options = _options(arguments)
-    with processes() as (rank, world_size):
-        complain = functools.partial(print, file=sys.stderr) if rank == 0 else _silent
+    options = _parse(arguments)
+    with processes() as (rank, num_processes):
+        write = print if rank == 0 else _print_nothing
         try:
-            _train_on_text(options, world_size, print if rank == 0 else _silent)
+            _train_on_text(options, num_processes, write)
         except KeyboardInterrupt:
             file = options.checkpoint
-            kept = file and file.exists()
-            goes_on = f"the same command goes on from {file}"
-            complain(f"\nstopped: {goes_on if kept else 'nothing is kept'}")
+            outcome = "nothing is saved"
+            if file and file.exists():
+                outcome = f"the same command continues from {file}"
+            write(f"\nstopped: {outcome}", file=sys.stderr)
             return 130
         except (OSError, ValueError) as error:
             name = getattr(error, "filename", None)
-            complain(f"error: {f'{name}: {error.strerror}' if name else error}")
+            reason = f"{name}: {error.strerror}" if name else error
+            write(f"error: {reason}", file=sys.stderr)
             return 2
     return 0
 
 
-def _silent(*words, **options):
-    """Print nothing: all processes but the first do so."""
+def _print_nothing(*words, **options):
+    """Take the arguments of `print`: only the first process prints."""
 
 
-def _options(arguments):
+def _parse(arguments):
     parser = argparse.ArgumentParser(
         prog="python -m utils.training",
-        description="Train the course's GPT on a text, then let it write.",
+        description="Train a GPT on a text, and print a sample of what it generates.",
         epilog="The last tenth of the text is held out. The training loss is the mean "
         "of the last 50 steps. Losses are in nats per token.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
-    add("text", metavar="TEXT", type=Path, help="a file of text, in UTF-8")
-    file = "a file to keep the training in: after a crash or Ctrl-C the same command "
-    file += "goes on from it, to the same losses"
-    add("--checkpoint", metavar="FILE", type=Path, help=file)
+    add("text", metavar="TEXT", type=Path, help="a text file in UTF-8")
+    checkpoint_help = "a file to save the training run in: after a crash or Ctrl-C the "
+    checkpoint_help += "same command continues from it and ends with the same losses"
+    add("--checkpoint", metavar="FILE", type=Path, help=checkpoint_help)
     for name, (default, meaning) in COUNTS.items():
         add(f"--{name}", metavar="N", type=_positive, default=default, help=meaning)
     add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate")
-    add("--dropout", metavar="X", type=float, default=0.1, help="share dropped")
+    add("--dropout", metavar="X", type=float, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
+    add("--compile", action="store_true", help="compile the model with torch.compile")
     options = parser.parse_args(arguments)
     if not 0 <= options.dropout < 1:
         parser.error(f"expected --dropout from 0 to below 1, got {options.dropout}")
@@ -115,79 +133,104 @@ def _positive(text):
     return int(text)
 
 
-def _train_on_text(options, world_size, say):
-    ids, held_ids, about = _prepare(options)
-    torch.manual_seed(options.seed)  # of all processes, which so drop the same, too
+def _train_on_text(options, num_processes, write):
+    ids, held_out_ids, metadata = _prepare(options)
+    torch.manual_seed(options.seed)  # the same weights and dropout in all processes
     device = "cuda" if has_own_gpu() else "cpu"
-    model = _gpt(about, options.dropout).to(device)
-    size = sum(parameter.numel() for parameter in model.parameters())
-    counts = f"{len(ids):,} tokens, {len(held_ids):,} held out"
-    say(f"{counts}, {size:,} parameters", flush=True)
-    numbers = (options.context, options.batch, options.seed)
-    resume = bool(options.checkpoint and options.checkpoint.exists())
-    compute_loss = next_token_loss
-    if world_size > 1:  # none goes on before all have looked for the file
-        compute_loss = split_batch_over_processes(model, next_token_loss)
-
-    def report(losses):
-        step, mean = len(losses), losses[-50:].mean()
-        held = held_out_loss(model, held_ids, options.context, options.batch)
-        return f"step {step}  training loss {mean:.4f}  held-out loss {held:.4f}"
-
-    def show(losses):
-        if len(losses) % options.save_every == 0 and len(losses) < options.steps:
-            say(report(losses), flush=True)
-
-    losses = train(
-        model,
-        lambda number: draw_windows(ids, *numbers, number),
-        compute_loss,
-        options.steps,
-        options.lr,
-        options.checkpoint,
+    if device == "cuda":
+        _configure_gpu(is_exact=options.compile and options.checkpoint is not None)
+    model = _build_gpt(metadata, options.dropout).to(device)
+    num_parameters = sum(parameter.numel() for parameter in model.parameters())
+    counts = f"{len(ids):,} tokens, {len(held_out_ids):,} held out"
+    write(f"{counts}, {num_parameters:,} parameters", flush=True)
+    config = TrainingConfig(
         warmup=min(50, options.steps // 10),
         final_lr=options.lr / 10,
         weight_decay=0.1,
         clip=1.0,
         accumulate=options.accumulate,
+        checkpoint=options.checkpoint,
         save_every=options.save_every,
-        resume=resume,
-        about=about,
-        show=show,
+        resume=bool(options.checkpoint and options.checkpoint.exists()),
+        metadata=metadata,
+    )
+    compute_loss = next_token_loss
+    if options.compile:
+        compute_loss = torch.compile(next_token_loss)
+    if num_processes > 1:  # this waits until every process has looked for the file
+        compute_loss = split_batch_over_processes(model, compute_loss)
+
+    def report(losses):
+        loss = held_out_loss(model, held_out_ids, options.context, options.batch)
+        training = f"training loss {losses[-50:].mean():.4f}"
+        return f"step {len(losses)}  {training}  held-out loss {loss:.4f}"
+
+    def on_step(losses):
+        if len(losses) % options.save_every == 0 and len(losses) < options.steps:
+            write(report(losses), flush=True)
+
+    losses = train(
+        model,
+        partial(draw_windows, ids, options.context, options.batch, options.seed),
+        compute_loss,
+        options.steps,
+        options.lr,
+        show_progress=False,
+        on_step=on_step,
+        config=config,
     )
     torch.manual_seed(options.seed)
-    start = held_ids[None, :4].to(device)
-    written = generate(model, start, 150, temperature=0.8)[0].tolist()
-    sample = decode_bpe(written, _merges(about))
-    say(f"\n{sample}\n\n{report(torch.tensor(losses))}")
+    prompt = held_out_ids[None, :4].to(device)
+    generated = generate(model, prompt, 150, temperature=0.8)[0].tolist()
+    sample = decode_bpe(generated, _merges(metadata))
+    write(f"\n{sample}\n\n{report(torch.tensor(losses))}")
+
+
+def _configure_gpu(is_exact):
+    """Choose TensorFloat32, and kernels of which a resumed run gets the same sums.
+
+    Only compiled kernels need the latter: they add up in another order in every run.
+    It makes them a tenth slower.
+    """
+    torch.set_float32_matmul_precision("high")  # for losses outside of autocast
+    if is_exact:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        warnings.filterwarnings("ignore", ".* non-deterministic algorithm")
 
 
 def _prepare(options):
-    """Return the tokens to train on, those held out, and what is to be trained."""
+    """Return the token ids to train on, the held-out ones, and the metadata."""
     text = _read_text(options.text)
     border = len(text) * 9 // 10
     merges = train_bpe(text[: min(border, 1_000_000)], options.merges)
     parts = [_encode(part, merges) for part in (text[:border], text[border:])]
-    fewest = min(map(len, parts))
-    if fewest <= options.context:
+    if min(map(len, parts)) <= options.context:
         raise ValueError(
-            f"{options.text} is too short: a part of it has {fewest} tokens, expected "
-            f"more than --context {options.context} to train on and in the last tenth"
+            f"{options.text} is too short: expected more than --context "
+            f"{options.context} tokens to train on, and as many in the last tenth, "
+            f"got {len(parts[0])} and {len(parts[1])}"
         )
-    about = {name: getattr(options, name) for name in ("context", "width", "heads")}
-    about |= {"layers": options.layers, "vocabulary": 256 + len(merges)}
-    about["text"] = f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
-    about["merges"] = [list(pair) for pair in merges]  # to read the tokens with
-    return *parts, about
+    metadata = {name: getattr(options, name) for name in ("context", "width", "heads")}
+    metadata |= {"layers": options.layers, "vocabulary": 256 + len(merges)}
+    metadata["text"] = f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
+    metadata["merges"] = [list(pair) for pair in merges]  # they decode the tokens
+    return *parts, metadata
 
 
 def _read_text(path):
+    content = path.read_bytes()
     try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        raise ValueError(f"{path} is no text: expected UTF-8, got other bytes")
+        text = None
+    if text is None or "\0" in text:
+        is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content
+        encoding = "UTF-16" if is_utf16 else "Latin-1"
+        raise ValueError(
+            f"{path} is not a text in UTF-8. If it is one in {encoding}, save it as "
+            f"UTF-8 in an editor, or run: iconv -f {encoding} -t UTF-8 {path} > NEW"
+        )
     if not text.strip():
         raise ValueError(f"{path} is empty: expected a text")
     return text
@@ -199,15 +242,17 @@ def _encode(text, merges):
     return torch.tensor([i for word in words for i in pieces[word]])
 
 
-def _gpt(about, dropout=0.0):
-    return GPT(*(about[size] for size in SIZES), dropout)
+def _build_gpt(metadata, dropout=0.0):
+    return GPT(*(metadata[size] for size in SIZES), dropout)
 
 
-def _merges(about):
-    return {tuple(pair): 256 + i for i, pair in enumerate(about["merges"])}
+def _merges(metadata):
+    return {tuple(pair): 256 + i for i, pair in enumerate(metadata["merges"])}
 
 
-def draw_windows(ids, context_length, batch_size, seed, number):
+def draw_windows(
+    ids: Tensor, context_length: int, batch_size: int, seed: int, number: int
+) -> tuple[Tensor, Tensor]:
     """Draw the batch with this number: the same in every process and after a crash.
 
     ids: (N,)
@@ -224,11 +269,13 @@ def draw_windows(ids, context_length, batch_size, seed, number):
 
 
 @torch.no_grad()
-def held_out_loss(model, ids, context_length, batch_size=8):
-    """Return the mean loss of a text that the model doesn't learn from, per token.
+def held_out_loss(
+    model: GPT, ids: Tensor, context_length: int, batch_size: int = 8
+) -> Tensor:
+    """Return the mean loss per token on text that the model isn't trained on.
 
-    It's measured without dropout; afterwards the model is in its mode as before. Of a
-    long text, windows from 128 places are read.
+    It's measured in evaluation mode; afterwards the model is in its earlier mode. Of a
+    long text, 128 evenly spaced windows are used.
 
     ids: (N,)
     returns: scalar tensor

@@ -1,0 +1,100 @@
+"""Each test pins one claim about `python -m tests.changed`, in a copy of the course."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from nbformat import v4
+from repository import ROOT, make_repository, tool
+
+SHOW_PLAN = """
+from tests.changed import changed_files, describe, make_plan
+plan = make_plan(changed_files("HEAD"), "HEAD")
+print(*map(describe, plan[:3]), sorted(plan.cases), sep="\\n")
+"""
+
+
+@pytest.fixture
+def course(tmp_path):
+    make_repository(tmp_path)
+    return tmp_path
+
+
+def replace(path, old, new):
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def run(course, *words):
+    command, env = [sys.executable, *words], os.environ | {"PYTEST_ADDOPTS": "-n 0"}
+    return subprocess.run(command, cwd=course, env=env, capture_output=True, text=True)
+
+
+def plan(course):
+    """Return notebooks to store, to compare, tests and cases, each in a line."""
+    planned = run(course, "-c", SHOW_PLAN)
+    assert planned.returncode == 0, planned.stderr
+    return planned.stdout.splitlines()
+
+
+def test_a_notebook_is_stored_and_compared_with_its_solutions_and_answers(course):
+    replace(course / "notebooks/01_tokens.ipynb", "Question.", "The question.")
+    store, compare, tests, cases = plan(course)
+    assert store == "notebooks/01_tokens.ipynb"
+    [solutions] = (ROOT / "notebooks/solutions").glob("01_*.ipynb")
+    assert compare == f"{store}, notebooks/solutions/{solutions.name}"
+    assert tests == "tests/test_repository.py"
+    assert cases == str(sorted({"01_tokens", solutions.stem, "[1.1", "[1.2"}))
+
+
+def test_a_function_runs_its_examples_its_tests_and_the_notebooks_that_import_it(
+    course,
+):
+    path = course / "utils/tokenizer.py"
+    replace(path, "def decode_bpe(", "def decode_bpe(*unused, ")
+    (course / "utils/new.py").touch()
+    store, compare, tests, cases = plan(course)
+    assert (store, cases) == ("nothing", "[]")
+    for name in tool.find_notebooks():
+        name = name.relative_to(ROOT).as_posix()
+        source = (course / name).read_text(encoding="utf-8")
+        assert (name in compare) == ("decode_bpe" in source and "utils.tok" in source)
+    for name in ("utils/tokenizer.py", "utils/new.py", "tests/test_tokenizer.py"):
+        assert name in tests
+    replace(path, "def decode_bpe(*unused, ", "def decode_bpe(")
+    replace(path, "\nimport ", "\n# a comment\nimport ")
+    assert plan(course)[1] == "nothing"
+
+
+def test_it_fails_with_a_test_that_the_change_breaks(course):
+    replace(course / "data/README.md", "| 817 |", "| 818 |")
+    changed = run(course, "-m", "tests.changed")
+    assert changed.returncode == 1
+    assert "Changed since " in changed.stdout and ": data/README.md\n" in changed.stdout
+    assert "Something failed" in changed.stdout
+
+
+def test_minutes_are_copied_into_readme_and_00(course):
+    for page in ("README.md", "notebooks/00_start_here.ipynb"):
+        path = course / page
+        stored = path.read_text(encoding="utf-8")
+        replace(path, "order? | 55 |", "order? | 20 |")
+        assert tool.write_minutes(course)
+        assert path.read_text(encoding="utf-8") == stored
+    assert not tool.write_minutes(course)
+
+
+def test_digits_stay_as_stored_within_their_tolerance():
+    def notebook(*texts):
+        cells = [v4.new_code_cell("train()") for _ in texts]
+        for cell, text in zip(cells, texts):
+            cell.outputs = [v4.new_output("stream", text=text)]
+            cell.metadata = {"tolerance": 0.1} if "loss" in text else {}
+        return v4.new_notebook(cells=cells)
+
+    new = notebook("loss 1.52", "loss 1.71", "rate 1.52")
+    tool.keep_stored_digits(new, notebook("loss 1.50", "loss 1.50", "rate 1.50"))
+    texts = [cell.outputs[0].text for cell in new.cells]
+    assert texts == ["loss 1.50", "loss 1.71", "rate 1.52"]

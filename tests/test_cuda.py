@@ -1,0 +1,154 @@
+"""Each test pins one sentence about the course on a GPU, and is skipped without one."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_layers import CACHED, random
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from utils.attention import MultiHeadAttention, fused_attention
+from utils.checks import check
+from utils.delta import DeltaAttention
+from utils.files import DATA
+from utils.latent import LatentAttention
+from utils.llama import load_llama
+from utils.model import GPT, generate, load_gpt2, next_token_loss
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+in_every_layer = pytest.mark.parametrize("kind", CACHED)
+MODELS = [
+    {"positions": "rotary"},
+    {"positions": "alibi", "num_kv_heads": 2},
+    {"attention": LatentAttention, "positions": "rotary"},
+    {"attention": DeltaAttention, "gate": True},
+]
+in_every_model = pytest.mark.parametrize("kind", MODELS, ids=str)
+REAL = torch.arange(128) >= torch.tensor([[0], [20], [128]])  # padded on the left
+
+
+def built(kind):
+    """Return a layer (B, T, 48) -> (B, T, 96) for up to 128 tokens, on the CPU."""
+    torch.manual_seed(0)
+    return CACHED[kind](48, 96, 128, 0.0)
+
+
+def gpt(**options):
+    torch.manual_seed(0)
+    return GPT(97, 64, d_model=32, num_heads=4, num_layers=2, **options).cuda()
+
+
+def token_ids(*shape):
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(97, shape, generator=generator).cuda()
+
+
+def distance(found, expected):
+    """Return the length of the difference, relative to the length of `expected`."""
+    found, expected = found.double().cpu(), expected.double().cpu()
+    return ((found - expected).norm() / expected.norm()).item()
+
+
+@in_every_layer
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize(
+    "dtype, limit",
+    [(torch.float32, 1e-3), (torch.bfloat16, 4e-2), (torch.float16, 1e-2)],
+)
+@torch.no_grad()
+def test_a_layer_computes_what_it_does_on_the_cpu(kind, padded, dtype, limit):
+    layer, x = built(kind).double(), random(3, 128, 48)
+    expected = layer(x, padding_mask=REAL if padded else None)
+    mask = REAL.cuda() if padded else None
+    output = layer.to("cuda", dtype)(x.to("cuda", dtype), padding_mask=mask)
+    assert distance(output, expected) < limit
+    if padded:
+        assert torch.equal(output[~mask] - layer.out_proj.bias, 0 * output[~mask])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("bias", [None, torch.zeros(1, 4, 128, 128)])
+@pytest.mark.parametrize(
+    "backend",
+    [SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH],
+)
+def test_rows_without_any_key_are_zero_in_every_kernel(backend, bias, dtype):
+    parts = torch.randn(3, 3, 4, 128, 64, device="cuda", dtype=dtype).requires_grad_()
+    mask = (REAL[:, None, None] & torch.ones(128, 128).bool().tril()).cuda()
+    bias = None if bias is None else bias.to("cuda", dtype)
+    try:
+        with sdpa_kernel(backend):
+            output = fused_attention(*parts, mask, bias=bias)
+    except RuntimeError as error:
+        pytest.skip(f"this card lacks the kernel: {error}")
+    empty = ~REAL.cuda()[:, None, :, None].expand_as(output)
+    assert not output[empty].any()
+    output.float().square().sum().backward()
+    assert parts.grad.isfinite().all()
+
+
+@in_every_layer
+@torch.no_grad()
+def test_a_cache_changes_nothing(kind):
+    layer, x = built(kind).cuda(), random(3, 128, 48, dtype=torch.float32).cuda()
+    cache = layer.new_cache(128)
+    pieces = x.split((61, *[1] * 60, 7), dim=1)
+    output = torch.cat([layer(piece, cache=cache) for piece in pieces], dim=1)
+    assert distance(output, layer(x)) < 1e-4
+
+
+@in_every_model
+def test_generation_is_the_same_with_the_cache_and_without(kind):
+    model, texts = gpt(**kind), []
+    for use_cache in (True, False):
+        options = {"top_k": 1, "use_cache": use_cache}
+        texts.append(generate(model, token_ids(3, 9), 20, **options))
+    assert torch.equal(*texts)
+
+
+@in_every_model
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_trains_and_generates(kind, dtype):
+    model, ids = gpt(**kind), token_ids(3, 9)
+    with torch.autocast("cuda", dtype):
+        loss = next_token_loss(model, (ids[:, :-1], ids[:, 1:]))
+        loss.backward()
+        assert generate(model, ids, 20).shape == (3, 29)
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", MODELS[::2], ids=str)
+def test_a_compiled_model_has_the_same_loss(kind):
+    model, ids = gpt(**kind), token_ids(3, 9)
+    batch = ids[:, :-1], ids[:, 1:]
+    torch.compiler.reset()
+    loss = next_token_loss(torch.compile(model), batch)
+    torch.testing.assert_close(loss, next_token_loss(model, batch), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("load, name", [(load_gpt2, "gpt2"), (load_llama, "llama")])
+@torch.no_grad()
+def test_published_files_give_the_logits_of_the_reference(load, name):
+    folder = DATA / f"tiny_{name}"
+    reference = load_file(folder / "reference.safetensors")
+    logits = load(folder).cuda()(reference["token_ids"].cuda())
+    assert distance(logits, reference["logits"]) < 1e-4
+
+
+def softmax(scores, dim=-1):
+    exponentials = torch.exp(scores - scores.amax(dim, keepdim=True))
+    return exponentials / exponentials.sum(dim, keepdim=True)
+
+
+def on_the_gpu(scores, dim=-1):
+    return softmax(scores.cuda(), dim)
+
+
+@pytest.mark.parametrize(
+    "id, answer",
+    [("3.1", softmax), ("3.1", on_the_gpu), ("6.3", MultiHeadAttention)],
+)
+def test_a_right_answer_passes_while_the_gpu_is_the_default_device(id, answer):
+    with torch.device("cuda"):
+        result = check(id, answer)
+    assert result.passed, result.message

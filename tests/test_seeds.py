@@ -1,0 +1,11 @@
+"""Each test pins one sentence about the claims of `tests/seeds/README.md`."""
+
+import seeds
+
+from tests import guide
+
+
+def test_every_sentence_that_is_measured_is_in_its_notebook():
+    for _, notebook, sentence in guide.rows("the last seeds", 3):
+        text = "\n".join("".join(cell["source"]) for cell in seeds.cells(notebook))
+        assert sentence in text, f"{notebook}: {sentence}"

@@ -1,0 +1,87 @@
+"""Notebook 11: a small vision transformer names handwritten digits."""
+
+from collections.abc import Callable
+
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+from utils.attention import MultiHeadAttention
+from utils.experiments import answer_loss
+from utils.model import TransformerBlock, feed_forward
+from utils.training import TrainingConfig, train
+
+
+def split_digits(held_out: int = 297, seed: int = 0) -> tuple[Tensor, ...]:
+    """Load the 1,797 digits of scikit-learn, and split them at random.
+
+    returns: images (B, 1, 8, 8) from 0 to 1, labels (B,), the row numbers of those to
+        train on, and of those held out
+    """
+    digits = load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.randperm(len(images), generator=generator)
+    parts = rows.split([len(images) - held_out, held_out])
+    return images, torch.tensor(digits.target), *parts
+
+
+def open_block(d_model: int, num_heads: int, num_tokens: int) -> TransformerBlock:
+    """Return a block as in 09, without a mask."""
+    sizes = d_model, d_model, num_tokens
+    attention = MultiHeadAttention(*sizes, 0.0, num_heads, causal=False)
+    return TransformerBlock(attention, feed_forward(d_model), d_model)
+
+
+class PatchEmbedding(nn.Module):
+    """Turn images (B, 1, 8, 8) into a class token and a vector per patch, (B, 17, D).
+
+    cut: function (images, patch_size) -> patches (B, N, P*P)
+    """
+
+    def __init__(self, cut: Callable, patch_size: int, num_patches: int, d_model: int):
+        super().__init__()
+        self.cut, self.patch_size = cut, patch_size
+        self.to_vector = nn.Linear(patch_size**2, d_model)  # one channel
+        self.class_token = nn.Parameter(torch.randn(1, 1, d_model) / 2)
+        self.positions = nn.Parameter(torch.randn(num_patches + 1, d_model) / 2)
+
+    def forward(self, images):
+        vectors = self.to_vector(self.cut(images, self.patch_size))  # (B, N, D)
+        class_token = self.class_token.expand(len(images), -1, -1)  # (B, 1, D)
+        x = torch.cat([class_token, vectors], dim=1)
+        return x + self.positions  # (B, N + 1, D)
+
+
+class VisionTransformer(nn.Module):
+    """Score the classes of images by their class token, (B, classes)."""
+
+    def __init__(self, embedding, num_classes: int, d_model: int, depth, num_heads):
+        super().__init__()
+        self.embedding = embedding
+        sizes = d_model, num_heads, len(embedding.positions)
+        self.blocks = nn.Sequential(*[open_block(*sizes) for _ in range(depth)])
+        self.norm = nn.LayerNorm(d_model)
+        self.to_class = nn.Linear(d_model, num_classes)
+
+    def forward(self, images):
+        x = self.blocks(self.embedding(images))  # (B, N + 1, D)
+        return self.to_class(self.norm(x[:, 0]))  # (B, classes)
+
+
+def vision_transformer(cut: Callable) -> VisionTransformer:
+    """Return an untrained model of two blocks; cut as in `PatchEmbedding`."""
+    embedding = PatchEmbedding(cut, patch_size=2, num_patches=16, d_model=32)
+    return VisionTransformer(embedding, 10, d_model=32, depth=2, num_heads=4)
+
+
+def train_on_digits(model: nn.Module, images: Tensor, labels: Tensor) -> nn.Module:
+    """Train a model for 300 steps on random batches of 64 images; return it."""
+
+    def draw(number):
+        rows = torch.randint(len(images), (64,))
+        return images[rows], labels[rows]
+
+    config = TrainingConfig(weight_decay=0.0)
+    train(model, draw, answer_loss, 300, 3e-3, show_progress=False, config=config)
+    return model

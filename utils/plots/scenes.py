@@ -1,0 +1,677 @@
+"""Scenes: the diagrams of one notebook each, in one call."""
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from utils.plots.picture import LINE, Box, Picture, column, frames, row
+from utils.plots.publishing import WIDTH, expect, format_number
+
+# --- the way from a text to its next token ------------------------------------------
+
+HELLO = ["Hello", "shiny", "sun"]
+VECTORS = [[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]]
+MATRICES = {  # of notebook 04
+    "query": [[-2.0, 2.0], [2.0, -2.0], [2.0, 2.0]],
+    "key": [[3.0, 2.0], [1.0, -1.0], [0.0, -2.0]],
+    "value": [[1.0, 0.0], [0.0, 2.0], [1.0, -1.0]],
+}
+WAY = {  # from a text to the next token: a name, and the notebooks that explain it
+    "tokens": ("01",),
+    "embeddings": ("02",),
+    "positions": ("02", "07"),
+    "blocks × N": ("09",),
+    "logits": ("09",),
+    "next token": ("09",),
+}
+
+
+def machine(*, title: str, notebook: str = "") -> None:
+    """Draw the way of a text to its next token, and one head of attention opened.
+
+    Args:
+        notebook: its number, "01" to "09"; what it explains is drawn bold.
+    """
+    picture, x, before = Picture(4.9), 0.05, None
+    for name, numbers in WAY.items():
+        lit = notebook in numbers
+        box = picture.block((x, 0.25), name, lit=lit)
+        picture.note((box.middle[0], 0.12), ", ".join(numbers), align="center")
+        if before:
+            picture.wire(before, box, "x")
+        if name == "blocks × N":
+            opened = box
+        x, before = x + box.width + 0.22, box
+    text = "in each block: attention, one of several heads (06)"
+    ground = picture.shelf([Box(0.15, 1.2, 6.6, 3.5)], text, "memory")
+    picture.wire(opened.bottom, (opened.middle[0], ground.y), head=False, dashed=True)
+    vectors = torch.tensor(VECTORS)
+    inputs = picture.grid((0.58, 2.45), vectors, "x", "x", rows=HELLO, cell=0.42)
+    boxes, roles = [], []
+    for i, (role, matrix) in enumerate(MATRICES.items()):
+        y = 1.6 + 1.15 * i
+        size = 0.8, 0.37
+        block = picture.block((2.1, y + 0.23), f"W_{role}", "learned", size=size)
+        corner = [(1.97, inputs.right[1]), (1.97, block.left[1])]
+        picture.wire(inputs.right, block.left, "x", via=corner)
+        roles.append(vectors @ torch.tensor(matrix))
+        boxes.append(picture.grid((3.1, y), roles[-1], role, role, cell=0.45))
+        picture.wire(block.right, boxes[-1].left, role)
+    mask = torch.ones(3, 3, dtype=torch.bool).tril()
+    score = picture.sign((4.4, 2.6), "×")
+    for box, end in zip(boxes[:2], (score.top, score.bottom)):
+        picture.wire(box.right, end, box.name, via=[(4.4, box.right[1])])
+    softmax = picture.sign((5.02, 2.6), "softmax", "weight")
+    scores = (roles[0] @ roles[1].mT / 2**0.5).masked_fill(~mask, -torch.inf)
+    weights = scores.softmax(dim=-1)
+    share = picture.grid(
+        (5.5, 2.18), weights, "weight", "weights", mask=mask, cell=0.41
+    )
+    picture.wire(score, softmax, "score")
+    picture.wire(softmax, share, "weight")
+    mix = picture.sign((6.1, 3.4), "×")
+    picture.wire(share.bottom, mix.top, "weight")
+    corner = [(4.6, boxes[2].right[1]), (4.6, 3.4)]
+    picture.wire(boxes[2].right, mix.left, "value", via=corner)
+    context = weights @ roles[2]
+    end = picture.grid((5.65, 3.8), context, "output", "", cell=0.45)
+    picture.wire(mix.bottom, end.top, "value")
+    for x, y, number in ((2.5, 1.72, "04"), (4.62, 2.4, "03"), (5.95, 1.72, "05")):
+        picture.note((x, y), number, align="center")
+    picture.publish(title)
+
+
+# --- who looks at whom ------------------------------------------------------------
+
+
+def looks(lines, position: int, weights, *, title: str) -> None:
+    """Draw sentences with blue arrows from one word to those it looks at.
+
+    Args:
+        lines: sentences, as lists of words; words that differ between them are bold.
+        position: of the word that looks, the same in every line.
+        weights: a row for each line, one number a word; arrows from 0.05 on.
+
+    >>> looks([["Hello", "sun"]], 1, [[0.9, 0.1]], title="sun looks at Hello")
+    Picture: sun looks at Hello. Words: Hello sun. sun → Hello. sun → sun.
+    """
+    expect(len(lines) == len(weights), "weights", f"{len(lines)} rows", len(weights))
+    height = 0.75 + 0.03 * max(map(len, lines))
+    picture = Picture(height * len(lines) + 0.1)
+    for i, (words, shares) in enumerate(zip(lines, weights)):
+        best = max(range(len(words)), key=lambda j: shares[j])
+        changed = [j for j, both in enumerate(zip(*lines)) if len(set(both)) > 1]
+        roles = {best: "key", position: "query"}
+        at = 0.1, 0.25 + i * height
+        boxes = picture.sentence(at, words, roles=roles, lit=changed, gap=0.9)
+        for j, box in enumerate(boxes):
+            start, bend = boxes[position], 0.15 + 0.035 * abs(j - position)
+            if j == position:  # from its left half to its right half
+                start = replace(box, width=box.width / 3)
+                box = replace(start, x=box.x + 2 * start.width)
+            style = {"weight": float(shares[j]), "bend": bend}
+            picture.wire(start, box, "weight", text=format_number(shares[j]), **style)
+    picture.publish(title)
+
+
+# --- sizes and angles ---------------------------------------------------------------
+
+
+def sizes(*parts, title: str) -> None:
+    """Draw the sizes of tensors as blank grids, with signs between them.
+
+    Args:
+        parts: texts such as "@", "=" or "softmax", and tuples (name, role, axes, shape)
+            whose last two axes are drawn, such as ("Q", "query", "(T, d_k)", (5, 3)).
+
+    >>> sizes(("Q", "query", "(T, d_k)", (5, 3)), "=", title="Five queries")
+    Picture: Five queries. Q, shape (T, d_k) = (5, 3). =.
+    """
+    row(
+        *(part if isinstance(part, str) else _blank(*part) for part in parts),
+        title=title,
+    )
+
+
+def _blank(name, role, axes, shape):
+    down, across = (1, *shape)[-2:]
+    cells = [[""] * min(across, 16)] * min(down, 12)
+    style = {"name": name, "role": role, "cell": 0.1 if across > 8 else 0.16}
+    return {"values": cells, "shape": f"{axes}\n{shape}"} | style
+
+
+def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
+    """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
+
+    Args:
+        angles: `(N, T)` in radians, T hands for each of N clocks.
+        names: one for each clock.
+        labels: one for each hand.
+        seen: for each clock an angle in radians up to which it is shaded.
+    """
+    picture = Picture(1.95 * -(-len(angles) // 4))
+    for i, (hands, name) in enumerate(zip(angles, names)):
+        at = 0.86 + 1.72 * (i % 4), 1.1 + 1.95 * (i // 4)
+        shaded = 0 if seen is None else seen[i]
+        picture.dial(at, hands, name, labels=labels, seen=shaded)
+    picture.publish(title)
+
+
+# --- 09 and 10 --------------------------------------------------------------------
+
+
+def cache(*, title: str) -> None:
+    """Draw three steps with a cache: only the new token's query, key and value come."""
+
+    def draw(picture, left, tokens):
+        num_cached, num_new = tokens
+        left += 0.45
+        for i in range(num_cached + num_new):
+            at = left + 0.1 + 0.4 * i
+            for y, role in ((0.75, "key"), (1.1, "value")):
+                picture.grid((at, y), [i], role, cell=0.34)
+            if i >= num_cached:
+                query = picture.grid((at, 1.75), [i], "query", cell=0.34)
+                picture.wire(query.top, (query.top[0], 1.5), "query")
+        ground = Box(left + 0.1, 0.75, 1.54, 0.63)
+        picture.shelf([ground], kind="cached")
+        if not num_cached:
+            for y, role in ((0.89, "key"), (1.24, "value"), (1.89, "query")):
+                picture.note((0.02, y), role, role)
+
+    states = {"prefill: 0, 1": (0, 2), "decode: 2": (2, 1), "decode: 3": (3, 1)}
+    frames(draw, states, height=2.15, title=title)
+
+
+def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
+    """Draw tokens as columns that go upwards through the blocks of a GPT to logits.
+
+    Args:
+        words: the input, a column each.
+        predictions: the word that each column predicts.
+    """
+    height, width = 1.5, 5.7 / len(words)
+    bottom = 1.6 + height * num_blocks
+    picture = Picture(bottom + 0.25)
+    columns = [1.0 + (i + 0.5) * width for i in range(len(words))]
+    streams = [picture.word((x, bottom), word) for x, word in zip(columns, words)]
+    for number in range(num_blocks):
+        top = bottom - 0.35 - height * (number + 1)
+        ground = [Box(1.05, top + 0.35, 5.65, height - 0.5)]
+        picture.shelf(ground, f"block {number + 1}", kind="memory")
+        for i, x in enumerate(columns):
+            first = picture.sign((x, top + 0.95), "+")
+            picture.wire(streams[i].top, first.bottom, "x")
+            for j in range(i):  # attention reaches left only
+                start = columns[j], top + 1.2
+                end = first.left[0] + 0.02, first.left[1] + 0.06
+                picture.wire(start, end, "value", bend=0.06 * (i - j), weight=0.1)
+            second = picture.sign((x, top + 0.3), "+")
+            picture.wire(first.top, second.bottom, "x")
+            mlp = picture.block((x + 0.2, top + 0.43), "MLP")
+            picture.wire((x, mlp.left[1]), mlp.left, "x")
+            picture.wire(
+                mlp.top, second.right, "x", via=[(mlp.top[0], second.right[1])]
+            )
+            streams[i] = second
+    for i, (x, word) in enumerate(zip(columns, predictions)):
+        logits = picture.grid((x - 0.45, 0.45), [["", "", ""]], "score", cell=0.3)
+        picture.wire(streams[i].top, logits.bottom, "x")
+        picture.word((x, 0.15), word, lit=i == len(words) - 1)
+    for y, name in ((0.15, "next"), (0.59, "logits"), (bottom, "embedding")):
+        picture.note((0.05, y), name)
+    picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
+    picture.publish(title)
+
+
+def stream(states, reads, *, title: str) -> None:
+    """Draw one token's stream through a block: read, normalise, work, add.
+
+    Args:
+        states: the token's vector before attention, between, and after the MLP.
+        reads: its normalised vector, as attention reads it, and as the MLP does.
+    """
+    picture, boxes = Picture(1.95), []
+    for i, state in enumerate(states):
+        name = ("x", "x + attention", "x + attention + MLP")[i]
+        boxes.append(_draw_stream(picture, (0.1 + 2.55 * i, 0.35), state, name))
+    for i, (read, part) in enumerate(zip(reads, ("attention", "MLP"))):
+        plus = picture.sign((boxes[i].right[0] + 0.62, boxes[i].middle[1]), "+")
+        picture.wire(boxes[i].right, plus.left, "x")
+        picture.wire(plus.right, boxes[i + 1].left, "x")
+        box = _draw_stream(picture, (boxes[i].x, 1.3), read, "norm")
+        picture.wire(boxes[i].bottom, (box.middle[0], box.y - 0.24), "x")
+        at = plus.middle[0] - 0.4, box.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.8, 0.38))
+        picture.wire(box.right, work.left, "x")
+        picture.wire(work.top, plus.bottom, "x")
+        if part == "attention":
+            start = work.bottom[0], work.bottom[1] + 0.2
+            picture.wire(start, work.bottom, "x")
+            picture.note((start[0] + 0.1, start[1]), "norm of the first token", "x")
+    picture.publish(title)
+
+
+def _draw_stream(picture, at, vector, name):
+    texts = [format_number(v, 1).removesuffix(".0") for v in vector]
+    return picture.grid(at, texts, "x", name, cell=0.38)
+
+
+def true_scale(shapes: dict, *, title: str) -> None:
+    """Draw matrices of 4 bytes a number true to scale, so that their areas compare.
+
+    Args:
+        shapes: dict from a name to `(rows, columns)`.
+    """
+    picture, unit = Picture(2.95), 2.2 / max(map(max, shapes.values()))
+    free = WIDTH - 0.9 - sum(unit * columns for _, columns in shapes.values())
+    x = 0.45
+    for name, (rows, columns) in shapes.items():
+        size = unit * columns, unit * rows
+        middle, *_ = picture.block((x, 0.3), "", "learned", size=size).middle
+        picture.note((middle, 0.12), name, align="center", bold=True)
+        text = f"({rows:,}, {columns:,})\n{4 * rows * columns / 2**20:g} MiB"
+        picture.note((middle, 0.52 + size[1]), text, "x", align="center")
+        x += size[0] + free / (len(shapes) - 1)
+    picture.publish(title)
+
+
+def blockwise(scores, values, *, split: int, title: str) -> None:
+    """Draw two blocks on their way from slow to fast memory, and what they leave.
+
+    Args:
+        scores, values: of one query, one number a key; a score is also the key.
+        split: how many keys the first block has.
+    """
+    picture, parts = Picture(3.3), (slice(None, split), slice(split, None))
+    slow, fast = Box(0.55, 0.35, 1.9, 2.85), Box(3.5, 0.35, 3.2, 2.85)
+    picture.shelf([slow], "slow memory", "memory")
+    picture.shelf([fast], "fast memory", "process")
+    largest, total, sums = -torch.inf, 0.0, 0.0
+    for i, part in enumerate(parts):
+        y = 0.75 + 1.15 * i
+        labels = {"rows": ["key", "value"], "name": f"block {i + 1}"}
+        numbers = torch.stack([scores[part], values[part]])
+        box = picture.grid((1.15, y), numbers, None, **labels)
+        old, largest = largest, max(largest, float(scores[part].max()))
+        factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
+        total = total * factor + float(exps.sum())
+        sums = sums * factor + float(exps @ values[part])
+        state = [[format_number(n) for n in (largest, total, sums)]]
+        columns = ["max m", "sum l", "sum a"]
+        end = picture.grid((4.2, y + 0.14), state, "score", columns=columns, cell=0.6)
+        picture.wire(box.right, end.left, text="fetched")
+    result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
+    corner = [(end.bottom[0], result.right[1])]
+    picture.wire(end.bottom, result.right, "value", via=corner, text="a ÷ l")
+    picture.publish(title)
+
+
+# --- 08 and 13 ----------------------------------------------------------------------
+
+FRENCH = "la", "voiture", "bleue", "<end>"
+WAYS = {  # how it reads, how it writes, what `find` does, what goes in
+    "one vector": ("a GRU, both ways", "a GRU", "the same\nvector", "old state s₁"),
+    "additive": ("a GRU, both ways", "a GRU", "additive\nattention", "old state s₁"),
+    "transformer": ("self-attention, MLP", "self-attention, MLP",
+                    "cross-\nattention", "<start>"),
+}  # fmt: skip
+
+
+def translator(*ways: str, title: str) -> None:
+    """Draw one or two translators from bottom to top, while they write "blue".
+
+    Args:
+        ways: one or two of "one vector", "additive" and "transformer".
+    """
+    picture = Picture(4.3)
+    for i, way in enumerate(ways):
+        expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
+        _draw_translator(picture, i * WIDTH / 2, way)
+    picture.publish(title)
+
+
+def _draw_translator(picture, left, way):
+    reads, writes, find, first = WAYS[way]
+    has_vector = way == "one vector"
+    picture.note((left + 0.1, 0.12), way, bold=True)
+    encoder = picture.block((left + 0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
+    states = []
+    for i, word in enumerate(FRENCH):
+        x = left + 0.4 + 0.76 * i
+        box = picture.word((x, 4.0), word)
+        picture.wire(box.top, (x, 3.57))
+        state = picture.grid((x - 0.15, 2.6), [[""]], "key", cell=0.3)
+        picture.wire((x, 3.2), state.bottom, "key")
+        states.append(state)
+    found = picture.block(
+        (left + 0.1, 1.75), f"find:\n{find}", size=(1.0, 0.55), lit=True
+    )
+    decoder = picture.block((left + 0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
+    if has_vector:
+        vector = picture.grid((left + 3.0, 2.6), [[""]], "value", cell=0.3)
+        picture.wire(encoder.right, vector.bottom, via=[(vector.bottom[0], 3.38)])
+        corner = [(vector.top[0], 2.45), (found.bottom[0], 2.45)]
+        picture.wire(vector.top, found.bottom, "value", via=corner)
+    else:
+        for state in states:
+            corner = [(state.top[0], 2.45), (found.bottom[0], 2.45)]
+            picture.wire(state.top, found.bottom, "key", via=corner)
+    up = found.top[0], decoder.bottom[1]
+    picture.wire(found.top, up, "value", text="found")
+    for x, word in ((1.75, first), (2.85, "the")):
+        box = picture.word((left + x, 1.95), word)
+        picture.wire(box.top, (left + x, decoder.bottom[1]))
+        asking = not has_vector and word == ("the" if first == "<start>" else first)
+        if asking:
+            corner, end = (left + x, 2.25), (found.right[0], 2.25)
+            picture.wire(box.bottom, end, "query", via=[corner], text="asks")
+    blue = picture.word((left + 1.7, 0.5), "blue", lit=True)
+    picture.wire((left + 1.7, 0.95), blue.bottom)
+
+
+def exchange(operations, numbers, *, title: str) -> None:
+    """Draw what two processes hold before and after an operation, and what they send.
+
+    Args:
+        operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
+        numbers: `(2, n)`, n even: what each process holds at first.
+    """
+    first, second = [[format_number(n, 0) for n in line] for line in numbers]
+    sums = [format_number(a + b, 0) for a, b in zip(*numbers)]
+    half, n = len(first) // 2, len(first)
+    mine, theirs, both = [0] * n, [1] * n, [4] * n
+    nothing, blank = [-1] * half, [""] * half
+    shared = first[:half] + second[half:], mine[:half] + theirs[half:]
+
+    def shares(a, b, gap):
+        return [a[:half] + gap, gap + b[half:]]
+
+    states = {  # numbers and owners of both processes, before and after
+        "send": ([first, second], [mine, theirs], [first, first], [mine, mine]),
+        "all-reduce": ([first, second], [mine, theirs], [sums, sums], [both, both]),
+        "all-gather": (
+            *(shares(first, second, blank), shares(mine, theirs, nothing)),
+            *([shared[0]] * 2, [shared[1]] * 2),
+        ),
+        "reduce-scatter": (
+            *([first, second], [mine, theirs]),
+            *(shares(sums, sums, blank), shares(both, both, nothing)),
+        ),
+    }
+    lines = []
+    for name in operations:
+        before, owners, after, new_owners = states[name]
+        labels = {"rows": ["process 0", "process 1"], "cell": 0.42}
+        start = {"values": before, "owner": owners, "name": name, **labels}
+        sent = 4 * (n if name in ("send", "all-reduce") else half)
+        text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
+        lines.append([start, text, {"values": after, "owner": new_owners, **labels}])
+    column(*lines, title=title)
+
+
+# --- 03 and 04: the frame of attention ----------------------------------------------
+
+LANES = {"query": 0.62, "keys": 1.2, "score": 1.77, "weight": 2.06, "values": 2.6}
+LANES |= {"context": 3.25}  # inches below the title
+
+
+def attention_frame(
+    words,
+    followed: int,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    title: str,
+    divisor: tuple[str, float] | None = None,
+    mask=None,
+    plain: bool = False,
+    lanes: dict | None = None,
+) -> None:
+    """Draw what one word takes from all: query, keys, scores, weights, values, sum.
+
+    Args:
+        words: one column each; `followed` is the number of the one with the query.
+        query: (K,)
+        keys, values: (T, K) and (T, V)
+        divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
+        mask: boolean (T,), True = may attend.
+        plain: the three roles are one vector, so they have no colour (notebook 03).
+        lanes: other names for the lanes, such as {"keys": "labels"}.
+    """
+    names = {lane: lane for lane in LANES}
+    if divisor:
+        names["score"] = f"score, ÷ {divisor[0]}"
+    picture, left = Picture(LANES["context"] + 0.4), 1.05
+    for lane, name in (names | (lanes or {})).items():
+        middle = LANES[lane] + (0 if lane == "score" else LINE / 2)
+        picture.note((0.05, middle), name)
+    vectors = query, keys, values
+    options = {"divisor": divisor, "mask": mask, "plain": plain}
+    _draw_attention(picture, left, WIDTH - left, words, followed, vectors, **options)
+    picture.publish(title)
+
+
+def attention_in_sentences(sentences, followed: int, *, title: str) -> None:
+    """Draw plain attention for the same word in several sentences, side by side.
+
+    Args:
+        sentences: pairs of words and their x (T, D).
+        followed: the position of that word.
+    """
+    picture, width = Picture(LANES["context"] + 0.4), WIDTH / len(sentences)
+    for i, (words, x) in enumerate(sentences):
+        vectors = x[followed], x, x
+        _draw_attention(picture, i * width, width, words, followed, vectors, plain=True)
+    picture.publish(title)
+
+
+def _draw_attention(
+    picture, left, width, words, followed, vectors, divisor=None, mask=None, plain=False
+):
+    query, keys, values = vectors
+    scores = keys @ query
+    scaled = scores / (divisor[1] if divisor else 1)
+    allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
+    weights = scaled.masked_fill(~allowed, -torch.inf).softmax(dim=0)
+    step = width / len(words)
+    middles = [left + (j + 0.5) * step for j in range(len(words))]
+    cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
+    roles = ["x"] * 4 if plain else ["query", "key", "value", "output"]
+    digits = 2 if step > 1.2 else 1
+
+    def draw(j, lane, numbers, role, cell=cell, **style):
+        place = middles[j] - cell * len(numbers) / 2, LANES[lane]
+        return picture.grid(place, numbers, role, cell=cell, **style)
+
+    start = draw(followed, "query", query, roles[0])
+    frame = {"lit": 0} if plain else {}
+    context = draw(followed, "context", weights @ values, roles[3], **frame)
+    if width > WIDTH / 2:  # there is room, and names of lanes on the left
+        picture.step((start.x - 0.16, start.middle[1]), 1)
+        picture.step((left - 0.1, LANES["score"]), 2)
+        picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
+        picture.step((context.right[0] + 0.18, context.y - 0.05), 4)
+    for j, word in enumerate(words):
+        picture.word((middles[j], 0.3), word, lit=j == followed)
+        key = draw(j, "keys", keys[j], roles[1])
+        shown = {"cell": 2 * cell, "mask": allowed[None, j : j + 1]}
+        weight = draw(j, "weight", weights[j : j + 1], "weight", **shown)
+        value = draw(j, "values", values[j], roles[2])
+        numbers = (scores, scaled) if divisor else (scores,)
+        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
+        if not allowed[j]:
+            text = f"{format_number(float(scaled[j]), digits)} → −∞"
+        x, y, share = middles[j], LANES["score"], float(weights[j])
+        picture.note((x, y), text, "score", align="center")
+        _wire_between(picture, start, key, x, roles[0])
+        picture.wire(key.bottom, (x, y - 0.1), "score")
+        picture.wire((x, y + 0.1), weight.top, "weight")
+        picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
+        _wire_between(picture, value, context, x, roles[2], share)
+
+
+def _wire_between(picture, start, end, column, role, weight=None):
+    """Wire two boxes, straight down in one column, else along the lane of one."""
+    if start.middle[0] == end.middle[0]:
+        picture.wire(start.bottom, end.top, role, weight=weight)
+    elif start.middle[0] == column:  # down first
+        side = end.left if column < end.middle[0] else end.right
+        via = [(column, side[1])]
+        picture.wire(start.bottom, side, role, weight=weight, via=via)
+    else:
+        side = start.left if column < start.middle[0] else start.right
+        picture.wire(side, end.top, role, weight=weight, via=[(column, side[1])])
+
+
+def attention_products(x: Tensor, words, *, title: str) -> None:
+    """Draw softmax(x xᵀ) x as two products: factors left and above, results between."""
+    weights = (x @ x.mT).softmax(dim=-1)
+    cell, bottom = 0.45, 1.65
+    picture = Picture(bottom + len(x) * LINE + 0.3)
+    high = len(x) * LINE
+    left = picture.grid((0.75, bottom), x, "x", "x", rows=words, cell=cell)
+    above_at = left.right[0] + 0.2, bottom - 0.3 - x.shape[1] * LINE
+    above = picture.grid(above_at, x.mT, "x", "xᵀ", cell=cell)
+    scores = picture.grid((above.x, bottom), x @ x.mT, "score", cell=cell)
+    at = scores.right[0] + 0.95, bottom
+    shares = picture.grid(at, weights, "weight", "weights", cell=cell)
+    picture.wire(scores, shares, "weight", text="softmax")
+    at = shares.right[0] + 0.2, bottom - 0.3 - high
+    again = picture.grid(at, x, "x", "x", cell=cell)
+    picture.grid((again.x, bottom), weights @ x, "x", cell=cell)
+    low = bottom + high + 0.15
+    picture.note((scores.middle[0], low), "scores", "score", align="center")
+    picture.note((again.middle[0], low), "contexts", "x", align="center")
+    picture.publish(title)
+
+
+def word_arrows(weights: Tensor, words, queries, *, title: str) -> None:
+    """Draw a sentence with arrows from some words to those that they take from.
+
+    Args:
+        weights: (T, T); arrows below 0.05 are left out.
+        queries: the positions whose arrows are drawn, one line each.
+    """
+    picture = Picture(0.25 + 1.15 * len(queries))
+    for line, i in enumerate(queries):
+        y = 0.8 + 1.15 * line
+        boxes = picture.sentence((0.15, y), words, roles={i: "weight"})
+        for j, box in enumerate(boxes):
+            if j == i and weights[i, j] >= 0.05:
+                text = format_number(float(weights[i, j]), 2)
+                picture.note((box.middle[0], y + 0.22), text, "weight", align="center")
+            elif weights[i, j] >= 0.05:
+                text = format_number(float(weights[i, j]), 2)
+                bend = -0.12 - 0.06 * abs(i - j)
+                share = float(weights[i, j])
+                picture.wire(boxes[i], box, "weight", weight=share, bend=bend)
+                picture.note((box.middle[0], y + 0.22), text, "weight", align="center")
+    picture.publish(title)
+
+
+# --- 04 ---------------------------------------------------------------------------
+
+
+def both_directions(x: Tensor, words, W_query, W_key, *, title: str) -> None:
+    """Draw the score of two words in both directions, with what each goes through.
+
+    Args:
+        x: (2, D); words: their names.
+        W_query, W_key: (D, K)
+    """
+    picture, middle = Picture(2.15), WIDTH / 2
+    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
+        dot = picture.sign((middle, y + LINE / 2), "·", "score")
+        query, key = x[i] @ W_query, x[j] @ W_key
+        _draw_projection(picture, y, -1, x[i], words[i], "W_q", query, "query", dot)
+        _draw_projection(picture, y, 1, x[j], words[j], "W_k", key, "key", dot)
+        score = format_number(float(query @ key), 2)
+        style = {"align": "center", "bold": True}
+        picture.note((middle, y + 0.47), score, "score", **style)
+    picture.publish(title)
+
+
+def _draw_projection(picture, y, side, x, word, matrix, result, role, dot):
+    """Draw x → matrix → result → dot, from the left (side -1) or from the right (1)."""
+    cell, at = 0.38, 0.05
+
+    def place(width):  # the left edge of the next mark, seen from its side
+        nonlocal at
+        start, at = at, at + width + 0.16
+        return start if side < 0 else WIDTH - start - width
+
+    row_x = picture.grid((place(cell * len(x)), y), x, "x", word, cell=cell)
+    size = 0.48, 0.38
+    block = picture.block((place(size[0]), y - 0.05), matrix, "learned", size=size)
+    at_result = place(cell * len(result)), y
+    projected = picture.grid(at_result, result, role, role, cell=cell)
+    picture.wire(row_x, block, "x")
+    picture.wire(block, projected, role)
+    picture.wire(projected, dot, role)
+
+
+def attention_shapes(T: int, S: int, d_k: int, d_v: int, *, title: str) -> None:
+    """Draw the sizes of scaled dot-product attention as grids without numbers."""
+    picture, bottom = Picture(0.95 + (S + T) * LINE), 0.7 + S * LINE
+
+    def blank(at, n, m, role, name, shape=""):
+        return picture.grid(at, [[""] * m] * n, role, name, shape=shape, cell=0.2)
+
+    query = blank((0.5, bottom), T, d_k, "query", "Q", f"({T}, {d_k})")
+    at = query.right[0] + 0.7, bottom - 0.45 - d_k * LINE
+    key = blank(at, d_k, S, "key", f"Kᵀ ({d_k}, {S})")
+    weight = blank((key.x, bottom), T, S, "weight", "", f"weights ({T}, {S})")
+    at = weight.right[0] + 0.9, bottom - 0.45 - S * LINE
+    value = blank(at, S, d_v, "value", f"V ({S}, {d_v})")
+    output = blank((value.x, bottom), T, d_v, "output", "", f"output ({T}, {d_v})")
+    picture.wire(query, weight, "query")
+    picture.wire(key, weight, "key", text="÷ √d_k, softmax")
+    picture.wire(weight, output, "weight")
+    picture.wire(value, output, "value")
+    picture.publish(title)
+
+
+def room(people: Tensor, answers: Tensor, names, *, title: str) -> None:
+    """Draw a room of notebook 04: wanted, name, extension, and the answer.
+
+    Args:
+        people: (T, 38), of which the first two numbers of each name are drawn.
+        answers: (T,)
+    """
+    extension = people[:, 32:].argmax(dim=-1, keepdim=True)
+    row(
+        {"values": people[:, 16:18], "role": "query", "name": "wants", "rows": names},
+        {"values": people[:, :2], "role": "key", "name": "name"},
+        {"values": extension, "role": "value", "name": "extension", "cell": 0.6},
+        "→",
+        {"values": answers[:, None], "role": "output", "name": "answer", "cell": 0.6},
+        title=title,
+    )
+
+
+def name_match(wanted: Tensor, names: dict, *, title: str, shown: int = 10) -> None:
+    """Draw the products of a wanted name with the names of others, number by number.
+
+    Args:
+        wanted: (16,), the wanted name; names: dict from a person to a name (16,).
+        shown: how many of the numbers are drawn; the sum is over all.
+    """
+    picture, cell = Picture(0.6 + 0.85 * len(names)), 0.47
+    left = 1.05
+
+    def line(y, label, numbers, role):
+        picture.grid((left, y), numbers[:shown], role, rows=[label], cell=cell)
+
+    line(0.1, "Ann wants", wanted, "query")
+    for i, (person, name) in enumerate(names.items()):
+        y = 0.6 + 0.85 * i
+        line(y, f"{person} is", name, "key")
+        line(y + LINE, "product", wanted * name, "score")
+        total = format_number(float(wanted @ name), 1)
+        place = left + shown * cell + 0.1, y + 1.5 * LINE
+        picture.note(place, f"… sum {total}", "score", bold=True)
+    picture.publish(title)
