@@ -194,16 +194,16 @@ def predicted_cells(cells):
     return predicted
 
 
+def is_folded(cell):
+    """Return whether `cell` is code that is shown folded, under a title."""
+    return cell.cell_type == "code" and cell.source.startswith("# @title ")
+
+
 def uncover(notebook):
     """Remove the covers of folded outputs."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output != COVER]
-
-
-def is_folded(cell):
-    """Return whether `cell` is code that is shown folded, under a title."""
-    return cell.cell_type == "code" and cell.source.startswith("# @title ")
 
 
 def prepare(notebook, path, home):

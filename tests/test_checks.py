@@ -15,7 +15,7 @@ from repository import ROOT
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import check, steps
+from utils.checks import check, search
 
 # ---- what is not right: through every exercise ------------------------------------
 
@@ -127,7 +127,7 @@ def refused(exercise, answer):
     result = check(exercise.id, answer)
     assert not result.passed
     assert exercise.name in result.message
-    assert "xpected" in result.message or "raised" in result.message
+    assert len(result.message.splitlines()) > 1
     assert len(result.message) < 1500
     assert settings() == before
 
@@ -136,7 +136,7 @@ def refused(exercise, answer):
 @pytest.mark.parametrize("spoil", RETURNED.values(), ids=RETURNED)
 def test_whatever_is_returned_is_refused_with_a_message(spoil, monkeypatch):
     # Not to look long for two mistakes where there are none to be found.
-    monkeypatch.setattr(steps, "LIMIT", 0.02)
+    monkeypatch.setattr(search, "MOST_STEPS", 100)
     for exercise in EXERCISES.values():
 
         def spoilt(*args, oracle=exercise.oracle):
@@ -308,9 +308,9 @@ def foresees(query, key, value, cache):
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("4.1", mixed, "the samples mix"),
+        ("4.1", mixed, "samples mix"),
         ("10.3", foresees, "Adding 1 to the new tokens from 1 on"),
-        ("10.3", foresees, "by 0.05: the future is seen"),
+        ("10.3", foresees, "the future leaks into the past"),
     ],
 )
 def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):

@@ -52,8 +52,8 @@ def load_article(folder, name, names):
     """Return the article of one page, with its links leading into the book."""
     page = (folder / f"{name}.html").read_text(encoding="utf-8")
     article = BeautifulSoup(page, "html.parser").select_one("article")
-    left_out = ".headerlink, .buttons, button, script, .hide summary"
-    for element in article.select(left_out):
+    unprinted = ".headerlink, .buttons, button, script, .hide summary"
+    for element in article.select(unprinted):
         element.decompose()
     for output in article.select("details.hide"):  # on paper it follows its cell
         output.unwrap()

@@ -62,7 +62,7 @@ def load(number: str) -> list:
     if number not in FILES:
         return []
     with torch.device("cpu"):  # its cases are drawn there, whatever the default is
-        file = importlib.import_module(f"utils.checks.{FILES[number]}")
+        file = importlib.import_module(f"utils.checks.exercises.{FILES[number]}")
     return file.EXERCISES
 
 

@@ -379,36 +379,31 @@ def exchange(operations, numbers, *, title: str) -> None:
         operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
         numbers: `(2, n)`, n even: what each process holds at first.
     """
-    first, second = [[format_number(n, 0) for n in line] for line in numbers]
-    sums = [format_number(a + b, 0) for a, b in zip(*numbers)]
-    half, n = len(first) // 2, len(first)
-    mine, theirs, both = [0] * n, [1] * n, [4] * n
-    nothing, blank = [-1] * half, [""] * half
-    shared = first[:half] + second[half:], mine[:half] + theirs[half:]
+    first, second = ([(n, rank) for n in line] for rank, line in enumerate(numbers))
+    sums, half = [(a + b, 4) for a, b in zip(*numbers)], len(first) // 2
 
-    def shares(a, b, gap):
-        return [a[:half] + gap, gap + b[half:]]
+    def shares(a, b):  # each process has its half alone
+        return [a[:half] + [("", -1)] * half, [("", -1)] * half + b[half:]]
 
-    states = {  # numbers and owners of both processes, before and after
-        "send": ([first, second], [mine, theirs], [first, first], [mine, mine]),
-        "all-reduce": ([first, second], [mine, theirs], [sums, sums], [both, both]),
-        "all-gather": (
-            *(shares(first, second, blank), shares(mine, theirs, nothing)),
-            *([shared[0]] * 2, [shared[1]] * 2),
-        ),
-        "reduce-scatter": (
-            *([first, second], [mine, theirs]),
-            *(shares(sums, sums, blank), shares(both, both, nothing)),
-        ),
+    states = {  # pairs (number, owner) of both processes, before and after
+        "send": ([first, second], [first, first]),
+        "all-reduce": ([first, second], [sums, sums]),
+        "all-gather": (shares(first, second), [first[:half] + second[half:]] * 2),
+        "reduce-scatter": ([first, second], shares(sums, sums)),
     }
     lines = []
     for name in operations:
-        before, owners, after, new_owners = states[name]
-        labels = {"rows": ["process 0", "process 1"], "cell": 0.42}
-        start = {"values": before, "owner": owners, "name": name, **labels}
-        sent = 4 * (n if name in ("send", "all-reduce") else half)
+        grids = []
+        for state in states[name]:
+            texts = [
+                [n if n == "" else format_number(n, 0) for n, _ in s] for s in state
+            ]
+            owner = [[rank for _, rank in s] for s in state]
+            labels = {"rows": ["process 0", "process 1"], "cell": 0.42}
+            grids.append({"values": texts, "owner": owner, **labels})
+        sent = 4 * (2 * half if name in ("send", "all-reduce") else half)
         text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
-        lines.append([start, text, {"values": after, "owner": new_owners, **labels}])
+        lines.append([grids[0] | {"name": name}, text, grids[1]])
     column(*lines, title=title)
 
 
@@ -494,7 +489,7 @@ def _draw_attention(
         picture.step((start.x - 0.16, start.middle[1]), 1)
         picture.step((left - 0.1, LANES["score"]), 2)
         picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
-        picture.step((context.right[0] + 0.18, context.y - 0.05), 4)
+        picture.step((context.right[0], context.y - 0.16), 4)
     for j, word in enumerate(words):
         picture.word((middles[j], 0.3), word, lit=j == followed)
         key = draw(j, "keys", keys[j], roles[1])
