@@ -48,6 +48,11 @@ def bound_names(source):
     return names | {n.name for n in tree.body if isinstance(n, definitions)}
 
 
+def used_names(source):
+    names = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Name)]
+    return {name.id for name in names}
+
+
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.name)
 def test_after_run_all_the_name_of_an_exercise_is_still_that_of_its_stub(path):
     code = code_of(path)
@@ -55,6 +60,9 @@ def test_after_run_all_the_name_of_an_exercise_is_still_that_of_its_stub(path):
         binding = [source for source in code if name in bound_names(source)]
         assert len(binding) == 1, name
         assert "raise NotImplementedError" in binding[0] or "00_" in path.name
+        asking = [source for source in code if f", {name})" in source]
+        others = [source for source in code if source not in binding + asking]
+        assert [source for source in others if name in used_names(source)] == []
 
 
 def pieces_of(path):

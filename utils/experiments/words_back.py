@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.attention import MultiHeadAttention
+from utils import attention as course
 from utils.embeddings import TokenAndPositionEmbedding
 from utils.experiments import answer_loss, is_right
 from utils.training import train
@@ -45,7 +45,7 @@ class LastWords(nn.Module):
     def __init__(self, num_heads: int, n: int):
         super().__init__()
         self.embedding = TokenAndPositionEmbedding(6, 16, 32)
-        self.attention = MultiHeadAttention(32, 32, 16, 0.0, num_heads)
+        self.attention = course.MultiHeadAttention(32, 32, 16, 0.0, num_heads)
         self.mlp = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 6 * n))
 
     def forward(self, words):
