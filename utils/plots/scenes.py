@@ -207,7 +207,9 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
             for j in range(i):  # attention reaches left only
                 start = columns[j], top + 1.2
                 end = first.left[0] + 0.02, first.left[1] + 0.06
-                picture.wire(start, end, "value", bend=0.06 * (i - j), weight=0.1)
+                text = "attention" if i == 1 else ""
+                style = {"bend": 0.06 * (i - j), "weight": 0.1, "text": text}
+                picture.wire(start, end, "value", **style)
             second = picture.sign((x, top + 0.3), "+")
             picture.wire(first.top, second.bottom, "x")
             mlp = picture.block((x + 0.2, top + 0.43), "MLP")
