@@ -201,15 +201,15 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
         top = bottom - 0.35 - height * (number + 1)
         ground = [Box(1.05, top + 0.35, 5.65, height - 0.5)]
         picture.shelf(ground, f"block {number + 1}", kind="memory")
+        at = columns[0] + width / 2, bottom - 0.52 - height * number
+        picture.note(at, "attention", "value", align="center")
         for i, x in enumerate(columns):
             first = picture.sign((x, top + 0.95), "+")
             picture.wire(streams[i].top, first.bottom, "x")
             for j in range(i):  # attention reaches left only
                 start = columns[j], top + 1.2
                 end = first.left[0] + 0.02, first.left[1] + 0.06
-                text = "attention" if i == 1 else ""
-                style = {"bend": 0.06 * (i - j), "weight": 0.1, "text": text}
-                picture.wire(start, end, "value", **style)
+                picture.wire(start, end, "value", bend=0.06 * (i - j), weight=0.1)
             second = picture.sign((x, top + 0.3), "+")
             picture.wire(first.top, second.bottom, "x")
             mlp = picture.block((x + 0.2, top + 0.43), "MLP")
