@@ -201,6 +201,8 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
         top = bottom - 0.35 - height * (number + 1)
         ground = [Box(1.05, top + 0.35, 5.65, height - 0.5)]
         picture.shelf(ground, f"block {number + 1}", kind="memory")
+        at = columns[0] + width / 2, bottom - 0.52 - height * number
+        picture.note(at, "attention", "value", align="center")
         for i, x in enumerate(columns):
             first = picture.sign((x, top + 0.95), "+")
             picture.wire(streams[i].top, first.bottom, "x")
@@ -489,7 +491,7 @@ def _draw_attention(
         picture.step((start.x - 0.16, start.middle[1]), 1)
         picture.step((left - 0.1, LANES["score"]), 2)
         picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
-        picture.step((context.right[0], context.y - 0.16), 4)
+        picture.step((context.x - 0.18, context.y - 0.05), 4)
     for j, word in enumerate(words):
         picture.word((middles[j], 0.3), word, lit=j == followed)
         key = draw(j, "keys", keys[j], roles[1])
@@ -507,6 +509,7 @@ def _draw_attention(
         picture.wire((x, y + 0.1), weight.top, "weight")
         picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
         _wire_between(picture, value, context, x, roles[2], share)
+    return context
 
 
 def _wire_between(picture, start, end, column, role, weight=None):
@@ -628,3 +631,85 @@ def name_match(people: Tensor, *, title: str, shown: int = 10) -> None:
         place = left + shown * cell + 0.1, y + 1.5 * LINE
         picture.note(place, f"… sum {total}", "score", bold=True)
     picture.publish(title)
+
+
+# --- the hour ---------------------------------------------------------------------
+
+
+def projections(x: Tensor, words, features, matrices: dict, *, title: str) -> None:
+    """Draw x times each matrix: x on the left, the matrices above, the products below.
+
+    Args:
+        x: (T, D); words: T names; features: D names.
+        matrices: dict from a role ("query" …) to (D, K).
+    """
+    high = x.shape[1] * LINE
+    picture = Picture(0.9 + high + len(x) * LINE)
+    bottom = 0.65 + high
+    left = picture.grid((0.6, bottom), x, "x", "x", rows=words, cell=0.38)
+    for i, (role, matrix) in enumerate(matrices.items()):
+        at, rows = 3.05 + 1.45 * i, features if i == 0 else None
+        style = {"cell": 0.42, "rows": rows}
+        above = picture.grid((at, 0.3), matrix, role, f"W_{role}", **style)
+        below = picture.grid((at, bottom), x @ matrix, role, cell=0.42)
+        picture.wire(above, below, role)
+        at = below.bottom[0], below.bottom[1] + 0.13
+        picture.note(at, role, role, align="center", bold=True)
+    y = bottom + len(x) * LINE / 2
+    picture.wire(left, (3.0, y), "x")
+    picture.publish(title)
+
+
+def attention_heads(
+    words, followed: int, heads: dict, W_out, features, *, title: str
+) -> None:
+    """Draw what one word takes in each of two heads, joined and sent through out_proj.
+
+    Args:
+        heads: dict from a name to queries, keys and values, each (T, K).
+        W_out: (2 * K, D); features: the names of the D numbers of the output.
+    """
+    picture, left, contexts = Picture(4.5), 0.62, []
+    width = (WIDTH - left) / 2
+    for lane, y in LANES.items():
+        picture.note((0.02, y + (0 if lane == "score" else LINE / 2)), lane)
+    for i, (name, (query, key, value)) in enumerate(heads.items()):
+        start, vectors = left + i * width, (query[followed], key, value)
+        picture.note((start + width / 2, 0.02), name, align="center", bold=True)
+        options = {"divisor": ("√d_k", key.shape[1] ** 0.5)}
+        context = _draw_attention(
+            picture, start, width, words, followed, vectors, **options
+        )
+        weights = (key @ query[followed] / key.shape[1] ** 0.5).softmax(dim=0)
+        contexts.append((context, weights @ value))
+    joined = torch.cat([numbers for _, numbers in contexts])
+    box = picture.grid((0.75, 4.15), joined, "output", rows=["joined"], cell=0.5)
+    for i, (context, numbers) in enumerate(contexts):
+        x, y = box.x + 0.5 * (0.5 + i) * len(numbers), 3.67 + 0.15 * i
+        corners = [(context.bottom[0], y), (x, y)]
+        picture.wire(context.bottom, (x, box.y), "value", via=corners)
+    block = picture.block((3.1, 4.1), "out_proj", "learned", size=(0.95, 0.38))
+    picture.wire(box, block, "value")
+    style = {"columns": features, "cell": 0.58}
+    end = picture.grid((4.45, 4.15), joined @ W_out, "output", **style)
+    picture.wire(block, end, "value")
+    picture.publish(title)
+
+
+def head_split(queries: Tensor, num_heads: int, words, *, title: str) -> None:
+    """Draw queries cut into heads by view and transpose, and by view alone.
+
+    Args:
+        queries: (T, D), the heads side by side; a word has its own colour.
+    """
+    owner = torch.arange(len(queries))[:, None].expand(queries.shape).contiguous()
+    style = {"rows": words, "name": "queries"}
+    grids = [{"values": queries, "owner": owner} | style]
+    for name in ("head", "view alone:"):
+        for i in range(num_heads):
+            if name == "head":
+                cut = [m.view(len(m), num_heads, -1)[:, i] for m in (queries, owner)]
+            else:
+                cut = [m.view(num_heads, len(m), -1)[i] for m in (queries, owner)]
+            grids.append({"values": cut[0], "owner": cut[1], "name": f"{name} {i}"})
+    row(*grids, title=title)
