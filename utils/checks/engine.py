@@ -168,7 +168,7 @@ def examine(exercise, answer):
     except AnswerRejected as rejected:
         name, text = rejected.diagnosis.name, rejected.diagnosis.text
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
-    if runs[-1].outcome.unfinished:
+    if runs[0].outcome.unfinished:
         return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
     right = all(run.is_right for run in runs if run.case.raises is None)
     two = _first_two(_diagnoses(exercise, answer, runs, right))
@@ -274,8 +274,8 @@ def _besides(exercise, runs):
         name = exercise.parameters()[changed.outcome.changed]
         yield Diagnosis(
             "input-changed",
-            f"Your code changes `{name}` in place, as methods that end in _ do, `+=` and "
-            "assigning to entries. Make a new object, or work on a copy.",
+            f"Your code changes `{name}` in place, as methods that end in _ do, `+=` "
+            "and assigning to entries. Make a new object, or work on a copy.",
         )
     runs_at_all = any(run.is_comparable and run.error is None for run in runs)
     for run in runs if runs_at_all else ():

@@ -147,7 +147,8 @@ def dropout_in_training(module, weights):
     if not kept[seen].all() and abs(share - p) > 0.1:
         return Diagnosis(
             "dropout-other-share",
-            f"You drop {share:.0%} of the weights: with dropout {p} it should be {p:.0%}.",
+            f"You drop {share:.0%} of the weights: with dropout {p} it should be "
+            f"{p:.0%}.",
         )
     survivors, right = factors[kept & seen], 1 / (1 - p)
     alike = survivors.max() - survivors.min() < 0.02  # or it says nothing
@@ -197,8 +198,8 @@ def breaks_in_float64(module, weights):
         return None
     return Diagnosis(
         "float32-alone",
-        "You make a tensor in float32 inside, so after module.double() the forward pass "
-        "fails on float64 input: take the dtype from x, dtype=x.dtype.",
+        "You make a tensor in float32 inside, so after module.double() the forward "
+        "pass fails on float64 input: take the dtype from x, dtype=x.dtype.",
     )
 
 
@@ -214,8 +215,9 @@ def no_gradient(module, weights):
             if not torch.equal(output, twin(x)):
                 return Diagnosis(
                     "no-gradient",
-                    f"Your `{name}` would never be trained, because no gradient reaches "
-                    "it: look for torch.no_grad(), .detach() or requires_grad=False.",
+                    f"Your `{name}` would never be trained, because no gradient "
+                    "reaches it: look for torch.no_grad(), .detach() or "
+                    "requires_grad=False.",
                 )
     return None
 

@@ -1,4 +1,5 @@
-"""Exercises of the notebook on a small cache: keys and values from a latent, or none."""
+"""Exercises of the notebook on a small cache: keys and values from a latent, or "
+"none."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
@@ -148,8 +149,9 @@ def expands(name, text, width, *sizes):
 
 KEYS_MADE = (
     "keys-made",
-    "You made a key for each head and token: multiply the queries with W_uk transposed, "
-    "(B, H, T, K) to (B, H, T, R), and compare them with the latents themselves.",
+    "You made a key for each head and token: multiply the queries with W_uk "
+    "transposed, (B, H, T, K) to (B, H, T, R), and compare them with the latents "
+    "themselves.",
 )
 VALUES_MADE = (
     "values-made",

@@ -298,8 +298,8 @@ OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 delta_rule = Exercise(
     id="15.2",
     signature="delta_rule(query, key, value, beta)",
-    returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then "
-    "reads it, qS",
+    returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and "
+    "then reads it, qS",
     oracle=right_delta,
     cases=[
         case(

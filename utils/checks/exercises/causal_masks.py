@@ -253,8 +253,8 @@ MASKED = variants(
     "mask-not-broadcast: You indexed with a mask, scores[~mask] = …, which needs all "
     "axes of the scores: masked_fill and torch.where broadcast.",
     dict(hidden=lambda s: put(-INF, ~s.mask, s.scores)),
-    f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} after "
-    "the softmax.",
+    f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} "
+    "after the softmax.",
     dict(cleared=uncleared),
     f"empty-row-uniform: Your empty rows are uniform and see everything: {EMPTY} after "
     "the softmax.",
@@ -300,8 +300,8 @@ PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 masked_softmax = Exercise(
     id="5.2",
     signature="masked_softmax(scores, mask)",
-    returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are "
-    "0, a row without any allowed position is all zeros",
+    returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones "
+    "are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
     properties=[weights_seen],
     pipeline=of_attention.attention(
@@ -551,8 +551,8 @@ LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
     id="5.5",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
-    returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with "
-    "the learned matrices W_query, W_key, W_value",
+    returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), "
+    "with the learned matrices W_query, W_key, W_value",
     oracle=right_layer,
     properties=[past_stays, samples_stay_apart],
     facts=[projected_again],

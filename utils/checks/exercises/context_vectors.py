@@ -174,7 +174,8 @@ CONTEXT = variants(
     "tokens-added: You added the token itself to its context vector: its own share is "
     "in the weighted sum already.",
     dict(result=lambda s: s.x + s.output),
-    "weights-returned-too: You returned the weights as well: return the context vectors.",
+    "weights-returned-too: You returned the weights as well: return the context "
+    "vectors.",
     dict(result=lambda s: (s.output, s.weights)),
     "features-for-tokens: You mixed the features by a softmax of XᵀX: the weights are "
     "the softmax of X Xᵀ, and come first in the product.",
@@ -232,8 +233,8 @@ def stays_among_the_tokens(run):
         return None
     row, i = outside[0].tolist()
     return (
-        f"Your feature {i} of row {row} is {got[row, i]:.4g}, outside of what the tokens "
-        f"hold there, {low[i]:.4g} to {high[i]:.4g}: an average stays inside."
+        f"Your feature {i} of row {row} is {got[row, i]:.4g}, outside of what the "
+        f"tokens hold there, {low[i]:.4g} to {high[i]:.4g}: an average stays inside."
     )
 
 

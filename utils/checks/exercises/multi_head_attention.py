@@ -61,8 +61,8 @@ split_heads = Exercise(
 merge_heads = Exercise(
     id="6.2",
     signature="merge_heads(x)",
-    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a "
-    "token are side by side, head 0 first: the inverse of split_heads",
+    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of "
+    "a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
     properties=[came_from("sample", "head", "token", "feature")],
     pipeline=of_heads.MERGING,
@@ -130,8 +130,8 @@ def where_to_look(run):
             "weighed, at the features of a head, the scale, the mask and the softmax."
         )
     return (
-        "Your token 0 is wrong already, and it sees itself only: look at the values, at "
-        "splitting and merging, at out_proj and the mask."
+        "Your token 0 is wrong already, and it sees itself only: look at the values, "
+        "at splitting and merging, at out_proj and the mask."
     )
 
 

@@ -535,8 +535,9 @@ def share_that_is_kept(run):
     if torch.equal(kept, wanted):
         return None
     return (
-        f"Your first row keeps {int(kept.sum())} tokens, which hold {row[kept].sum():.3f}: "
-        f"to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
+        f"Your first row keeps {int(kept.sum())} tokens, which hold "
+        f"{row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, "
+        f"{row[wanted].sum():.3f}."
     )
 
 
@@ -545,8 +546,8 @@ DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
 top_p_probs = Exercise(
     id="9.3",
     signature="top_p_probs(logits, p)",
-    returns="probabilities of the shape of the logits (…, V), zero outside the smallest "
-    "set of best tokens that hold p",
+    returns="probabilities of the shape of the logits (…, V), zero outside the "
+    "smallest set of best tokens that hold p",
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
     pipeline=Pipeline(

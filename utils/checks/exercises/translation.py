@@ -125,9 +125,11 @@ MASK = variants(
     NO_MASK | dict(context=lambda s: s.given[1] * s.allowed.mT),
     f"empty-row-nan: You divided 0 by 0 where all scores are -inf: {ZEROS}.",
     dict(cleared=uncleared),
-    f"empty-row-nan: You mended the weights after the output was made: {ZEROS} there too.",
+    f"empty-row-nan: You mended the weights after the output was made: {ZEROS} there "
+    f"too.",
     dict(output=lambda s: s.soft @ s.value),
-    f"empty-row-uniform: Your large negative number makes an empty row uniform: {ZEROS}.",
+    f"empty-row-uniform: Your large negative number makes an empty row uniform: "
+    f"{ZEROS}.",
     dict(hidden=lambda s: fill(s, -1e9), cleared=uncleared),
 )
 SIZES = [

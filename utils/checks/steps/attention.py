@@ -222,8 +222,8 @@ SCORE = variants(
     "fixed-axes: You transposed the axes 0 and 1, which fits a single matrix only: "
     "count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(0, 1)),
-    "batch-axes-fixed: You transposed the axes 1 and 2, which fits one leading axis only: "
-    "count from the end, key.transpose(-2, -1).",
+    "batch-axes-fixed: You transposed the axes 1 and 2, which fits one leading axis "
+    "only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(1, 2)),
     "transpose-missing: You didn't transpose the keys: a score compares a row of the "
     "queries with a row of the keys, so swap the keys' last two axes, "
