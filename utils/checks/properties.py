@@ -32,7 +32,7 @@ def rows_sum_to_one(pick=lambda value: value, of="weights"):
 
 
 def past_stays(run, of="tokens"):
-    """What comes later doesn't change what comes before, at any position."""
+    """Say if a later position changes an earlier one."""
     got = run.got[0] if isinstance(run.got, tuple) else run.got
     for position in range(1, got.shape[-2]):
         later = torch.arange(got.shape[-2])[:, None] >= position
@@ -49,7 +49,7 @@ def past_stays(run, of="tokens"):
 
 
 def samples_stay_apart(run):
-    """A sample gets the same result in a batch and on its own."""
+    """Say if a sample gets another result in a batch than on its own."""
     if not all(arg.dim() > 2 for arg in run.inputs):
         return None
     alone = run.call(*(arg[-1:] for arg in run.inputs))

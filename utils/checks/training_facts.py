@@ -69,7 +69,7 @@ def dropout_in_eval(module, weights):
     )
 
 
-def dropout_in_training(module, weights):
+def dropout_in_training(module, weights):  # noqa: C901 (one question after another)
     """Name what is wrong with the dropout in training mode.
 
     Weights in training mode are compared with those of eval mode, right or not, so the

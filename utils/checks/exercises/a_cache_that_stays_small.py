@@ -1,5 +1,4 @@
-"""Exercises of the notebook on a small cache: keys and values from a latent, or "
-"none."""
+"""Exercises of the notebook on a small cache: keys and values from a latent."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention

@@ -58,7 +58,7 @@ SOFT = variants(
 
 
 def sums_along_dim(run):
-    """The weights along `dim` sum to 1, and the largest score gets the largest."""
+    """Say if weights don't sum to 1 or the largest score doesn't get the largest."""
     scores, dim = (*run.args, -1)[:2]
     total = worst_sum(run.got, dim)
     if abs(total - 1) > 1e-4:
@@ -225,7 +225,7 @@ weights = Exercise(
 
 
 def stays_among_the_tokens(run):
-    """An average doesn't leave the range of what it averages."""
+    """Say if an average leaves the range of what it averages."""
     x, got = run.args[0].double(), run.got.double()
     low, high = x.amin(0), x.amax(0)
     outside = ((got < low - 1e-4) | (got > high + 1e-4)).nonzero()

@@ -340,7 +340,7 @@ LOOP = variants(
 
 
 def never_ends(answer):
-    """The loop asks on and on, where the model never says that it has ended."""
+    """Name a loop that goes on for ever if the model never ends its sentence."""
     for speaker in (Speaker(5, 2), Speaker(5, 2, 3)):
         if type(attempt(answer, speaker, 1, 2, 4).error) is TooManyCalls:
             return Diagnosis("never-ends", ENDLESS)
