@@ -21,9 +21,15 @@ if IS_MAIN:
 
 
 def pytest_addoption(parser):
-    """Add the option of the full run; see CONTRIBUTING.md."""
-    every = "take every notebook where the quick run takes a sample"
+    """Add the option of the full run; see tests/README.md."""
+    every = "run the solutions, and each test on every notebook instead of a sample"
     parser.addoption("--full", action="store_true", help=every)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave the worked solutions to the full run: they print that checks pass."""
+    is_solutions = collection_path.match("notebooks/solutions")
+    return True if is_solutions and not config.getoption("--full") else None
 
 
 @pytest.hookimpl(tryfirst=True)

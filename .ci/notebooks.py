@@ -45,6 +45,11 @@ METADATA = {
     },
     "language_info": {"name": "python"},
 }
+# JupyterLab shows the first line of a folded output, so an answer needs a cover. Tests
+# compare no HTML.
+COVER = nbformat.v4.new_output(
+    "display_data", {"text/html": "Make your prediction, then run this cell."}
+)
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 COLAB = "[Open in Colab]("
 
@@ -194,6 +199,13 @@ def is_folded(cell):
     return cell.cell_type == "code" and cell.source.startswith("# @title ")
 
 
+def uncover(notebook):
+    """Remove the covers of folded outputs."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output != COVER]
+
+
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -209,9 +221,11 @@ def prepare(notebook, path, home):
             cell.source = setup_cell(home)
         if is_folded(cell):
             cell.metadata |= nbformat.from_dict(FOLDED)
+    uncover(notebook)
     for cell in predicted_cells(notebook.cells):
         cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
         cell.metadata.jupyter.outputs_hidden = True
+        cell.outputs.insert(0, COVER)
 
 
 def store(notebook, path):

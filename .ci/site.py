@@ -35,6 +35,8 @@ SETTINGS = {
     "html_title": "Attention",
     "extensions": ["myst_nb", "sphinx_copybutton", "pages.extension"],
     "nb_execution_mode": "off",
+    "nb_code_prompt_show": "Show the {type}",  # of a cell that answers a prediction
+    "nb_code_prompt_hide": "Hide the {type}",
     "myst_enable_extensions": ["dollarmath"],
     "myst_heading_anchors": 3,
     "myst_heading_slug_func": "docutils",
@@ -86,6 +88,7 @@ def prepared(path, home, extra):
     (extra / page).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, extra / page)
     notebook = nbformat.read(path, as_version=4)
+    tool.uncover(notebook)
     notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]
     colab = re.findall(r"\[(.+)\]\((.+)\)", tool.colab_link(home, page))
     bar = buttons([*colab, ("Download", path.name)])

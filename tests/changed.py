@@ -26,7 +26,7 @@ from tests.repository import ROOT, imports, tool
 TESTS = ROOT / "tests"
 # The tests with one case for each notebook, or for each answer to an exercise.
 BY_CASE = ("notebooks", "sections", "drift", "checks", "steps")
-BY_CASE = [*(TESTS / f"test_{name}.py" for name in BY_CASE), TESTS / "bank"]
+BY_CASE = [*(TESTS / f"test_{name}.py" for name in BY_CASE), TESTS / "answers"]
 TOUCH_EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
@@ -131,7 +131,7 @@ def make_plan(paths, base):
     plan = Plan(set(), set(), {TESTS / "test_repository.py"}, set())
     for path in paths:
         top, *inner = path.relative_to(ROOT).with_suffix("").parts
-        about = notebooks_on(path) if {"checks", "bank"} & {*inner} else set()
+        about = notebooks_on(path) if {"checks", "answers"} & {*inner} else set()
         if path.suffix == ".ipynb" and path.exists():
             plan.execute.add(path)
             plan.compare.update(with_solutions(path))

@@ -1,16 +1,15 @@
-"""What the tests share: the sample of the quick run, the bank's score, pictures."""
+"""What the tests share: the sample of the quick run, summaries, pictures."""
 
 import signal
 from types import SimpleNamespace
 
 import pytest
-from bank.score import pytest_terminal_summary
 from browser import browser
 from repository import ROOT, tool
 
 from utils.plots import chart, picture
 
-__all__ = ["browser", "pytest_terminal_summary"]
+__all__ = ["browser"]
 
 
 @pytest.fixture(autouse=True)
@@ -62,10 +61,14 @@ def pytest_configure(config):
     config.addinivalue_line("markers", about)
 
 
-def pytest_ignore_collect(collection_path, config):
-    """Leave the second authors' bank to the full run."""
-    second = collection_path.name == "second"
-    return True if second and not config.getoption("--full") else None
+def pytest_terminal_summary(terminalreporter):
+    """Print what tests recorded as a summary, in one process or several."""
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if getattr(report, "when", "") == "call":
+                for name, line in report.user_properties:
+                    if name == "summary":
+                        terminalreporter.write_line(line)
 
 
 def pytest_generate_tests(metafunc):

@@ -74,14 +74,16 @@ def steps():
     for kind in others:
         env = {"ATEN_CPU_CAPABILITY": kind}
         what = f"every notebook, {kind} instructions"
-        named[kind] = Step(what, [*HERE, "notebooks"], env)
+        named[kind] = Step(what, [*HERE, "--full", "notebooks"], env)
     env = {"OMP_NUM_THREADS": "2"}
-    named["threads"] = Step("every notebook, two threads", [*HERE, "notebooks"], env)
+    named["threads"] = Step(
+        "every notebook, two threads", [*HERE, "--full", "notebooks"], env
+    )
     learner, colab = (environment(name) / "bin/python" for name in ("learner", "colab"))
     what = "every notebook, with `requirements.txt` installed and nothing else"
-    named["learner"] = Step(what, [learner, *PYTEST, "notebooks"])
+    named["learner"] = Step(what, [learner, *PYTEST, "--full", "notebooks"])
     what = "every notebook, with Colab's versions"
-    named["colab"] = Step(what, [colab, *PYTEST, "notebooks"])
+    named["colab"] = Step(what, [colab, *PYTEST, "--full", "notebooks"])
     alone = ["--full", "--dist=load", "-k", "on_colab", "tests/test_setup.py"]
     what = "every notebook fetches the course as on Colab, with Colab's versions"
     named["colab-alone"] = Step(what, [colab, *PYTEST, *alone])

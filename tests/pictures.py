@@ -2,6 +2,7 @@
 
 import base64
 import re
+from functools import partial
 from html import unescape
 
 import pytest
@@ -107,6 +108,28 @@ PICTURES = {
         names=["before", "after"],
         title=title,
     ),
+}
+X = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
+VECTORS = torch.arange(12.0).view(3, 4)
+SIZES = ("Q", "query", "(T, d_k)", (5, 3)), "@", ("x", "x", "(B, T, D)", (8, 4, 256))
+SHAPES = {"query": (4096, 64), "scores": (4096, 4096)}
+SCENES = {
+    "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
+    "machine": ((), {"notebook": "02"}),
+    "looks": (([IT, [*IT[:-1], "wide"]], 7, [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
+    "cache": ((), {}),
+    "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
+    "sizes": (SIZES, {}),
+    "dials": ((torch.arange(7).view(1, 7) / torch.ones(5, 1), "abcde"), {}),
+    "stream": ((VECTORS, VECTORS[:2] / 10), {}),
+    "true_scale": ((SHAPES,), {}),
+    "blockwise": ((X[0], X[1]), {"split": 1}),
+    "translator": (("one vector", "transformer"), {}),
+    "exchange": ((["send", "all-gather"], VECTORS[:2]), {}),
+}
+PICTURES |= {
+    name: partial(getattr(plots.scenes, name), *args, **kwargs)
+    for name, (args, kwargs) in SCENES.items()
 }
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 

@@ -15,7 +15,7 @@ from repository import ROOT
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import check, steps
+from utils.checks import check, search
 
 # ---- what is not right: through every exercise ------------------------------------
 
@@ -127,7 +127,7 @@ def refused(exercise, answer):
     result = check(exercise.id, answer)
     assert not result.passed
     assert exercise.name in result.message
-    assert "xpected" in result.message or "raised" in result.message
+    assert len(result.message.splitlines()) > 1
     assert len(result.message) < 1500
     assert settings() == before
 
@@ -136,7 +136,7 @@ def refused(exercise, answer):
 @pytest.mark.parametrize("spoil", RETURNED.values(), ids=RETURNED)
 def test_whatever_is_returned_is_refused_with_a_message(spoil, monkeypatch):
     # Not to look long for two mistakes where there are none to be found.
-    monkeypatch.setattr(steps, "LIMIT", 0.02)
+    monkeypatch.setattr(search, "MOST_STEPS", 100)
     for exercise in EXERCISES.values():
 
         def spoilt(*args, oracle=exercise.oracle):
@@ -198,7 +198,7 @@ def nearly(scores, dim=-1):
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
-        (stub, "not-attempted", "3.1 softmax: not attempted yet."),
+        (stub, "not-attempted", "3.3 softmax: not attempted yet."),
         (on_no_device, None, "your code raised"),
         (fails, None, "return scores.no_such_method()"),
         (fails, None, "AttributeError"),
@@ -210,7 +210,7 @@ def nearly(scores, dim=-1):
     ],
 )
 def test_the_message_says_what_came(answer, slug, words):
-    result = check("3.1", answer)
+    result = check("3.3", answer)
     assert not result.passed and result.diagnosis == slug
     assert words in result.message and "Traceback" not in result.message
 
@@ -220,7 +220,7 @@ def test_what_the_reader_prints_stays(capsys):
         print("looking at", tuple(scores.shape))
         return torch.softmax(scores, dim)
 
-    result = check("3.1", softmax)
+    result = check("3.3", softmax)
     assert "looking at (3, 5)" in capsys.readouterr().out
     assert "looking" not in result.message
 
@@ -230,7 +230,7 @@ def test_the_device_that_an_answer_chooses_is_put_back():
         torch.set_default_device("meta")
         return torch.softmax(scores, dim)
 
-    assert check("3.1", softmax).passed
+    assert check("3.3", softmax).passed
     assert torch.get_default_device().type == "cpu"
 
 
@@ -250,7 +250,7 @@ for id, exercise in EXERCISES.items():
     result = check(id, classes.get(exercise.name, exercise.oracle))
     assert result.passed, result.message
 with torch.device("meta"):  # another way to set it
-    assert check("3.1", attention.softmax).passed
+    assert check("3.3", attention.softmax).passed
 assert torch.get_default_device().type == "meta"
 """
 
@@ -267,8 +267,8 @@ def test_an_answer_on_another_device_is_told_so():
     def leaves(scores, dim=-1):
         return torch.softmax(scores.to("meta"), dim)
 
-    assert "The inputs are on the CPU" in check("3.1", mixes).message
-    assert "a tensor on the meta device" in check("3.1", leaves).message
+    assert "The inputs are on the CPU" in check("3.3", mixes).message
+    assert "a tensor on the meta device" in check("3.3", leaves).message
 
 
 def test_an_interrupt_ends_the_check_at_once():
@@ -278,7 +278,7 @@ def test_an_interrupt_ends_the_check_at_once():
         calls.append(dim)
         raise KeyboardInterrupt
 
-    assert "KeyboardInterrupt" in check("3.1", softmax).message
+    assert "KeyboardInterrupt" in check("3.3", softmax).message
     assert calls == [-1]
 
 
@@ -308,9 +308,9 @@ def foresees(query, key, value, cache):
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("4.1", mixed, "the samples mix"),
+        ("4.1", mixed, "samples mix"),
         ("10.3", foresees, "Adding 1 to the new tokens from 1 on"),
-        ("10.3", foresees, "by 0.05: the future is seen"),
+        ("10.3", foresees, "the future leaks into the past"),
     ],
 )
 def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
@@ -320,14 +320,14 @@ def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
 
 
 def test_result_shows_nothing_more_in_a_notebook():
-    assert check("3.1", None)._ipython_display_() is None
+    assert check("3.3", None)._ipython_display_() is None
 
 
 def test_unknown_exercise_lists_the_ids():
     for id in ("99.1", 3.1, None, Hostile()):
         result = check(id, None)
         assert result.diagnosis == "no-such-exercise"
-        assert "3.1" in result.message
+        assert "3.3" in result.message
 
 
 # ---- modules, however they are built, and what is none ------------------------------

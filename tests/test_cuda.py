@@ -146,7 +146,7 @@ def on_the_gpu(scores, dim=-1):
 
 @pytest.mark.parametrize(
     "id, answer",
-    [("3.1", softmax), ("3.1", on_the_gpu), ("6.3", MultiHeadAttention)],
+    [("3.3", softmax), ("3.3", on_the_gpu), ("6.3", MultiHeadAttention)],
 )
 def test_a_right_answer_passes_while_the_gpu_is_the_default_device(id, answer):
     with torch.device("cuda"):

@@ -14,9 +14,11 @@ from exercises import EXERCISES
 from markdown_text import folded_solution
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from repository import ROOT, tool
+from tolerance import settled
 
 from utils.checks import check, progress, records, solution
 from utils.checks.course import CASES, chapters, course_version
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED
 
 LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
@@ -197,7 +199,7 @@ def test_solution_says_what_it_expects():
 
 
 def test_a_worked_solution_passes_without_credit(own_progress):
-    result = check("3.1", softmax, record=False)
+    result = check("3.3", softmax, record=False)
     assert result.passed and "next" not in result.message
     assert not own_progress.exists()
     for path in (ROOT / "notebooks/solutions").glob("*.ipynb"):
@@ -216,13 +218,33 @@ def test_a_warning_of_pytorch_is_not_shown_below_the_message(recwarn):
     assert len(recwarn) == 0
 
 
+def test_the_colours_of_a_result_stand_out_in_a_light_and_in_a_dark_theme():
+    def contrast(first, second):
+        darker, lighter = sorted(map(luminance, (first, second)))
+        return (lighter + 0.05) / (darker + 0.05)
+
+    for sign, words, color in (PASSED, NOT_ATTEMPTED, NOT_YET):
+        assert sign and words
+        assert contrast(color, "#ffffff") >= 4.5
+        assert contrast(color, "#111111") >= 3
+
+
+def luminance(color):
+    """Return the relative luminance of a colour such as #57606a (WCAG)."""
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [
+        p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    ]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
+
+
 # ---- progress ---------------------------------------------------------------------
 
 
 def test_a_pass_is_recorded_by_name_with_a_line_on_what_is_next(own_progress):
     total = len(EXERCISES) + len(CASES)
-    result = check("3.1", softmax)
-    assert result.message.endswith(f"\n1 of {total}; next: 3.2.")
+    result = check("3.3", softmax)
+    assert result.message.endswith(f"\n1 of {total}; next: 3.1.")
     check("4.1", None)
     assert json.loads(own_progress.read_text()) == {"passed": ["softmax"]}
 
@@ -232,7 +254,7 @@ def test_after_the_last_exercise_the_next_is_the_first_that_is_open(own_progress
     for missing, ending in (("merge", "; next: 1.1."), (None, ": all of them.")):
         passed = [name for name in names if name != missing]
         own_progress.write_text(json.dumps({"passed": passed}))
-        assert check("3.1", softmax).message.endswith(ending)
+        assert check("3.3", softmax).message.endswith(ending)
 
 
 def test_the_file_of_an_earlier_version_is_read_by_names(own_progress):
@@ -240,7 +262,7 @@ def test_the_file_of_an_earlier_version_is_read_by_names(own_progress):
     own_progress.write_text(json.dumps({"passed": ids}))
     names = {"merge", "CausalAttention", "repeat_kv", "patient 10"}
     assert records.load() == names
-    check("3.1", softmax)
+    check("3.3", softmax)
     stored = json.loads(own_progress.read_text())["passed"]
     assert stored == sorted(names | {"softmax"})
 
@@ -257,7 +279,7 @@ def test_a_damaged_file_is_reported_once_and_kept(own_progress, capsys, text):
     for number in (1, 2):
         own_progress.write_bytes(text.encode("latin-1"))
         assert records.load() == records.load() == set()
-        check("3.1", softmax)
+        check("3.3", softmax)
         assert records.load() == {"softmax"}
         kept = own_progress.with_name(f"progress.damaged{number}")
         assert kept.read_bytes() == text.encode("latin-1")
@@ -270,7 +292,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_reported_once(own_progress, caps
     kept = own_progress / "kept"
     kept.touch()
     for _ in range(2):
-        assert check("3.1", softmax).passed
+        assert check("3.3", softmax).passed
     said = capsys.readouterr().out
     assert said.count("Your progress isn't saved:") == 1
     assert "can't be read or written (Is a directory)" in " ".join(said.split())
@@ -303,7 +325,7 @@ def test_a_folder_that_is_unknown_or_closed_is_no_error(monkeypatch, tmp_path):
     for folder in ("~nobody at all/here", str(blocked)):
         monkeypatch.setenv("COURSE_PROGRESS", folder)
         monkeypatch.chdir(tmp_path)
-        assert check("3.1", softmax).passed
+        assert check("3.3", softmax).passed
 
 
 def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
@@ -339,6 +361,13 @@ def test_the_list_reads_title_and_minutes_of_every_notebook():
     assert sum(len(c.asks) for c in chapters()) == len(EXERCISES) + len(CASES)
 
 
+@pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_the_hours_that_a_page_states_are_those_of_the_numbered_notebooks(name):
+    hours = round(sum(chapter.minutes for chapter in chapters()) / 60)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert f"the numbered ones take about {hours} hours together" in text
+
+
 # ---- predictions ------------------------------------------------------------------
 
 
@@ -366,3 +395,17 @@ def test_what_answers_a_prediction_is_the_next_output_of_its_section():
     ]
     predicted = [cell.source for cell in tool.predicted_cells(cells)]
     assert predicted == ["answer", "another answer"]
+
+
+def test_a_folded_output_is_covered_once_and_compared_within_its_tolerance():
+    cell = new_code_cell("loss", outputs=[new_output("stream", text="loss 1.08")])
+    cells = [new_markdown_cell("# A\n\n**Predict.** It?\n\nAbout 5 minutes"), cell]
+    notebook = new_notebook(cells=cells)
+    for _ in range(2):
+        tool.prepare(notebook, "notebooks/a.ipynb", ("", "main"))
+    assert cell.metadata.jupyter.outputs_hidden
+    assert [output.output_type for output in cell.outputs] == ["display_data", "stream"]
+    new = [new_output("stream", text="loss 1.12")]
+    assert settled(new, cell.outputs, 0.05) == [cell.outputs[1]]
+    tool.uncover(notebook)
+    assert [output.text for output in cell.outputs] == ["loss 1.08"]

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
 from markdown_text import FORMULA, without_code
-from repository import ROOT, make_course
+from repository import ROOT, make_course, tool
 
 INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
@@ -75,18 +75,25 @@ def lab(browser, tmp_path_factory):
 
 
 def expected(notebook):
-    """Return the texts of a notebook's pictures, its formulas' number, its controls."""
-    texts, num_formulas, controls = [], 0, {}
+    """Return the alternative texts of all pictures, and of those that aren't folded.
+
+    Also return the number of formulas, and the controls of each cell that has any.
+    """
+    texts, unfolded, num_formulas, controls = [], [], 0, {}
     for i, cell in enumerate(notebook.cells):
+        pictures = []
         for output in cell.get("outputs", []):
             data = {"text/html": "", "text/plain": ""} | output.get("data", {})
-            texts += map(unescape, re.findall(r'<img alt="([^"]*)"', data["text/html"]))
+            pictures += re.findall(r'<img alt="([^"]*)"', data["text/html"])
             if names := INTERACTIVE.search(data["text/plain"]):
                 controls[i] = [*range(names[1].count(",") + 1)]
         if cell.cell_type == "markdown":
-            texts += re.findall(r"!\[([^]]*)\]\(", cell.source)
+            pictures = re.findall(r"!\[([^]]*)\]\(", cell.source)
             num_formulas += len(FORMULA.findall(without_code(cell.source)))
-    return texts, num_formulas, controls
+        texts += map(unescape, pictures)
+        if not cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            unfolded += map(unescape, pictures)
+    return texts, unfolded, num_formulas, controls
 
 
 def open_notebook(page, lab, path, num_cells):
@@ -153,19 +160,26 @@ def redraws(page, cell, key):
 @pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
 def test_a_notebook_can_be_read_and_run_and_moved_by_keyboard(lab, browser, path):
     notebook = nbformat.read(path, as_version=4)
-    texts, num_formulas, controls = expected(notebook)
+    texts, unfolded, num_formulas, controls = expected(notebook)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(SOON)
     requests = []
     page.on("request", lambda request: requests.append(request.url))
     open_notebook(page, lab, path, len(notebook.cells))
-    assert page.evaluate(PICTURES) == texts, "before anything runs"
+    assert page.evaluate(PICTURES) == unfolded, "before anything runs"
+    covers = page.locator(".jp-OutputPlaceholder").all_inner_texts()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert len(covers) == outputs.count(tool.COVER)
+    assert {cover.strip() for cover in covers} <= {tool.COVER.data["text/html"]}
 
     run_all(page)
-    first, *prompts = page.evaluate(PROMPTS)
-    assert first == "", "the setup cell stays folded"
-    assert prompts == [f"[{i}]:" for i in range(2, len(prompts) + 2)]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    is_folded = [cell.metadata.get("jupyter", {}).get("source_hidden") for cell in code]
+    assert is_folded[0], "the setup cell"
+    prompts = ["" if folded else f"[{i}]:" for i, folded in enumerate(is_folded, 1)]
+    assert page.evaluate(PROMPTS) == prompts
     assert page.locator(PROBLEMS).all_text_contents() == []
+    assert page.locator(".jp-OutputPlaceholder").count() == 0, "a folded output"
     assert page.evaluate(PICTURES) == [INTERACTIVE.sub("", text) for text in texts]
     assert page.locator("mjx-container").count() == num_formulas
 

@@ -29,11 +29,11 @@ def test_endless_loop_is_stopped_with_its_line(monkeypatch):
             scores = scores + 0
         return scores
 
-    result = check("3.1", softmax)
+    result = check("3.3", softmax)
     assert result.diagnosis == "never-ends"
     assert "On scores = [1.0, 2.0, 3.0] your code did not end" in result.message
     assert "scores = scores + 0" in result.message or "while i <" in result.message
-    assert check("3.1", right).passed
+    assert check("3.3", right).passed
 
 
 def test_nothing_is_raised_after_the_call(monkeypatch):
@@ -66,7 +66,7 @@ def test_endless_answer_leaves_a_kernel_usable():
         "    return merged",
         "print(check('1.1', merge).diagnosis)\n"
         "print(len(blocks) > 9, any(block() for block in blocks))",
-        "import torch\nprint(check('3.1', lambda s, dim=-1: s.softmax(dim)).passed)",
+        "import torch\nprint(check('3.3', lambda s, dim=-1: s.softmax(dim)).passed)",
     ]
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]

@@ -215,12 +215,12 @@ def fused_attention(
     options = {"dropout_p": dropout_p, "scale": scale, "enable_gqa": enable_gqa}
     if mask is None:
         return F.scaled_dot_product_attention(query, key, value, bias, **options)
-    has_key = mask.any(dim=-1, keepdim=True)  # (..., T, 1)
-    mask = mask | ~has_key
+    is_empty = ~mask.any(dim=-1, keepdim=True)  # (..., T, 1)
+    mask = mask | is_empty
     if bias is not None:
         mask = bias.masked_fill(~mask, float("-inf"))
     output = F.scaled_dot_product_attention(query, key, value, mask, **options)
-    return output.masked_fill(~has_key, 0.0)
+    return output.masked_fill(is_empty, 0.0)
 
 
 def online_softmax_attention(
@@ -503,7 +503,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor | tuple[Tensor, Tensor]:
         causal = self._resolve_causal(context, causal)
         self._check_inputs(x, context, padding_mask, causal, cache)
-        query, key, value = self._project_heads(x, context)
+        query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
             start = 0 if cache is None else len(cache)
             query, key = self._rotate(query, start), self._rotate(key, start)
@@ -518,12 +518,14 @@ class MultiHeadAttention(nn.Module):
         """Return an empty cache with room for `num_tokens`."""
         return KeyValueCache(num_tokens, self.window)
 
-    def _project_heads(self, x, context):
+    def _project_heads(self, x, context, cache):
         """Return query (B, H, T, K), key and value (B, H_kv, S, K)."""
         layers = self.W_query, self.W_key, self.W_value
         counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
-        if context is None and not x.is_cpu and all(map(_is_plain_linear, layers)):
+        is_joint = context is None and cache is None and not x.is_cpu
+        if is_joint and all(map(_is_plain_linear, layers)):
             # A GPU takes longer to start three products than to compute a larger one.
+            # A step of decoding would wait for the copy of the weights instead.
             heads = project_together(x, layers).view(*x.shape[:2], -1, self.head_dim)
             return [t.transpose(1, 2) for t in heads.split(counts, dim=2)]
         source = x if context is None else context

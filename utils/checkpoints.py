@@ -6,9 +6,6 @@ Tensors stay in their files until they are converted, one after the other.
 import json
 from pathlib import Path
 
-import torch
-from torch import Tensor
-
 
 def read_json(path: str | Path) -> dict:
     """Read a JSON file that holds a dict.
@@ -20,7 +17,7 @@ def read_json(path: str | Path) -> dict:
     16
     """
     try:
-        content = json.loads(_existing(Path(path)).read_bytes())
+        content = json.loads(Path(path).read_bytes())
     except ValueError as error:
         raise ValueError(f"{path} is damaged: expected JSON, got {error}") from error
     if not isinstance(content, dict):
@@ -75,7 +72,7 @@ def open_tensors(folder: str | Path) -> dict:
         files = sorted(set(weight_map.values()))
     tensors = {}
     for file in files:
-        path = _existing(path.with_name(file))
+        path = path.with_name(file)
         try:
             with safe_open(path, "pt") as opened:
                 tensors |= {name: opened.get_slice(name) for name in opened.keys()}
@@ -114,17 +111,3 @@ def check_tensors(tensors: dict, shapes: dict, folder: str | Path):
             )
         if (dtype := tensors[name].get_dtype()) not in ("F64", "F32", "F16", "BF16"):
             raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
-
-
-def in_memory(tensor: Tensor) -> Tensor:
-    """Copy a tensor out of its file, as float32."""
-    contiguous = torch.contiguous_format
-    return tensor.to(torch.float32, copy=True, memory_format=contiguous)
-
-
-def _existing(path):
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"expected a folder with config.json and model.safetensors, found no {path}"
-        )
-    return path

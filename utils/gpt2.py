@@ -10,7 +10,6 @@ from utils.checkpoints import (
     check_config,
     check_tensors,
     drop_copy,
-    in_memory,
     open_tensors,
     read_json,
 )
@@ -100,5 +99,5 @@ def read_gpt2(path: str | Path) -> tuple[dict, dict]:
         if name.startswith("h.") and tensor.dim() == 2:
             tensor = tensor.T
         for our_name, part in zip(our_names, tensor.chunk(len(our_names))):
-            weights[our_name] = in_memory(part)
+            weights[our_name] = part.float().contiguous().clone()  # not of the file
     return config, weights

@@ -191,7 +191,9 @@ class LatentAttention(nn.Module):
         self._check_inputs(x, padding_mask, cache, start)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
         query, turned_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
-        latent = self.norm(self.W_latent(x))[:, None]  # (B, 1, T, R)
+        latent = self.W_latent(x)  # (B, T, R), in 16 bits under autocast
+        latent = self.norm(latent.to(self.norm.weight.dtype)).to(latent.dtype)
+        latent = latent[:, None]  # (B, 1, T, R)
         turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
         if self.rotary_dim:
             turned_query = self._rotate(turned_query, start)

@@ -13,7 +13,6 @@ from utils.checkpoints import (
     check_config,
     check_tensors,
     drop_copy,
-    in_memory,
     open_tensors,
     read_json,
 )
@@ -246,7 +245,7 @@ def read_llama(path: str | Path) -> tuple[dict, dict]:
         weight = tensors.pop(name)[:]
         if heads := rotated.get(name.split(".")[-2]):
             weight = from_halves(weight, config[heads])
-        weights[our_name] = in_memory(weight)
+        weights[our_name] = weight.float().clone()  # not of the file
     return config, weights
 
 

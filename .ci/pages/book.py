@@ -52,8 +52,11 @@ def load_article(folder, name, names):
     """Return the article of one page, with its links leading into the book."""
     page = (folder / f"{name}.html").read_text(encoding="utf-8")
     article = BeautifulSoup(page, "html.parser").select_one("article")
-    for element in article.select(".headerlink, .buttons, button, script"):
+    unprinted = ".headerlink, .buttons, button, script, .hide summary"
+    for element in article.select(unprinted):
         element.decompose()
+    for output in article.select("details.hide"):  # on paper it follows its cell
+        output.unwrap()
     for element in article.select("[id]"):
         element["id"] = anchor(name, element["id"])
     article.h1["id"] = anchor(name)

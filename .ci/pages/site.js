@@ -17,6 +17,9 @@ document.addEventListener("DOMContentLoaded", () => {
   // Sphinx calls the parts of the way headings, but of no level.
   for (const title of document.querySelectorAll(".caption[role=heading]"))
     title.removeAttribute("role");
+  // What opens a hidden output is named by its text.
+  for (const summary of document.querySelectorAll(".hide > summary"))
+    summary.removeAttribute("aria-label");
   // Two sides of a page need two names.
   for (const [side, name] of [["sidebar", "The course"], ["toc", "This page"]])
     document.querySelector(`aside.${side}-drawer`)?.setAttribute("aria-label", name);

@@ -1,5 +1,7 @@
 """Notebook 11 and two of its deeper ones: digits, strands, maps and hairpins."""
 
+from functools import partial
+
 import torch
 
 from tests.seeds import definitions
@@ -29,26 +31,26 @@ def digits(book, seed):
     images, labels, known, held_out = split_digits(seed=seed)
     new = images[held_out], labels[held_out]
 
-    def accuracy(build, num_images=1500, cut=None, positions=True):
+    def accuracy(build, num_images=1500, positions=True):
         torch.manual_seed(seed)
-        model = build(cut) if cut else build()
+        model = build()
         if not positions:
             torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
         rows = known[:num_images]
         train_on_digits(model, images[rows], labels[rows])
         return is_right(model, new).float().mean().item()
 
+    squares = partial(vision_transformer, patchify)
     x = images[known[:150]].flatten(1)
     nearest = labels[known[:150]][torch.cdist(new[0].flatten(1), x).argmin(dim=1)]
     others = (nearest == new[1]).float().mean().item(), accuracy(book["mlp"], 150)
-    squares = accuracy(vision_transformer, cut=patchify)
-    blind = accuracy(vision_transformer, positions=False)
-    few = accuracy(vision_transformer, 150)
     return {
-        "no positions": blind,
-        "1,500 images: transformer": squares,
-        "strips": accuracy(vision_transformer, cut=book["strips"]),
-        "150 images: transformer behind the others": min(others) - few,
+        "no positions": accuracy(squares, positions=False),
+        "1,500 images: transformer": accuracy(squares),
+        "strips": accuracy(partial(vision_transformer, book["strips"])),
+        "150 images: transformer behind the others": (
+            min(others) - accuracy(squares, 150)
+        ),
     }
 
 

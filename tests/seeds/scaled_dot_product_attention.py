@@ -2,26 +2,54 @@
 
 import torch
 
-from utils.experiments.rooms import RoomLayer, draw_rooms, train_room_layer
+from tests.seeds import definitions
+from utils.experiments.rooms import (
+    RoomLayer,
+    draw_rooms,
+    room_accuracy,
+    train_on_rooms,
+    train_room_layer,
+)
 
 
 def main(seed):
-    _, own, without = train_room_layer(1.0, 3e-3, seed)
-    _, _, with_root = train_room_layer(1 / 8, 3e-3, seed)
-    found = {
-        "own minus new rooms": own - without,
-        "at 0.003, with minus without": with_root - without,
-        "at 0.01, without": train_room_layer(1.0, 1e-2, seed)[2],
+    found, scales = {}, {"with": 1 / 8, "without": 1.0}
+    for root, scale in scales.items():
+        _, found[f"new rooms at each step, {root}"] = train_room_layer(
+            scale, 19_200, 3e-3, seed
+        )
+    few = {
+        (root, lr): train_room_layer(scale, 256, lr, seed)
+        for root, scale in scales.items()
+        for lr in (3e-3, 1e-2)
     }
-    trained, _, found["at 0.01, with"] = train_room_layer(1 / 8, 1e-2, seed)
-    M = (trained.W_query.weight.T @ trained.W_key.weight).detach()
+    found["256 rooms, with minus without"] = (
+        few["with", 3e-3][1] - few["without", 3e-3][1]
+    )
+    found["256 rooms, without"] = few["without", 3e-3][1]
+    found["256 rooms, without, tested in them"] = few["without", 3e-3][0]
+    found["256 rooms, with"] = few["with", 3e-3][1]
+    for root in scales:
+        found[f"256 rooms at 0.01, {root}"] = few[root, 1e-2][1]
+
+    accuracy_after = definitions("deeper/why_the_root")["accuracy_after"]
+    ways = {"start": (1.0, 8**-0.5), "steps": (1 / 8, 8**0.5)}
+    part = {name: accuracy_after(*way, seed) for name, way in ways.items()}
+    found["the steps minus the start of the root"] = part["steps"] - part["start"]
+    for name, way in ways.items():
+        found[f"the {name} of the root at 0.009"] = accuracy_after(*way, seed, lr=9e-3)
+
+    torch.manual_seed(seed)
+    (people, answers), layer = draw_rooms(500), RoomLayer(1 / 8)
+    for name, steps in (("start", 0), ("trained", 600)):
+        train_on_rooms(layer, [draw_rooms(32) for _ in range(steps)], lr=3e-3)
+        scores = layer.W_query(people) @ layer.W_key(people).mT / 8
+        found[f"spread of the scores, {name}"] = scores.std().detach()
+    found["right in new rooms"] = room_accuracy(layer, (people, answers))
+    M = (layer.W_query.weight.T @ layer.W_key.weight).detach()
     rule = M[16:32, :16].diagonal()
     rest = (M.square().sum() - rule.square().sum()) / (38 * 38 - 16)
     found["diagonal over rest"] = rule.mean() / rest.sqrt()
-
-    torch.manual_seed(seed)
-    x, _ = draw_rooms(500)
-    for name, layer in (("start", RoomLayer(1 / 8)), ("trained", trained)):
-        scores = layer.W_query(x) @ layer.W_key(x).mT / 8
-        found[f"spread of the scores, {name}"] = scores.std()
+    size = layer.W_value.weight.detach().abs().mean(dim=0)
+    found["W_value: extension over names"] = size[32:].mean() / size[:32].mean()
     return found

@@ -62,7 +62,7 @@ def additions(norms, seed):
 def repeats(book, model):
     """Return how many of the last 60 tokens differ when the best is always taken."""
     start = torch.tensor([book["encode_bpe"]("Zoë", book["MERGES"])])
-    best = functools.partial(book["course"].next_token_probs, top_k=1)
+    best = functools.partial(utils.model.next_token_probs, top_k=1)
     return len(set(book["write"](model, start, 70, best)[0, -60:].tolist()))
 
 

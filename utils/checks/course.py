@@ -28,7 +28,7 @@ FILES = {  # number of a notebook: the file of its exercises here
 }
 # Where `utils` holds the functions that the exercises ask for, under the same names.
 LIBRARY = (
-    *("tokenizer", "data", "embeddings", "attention", "training.translation"),
+    *("tokenizer", "data", "embeddings", "attention", "experiments.translation"),
     *("model", "parallel", "latent", "delta"),
 )
 CASES = 10, 512  # the patients of 12
@@ -62,7 +62,7 @@ def load(number: str) -> list:
     if number not in FILES:
         return []
     with torch.device("cpu"):  # its cases are drawn there, whatever the default is
-        file = importlib.import_module(f"utils.checks.{FILES[number]}")
+        file = importlib.import_module(f"utils.checks.exercises.{FILES[number]}")
     return file.EXERCISES
 
 

@@ -11,66 +11,52 @@ from utils.checks.values import (
     agrees,
     all_finite,
     close,
+    kind_of,
     numbers,
     safe_text,
     same_form,
     shape,
-    sort,
 )
 
 
 def describe(exercise, wrong):
     """Say which property fails first, on the first ordinary input where it does."""
-    reports = (_form, _finite, *map(_property, exercise.properties))
-    ordinary = [trial for trial in wrong if not trial.special]
+    reports = (_wrong_form, _not_finite, *exercise.properties)
+    ordinary = [run for run in wrong if not run.special] or wrong
     for report in reports:
-        for trial in ordinary or wrong:
-            text = report(exercise, trial)
-            if text:
-                return text
-    return difference(exercise, (ordinary or wrong)[0])
+        for run in ordinary:
+            text = quietly(report, [run]).value
+            if text is not None:
+                break
+        if text is not None:
+            break
+    else:
+        run, text = ordinary[0], ""
+    if isinstance(run.got, Other) or type(run.got) is not type(run.expected):
+        text = "" if run.error else f"Expected {exercise.expectation}."
+    return f"{difference(exercise, run)}\n{text}".rstrip()
 
 
-def _form(exercise, trial):
+def _wrong_form(run):
     """Report an error, or another type, length, shape or dtype than expected."""
-    got, expected = trial.outcome, trial.expected
-    if trial.same_form:
-        return None
-    text = difference(exercise, trial)
-    if isinstance(got.value, Other) or type(got.value) is not type(expected.value):
-        text = f"{text}\nExpected {exercise.expectation}."
-    return text
+    return None if run.has_right_form else ""
 
 
-def _finite(exercise, trial):
+def _not_finite(run):
     """Report NaN and infinity."""
-    if all_finite(trial.outcome.value):
-        return None
-    return f"{difference(exercise, trial)}\nNot every entry is a finite number."
+    return None if all_finite(run.got) else "Some of your entries are NaN or infinite."
 
 
-def _property(look):
-    """Return the report of one of the exercise's own properties."""
-
-    def report(exercise, trial):
-        if trial.outcome.error is not None:
-            return None
-        text = quietly(look, [trial.evidence]).value
-        return text and f"{difference(exercise, trial)}\n{text}"
-
-    return report
-
-
-def difference(exercise, trial):
+def difference(exercise, run):
     """Return the lines that show one case: its input, what is expected, what came."""
-    on = f"On {inputs(exercise, trial.case)}"
-    got = trial.outcome
-    if trial.case.raises is not None:
+    on = f"On {shown_inputs(exercise, run.case)}"
+    got = run.outcome
+    if run.case.raises is not None:
         came = _raised(got) if got.error else "no error"
-        return f"{on}\n  expected {trial.case.raises.__name__}\n  got      {came}"
+        return f"{on}\n  expected {run.case.raises.__name__}\n  got      {came}"
     if got.error is not None:
         return f"{on} your code raised\n  {_raised(got)}"
-    what, right, came = _first_difference(exercise, got.value, trial.expected.value)
+    what, right, came = _first_difference(exercise, got.value, run.expected)
     return f"{on}{what}\n  expected {right}\n  got      {came}"
 
 
@@ -81,7 +67,7 @@ def _raised(outcome):
     return f"{text}\n  at {outcome.where}" if outcome.where else text
 
 
-def inputs(exercise, case):
+def shown_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     shown = []
     for name, value in exercise.inputs(case).items():
@@ -133,7 +119,7 @@ def _told_apart(expected, got):
 
 def _summary(value):
     if isinstance(value, torch.Tensor):
-        return f"{a_or_an(sort(value))} tensor of shape {shape(value)}"
+        return f"{a_or_an(kind_of(value))} tensor of shape {shape(value)}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_summary, value[:4]))})"
     return value.text if isinstance(value, Other) else safe_text(value, 80)

@@ -1,29 +1,27 @@
-"""What the outputs of eval mode do not show: training, dropout, how a mask is kept.
+"""What the outputs of eval mode don't show: training, dropout, how a mask is stored.
 
-Each fact is a function `(module, weights) -> Named or None` for
-`ModuleExercise(when_right=…)`; `weights.build` starts with d_in, d_out, context_length,
-dropout and may end with num_heads. `no_gradient` and `changes_in_training` suit any
-module.
+Each fact is a function `(module, weights) -> Diagnosis or None`; `weights.build` starts
+with d_in, d_out, context_length, dropout and may end with num_heads. `no_gradient` and
+`changes_in_training` suit any module.
 """
 
 from types import SimpleNamespace
 
 import torch
 
-from utils.checks.attention_heads import right_split
-from utils.checks.draw import draws
 from utils.checks.guard import attempt
-from utils.checks.steps import texts_of
+from utils.checks.inputs import draw
+from utils.checks.pipeline import Diagnosis
+from utils.checks.steps.heads import right_split
 from utils.checks.values import number
 
-FACTS = texts_of(__file__)["FACTS"]
 NUM_TOKENS = 3  # fewer than the features of a head, so that weights can be recovered
 
 
 def sentences(weights):
     """Return 64 sentences of three orthogonal tokens, as wide as the module's input."""
     width = next(size for size in weights.build if type(size) is int)
-    return 2 * torch.linalg.qr(draws(5)(64, width, NUM_TOKENS)).Q.mT.contiguous()
+    return 2 * torch.linalg.qr(draw(64, width, NUM_TOKENS)).Q.mT.contiguous()
 
 
 def fresh(module, weights):
@@ -36,15 +34,23 @@ def without_dropout(build):
     return tuple(0.0 if type(size) is float else size for size in build)
 
 
-def mask_kept_otherwise(module, weights):
+def mask_not_a_buffer(module, weights):
     """Name a mask that `.to(device)` forgets, or that an optimizer trains."""
     for part in fresh(module, weights).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
-                return FACTS.name("mask-not-buffer", name=name)
+                return Diagnosis(
+                    "mask-not-buffer",
+                    f"Your `{name}` is a plain tensor, so it stays behind when the "
+                    "module moves to a GPU: use register_buffer.",
+                )
     for name, parameter in module.named_parameters():
         if parameter.shape[-2:] == (weights.build[2],) * 2:
-            return FACTS.name("mask-is-a-parameter", name=name)
+            return Diagnosis(
+                "mask-is-a-parameter",
+                f"Your `{name}` is an nn.Parameter, so an optimizer would train it: "
+                "make the mask a buffer, register_buffer.",
+            )
     return None
 
 
@@ -55,21 +61,30 @@ def dropout_in_eval(module, weights):
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
-    return FACTS.name("dropout-in-eval", apart=apart)
+    return Diagnosis(
+        "dropout-in-eval",
+        f"Your dropout is active in eval mode: two runs on the same input differ by up "
+        f"to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs "
+        "training=self.training.",
+    )
 
 
 def dropout_in_training(module, weights):
     """Name what is wrong with the dropout in training mode.
 
-    Weights in training mode are compared with those of eval mode, right or not: so the
-    dropout is seen beside a mistake in the weights. Where the values are others than
-    those of the weights, only a dropout that is missing is seen.
+    Weights in training mode are compared with those of eval mode, right or not, so the
+    dropout is seen beside a mistake in the weights. Where the output isn't made of the
+    values, only a dropout that is missing is seen.
     """
     p = weights.build[3]
     if not p:
         return None
     if torch.allclose(*(outputs(module, weights, seed) for seed in (None, 1))):
-        return FACTS.name("dropout-missing", p=p)
+        return Diagnosis(
+            "dropout-missing",
+            f"You never drop any weights: with dropout {p} the output is the same in "
+            "training mode and in eval mode.",
+        )
     before, unknown = recovered(module, weights)
     if unknown > 1e-3:
         return None
@@ -79,32 +94,71 @@ def dropout_in_training(module, weights):
         torch.where(seen, some / before, 1.0)
         for some in (used, recovered(module, weights, seed=2)[0])
     )
+    if factors.isnan().any():
+        return Diagnosis(
+            "nan-in-training",
+            "Your output holds NaN in training mode, as from a dropout on hidden "
+            "scores, where 0 · −∞ is NaN. Drop entries of the weights, after the "
+            "softmax.",
+        )
     calm = SimpleNamespace(**vars(weights) | {"build": without_dropout(weights.build)})
     leaked = (recovered(module, calm, seed=1)[0] * ~seen).abs().max().item()
-    lost = max(lost, (used * ~seen).abs().max().item())
+    if leaked > 1e-3:
+        return Diagnosis(
+            "mask-off-in-training",
+            f"You give hidden tokens a weight of up to {number(leaked)} in training "
+            "mode: hide the future in both modes.",
+        )
+    if max(lost, (used * ~seen).abs().max().item()) > 1e-3:
+        return Diagnosis(
+            "dropout-not-on-weights",
+            "You drop something other than the weights: in training mode the output is "
+            "no longer a weighted sum of the values so far. Drop entries of the "
+            "weights, after the softmax.",
+        )
     kept, again = factors.abs() > 0.02, again.abs() > 0.02
-    same = torch.equal(kept, again) or (kept == kept[:1]).all()
     sums = used.sum(-1) - before.sum(-1)  # of rows that do not fall as a whole
-    whole = (sums.abs() < 1e-2)[(kept & seen).any(-1)].all()
-    empty = not kept[seen].all()
+    if (sums.abs() < 1e-2)[(kept & seen).any(-1)].all():
+        if not kept[seen].all():
+            return Diagnosis(
+                "rows-sum-to-one",
+                "You make each row of weights sum to 1 again after the dropout. Let "
+                "the dropout come last: its factor 1/(1-p) keeps the sum on average.",
+            )
+        return Diagnosis(
+            "dropout-before-softmax",
+            "You apply dropout before the softmax, which makes each row sum to 1 "
+            "again: apply it to the weights.",
+        )
     rows = kept[..., -1, :]  # the last query may attend to all keys
-    share = 1 - kept[seen].double().mean().item() if empty else p
+    if torch.equal(kept, again) or (kept == kept[:1]).all():
+        return Diagnosis(
+            "dropout-same-mask",
+            "You drop the same weights again and again: draw a new mask for each entry "
+            "of the weights in each forward pass.",
+        )
+    if (rows == rows[..., :1]).all():
+        return Diagnosis(
+            "dropout-whole-rows",
+            "You drop whole rows of weights, so a query gets all of its context or "
+            "none: draw each entry of the weights on its own.",
+        )
+    share = 1 - kept[seen].double().mean().item()
+    if not kept[seen].all() and abs(share - p) > 0.1:
+        return Diagnosis(
+            "dropout-other-share",
+            f"You drop {share:.0%} of the weights: with dropout {p} it should be {p:.0%}.",
+        )
     survivors, right = factors[kept & seen], 1 / (1 - p)
-    off = (survivors - right).abs() > 0.02  # all by one factor, or it says nothing
-    unscaled = off.any() and survivors.max() - survivors.min() < 0.02
-    factor, right = number(survivors.median().item()), number(right)
-    found = {
-        FACTS.name("nan-in-training"): factors.isnan().any(),
-        FACTS.name("mask-off-in-training", leaked=number(leaked)): leaked > 1e-3,
-        FACTS.name("dropout-not-on-weights"): lost > 1e-3,
-        FACTS.name("rows-sum-to-one"): whole and empty,
-        FACTS.name("dropout-before-softmax"): whole,
-        FACTS.name("dropout-same-mask"): same,
-        FACTS.name("dropout-whole-rows"): (rows == rows[..., :1]).all(),
-        FACTS.name("dropout-other-share", p=p, share=share): abs(share - p) > 0.1,
-        FACTS.name("dropout-not-rescaled", p=p, factor=factor, right=right): unscaled,
-    }
-    return next((name for name, holds in found.items() if holds), None)
+    alike = survivors.max() - survivors.min() < 0.02  # or it says nothing
+    if alike and ((survivors - right).abs() > 0.02).any():
+        factor = number(survivors.median().item())
+        return Diagnosis(
+            "dropout-not-rescaled",
+            f"You multiply the surviving weights by {factor}: with dropout {p} it "
+            f"should be 1/(1-p) = {number(right)}, so that the mean stays.",
+        )
+    return None
 
 
 def outputs(module, weights, seed=None):
@@ -139,8 +193,13 @@ def recovered(module, weights, seed=None):
 
 def breaks_in_float64(module, weights):
     """Name a module whose forward pass works in float32 alone."""
-    found = attempt(fresh(module, weights).double(), sentences(weights).double())
-    return FACTS.name("float32-alone") if found.error else None
+    if not attempt(fresh(module, weights).double(), sentences(weights).double()).error:
+        return None
+    return Diagnosis(
+        "float32-alone",
+        "You make a tensor in float32 inside, so after module.double() the forward pass "
+        "fails on float64 input: take the dtype from x, dtype=x.dtype.",
+    )
 
 
 def no_gradient(module, weights):
@@ -153,7 +212,11 @@ def no_gradient(module, weights):
         if parameter.grad is None and parameter.is_floating_point():
             parameter.data.mul_(2)
             if not torch.equal(output, twin(x)):
-                return FACTS.name("no-gradient", name=name)
+                return Diagnosis(
+                    "no-gradient",
+                    f"Your `{name}` would never be trained, because no gradient reaches "
+                    "it: look for torch.no_grad(), .detach() or requires_grad=False.",
+                )
     return None
 
 
@@ -162,20 +225,30 @@ def changes_in_training(module, weights):
     x = sentences(weights)
     right, trained = module.eval()(x.clone()), module.train()(x.clone())
     module.eval()
-    same = torch.allclose(right, trained, equal_nan=True)
-    return None if same else FACTS.name("changes-in-training")
+    if torch.allclose(right, trained, equal_nan=True):
+        return None
+    return Diagnosis(
+        "changes-in-training",
+        "Your output changes in training mode: this exercise asks for no dropout.",
+    )
 
 
 def fails_in_half(module, weights):
     """Name a fill value that float16 cannot hold."""
     found = attempt(fresh(module, weights).half(), sentences(weights).half())
-    return FACTS.name("minus-1e9") if "without overflow" in str(found.error) else None
+    if "without overflow" not in str(found.error):
+        return None
+    return Diagnosis(
+        "minus-1e9",
+        "Your -1e9 doesn't fit into float16, whose smallest number is -65504, so the "
+        "forward pass fails after module.half(): use float('-inf').",
+    )
 
 
 TRAINING_FACTS = (
     no_gradient,
     breaks_in_float64,
     dropout_in_training,
-    mask_kept_otherwise,
+    mask_not_a_buffer,
     fails_in_half,
 )

@@ -49,8 +49,8 @@ def _plain_tensor(tensor):
             (tensor.is_quantized, "a quantized tensor"),
             (tensor.is_complex(), f"a complex tensor {tuple(tensor.shape)}"),
         ]
-        for found, description in peculiar:
-            if found:
+        for is_peculiar, description in peculiar:
+            if is_peculiar:
                 return Other(description)
         tensor = tensor.detach().as_subclass(torch.Tensor).cpu()
         return tensor.clone() if tensor.numel() <= LARGEST_TENSOR else tensor
@@ -75,7 +75,7 @@ def same_input(before, after):
     return not isinstance(before, list) or before == after
 
 
-def sort(tensor):
+def kind_of(tensor):
     """Return `float`, `bool` or `integer`; precision is not compared."""
     if tensor.is_floating_point():
         return "float"
@@ -87,16 +87,16 @@ def same_form(got, expected):
     if type(got) is not type(expected):
         return False
     if isinstance(expected, torch.Tensor):
-        return got.shape == expected.shape and sort(got) == sort(expected)
+        return got.shape == expected.shape and kind_of(got) == kind_of(expected)
     if isinstance(expected, tuple):
         return len(got) == len(expected) and all(map(same_form, got, expected))
     return True
 
 
-def amount(value):
+def sizes_of(value):
     """Return how many numbers a value holds, or its type where it holds none."""
-    if type(value) is tuple:
-        return (*map(amount, value),)
+    if isinstance(value, tuple):
+        return (*map(sizes_of, value),)
     return value.numel() if isinstance(value, torch.Tensor) else type(value)
 
 
@@ -122,7 +122,7 @@ def agrees(got, expected):
     if isinstance(expected, torch.Tensor):
         if not isinstance(got, torch.Tensor) or got.shape != expected.shape:
             return False
-        return sort(got) == sort(expected) and bool(close(got, expected).all())
+        return kind_of(got) == kind_of(expected) and bool(close(got, expected).all())
     if isinstance(expected, (tuple, list)):
         if type(got) is not type(expected) or len(got) != len(expected):
             return False
@@ -144,26 +144,12 @@ def factor_of(got, expected):
         factors = [factor_of(g, e) for g, e in pairs]
         same = None not in factors and max(factors) - min(factors) < 1e-4
         return factors[0] if same else None
-    if not isinstance(expected, torch.Tensor) or sort(expected) != "float":
+    if not isinstance(expected, torch.Tensor) or kind_of(expected) != "float":
         return None
     right = expected.double()
     factor = float((got.double() * right).sum() / (right * right).sum())
     known = abs(factor) > 1e-6 and agrees(got.double(), (factor * right).float())
     return factor if known else None
-
-
-def first_axis(value):
-    """Return how many samples a value holds along its first axis, 0 for none."""
-    if isinstance(value, tuple):
-        return min(map(first_axis, value), default=0)
-    return len(value) if isinstance(value, torch.Tensor) and value.dim() > 1 else 0
-
-
-def sample(value, i, count):
-    """Return sample i of all tensors that hold so many along their first axis."""
-    if isinstance(value, tuple):
-        return tuple(sample(part, i, count) for part in value)
-    return value[i : i + 1] if first_axis(value) == count else value
 
 
 def close(got, expected):
@@ -224,11 +210,11 @@ def a_or_an(word):
     return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"
 
 
-def alike(got, other):
+def may_agree(got, other):
     """Say at a glance whether two values may agree: by a few entries of tensors."""
     if type(other) is tuple:
         same = type(got) is tuple and len(got) == len(other)
-        return same and all(map(alike, got[::-1], other[::-1]))
+        return same and all(map(may_agree, got[::-1], other[::-1]))
     if not isinstance(other, torch.Tensor) or not isinstance(got, torch.Tensor):
         return type(got) is type(clean(other))
     if got.shape != other.shape:

@@ -9,11 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from utils.checks import attention_heads as heads
-from utils.checks import attention_masks as masks
-from utils.checks import attention_steps as attention
-from utils.checks.attention_steps import GIVES, PROJECTED, of_module, steps
-from utils.checks.steps import Pipeline, form
+from utils.checks.pipeline import Pipeline
+from utils.checks.steps import attention, heads, masks
+from utils.checks.steps.attention import OUTPUTS, PROJECTED, of_module, steps
 
 
 class Suspect(NamedTuple):
@@ -78,33 +76,28 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 
 def _pipeline(start, **own):
-    """Return the right steps of a layer."""
-    return Pipeline(start=start, steps=steps(**own), gives=GIVES, forms=[])
+    """Return the right steps of a layer, which give its output and its weights."""
+    both = {"result": lambda s: (s.projected, s.weights)}
+    return Pipeline(start, steps(**own, **both), variants=[], outputs=OUTPUTS)
 
 
-CAUSAL = PROJECTED | {"mask": attention.triangle, "clear": attention.zeroed}
-
-
-def _first(forms, slug):
-    """Return the first wrong form of this name."""
-    return next(one for one in forms if one.slug == slug)
-
-
-BY_VIEW = heads.split_by(_first(heads.CUT, "split-by-view"))
-FORMS = [
-    form("split-by-view", split=BY_VIEW),
+CAUSAL = PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
+SPLIT_ALONE = heads.each(heads.split_by(heads.CUT[0]))
+VARIANTS = [
+    replace(heads.CUT[0], overrides={"split": SPLIT_ALONE}),  # split-by-view
     *(*attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
     *(*heads.MERGE, *heads.OUT),
 ]
 
 
-def _wrong(slug):
-    """Return the wrong form of a suspect."""
-    found = _first(FORMS, slug)
-    if [*found.ways] == ["hide"]:  # who hides nothing zeroes nothing either
-        return replace(found, ways=found.ways | {"clear": masks.uncleared})
-    return found
+def _variant(name):
+    """Return the variant of a suspect: the first of this name."""
+    variant = next(one for one in VARIANTS if one.name == name)
+    if [*variant.overrides] == ["hidden"]:  # who hides nothing zeroes nothing either
+        overrides = variant.overrides | {"cleared": masks.uncleared}
+        return replace(variant, overrides=overrides)
+    return variant
 
 
 @dataclass(frozen=True)
@@ -135,10 +128,7 @@ FUNCTION = Kind(
     "query, key, value, each (…, T, 16)",
     "output (…, T, 16), weights (…, T, T)",
     (16, 16, None, 0.0, 1),
-    _pipeline(
-        lambda query, key, value: {"query": query, "key": key, "value": value},
-        give=lambda s: s.output,
-    ),
+    _pipeline(lambda query, key, value: {"query": query, "key": key, "value": value}),
 )
 ONE_HEAD = Kind(
     "c",
@@ -192,14 +182,11 @@ class Layer(nn.Module):
         self._check(inputs)
         if self.kind.masked:
             inputs = self._learned(), *inputs
-        ways = {}  # of two wrong forms of one step the later takes the other's place
-        for slug in sorted(self._wrong):
-            ways |= _wrong(slug).ways
-        last = self.kind.pipeline.states(inputs, form(None, **ways))[-1]
-        if isinstance(last, Exception):
-            raise last
+        # Of two variants of one step the later takes the other's place.
+        variants = map(_variant, sorted(self._wrong))
+        output, weights = self.kind.pipeline.run(inputs, *variants)
         both = need_weights or self.kind is FUNCTION
-        return (last.result, last.weights) if both else last.result
+        return (output, weights) if both else output
 
     def _learned(self):
         """Return the weights as matrices (d_in, d_out), as the steps take them."""

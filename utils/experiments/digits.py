@@ -7,7 +7,6 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from utils.attention import MultiHeadAttention
-from utils.embeddings import patchify
 from utils.experiments import answer_loss
 from utils.model import TransformerBlock, feed_forward
 from utils.training import TrainingConfig, train
@@ -70,8 +69,8 @@ class VisionTransformer(nn.Module):
         return self.to_class(self.norm(x[:, 0]))  # (B, classes)
 
 
-def vision_transformer(cut: Callable = patchify) -> VisionTransformer:
-    """Return the untrained model of the notebook, two blocks of four heads."""
+def vision_transformer(cut: Callable) -> VisionTransformer:
+    """Return an untrained model of two blocks; cut as in `PatchEmbedding`."""
     embedding = PatchEmbedding(cut, patch_size=2, num_patches=16, d_model=32)
     return VisionTransformer(embedding, 10, d_model=32, depth=2, num_heads=4)
 

@@ -1,11 +1,10 @@
 """Notebook 04: find the phone extension of the person whom each one wants to call."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-
-from utils.experiments import answer_loss, is_right
-from utils.training import train
 
 
 def draw_rooms(num_rooms: int, people: int = 8) -> tuple[Tensor, Tensor]:
@@ -26,6 +25,29 @@ def draw_rooms(num_rooms: int, people: int = 8) -> tuple[Tensor, Tensor]:
     return persons, extension.gather(1, friend)
 
 
+@torch.no_grad()
+def room_accuracy(
+    predict: Callable[[Tensor], Tensor], rooms: tuple[Tensor, Tensor]
+) -> float:
+    """Return the fraction of people whose answer has the largest of the six scores.
+
+    predict: a layer or a function from people (B, T, 38) to scores (B, T, 6)
+    rooms: people and answers, as `draw_rooms` returns them
+    """
+    people, answers = rooms
+    return (predict(people).argmax(dim=-1) == answers).float().mean().item()
+
+
+def commonest_extension(people: Tensor) -> Tensor:
+    """Return how often each extension occurs among the others in the room.
+
+    people: (B, T, 38); returns counts (B, T, 6), whose largest is the best guess of
+        somebody who can't find anybody
+    """
+    extensions = people[:, :, 32:]  # (B, T, 6)
+    return extensions.sum(dim=1, keepdim=True) - extensions
+
+
 class RoomLayer(nn.Module):
     """One attention layer from people (B, T, 38) to six scores each, (B, T, 6).
 
@@ -39,22 +61,37 @@ class RoomLayer(nn.Module):
         self.W_value = nn.Linear(38, 6, bias=False)
         self.scale = scale
 
-    def forward(self, x):
+    def forward(self, x: Tensor) -> Tensor:
         query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
         return F.scaled_dot_product_attention(query, key, value, scale=self.scale)
 
 
-def train_room_layer(
-    scale: float, lr: float, seed: int = 0
-) -> tuple[RoomLayer, float, float]:
-    """Train a layer on 256 rooms for 600 steps.
+def train_on_rooms(layer: nn.Module, batches: list, lr: float) -> None:
+    """Take one step of Adam per batch of rooms, down the cross-entropy of the answers.
 
-    returns: the layer, its accuracy in these rooms, and its accuracy in 500 new ones
+    batches: rooms as `draw_rooms` returns them
+    """
+    optimizer = torch.optim.Adam(layer.parameters(), lr=lr)
+    for people, answers in batches:
+        scores = layer(people)  # (B, T, 6)
+        loss = F.cross_entropy(scores.flatten(0, 1), answers.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def train_room_layer(
+    scale: float, num_rooms: int, lr: float, seed: int
+) -> tuple[float, float]:
+    """Train a layer for 600 steps of 32 rooms.
+
+    num_rooms: how many rooms it sees; 19,200 are new at each step, fewer come back
+
+    returns: its accuracy in (up to 256 of) these rooms, and in 500 that it hasn't seen
     """
     torch.manual_seed(seed)
-    new = draw_rooms(500)
-    layer = RoomLayer(scale)
-    batches = [draw_rooms(32) for _ in range(8)]
-    train(layer, batches, answer_loss, steps=600, lr=lr, show_progress=False)
-    own = torch.cat([is_right(layer, batch) for batch in batches])
-    return layer, own.float().mean().item(), is_right(layer, new).float().mean().item()
+    test, layer = draw_rooms(500), RoomLayer(scale)
+    batches = [draw_rooms(32) for _ in range(num_rooms // 32)]
+    train_on_rooms(layer, batches * (600 // len(batches)), lr)
+    own = sum(room_accuracy(layer, rooms) for rooms in batches[:8]) / 8
+    return own, room_accuracy(layer, test)

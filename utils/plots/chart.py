@@ -68,7 +68,8 @@ def heat(
         rows, columns: token strings, or pairs (name, number) that name several
             neighbours at once; without columns the rows name both axes.
         names: one for each of several matrices.
-        mask: boolean `(T, S)`, True = may attend; or one, or None, for each matrix.
+        mask: boolean `(T, S)`, True = may attend; or a list with one, or None, for
+            each matrix.
         signed: colours centred on zero.
         show_values: write the numbers; by default in cells that have room for them.
         vmax: the end of the colour scale; 1, or the largest magnitude if signed.
@@ -88,7 +89,9 @@ def heat(
         columns = rows
     names = [""] * len(maps) if names is None else names
     expect(len(names) == len(maps), "names", f"{len(maps)} of them", len(names))
-    masks = _masks(mask, len(maps), shape)
+    masks = mask if isinstance(mask, (list, tuple)) else [mask] * len(maps)
+    expect(len(masks) == len(maps), "mask", f"{len(maps)} of them", len(masks))
+    masks = [to_mask(mask, shape) for mask in masks]
     scale = _color_scale(maps, masks, signed, vmax)
     row_labels = _axis_labels(rows, shape[0], "rows")
     column_labels = _axis_labels(columns, shape[1], "columns")
@@ -115,17 +118,6 @@ def heat(
     parts |= {f"Rows ({row_axis})": _told(row_labels)}
     parts |= {f"Columns ({column_axis})": _told(column_labels)}
     publish(fig, title, describe("Heat map", title, **parts))
-
-
-def _masks(mask, count, shape):
-    """Return a boolean array for each matrix; a mask may be one for all."""
-    first, depth = mask, 0
-    while isinstance(first, (list, tuple)) and first:
-        first, depth = first[0], depth + 1
-    several = depth > 0 and (first is None or depth + np.ndim(first) == 3)
-    masks = mask if several else [mask] * count
-    expect(len(masks) == count, "mask", f"{count} of them", len(masks))
-    return [to_mask(mask, shape) for mask in masks]
 
 
 def _axis_labels(labels, size, what):
@@ -308,7 +300,7 @@ Baselines: guessing.
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="#E5E5E5")
     if baseline:
-        fig.legend(loc="outside upper right", ncols=3)
+        fig.legend(loc="outside lower right", ncols=3)
     parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
     publish(fig, title, describe("Dots", title, Across=xlabel, **parts))
 

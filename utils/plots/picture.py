@@ -430,7 +430,6 @@ class Picture:
         radius: float = 0.8,
         angle: bool = False,
         drop: bool = False,
-        name: str = "",
     ) -> Box:
         """Draw vectors of two numbers as arrows from one point.
 
@@ -466,9 +465,8 @@ class Picture:
                 self._write(foot[0], foot[1] + 0.15, product, color=INK["score"])
         if angle:
             self._mark_angle(at, *vectors[:2])
-        self._write(at[0], at[1] - radius - 0.2, name, NAME, weight="bold")
-        self._tell(f"Arrows {name}: {', '.join(names)}".replace(" :", ":"))
-        return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, name)
+        self._tell(f"Arrows: {', '.join(names)}")
+        return Box(x - radius, y - radius, 2 * radius, 2 * radius)
 
     def _mark_angle(self, at, first, second):
         start, ahead = (math.atan2(v[1], v[0]) for v in (second, first))

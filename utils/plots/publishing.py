@@ -60,9 +60,9 @@ WEIGHTS = mcolors.LinearSegmentedColormap.from_list(
 SIGNED = matplotlib.colormaps["RdBu_r"]  # red above zero, blue below
 SHELVES = {
     "cached": "#FFF3C4",
-    "process": "#E6EEF5",
-    "memory": "#EEEEEE",
-    "head": "#F3EDF7",
+    "process": "#EFF4F9",
+    "memory": "#F4F4F4",
+    "head": "#F7F3FA",
 }
 LEARNED, HIDDEN, PALE, GREY = "#E9E9E9", "#F4F4F4", "#C8C8C8", "#666666"
 FADED_TEXT = "#616161"  # 4.5 : 1 on the palest fill, too

@@ -381,36 +381,31 @@ def exchange(operations, numbers, *, title: str) -> None:
         operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
         numbers: `(2, n)`, n even: what each process holds at first.
     """
-    first, second = [[format_number(n, 0) for n in line] for line in numbers]
-    sums = [format_number(a + b, 0) for a, b in zip(*numbers)]
-    half, n = len(first) // 2, len(first)
-    mine, theirs, both = [0] * n, [1] * n, [4] * n
-    nothing, blank = [-1] * half, [""] * half
-    shared = first[:half] + second[half:], mine[:half] + theirs[half:]
+    first, second = ([(n, rank) for n in line] for rank, line in enumerate(numbers))
+    sums, half = [(a + b, 4) for a, b in zip(*numbers)], len(first) // 2
 
-    def shares(a, b, gap):
-        return [a[:half] + gap, gap + b[half:]]
+    def shares(a, b):  # each process has its half alone
+        return [a[:half] + [("", -1)] * half, [("", -1)] * half + b[half:]]
 
-    states = {  # numbers and owners of both processes, before and after
-        "send": ([first, second], [mine, theirs], [first, first], [mine, mine]),
-        "all-reduce": ([first, second], [mine, theirs], [sums, sums], [both, both]),
-        "all-gather": (
-            *(shares(first, second, blank), shares(mine, theirs, nothing)),
-            *([shared[0]] * 2, [shared[1]] * 2),
-        ),
-        "reduce-scatter": (
-            *([first, second], [mine, theirs]),
-            *(shares(sums, sums, blank), shares(both, both, nothing)),
-        ),
+    states = {  # pairs (number, owner) of both processes, before and after
+        "send": ([first, second], [first, first]),
+        "all-reduce": ([first, second], [sums, sums]),
+        "all-gather": (shares(first, second), [first[:half] + second[half:]] * 2),
+        "reduce-scatter": ([first, second], shares(sums, sums)),
     }
     lines = []
     for name in operations:
-        before, owners, after, new_owners = states[name]
-        labels = {"rows": ["process 0", "process 1"], "cell": 0.42}
-        start = {"values": before, "owner": owners, "name": name, **labels}
-        sent = 4 * (n if name in ("send", "all-reduce") else half)
+        grids = []
+        for state in states[name]:
+            texts = [
+                [n if n == "" else format_number(n, 0) for n, _ in s] for s in state
+            ]
+            owner = [[rank for _, rank in s] for s in state]
+            labels = {"rows": ["process 0", "process 1"], "cell": 0.42}
+            grids.append({"values": texts, "owner": owner, **labels})
+        sent = 4 * (2 * half if name in ("send", "all-reduce") else half)
         text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
-        lines.append([start, text, {"values": after, "owner": new_owners, **labels}])
+        lines.append([grids[0] | {"name": name}, text, grids[1]])
     column(*lines, title=title)
 
 
@@ -496,7 +491,7 @@ def _draw_attention(
         picture.step((start.x - 0.16, start.middle[1]), 1)
         picture.step((left - 0.1, LANES["score"]), 2)
         picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
-        picture.step((context.x - 0.18, context.y - 0.05), 4)
+        picture.step((context.x, context.y - 0.16), 4)
     for j, word in enumerate(words):
         picture.word((middles[j], 0.3), word, lit=j == followed)
         key = draw(j, "keys", keys[j], roles[1])
@@ -552,30 +547,6 @@ def attention_products(x: Tensor, words, *, title: str) -> None:
     picture.publish(title)
 
 
-def word_arrows(weights: Tensor, words, queries, *, title: str) -> None:
-    """Draw a sentence with arrows from some words to those that they take from.
-
-    Args:
-        weights: (T, T); arrows below 0.05 are left out.
-        queries: the positions whose arrows are drawn, one line each.
-    """
-    picture = Picture(0.25 + 1.15 * len(queries))
-    for line, i in enumerate(queries):
-        y = 0.8 + 1.15 * line
-        boxes = picture.sentence((0.15, y), words, roles={i: "weight"})
-        for j, box in enumerate(boxes):
-            if j == i and weights[i, j] >= 0.05:
-                text = format_number(float(weights[i, j]), 2)
-                picture.note((box.middle[0], y + 0.22), text, "weight", align="center")
-            elif weights[i, j] >= 0.05:
-                text = format_number(float(weights[i, j]), 2)
-                bend = -0.12 - 0.06 * abs(i - j)
-                share = float(weights[i, j])
-                picture.wire(boxes[i], box, "weight", weight=share, bend=bend)
-                picture.note((box.middle[0], y + 0.22), text, "weight", align="center")
-    picture.publish(title)
-
-
 # --- 04 ---------------------------------------------------------------------------
 
 
@@ -617,37 +588,19 @@ def _draw_projection(picture, y, side, x, word, matrix, result, role, dot):
     picture.wire(projected, dot, role)
 
 
-def attention_shapes(T: int, S: int, d_k: int, d_v: int, *, title: str) -> None:
-    """Draw the sizes of scaled dot-product attention as grids without numbers."""
-    picture, bottom = Picture(0.95 + (S + T) * LINE), 0.7 + S * LINE
-
-    def blank(at, n, m, role, name, shape=""):
-        return picture.grid(at, [[""] * m] * n, role, name, shape=shape, cell=0.2)
-
-    query = blank((0.5, bottom), T, d_k, "query", "Q", f"({T}, {d_k})")
-    at = query.right[0] + 0.7, bottom - 0.45 - d_k * LINE
-    key = blank(at, d_k, S, "key", f"Kᵀ ({d_k}, {S})")
-    weight = blank((key.x, bottom), T, S, "weight", "", f"weights ({T}, {S})")
-    at = weight.right[0] + 0.9, bottom - 0.45 - S * LINE
-    value = blank(at, S, d_v, "value", f"V ({S}, {d_v})")
-    output = blank((value.x, bottom), T, d_v, "output", "", f"output ({T}, {d_v})")
-    picture.wire(query, weight, "query")
-    picture.wire(key, weight, "key", text="÷ √d_k, softmax")
-    picture.wire(weight, output, "weight")
-    picture.wire(value, output, "value")
-    picture.publish(title)
+ROOM = "Ann", "Bob", "Cleo", "Dan"
 
 
-def room(people: Tensor, answers: Tensor, names, *, title: str) -> None:
+def room(people: Tensor, answers: Tensor, *, title: str) -> None:
     """Draw a room of notebook 04: wanted, name, extension, and the answer.
 
     Args:
-        people: (T, 38), of which the first two numbers of each name are drawn.
-        answers: (T,)
+        people: (4, 38), of which the first two numbers of each name are drawn.
+        answers: (4,)
     """
     extension = people[:, 32:].argmax(dim=-1, keepdim=True)
     row(
-        {"values": people[:, 16:18], "role": "query", "name": "wants", "rows": names},
+        {"values": people[:, 16:18], "role": "query", "name": "wants", "rows": ROOM},
         {"values": people[:, :2], "role": "key", "name": "name"},
         {"values": extension, "role": "value", "name": "extension", "cell": 0.6},
         "→",
@@ -656,23 +609,23 @@ def room(people: Tensor, answers: Tensor, names, *, title: str) -> None:
     )
 
 
-def name_match(wanted: Tensor, names: dict, *, title: str, shown: int = 10) -> None:
-    """Draw the products of a wanted name with the names of others, number by number.
+def name_match(people: Tensor, *, title: str, shown: int = 10) -> None:
+    """Draw the products of the name that Ann wants with Cleo's and with Bob's.
 
     Args:
-        wanted: (16,), the wanted name; names: dict from a person to a name (16,).
-        shown: how many of the numbers are drawn; the sum is over all.
+        people: (4, 38), a room in which Ann wants Cleo.
+        shown: how many of the 16 numbers are drawn; the sums are over all.
     """
-    picture, cell = Picture(0.6 + 0.85 * len(names)), 0.47
-    left = 1.05
+    picture, left, cell = Picture(2.3), 1.05, 0.47
+    wanted = people[0, 16:32]
 
     def line(y, label, numbers, role):
         picture.grid((left, y), numbers[:shown], role, rows=[label], cell=cell)
 
     line(0.1, "Ann wants", wanted, "query")
-    for i, (person, name) in enumerate(names.items()):
-        y = 0.6 + 0.85 * i
-        line(y, f"{person} is", name, "key")
+    for i, y in ((2, 0.6), (1, 1.45)):
+        name = people[i, :16]
+        line(y, f"{ROOM[i]} is", name, "key")
         line(y + LINE, "product", wanted * name, "score")
         total = format_number(float(wanted @ name), 1)
         place = left + shown * cell + 0.1, y + 1.5 * LINE
@@ -724,17 +677,16 @@ def attention_heads(
         start, vectors = left + i * width, (query[followed], key, value)
         picture.note((start + width / 2, 0.02), name, align="center", bold=True)
         options = {"divisor": ("√d_k", key.shape[1] ** 0.5)}
-        context = _draw_attention(
+        box = _draw_attention(
             picture, start, width, words, followed, vectors, **options
         )
         weights = (key @ query[followed] / key.shape[1] ** 0.5).softmax(dim=0)
-        contexts.append((context, weights @ value))
-    joined = torch.cat([numbers for _, numbers in contexts])
+        contexts.append(weights @ value)
+        middle, y = 0.75 + 0.5 * (0.5 + i) * value.shape[1], 3.67 + 0.15 * i
+        corners = [(box.bottom[0], y), (middle, y)]
+        picture.wire(box.bottom, (middle, 4.15), "value", via=corners)
+    joined = torch.cat(contexts)
     box = picture.grid((0.75, 4.15), joined, "output", rows=["joined"], cell=0.5)
-    for i, (context, numbers) in enumerate(contexts):
-        x, y = box.x + 0.5 * (0.5 + i) * len(numbers), 3.67 + 0.15 * i
-        corners = [(context.bottom[0], y), (x, y)]
-        picture.wire(context.bottom, (x, box.y), "value", via=corners)
     block = picture.block((3.1, 4.1), "out_proj", "learned", size=(0.95, 0.38))
     picture.wire(box, block, "value")
     style = {"columns": features, "cell": 0.58}

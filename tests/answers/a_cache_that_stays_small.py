@@ -1,0 +1,130 @@
+"""Answers to the exercises of notebook 14."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+from answers import right
+
+# --- 14.1 -------------------------------------------------------------------------
+
+
+@right("latent_keys_values")
+def latent_broadcast(latent, W_uk, W_uv):
+    return latent[:, None] @ W_uk, latent[:, None] @ W_uv
+
+
+@right("latent_keys_values")
+def latent_einsum(latent, W_uk, W_uv):
+    keys = torch.einsum("bsr,hrk->bhsk", latent, W_uk)
+    return keys, torch.einsum("bsr,hrv->bhsv", latent, W_uv)
+
+
+@right("latent_keys_values")
+def latent_head_by_head(latent, W_uk, W_uv):
+    keys, values = [], []
+    for h in range(W_uk.shape[0]):
+        keys.append(latent @ W_uk[h])
+        values.append(latent @ W_uv[h])
+    return torch.stack(keys, dim=1), torch.stack(values, dim=1)
+
+
+@right("latent_keys_values")
+def latent_one_product(latent, W_uk, W_uv):
+    H, R, K = W_uk.shape
+    B, S, _ = latent.shape
+    both = torch.cat([W_uk, W_uv], dim=2)  # (H, R, K + V)
+    wide = latent @ both.permute(1, 0, 2).reshape(R, -1)
+    wide = wide.view(B, S, H, -1).transpose(1, 2)
+    return wide[..., :K], wide[..., K:]
+
+
+# --- 14.2 -------------------------------------------------------------------------
+
+
+@right("absorbed_scores")
+def absorbed_two_products(query, latent, W_uk):
+    return query @ W_uk.transpose(-2, -1) @ latent[:, None].transpose(-2, -1)
+
+
+@right("absorbed_scores")
+def absorbed_einsum(query, latent, W_uk):
+    narrow = torch.einsum("bhtk,hrk->bhtr", query, W_uk)
+    return torch.einsum("bhtr,bsr->bhts", narrow, latent)
+
+
+@right("absorbed_scores")
+def absorbed_by_loops(query, latent, W_uk):
+    B, H, T, _ = query.shape
+    scores = torch.zeros(B, H, T, latent.shape[1])
+    for b in range(B):
+        for h in range(H):
+            scores[b, h] = (query[b, h] @ W_uk[h].T) @ latent[b].T
+    return scores
+
+
+# --- 14.3 -------------------------------------------------------------------------
+
+
+def step_scores(query, turned_query, latent, turned_key, W_uk):
+    content = query @ W_uk.mT @ latent[:, None].mT
+    return content + turned_query @ turned_key[:, None].mT
+
+
+def step_mix(weights, latent, W_uv):
+    return weights @ latent[:, None] @ W_uv
+
+
+@right("absorbed_attention")
+def step_two_parts(query, turned_query, latent, turned_key, W_uk, W_uv):
+    content = query @ W_uk.mT @ latent[:, None].mT
+    place = turned_query @ turned_key[:, None].mT
+    scores = (content + place) / (query.shape[-1] + turned_query.shape[-1]) ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    mixed = weights @ latent[:, None]
+    return mixed @ W_uv
+
+
+@right("absorbed_attention")
+def step_joined(query, turned_query, latent, turned_key, W_uk, W_uv):
+    scale = (query.shape[-1] + turned_query.shape[-1]) ** -0.5
+    queries = torch.cat((query @ W_uk.mT, turned_query), dim=-1)
+    keys = torch.cat((latent, turned_key), dim=-1)[:, None]
+    H = query.shape[1]
+    keys, values = (t.expand(-1, H, -1, -1) for t in (keys, latent[:, None]))
+    return F.scaled_dot_product_attention(queries, keys, values, scale=scale) @ W_uv
+
+
+@right("absorbed_attention")
+def step_by_letters(query, turned_query, latent, turned_key, W_uk, W_uv):
+    absorbed = torch.einsum("bhtk,hrk->bhtr", query, W_uk)
+    scores = torch.einsum("bhtr,bsr->bhts", absorbed, latent)
+    scores += torch.einsum("bhtp,bsp->bhts", turned_query, turned_key)
+    width = query.size(-1) + turned_query.size(-1)
+    weights = F.softmax(scores / math.sqrt(width), dim=-1)
+    mixed = torch.einsum("bhts,bsr->bhtr", weights, latent)
+    return torch.einsum("bhtr,hrv->bhtv", mixed, W_uv)
+
+
+@right("absorbed_attention")
+def step_by_loops(query, turned_query, latent, turned_key, W_uk, W_uv):
+    B, H, T, K = query.shape
+    outputs = torch.empty(B, H, T, W_uv.shape[-1])
+    for b in range(B):
+        for h in range(H):
+            for t in range(T):
+                content = latent[b] @ (W_uk[h] @ query[b, h, t])  # (S,)
+                places = turned_key[b] @ turned_query[b, h, t]
+                scores = (content + places) / math.sqrt(K + turned_key.shape[-1])
+                outputs[b, h, t] = scores.softmax(0) @ latent[b] @ W_uv[h]
+    return outputs
+
+
+@right("absorbed_attention")
+def step_scaled_first(query, turned_query, latent, turned_key, W_uk, W_uv):
+    both = torch.cat((query, turned_query), dim=-1)
+    both = both / both.shape[-1] ** 0.5
+    query, turned_query = both.split((query.shape[-1], turned_query.shape[-1]), dim=-1)
+    scores = step_scores(query, turned_query, latent, turned_key, W_uk)
+    return step_mix(scores.softmax(dim=-1), latent, W_uv)

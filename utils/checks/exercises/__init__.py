@@ -1,0 +1,1 @@
+"""The exercises, one module (or folder) for each notebook."""

@@ -1,0 +1,366 @@
+"""Exercises of the notebook on a small cache: keys and values from a latent, or none."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
+
+from utils.checks.engine import Exercise, case
+from utils.checks.inputs import draw
+from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.properties import Shapes
+
+# --- keys and values --------------------------------------------------------------
+
+
+def right_expanded(latent, W_uk, W_uv):
+    """Multiply head by head."""
+    latent, matrices = latent.double(), (W_uk.double(), W_uv.double())
+    parts = [torch.stack([latent @ W for W in Ws], dim=1) for Ws in matrices]
+    return tuple(part.float() for part in parts)
+
+
+def without_an_axis(s, cached):
+    """Return what is cached, so that samples meet heads: it broadcasts where B is H."""
+    B, H = len(cached), len(s.W_uk)
+    if B != H and 1 not in (B, H):
+        raise RuntimeError("must match the size of tensor")
+    return cached
+
+
+def as_one_matrix(W):
+    """Read the matrices (H, R, K) as one of (R, H*K), without moving an axis."""
+    return W.reshape(W.shape[1], -1)
+
+
+def cut(flat, W):
+    B, S, _ = flat.shape
+    return flat.view(B, S, len(W), -1).transpose(1, 2)
+
+
+def by_view(s, W):
+    flat = s.latent @ W.transpose(0, 1).flatten(1)  # (B, S, H*K), right so far
+    return flat.view(len(flat), len(W), -1, W.shape[-1])
+
+
+def first_head(s, W):
+    return (s.c @ W[0]).expand(-1, len(W), -1, -1)
+
+
+def both(step):
+    """Return the step that goes this way for keys and for values."""
+    return lambda s: (step(s, s.for_keys), step(s, s.for_values))
+
+
+NO_HEAD_AXIS = (
+    "heads-meet-samples: You let the samples of the latents meet the heads: give the "
+    "latents an axis for the heads, latent[:, None]."
+)
+FIRST_HEAD = (
+    "first-head-alone: You used the matrix of head 0 for all heads: each has one."
+)
+EXPANDED = variants(
+    "one-matrix-for-both: You made keys and values with the same matrix: keys take "
+    "W_uk, values W_uv.",
+    dict(for_values=lambda s: s.W_uk),
+    dict(for_keys=lambda s: s.W_uv),
+    "keys-transposed: You transposed the keys, as the scores will need them: return "
+    "them as (B, H, S, K).",
+    dict(result=lambda s: (s.keys.mT, s.values)),
+    NO_HEAD_AXIS,
+    dict(c=lambda s: without_an_axis(s, s.latent)),
+    "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: "
+    "move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ "
+    "W.",
+    dict(made=both(lambda s, W: cut(s.latent @ as_one_matrix(W), W))),
+    "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes "
+    "tokens and heads: view(B, S, H, K), then transpose(1, 2).",
+    dict(made=both(by_view)),
+    FIRST_HEAD,
+    dict(made=both(first_head)),
+    "scaled: You divided the keys by √K: that is done with the scores.",
+    dict(result=lambda s: (s.keys / s.keys.shape[-1] ** 0.5, s.values)),
+    "first-sample-alone: You used the latents of the first sample for all of them.",
+    dict(c=lambda s: s.latent[:1, None].expand(len(s.latent), -1, -1, -1)),
+)
+
+
+def drawn(B, S, R, H, K, V):
+    """Return latents (B, S, R) and a matrix for keys and one for values, by head."""
+    return draw(B, S, R), draw(H, R, K), draw(H, R, V, seed=1)
+
+
+latent_keys_values = Exercise(
+    id="14.1",
+    signature="latent_keys_values(latent, W_uk, W_uv)",
+    returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, V)",
+    oracle=right_expanded,
+    parts=("keys", "values"),
+    cases=[
+        case(
+            torch.tensor([[[1.0, 10.0]]]),
+            torch.tensor([[[1.0, 2.0, 3.0], [4, 5, 6]]]),
+            torch.tensor([[[1.0], [-1.0]]]),
+            note="one sample, one token, one head",
+        ),
+        case(*drawn(2, 7, 5, 3, 11, 13)),
+        case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
+        case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and V are equal"),
+        case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
+        case(*drawn(1, 11, 7, 2, 3, 5), note="one sample"),
+        case(*drawn(2, 3, 11, 5, 2, 2), note="K and V are equal"),
+    ],
+    pipeline=Pipeline(
+        start=lambda latent, W_uk, W_uv: dict(latent=latent, W_uk=W_uk, W_uv=W_uv),
+        steps={
+            "c": lambda s: s.latent[:, None],
+            "for_keys": lambda s: s.W_uk,
+            "for_values": lambda s: s.W_uv,
+            "made": both(lambda s, W: s.c @ W),
+            "result": lambda s: (s.keys, s.values),
+        },
+        variants=EXPANDED,
+        outputs={"made": ("keys", "values")},
+    ),
+)
+
+
+# --- scores without keys ----------------------------------------------------------
+
+
+def right_absorbed(query, latent, W_uk):
+    """Take the queries to the latents, in double precision."""
+    queries = query.double() @ W_uk.double().mT  # (B, H, T, R)
+    return (queries @ latent.double()[:, None].mT).float()
+
+
+def expands(name, text, width, *sizes):
+    """Return a fact: it names an answer that makes what is so wide for all tokens."""
+    B, H, S, W = 2, 3, 7, width
+    full = (B, H, S, W), (B, S, H * W), (B * H, S, W), (H, B * S, W), (B * S, H * W)
+    full = {tuple(sorted(shape)) for shape in full}
+
+    def fact(answer):
+        with Shapes() as shapes:
+            answer(*map(torch.zeros, sizes))
+        return Diagnosis(name, text) if full & shapes.sizes else None
+
+    return fact
+
+
+KEYS_MADE = (
+    "keys-made",
+    "You made a key for each head and token: multiply the queries with W_uk transposed, "
+    "(B, H, T, K) to (B, H, T, R), and compare them with the latents themselves.",
+)
+VALUES_MADE = (
+    "values-made",
+    "You made a value for each head and token: average the latents first, weights @ "
+    "latents, (B, H, T, R), and multiply the result by W_uv.",
+)
+
+
+def reshaped(W):
+    """Change the places of R and K by a reshape, which moves nothing."""
+    return W.reshape(len(W), W.shape[2], W.shape[1])
+
+
+def lower(s):
+    rows, columns = s.scores.shape[-2:]
+    return torch.ones(rows, columns).tril(columns - rows).bool()
+
+
+NARROW = variants(
+    "not-transposed: You multiplied the query by W_uk: a score is q · (c W_uk), so "
+    "multiply by its transpose, query @ W_uk.mT.",
+    dict(narrow=lambda s: s.query @ s.W_uk),
+    FIRST_HEAD,
+    dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
+    "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: "
+    "swap the last two axes, W_uk.mT.",
+    dict(narrow=lambda s: s.query @ reshaped(s.W_uk)),
+    "samples-mixed: You used the latents of the first sample for all of them.",
+    dict(c=lambda s: s.latent[:1, None]),
+    NO_HEAD_AXIS,
+    dict(c=lambda s: without_an_axis(s, s.latent)),
+)
+ABSORBED = NARROW + variants(
+    "scaled: You divided the scores by a square root: leave them as they are.",
+    dict(result=lambda s: s.scores / s.query.shape[-1] ** 0.5),
+    dict(result=lambda s: s.scores / s.latent.shape[-1] ** 0.5),
+    "softmax-taken: You took a softmax: return the scores before it.",
+    dict(result=lambda s: s.scores.softmax(-1)),
+    dict(result=lambda s: (s.scores / s.query.shape[-1] ** 0.5).softmax(-1)),
+    "narrow-returned: You returned the queries, brought to the width of the latents: "
+    "compare them with the latents, … @ latentᵀ.",
+    dict(result=lambda s: s.narrow),
+    "causal: You hid later tokens: return all scores, because the mask comes "
+    "afterwards.",
+    dict(result=lambda s: s.scores.masked_fill(~lower(s), -torch.inf)),
+)
+
+
+def queried(B, H, T, S, R, K):
+    """Return queries (B, H, T, K), latents (B, S, R) and a matrix for each head."""
+    return draw(B, H, T, K), draw(B, S, R), draw(H, R, K)
+
+
+absorbed_scores = Exercise(
+    id="14.2",
+    signature="absorbed_scores(query, latent, W_uk)",
+    returns="the scores (B, H, T, S), not scaled, without making any keys",
+    oracle=right_absorbed,
+    facts_when_right=[expands(*KEYS_MADE, 13, (2, 3, 5, 13), (2, 7, 11), (3, 11, 13))],
+    cases=[
+        case(
+            torch.tensor([[[[1.0, 1.0]]]]),
+            torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]]),
+            torch.tensor([[[1.0, 2.0], [3, 4], [5, 6]]]),
+            note="one sample, one query, one head",
+        ),
+        case(*queried(2, 3, 5, 7, 11, 13)),
+        case(*queried(3, 3, 2, 5, 7, 2), note="as many samples as heads"),
+        case(*queried(2, 5, 3, 7, 3, 3), note="R and K are equal"),
+        case(*queried(2, 3, 1, 11, 2, 5), note="one query"),
+        case(*queried(1, 2, 7, 7, 3, 5), note="one sample, T and S are equal"),
+        case(*queried(2, 7, 3, 2, 5, 3), note="more queries than latents"),
+    ],
+    pipeline=Pipeline(
+        start=lambda query, latent, W_uk: dict(query=query, latent=latent, W_uk=W_uk),
+        steps={
+            "narrow": lambda s: s.query @ s.W_uk.mT,
+            "c": lambda s: s.latent[:, None],
+            "scores": lambda s: s.narrow @ s.c.mT,
+            "result": lambda s: s.scores,
+        },
+        variants=ABSORBED,
+    ),
+)
+
+
+# --- attention without keys and values --------------------------------------------
+
+
+def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
+    """Make keys and values after all, head by head, in double precision."""
+    latent, turned_key = latent.double(), turned_key.double()
+    queries, heads = torch.cat((query, turned_query), dim=-1).double(), []
+    for query, W, U in zip(queries.unbind(1), W_uk.double(), W_uv.double()):
+        key = torch.cat((latent @ W, turned_key), dim=-1)
+        heads.append(torch_attention(query, key, latent @ U))
+    return torch.stack(heads, dim=1).float()
+
+
+def of_a_step(query, turned_query, latent, turned_key, W_uk, W_uv):
+    """Return what the first step needs: the inputs by name, and their widths."""
+    K, P, R = query.shape[-1], turned_query.shape[-1], latent.shape[-1]
+    return locals()
+
+
+def hidden(s, allowed):
+    return s.scaled.masked_fill(~allowed, -torch.inf).softmax(-1)
+
+
+def weighed_apart(s, *roots):
+    parts = zip((s.content, s.places), roots)
+    return sum((part / root).softmax(-1) for part, root in parts)
+
+
+STEP = NARROW + variants(
+    "wrong-root: You divided by √{width}: a score is a sum of K + P products, however "
+    "it is computed, so divide by √({K} + {P}).",
+    dict(width=lambda s: s.K),
+    dict(width=lambda s: s.R + s.P),
+    dict(width=lambda s: s.R),
+    dict(width=lambda s: s.P),
+    "not-scaled: You didn't divide the scores: divide their sum by √({K} + {P}), "
+    "once, before the softmax.",
+    dict(scale=lambda s: 1.0),
+    dict(scale=lambda s: s.width),
+    "one-part-scaled: You divided the two parts of the score apart: add them first, "
+    "then divide by √(K + P).",
+    dict(scaled=lambda s: s.content / s.scale + s.places),
+    dict(scaled=lambda s: s.content + s.places / s.scale),
+    dict(scaled=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
+    "turned-left-out: You used the content only: add the turned part, turned_query · "
+    "turned_key.",
+    dict(scores=lambda s: s.content),
+    dict(scores=lambda s: s.content, width=lambda s: s.K),
+    "two-softmaxes: You took a softmax of each part: add the two parts first.",
+    dict(weights=lambda s: weighed_apart(s, s.scale, s.scale)),
+    dict(weights=lambda s: weighed_apart(s, s.K**0.5, s.P**0.5)),
+    dict(weights=lambda s: weighed_apart(s, s.K**0.5, s.P**0.5) / 2),
+    "softmax-over-queries: Your softmax doesn't run over the tokens: use dim=-1.",
+    dict(weights=lambda s: s.scaled.softmax(-2)),
+    dict(weights=lambda s: s.scaled.softmax(1)),
+    "softmax-missing: You used the scores as they are: take a softmax over the tokens.",
+    dict(weights=lambda s: s.scaled),
+    "causal: You hid some tokens with a mask: all S tokens may be seen.",
+    dict(weights=lambda s: hidden(s, lower(s))),
+    dict(weights=lambda s: hidden(s, torch.ones_like(s.scores).tril().bool())),
+    "heads-meet-samples: You let the samples of the turned keys meet the heads: give "
+    "them an axis for the heads, turned_key[:, None].",
+    dict(k=lambda s: without_an_axis(s, s.turned_key)),
+    "first-head-alone: You used W_uv of head 0 for all heads: each has its own.",
+    dict(heads=lambda s: s.mixed @ s.W_uv[0]),
+    "matrix-for-keys: You multiplied the averaged latents by W_uk: use W_uv.",
+    dict(heads=lambda s: s.mixed @ s.W_uk),
+    "mixture-returned: You returned the averaged latents: multiply them by W_uv.",
+    dict(result=lambda s: s.mixed),
+)
+
+
+def stepped(B, H, T, S, R, K, P, V):
+    """Return both parts of the queries, what is cached of each token, the matrices."""
+    queries = draw(B, H, T, K), draw(B, H, T, P, seed=1)
+    cached = draw(B, S, R), draw(B, S, P, seed=1)
+    return *queries, *cached, draw(H, R, K), draw(H, R, V, seed=1)
+
+
+SIZES = [given.shape for given in stepped(2, 3, 5, 7, 11, 13, 17, 19)]
+absorbed_attention = Exercise(
+    id="14.3",
+    signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
+    returns="the heads' outputs (B, H, T, V), without making any keys or values",
+    oracle=right_attention,
+    facts_when_right=[
+        expands(*KEYS_MADE, 13, *SIZES),
+        expands(*VALUES_MADE, 19, *SIZES),
+    ],
+    cases=[
+        case(
+            torch.tensor([[[[1.0, 1.0]]]]),
+            torch.tensor([[[[2.0]]]]),
+            torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]]),
+            torch.tensor([[[-0.5], [0.5]]]),
+            torch.tensor([[[0.0, 1.0], [2, 1], [1, 0]]]),
+            torch.tensor([[[1.0], [10.0], [100.0]]]),
+            note="one sample, one query, one head, two tokens",
+        ),
+        case(*stepped(2, 3, 5, 7, 11, 13, 17, 19)),
+        case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
+        case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and V are equal"),
+        case(*stepped(2, 3, 1, 11, 5, 7, 7, 2), note="one query; K and P are equal"),
+        case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
+        case(*stepped(2, 7, 3, 2, 5, 3, 7, 11), note="more queries than tokens"),
+    ],
+    pipeline=Pipeline(
+        start=of_a_step,
+        steps={
+            "narrow": lambda s: s.query @ s.W_uk.mT,
+            "c": lambda s: s.latent[:, None],
+            "k": lambda s: s.turned_key[:, None],
+            "content": lambda s: s.narrow @ s.c.mT,
+            "places": lambda s: s.turned_query @ s.k.mT,
+            "scores": lambda s: s.content + s.places,
+            "width": lambda s: s.K + s.P,
+            "scale": lambda s: s.width**0.5,
+            "scaled": lambda s: s.scores / s.scale,
+            "weights": lambda s: s.scaled.softmax(-1),
+            "mixed": lambda s: s.weights @ s.c,
+            "heads": lambda s: s.mixed @ s.W_uv,
+            "result": lambda s: s.heads,
+        },
+        variants=STEP,
+    ),
+)
+
+EXERCISES = [latent_keys_values, absorbed_scores, absorbed_attention]

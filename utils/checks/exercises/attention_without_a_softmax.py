@@ -1,0 +1,405 @@
+"""Exercises of the notebook without a softmax: linear attention, delta rule, a gate."""
+
+import torch
+from torch.nn import functional as F
+
+from utils.checks.engine import Exercise, case
+from utils.checks.inputs import draw
+from utils.checks.pipeline import Pipeline, variants
+from utils.checks.properties import past_stays
+
+
+def three(num_tokens, width, d_v):
+    """Return a query, a key and a value that are drawn."""
+    return (
+        draw(num_tokens, width),
+        draw(num_tokens, width, seed=1),
+        draw(num_tokens, d_v, seed=2),
+    )
+
+
+def outer(a, b):
+    return a[:, None] * b
+
+
+def entry_by_entry(a, b):
+    """Multiply without an axis more, as `a * b` does where the widths are equal."""
+    if len(a) != len(b):
+        raise RuntimeError("must match the size")
+    return torch.diag(a * b)
+
+
+# --- linear attention -------------------------------------------------------------
+
+
+def right_linear(query, key, value):
+    """Multiply as matrices, all tokens at once."""
+    products = (query.double() @ key.double().mT).tril()
+    return (products @ value.double()).float()
+
+
+def read_elementwise(s):
+    """Add k * v instead of an outer product, and multiply the query with that."""
+    if s.k.shape != s.v.shape:
+        raise RuntimeError("must match the size")
+    return s.q * (s.k * s.v).cumsum(0)
+
+
+def deltas(query, key, value):
+    """Write the difference to what is known, as the delta rule does."""
+    state, outputs = torch.zeros(key.shape[-1], value.shape[-1]).to(value), []
+    for q, k, v in zip(query, key, value):
+        state = state + outer(k, v - k @ state)
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+def softmax(s):
+    return s.hidden.softmax(-1).nan_to_num()
+
+
+def shortened(x):
+    return F.normalize(x, dim=-1)
+
+
+LAST_STATE = (
+    "for every token: let token t read as soon as it has written, and don't keep one "
+    "matrix, changed in place, in a list."
+)
+LINEAR = variants(
+    "softmax-kept: You took a softmax between the products and the values: leave it "
+    "out, and the scale too.",
+    dict(weights=softmax),
+    dict(weights=softmax, factor=lambda s: s.query.shape[-1] ** -0.5),
+    f"no-causal-mask: You read the matrix after all tokens {LAST_STATE}",
+    dict(mask=lambda s: s.column > -1),
+    "past-alone: You read the matrix before adding the token's own key and value: add "
+    "first, then read.",
+    dict(mask=lambda s: s.column < s.row),
+    "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, "
+    "state = state + …",
+    dict(mask=lambda s: s.column == s.row),
+    "upper-for-lower: You let each token see itself and those after it: it sees "
+    "itself and those before it.",
+    dict(mask=lambda s: s.column >= s.row),
+    "scaled: You divided the scores by √{K}: leave that out, because there is no "
+    "softmax.",
+    dict(factor=lambda s: s.query.shape[-1] ** -0.5),
+    "divided: You divided each output by the sum of its products, which may be near "
+    "zero: leave that out.",
+    dict(weights=lambda s: s.masked / s.masked.sum(-1, keepdim=True)),
+    "averaged: You divided the sum by the number of tokens so far: return the sum "
+    "itself.",
+    dict(weights=lambda s: s.masked / (s.row + 1)),
+    "roles-swapped: You swapped keys and queries: the keys of the past are in the "
+    "matrix, and the token's own query reads it.",
+    dict(products=lambda s: s.k @ s.q.mT),
+    "entry-by-entry: You multiplied k * v entry by entry: every entry of k meets "
+    "every entry of v, torch.outer(k, v) or k[:, None] * v.",
+    dict(output=read_elementwise),
+    "feature-map: You put queries and keys through ELU + 1: leave them as they are.",
+    dict(q=lambda s: F.elu(s.query) + 1, k=lambda s: F.elu(s.key) + 1),
+    "keys-made-short: You normalised the keys to length 1: leave them as they are.",
+    dict(k=lambda s: shortened(s.key)),
+    dict(k=lambda s: shortened(s.key), q=lambda s: shortened(s.query)),
+    "delta-rule: You subtracted what the key returns already, which is the delta "
+    "rule: write v as it is.",
+    dict(output=lambda s: deltas(s.q, s.k, s.v)),
+    "state-returned: You returned the matrix after the last token, (K, V): return "
+    "what each query reads from it on the way, (T, V).",
+    dict(result=lambda s: s.k.mT @ s.v),
+)
+WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
+linear_attention = Exercise(
+    id="15.1",
+    signature="linear_attention(query, key, value)",
+    returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to "
+    "itself, without a softmax and without division",
+    oracle=right_linear,
+    properties=[past_stays],
+    cases=[
+        case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
+        case(*three(5, 2, 3)),
+        case(*three(7, 3, 3), note="keys as wide as values"),
+        case(*three(2, 5, 7), note="keys wider than there are tokens"),
+        case(*three(1, 3, 2), note="one token"),
+        case(*three(11, 5, 2)),
+    ],
+    pipeline=Pipeline(
+        start=lambda query, key, value: {"query": query, "key": key, "value": value},
+        steps={
+            "q": lambda s: s.query,
+            "k": lambda s: s.key,
+            "v": lambda s: s.value,
+            "factor": lambda s: 1.0,
+            "products": lambda s: s.q @ s.k.mT,
+            "scaled": lambda s: s.products * s.factor,
+            "column": lambda s: torch.arange(len(s.key)),
+            "row": lambda s: s.column[:, None],
+            "mask": lambda s: s.column <= s.row,
+            "hidden": lambda s: s.scaled.masked_fill(~s.mask, -torch.inf),
+            "masked": lambda s: s.scaled * s.mask,
+            "weights": lambda s: s.masked,
+            "output": lambda s: s.weights @ s.v,
+            "result": lambda s: s.output,
+        },
+        variants=LINEAR,
+        words={"K": lambda s: s.key.shape[-1]},
+    ),
+)
+
+
+# --- the delta rule ---------------------------------------------------------------
+
+
+def shares(gate):
+    """Return the share of what token j wrote that token i finds, (T, T)."""
+    token = torch.arange(len(gate))
+    return torch.where(token[:, None] > token, gate[:, None], 1.0).cumprod(0).tril()
+
+
+def right_gated(query, key, value, beta, gate):
+    """Solve for what all tokens write, and read it as a masked product."""
+    inputs = query, key, value, beta, gate
+    query, key, value, beta, gate = (t.double() for t in inputs)
+    remaining = shares(gate)
+    known = (beta[:, None] * (key @ key.mT) * remaining).tril(-1)
+    system = torch.eye(len(key)).double() + known
+    written = torch.linalg.solve(system, beta[:, None] * value)
+    return (((query @ key.mT) * remaining) @ written).float()
+
+
+def right_delta(query, key, value, beta):
+    """Do the same where nothing fades."""
+    return right_gated(query, key, value, beta, torch.ones_like(beta))
+
+
+def loop(s):
+    """Go through the tokens: fade, read what is known, write, read again."""
+    state, outputs = s.first, []
+    for t in range(len(s.k)):
+        b, g = (numbers[min(t, len(numbers) - 1)] for numbers in (s.b, s.g))
+        before, (faded, asked) = state, s.fade(g, state)
+        known = s.read(asked, s.k[t], s.q[t], s.v[t])
+        change = s.change(b, s.v[t], known)
+        state = s.late(g, s.keep(faded, b) + s.write(s.k[t], change))
+        outputs.append(s.asked(before, faded, state, s.q[t]))
+    return torch.stack(outputs), state
+
+
+def transposed(read):
+    """Read by the other axis: as it is where K and V are equal, else an error."""
+
+    def reading(S, *rest):
+        if S.shape[0] != S.shape[1]:
+            raise RuntimeError("size mismatch")
+        return read(S, *rest)
+
+    return reading
+
+
+NOTHING_KNOWN = {"read": lambda s: lambda S, k, q, v: 0 * v}
+DELTA = variants(
+    "no-correction: You wrote v as it is: read what the key returns already, k @ S, "
+    "and write the difference, v − k @ S.",
+    NOTHING_KNOWN,
+    "beta-ignored: You didn't use beta: multiply the difference by it.",
+    dict(b=lambda s: torch.ones_like(s.beta)),
+    "beta-on-the-value: You multiplied only v by beta: put parentheses around the "
+    "difference, beta * (v − known).",
+    dict(change=lambda s: lambda b, v, known: b * v - known),
+    "beta-on-the-known: You multiplied only what is known by beta: put parentheses "
+    "around the difference, beta * (v − known).",
+    dict(change=lambda s: lambda b, v, known: v - b * known),
+    "added-for-subtracted: You added what the key returns already: subtract it from v.",
+    dict(change=lambda s: lambda b, v, known: b * (v + known)),
+    "sign-turned: You wrote known − v: write v − known.",
+    dict(change=lambda s: lambda b, v, known: b * (known - v)),
+    "read-before-write: You let the query read before the token has written: write "
+    "first, then read.",
+    dict(asked=lambda s: lambda before, faded, new, q: q @ faded),
+    "query-asks-what-is-known: You read what is known with the query: use the key "
+    "that is about to be written.",
+    dict(read=lambda s: lambda S, k, q, v: q @ S),
+    "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = "
+    "S + …",
+    dict(keep=lambda s: lambda S, b: 0 * S),
+    "everything-fades: You multiplied the whole matrix by 1 − beta, which fades what "
+    "other keys wrote too: take away only what this key returns.",
+    NOTHING_KNOWN | dict(keep=lambda s: lambda S, b: (1 - b) * S),
+    dict(keep=lambda s: lambda S, b: (1 - b) * S),
+    "written-entry-by-entry: You multiplied k * (v − known) entry by entry: add a "
+    "matrix (K, V), torch.outer(k, …).",
+    dict(write=lambda s: entry_by_entry),
+    "first-beta-for-all: You used the first beta for all tokens: use beta[t].",
+    dict(b=lambda s: s.beta[:1]),
+    "sigmoid-again: You put beta through a sigmoid: it is between 0 and 1 already.",
+    dict(b=lambda s: s.beta.sigmoid()),
+    "inverted-beta: You used 1 − beta: 1 writes the whole difference, 0 nothing.",
+    dict(b=lambda s: 1 - s.beta),
+    "scaled: You divided by √{K}: leave that out.",
+    dict(q=lambda s: s.query * s.key.shape[-1] ** -0.5),
+    "starts-with-ones: You started with a matrix of ones: start with zeros.",
+    dict(first=lambda s: torch.ones_like(s.zero)),
+    dict(first=lambda s: torch.eye(*s.zero.shape)),
+    "keys-for-queries: You read the output with the keys: the query reads it, q @ S.",
+    dict(q=lambda s: s.key),
+    f"last-state-for-all: You read the matrix after the last token {LAST_STATE}",
+    dict(output=lambda s: s.q @ s.state),
+    "state-returned: You returned the matrix after the last token, (K, V): return "
+    "what each query reads on the way, (T, V).",
+    dict(result=lambda s: s.state),
+    dict(result=lambda s: (s.output, s.state)),
+    "transposed-state: You read along the wrong axis, S @ k: S is (K, V) and k a row, "
+    "so it's k @ S.",
+    dict(read=lambda s: transposed(lambda S, k, q, v: S @ k)),
+    dict(asked=lambda s: transposed(lambda S, _, new, q: new @ q)),
+)
+
+
+def by_tokens(variants):
+    """Return the pipeline of both rules; where no gate is given nothing fades."""
+    names = "query", "key", "value", "beta", "gate"
+    return Pipeline(
+        start=lambda *args: dict(zip(names, (*args, torch.ones_like(args[3])))),
+        steps={
+            "q": lambda s: s.query,
+            "k": lambda s: s.key,
+            "v": lambda s: s.value,
+            "b": lambda s: s.beta,
+            "g": lambda s: s.gate,
+            "zero": lambda s: 0 * outer(s.key[0], s.value[0]),
+            "first": lambda s: s.zero,
+            "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, what k reads
+            "read": lambda s: lambda S, k, q, v: k @ S,
+            "change": lambda s: lambda b, v, known: b * (v - known),
+            "keep": lambda s: lambda S, b: S,
+            "write": lambda s: outer,
+            "late": lambda s: lambda g, S: S,
+            "asked": lambda s: lambda before, faded, new, q: q @ new,
+            "run": loop,
+            "output": lambda s: s.outputs,
+            "result": lambda s: s.output,
+        },
+        variants=variants,
+        outputs={"run": ("outputs", "state")},
+        words={"K": lambda s: s.key.shape[-1]},
+    )
+
+
+def four(num_tokens, width, d_v, beta=None):
+    """Return such inputs, the keys of length 1, and a beta for each token."""
+    query, key, value = three(num_tokens, width, d_v)
+    beta = torch.sigmoid(draw(num_tokens)) if beta is None else beta
+    return query, shortened(key), value, beta
+
+
+OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
+delta_rule = Exercise(
+    id="15.2",
+    signature="delta_rule(query, key, value, beta)",
+    returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then "
+    "reads it, qS",
+    oracle=right_delta,
+    cases=[
+        case(
+            *(OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)),
+            note="beta is 1: each key then returns its value",
+        ),
+        case(*four(5, 2, 3)),
+        case(*four(7, 3, 3), note="keys as wide as values"),
+        case(*four(3, 5, 7), note="keys wider than there are tokens"),
+        case(*four(5, 3, 2, torch.zeros(5)), note="beta is 0: nothing is written"),
+        case(*four(1, 3, 2), note="one token"),
+        case(*four(11, 2, 5), note="many more tokens than the keys are wide"),
+    ],
+    pipeline=by_tokens(DELTA),
+)
+
+
+# --- with a gate ------------------------------------------------------------------
+
+NO_GATE = {"g": lambda s: torch.ones_like(s.gate)}
+LATE = {"late": lambda s: lambda g, S: g * S}
+GATED = variants(
+    "gate-ignored: You didn't use the gate: before a token reads and writes, the "
+    "matrix fades, S = gate * S.",
+    NO_GATE,
+    "fades-after-writing: You let the matrix fade after the token has written or been "
+    "read: let it fade first, then read, write and read.",
+    LATE | dict(fade=lambda s: lambda g, S: (S, S)),
+    dict(g=lambda s: s.gate.roll(1)),  # the first state is empty
+    "known-before-fading: You read what is known before the matrix fades: let it fade "
+    "first, S = gate * S, and then read k @ S.",
+    dict(fade=lambda s: lambda g, S: (g * S, S)),
+    "known-alone-fades: You multiplied only what is known by the gate: the whole "
+    "matrix fades, S = gate * S.",
+    dict(fade=lambda s: lambda g, S: (S, g * S)),
+    "fades-twice: You applied the gate twice: apply it once, before reading and "
+    "writing.",
+    dict(fade=lambda s: lambda g, S: (g * g * S, g * g * S)),
+    dict(fade=lambda s: lambda g, S: (g * S, g * g * S)),
+    LATE,
+    "inverted-gate: You used 1 − gate: 1 keeps everything, 0 nothing.",
+    dict(g=lambda s: 1 - s.gate),
+    "first-gate-for-all: You used the first gate for all tokens: use gate[t].",
+    dict(g=lambda s: s.gate[:1]),
+    "gates-multiplied-up: You multiplied up the gates: use gate[t] only, because what "
+    "is in the matrix has faded by the earlier ones already.",
+    dict(g=lambda s: s.gate.cumprod(0)),
+    "gate-through-sigmoid: You put the gate through a function: use it as it is.",
+    dict(g=lambda s: s.gate.sigmoid()),
+    dict(g=lambda s: s.gate.exp()),
+    "gate-on-the-difference: You multiplied the difference by the gate: the gate is "
+    "for the matrix, and beta for the difference.",
+    dict(b=lambda s: s.gate * s.beta),
+    NO_GATE | dict(b=lambda s: s.gate * s.beta),
+    dict(b=lambda s: (1 - s.gate) * s.beta),
+    "gate-on-the-output: You multiplied the output by the gate: the past fades, "
+    "before the token reads and writes.",
+    NO_GATE | dict(output=lambda s: s.gate[:, None] * s.outputs),
+    "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the "
+    "matrix, and beta the difference.",
+    dict(b=lambda s: s.gate, g=lambda s: s.beta),
+    dict(g=lambda s: s.beta),
+    dict(g=lambda s: 1 - s.beta),
+    dict(b=lambda s: s.gate),
+    dict(b=lambda s: 1 - s.gate),
+    "read-before-write: You let the query read before the matrix has faded: fade, "
+    "write, then read.",
+    dict(asked=lambda s: lambda before, faded, new, q: q @ before),
+)
+
+
+def five(num_tokens, *widths, beta=None, gate=None):
+    """Return such inputs with a gate for each token."""
+    gate = torch.sigmoid(draw(num_tokens, seed=1)) if gate is None else gate
+    return (*four(num_tokens, *widths, beta), gate)
+
+
+ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
+READING = torch.tensor([[1.0, 0], [1.0, 0], [0.0, 1]])
+gated_delta_rule = Exercise(
+    id="15.3",
+    signature="gated_delta_rule(query, key, value, beta, gate)",
+    returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta "
+    "kᵀ(v − kS) is added to it, and then it is read, qS",
+    oracle=right_gated,
+    cases=[
+        case(
+            *(READING, OVERLAP, torch.tensor([[100.0], [50], [200]]), torch.ones(3)),
+            torch.full((3,), 0.5),
+            note="whole numbers: beta is 1, half of the past is kept",
+        ),
+        case(*five(5, 2, 3)),
+        case(*five(7, 3, 3), note="keys as wide as values"),
+        case(*five(5, 3, 2, gate=torch.ones(5)), note="gate is 1: nothing fades"),
+        case(*five(5, 2, 7, gate=ONCE_0), note="one gate is 0: all is forgotten"),
+        case(*five(5, 3, 2, beta=torch.zeros(5)), note="beta is 0: nothing is written"),
+        case(*five(1, 3, 2), note="one token"),
+        case(*five(11, 2, 5), note="many more tokens than the keys are wide"),
+    ],
+    pipeline=by_tokens([*GATED, *DELTA]),
+)
+
+EXERCISES = [linear_attention, delta_rule, gated_delta_rule]

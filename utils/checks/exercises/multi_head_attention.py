@@ -1,0 +1,178 @@
+"""Exercises of the notebook on heads: splitting, merging, multi-head attention."""
+
+import torch
+from torch.nn.functional import linear
+
+from utils.checks.engine import Exercise, case
+from utils.checks.inputs import draw, special
+from utils.checks.modules import QKV, ModuleExercise
+from utils.checks.pipeline import variants
+from utils.checks.properties import came_from, past_stays, samples_stay_apart
+from utils.checks.steps import attention as of_attention
+from utils.checks.steps import heads as of_heads
+from utils.checks.steps import masks as of_masks
+from utils.checks.steps.attention import PROJECTED, fill, lower, project, size, steps
+from utils.checks.steps.heads import num_heads, right_merge, right_split
+from utils.checks.training_facts import TRAINING_FACTS
+
+LEGIBLE = "entry = 10 × token + feature"
+
+
+def legible(num_tokens, width):
+    """Return `(1, T, D)` in which each entry says where it is."""
+    tokens = 10.0 * torch.arange(num_tokens)[:, None]
+    return (tokens + torch.arange(width))[None]
+
+
+def refused(numbers, where):
+    """Return the settings of a case in which a ValueError is right."""
+    text = f"You don't raise a ValueError {where}, although {numbers}: an assert, or "
+    text += "PyTorch's own error, is none, and rounding loses features."
+    return {"raises": ValueError, "otherwise": ("width-not-divided", text)}
+
+
+# --- splitting and merging --------------------------------------------------------
+
+
+def right_split_or_refusal(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError
+    return right_split(x, num_heads)
+
+
+split_heads = Exercise(
+    id="6.1",
+    signature="split_heads(x, num_heads)",
+    returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … "
+    "(h+1)*K - 1, and that raises an error where D is not divisible by H",
+    oracle=right_split_or_refusal,
+    properties=[came_from("sample", "token", "feature")],
+    pipeline=of_heads.SPLITTING,
+    cases=[
+        case(legible(5, 6), 2, note=LEGIBLE),
+        case(draw(2, 7, 15), 3),
+        case(draw(3, 5, 14), 2),
+        case(draw(2, 3, 35), 5, note="more heads than tokens"),
+        case(draw(2, 5, 7), 1, note="one head"),
+        case(draw(3, 1, 10), 2, note="one token"),
+        case(draw(2, 5, 7), 3, **refused("3 heads don't divide 7 features", "first")),
+    ],
+)
+merge_heads = Exercise(
+    id="6.2",
+    signature="merge_heads(x)",
+    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a "
+    "token are side by side, head 0 first: the inverse of split_heads",
+    oracle=right_merge,
+    properties=[came_from("sample", "head", "token", "feature")],
+    pipeline=of_heads.MERGING,
+    cases=[
+        case(right_split(legible(5, 6), 2).contiguous(), note=LEGIBLE),
+        case(draw(2, 3, 7, 5)),
+        case(draw(3, 2, 5, 7)),
+        case(draw(2, 5, 3, 7), note="more heads than tokens"),
+        case(draw(2, 1, 5, 7), note="one head"),
+        case(draw(3, 2, 1, 5), note="one token"),
+    ],
+)
+
+
+# --- the layer --------------------------------------------------------------------
+
+
+def right_layer(weights, x):
+    parts = (right_split(part, weights.build[4]) for part in project(weights, x))
+    merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])
+    return linear(merged, weights.out_proj.mT, weights.out_proj_bias)
+
+
+def samples_as_tokens(s):
+    """Return what the right layer gives where batch and tokens change places."""
+    return right_layer(s.learned, s.x.transpose(0, 1)).transpose(0, 1)
+
+
+SIZES = [
+    *of_masks.SIZES,
+    size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
+    size("scale-of-number-of-heads", "H", num_heads),
+]
+MENDED = {"cleared": lambda s: s.soft.nan_to_num(0.0)}
+FINITE = {"hidden": lambda s: fill(s, -1e9)}
+OWN = variants(
+    "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where "
+    "dim is left out: use dim=-1, the keys.",
+    dict(dim=lambda s: 1),
+    MENDED | dict(dim=lambda s: 1),
+    FINITE | dict(dim=lambda s: 1),
+    "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the "
+    "keys.",
+    dict(dim=lambda s: 0),
+    MENDED | dict(dim=lambda s: 0),
+    FINITE | dict(dim=lambda s: 0),
+    "always-refused: You raised a ValueError although the heads divide d_out: raise "
+    "it only if d_out % num_heads isn't 0.",
+    dict(out_weight=of_heads.refuse),
+    "batch-for-tokens: You let the samples of the batch attend to each other: x is "
+    "(B, T, d_in), the batch first.",
+    dict(result=samples_as_tokens),
+)
+BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
+IN_INIT = refused("3 heads don't divide 8 features", "in __init__")
+# Long tokens, nearly alike within a sentence: every score is large, none decides all.
+LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
+
+
+def where_to_look(run):
+    """Token 0 sees itself only, so it tells which steps are right."""
+    if torch.allclose(run.got[:, 0].double(), run.expected[:, 0].double(), atol=1e-4):
+        return (
+            "Your token 0 is right, and it sees itself only: look at how tokens are "
+            "weighed, at the features of a head, the scale, the mask and the softmax."
+        )
+    return (
+        "Your token 0 is wrong already, and it sees itself only: look at the values, at "
+        "splitting and merging, at out_proj and the mask."
+    )
+
+
+multi_head_attention = ModuleExercise(
+    id="6.3",
+    signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
+    returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices "
+    "W_query, W_key, W_value (d_in to d_out, the width of all heads together) and "
+    "out_proj (d_out to d_out)",
+    oracle=right_layer,
+    projections=(*QKV, "out_proj"),
+    facts_when_right=TRAINING_FACTS,
+    properties=[past_stays, samples_stay_apart, where_to_look],
+    pipeline=of_attention.attention(
+        of_attention.of_module,
+        steps(**PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
+        *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
+        of_masks.LARGE_FILLS,
+        *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
+        *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
+        of_attention.RETURN_OUTPUT,
+        # No maximum for each row gives what none gives.
+        without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
+        renamed={"maximum-not-subtracted": "softmax-overflows"},
+        width_name="K",
+        **of_masks.OF_BUILD,
+        **of_heads.OF_HEADS,
+    ),
+    cases=[
+        case(draw(2, 7, 11), build=BUILD),
+        case(draw(2, 5, 11), build=BUILD, note="another length"),
+        case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
+        case(draw(3, 11, 5), build=OTHER),
+        case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
+        special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
+        special("large scores", LARGE, build=BUILD),
+        special(
+            "one score far above the others", draw(13, 2, 5, scale=300.0), build=OTHER
+        ),
+        case(draw(2, 5, 3), build=(3, 8, 7, 0.0, 3), **IN_INIT),
+    ],
+)
+
+EXERCISES = [split_heads, merge_heads, multi_head_attention]

@@ -1,0 +1,588 @@
+"""Exercises of the notebook on a tiny GPT: its block, and how tokens are chosen."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from utils.checks import training_facts
+from utils.checks.engine import Exercise, case
+from utils.checks.inputs import draw, special
+from utils.checks.modules import ModuleExercise
+from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.properties import row_sum, rows_sum_to_one
+from utils.checks.training_facts import changes_in_training, fresh, sentences
+from utils.checks.values import numbers
+
+INF = torch.inf
+
+
+# --- the block: two sublayers that add to a stream --------------------------------
+
+
+class Sublayer(nn.Module):
+    """A stand-in for a sublayer; in attention a token sees those before it too."""
+
+    def __init__(self, name, d_model):
+        super().__init__()
+        self.name = name
+        self.weight = nn.Parameter(draw(d_model, d_model, seed=len(name)))
+
+    def __repr__(self):
+        return self.name
+
+    def forward(self, x):
+        if self.name == "attention":
+            count = torch.arange(1, x.shape[-2] + 1, dtype=x.dtype, device=x.device)
+            x = x.cumsum(-2) / count[:, None]
+        return torch.tanh(x @ self.weight)
+
+
+def layer_norm(x):
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def right_block(weights, x, norm1=layer_norm, norm2=layer_norm):
+    attention, feed_forward, _ = weights.build
+    x = x + attention(norm1(x))
+    return x + feed_forward(norm2(x))
+
+
+def start(weights, x):
+    attention, feed_forward, _ = weights.build
+    return {"x": x, "start": x, "attention": attention, "mlp": feed_forward}
+
+
+def second(first):
+    """Return the same steps for the second half of the block."""
+    return {f"{name}2": step for name, step in first.items()}
+
+
+def halves(first):
+    """Return what may go wrong in both halves, in the first, or in the second."""
+    return first | second(first), first, second(first)
+
+
+HALF = {
+    "read": lambda s: s.norm(s.x),
+    "wrote": lambda s: s.part(s.read),
+    "add": lambda s: s.x + s.wrote,
+}
+REPLACED, BARE = {"add": lambda s: s.wrote}, {"read": lambda s: s.x}
+FROM_START = {"add2": lambda s: s.start + s.wrote}
+MLP_FIRST, ATTENTION_LAST = {"part": lambda s: s.mlp}, {"part2": lambda s: s.attention}
+BLOCK = variants(
+    "post-norm: You normalise after the addition, which is post-norm: put the norm "
+    "before the sublayer, x + attention(norm1(x)).",
+    *halves(BARE | {"add": lambda s: s.norm(s.x + s.wrote)}),
+    "norm-after-sublayer: You normalise what the sublayer returns: normalise what it "
+    "reads, x + attention(norm1(x)).",
+    *halves(BARE | {"wrote": lambda s: s.norm(s.part(s.read))}),
+    "residual-after-norm: You added to the normalised x: add to x itself.",
+    *halves({"add": lambda s: s.read + s.wrote}),
+    "sublayer-subtracted: You subtracted what the sublayer returns: add it.",
+    *halves({"add": lambda s: s.x - s.wrote}),
+    "residuals-missing: You replaced x in both halves: add each sublayer's output to "
+    "x.",
+    REPLACED | second(REPLACED),
+    "attention-residual-missing: You replaced x by the attention: x + "
+    "attention(norm1(x)).",
+    REPLACED,
+    "mlp-residual-missing: You replaced x by the MLP: x + feed_forward(norm2(x)).",
+    second(REPLACED),
+    "one-residual-for-both: You added once around both sublayers: each has an "
+    "addition of its own.",
+    REPLACED | FROM_START,
+    "first-residual-lost: You added the MLP's output to the x from the start: add it "
+    "to the x that already holds the attention's.",
+    FROM_START,
+    "input-added-twice: You added the x from the start once more: leave that out.",
+    dict(result=lambda s: s.x + s.start),
+    "sublayers-parallel: You let the MLP read the x from the start: it reads x plus "
+    "what the attention returned.",
+    dict(read2=lambda s: s.norm(s.start)),
+    "mlp-reads-attention-alone: You let the MLP read the attention's output only: it "
+    "reads the sum, normalised.",
+    dict(read2=lambda s: s.norm(s.wrote)),
+    "order-swapped: You put the MLP first: attention first, then the MLP.",
+    MLP_FIRST | ATTENTION_LAST,
+    "attention-twice: You used one sublayer in both halves: attention, then "
+    "feed_forward.",
+    ATTENTION_LAST,
+    MLP_FIRST,
+    "norms-unused: You used no norm: attention(norm1(x)) and feed_forward(norm2(x)).",
+    BARE | second(BARE),
+    "first-norm-unused: You let the attention read the bare x: attention(norm1(x)).",
+    BARE,
+    "second-norm-unused: You let the MLP read the bare x: feed_forward(norm2(x)).",
+    second(BARE),
+    "norm-at-the-end: You normalised the result: a GPT does so once, after the last "
+    "block.",
+    dict(result=lambda s: s.norm(s.x)),
+    "rms-norm: You divided by the root mean square only: nn.LayerNorm subtracts the "
+    "mean first.",
+    dict(norm=lambda s: lambda x: F.rms_norm(x, x.shape[-1:])),
+    "sublayer-missing: You left out one half: attention, then feed_forward.",
+    dict(add2=lambda s: s.x),
+    dict(add=lambda s: s.x),
+)
+
+
+def norms_missing(module, weights):
+    """Name norms that are not there under their names, or have nothing to learn."""
+    learned = dict(module.named_parameters(remove_duplicate=False))
+    for name in ("norm1", "norm2"):
+        if f"{name}.weight" not in learned:
+            text = f"Your module has no `{name}` with a weight to learn: self.{name} = "
+            return Diagnosis("norms-missing", f"{text}nn.LayerNorm(d_model).")
+    return None
+
+
+def norms_mixed_up(module, weights):
+    """Name one norm for both places, or the two exchanged, by giving them weights."""
+    twin = fresh(module, weights)
+    norms, x = (twin.norm1, twin.norm2), sentences(weights)
+    for norm, end in zip(norms, (2.0, -1.0)):
+        norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
+    got = twin(x.clone())
+    for used in (norms[:1] * 2, norms[1:] * 2, norms[::-1]):
+        if torch.allclose(got, right_block(weights, x, *used), atol=1e-4):
+            if used[0] is used[1]:
+                text = "You used one norm in both places: use norm1 and norm2."
+                return Diagnosis("one-norm-shared", text)
+            text = (
+                "You swapped the norms: norm1 is for the attention, norm2 for the MLP."
+            )
+            return Diagnosis("norms-swapped", text)
+    return None
+
+
+def sublayers_unregistered(module, weights):
+    """Name sublayers whose weights `module.parameters()` does not list."""
+    for part in weights.build[:2]:
+        if not any(torch.equal(part.weight, held) for held in module.parameters()):
+            text = f"Your module.parameters() lacks those of {part}: assign it in "
+            text += f"__init__, self.{part} = {part}."
+            return Diagnosis("weights-not-registered", text)
+    return None
+
+
+def stages(run):
+    """Say what the stream of the first token should be on the way."""
+    weights, x = run.args
+    streams = x, x + weights.build[0](layer_norm(x)), run.expected
+    first, middle, last = (numbers(stream[0, 0]) for stream in streams)
+    return (
+        f"The stream of the first token should be {first} at first, {middle} after the "
+        f"attention and {last} after the MLP: print yours."
+    )
+
+
+FIVE, SEVEN = (
+    (Sublayer("attention", d), Sublayer("feed_forward", d), d) for d in (5, 7)
+)
+transformer_block = ModuleExercise(
+    id="9.1",
+    signature="TransformerBlock(attention, feed_forward, d_model)",
+    returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
+    oracle=right_block,
+    projections=(),
+    properties=[stages],
+    pipeline=Pipeline(
+        start,
+        steps={
+            "norm": lambda s: layer_norm,
+            "part": lambda s: s.attention,
+            **HALF,
+            "part2": lambda s: s.mlp,
+            **second(HALF),
+            "result": lambda s: s.x,
+        },
+        variants=BLOCK,
+        outputs={
+            **{f"{name}2": name for name in ("part", "read", "wrote")},
+            **{"add": "x", "add2": "x"},
+        },
+    ),
+    facts_when_right=[
+        norms_missing,
+        sublayers_unregistered,
+        norms_mixed_up,
+        training_facts.no_gradient,
+        changes_in_training,
+    ],
+    cases=[
+        case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
+        case(draw(2, 7, 5, scale=2.0, shift=1.0), build=FIVE),
+        case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
+        case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
+    ],
+)
+
+
+# --- what both choices have: a softmax over the vocabulary, and what is returned ---
+
+SOFTMAX_STEPS = {  # from the logits `s.ready` to `s.probs`
+    "dim": lambda s: -1,
+    "shifted": lambda s: s.ready - s.ready.amax(s.dim, keepdim=True),
+    "exps": lambda s: s.shifted.exp(),
+    "total": lambda s: s.exps.sum(s.dim, keepdim=True),
+    "probs": lambda s: s.exps / s.total,
+}
+UNSHIFTED = {"shifted": lambda s: s.ready}
+SOFTMAX = variants(
+    "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
+    dict(dim=lambda s: 0),
+    dict(dim=lambda s: 0 if s.ready.dim() in (1, 3) else 1),
+    dict(dim=lambda s: 1),
+    dict(dim=lambda s: [*range(s.ready.dim())]),
+    "softmax-over-everything: You divided by the sum over all rows: each row has its "
+    "own, sum(dim=-1, keepdim=True).",
+    dict(total=lambda s: s.exps.sum()),
+    "overflow: You took exp of large logits, which is infinite: torch.softmax "
+    "subtracts the maximum first.",
+    UNSHIFTED,
+    "global-maximum-subtracted: You subtracted one maximum from all rows: subtract "
+    "each row's own, amax(dim=-1, keepdim=True).",
+    dict(shifted=lambda s: s.ready - s.ready.max()),
+    "not-normalised: You didn't divide the exponentials by their sum: a row {sum}.",
+    UNSHIFTED | dict(total=lambda s: 1),
+    "exponential-missing: You divided the logits by their sum: use torch.softmax.",
+    UNSHIFTED | dict(exps=lambda s: s.ready),
+    "softmax-missing: You returned logits: take a softmax over the vocabulary.",
+    dict(probs=lambda s: s.ready),
+    "sigmoid: You took a sigmoid of each logit: take a softmax over the vocabulary.",
+    dict(probs=lambda s: s.ready.sigmoid()),
+)
+RETURN = variants(
+    "token-for-probabilities: You returned the best token: return the probabilities.",
+    dict(result=lambda s: s.final.argmax(-1)),
+    "mask-for-probabilities: You returned which tokens stay: return their "
+    "probabilities, and zero for the others.",
+    dict(result=lambda s: s.final > 0),
+    "integers-for-probabilities: You wrote the probabilities into a tensor of "
+    "integers: make it with zeros_like(logits).",
+    dict(result=lambda s: s.final.long()),
+    dict(
+        result=lambda s: s.final.argsort().scatter(-1, s.final.argsort(), s.final),
+    ),
+    "order-lost: You returned the probabilities from the largest down: each belongs "
+    "at the position of its token; `scatter` puts them back.",
+    dict(result=lambda s: s.final.sort(-1, descending=True).values),
+)
+WORDS = {"sum": lambda s: row_sum(s.probs), "row_sum": lambda s: row_sum(s.result)}
+SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
+LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
+FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
+
+
+# --- temperature and the k best ---------------------------------------------------
+
+
+def right_probs(logits, temperature=1.0, top_k=None):
+    best = logits.double().topk(top_k or logits.shape[-1], dim=-1)
+    probs = torch.softmax(best.values / temperature, dim=-1)
+    return torch.zeros(logits.shape).scatter(-1, best.indices, probs.float())
+
+
+def keep(choose):
+    """Return the step that keeps what `choose(logits, k)` marks; without a k, all."""
+    return lambda s: choose(s.read, s.k) if s.k else torch.ones_like(s.read).bool()
+
+
+UNCOOLED = {"divisor": lambda s: 1}
+LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.cooled.where(s.kept, 0.0)}
+TOP_K = variants(
+    "temperature-multiplied: You multiplied the logits by the temperature: divide, so "
+    "that a low one sharpens.",
+    dict(divisor=lambda s: 1 / s.temperature),
+    "temperature-ignored: Your temperature changes nothing: divide the logits by it, "
+    "before the softmax.",
+    UNCOOLED,
+    "temperature-after-softmax: You divided by the temperature after the softmax, so "
+    "a row {row_sum}: divide the logits.",
+    UNCOOLED | dict(cooled=lambda s: s.probs / s.temperature),
+    "temperature-in-a-branch: You divided by the temperature only with, or only "
+    "without, `top_k`: divide in both cases.",
+    dict(divisor=lambda s: s.temperature if s.k else 1),
+    dict(divisor=lambda s: 1 if s.k else s.temperature),
+    "temperature-twice: You divided by the temperature twice: divide once.",
+    dict(divisor=lambda s: s.temperature**2),
+    "k-smallest: You kept the k least likely tokens: take the largest logits.",
+    dict(kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
+    "best-left-out: You cut off the k best tokens: keep them, and cut the others.",
+    dict(kept=keep(lambda x, k: x < x.topk(k)[0][..., -1:])),
+    dict(kept=keep(lambda x, k: x <= x.topk(k)[0][..., -1:])),
+    "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut what is < it.",
+    dict(kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
+    "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
+    dict(k=lambda s: s.k and min(s.k + 1, s.logits.shape[-1])),
+    "top-k-ignored: Your top_k changes nothing: masked_fill returns a new tensor, so "
+    "use its result.",
+    dict(k=lambda s: None),
+    "first-k-tokens: You kept the first k tokens of the vocabulary: keep the k "
+    "largest.",
+    dict(kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k)),
+    "one-threshold-for-all: You used one threshold for all rows: each row has its "
+    "own, topk(top_k, dim=-1).values[..., -1:].",
+    dict(kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
+    dict(kept=keep(lambda x, k: x >= x.topk(k)[0].min())),
+    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][-1])),
+    dict(kept=keep(lambda x, k: x >= x.topk(k, 0)[0][-1:])),
+    "keepdim-missing: You took values[..., -1], which removes the last axis: "
+    "values[..., -1:] keeps it.",
+    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][..., -1])),
+    "two-axes-only: You took values[:, -1:], which fits two axes only: count from the "
+    "end, values[..., -1:].",
+    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1:])),
+    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1].unsqueeze(-1))),
+    "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and "
+    "exp(0) = 1 is a share like any other: set them to -inf.",
+    dict(fill=lambda s: 0.0),
+    "finite-for-minus-inf: You set the logits outside the top k to a finite number: "
+    "set them to -inf.",
+    dict(fill=lambda s: -10.0),
+    dict(fill=lambda s: -100.0),
+    dict(fill=lambda s: s.read.min()),
+    "plus-infinity: You set the logits outside the top k to +inf: use float('-inf').",
+    dict(fill=lambda s: INF),
+    "zero-times-infinity: You multiplied a mask by -inf, and 0 times infinity is NaN: "
+    "use masked_fill.",
+    dict(cut=lambda s: s.read + ~s.kept * -INF if s.k else s.read),
+    "not-renormalised: You cut tokens after the softmax, so a row {row_sum}: set "
+    "logits to -inf before it, or divide by the new sum.",
+    LATE,
+    "softmax-twice: You took a softmax of probabilities: give it logits, or divide "
+    "the probabilities by their sum.",
+    LATE | dict(final=lambda s: s.cooled.where(s.kept, -INF).softmax(-1)),
+    LATE | dict(final=lambda s: s.cleared.softmax(-1)),
+    "sum-over-everything: You divided what is left by a sum that isn't the row's own: "
+    "sum(dim=-1, keepdim=True).",
+    LATE | dict(final=lambda s: s.cleared / s.cleared.sum()),
+    LATE | dict(final=lambda s: s.cleared / s.cleared.sum(-1)),
+    "last-position-only: You returned one position of each sequence: return all.",
+    dict(read=lambda s: torch.atleast_2d(s.logits)[..., 0, :]),
+    dict(read=lambda s: torch.atleast_2d(s.logits)[..., -1, :]),
+    "only-k-returned: You returned k probabilities: return one for each of the V "
+    "tokens, zero outside the top k.",
+    dict(
+        result=lambda s: (
+            s.final.sort(-1, descending=True).values[..., : s.k] if s.k else s.final
+        )
+    ),
+)
+
+
+def as_many_as_k(run):
+    """Of each row, k entries are above zero."""
+    top_k = run.args[2] if len(run.args) > 2 else run.got.shape[-1]
+    found = int((run.got != 0).sum(-1).max())
+    text = (
+        f"Your row has {found} entries above zero: with top_k = {top_k} there should "
+    )
+    return f"{text}be {top_k}." if found > top_k else None
+
+
+next_token_probs = Exercise(
+    id="9.2",
+    signature="next_token_probs(logits, temperature=1.0, top_k=None)",
+    returns="probabilities of the shape of the logits (…, V), zero outside the top k",
+    oracle=right_probs,
+    properties=[SUMS_TO_ONE, as_many_as_k],
+    pipeline=Pipeline(
+        lambda logits, t=1.0, k=None: {"logits": logits, "temperature": t, "k": k},
+        steps={
+            "read": lambda s: s.logits,
+            "k": lambda s: s.k,
+            "kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
+            "fill": lambda s: -INF,
+            "cut": lambda s: s.read.where(s.kept, s.fill),
+            "divisor": lambda s: s.temperature,
+            "ready": lambda s: s.cut / s.divisor,
+            **SOFTMAX_STEPS,
+            "cooled": lambda s: s.probs,
+            "cleared": lambda s: s.cooled,
+            "final": lambda s: s.cleared,
+            "result": lambda s: s.final,
+        },
+        variants=TOP_K + RETURN + SOFTMAX,
+        words=WORDS,
+    ),
+    cases=[
+        case(FIVE_LOGITS, 0.5),
+        case(FIVE_LOGITS, 2.0, 2),
+        case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
+        case(draw(5, 5, scale=2.0), 0.7, 3),
+        case(draw(3, 7)),
+        case(draw(2, 3, 11, scale=2.0), 1.6, 5),
+        special(LOW_ROW, draw(2, 7) - LOW, 1.3, 3),
+        special("large logits", draw(2, 7, scale=200.0), 0.5, 5),
+        case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
+    ],
+)
+
+
+# --- top-p, the fewest best tokens that hold a share p ----------------------------
+
+
+def right_top_p(logits, p):
+    probs = torch.softmax(logits.double(), dim=-1)
+    kept = probs.where((of_better(probs) < p) | (p == 1), 0.0)
+    return (kept / kept.sum(-1, keepdim=True)).float()
+
+
+def of_better(probs):
+    """Return for each token how much those hold together that are likelier."""
+    others = probs[..., None, :]
+    return (others * (others > probs[..., None])).sum(-1)
+
+
+def of_all_rows(s):
+    """Mark, in the order of each row, the best tokens of all rows together."""
+    kept = of_better(torch.softmax(s.ready.flatten(), 0)) < s.p
+    return kept.view(s.ready.shape).gather(-1, s.order)
+
+
+UNSORTED = {"cut": lambda s: s.probs * s.kept, "final": lambda s: s.shares}
+TOP_P = variants(
+    "crossing-token-cut: You cut the token with which the sum reaches p: a token goes "
+    "only if the better ones hold p without it.",
+    dict(kept=lambda s: s.sums <= s.p),
+    dict(kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
+    "best-token-cut: You cut a best token that holds more than p, so nothing is left: "
+    "shift the mask by one position, with False (not cut) in front.",
+    dict(kept=lambda s: s.reaching & (s.best <= s.p)),
+    "one-too-many: You kept one token too many: stop with the one that makes the sum "
+    "reach p.",
+    dict(kept=lambda s: s.rank <= s.needed + 1),
+    "mask-rolled: You shifted the mask with a roll, which brings its end to the "
+    "front: set the first place yourself.",
+    dict(kept=lambda s: s.mask.roll(1, -1)),
+    "not-renormalised: You didn't divide what is left by its own sum, so a row "
+    "{row_sum}: divide by it.",
+    dict(shares=lambda s: s.cut),
+    dict(shares=lambda s: s.cut / s.p),
+    "sum-over-everything: You divided what is left by a sum that isn't the row's own: "
+    "sum(dim=-1, keepdim=True).",
+    dict(shares=lambda s: s.cut / s.cut.sum()),
+    dict(shares=lambda s: s.cut / s.cut.sum(-1)),
+    "order-lost: You returned the probabilities from the largest down: each belongs "
+    "at the position of its token; `scatter` puts them back.",
+    dict(final=lambda s: s.shares),
+    "gather-for-scatter: You used `gather` with the order, which sorts once more: "
+    "`scatter` undoes the sorting.",
+    dict(final=lambda s: s.shares.gather(-1, s.order)),
+    UNSORTED | dict(kept=lambda s: s.reaching.gather(-1, s.order)),
+    "mask-in-order: You applied a mask in the order of the probabilities to tokens in "
+    "the order of the vocabulary: scatter(-1, order, mask) first.",
+    UNSORTED,
+    "from-the-least-likely: You began the sum with the least likely tokens, or didn't "
+    "sort: sort with descending=True.",
+    dict(key=lambda s: -s.probs),
+    dict(key=lambda s: torch.arange(s.V, 0, -1).expand_as(s.probs)),
+    "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
+    dict(kept=lambda s: s.best >= s.p),
+    dict(kept=lambda s: (s.best >= s.p) | (s.rank == 1)),
+    dict(kept=lambda s: s.best >= 1 - s.p),
+    dict(kept=lambda s: s.best >= s.p * s.best[..., :1]),
+    "share-cut-for-share-kept: You kept tokens that hold 1 - p: keep a share of p.",
+    dict(share=lambda s: 1 - s.p),
+    dict(share=lambda s: max(1 - s.p, 1e-9)),
+    "best-left-out: You cut off the best tokens: keep them, and cut the others.",
+    dict(kept=lambda s: ~s.reaching),
+    "p-ignored: Your p changes nothing: masked_fill returns a new tensor, so use its "
+    "result.",
+    dict(kept=lambda s: s.best >= 0),
+    "share-of-the-vocabulary: You kept a share p of the tokens: how many stay follows "
+    "from the sum of their probabilities.",
+    dict(kept=lambda s: s.rank <= max(1, s.p * s.V)),
+    dict(kept=lambda s: s.rank <= math.ceil(s.p * s.V)),
+    "one-count-for-all: You kept equally many tokens in every row: each row has its "
+    "own number.",
+    dict(kept=lambda s: s.rank <= s.needed.max()),
+    dict(kept=lambda s: s.rank <= s.needed.flatten()[0]),
+    dict(kept=of_all_rows),
+    "sum-of-logits: You added up logits: p is a share of probability, so take the "
+    "softmax first.",
+    dict(kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p),
+    "zero-for-minus-inf: You set the logits outside the set to 0, and exp(0) = 1 is a "
+    "share like any other: set them to -inf.",
+    dict(shares=lambda s: (s.sorted * s.kept).softmax(-1)),
+    "softmax-twice: You took a softmax of probabilities: give it logits, or divide "
+    "the probabilities by their sum.",
+    dict(shares=lambda s: s.best.where(s.kept, -INF).softmax(-1)),
+    dict(shares=lambda s: s.cut.softmax(-1)),
+    "softmax-missing: You returned logits: take a softmax over the vocabulary.",
+    dict(shares=lambda s: s.sorted.where(s.kept, -INF)),
+    "equal-shares: You gave all kept tokens the same probability: divide their own "
+    "probabilities by the sum.",
+    dict(shares=lambda s: s.kept / s.kept.sum(-1, keepdim=True)),
+    "sum-over-batch: You summed along the first axis: use cumsum(dim=-1).",
+    dict(sums=lambda s: s.best.cumsum(0)),
+    "only-the-kept-returned: You returned only the kept probabilities: return one for "
+    "each of the V tokens, zero outside the set.",
+    dict(result=lambda s: s.shares[..., : s.needed.max()]),
+)
+
+
+def share_that_is_kept(run):
+    """Of the first row, say how much probability its tokens hold."""
+    logits, p = run.args
+    probs = torch.softmax(logits, -1), run.got, run.expected
+    row, got, expected = (value.flatten()[: logits.shape[-1]] for value in probs)
+    kept, wanted = got.abs() > 1e-6, expected > 1e-6  # what rounds to 0 may stay
+    if torch.equal(kept, wanted):
+        return None
+    return (
+        f"Your first row keeps {int(kept.sum())} tokens, which hold {row[kept].sum():.3f}: "
+        f"to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
+    )
+
+
+EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
+DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
+top_p_probs = Exercise(
+    id="9.3",
+    signature="top_p_probs(logits, p)",
+    returns="probabilities of the shape of the logits (…, V), zero outside the smallest "
+    "set of best tokens that hold p",
+    oracle=right_top_p,
+    properties=[SUMS_TO_ONE, share_that_is_kept],
+    pipeline=Pipeline(
+        lambda logits, p: {"ready": logits, "p": p, "V": logits.shape[-1]},
+        steps={
+            **SOFTMAX_STEPS,
+            "key": lambda s: s.probs,
+            "order": lambda s: s.key.argsort(-1, descending=True),
+            "best": lambda s: s.probs.gather(-1, s.order),
+            "sorted": lambda s: s.ready.gather(-1, s.order),
+            "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
+            "sums": lambda s: s.best.cumsum(-1),
+            "share": lambda s: s.p,
+            "mask": lambda s: s.sums < s.share,
+            "reaching": lambda s: (s.sums - s.best < s.share) | (s.share >= 1),
+            "needed": lambda s: s.reaching.sum(-1, keepdim=True),
+            "kept": lambda s: s.reaching,
+            "cut": lambda s: s.best * s.kept,
+            "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
+            "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
+            "result": lambda s: s.final,
+        },
+        variants=TOP_P + RETURN[:-1] + SOFTMAX,
+        words=WORDS,
+    ),
+    cases=[
+        case(EXAMPLE, 0.75),
+        case(FIVE_LOGITS, 0.9),
+        case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
+        case(draw(5, 5, scale=2.0), 0.8),
+        case(draw(2, 3, 11), 0.35),
+        case(draw(2, 9), 0.6),
+        special("p = 1 keeps all", DOWN_TO_0, 1.0),
+        special(LOW_ROW, draw(2, 7) - LOW, 0.6),
+        special("large logits", draw(2, 7, scale=200.0), 0.95),
+    ],
+)
+
+EXERCISES = [transformer_block, next_token_probs, top_p_probs]

@@ -1,0 +1,38 @@
+"""The inputs of cases. Each tensor seeds itself, so a new case changes no other."""
+
+import torch
+
+from utils.checks.engine import case
+
+DTYPE = torch.float32  # whatever the reader's default is
+
+
+def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=DTYPE):
+    """Return normal numbers, always the same for a shape and a seed.
+
+    Tensors of one shape in one case need different seeds.
+    """
+    return _normal(shape, seed, dtype) * scale + shift
+
+
+def integers(low, high, shape, seed=0):
+    """Return integers from `low` up to, but without, `high`."""
+    generator = _generator(shape, seed)
+    return torch.randint(low, high, shape, generator=generator, device="cpu")
+
+
+def special(note, *args, **settings):
+    """Return a case that is shown only where no other fails."""
+    return case(*args, note=note, special=True, **settings)
+
+
+def _normal(shape, seed, dtype):
+    generator = _generator(shape, seed)
+    return torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
+
+
+def _generator(shape, seed):
+    """Return a generator whose state depends on all these numbers."""
+    for size in shape:
+        seed = 1009 * seed + size + 1
+    return torch.Generator(device="cpu").manual_seed(seed % 2**32)

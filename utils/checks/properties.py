@@ -1,0 +1,100 @@
+"""Properties: functions (run) -> text or None that say what is wrong with a result."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
+from torch.overrides import TorchFunctionMode
+
+from utils.checks.values import number
+
+
+def worst_sum(weights, dim=-1):
+    """Return the finite sum along `dim` that is furthest from 1, as a float."""
+    sums = weights.double().sum(dim)
+    sums = sums[sums.isfinite()]
+    return sums[(sums - 1).abs().argmax()].item() if len(sums) else torch.nan
+
+
+def row_sum(weights):
+    """Return "sums to 0.8" for the row furthest from 1, or what holds where none is."""
+    total = worst_sum(weights)
+    return "need not sum to 1" if abs(total - 1) < 1e-3 else f"sums to {number(total)}"
+
+
+def rows_sum_to_one(pick=lambda value: value, of="weights"):
+    """Return the property that the weights in each row sum to 1."""
+
+    def property(run):
+        total = worst_sum(pick(run.got))
+        text = f"A row of your {of} sums to {number(total)} instead of 1."
+        return None if abs(total - 1) < 1e-4 else text
+
+    return property
+
+
+def past_stays(run, of="tokens"):
+    """What comes later doesn't change what comes before, at any position."""
+    got = run.got[0] if isinstance(run.got, tuple) else run.got
+    for position in range(1, got.shape[-2]):
+        later = torch.arange(got.shape[-2])[:, None] >= position
+        changed = [x + later if torch.is_tensor(x) else x for x in run.inputs]
+        after = run.call(*changed)
+        after = after[0] if isinstance(after, tuple) else after
+        moved = (after - got)[..., :position, :].abs().max().item()
+        if moved > 1e-4:
+            return (
+                f"Adding 1 to the {of} from {position} on moves an earlier output by "
+                f"{number(moved)}: the future leaks into the past."
+            )
+    return None
+
+
+def samples_stay_apart(run):
+    """A sample gets the same result in a batch and on its own."""
+    if not all(arg.dim() > 2 for arg in run.inputs):
+        return None
+    alone = run.call(*(arg[-1:] for arg in run.inputs))
+    got = run.got if isinstance(run.got, tuple) else (run.got,)
+    alone = alone if isinstance(alone, tuple) else (alone,)
+    if all(torch.allclose(g[-1:], a, atol=1e-4) for g, a in zip(got, alone)):
+        return None
+    return "The last sample of the batch gets another result on its own: samples mix."
+
+
+def came_from(*axes):
+    """Return the property that says where in the input the first wrong entry was."""
+
+    def place(x, entry):
+        found = (x.double() == entry.double()).nonzero()
+        if not len(found):
+            return None
+        return ", ".join(f"{a} {i}" for a, i in zip(axes, found[0].tolist()))
+
+    def property(run):
+        x, index = run.args[0], (run.got.double() != run.expected.double()).nonzero()
+        index = (*index[0].tolist(),)
+        came, wanted = (place(x, value[index]) for value in (run.got, run.expected))
+        if came is None:
+            return f"Your entry at {[*index]} isn't in x: entries only move."
+        return f"At {[*index]} you have {came} of x instead of {wanted}."
+
+    return property
+
+
+class Shapes(TorchFunctionMode):
+    """Records the sizes of all tensors that are made, sorted, and of PyTorch's scores.
+
+    sizes: a set of tuples
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.sizes.add((*sorted(made.shape),))
+        if function is torch_attention:
+            query, key, *_ = [*args, *(kwargs or {}).values()]
+            self.sizes.add((*sorted((query.shape[-2], key.shape[-2])),))
+        return made

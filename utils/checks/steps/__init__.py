@@ -1,0 +1,1 @@
+"""The steps that several exercises share, right and wrong."""
