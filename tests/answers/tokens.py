@@ -22,17 +22,6 @@ def merge_while(ids, pair, new_id):
 
 
 @right("merge")
-def merge_by_looking_back(ids, pair, new_id):
-    out = []
-    for token in ids:
-        if out and out[-1] == pair[0] and token == pair[1]:
-            out[-1] = new_id
-        else:
-            out.append(token)
-    return out
-
-
-@right("merge")
 def merge_recursive(ids, pair, new_id):
     if len(ids) < 2:
         return list(ids)
