@@ -245,12 +245,13 @@ from utils.checks import check
 
 classes = attention.SelfAttention, attention.CausalAttention
 classes += attention.MultiHeadAttention, model.TransformerBlock
-classes = {answer.__name__: answer for answer in classes}
+# As the reader's own: the course's are no answers.
+classes = {answer.__name__: type("Own", (answer,), {}) for answer in classes}
 for id, exercise in EXERCISES.items():
     result = check(id, classes.get(exercise.name, exercise.oracle))
     assert result.passed, result.message
 with torch.device("meta"):  # another way to set it
-    assert check("3.3", attention.softmax).passed
+    assert check("3.3", lambda scores, dim=-1: attention.softmax(scores, dim)).passed
 assert torch.get_default_device().type == "meta"
 """
 

@@ -16,7 +16,7 @@ import time
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler talks otherwise
 
-TABLES = ("byte_pairs", "attention", "today")
+TABLES = ("byte_pairs", "attention", "today", "gpu")
 
 
 def race(runs, rounds):

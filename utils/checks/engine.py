@@ -230,7 +230,7 @@ def _endless(exercise, run):
     """Name an answer that had to be stopped."""
     if not run.outcome.endless:
         return []
-    where = f", at {run.outcome.where}" if run.outcome.where else ""
+    where = f"\n  at {run.outcome.where}" if run.outcome.where else ""
     inputs = shown_inputs(exercise, run.case)
     text = f"On {inputs} your code did not end and was stopped{where}\n{LOOP}"
     return [Diagnosis("never-ends", text)]

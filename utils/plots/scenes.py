@@ -491,7 +491,7 @@ def _draw_attention(
         picture.step((start.x - 0.16, start.middle[1]), 1)
         picture.step((left - 0.1, LANES["score"]), 2)
         picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
-        picture.step((context.x - 0.18, context.y - 0.05), 4)
+        picture.step((context.x, context.y - 0.16), 4)
     for j, word in enumerate(words):
         picture.word((middles[j], 0.3), word, lit=j == followed)
         key = draw(j, "keys", keys[j], roles[1])
@@ -677,17 +677,16 @@ def attention_heads(
         start, vectors = left + i * width, (query[followed], key, value)
         picture.note((start + width / 2, 0.02), name, align="center", bold=True)
         options = {"divisor": ("√d_k", key.shape[1] ** 0.5)}
-        context = _draw_attention(
+        box = _draw_attention(
             picture, start, width, words, followed, vectors, **options
         )
         weights = (key @ query[followed] / key.shape[1] ** 0.5).softmax(dim=0)
-        contexts.append((context, weights @ value))
-    joined = torch.cat([numbers for _, numbers in contexts])
+        contexts.append(weights @ value)
+        middle, y = 0.75 + 0.5 * (0.5 + i) * value.shape[1], 3.67 + 0.15 * i
+        corners = [(box.bottom[0], y), (middle, y)]
+        picture.wire(box.bottom, (middle, 4.15), "value", via=corners)
+    joined = torch.cat(contexts)
     box = picture.grid((0.75, 4.15), joined, "output", rows=["joined"], cell=0.5)
-    for i, (context, numbers) in enumerate(contexts):
-        x, y = box.x + 0.5 * (0.5 + i) * len(numbers), 3.67 + 0.15 * i
-        corners = [(context.bottom[0], y), (x, y)]
-        picture.wire(context.bottom, (x, box.y), "value", via=corners)
     block = picture.block((3.1, 4.1), "out_proj", "learned", size=(0.95, 0.38))
     picture.wire(box, block, "value")
     style = {"columns": features, "cell": 0.58}
