@@ -191,8 +191,11 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     Args:
         words: the input, a column each.
         predictions: the word that each column predicts.
+
+    Each column has one logit for each different word in the picture.
     """
     height, width = 1.5, 5.7 / len(words)
+    vocabulary = {*words, *predictions}
     bottom = 1.6 + height * num_blocks
     picture = Picture(bottom + 0.25)
     columns = [1.0 + (i + 0.5) * width for i in range(len(words))]
@@ -219,7 +222,8 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
             )
             streams[i] = second
     for i, (x, word) in enumerate(zip(columns, predictions)):
-        logits = picture.grid((x - 0.45, 0.45), [["", "", ""]], "score", cell=0.3)
+        at = x - 0.15 * len(vocabulary), 0.45
+        logits = picture.grid(at, [[""] * len(vocabulary)], "score", cell=0.3)
         picture.wire(streams[i].top, logits.bottom, "x")
         picture.word((x, 0.15), word, lit=i == len(words) - 1)
     for y, name in ((0.15, "next"), (0.59, "logits"), (bottom, "embedding")):
