@@ -27,7 +27,6 @@ def main(seed):
         few["with", 3e-3][1] - few["without", 3e-3][1]
     )
     found["256 rooms, without"] = few["without", 3e-3][1]
-    found["256 rooms, without, tested in them"] = few["without", 3e-3][0]
     found["256 rooms, with"] = few["with", 3e-3][1]
     for root in scales:
         found[f"256 rooms at 0.01, {root}"] = few[root, 1e-2][1]
