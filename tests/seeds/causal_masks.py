@@ -8,6 +8,7 @@ from utils.attention import CausalAttention, SelfAttention
 from utils.experiments.story import (
     LateMaskAttention,
     StoryModel,
+    prefix_loss,
     story_windows,
     train_on_story,
 )
@@ -20,7 +21,7 @@ def main(seed):
 def masks(seed):
     """Train the three models of the notebook; test where they guess and leak."""
     leak_test = definitions("05_causal_masks")["leak_test"]
-    sizes, found, losses = (32, 32, 32, 0.0), {}, {}
+    sizes, found, losses, written = (32, 32, 32, 0.0), {}, {}, {}
     kinds = {
         "no mask": lambda: StoryModel(SelfAttention(32, 32)),
         "late mask": lambda: StoryModel(LateMaskAttention(*sizes)),
@@ -29,6 +30,7 @@ def masks(seed):
     _, (unseen, answers) = story_windows()
     for name, build in kinds.items():
         model, _, losses[name] = train_on_story(build, seed)
+        written[name] = prefix_loss(model)
         found[f"{name}: leak"] = leak_test(model, unseen)
         if name == "no mask":
             with torch.no_grad():
@@ -37,6 +39,7 @@ def masks(seed):
             found["no mask: loss at the last place"] = last
             found["no mask: loss at other places"] = sum(others) / 31
     found["late mask: lower on unseen text by"] = losses["mask"] - losses["late mask"]
+    found["late mask: higher in writing by"] = written["late mask"] - written["mask"]
     return found
 
 

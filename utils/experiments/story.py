@@ -52,12 +52,12 @@ class StoryModel(nn.Module):
 class LateMaskAttention(course.CausalAttention):
     """The layer of 05 with its fault: it is masked after the softmax, so it leaks."""
 
-    def forward(self, x):  # no dropout, and every text fills the whole mask
+    def forward(self, x):  # without dropout
         query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
         scores = query @ key.transpose(-2, -1) / key.shape[-1] ** 0.5
-        weights = torch.softmax(scores, dim=-1)
-        weights = weights.masked_fill(~self.mask, 0.0)  # too late
-        return weights @ value
+        weights = torch.softmax(scores, dim=-1)  # (B, T, T)
+        mask = self.mask[: x.shape[1], : x.shape[1]]
+        return weights.masked_fill(~mask, 0.0) @ value  # too late
 
 
 def train_on_story(
@@ -77,3 +77,17 @@ def train_on_story(
     losses = train(model, batches, answer_loss, steps, lr=1e-2, show_progress=False)
     with torch.no_grad():
         return model, sum(losses[-50:]) / 50, answer_loss(model, unseen).item()
+
+
+@torch.no_grad()
+def prefix_loss(model: nn.Module) -> float:
+    """Return the loss on unseen text if no letter is in sight but those before.
+
+    Each letter is predicted from the beginning of its window alone, as in writing.
+    """
+    _, (unseen, answers) = story_windows()  # (N, 32) each
+    losses = [
+        answer_loss(lambda ids: model(ids)[:, -1], (unseen[:, :t], answers[:, t - 1]))
+        for t in range(1, unseen.shape[1] + 1)
+    ]
+    return torch.stack(losses).mean().item()

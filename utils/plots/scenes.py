@@ -716,3 +716,32 @@ def head_split(queries: Tensor, num_heads: int, words, *, title: str) -> None:
                 cut = [m.view(num_heads, len(m), -1)[i] for m in (queries, owner)]
             grids.append({"values": cut[0], "owner": cut[1], "name": f"{name} {i}"})
     row(*grids, title=title)
+
+
+def softmax_sum(scores: Tensor, words, *, title: str) -> None:
+    """Draw the softmax's sum with the last word, which is hidden, inside and outside.
+
+    Args:
+        scores: (T,), one score for each word.
+    """
+    picture, others = Picture(2.85), torch.arange(len(scores)) < len(scores) - 1
+    outside = scores.masked_fill(~others, -math.inf)
+    for y, name, row_scores in ((0.5, "after", scores), (1.95, "before", outside)):
+        exponentials = row_scores.exp()
+        weights = (exponentials / exponentials.sum()).masked_fill(~others, 0.0)
+        total = format_number(exponentials.sum().item())
+        lanes = ("score", row_scores), (None, exponentials), ("weight", weights)
+        boxes = []
+        for x, (role, numbers) in zip((0.15, 2.6, 5.1), lanes):
+            style = {"columns": words, "cell": 0.55}
+            if role == "weight":
+                style["mask"] = others[None]
+            boxes.append(picture.grid((x, y + 0.3), numbers, role, **style))
+        picture.wire(boxes[0], boxes[1], "score", text="exp")
+        picture.wire(boxes[1], boxes[2], "weight", text=f"÷ {total}")
+        picture.note((0.15, y - 0.25), f"hidden {name} the softmax", bold=True)
+        summed = replace(boxes[1], y=boxes[1].y - 0.2, height=boxes[1].height + 0.2)
+        if name == "before":  # the hidden word, the last one, is outside
+            summed = replace(summed, width=0.55 * (len(words) - 1))
+        picture.shelf([summed], f"the sum: {total}", "memory")
+    picture.publish(title)
