@@ -745,3 +745,56 @@ def softmax_sum(scores: Tensor, words, *, title: str) -> None:
             summed = replace(summed, width=0.55 * (len(words) - 1))
         picture.shelf([summed], f"the sum: {total}", "memory")
     picture.publish(title)
+
+
+# --- 06 ---------------------------------------------------------------------------
+
+
+def multi_head_layer(words, widths: tuple[int, int], *, title: str) -> None:
+    """Draw a layer with two heads by its shapes: project, split, attend, join, project.
+
+    Args:
+        words: T of them.
+        widths: of x, and of both heads together.
+    """
+    T, (d_in, D) = len(words), widths
+    K, high = D // 2, len(words) * LINE
+    mask = torch.ones(T, T, dtype=torch.bool).tril()
+    picture, tops = Picture(2.2 + 2 * high), (0.5, 1.75 + high)
+    middle = (tops[0] + tops[1] + high) / 2
+
+    def blank(x, y, width, role, name, **style):
+        cells = [[""] * width] * T
+        return picture.grid((x, y), cells, role, name, cell=0.15, **style)
+
+    style = {"rows": words, "shape": f"({T}, {d_in})"}
+    x = blank(0.62, middle - high / 2, d_in, "x", "x", **style)
+    style = {"columns": [0] * K + [1] * K, "shape": f"({T}, {D})"}
+    joined = blank(5.6, tops[0] + 0.2, D, "output", "joined", **style)
+    size = 0.95, 0.37
+    out = picture.block((5.43, middle - 0.07), "out_proj", "learned", size=size)
+    shape = f"({T}, {D})"
+    output = blank(5.6, tops[1] + 0.2, D, "output", "output", shape=shape)
+    for head, top in enumerate(tops):
+        ground = [Box(2.95, top, 2.05, high + 0.35)]
+        shelf = picture.shelf(ground, f"head {head}", "head")
+        for i, role in enumerate(MATRICES):
+            shape = f"3 × ({T}, {K})" if i == 0 else ""
+            box = blank(2.97 + 0.35 * i, top + 0.2, K, role, role[0], shape=shape)
+            y = middle + (i - 1) * 0.9
+            if head == 0:
+                text, start = f"W_{role}", (1.55, y - 0.18)
+                block = picture.block(start, text, "learned", size=size)
+                corner = [(1.4, middle), (1.4, y)] if i != 1 else []
+                picture.wire(x.right, block.left, "x", via=corner)
+            start, end = (2.5, y), (shelf.x, box.middle[1] + (i - 1) * 0.4)
+            turn = ((2.8, 2.72, 2.64), (2.56, 2.72, 2.8))[head][i]
+            picture.wire(start, end, role, via=[(turn, y), (turn, end[1])])
+        style = {"mask": mask, "shape": f"({T}, {T})"}
+        share = blank(4.07, top + 0.2, T, "weight", "weights", **style)
+        goal = joined.left[0], joined.row((T - 1) * head).middle[1]
+        via = [(5.25, share.right[1]), (5.25, goal[1])]
+        picture.wire(share.right, goal, "value", via=via)
+    picture.wire((out.middle[0], joined.bottom[1] + 0.22), out.top, "value")
+    picture.wire(out.bottom, (out.middle[0], output.y - 0.24), "value")
+    picture.publish(title)
