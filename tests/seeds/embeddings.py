@@ -6,7 +6,9 @@ from tests.seeds import definitions
 
 
 def main(seed):
-    return next_word(definitions("02_embeddings"), seed) | sitters(seed)
+    book = definitions("02_embeddings")
+    measured = next_word(book, seed) | widths(book, seed) | who_sat(book, seed)
+    return measured | sitters(seed)
 
 
 def next_word(book, seed):
@@ -38,6 +40,26 @@ def trained(book, sentences, seed):
     before = model.embedding.weight.detach()[:16].clone()
     book["fit"](model, sentences)
     return before, model.embedding.weight.detach()[:16]
+
+
+def widths(book, seed):
+    """Measure how close words of one kind are in narrow and in wide tables."""
+    ratios = {width: book["ratios_after"](width, seed) for width in (2, 8, 64)}
+    rows, scores = ratios[64]
+    return {
+        f"rows, width {width}: same kind / different kinds": ratio
+        for width, (ratio, _) in ratios.items()
+    } | {"scores / rows, width 64": scores / rows}
+
+
+def who_sat(book, seed):
+    """Measure the model of the page that names who sat, on sentences kept aside."""
+    losses, without = book["train_who_sat"](False, seed)
+    return {
+        "without positions: loss": losses[-1],
+        "without positions: right in new sentences": without,
+        "with positions: right in new sentences": book["train_who_sat"](True, seed)[1],
+    }
 
 
 def foods(vectors):
