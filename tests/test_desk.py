@@ -145,13 +145,21 @@ def test_every_exercise_was_worked_on(worked):
     assert sorted(told.id for told in worked) == sorted(EXERCISES)
 
 
-def test_a_check_says_that_the_name_is_not_defined_yet_or_why(worked):
+def test_a_check_says_that_the_name_is_not_defined_yet(worked):
     for told in worked:
         heading = f"{told.id} {told.name}: not attempted yet. "
         said = f"{heading}No cell has defined {told.name} yet. Run the cell"
         assert said in texts(told.unknown)
-        said = f"{heading}The cell that defines {told.name} failed (SyntaxError: "
-        assert said in texts(told.never_ran)
+
+
+def test_after_a_syntax_error_without_an_older_definition_the_check_says_correct_it(
+    worked,
+):
+    for told in worked:
+        said = texts(told.never_ran)
+        heading = f"{told.id} {told.name}: not yet. The cell that defines {told.name}"
+        assert f"{heading} failed (SyntaxError: " in said
+        assert "Correct that cell, run it, then run the check again." in said
 
 
 def test_the_untouched_stub_is_not_attempted_yet(worked):
@@ -170,6 +178,7 @@ def test_after_a_syntax_error_the_check_says_that_it_is_about_the_older_definiti
             assert f"{told.id} {told.name}: not yet. The cell that defines" in said
             assert "failed (SyntaxError: " in said
             assert "So this is about the older definition: " in said
+            assert "Correct that cell, run it, then run the check again." in said
         assert "False False" in texts(told.broken)
         assert "False True" in texts(told.older)
 
@@ -252,7 +261,7 @@ def luminance(color):
 def test_a_pass_is_recorded_by_name_with_a_line_on_what_is_next(own_progress):
     total = len(EXERCISES) + len(CASES)
     result = check("3.3", softmax)
-    assert result.message.endswith(f"\n1 of {total}; next: 3.1.")
+    assert result.message.endswith(f"\n1 of {total}; next: 4.1.")
     check("4.1", None)
     assert json.loads(own_progress.read_text()) == {"passed": ["softmax"]}
 

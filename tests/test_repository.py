@@ -37,7 +37,7 @@ def test_the_readme_shows_the_machine_as_the_glossary_draws_it():
     glossary = nbformat.read(ROOT / "notebooks/deeper/glossary.ipynb", as_version=4)
     [drawing] = [cell for cell in glossary.cells if "scenes.machine(" in cell.source]
     stored = base64.b64decode(drawing.outputs[0].data["image/png"])
-    assert (ROOT / ".github/scheme.png").read_bytes() == stored
+    assert (ROOT / "utils/plots/scheme.png").read_bytes() == stored
 
 
 def test_no_file_names_a_folder_of_a_machine():

@@ -8,12 +8,13 @@ import re
 
 from IPython import get_ipython
 
-from utils.checks.display import NOT_ATTEMPTED, show_block
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, show_block
 from utils.checks.values import safe_text
 
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 CHECK = re.compile(r"\bcheck\(\s*[\"']([\d.]+)[\"'],\s*(\w+)")
 AGAIN = "Run the cell with your definition, then run this cell again."
+CORRECT = "Correct that cell, run it, then run the check again."
 
 failures = {}  # name: the error of the newest cell that should have defined it
 _before = {}  # name: what it meant before the cell that is running
@@ -54,5 +55,9 @@ def _look(shell, result):
     if isinstance(error, NameError):
         for exercise, name in CHECK.findall(result.info.raw_cell):
             if name == error.name:
-                reason = describe_failure(name) or f"No cell has defined {name} yet."
-                show_block(f"{exercise} {name}", NOT_ATTEMPTED, f"{reason}\n{AGAIN}")
+                heading = f"{exercise} {name}"
+                if failure := describe_failure(name):
+                    show_block(heading, NOT_YET, f"{failure}\n{CORRECT}")
+                else:
+                    text = f"No cell has defined {name} yet. {AGAIN}"
+                    show_block(heading, NOT_ATTEMPTED, text)

@@ -39,7 +39,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     message = result.message
     if failure:
         message = f"{failure} So this is about the older definition:\n{message}"
-        result = Result(False, "newer-cell-failed", f"{message}\n{cells.AGAIN}")
+        result = Result(False, "newer-cell-failed", f"{message}\n{cells.CORRECT}")
     elif result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
