@@ -60,6 +60,7 @@ def _call(rank, count, call, folder):
     function, inputs = pickle.loads(call)
     result = function(rank, count, *inputs)
     (folder / str(rank)).write_bytes(cloudpickle.dumps(result))
+    dist.barrier()  # a process that left would break the connecting of a slower one
     dist.destroy_process_group()
 
 
