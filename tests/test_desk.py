@@ -17,7 +17,7 @@ from repository import ROOT, tool
 from tolerance import settled
 
 from utils.checks import check, progress, records, solution
-from utils.checks.course import CASES, chapters, course_version
+from utils.checks.course import CASES, DEEPER, chapters, course_version
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED
 
 LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
@@ -365,6 +365,10 @@ def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
         r'<a href="../03_context_vectors.ipynb">03 .+?</a>: 2 of 3 passed, \d+ minutes'
     )
     assert re.search(row, bundle["text/html"])
+    first = '<li><a href="../attention_in_an_hour.ipynb">Attention in an hour</a>: '
+    assert first in bundle["text/html"].partition("00 Start here")[0]
+    place = '(5.2 and 5.3 in <a href="padding_and_empty_rows.ipynb">Padding and empty '
+    assert place in bundle["text/html"]
     names = {name for chapter in chapters() for name, _ in chapter.asks}
     own_progress.write_text(json.dumps({"passed": [*names]}))
     progress()
@@ -372,10 +376,25 @@ def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
     assert bundles[1]["text/html"].count("✓") == 15
 
 
+def test_the_cell_of_the_list_runs_alone_after_a_restart():
+    [source] = [s for s in code_of(LESSONS[0]) if s.endswith("\nprogress()")]
+    alone = new_notebook(cells=[new_code_cell(source)])
+    tool.run_cells(alone, ROOT / "notebooks", PYTHONPATH="")
+    assert " exercises passed" in texts(alone.cells[0])
+
+
 def test_the_list_reads_title_and_minutes_of_every_notebook():
     for chapter in chapters():
         assert chapter.title[:3] == f"{chapter.path.name[:2]} " and chapter.minutes > 0
     assert sum(len(c.asks) for c in chapters()) == len(EXERCISES) + len(CASES)
+
+
+def test_the_list_knows_which_exercises_are_asked_in_deeper_notebooks():
+    asked = {}
+    for path in (ROOT / "notebooks/deeper").glob("*.ipynb"):
+        for source in code_of(path):
+            asked |= {id: path.stem for id, _ in CHECK.findall(source)}
+    assert asked == DEEPER
 
 
 @pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])

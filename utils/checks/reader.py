@@ -6,7 +6,7 @@ from dataclasses import replace
 from html import escape
 from types import FunctionType
 
-from utils.checks import cells, records, search
+from utils.checks import cells, course, records, search
 from utils.checks.course import chapters, course_version, exercises, find
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show, show_block
 from utils.checks.engine import Result, examine
@@ -102,8 +102,8 @@ def solution(exercise: str):
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
     known = find(exercise)
-    course = course_version(known.name) if known else None
-    if course is None:
+    finished = course_version(known.name) if known else None
+    if finished is None:
         raise ValueError(
             "expected the id of an exercise whose function utils has as well, "
             f"got {safe_text(exercise)}"
@@ -112,12 +112,15 @@ def solution(exercise: str):
         print(f"Using your own {known.name}.")
         return _passed_answers[known.name]
     print(f"Using the course's {known.name} until yours passes {known.id}.")
-    return course
+    return finished
 
 
 def progress():
     """Show what has been passed, with links to the notebooks and the minutes left."""
-    passed, rows, minutes_left, labels_left = records.load(), [], 0, []
+    passed, minutes_left, labels_left = records.load(), 0, []
+    title, minutes = course.read_opening(course.HOUR)
+    hour = f"{_link(course.HOUR, title)}: {minutes} minutes, for a single evening"
+    rows = [f"<li>{hour}</li>"]
     for chapter in chapters():
         left = [label for name, label in chapter.asks if name not in passed]
         minutes = f"{chapter.minutes} minutes"
@@ -127,8 +130,8 @@ def progress():
             count = f"{len(chapter.asks) - len(left)} of {len(chapter.asks)} passed"
             rest = f"{5 * round(share * chapter.minutes / 5)} minutes left"
             minutes = f"{count}, {rest}" if left else f"✓ {count}"
-        link = escape(os.path.relpath(chapter.path).replace(os.sep, "/"))
-        rows.append(f'<li><a href="{link}">{escape(chapter.title)}</a>: {minutes}</li>')
+        line = f"{_link(chapter.path, chapter.title)}: {minutes}"
+        rows.append(f"<li>{line}{_deeper_exercises(chapter)}</li>")
         labels_left += left
     total = sum(len(chapter.asks) for chapter in chapters())
     text = f"{total - len(labels_left)} of {total} exercises passed"
@@ -137,3 +140,23 @@ def progress():
         text += f", about {hours} hours left. Next: {labels_left[0]}"
     rows = f'<ul style="list-style: none; padding: 0">{"".join(rows)}</ul>'
     show(f"{text}.", f"<b>{text}.</b>{rows}")
+
+
+def _link(path, title):
+    """Return a link to a notebook, as HTML that works from the notebook in use."""
+    place = os.path.relpath(path).replace(os.sep, "/")
+    return f'<a href="{escape(place)}">{escape(title)}</a>'
+
+
+def _deeper_exercises(chapter):
+    """Return where those exercises of a chapter are that a deeper notebook asks."""
+    places = {}
+    for _, label in chapter.asks:
+        if label in course.DEEPER:
+            places.setdefault(course.DEEPER[label], []).append(label)
+    links = []
+    for name, labels in places.items():
+        path = course.COURSE / f"notebooks/deeper/{name}.ipynb"
+        title = course.read_opening(path)[0].removeprefix("Deeper: ").capitalize()
+        links.append(f"{' and '.join(labels)} in {_link(path, title)}")
+    return f" ({', '.join(links)})" if links else ""
