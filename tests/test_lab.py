@@ -113,8 +113,9 @@ def run_all(page):
     """Choose Run All Cells and wait until all have run and all is drawn."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.locator("[data-command='runmenu:run-all']").click()
-    # The last cell waits for all others, so its star is there long enough to be seen.
-    page.wait_for_function(f"() => ({PROMPTS})().at(-1) === '[*]:'")
+    # Cells wait for those before them, so a star is there long enough to be seen. (The
+    # prompt of a folded cell isn't shown.)
+    page.wait_for_function(f"() => ({PROMPTS})().includes('[*]:')")
     page.wait_for_function(f"() => !({PROMPTS})().includes('[*]:')", timeout=LONG)
     page.wait_for_selector(IDLE)
     page.wait_for_function(DRAWN)
