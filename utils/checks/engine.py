@@ -19,10 +19,7 @@ from utils.checks.runs import Run
 from utils.checks.steps.returned import RETURNED, RIGHT
 from utils.checks.values import factor_of, number, safe_text
 
-LOOP = (
-    "A loop never reaches its end: each round must come nearer to it, as a counter in "
-    "a `while` does with `i += 1`."
-)
+LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
 
 
 @dataclass(frozen=True)
@@ -274,8 +271,7 @@ def _besides(exercise, runs):
         name = exercise.parameters()[changed.outcome.changed]
         yield Diagnosis(
             "input-changed",
-            f"Your code changes `{name}` in place, as methods that end in _ do, `+=` "
-            "and assigning to entries. Make a new object, or work on a copy.",
+            f"Your code changes `{name}` in place, as methods that end in _ do, `+=` and assigning to entries. Make a new object, or work on a copy.",
         )
     runs_at_all = any(run.is_comparable and run.error is None for run in runs)
     for run in runs if runs_at_all else ():

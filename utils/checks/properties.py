@@ -41,10 +41,7 @@ def past_stays(run, of="tokens"):
         after = after[0] if isinstance(after, tuple) else after
         moved = (after - got)[..., :position, :].abs().max().item()
         if moved > 1e-4:
-            return (
-                f"Adding 1 to the {of} from {position} on moves an earlier output by "
-                f"{number(moved)}: the future leaks into the past."
-            )
+            return f"Adding 1 to the {of} from {position} on moves an earlier output by {number(moved)}: the future leaks into the past."
     return None
 
 

@@ -105,8 +105,7 @@ def solution(exercise: str):
     finished = course_version(known.name) if known else None
     if finished is None:
         raise ValueError(
-            "expected the id of an exercise whose function utils has as well, "
-            f"got {safe_text(exercise)}"
+            f"expected the id of an exercise whose function utils has as well, got {safe_text(exercise)}"
         )
     if known.name in _passed_answers:
         print(f"Using your own {known.name}.")

@@ -41,15 +41,13 @@ def mask_not_a_buffer(module, weights):
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 return Diagnosis(
                     "mask-not-buffer",
-                    f"Your `{name}` is a plain tensor, so it stays behind when the "
-                    "module moves to a GPU: use register_buffer.",
+                    f"Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer.",
                 )
     for name, parameter in module.named_parameters():
         if parameter.shape[-2:] == (weights.build[2],) * 2:
             return Diagnosis(
                 "mask-is-a-parameter",
-                f"Your `{name}` is an nn.Parameter, so an optimizer would train it: "
-                "make the mask a buffer, register_buffer.",
+                f"Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer.",
             )
     return None
 
@@ -63,9 +61,7 @@ def dropout_in_eval(module, weights):
     apart = number((first - second).abs().max().item())
     return Diagnosis(
         "dropout-in-eval",
-        f"Your dropout is active in eval mode: two runs on the same input differ by up "
-        f"to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs "
-        "training=self.training.",
+        f"Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training.",
     )
 
 
@@ -82,8 +78,7 @@ def dropout_in_training(module, weights):  # noqa: C901 (one question after anot
     if torch.allclose(*(outputs(module, weights, seed) for seed in (None, 1))):
         return Diagnosis(
             "dropout-missing",
-            f"You never drop any weights: with dropout {p} the output is the same in "
-            "training mode and in eval mode.",
+            f"You never drop any weights: with dropout {p} the output is the same in training mode and in eval mode.",
         )
     before, unknown = recovered(module, weights)
     if unknown > 1e-3:
@@ -97,24 +92,19 @@ def dropout_in_training(module, weights):  # noqa: C901 (one question after anot
     if factors.isnan().any():
         return Diagnosis(
             "nan-in-training",
-            "Your output holds NaN in training mode, as from a dropout on hidden "
-            "scores, where 0 · −∞ is NaN. Drop entries of the weights, after the "
-            "softmax.",
+            "Your output holds NaN in training mode, as from a dropout on hidden scores, where 0 · −∞ is NaN. Drop entries of the weights, after the softmax.",
         )
     calm = SimpleNamespace(**vars(weights) | {"build": without_dropout(weights.build)})
     leaked = (recovered(module, calm, seed=1)[0] * ~seen).abs().max().item()
     if leaked > 1e-3:
         return Diagnosis(
             "mask-off-in-training",
-            f"You give hidden tokens a weight of up to {number(leaked)} in training "
-            "mode: hide the future in both modes.",
+            f"You give hidden tokens a weight of up to {number(leaked)} in training mode: hide the future in both modes.",
         )
     if max(lost, (used * ~seen).abs().max().item()) > 1e-3:
         return Diagnosis(
             "dropout-not-on-weights",
-            "You drop something other than the weights: in training mode the output is "
-            "no longer a weighted sum of the values so far. Drop entries of the "
-            "weights, after the softmax.",
+            "You drop something other than the weights: in training mode the output is no longer a weighted sum of the values so far. Drop entries of the weights, after the softmax.",
         )
     kept, again = factors.abs() > 0.02, again.abs() > 0.02
     sums = used.sum(-1) - before.sum(-1)  # of rows that do not fall as a whole
@@ -122,33 +112,28 @@ def dropout_in_training(module, weights):  # noqa: C901 (one question after anot
         if not kept[seen].all():
             return Diagnosis(
                 "rows-sum-to-one",
-                "You make each row of weights sum to 1 again after the dropout. Let "
-                "the dropout come last: its factor 1/(1-p) keeps the sum on average.",
+                "You make each row of weights sum to 1 again after the dropout. Let the dropout come last: its factor 1/(1-p) keeps the sum on average.",
             )
         return Diagnosis(
             "dropout-before-softmax",
-            "You apply dropout before the softmax, which makes each row sum to 1 "
-            "again: apply it to the weights.",
+            "You apply dropout before the softmax, which makes each row sum to 1 again: apply it to the weights.",
         )
     rows = kept[..., -1, :]  # the last query may attend to all keys
     if torch.equal(kept, again) or (kept == kept[:1]).all():
         return Diagnosis(
             "dropout-same-mask",
-            "You drop the same weights again and again: draw a new mask for each entry "
-            "of the weights in each forward pass.",
+            "You drop the same weights again and again: draw a new mask for each entry of the weights in each forward pass.",
         )
     if (rows == rows[..., :1]).all():
         return Diagnosis(
             "dropout-whole-rows",
-            "You drop whole rows of weights, so a query gets all of its context or "
-            "none: draw each entry of the weights on its own.",
+            "You drop whole rows of weights, so a query gets all of its context or none: draw each entry of the weights on its own.",
         )
     share = 1 - kept[seen].double().mean().item()
     if not kept[seen].all() and abs(share - p) > 0.1:
         return Diagnosis(
             "dropout-other-share",
-            f"You drop {share:.0%} of the weights: with dropout {p} it should be "
-            f"{p:.0%}.",
+            f"You drop {share:.0%} of the weights: with dropout {p} it should be {p:.0%}.",
         )
     survivors, right = factors[kept & seen], 1 / (1 - p)
     alike = survivors.max() - survivors.min() < 0.02  # or it says nothing
@@ -156,8 +141,7 @@ def dropout_in_training(module, weights):  # noqa: C901 (one question after anot
         factor = number(survivors.median().item())
         return Diagnosis(
             "dropout-not-rescaled",
-            f"You multiply the surviving weights by {factor}: with dropout {p} it "
-            f"should be 1/(1-p) = {number(right)}, so that the mean stays.",
+            f"You multiply the surviving weights by {factor}: with dropout {p} it should be 1/(1-p) = {number(right)}, so that the mean stays.",
         )
     return None
 
@@ -198,8 +182,7 @@ def breaks_in_float64(module, weights):
         return None
     return Diagnosis(
         "float32-alone",
-        "You make a tensor in float32 inside, so after module.double() the forward "
-        "pass fails on float64 input: take the dtype from x, dtype=x.dtype.",
+        "You make a tensor in float32 inside, so after module.double() the forward pass fails on float64 input: take the dtype from x, dtype=x.dtype.",
     )
 
 
@@ -215,9 +198,7 @@ def no_gradient(module, weights):
             if not torch.equal(output, twin(x)):
                 return Diagnosis(
                     "no-gradient",
-                    f"Your `{name}` would never be trained, because no gradient "
-                    "reaches it: look for torch.no_grad(), .detach() or "
-                    "requires_grad=False.",
+                    f"Your `{name}` would never be trained, because no gradient reaches it: look for torch.no_grad(), .detach() or requires_grad=False.",
                 )
     return None
 
@@ -242,8 +223,7 @@ def fails_in_half(module, weights):
         return None
     return Diagnosis(
         "minus-1e9",
-        "Your -1e9 doesn't fit into float16, whose smallest number is -65504, so the "
-        "forward pass fails after module.half(): use float('-inf').",
+        "Your -1e9 doesn't fit into float16, whose smallest number is -65504, so the forward pass fails after module.half(): use float('-inf').",
     )
 
 

@@ -50,29 +50,21 @@ def both(step):
     return lambda s: (step(s, s.for_keys), step(s, s.for_values))
 
 
-NO_HEAD_AXIS = (
-    "heads-meet-samples: You let the samples of the latents meet the heads: give the "
-    "latents an axis for the heads, latent[:, None]."
-)
+NO_HEAD_AXIS = "heads-meet-samples: You let the samples of the latents meet the heads: give the latents an axis for the heads, latent[:, None]."
 FIRST_HEAD = (
     "first-head-alone: You used the matrix of head 0 for all heads: each has one."
 )
 EXPANDED = variants(
-    "one-matrix-for-both: You made keys and values with the same matrix: keys take "
-    "W_uk, values W_uv.",
+    "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
     dict(for_values=lambda s: s.W_uk),
     dict(for_keys=lambda s: s.W_uv),
-    "keys-transposed: You transposed the keys, as the scores will need them: return "
-    "them as (B, H, S, K).",
+    "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
     dict(result=lambda s: (s.keys.mT, s.values)),
     NO_HEAD_AXIS,
     dict(c=lambda s: without_an_axis(s, s.latent)),
-    "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: "
-    "move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ "
-    "W.",
+    "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
     dict(made=both(lambda s, W: cut(s.latent @ as_one_matrix(W), W))),
-    "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes "
-    "tokens and heads: view(B, S, H, K), then transpose(1, 2).",
+    "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes tokens and heads: view(B, S, H, K), then transpose(1, 2).",
     dict(made=both(by_view)),
     FIRST_HEAD,
     dict(made=both(first_head)),
@@ -148,14 +140,11 @@ def expands(name, text, width, *sizes):
 
 KEYS_MADE = (
     "keys-made",
-    "You made a key for each head and token: multiply the queries with W_uk "
-    "transposed, (B, H, T, K) to (B, H, T, R), and compare them with the latents "
-    "themselves.",
+    "You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, R), and compare them with the latents themselves.",
 )
 VALUES_MADE = (
     "values-made",
-    "You made a value for each head and token: average the latents first, weights @ "
-    "latents, (B, H, T, R), and multiply the result by W_uv.",
+    "You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, R), and multiply the result by W_uv.",
 )
 
 
@@ -170,13 +159,11 @@ def lower(s):
 
 
 NARROW = variants(
-    "not-transposed: You multiplied the query by W_uk: a score is q · (c W_uk), so "
-    "multiply by its transpose, query @ W_uk.mT.",
+    "not-transposed: You multiplied the query by W_uk: a score is q · (c W_uk), so multiply by its transpose, query @ W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk),
     FIRST_HEAD,
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
-    "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: "
-    "swap the last two axes, W_uk.mT.",
+    "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: swap the last two axes, W_uk.mT.",
     dict(narrow=lambda s: s.query @ reshaped(s.W_uk)),
     "samples-mixed: You used the latents of the first sample for all of them.",
     dict(c=lambda s: s.latent[:1, None]),
@@ -190,11 +177,9 @@ ABSORBED = NARROW + variants(
     "softmax-taken: You took a softmax: return the scores before it.",
     dict(result=lambda s: s.scores.softmax(-1)),
     dict(result=lambda s: (s.scores / s.query.shape[-1] ** 0.5).softmax(-1)),
-    "narrow-returned: You returned the queries, brought to the width of the latents: "
-    "compare them with the latents, … @ latentᵀ.",
+    "narrow-returned: You returned the queries, brought to the width of the latents: compare them with the latents, … @ latentᵀ.",
     dict(result=lambda s: s.narrow),
-    "causal: You hid later tokens: return all scores, because the mask comes "
-    "afterwards.",
+    "causal: You hid later tokens: return all scores, because the mask comes afterwards.",
     dict(result=lambda s: s.scores.masked_fill(~lower(s), -torch.inf)),
 )
 
@@ -266,23 +251,19 @@ def weighed_apart(s, *roots):
 
 
 STEP = NARROW + variants(
-    "wrong-root: You divided by √{width}: a score is a sum of K + P products, however "
-    "it is computed, so divide by √({K} + {P}).",
+    "wrong-root: You divided by √{width}: a score is a sum of K + P products, however it is computed, so divide by √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.R + s.P),
     dict(width=lambda s: s.R),
     dict(width=lambda s: s.P),
-    "not-scaled: You didn't divide the scores: divide their sum by √({K} + {P}), "
-    "once, before the softmax.",
+    "not-scaled: You didn't divide the scores: divide their sum by √({K} + {P}), once, before the softmax.",
     dict(scale=lambda s: 1.0),
     dict(scale=lambda s: s.width),
-    "one-part-scaled: You divided the two parts of the score apart: add them first, "
-    "then divide by √(K + P).",
+    "one-part-scaled: You divided the two parts of the score apart: add them first, then divide by √(K + P).",
     dict(scaled=lambda s: s.content / s.scale + s.places),
     dict(scaled=lambda s: s.content + s.places / s.scale),
     dict(scaled=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
-    "turned-left-out: You used the content only: add the turned part, turned_query · "
-    "turned_key.",
+    "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(scores=lambda s: s.content),
     dict(scores=lambda s: s.content, width=lambda s: s.K),
     "two-softmaxes: You took a softmax of each part: add the two parts first.",
@@ -297,8 +278,7 @@ STEP = NARROW + variants(
     "causal: You hid some tokens with a mask: all S tokens may be seen.",
     dict(weights=lambda s: hidden(s, lower(s))),
     dict(weights=lambda s: hidden(s, torch.ones_like(s.scores).tril().bool())),
-    "heads-meet-samples: You let the samples of the turned keys meet the heads: give "
-    "them an axis for the heads, turned_key[:, None].",
+    "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",
     dict(k=lambda s: without_an_axis(s, s.turned_key)),
     "first-head-alone: You used W_uv of head 0 for all heads: each has its own.",
     dict(heads=lambda s: s.mixed @ s.W_uv[0]),

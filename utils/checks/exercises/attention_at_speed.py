@@ -98,56 +98,42 @@ ONLINE = variants(
     dict(joined=lambda s: s.terms.sum(0)),
     f"denominator-not-rescaled: You didn't rescale the denominator: {RESCALE}",
     dict(total=lambda s: s.sums.sum(0)),
-    "nothing-rescaled: You didn't rescale the past, or replaced the old maximum "
-    "before that: multiply denominator and accumulator by exp(old − new).",
+    "nothing-rescaled: You didn't rescale the past, or replaced the old maximum before that: multiply denominator and accumulator by exp(old − new).",
     dict(factors=of_joining.ones),
-    "rescaled-inversely: You multiplied the past by exp(new − old), so it grows, or "
-    "is NaN from the start at −∞: the factor is exp(old − new).",
+    "rescaled-inversely: You multiplied the past by exp(new − old), so it grows, or is NaN from the start at −∞: the factor is exp(old − new).",
     dict(factors=lambda s: torch.exp(s.top - s.maxima)),
     dict(factors=lambda s: s.maxima * torch.nan),
-    "divided-in-every-block: You divided the accumulator in every block: divide once, "
-    "at the end.",
+    "divided-in-every-block: You divided the accumulator in every block: divide once, at the end.",
     dict(divided=divided_each_time),
-    "last-block-lost: You lost the last, shorter block: let blocks start at range(0, "
-    "S, block_size), because a slice is cut short at the end by itself.",
+    "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
     dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.size]),
     dict(met=lambda s: s.blocks[:-1]),
     "first-block-lost: You left out the first block: the blocks start at 0.",
     dict(met=lambda s: s.blocks[len(s.blocks) > 1 :]),
-    "blocks-averaged: You averaged the outputs of the blocks by their number of keys: "
-    "weigh each block by its sum of exponentials.",
+    "blocks-averaged: You averaged the outputs of the blocks by their number of keys: weigh each block by its sum of exponentials.",
     dict(divided=lambda s: torch.tensordot(s.shares, s.each, 1)),
-    "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: "
-    "start at −∞.",
+    "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
-    "maximum-missing: You subtracted no maximum, or clipped the scores, so exp "
-    "overflows or vanishes: subtract the running maximum.",
+    "maximum-missing: You subtracted no maximum, or clipped the scores, so exp overflows or vanishes: subtract the running maximum.",
     dict(maxima=lambda s: torch.zeros_like(s.own)),
     dict(maxima=lambda s: torch.zeros_like(s.own), cut=lambda s: clipped(s)),
-    "max-is-a-pair: You used max() with a dim, which returns values and positions: "
-    "use amax(), or max(…).values.",
+    "max-is-a-pair: You used max() with a dim, which returns values and positions: use amax(), or max(…).values.",
     dict(maxima=lambda s: torch.maximum(s.cut, s.cut.max(-1))),
-    "maximum-not-subtracted: You didn't subtract the maximum in the new block: its "
-    "weights are exp(scores − new).",
+    "maximum-not-subtracted: You didn't subtract the maximum in the new block: its weights are exp(scores − new).",
     dict(weights=lambda s: torch.exp(s.cut)),
-    "maximum-of-the-block: You subtracted each block's own maximum and rescaled "
-    "nothing: take the larger of the old maximum and the block's.",
+    "maximum-of-the-block: You subtracted each block's own maximum and rescaled nothing: take the larger of the old maximum and the block's.",
     dict(maxima=lambda s: s.own, factors=of_joining.ones),
-    "one-maximum-for-all: You used one maximum for all queries: each has its own, "
-    "amax(dim=-1, keepdim=True).",
+    "one-maximum-for-all: You used one maximum for all queries: each has its own, amax(dim=-1, keepdim=True).",
     dict(axes=lambda s: (-2, -1)),
     dict(axes=lambda s: (*range(1, s.cut.dim()),)),
     dict(axes=lambda s: -2),
-    "attention-within-blocks: You cut the queries into blocks too: every query meets "
-    "every block of keys.",
+    "attention-within-blocks: You cut the queries into blocks too: every query meets every block of keys.",
     dict(divided=own_block),
-    "values-of-the-first-block: You moved on with the keys only: slice the values at "
-    "the same positions.",
+    "values-of-the-first-block: You moved on with the keys only: slice the values at the same positions.",
     dict(values=lambda s: s.value[..., s.places % s.size, :]),
     "causal: You applied a causal mask: every query may attend to every key.",
     dict(hidden=lambda s: s.scores.masked_fill(~triangle(s), -INF)),
-    "keys-miscounted: You ended the loop at another number than that of the keys: "
-    "range(0, key.shape[-2], block_size).",
+    "keys-miscounted: You ended the loop at another number than that of the keys: range(0, key.shape[-2], block_size).",
     dict(met=lambda s: s.blocks & (s.places < s.query.shape[-2])),
     dict(count=lambda s: len(s.key)),
     dict(count=lambda s: s.key.shape[1]),
@@ -235,8 +221,7 @@ LEGIBLE = torch.tensor(
 IN_FRONT = {"place": lambda s: s.axis}
 CUT = {"merged": lambda s: s.copies.reshape(s.x.shape[0], -1, *s.x.shape[2:])}
 REPEAT = variants(
-    "tile-for-interleave: You ordered the heads 0, 1, …, 0, 1, …, as tile does: "
-    "neighbours share, 0, 0, …, 1, 1, …, so use repeat_interleave.",
+    "tile-for-interleave: You ordered the heads 0, 1, …, 0, 1, …, as tile does: neighbours share, 0, 0, …, 1, 1, …, so use repeat_interleave.",
     IN_FRONT,
     "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
     IN_FRONT | dict(axis=lambda s: 0),
@@ -248,18 +233,14 @@ REPEAT = variants(
     "axes-not-merged: You left the copies on an axis of their own: flatten(1, 2).",
     dict(merged=lambda s: s.copies),
     IN_FRONT | dict(merged=lambda s: s.copies),
-    "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat "
-    "axis 1.",
+    "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
     CUT | dict(axis=lambda s: 3),
     CUT | dict(axis=lambda s: 2),
-    "first-head-alone: You copied head 0 everywhere: each head serves n_rep "
-    "neighbours.",
+    "first-head-alone: You copied head 0 everywhere: each head serves n_rep neighbours.",
     dict(result=lambda s: s.merged[:, :1].expand_as(s.merged)),
-    "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the "
-    "original too.",
+    "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     dict(count=lambda s: s.n_rep + 1),
-    "n-rep-as-total: You repeated each head another number of times: n_rep times "
-    "gives H_kv * n_rep heads.",
+    "n-rep-as-total: You repeated each head another number of times: n_rep times gives H_kv * n_rep heads.",
     dict(count=lambda s: s.n_rep // s.x.shape[1]),
     dict(count=lambda s: s.x.shape[1]),
     "two-heads-only: You repeated only two heads: x has x.shape[1] of them.",
@@ -272,8 +253,7 @@ REPEAT = variants(
 repeat_kv = Exercise(
     id="10.2",
     signature="repeat_kv(x, n_rep)",
-    returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to "
-    "head h // n_rep of x",
+    returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     oracle=right_repeat,
     properties=[came_from("sample", "head", "token", "feature")],
     cases=[
@@ -349,58 +329,45 @@ def always_glued(s):
 UNMASKED = {"mask": lambda s: None}
 RETURN_ALL = "return (output, (keys, values)), with all keys and values so far."
 CACHED = variants(
-    "causal-from-the-top-left: You started the causal mask at the top left, as with "
-    "is_causal=True: new token t sees all old tokens and the new ones up to itself.",
+    "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
     dict(mask=triangle),
     dict(mask=lambda s: triangle(s) | (s.T == 1)),
-    "no-causal-mask: You applied no mask: of several new tokens, the first may not "
-    "see those after it.",
+    "no-causal-mask: You applied no mask: of several new tokens, the first may not see those after it.",
     UNMASKED,
     "diagonal-masked: You hid each new token from itself: it sees itself too.",
     dict(mask=lambda s: s.column < s.row),
-    "one-step-leaked: You let each new token see the one after it: it sees no further "
-    "than itself.",
+    "one-step-leaked: You let each new token see the one after it: it sees no further than itself.",
     dict(mask=lambda s: s.column <= s.row + 1),
-    "offset-of-the-new: You moved the mask by T, the number of new tokens: move it by "
-    "S − T, the number of tokens in the cache.",
+    "offset-of-the-new: You moved the mask by T, the number of new tokens: move it by S − T, the number of tokens in the cache.",
     dict(row=lambda s: torch.arange(s.T)[:, None] + s.T),
     "mask-inverted: You hid what may be seen and showed the future: swap the two.",
     dict(mask=lambda s: s.column > s.row),
-    "upper-for-lower: You let each new token see itself and those after it: it sees "
-    "itself and all before it.",
+    "upper-for-lower: You let each new token see itself and those after it: it sees itself and all before it.",
     dict(mask=lambda s: s.column >= s.row),
-    "mask-of-the-new: You made the mask (T, T), for the new tokens only: it needs a "
-    "column for every key, (T, S), those of the cache first.",
+    "mask-of-the-new: You made the mask (T, T), for the new tokens only: it needs a column for every key, (T, S), those of the cache first.",
     dict(mask=of_the_new),
     "new-tokens-apart: You hid earlier new tokens: a new token sees them too.",
     dict(mask=lambda s: (s.column < s.past) | (s.column == s.row)),
-    "cache-not-seen: You let new tokens see each other only: their queries meet the "
-    "keys of the cache too.",
+    "cache-not-seen: You let new tokens see each other only: their queries meet the keys of the cache too.",
     dict(seen=lambda s: s.new),
-    "cache-ignored: You didn't use the cache: put its keys and values before the new "
-    "ones, along the tokens.",
+    "cache-ignored: You didn't use the cache: put its keys and values before the new ones, along the tokens.",
     dict(longer=lambda s: s.new),
-    "new-tokens-not-seen: You let new tokens see the cache only: they also see "
-    "themselves.",
+    "new-tokens-not-seen: You let new tokens see the cache only: they also see themselves.",
     UNMASKED | dict(seen=lambda s: s.old if s.past else s.new),
     "none-not-expected: Your code fails at the beginning, where `cache` is None.",
     dict(seen=always_glued),
     "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
     dict(first=lambda s: s.new, then=lambda s: s.old),
-    "keys-and-values-swapped: You swapped the keys and values of the cache, or used "
-    "one of them twice: the cache is (keys, values).",
+    "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",
     dict(first=lambda s: s.old[::-1]),
     dict(first=lambda s: (s.old[0], s.old[0])),
-    "keys-and-values-swapped: You returned keys and values in the wrong order: "
-    f"{RETURN_ALL}",
+    f"keys-and-values-swapped: You returned keys and values in the wrong order: {RETURN_ALL}",
     dict(result=lambda s: (s.output, s.longer[::-1])),
-    "values-not-kept: You have more keys than values: put the cache's values before "
-    "the new values.",
+    "values-not-kept: You have more keys than values: put the cache's values before the new values.",
     dict(first=lambda s: (s.old[0], s.old[1][..., :0, :])),
     "only-the-last-appended: You appended only the last of the new tokens: append all.",
     dict(then=lambda s: [t[..., -1:, :] for t in s.new]),
-    "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the "
-    "last axis but one, dim=-2.",
+    "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
     dict(along=lambda s: 0),
     dict(along=lambda s: 1),
     dict(along=lambda s: 2),
@@ -439,8 +406,7 @@ RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 attend_with_cache = Exercise(
     id="10.3",
     signature="attend_with_cache(query, key, value, cache)",
-    returns="(output, (keys, values)): causal attention of the new tokens over all "
-    "tokens so far, and the longer cache",
+    returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     oracle=right_cached,
     parts=("output", ("keys", "values")),
     properties=[partial(past_stays, of="new tokens")],

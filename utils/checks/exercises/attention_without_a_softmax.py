@@ -62,59 +62,44 @@ def shortened(x):
     return F.normalize(x, dim=-1)
 
 
-LAST_STATE = (
-    "for every token: let token t read as soon as it has written, and don't keep one "
-    "matrix, changed in place, in a list."
-)
+LAST_STATE = "for every token: let token t read as soon as it has written, and don't keep one matrix, changed in place, in a list."
 LINEAR = variants(
-    "softmax-kept: You took a softmax between the products and the values: leave it "
-    "out, and the scale too.",
+    "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
     dict(weights=softmax),
     dict(weights=softmax, factor=lambda s: s.query.shape[-1] ** -0.5),
     f"no-causal-mask: You read the matrix after all tokens {LAST_STATE}",
     dict(mask=lambda s: s.column > -1),
-    "past-alone: You read the matrix before adding the token's own key and value: add "
-    "first, then read.",
+    "past-alone: You read the matrix before adding the token's own key and value: add first, then read.",
     dict(mask=lambda s: s.column < s.row),
-    "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, "
-    "state = state + …",
+    "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, state = state + …",
     dict(mask=lambda s: s.column == s.row),
-    "upper-for-lower: You let each token see itself and those after it: it sees "
-    "itself and those before it.",
+    "upper-for-lower: You let each token see itself and those after it: it sees itself and those before it.",
     dict(mask=lambda s: s.column >= s.row),
-    "scaled: You divided the scores by √{K}: leave that out, because there is no "
-    "softmax.",
+    "scaled: You divided the scores by √{K}: leave that out, because there is no softmax.",
     dict(factor=lambda s: s.query.shape[-1] ** -0.5),
-    "divided: You divided each output by the sum of its products, which may be near "
-    "zero: leave that out.",
+    "divided: You divided each output by the sum of its products, which may be near zero: leave that out.",
     dict(weights=lambda s: s.masked / s.masked.sum(-1, keepdim=True)),
-    "averaged: You divided the sum by the number of tokens so far: return the sum "
-    "itself.",
+    "averaged: You divided the sum by the number of tokens so far: return the sum itself.",
     dict(weights=lambda s: s.masked / (s.row + 1)),
-    "roles-swapped: You swapped keys and queries: the keys of the past are in the "
-    "matrix, and the token's own query reads it.",
+    "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query reads it.",
     dict(products=lambda s: s.k @ s.q.mT),
-    "entry-by-entry: You multiplied k * v entry by entry: every entry of k meets "
-    "every entry of v, torch.outer(k, v) or k[:, None] * v.",
+    "entry-by-entry: You multiplied k * v entry by entry: every entry of k meets every entry of v, torch.outer(k, v) or k[:, None] * v.",
     dict(output=read_elementwise),
     "feature-map: You put queries and keys through ELU + 1: leave them as they are.",
     dict(q=lambda s: F.elu(s.query) + 1, k=lambda s: F.elu(s.key) + 1),
     "keys-made-short: You normalised the keys to length 1: leave them as they are.",
     dict(k=lambda s: shortened(s.key)),
     dict(k=lambda s: shortened(s.key), q=lambda s: shortened(s.query)),
-    "delta-rule: You subtracted what the key returns already, which is the delta "
-    "rule: write v as it is.",
+    "delta-rule: You subtracted what the key returns already, which is the delta rule: write v as it is.",
     dict(output=lambda s: deltas(s.q, s.k, s.v)),
-    "state-returned: You returned the matrix after the last token, (K, V): return "
-    "what each query reads from it on the way, (T, V).",
+    "state-returned: You returned the matrix after the last token, (K, V): return what each query reads from it on the way, (T, V).",
     dict(result=lambda s: s.k.mT @ s.v),
 )
 WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
 linear_attention = Exercise(
     id="15.1",
     signature="linear_attention(query, key, value)",
-    returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to "
-    "itself, without a softmax and without division",
+    returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
     oracle=right_linear,
     properties=[past_stays],
     cases=[
@@ -200,36 +185,28 @@ def transposed(read):
 
 NOTHING_KNOWN = {"read": lambda s: lambda S, k, q, v: 0 * v}
 DELTA = variants(
-    "no-correction: You wrote v as it is: read what the key returns already, k @ S, "
-    "and write the difference, v − k @ S.",
+    "no-correction: You wrote v as it is: read what the key returns already, k @ S, and write the difference, v − k @ S.",
     NOTHING_KNOWN,
     "beta-ignored: You didn't use beta: multiply the difference by it.",
     dict(b=lambda s: torch.ones_like(s.beta)),
-    "beta-on-the-value: You multiplied only v by beta: put parentheses around the "
-    "difference, beta * (v − known).",
+    "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − known).",
     dict(change=lambda s: lambda b, v, known: b * v - known),
-    "beta-on-the-known: You multiplied only what is known by beta: put parentheses "
-    "around the difference, beta * (v − known).",
+    "beta-on-the-known: You multiplied only what is known by beta: put parentheses around the difference, beta * (v − known).",
     dict(change=lambda s: lambda b, v, known: v - b * known),
     "added-for-subtracted: You added what the key returns already: subtract it from v.",
     dict(change=lambda s: lambda b, v, known: b * (v + known)),
     "sign-turned: You wrote known − v: write v − known.",
     dict(change=lambda s: lambda b, v, known: b * (known - v)),
-    "read-before-write: You let the query read before the token has written: write "
-    "first, then read.",
+    "read-before-write: You let the query read before the token has written: write first, then read.",
     dict(asked=lambda s: lambda before, faded, new, q: q @ faded),
-    "query-asks-what-is-known: You read what is known with the query: use the key "
-    "that is about to be written.",
+    "query-asks-what-is-known: You read what is known with the query: use the key that is about to be written.",
     dict(read=lambda s: lambda S, k, q, v: q @ S),
-    "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = "
-    "S + …",
+    "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = S + …",
     dict(keep=lambda s: lambda S, b: 0 * S),
-    "everything-fades: You multiplied the whole matrix by 1 − beta, which fades what "
-    "other keys wrote too: take away only what this key returns.",
+    "everything-fades: You multiplied the whole matrix by 1 − beta, which fades what other keys wrote too: take away only what this key returns.",
     NOTHING_KNOWN | dict(keep=lambda s: lambda S, b: (1 - b) * S),
     dict(keep=lambda s: lambda S, b: (1 - b) * S),
-    "written-entry-by-entry: You multiplied k * (v − known) entry by entry: add a "
-    "matrix (K, V), torch.outer(k, …).",
+    "written-entry-by-entry: You multiplied k * (v − known) entry by entry: add a matrix (K, V), torch.outer(k, …).",
     dict(write=lambda s: entry_by_entry),
     "first-beta-for-all: You used the first beta for all tokens: use beta[t].",
     dict(b=lambda s: s.beta[:1]),
@@ -246,12 +223,10 @@ DELTA = variants(
     dict(q=lambda s: s.key),
     f"last-state-for-all: You read the matrix after the last token {LAST_STATE}",
     dict(output=lambda s: s.q @ s.state),
-    "state-returned: You returned the matrix after the last token, (K, V): return "
-    "what each query reads on the way, (T, V).",
+    "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
     dict(result=lambda s: (s.output, s.state)),
-    "transposed-state: You read along the wrong axis, S @ k: S is (K, V) and k a row, "
-    "so it's k @ S.",
+    "transposed-state: You read along the wrong axis, S @ k: S is (K, V) and k a row, so it's k @ S.",
     dict(read=lambda s: transposed(lambda S, k, q, v: S @ k)),
     dict(asked=lambda s: transposed(lambda S, _, new, q: new @ q)),
 )
@@ -298,8 +273,7 @@ OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 delta_rule = Exercise(
     id="15.2",
     signature="delta_rule(query, key, value, beta)",
-    returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and "
-    "then reads it, qS",
+    returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then reads it, qS",
     oracle=right_delta,
     cases=[
         case(
@@ -322,21 +296,16 @@ delta_rule = Exercise(
 NO_GATE = {"g": lambda s: torch.ones_like(s.gate)}
 LATE = {"late": lambda s: lambda g, S: g * S}
 GATED = variants(
-    "gate-ignored: You didn't use the gate: before a token reads and writes, the "
-    "matrix fades, S = gate * S.",
+    "gate-ignored: You didn't use the gate: before a token reads and writes, the matrix fades, S = gate * S.",
     NO_GATE,
-    "fades-after-writing: You let the matrix fade after the token has written or been "
-    "read: let it fade first, then read, write and read.",
+    "fades-after-writing: You let the matrix fade after the token has written or been read: let it fade first, then read, write and read.",
     LATE | dict(fade=lambda s: lambda g, S: (S, S)),
     dict(g=lambda s: s.gate.roll(1)),  # the first state is empty
-    "known-before-fading: You read what is known before the matrix fades: let it fade "
-    "first, S = gate * S, and then read k @ S.",
+    "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
-    "known-alone-fades: You multiplied only what is known by the gate: the whole "
-    "matrix fades, S = gate * S.",
+    "known-alone-fades: You multiplied only what is known by the gate: the whole matrix fades, S = gate * S.",
     dict(fade=lambda s: lambda g, S: (S, g * S)),
-    "fades-twice: You applied the gate twice: apply it once, before reading and "
-    "writing.",
+    "fades-twice: You applied the gate twice: apply it once, before reading and writing.",
     dict(fade=lambda s: lambda g, S: (g * g * S, g * g * S)),
     dict(fade=lambda s: lambda g, S: (g * S, g * g * S)),
     LATE,
@@ -344,29 +313,24 @@ GATED = variants(
     dict(g=lambda s: 1 - s.gate),
     "first-gate-for-all: You used the first gate for all tokens: use gate[t].",
     dict(g=lambda s: s.gate[:1]),
-    "gates-multiplied-up: You multiplied up the gates: use gate[t] only, because what "
-    "is in the matrix has faded by the earlier ones already.",
+    "gates-multiplied-up: You multiplied up the gates: use gate[t] only, because what is in the matrix has faded by the earlier ones already.",
     dict(g=lambda s: s.gate.cumprod(0)),
     "gate-through-sigmoid: You put the gate through a function: use it as it is.",
     dict(g=lambda s: s.gate.sigmoid()),
     dict(g=lambda s: s.gate.exp()),
-    "gate-on-the-difference: You multiplied the difference by the gate: the gate is "
-    "for the matrix, and beta for the difference.",
+    "gate-on-the-difference: You multiplied the difference by the gate: the gate is for the matrix, and beta for the difference.",
     dict(b=lambda s: s.gate * s.beta),
     NO_GATE | dict(b=lambda s: s.gate * s.beta),
     dict(b=lambda s: (1 - s.gate) * s.beta),
-    "gate-on-the-output: You multiplied the output by the gate: the past fades, "
-    "before the token reads and writes.",
+    "gate-on-the-output: You multiplied the output by the gate: the past fades, before the token reads and writes.",
     NO_GATE | dict(output=lambda s: s.gate[:, None] * s.outputs),
-    "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the "
-    "matrix, and beta the difference.",
+    "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the matrix, and beta the difference.",
     dict(b=lambda s: s.gate, g=lambda s: s.beta),
     dict(g=lambda s: s.beta),
     dict(g=lambda s: 1 - s.beta),
     dict(b=lambda s: s.gate),
     dict(b=lambda s: 1 - s.gate),
-    "read-before-write: You let the query read before the matrix has faded: fade, "
-    "write, then read.",
+    "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
     dict(asked=lambda s: lambda before, faded, new, q: q @ before),
 )
 
@@ -382,8 +346,7 @@ READING = torch.tensor([[1.0, 0], [1.0, 0], [0.0, 1]])
 gated_delta_rule = Exercise(
     id="15.3",
     signature="gated_delta_rule(query, key, value, beta, gate)",
-    returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta "
-    "kᵀ(v − kS) is added to it, and then it is read, qS",
+    returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta kᵀ(v − kS) is added to it, and then it is read, qS",
     oracle=right_gated,
     cases=[
         case(

@@ -36,13 +36,11 @@ CUT_LAST = {
 APART = {"order": to(0, 1, 2, 4, 3, 5)}  # the channels
 TALL, WIDE = {"tall": lambda s: (s.P, s.rows)}, {"wide": lambda s: (s.P, s.columns)}
 FORMS = variants(
-    "plain-reshape: You cut the image along its rows, so a token is a strip and not a "
-    "square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
+    "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
     dict(order=to(0, 1, 2, 3, 4, 5)),
     dict(moved=lambda s: s.pixels.movedim(1, 3)),
     dict(order=to(0, 2, 3, 4, 1, 5)),
-    "column-by-column: You read the patches column by column: read {rows} rows of "
-    "{columns} patches, as a page.",
+    "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as a page.",
     dict(order=to(0, 4, 2, 1, 3, 5)),
     dict(result=in_columns),
     "transposed-inside: You transposed the pixels of each patch: they run row by row.",
@@ -50,23 +48,19 @@ FORMS = variants(
     "height-for-width: You swapped height and width: images are (B, C, H, W).",
     dict(order=to(0, 4, 2, 1, 5, 3)),
     dict(sizes=lambda s: s.pixels.mT.shape),
-    "channels-last: You put the channel last in a patch: it comes first, the whole "
-    "patch of channel 0, then that of channel 1.",
+    "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
     dict(order=to(0, 2, 4, 3, 5, 1)),
     dict(order=to(0, 2, 4, 5, 3, 1)),
     dict(order=to(0, 2, 4, 3, 1, 5)),
-    "channels-before-patches: You put all squares of channel 0 first: a token holds "
-    "its square of every channel, (B, H/P, W/P, C, P, P).",
+    "channels-before-patches: You put all squares of channel 0 first: a token holds its square of every channel, (B, H/P, W/P, C, P, P).",
     APART,
 )
 FORMS += misplaced(
-    "axes-exchanged: You joined the axes in the order ({}): join (B, H/P, W/P, C, P "
-    "of the rows, P of the columns).",
+    "axes-exchanged: You joined the axes in the order ({}): join (B, H/P, W/P, C, P of the rows, P of the columns).",
     *(AXES, ORDER, FORMS),
 )
 FORMS += variants(
-    "interleaved: You took every so-many-th pixel from all over the image: split a "
-    "side into (side/P, P), in this order, so that neighbours stay in one patch.",
+    "interleaved: You took every so-many-th pixel from all over the image: split a side into (side/P, P), in this order, so that neighbours stay in one patch.",
     TALL | WIDE | dict(order=to(0, 3, 5, 1, 2, 4)),
     TALL | WIDE,
     TALL,
@@ -75,23 +69,19 @@ FORMS += variants(
     CUT_LAST,
     LAST,
     LAST | CUT_LAST,
-    "height-for-both: You took one side for both: there are H/P rows and W/P columns "
-    "of patches, and images need not be square.",
+    "height-for-both: You took one side for both: there are H/P rows and W/P columns of patches, and images need not be square.",
     dict(sizes=lambda s: (*s.pixels.shape[:3], s.images.shape[2])),
     dict(sizes=lambda s: (*s.pixels.shape[:2], *2 * s.images.shape[3:])),
     dict(N=lambda s: s.rows**2),
-    "size-for-number: You took patch_size for the number of patches: it is the number "
-    "of pixels along a side of one patch.",
+    "size-for-number: You took patch_size for the number of patches: it is the number of pixels along a side of one patch.",
     dict(P=lambda s: s.W // s.size),
     dict(P=lambda s: s.H // s.size),
     "first-channel-only: You used only the first channel: a patch holds all of them.",
     dict(pixels=lambda s: s.images[:, :1]),
-    "channels-averaged: You averaged or added up the channels: keep them one after "
-    "the other.",
+    "channels-averaged: You averaged or added up the channels: keep them one after the other.",
     dict(pixels=lambda s: s.images.mean(1, keepdim=True)),
     dict(pixels=lambda s: s.images.sum(1, keepdim=True)),
-    "last-patches-lost: You lost the last row and column of patches: range(0, H, P) "
-    "ends in time, without - P.",
+    "last-patches-lost: You lost the last row and column of patches: range(0, H, P) ends in time, without - P.",
     dict(pixels=lambda s: s.images[..., : -s.size, : -s.size]),
     "first-image-only: You cut only the first image of the batch.",
     dict(pixels=lambda s: s.images[:1]),
@@ -99,16 +89,13 @@ FORMS += variants(
     dict(joined=lambda s: F.unfold(s.pixels, s.P)),
     dict(joined=lambda s: F.unfold(s.pixels, s.P).mT),
     dict(joined=neighbours),
-    "pixels-averaged: You averaged each patch to one number a channel: keep all "
-    "pixels.",
+    "pixels-averaged: You averaged each patch to one number a channel: keep all pixels.",
     dict(joined=lambda s: s.moved.mean((-2, -1)).flatten(1, 2)),
-    "patches-not-flat: You left axes apart: join rows and columns of patches to N, "
-    "and channels and pixels to C*P*P.",
+    "patches-not-flat: You left axes apart: join rows and columns of patches to N, and channels and pixels to C*P*P.",
     dict(joined=lambda s: s.moved),
     dict(joined=lambda s: s.moved.flatten(1, 2)),
     dict(joined=lambda s: s.moved.flatten(3)),
-    "channels-as-tokens: You gave every channel patches of its own: one patch holds "
-    "all channels.",
+    "channels-as-tokens: You gave every channel patches of its own: one patch holds all channels.",
     APART | dict(joined=lambda s: s.moved.flatten(4).flatten(1, 3)),
     "pixels-as-tokens: You made every pixel a token: a token is a patch.",
     dict(joined=lambda s: s.pixels.flatten(2).mT),

@@ -25,37 +25,31 @@ from utils.checks.values import agrees, number
 # --- the causal mask --------------------------------------------------------------
 
 ADDITIVE = variants(
-    "additive-mask: You returned an additive mask, 0 and a very negative number: "
-    "return True where a token may be attended to.",
+    "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
     dict(result=lambda s: s.mask.log()),
     dict(result=lambda s: ~s.mask * -1e9),
 )
 CAUSAL = variants(
-    "upper-for-lower: You kept the upper triangle: row i is True up to column i, so "
-    "keep the lower triangle, tril.",
+    "upper-for-lower: You kept the upper triangle: row i is True up to column i, so keep the lower triangle, tril.",
     dict(cut=lambda s: s.entries.triu()),
     dict(cut=lambda s: s.entries.triu(-1)),
     "polarity-inverted: You put True where the query must not look: return ~mask.",
     dict(cut=lambda s: s.entries.triu(1)),
-    "diagonal-masked: You hid each token from itself: key j is allowed where j <= i, "
-    "so the diagonal belongs to the mask.",
+    "diagonal-masked: You hid each token from itself: key j is allowed where j <= i, so the diagonal belongs to the mask.",
     dict(cut=lambda s: s.entries.tril(-1)),
     "one-step-leaked: You let row i see past column i: use tril() with diagonal 0.",
     dict(cut=lambda s: s.entries.tril(1)),
     dict(cut=lambda s: s.entries.tril(2)),
-    "everything-allowed: You allowed everything: keep the lower triangle only; tril "
-    "returns a new tensor.",
+    "everything-allowed: You allowed everything: keep the lower triangle only; tril returns a new tensor.",
     dict(cut=lambda s: s.entries),
     "nothing-allowed: You cut a triangle out of zeros: start with torch.ones.",
     dict(entries=lambda s: torch.zeros(s.side, s.side)),
     "diagonal-alone: You let each token see itself only: allow j <= i, not j == i.",
     dict(entries=lambda s: torch.eye(s.side)),
-    "numbers-for-booleans: You returned numbers where a token is hidden: return True "
-    "where it may be attended to.",
+    "numbers-for-booleans: You returned numbers where a token is hidden: return True where it may be attended to.",
     dict(result=lambda s: s.entries.triu()),
     dict(result=lambda s: s.entries.triu(1)),
-    "zero-times-infinity: You multiplied by infinity, and 0 times infinity is NaN: "
-    "return a boolean mask.",
+    "zero-times-infinity: You multiplied by infinity, and 0 times infinity is NaN: return a boolean mask.",
     dict(result=lambda s: (~s.mask).float() * -INF),
     "uniform-weights: You returned weights: return the mask.",
     dict(result=lambda s: s.mask.log().softmax(-1)),
@@ -67,15 +61,13 @@ CAUSAL = variants(
 )
 CAUSAL += ADDITIVE
 CAUSAL += variants(
-    "no-token-fails: Your mask of no tokens isn't (0, 0) and boolean, as "
-    "torch.tensor([]) isn't.",
+    "no-token-fails: Your mask of no tokens isn't (0, 0) and boolean, as torch.tensor([]) isn't.",
     dict(end=lambda s: s.result if s.side else torch.tensor([])),
 )
 mask = Exercise(
     id="5.1",
     signature="causal_mask(num_tokens)",
-    returns="a boolean tensor (T, T), True where the query (row) may attend to the key "
-    "(column)",
+    returns="a boolean tensor (T, T), True where the query (row) may attend to the key (column)",
     oracle=lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
     cases=[
         *map(case, (3, 5, 2, 11)),
@@ -133,48 +125,38 @@ def row_shown(s):
 
 
 PAD = variants(
-    "polarity-inverted: {row}, at the padding: True means that a token may be "
-    "attended to, t < length.",
+    "polarity-inverted: {row}, at the padding: True means that a token may be attended to, t < length.",
     dict(mask=lambda s: s.row >= s.column),
     dict(mask=lambda s: s.row > s.column),
     "one-too-many: {row}, one too many: positions start at 0, so use < rather than <=.",
     dict(ends=lambda s: s.lengths + 1),
-    "one-too-few: {row}, one too few: positions start at 0, so all below the length "
-    "are real, t < length.",
+    "one-too-few: {row}, one too few: positions start at 0, so all below the length are real, t < length.",
     dict(ends=lambda s: s.lengths - 1),
     dict(ends=lambda s: (s.lengths - 1) % s.T),
     "left-for-right: You put the padding on the left: a sentence begins at position 0.",
     dict(row=lambda s: torch.arange(s.places).flip(0)),
-    "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make "
-    "the lengths a column, lengths[:, None].",
+    "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make the lengths a column, lengths[:, None].",
     dict(column=lambda s: s.ends),
-    "longest-for-num-tokens: You made rows as long as the longest sentence: make them "
-    "num_tokens = {T} long.",
+    "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {T} long.",
     dict(places=lambda s: int(s.lengths.max())),
     "one-place-short: You made rows one too short: use arange(num_tokens).",
     dict(places=lambda s: s.T - 1),
-    "one-length-for-all: You used one length for every sentence: compare each row "
-    "with its own.",
+    "one-length-for-all: You used one length for every sentence: compare each row with its own.",
     dict(length=lambda s: s.lengths.max()),
     dict(length=lambda s: s.lengths.min()),
     dict(length=lambda s: s.lengths[0]),
-    "lengths-sorted: You changed the order of the sentences: row b belongs to "
-    "sentence b.",
+    "lengths-sorted: You changed the order of the sentences: row b belongs to sentence b.",
     dict(ends=lambda s: s.lengths.flip(0)),
     dict(ends=lambda s: s.lengths.sort().values),
-    "minus-zero: You lost sentences without padding, because mask[b, -n:] with n = 0 "
-    "is [0:], everything: count from the front, mask[b, length:].",
+    "minus-zero: You lost sentences without padding, because mask[b, -n:] with n = 0 is [0:], everything: count from the front, mask[b, length:].",
     dict(ends=lambda s: s.lengths * (s.lengths < s.T)),
-    "last-token-alone: You set a single True per row: all tokens before the length "
-    "are real, t < length, or the slice mask[b, :length].",
+    "last-token-alone: You set a single True per row: all tokens before the length are real, t < length, or the slice mask[b, :length].",
     dict(mask=lambda s: s.row == s.column - 1),
     dict(mask=lambda s: torch.eye(s.T)[s.row, s.column - 1] > 0),
     dict(mask=lambda s: torch.eye(s.T)[s.row, s.column] > 0),
-    "sliced-by-a-tensor: You sliced all rows at once by a tensor: set each row in a "
-    "loop, or compare positions with lengths[:, None].",
+    "sliced-by-a-tensor: You sliced all rows at once by a tensor: set each row in a loop, or compare positions with lengths[:, None].",
     dict(result=lambda s: s.mask[:, : s.ends]),
-    "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, "
-    "T); broadcasting does the rest.",
+    "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",
     dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
     dict(result=lambda s: s.mask[:, None].expand(-1, s.places, -1)),
     dict(result=lambda s: s.mask[:, None] & lower(s.places)),
@@ -183,8 +165,7 @@ PAD = variants(
     dict(result=lambda s: s.lengths != 0),
     dict(ends=lambda s: 0 * s.lengths + s.T),
     dict(ends=lambda s: 0 * s.lengths),
-    "numbers-for-booleans: You returned 1 where a token is hidden: return True where "
-    "it may be attended to.",
+    "numbers-for-booleans: You returned 1 where a token is hidden: return True where it may be attended to.",
     dict(result=lambda s: (~s.mask).float()),
     dict(result=lambda s: (~s.mask).long()),
 )
@@ -242,41 +223,32 @@ EMPTY = (
     "a row without any allowed position must be all zeros, so set hidden weights to 0"
 )
 MASKED = variants(
-    "mask-not-used: Your mask has no effect: hidden positions get {leak}. masked_fill "
-    "returns a new tensor, so use its result.",
+    "mask-not-used: Your mask has no effect: hidden positions get {leak}. masked_fill returns a new tensor, so use its result.",
     dict(hidden=left_alone, cleared=uncleared),
-    "polarity-inverted: You hid the allowed positions: hidden ones get {leak}. "
-    "masked_fill fills where it is given True, so give it ~mask.",
+    "polarity-inverted: You hid the allowed positions: hidden ones get {leak}. masked_fill fills where it is given True, so give it ~mask.",
     dict(mask=lambda s: ~s.allowed),
     "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
     dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),
-    "mask-not-broadcast: You indexed with a mask, scores[~mask] = …, which needs all "
-    "axes of the scores: masked_fill and torch.where broadcast.",
+    "mask-not-broadcast: You indexed with a mask, scores[~mask] = …, which needs all axes of the scores: masked_fill and torch.where broadcast.",
     dict(hidden=lambda s: put(-INF, ~s.mask, s.scores)),
-    f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} "
-    "after the softmax.",
+    f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} after the softmax.",
     dict(cleared=uncleared),
-    f"empty-row-uniform: Your empty rows are uniform and see everything: {EMPTY} after "
-    "the softmax.",
+    f"empty-row-uniform: Your empty rows are uniform and see everything: {EMPTY} after the softmax.",
     dict(hidden=lambda s: s.scores + ~s.mask * -1e9, cleared=uncleared),
-    "fixed-axis: You used an axis of the mask that isn't always that of the keys: "
-    "mask.any(dim=-1, keepdim=True).",
+    "fixed-axis: You used an axis of the mask that isn't always that of the keys: mask.any(dim=-1, keepdim=True).",
     dict(cleared=rows_by_axis(1)),
     dict(cleared=rows_by_axis(0)),
-    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a "
-    "share like any other: a row {row_sum}. Use -inf.",
+    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other: a row {row_sum}. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
     "triangle-for-mask: You used a causal mask: use the mask that is given.",
     dict(mask=of_attention.triangle),
-    "selected-scores: You put the allowed scores of all rows into one long row, "
-    "scores[mask]: keep the shape and fill the others with -inf.",
+    "selected-scores: You put the allowed scores of all rows into one long row, scores[mask]: keep the shape and fill the others with -inf.",
     dict(weights=lambda s: torch.softmax(s.scores[s.mask], -1)),
     "softmax-missing: You returned scores: take a softmax over the last axis.",
     dict(soft=lambda s: s.hidden, cleared=uncleared),
 )
 LATER = variants(
-    "bool-arithmetic: You subtracted, negated or asked for the truth of a boolean "
-    "mask: its opposite is ~mask.",
+    "bool-arithmetic: You subtracted, negated or asked for the truth of a boolean mask: its opposite is ~mask.",
     dict(mask=lambda s: 1 - s.allowed),
     dict(mask=lambda s: not s.allowed),
 )
@@ -300,8 +272,7 @@ PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 masked_softmax = Exercise(
     id="5.2",
     signature="masked_softmax(scores, mask)",
-    returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones "
-    "are 0, a row without any allowed position is all zeros",
+    returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
     properties=[weights_seen],
     pipeline=of_attention.attention(
@@ -434,24 +405,20 @@ def all_dropped_for_one(answer):
 
 COIN = "each entry has a coin of its own, torch.rand_like(x)."
 DROPOUT = variants(
-    "not-rescaled: You left the survivors as they are, so the average shrinks: divide "
-    "them by 1 - p.",
+    "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
     dict(factor=lambda s: 1.0),
-    "wrong-factor: You multiplied the survivors by another factor than 1 / (1 - p), "
-    "so the average changes: a share of 1 - p survives, so divide by 1 - p.",
+    "wrong-factor: You multiplied the survivors by another factor than 1 / (1 - p), so the average changes: a share of 1 - p survives, so divide by 1 - p.",
     dict(factor=lambda s: 1 / torch.tensor(s.p)),  # no error for p = 0
     dict(factor=lambda s: 1 + s.p),
     dict(factor=lambda s: 1 / (1 + s.p)),
     "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
     dict(factor=lambda s: 1 - s.p),
-    "factors-differ: You used different factors: divide all survivors by 1 - p. The "
-    "average over many calls stays, not that of each call or row.",
+    "factors-differ: You used different factors: divide all survivors by 1 - p. The average over many calls stays, not that of each call or row.",
     dict(factor=lambda s: 1 / s.coins.float().mean().clamp(0.01)),
     dict(result=lambda s: (s.dropped / s.dropped.sum(-1, True)).nan_to_num(0.0)),
     "parentheses-missing: You divided by 1 and subtracted p: write … / (1 - p).",
     dict(result=lambda s: s.dropped / 1 - s.p),
-    "keeps-p: You kept a share of p: drop it, so keep an entry where its random "
-    "number is at least p.",
+    "keeps-p: You kept a share of p: drop it, so keep an entry where its random number is at least p.",
     dict(coins=lambda s: s.random < s.p),
     dict(coins=lambda s: s.random < s.p, factor=lambda s: 1 / torch.tensor(s.p)),
     "nothing-dropped: You dropped nothing: multiply by the coins, as in training mode.",
@@ -466,12 +433,10 @@ DROPOUT = variants(
     dict(random=lambda s: torch.rand(s.x.shape[-1:])),
     f"one-mask-for-the-batch: You used the same coins for all samples: {COIN}",
     dict(random=lambda s: torch.rand(s.x.shape[-2:])),
-    "same-mask-each-time: You dropped the same entries in every call: draw new random "
-    "numbers, and set no seed.",
+    "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
     dict(random=lambda s: integers(0, 99, s.x.shape) / 99),
     dict(random=lambda s: s.x),
-    "exact-share: You dropped the same number of entries in every call: drop each "
-    "with probability p, independently of the others.",
+    "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
     dict(random=lambda s: torch.randperm(s.n).view_as(s.x) / s.n),
     "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
     dict(random=lambda s: torch.randn(s.x.shape)),
@@ -543,16 +508,14 @@ def projected_again(module, weights):
 
 
 OWN = variants(
-    "softmax-over-batch: Your softmax runs over the batch (dim=0, or no `dim`): use "
-    "dim=-1, the keys.",
+    "softmax-over-batch: Your softmax runs over the batch (dim=0, or no `dim`): use dim=-1, the keys.",
     dict(dim=lambda s: 0),
 )
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
     id="5.5",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
-    returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), "
-    "with the learned matrices W_query, W_key, W_value",
+    returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=right_layer,
     properties=[past_stays, samples_stay_apart],
     facts=[projected_again],

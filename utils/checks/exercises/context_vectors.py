@@ -18,39 +18,29 @@ def right_softmax(scores, dim=-1):
 
 
 SOFT = variants(
-    "softmax-over-everything: You summed over all entries: sum along `dim` only, with "
-    "`keepdim=True`.",
+    "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
     dict(dim=lambda s: tuple(range(s.scores.dim()))),
-    "dim-ignored: You used the last axis although `dim` asks for another one: pass "
-    "`dim` on to the maximum and to the sum.",
+    "dim-ignored: You used the last axis although `dim` asks for another one: pass `dim` on to the maximum and to the sum.",
     dict(dim=lambda s: -1),
-    "dim-ignored: You took the sum along another axis than `dim`: the maximum and the "
-    "sum both run along `dim`.",
+    "dim-ignored: You took the sum along another axis than `dim`: the maximum and the sum both run along `dim`.",
     dict(total=lambda s: s.exps.sum(-1, True)),
     dict(total=lambda s: s.exps.sum(0, True)),
-    "dim-ignored: You took the maximum along another axis than `dim`: the maximum and "
-    "the sum both run along `dim`.",
+    "dim-ignored: You took the maximum along another axis than `dim`: the maximum and the sum both run along `dim`.",
     dict(maximum=lambda s: s.hidden.amax(-1, True)),
     dict(maximum=lambda s: s.hidden.amax(0, True)),
-    "max-is-a-pair: You used max() with a dim, which returns values and positions: "
-    "use amax(), or max(…).values.",
+    "max-is-a-pair: You used max() with a dim, which returns values and positions: use amax(), or max(…).values.",
     dict(maximum=lambda s: s.hidden.max(s.dim, True)),
-    "wrong-axis: You used axis 0 whatever `dim` is: pass `dim` on to the maximum and "
-    "to the sum.",
+    "wrong-axis: You used axis 0 whatever `dim` is: pass `dim` on to the maximum and to the sum.",
     dict(dim=lambda s: 0),
     "wrong-axis: You used axis 0 where no `dim` is given: the default is -1.",
     dict(dim=lambda s: s.asked or 0),
-    "softmax-over-everything: You summed over all entries: sum along `dim` only, with "
-    "`keepdim=True`.",
+    "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
     dict(total=lambda s: s.exps.sum()),
-    "mean-subtracted: You subtracted the mean, so a score far above it still "
-    "overflows: subtract the maximum.",
+    "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
-    "hardmax: You gave the whole weight to the largest score: a softmax leaves every "
-    "score a share, exp(score) / sum.",
+    "hardmax: You gave the whole weight to the largest score: a softmax leaves every score a share, exp(score) / sum.",
     dict(soft=lambda s: (s.hidden == s.maximum).float()),
-    "sign-flipped: You subtracted the scores from the maximum, so the largest gets "
-    "the smallest weight: subtract the maximum from the scores.",
+    "sign-flipped: You subtracted the scores from the maximum, so the largest gets the smallest weight: subtract the maximum from the scores.",
     dict(shifted=lambda s: s.maximum - s.hidden),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
@@ -113,38 +103,30 @@ def identity(s):
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = variants(
-    "scaled: You divided the scores by √D = √{D}: leave that out. Here they are the "
-    "plain dot products.",
+    "scaled: You divided the scores by √D = √{D}: leave that out. Here they are the plain dot products.",
     dict(scores=lambda s: s.products / s.x.shape[-1] ** 0.5),
-    "softmax-over-queries: Your softmax runs over the queries, or the weights are "
-    "transposed afterwards: a row {row_sum}. Row i belongs to query i, so use dim=-1.",
+    "softmax-over-queries: Your softmax runs over the queries, or the weights are transposed afterwards: a row {row_sum}. Row i belongs to query i, so use dim=-1.",
     dict(dim=lambda s: 0),
-    "softmax-over-everything: Your softmax runs over all scores at once, so a row "
-    "{row_sum}: each query has a softmax of its own, dim=-1.",
+    "softmax-over-everything: Your softmax runs over all scores at once, so a row {row_sum}: each query has a softmax of its own, dim=-1.",
     dict(dim=lambda s: (0, 1)),
-    "cosine: You normalised the tokens to length 1, so your scores are cosines: use "
-    "the dot products of the tokens as they are.",
+    "cosine: You normalised the tokens to length 1, so your scores are cosines: use the dot products of the tokens as they are.",
     dict(products=of_attention.angles),
-    "future-hidden: You applied a causal mask, or a loop ends too early: here every "
-    "token attends to all tokens.",
+    "future-hidden: You applied a causal mask, or a loop ends too early: here every token attends to all tokens.",
     dict(mask=of_attention.triangle),
     dict(cleared=lambda s: s.soft.tril()),
     "itself-excluded: You let no token attend to itself: keep the diagonal.",
     dict(mask=lambda s: ~identity(s)),
     dict(cleared=lambda s: s.soft * ~identity(s)),
-    "reshape-for-transpose: You used a reshape as a transpose: the shape fits, but "
-    "the numbers keep their order. Use x.T.",
+    "reshape-for-transpose: You used a reshape as a transpose: the shape fits, but the numbers keep their order. Use x.T.",
     dict(products=lambda s: s.query @ of_attention.reshaped(s.key)),
     "transpose-missing: You computed x @ x: transpose the second one, x @ x.T.",
     dict(products=lambda s: s.x @ s.x),
 )
 FEATURES = {"products": lambda s: s.x.mT @ s.x}
 RETURN_WEIGHTS = variants(
-    "features-for-tokens: You compared the {D} features, XᵀX: compare the tokens, X "
-    "Xᵀ.",
+    "features-for-tokens: You compared the {D} features, XᵀX: compare the tokens, X Xᵀ.",
     FEATURES,
-    "elementwise-product: You multiplied entry by entry with `*`: the dot products of "
-    "all tokens are a matrix product, x @ x.T.",
+    "elementwise-product: You multiplied entry by entry with `*`: the dot products of all tokens are a matrix product, x @ x.T.",
     dict(products=lambda s: s.x * s.x),
     "context-returned: You returned the context vectors: return the weights.",
     dict(result=lambda s: s.weights @ s.x),
@@ -160,28 +142,21 @@ def written_while_reading(s):
 
 
 CONTEXT = variants(
-    "weights-returned: You returned the weights: multiply them with the tokens, "
-    "weights @ x.",
+    "weights-returned: You returned the weights: multiply them with the tokens, weights @ x.",
     dict(result=lambda s: s.weights),
     "scores-for-values: You averaged the scores: average the tokens, weights @ x.",
     dict(output=lambda s: s.weights @ s.scores),
-    "one-vector-for-all: You returned one plain average of the sentence: every token "
-    "gets a vector, with weights of its own.",
+    "one-vector-for-all: You returned one plain average of the sentence: every token gets a vector, with weights of its own.",
     dict(result=lambda s: s.x.mean(0)),
-    "last-token-missing: You left the last token out of every sum: range(T - 1) ends "
-    "one too early.",
+    "last-token-missing: You left the last token out of every sum: range(T - 1) ends one too early.",
     dict(output=lambda s: s.weights[:, :-1] @ s.x[:-1]),
-    "tokens-added: You added the token itself to its context vector: its own share is "
-    "in the weighted sum already.",
+    "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
     dict(result=lambda s: s.x + s.output),
-    "weights-returned-too: You returned the weights as well: return the context "
-    "vectors.",
+    "weights-returned-too: You returned the weights as well: return the context vectors.",
     dict(result=lambda s: (s.output, s.weights)),
-    "features-for-tokens: You mixed the features by a softmax of XᵀX: the weights are "
-    "the softmax of X Xᵀ, and come first in the product.",
+    "features-for-tokens: You mixed the features by a softmax of XᵀX: the weights are the softmax of X Xᵀ, and come first in the product.",
     FEATURES | dict(output=lambda s: s.x @ s.weights),
-    "written-while-reading: You replaced a token before later queries have read it: "
-    "write into a new tensor.",
+    "written-while-reading: You replaced a token before later queries have read it: write into a new tensor.",
     dict(result=written_while_reading),
 )
 
@@ -232,10 +207,7 @@ def stays_among_the_tokens(run):
     if not len(outside):
         return None
     row, i = outside[0].tolist()
-    return (
-        f"Your feature {i} of row {row} is {got[row, i]:.4g}, outside of what the "
-        f"tokens hold there, {low[i]:.4g} to {high[i]:.4g}: an average stays inside."
-    )
+    return f"Your feature {i} of row {row} is {got[row, i]:.4g}, outside of what the tokens hold there, {low[i]:.4g} to {high[i]:.4g}: an average stays inside."
 
 
 context = Exercise(

@@ -43,8 +43,7 @@ def right_split_or_refusal(x, num_heads):
 split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
-    returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … "
-    "(h+1)*K - 1, and that raises an error where D is not divisible by H",
+    returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
     oracle=right_split_or_refusal,
     properties=[came_from("sample", "token", "feature")],
     pipeline=of_heads.SPLITTING,
@@ -61,8 +60,7 @@ split_heads = Exercise(
 merge_heads = Exercise(
     id="6.2",
     signature="merge_heads(x)",
-    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of "
-    "a token are side by side, head 0 first: the inverse of split_heads",
+    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
     properties=[came_from("sample", "head", "token", "feature")],
     pipeline=of_heads.MERGING,
@@ -99,21 +97,17 @@ SIZES = [
 MENDED = {"cleared": lambda s: s.soft.nan_to_num(0.0)}
 FINITE = {"hidden": lambda s: fill(s, -1e9)}
 OWN = variants(
-    "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where "
-    "dim is left out: use dim=-1, the keys.",
+    "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
     MENDED | dict(dim=lambda s: 1),
     FINITE | dict(dim=lambda s: 1),
-    "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the "
-    "keys.",
+    "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the keys.",
     dict(dim=lambda s: 0),
     MENDED | dict(dim=lambda s: 0),
     FINITE | dict(dim=lambda s: 0),
-    "always-refused: You raised a ValueError although the heads divide d_out: raise "
-    "it only if d_out % num_heads isn't 0.",
+    "always-refused: You raised a ValueError although the heads divide d_out: raise it only if d_out % num_heads isn't 0.",
     dict(out_weight=of_heads.refuse),
-    "batch-for-tokens: You let the samples of the batch attend to each other: x is "
-    "(B, T, d_in), the batch first.",
+    "batch-for-tokens: You let the samples of the batch attend to each other: x is (B, T, d_in), the batch first.",
     dict(result=samples_as_tokens),
 )
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
@@ -125,22 +119,14 @@ LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 def where_to_look(run):
     """Token 0 sees itself only, so it tells which steps are right."""
     if torch.allclose(run.got[:, 0].double(), run.expected[:, 0].double(), atol=1e-4):
-        return (
-            "Your token 0 is right, and it sees itself only: look at how tokens are "
-            "weighed, at the features of a head, the scale, the mask and the softmax."
-        )
-    return (
-        "Your token 0 is wrong already, and it sees itself only: look at the values, "
-        "at splitting and merging, at out_proj and the mask."
-    )
+        return "Your token 0 is right, and it sees itself only: look at how tokens are weighed, at the features of a head, the scale, the mask and the softmax."
+    return "Your token 0 is wrong already, and it sees itself only: look at the values, at splitting and merging, at out_proj and the mask."
 
 
 multi_head_attention = ModuleExercise(
     id="6.3",
     signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
-    returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices "
-    "W_query, W_key, W_value (d_in to d_out, the width of all heads together) and "
-    "out_proj (d_out to d_out)",
+    returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
     facts_when_right=TRAINING_FACTS,

@@ -45,69 +45,55 @@ MINUS_B = {"own": lambda s: as_pairs(s.a, -s.b)}
 ROPE = variants(
     "does-nothing: You returned x as it was: return the rotated tensor.",
     dict(laid=lambda s: s.x),
-    "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, "
-    "`x[..., 0::2]` and `x[..., 1::2]`.",
+    "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
     HALF_ANGLES | HALF_PARTNERS,
     dict(pair=lambda s: s.halves),
-    "halves-for-pairs: You put all first features before all second ones: make them "
-    "neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
+    "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
     dict(laid=lambda s: s.rotated.mT.flatten(-2)),
-    "layouts-mixed: You laid out angles for halves and partners for neighbours, or "
-    "the other way round: feature i's partner is its neighbour, with the same angle.",
+    "layouts-mixed: You laid out angles for halves and partners for neighbours, or the other way round: feature i's partner is its neighbour, with the same angle.",
     HALF_ANGLES,
     HALF_PARTNERS,
-    "backwards: You rotated clockwise: counter-clockwise is (a cos − b sin, a sin + b "
-    "cos), with the minus in the first line.",
+    "backwards: You rotated clockwise: counter-clockwise is (a cos − b sin, a sin + b cos), with the minus in the first line.",
     dict(angles=lambda s: -s.places[:, None] * s.speeds),
-    "one-frequency: You rotated all pairs at one speed: each has its own, "
-    "base^(-2p/K).",
+    "one-frequency: You rotated all pairs at one speed: each has its own, base^(-2p/K).",
     dict(exponents=lambda s: 0 * s.even),
-    "positions-from-one: You rotated each token one step too far: position 0 rotates "
-    "nothing.",
+    "positions-from-one: You rotated each token one step too far: position 0 rotates nothing.",
     dict(places=lambda s: s.positions + 1),
-    "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: "
-    "use the positions as they are, because with a cache they don't start at 0.",
+    "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
     dict(places=lambda s: torch.arange(s.x.shape[-2])),
     dict(places=lambda s: s.positions - s.positions[0]),
     "base-ignored: You used the base 10,000 always: use the argument `base`.",
     dict(base=lambda s: 10000.0),
     "wrong-base: You used the base {base} by default: use 10,000.",
     dict(default=lambda s: 1000.0),
-    "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the "
-    "number of the even feature, `torch.arange(0, K, 2)`.",
+    "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the number of the even feature, `torch.arange(0, K, 2)`.",
     dict(exponents=lambda s: s.even / s.D / 2),
-    "exponent-doubled: Your exponent is −4p/K, twice what it should be: "
-    "`torch.arange(0, K, 2)` is 2p already, divided by K.",
+    "exponent-doubled: Your exponent is −4p/K, twice what it should be: `torch.arange(0, K, 2)` is 2p already, divided by K.",
     dict(exponents=lambda s: s.even / s.D * 2),
     "wrong-exponent: Your exponent isn't −2p/K, with p = 0 for the first pair.",
     dict(exponents=lambda s: s.even / max(1, s.D - 2)),
     dict(exponents=lambda s: (s.even + 2) / s.D),
     dict(exponents=lambda s: s.even),
     dict(speeds=lambda s: s.base**-s.even / s.D),
-    "positions-meet-one-speed: You multiplied positions and speeds entry by entry: "
-    "every position meets every speed, positions[:, None] * speeds.",
+    "positions-meet-one-speed: You multiplied positions and speeds entry by entry: every position meets every speed, positions[:, None] * speeds.",
     dict(angles=lambda s: s.places * s.speeds),
     "slow-pairs-first: You put the speeds in reverse order: the first pair is fastest.",
     dict(speeds=lambda s: s.base ** -s.exponents.flip(0)),
     "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
     dict(rotated=lambda s: s.own + torch.cat((s.sin, s.cos), -1)),
     dict(laid=lambda s: s.x + s.rotated.flatten(-2)),
-    "cosine-alone: You multiplied each feature by a cosine only: its partner takes "
-    "part, (a cos − b sin, a sin + b cos).",
+    "cosine-alone: You multiplied each feature by a cosine only: its partner takes part, (a cos − b sin, a sin + b cos).",
     dict(rotated=lambda s: s.own * s.cos),
-    "overwritten-too-early: You changed the first feature before the second was "
-    "computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
+    "overwritten-too-early: You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
     dict(partners=lambda s: as_pairs(-s.b, s.a * s.cosines - s.b * s.angles.sin())),
     "no-minus: You have two plus or two minus signs: (a cos − b sin, a sin + b cos).",
     PLUS_B,
     MINUS_B,
     "mirrored: You put the minus before the cosine: (a cos − b sin, a sin + b cos).",
     PLUS_B | MINUS_B,
-    "sine-and-cosine-swapped: You swapped sine and cosine: (a cos − b sin, a sin + b "
-    "cos), so that position 0 changes nothing.",
+    "sine-and-cosine-swapped: You swapped sine and cosine: (a cos − b sin, a sin + b cos), so that position 0 changes nothing.",
     dict(waves=lambda s: (s.wide.sin(), s.wide.cos())),
-    "partners-swapped: You swapped the partners: a is the even feature, `x[..., "
-    "0::2]`.",
+    "partners-swapped: You swapped the partners: a is the even feature, `x[..., 0::2]`.",
     dict(pair=lambda s: (s.x[..., 1::2], s.x[..., 0::2])),
 )
 
@@ -185,33 +171,27 @@ def of_powers_of_two(s):
 
 
 ALIBI = variants(
-    "slope-sign: Your bias grows with the distance, so far keys are preferred: it is "
-    "a penalty, -slope * (i - j).",
+    "slope-sign: Your bias grows with the distance, so far keys are preferred: it is a penalty, -slope * (i - j).",
     dict(bias=lambda s: s.slopes[:, None, None] * s.distance),
-    "distance-transposed: You gave earlier keys no penalty: rows are queries, so i − "
-    "j is `places[:, None] - places`, and clamp(min=0) keeps the past.",
+    "distance-transposed: You gave earlier keys no penalty: rows are queries, so i − j is `places[:, None] - places`, and clamp(min=0) keeps the past.",
     dict(distance=lambda s: s.back.relu().T),
     "same-slope: You gave all heads one slope: it depends on the head, 2^(-8(h+1)/H).",
     dict(slopes=lambda s: 2 ** s.exponents[0].expand(s.H)),
     dict(exponents=lambda s: -torch.ones(s.H)),
     "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
     dict(heads=lambda s: torch.arange(float(s.H))),
-    "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 "
-    "heads only: the exponent is -8(h + 1)/H.",
+    "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
     dict(exponents=lambda s: -s.heads),
-    "powers-of-two-only: You used slopes for numbers of heads that are powers of two: "
-    "here the exponent is -8(h + 1)/H for any number.",
+    "powers-of-two-only: You used slopes for numbers of heads that are powers of two: here the exponent is -8(h + 1)/H for any number.",
     dict(slopes=of_powers_of_two),
-    "wrong-exponent: Your exponent isn't -8(h + 1)/H: check its 8, its sign, and what "
-    "is divided by what.",
+    "wrong-exponent: Your exponent isn't -8(h + 1)/H: check its 8, its sign, and what is divided by what.",
     dict(exponents=lambda s: -8 / s.heads),
     dict(exponents=lambda s: -s.heads / s.H),
     dict(exponents=lambda s: 8 * s.heads / s.H),
     "exponent-floored: You rounded the exponents down: divide with / rather than //.",
     dict(exponents=lambda s: -8 * s.heads // s.H),
     dict(exponents=lambda s: -8 // s.H * s.heads),
-    "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the "
-    "exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
+    "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
     dict(slopes=lambda s: s.heads / s.H),
     dict(slopes=lambda s: -s.exponents),
     dict(slopes=lambda s: 2 * s.exponents),
@@ -227,8 +207,7 @@ ALIBI = variants(
     dict(distance=lambda s: s.back.relu().log1p()),
     "no-distance: You gave all keys the same bias: multiply the slopes by i − j.",
     dict(distance=lambda s: torch.ones(s.T, s.T)),
-    "key-place-alone: You used the position of the key, or counted from the last "
-    "token: use the distance to the query, zero on the diagonal.",
+    "key-place-alone: You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.",
     dict(distance=lambda s: -s.places.expand(s.T, -1)),
     dict(distance=lambda s: s.places.flip(0).expand(s.T, -1)),
     "query-place-alone: You used the position of the query: use the distance, i − j.",

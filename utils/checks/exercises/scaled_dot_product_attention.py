@@ -90,16 +90,14 @@ def created_in_order(module, weights):
 
 
 OWN = variants(
-    "three-axes-only: You unpacked three axes, but x may have two or four: count from "
-    "the end, x.shape[-1] and transpose(-2, -1).",
+    "three-axes-only: You unpacked three axes, but x may have two or four: count from the end, x.shape[-1] and transpose(-2, -1).",
     dict(query=three_axes),
 )
 OWN.append(size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]))
 self_attention = ModuleExercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
-    returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices "
-    "W_query, W_key, W_value",
+    returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda weights, x: by_torch(*project(weights, x))[0],
     facts_when_right=[no_gradient, changes_in_training, created_in_order],
     pipeline=of_attention.attention(

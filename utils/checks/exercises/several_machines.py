@@ -50,49 +50,36 @@ NAN_AS_ZERO = {"filled": lambda s: s.divided.nan_to_num()}
 FORMS = variants(
     "sums-returned: You returned more than the output: return the output only.",
     dict(result=lambda s: (s.filled, s.top.mT[0], s.total.mT[0])),
-    "empty-row-nan: You get NaN for a token with nothing to attend to in any part, "
-    "from −∞ − (−∞) or 0 / 0: its output is zero.",
+    "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output is zero.",
     dict(filled=lambda s: s.divided.masked_fill(s.empty, torch.nan)),
-    "maxima-ignored: You added outputs and sums as they are: each part has subtracted "
-    "its own maximum, so multiply both by exp(its maximum − the largest) first.",
+    "maxima-ignored: You added outputs and sums as they are: each part has subtracted its own maximum, so multiply both by exp(its maximum − the largest) first.",
     dict(factors=ones),
-    "factor-inverted: You used exp(largest − own), so the part with the lowest scores "
-    "counts most: use exp(own − largest).",
+    "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",
     dict(factors=lambda s: torch.exp(s.base - s.maxima)),
-    "outputs-without-factor: You rescaled the sums only: the outputs need the factor "
-    "too.",
+    "outputs-without-factor: You rescaled the sums only: the outputs need the factor too.",
     dict(joined=lambda s: s.terms.sum(0)),
     "sums-without-factor: You rescaled the outputs only: the sums need the factor too.",
     dict(total=lambda s: s.sums.sum(0)),
-    "maximum-over-the-tokens: You took the maximum over the tokens of each part: take "
-    "it over the parts for each token, maxima.amax(dim=0).",
+    "maximum-over-the-tokens: You took the maximum over the tokens of each part: take it over the parts for each token, maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
     dict(top=lambda s: s.maxima.amax(1)[None]),
-    "one-maximum-for-all: You used one maximum for all tokens, so the factors of some "
-    "tokens vanish: use maxima.amax(dim=0).",
+    "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
-    "empty-part-as-zero: You put 0 in place of the maximum −∞ before taking the "
-    "largest, so other factors vanish: take the largest first.",
+    "empty-part-as-zero: You put 0 in place of the maximum −∞ before taking the largest, so other factors vanish: take the largest first.",
     NAN_AS_ZERO | dict(top=lambda s: finite(s.maxima).amax(0)),
-    "maximum-missing: You used exp(maximum), which overflows or vanishes for scores "
-    "far from 0: subtract the largest maximum first.",
+    "maximum-missing: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(factors=lambda s: torch.exp(s.maxima)),
-    "max-is-a-pair: You used max() with a dim, which returns values and positions: "
-    "use amax(), or max(…).values.",
+    "max-is-a-pair: You used max() with a dim, which returns values and positions: use amax(), or max(…).values.",
     dict(factors=lambda s: s.maxima - s.maxima.max(0)),
-    "minimum-for-maximum: You subtracted the smallest of the maxima, so factors grow "
-    "without limit: subtract the largest.",
+    "minimum-for-maximum: You subtracted the smallest of the maxima, so factors grow without limit: subtract the largest.",
     dict(base=lambda s: s.maxima.amin(0)),
-    "past-not-rescaled: You joined parts one after the other and left the past at its "
-    "old maximum: multiply it by exp(old − new), before the old one is overwritten.",
+    "past-not-rescaled: You joined parts one after the other and left the past at its old maximum: multiply it by exp(old − new), before the old one is overwritten.",
     dict(base=lambda s: finite(s.running)),
-    "new-part-not-rescaled: You joined parts one after the other and left the new "
-    "part at its own maximum: multiply it by exp(its maximum − the largest so far).",
+    "new-part-not-rescaled: You joined parts one after the other and left the new part at its own maximum: multiply it by exp(its maximum − the largest so far).",
     dict(factors=lambda s: torch.exp(s.running - s.base)),
     "parts-not-added: You left the parts apart: add them up over the first axis.",
     dict(joined=lambda s: s.factors * s.terms),
-    "axis-missing: You multiplied outputs (P, T, d_v) by factors (P, T): give the "
-    "factors a last axis, factors[..., None].",
+    "axis-missing: You multiplied outputs (P, T, d_v) by factors (P, T): give the factors a last axis, factors[..., None].",
     dict(joined=lambda s: (s.factors[..., 0] * s.terms).sum(0)),
     dict(joined=lambda s: (s.terms * s.factors[..., 0]).sum(0)),
 )

@@ -73,42 +73,33 @@ REPLACED, BARE = {"add": lambda s: s.wrote}, {"read": lambda s: s.x}
 FROM_START = {"add2": lambda s: s.start + s.wrote}
 MLP_FIRST, ATTENTION_LAST = {"part": lambda s: s.mlp}, {"part2": lambda s: s.attention}
 BLOCK = variants(
-    "post-norm: You normalise after the addition, which is post-norm: put the norm "
-    "before the sublayer, x + attention(norm1(x)).",
+    "post-norm: You normalise after the addition, which is post-norm: put the norm before the sublayer, x + attention(norm1(x)).",
     *halves(BARE | {"add": lambda s: s.norm(s.x + s.wrote)}),
-    "norm-after-sublayer: You normalise what the sublayer returns: normalise what it "
-    "reads, x + attention(norm1(x)).",
+    "norm-after-sublayer: You normalise what the sublayer returns: normalise what it reads, x + attention(norm1(x)).",
     *halves(BARE | {"wrote": lambda s: s.norm(s.part(s.read))}),
     "residual-after-norm: You added to the normalised x: add to x itself.",
     *halves({"add": lambda s: s.read + s.wrote}),
     "sublayer-subtracted: You subtracted what the sublayer returns: add it.",
     *halves({"add": lambda s: s.x - s.wrote}),
-    "residuals-missing: You replaced x in both halves: add each sublayer's output to "
-    "x.",
+    "residuals-missing: You replaced x in both halves: add each sublayer's output to x.",
     REPLACED | second(REPLACED),
-    "attention-residual-missing: You replaced x by the attention: x + "
-    "attention(norm1(x)).",
+    "attention-residual-missing: You replaced x by the attention: x + attention(norm1(x)).",
     REPLACED,
     "mlp-residual-missing: You replaced x by the MLP: x + feed_forward(norm2(x)).",
     second(REPLACED),
-    "one-residual-for-both: You added once around both sublayers: each has an "
-    "addition of its own.",
+    "one-residual-for-both: You added once around both sublayers: each has an addition of its own.",
     REPLACED | FROM_START,
-    "first-residual-lost: You added the MLP's output to the x from the start: add it "
-    "to the x that already holds the attention's.",
+    "first-residual-lost: You added the MLP's output to the x from the start: add it to the x that already holds the attention's.",
     FROM_START,
     "input-added-twice: You added the x from the start once more: leave that out.",
     dict(result=lambda s: s.x + s.start),
-    "sublayers-parallel: You let the MLP read the x from the start: it reads x plus "
-    "what the attention returned.",
+    "sublayers-parallel: You let the MLP read the x from the start: it reads x plus what the attention returned.",
     dict(read2=lambda s: s.norm(s.start)),
-    "mlp-reads-attention-alone: You let the MLP read the attention's output only: it "
-    "reads the sum, normalised.",
+    "mlp-reads-attention-alone: You let the MLP read the attention's output only: it reads the sum, normalised.",
     dict(read2=lambda s: s.norm(s.wrote)),
     "order-swapped: You put the MLP first: attention first, then the MLP.",
     MLP_FIRST | ATTENTION_LAST,
-    "attention-twice: You used one sublayer in both halves: attention, then "
-    "feed_forward.",
+    "attention-twice: You used one sublayer in both halves: attention, then feed_forward.",
     ATTENTION_LAST,
     MLP_FIRST,
     "norms-unused: You used no norm: attention(norm1(x)) and feed_forward(norm2(x)).",
@@ -117,11 +108,9 @@ BLOCK = variants(
     BARE,
     "second-norm-unused: You let the MLP read the bare x: feed_forward(norm2(x)).",
     second(BARE),
-    "norm-at-the-end: You normalised the result: a GPT does so once, after the last "
-    "block.",
+    "norm-at-the-end: You normalised the result: a GPT does so once, after the last block.",
     dict(result=lambda s: s.norm(s.x)),
-    "rms-norm: You divided by the root mean square only: nn.LayerNorm subtracts the "
-    "mean first.",
+    "rms-norm: You divided by the root mean square only: nn.LayerNorm subtracts the mean first.",
     dict(norm=lambda s: lambda x: F.rms_norm(x, x.shape[-1:])),
     "sublayer-missing: You left out one half: attention, then feed_forward.",
     dict(add2=lambda s: s.x),
@@ -173,10 +162,7 @@ def stages(run):
     weights, x = run.args
     streams = x, x + weights.build[0](layer_norm(x)), run.expected
     first, middle, last = (numbers(stream[0, 0]) for stream in streams)
-    return (
-        f"The stream of the first token should be {first} at first, {middle} after the "
-        f"attention and {last} after the MLP: print yours."
-    )
+    return f"The stream of the first token should be {first} at first, {middle} after the attention and {last} after the MLP: print yours."
 
 
 FIVE, SEVEN = (
@@ -237,14 +223,11 @@ SOFTMAX = variants(
     dict(dim=lambda s: 0 if s.ready.dim() in (1, 3) else 1),
     dict(dim=lambda s: 1),
     dict(dim=lambda s: [*range(s.ready.dim())]),
-    "softmax-over-everything: You divided by the sum over all rows: each row has its "
-    "own, sum(dim=-1, keepdim=True).",
+    "softmax-over-everything: You divided by the sum over all rows: each row has its own, sum(dim=-1, keepdim=True).",
     dict(total=lambda s: s.exps.sum()),
-    "overflow: You took exp of large logits, which is infinite: torch.softmax "
-    "subtracts the maximum first.",
+    "overflow: You took exp of large logits, which is infinite: torch.softmax subtracts the maximum first.",
     UNSHIFTED,
-    "global-maximum-subtracted: You subtracted one maximum from all rows: subtract "
-    "each row's own, amax(dim=-1, keepdim=True).",
+    "global-maximum-subtracted: You subtracted one maximum from all rows: subtract each row's own, amax(dim=-1, keepdim=True).",
     dict(shifted=lambda s: s.ready - s.ready.max()),
     "not-normalised: You didn't divide the exponentials by their sum: a row {sum}.",
     UNSHIFTED | dict(total=lambda s: 1),
@@ -258,17 +241,14 @@ SOFTMAX = variants(
 RETURN = variants(
     "token-for-probabilities: You returned the best token: return the probabilities.",
     dict(result=lambda s: s.final.argmax(-1)),
-    "mask-for-probabilities: You returned which tokens stay: return their "
-    "probabilities, and zero for the others.",
+    "mask-for-probabilities: You returned which tokens stay: return their probabilities, and zero for the others.",
     dict(result=lambda s: s.final > 0),
-    "integers-for-probabilities: You wrote the probabilities into a tensor of "
-    "integers: make it with zeros_like(logits).",
+    "integers-for-probabilities: You wrote the probabilities into a tensor of integers: make it with zeros_like(logits).",
     dict(result=lambda s: s.final.long()),
     dict(
         result=lambda s: s.final.argsort().scatter(-1, s.final.argsort(), s.final),
     ),
-    "order-lost: You returned the probabilities from the largest down: each belongs "
-    "at the position of its token; `scatter` puts them back.",
+    "order-lost: You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.",
     dict(result=lambda s: s.final.sort(-1, descending=True).values),
 )
 WORDS = {"sum": lambda s: row_sum(s.probs), "row_sum": lambda s: row_sum(s.result)}
@@ -294,17 +274,13 @@ def keep(choose):
 UNCOOLED = {"divisor": lambda s: 1}
 LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.cooled.where(s.kept, 0.0)}
 TOP_K = variants(
-    "temperature-multiplied: You multiplied the logits by the temperature: divide, so "
-    "that a low one sharpens.",
+    "temperature-multiplied: You multiplied the logits by the temperature: divide, so that a low one sharpens.",
     dict(divisor=lambda s: 1 / s.temperature),
-    "temperature-ignored: Your temperature changes nothing: divide the logits by it, "
-    "before the softmax.",
+    "temperature-ignored: Your temperature changes nothing: divide the logits by it, before the softmax.",
     UNCOOLED,
-    "temperature-after-softmax: You divided by the temperature after the softmax, so "
-    "a row {row_sum}: divide the logits.",
+    "temperature-after-softmax: You divided by the temperature after the softmax, so a row {row_sum}: divide the logits.",
     UNCOOLED | dict(cooled=lambda s: s.probs / s.temperature),
-    "temperature-in-a-branch: You divided by the temperature only with, or only "
-    "without, `top_k`: divide in both cases.",
+    "temperature-in-a-branch: You divided by the temperature only with, or only without, `top_k`: divide in both cases.",
     dict(divisor=lambda s: s.temperature if s.k else 1),
     dict(divisor=lambda s: 1 if s.k else s.temperature),
     "temperature-twice: You divided by the temperature twice: divide once.",
@@ -318,54 +294,42 @@ TOP_K = variants(
     dict(kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
     dict(k=lambda s: s.k and min(s.k + 1, s.logits.shape[-1])),
-    "top-k-ignored: Your top_k changes nothing: masked_fill returns a new tensor, so "
-    "use its result.",
+    "top-k-ignored: Your top_k changes nothing: masked_fill returns a new tensor, so use its result.",
     dict(k=lambda s: None),
-    "first-k-tokens: You kept the first k tokens of the vocabulary: keep the k "
-    "largest.",
+    "first-k-tokens: You kept the first k tokens of the vocabulary: keep the k largest.",
     dict(kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k)),
-    "one-threshold-for-all: You used one threshold for all rows: each row has its "
-    "own, topk(top_k, dim=-1).values[..., -1:].",
+    "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0].min())),
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][-1])),
     dict(kept=keep(lambda x, k: x >= x.topk(k, 0)[0][-1:])),
-    "keepdim-missing: You took values[..., -1], which removes the last axis: "
-    "values[..., -1:] keeps it.",
+    "keepdim-missing: You took values[..., -1], which removes the last axis: values[..., -1:] keeps it.",
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][..., -1])),
-    "two-axes-only: You took values[:, -1:], which fits two axes only: count from the "
-    "end, values[..., -1:].",
+    "two-axes-only: You took values[:, -1:], which fits two axes only: count from the end, values[..., -1:].",
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1:])),
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1].unsqueeze(-1))),
-    "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and "
-    "exp(0) = 1 is a share like any other: set them to -inf.",
+    "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
-    "finite-for-minus-inf: You set the logits outside the top k to a finite number: "
-    "set them to -inf.",
+    "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
     dict(fill=lambda s: -10.0),
     dict(fill=lambda s: -100.0),
     dict(fill=lambda s: s.read.min()),
     "plus-infinity: You set the logits outside the top k to +inf: use float('-inf').",
     dict(fill=lambda s: INF),
-    "zero-times-infinity: You multiplied a mask by -inf, and 0 times infinity is NaN: "
-    "use masked_fill.",
+    "zero-times-infinity: You multiplied a mask by -inf, and 0 times infinity is NaN: use masked_fill.",
     dict(cut=lambda s: s.read + ~s.kept * -INF if s.k else s.read),
-    "not-renormalised: You cut tokens after the softmax, so a row {row_sum}: set "
-    "logits to -inf before it, or divide by the new sum.",
+    "not-renormalised: You cut tokens after the softmax, so a row {row_sum}: set logits to -inf before it, or divide by the new sum.",
     LATE,
-    "softmax-twice: You took a softmax of probabilities: give it logits, or divide "
-    "the probabilities by their sum.",
+    "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
     LATE | dict(final=lambda s: s.cooled.where(s.kept, -INF).softmax(-1)),
     LATE | dict(final=lambda s: s.cleared.softmax(-1)),
-    "sum-over-everything: You divided what is left by a sum that isn't the row's own: "
-    "sum(dim=-1, keepdim=True).",
+    "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     LATE | dict(final=lambda s: s.cleared / s.cleared.sum()),
     LATE | dict(final=lambda s: s.cleared / s.cleared.sum(-1)),
     "last-position-only: You returned one position of each sequence: return all.",
     dict(read=lambda s: torch.atleast_2d(s.logits)[..., 0, :]),
     dict(read=lambda s: torch.atleast_2d(s.logits)[..., -1, :]),
-    "only-k-returned: You returned k probabilities: return one for each of the V "
-    "tokens, zero outside the top k.",
+    "only-k-returned: You returned k probabilities: return one for each of the V tokens, zero outside the top k.",
     dict(
         result=lambda s: (
             s.final.sort(-1, descending=True).values[..., : s.k] if s.k else s.final
@@ -446,39 +410,29 @@ def of_all_rows(s):
 
 UNSORTED = {"cut": lambda s: s.probs * s.kept, "final": lambda s: s.shares}
 TOP_P = variants(
-    "crossing-token-cut: You cut the token with which the sum reaches p: a token goes "
-    "only if the better ones hold p without it.",
+    "crossing-token-cut: You cut the token with which the sum reaches p: a token goes only if the better ones hold p without it.",
     dict(kept=lambda s: s.sums <= s.p),
     dict(kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
-    "best-token-cut: You cut a best token that holds more than p, so nothing is left: "
-    "shift the mask by one position, with False (not cut) in front.",
+    "best-token-cut: You cut a best token that holds more than p, so nothing is left: shift the mask by one position, with False (not cut) in front.",
     dict(kept=lambda s: s.reaching & (s.best <= s.p)),
-    "one-too-many: You kept one token too many: stop with the one that makes the sum "
-    "reach p.",
+    "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
     dict(kept=lambda s: s.rank <= s.needed + 1),
-    "mask-rolled: You shifted the mask with a roll, which brings its end to the "
-    "front: set the first place yourself.",
+    "mask-rolled: You shifted the mask with a roll, which brings its end to the front: set the first place yourself.",
     dict(kept=lambda s: s.mask.roll(1, -1)),
-    "not-renormalised: You didn't divide what is left by its own sum, so a row "
-    "{row_sum}: divide by it.",
+    "not-renormalised: You didn't divide what is left by its own sum, so a row {row_sum}: divide by it.",
     dict(shares=lambda s: s.cut),
     dict(shares=lambda s: s.cut / s.p),
-    "sum-over-everything: You divided what is left by a sum that isn't the row's own: "
-    "sum(dim=-1, keepdim=True).",
+    "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     dict(shares=lambda s: s.cut / s.cut.sum()),
     dict(shares=lambda s: s.cut / s.cut.sum(-1)),
-    "order-lost: You returned the probabilities from the largest down: each belongs "
-    "at the position of its token; `scatter` puts them back.",
+    "order-lost: You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.",
     dict(final=lambda s: s.shares),
-    "gather-for-scatter: You used `gather` with the order, which sorts once more: "
-    "`scatter` undoes the sorting.",
+    "gather-for-scatter: You used `gather` with the order, which sorts once more: `scatter` undoes the sorting.",
     dict(final=lambda s: s.shares.gather(-1, s.order)),
     UNSORTED | dict(kept=lambda s: s.reaching.gather(-1, s.order)),
-    "mask-in-order: You applied a mask in the order of the probabilities to tokens in "
-    "the order of the vocabulary: scatter(-1, order, mask) first.",
+    "mask-in-order: You applied a mask in the order of the probabilities to tokens in the order of the vocabulary: scatter(-1, order, mask) first.",
     UNSORTED,
-    "from-the-least-likely: You began the sum with the least likely tokens, or didn't "
-    "sort: sort with descending=True.",
+    "from-the-least-likely: You began the sum with the least likely tokens, or didn't sort: sort with descending=True.",
     dict(key=lambda s: -s.probs),
     dict(key=lambda s: torch.arange(s.V, 0, -1).expand_as(s.probs)),
     "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
@@ -491,37 +445,29 @@ TOP_P = variants(
     dict(share=lambda s: max(1 - s.p, 1e-9)),
     "best-left-out: You cut off the best tokens: keep them, and cut the others.",
     dict(kept=lambda s: ~s.reaching),
-    "p-ignored: Your p changes nothing: masked_fill returns a new tensor, so use its "
-    "result.",
+    "p-ignored: Your p changes nothing: masked_fill returns a new tensor, so use its result.",
     dict(kept=lambda s: s.best >= 0),
-    "share-of-the-vocabulary: You kept a share p of the tokens: how many stay follows "
-    "from the sum of their probabilities.",
+    "share-of-the-vocabulary: You kept a share p of the tokens: how many stay follows from the sum of their probabilities.",
     dict(kept=lambda s: s.rank <= max(1, s.p * s.V)),
     dict(kept=lambda s: s.rank <= math.ceil(s.p * s.V)),
-    "one-count-for-all: You kept equally many tokens in every row: each row has its "
-    "own number.",
+    "one-count-for-all: You kept equally many tokens in every row: each row has its own number.",
     dict(kept=lambda s: s.rank <= s.needed.max()),
     dict(kept=lambda s: s.rank <= s.needed.flatten()[0]),
     dict(kept=of_all_rows),
-    "sum-of-logits: You added up logits: p is a share of probability, so take the "
-    "softmax first.",
+    "sum-of-logits: You added up logits: p is a share of probability, so take the softmax first.",
     dict(kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p),
-    "zero-for-minus-inf: You set the logits outside the set to 0, and exp(0) = 1 is a "
-    "share like any other: set them to -inf.",
+    "zero-for-minus-inf: You set the logits outside the set to 0, and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(shares=lambda s: (s.sorted * s.kept).softmax(-1)),
-    "softmax-twice: You took a softmax of probabilities: give it logits, or divide "
-    "the probabilities by their sum.",
+    "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
     dict(shares=lambda s: s.best.where(s.kept, -INF).softmax(-1)),
     dict(shares=lambda s: s.cut.softmax(-1)),
     "softmax-missing: You returned logits: take a softmax over the vocabulary.",
     dict(shares=lambda s: s.sorted.where(s.kept, -INF)),
-    "equal-shares: You gave all kept tokens the same probability: divide their own "
-    "probabilities by the sum.",
+    "equal-shares: You gave all kept tokens the same probability: divide their own probabilities by the sum.",
     dict(shares=lambda s: s.kept / s.kept.sum(-1, keepdim=True)),
     "sum-over-batch: You summed along the first axis: use cumsum(dim=-1).",
     dict(sums=lambda s: s.best.cumsum(0)),
-    "only-the-kept-returned: You returned only the kept probabilities: return one for "
-    "each of the V tokens, zero outside the set.",
+    "only-the-kept-returned: You returned only the kept probabilities: return one for each of the V tokens, zero outside the set.",
     dict(result=lambda s: s.shares[..., : s.needed.max()]),
 )
 
@@ -534,11 +480,7 @@ def share_that_is_kept(run):
     kept, wanted = got.abs() > 1e-6, expected > 1e-6  # what rounds to 0 may stay
     if torch.equal(kept, wanted):
         return None
-    return (
-        f"Your first row keeps {int(kept.sum())} tokens, which hold "
-        f"{row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, "
-        f"{row[wanted].sum():.3f}."
-    )
+    return f"Your first row keeps {int(kept.sum())} tokens, which hold {row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
 
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
@@ -546,8 +488,7 @@ DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
 top_p_probs = Exercise(
     id="9.3",
     signature="top_p_probs(logits, p)",
-    returns="probabilities of the shape of the logits (…, V), zero outside the "
-    "smallest set of best tokens that hold p",
+    returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
     pipeline=Pipeline(

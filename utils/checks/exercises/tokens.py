@@ -53,22 +53,18 @@ def as_text(s):
 
 ONE_EARLY = {"end": lambda s: len(s.ids) - 1}
 MERGE = variants(
-    "nothing-merged: You found no pair: a slice of a list is a list, and [1, 2] == "
-    "(1, 2) is False, so compare tuple(ids[i : i + 2]).",
+    "nothing-merged: You found no pair: a slice of a list is a list, and [1, 2] == (1, 2) is False, so compare tuple(ids[i : i + 2]).",
     dict(matches=lambda s: set()),
-    "second-symbol-kept: You kept the second id of each pair: move on by two after a "
-    "match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
+    "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
     dict(jump=lambda s: 1),
     "pair-kept: You kept an id of each pair: only `new_id` stays.",
     dict(put=lambda s: lambda i: [s.pair[0], s.new]),
     dict(put=lambda s: lambda i: [*s.pair, s.new]),
     dict(put=lambda s: lambda i: [s.pair]),
-    "overlapping-merges: You let two merges share an id: after a match, move on by "
-    "two.",
+    "overlapping-merges: You let two merges share an id: after a match, move on by two.",
     dict(merged=lambda s: replaced(s, s.matches, s.behind - s.matches)),
     dict(merged=lambda s: replaced(s, s.matches, s.behind)),
-    "merges-again: You merged a new id once more: compare the ids that you were "
-    "given, not those that you have written.",
+    "merges-again: You merged a new id once more: compare the ids that you were given, not those that you have written.",
     dict(merged=looking_back),
     "return-inside-the-loop: Your result ends after one id: is `return` in the loop?",
     dict(result=lambda s: s.merged[:1] or None),
@@ -76,26 +72,20 @@ MERGE = variants(
     dict(merged=lambda s: replaced(s, s.matches | s.behind)),
     "pair-removed: You removed the pair: append `new_id` in its place.",
     dict(put=lambda s: lambda i: []),
-    "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or "
-    "extend by [new_id].",
+    "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
     dict(put=lambda s: lambda i: [[s.new]]),
     "first-occurrence-only: You merged the first occurrence only: go on to the end.",
     dict(matches=lambda s: {*sorted(at(s, *s.pair))[:1]}),
-    "right-to-left: You merged from right to left: go from left to right, so that of "
-    "three equal ids the first two are merged.",
+    "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
     dict(ids=lambda s: s.ids[::-1], pair=lambda s: s.pair[::-1])
     | dict(result=lambda s: s.merged[::-1]),
-    "last-symbol-lost: You lost the last id, because the loop ends one id early: it "
-    "has no neighbour, but it still belongs in the result.",
+    "last-symbol-lost: You lost the last id, because the loop ends one id early: it has no neighbour, but it still belongs in the result.",
     ONE_EARLY,
-    "last-symbol-twice: You appended the last id even where it has become part of a "
-    "pair: append it only if no merge has taken it.",
+    "last-symbol-twice: You appended the last id even where it has become part of a pair: append it only if no merge has taken it.",
     ONE_EARLY | dict(result=lambda s: s.merged + s.ids[-1:]),
-    "last-pair-missed: You missed a pair at the very end: the last one begins at "
-    "len(ids) - 2.",
+    "last-pair-missed: You missed a pair at the very end: the last one begins at len(ids) - 2.",
     dict(matches=lambda s: at(s, *s.pair) - {len(s.ids) - 2}),
-    "next-symbol-lost: You lost or didn't look at the id after each pair: move on by "
-    "two after a match, and put what happens without a match into an `else`.",
+    "next-symbol-lost: You lost or didn't look at the id after each pair: move on by two after a match, and put what happens without a match into an `else`.",
     dict(jump=lambda s: 3),
     dict(put=lambda s: lambda i: [s.new, s.ids[i + 2]], jump=lambda s: 3),
     "every-second-symbol-lost: You moved by two where nothing is merged: move by one.",
@@ -103,22 +93,18 @@ MERGE = variants(
     dict(keep=lambda s: lambda i: s.ids[i : i + 2], step=lambda s: 2),
     "other-symbols-lost: You lost the ids that begin no pair: append them as they are.",
     dict(keep=lambda s: lambda i: []),
-    "either-order: You merged the two ids in the opposite order as well: pair[0] "
-    "comes first.",
+    "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
     dict(matches=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),
     "order-turned-round: You looked for the pair in the opposite order.",
     dict(pair=lambda s: s.pair[::-1]),
-    "half-of-the-pair: You matched one of the two ids only: the first must be "
-    "pair[0], and its right neighbour pair[1].",
+    "half-of-the-pair: You matched one of the two ids only: the first must be pair[0], and its right neighbour pair[1].",
     dict(matches=lambda s: s.first),
     dict(matches=lambda s: s.first | {i - 1 for i in s.second}),
     dict(merged=lambda s: replaced(s, s.first | s.second)),
-    "past-the-end: You looked for the last id's right neighbour, ids[i + 1], and it "
-    "has none: compare only if i + 1 < len(ids).",
+    "past-the-end: You looked for the last id's right neighbour, ids[i + 1], and it has none: compare only if i + 1 < len(ids).",
     dict(keep=lambda s: lambda i: [s.ids[i + 1], s.ids[i]][1:]),
     dict(keep=lambda s: lambda i: [s.ids[i + (i in s.first)], s.ids[i]][1:]),
-    "ids-compared-as-text: You replaced ids in a text, where the end of 11 passes for "
-    "1.",
+    "ids-compared-as-text: You replaced ids in a text, where the end of 11 passes for 1.",
     dict(merged=as_text),
 )
 
@@ -177,8 +163,7 @@ STACKED = {"tensor": lambda s: lambda rows: torch.stack([*map(torch.tensor, rows
 WHOLE = {"stop": lambda s: len(s.source) - s.size - s.shift + 1}
 LATER = {"later": lambda s: range(1, s.stop, s.step)}
 WINDOWS = variants(
-    "no-shift: You returned the inputs as targets: the target is the id that comes "
-    "next, so the window of targets begins one position later.",
+    "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
     dict(shift=lambda s: 0),
     "shifted-by-stride: You shifted the targets by the stride: shift them by one.",
     dict(shift=lambda s: s.step),
@@ -189,48 +174,38 @@ WINDOWS = variants(
     "shifted-by-two: You shifted the targets by two: shift them by one.",
     dict(shift=lambda s: 2),
     WHOLE | dict(shift=lambda s: 2),
-    "shifted-backwards: You began the targets one position earlier: begin them one "
-    "later.",
+    "shifted-backwards: You began the targets one position earlier: begin them one later.",
     dict(shift=lambda s: -1),
-    "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * "
-    "stride and so on.",
+    "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
     dict(step=lambda s: 1),
-    "context-for-stride: You began the windows `context_length` apart: begin them "
-    "`stride` apart.",
+    "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",
     dict(step=lambda s: s.size),
     "wrong-step: You began the windows {step} ids apart: begin them {stride} apart.",
     dict(step=lambda s: s.size + 1),
     dict(step=lambda s: s.size - s.stride),
     dict(step=lambda s: s.size + s.stride),
-    "last-window-lost: You lost the last window although its targets exist: a start s "
-    "is right as long as s + context_length < len(ids).",
+    "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
     dict(beyond=lambda s: -1),
     dict(starts=lambda s: range(0, s.stop - s.stop % s.step, s.step)),
     "first-window-lost: You lost the first window: the starts begin at 0.",
     dict(starts=lambda s: range(s.step, s.stop, s.step)),
     dict(starts=lambda s: range(1, s.stop, s.step)),
-    "window-too-many: You made a window whose targets would end after the last id: a "
-    "start s needs s + context_length < len(ids).",
+    "window-too-many: You made a window whose targets would end after the last id: a start s needs s + context_length < len(ids).",
     dict(beyond=lambda s: 1),
     STACKED | dict(beyond=lambda s: 1),
     LATER | dict(beyond=lambda s: 1),
     dict(beyond=lambda s: s.length),
-    "last-targets-lost: You made fewer windows of targets than of inputs: take the "
-    "same starts for both.",
+    "last-targets-lost: You made fewer windows of targets than of inputs: take the same starts for both.",
     LATER,
-    "windows-too-short: You took windows of context_length ids, which give one pair "
-    "less: take context_length + 1, then drop the last for the inputs, the first for "
-    "the targets.",
+    "windows-too-short: You took windows of context_length ids, which give one pair less: take context_length + 1, then drop the last for the inputs, the first for the targets.",
     dict(size=lambda s: s.length - 1),
-    "target-wraps-round: You rotated the inputs, so the last target is the first "
-    "input: it should be the id after the window.",
+    "target-wraps-round: You rotated the inputs, so the last target is the first input: it should be the id after the window.",
     dict(targets=lambda s: s.inputs.roll(-1, 1)),
     "one-target-per-window: You gave each window one target: every position has one.",
     dict(result=lambda s: (s.inputs, s.targets[:, -1])),
     "positions-for-ids: You returned positions: look up the ids at these positions.",
     dict(source=lambda s: [*range(len(s.ids))]),
-    "windows-not-split: You returned windows of context_length + 1 ids: all but the "
-    "last are the inputs, all but the first the targets.",
+    "windows-not-split: You returned windows of context_length + 1 ids: all but the last are the inputs, all but the first the targets.",
     dict(result=lambda s: rows(s, s.starts, more=1)),
 )
 

@@ -61,12 +61,10 @@ GIVEN = {"x": lambda s: s.given[0], "context": lambda s: s.given[1]}
 FROM_CONTEXT, FROM_X = {"x": GIVEN["context"]}, {"context": GIVEN["x"]}
 JOINED = {"context": lambda s: torch.cat(s.given, -2)}
 SOURCES = variants(
-    "roles-swapped: You swapped the roles: queries come from x, keys and values from "
-    "context.",
+    "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
     FROM_CONTEXT | FROM_X,
     FROM_CONTEXT | FROM_X | NO_MASK,
-    "context-not-used: You made queries, keys and values from x: keys and values come "
-    "from context.",
+    "context-not-used: You made queries, keys and values from x: keys and values come from context.",
     FROM_X,
     FROM_X | NO_MASK,
     "x-not-used: You made queries, keys and values from context: queries come from x.",
@@ -78,58 +76,45 @@ SOURCES = variants(
     dict(value=lambda s: s.x @ s.learned.W_value),
     "keys-from-x: You made the keys from x: the keys are context @ W_key.",
     dict(key=lambda s: s.x @ s.learned.W_key),
-    "query-and-key-matrices-exchanged: You multiplied x by W_key and context by "
-    "W_query: swap the two.",
+    "query-and-key-matrices-exchanged: You multiplied x by W_key and context by W_query: swap the two.",
     of_attention.projected(query="key", key="query"),
-    "matrices-transposed: You transposed the matrices: they are (D, K), ready for x @ "
-    "W_query.",
+    "matrices-transposed: You transposed the matrices: they are (D, K), ready for x @ W_query.",
     of_attention.TRANSPOSED,
     "x-added: You added x to the output: return the weighted sum.",
     dict(result=lambda s: (s.x + s.output, s.weights)),
 )
 ZEROS = "a sentence without any word that may be attended to must give zeros"
 MASK = variants(
-    "mask-ignored: Your mask has no effect: hidden words get {leak}. masked_fill "
-    "returns a new tensor, so use its result.",
+    "mask-ignored: Your mask has no effect: hidden words get {leak}. masked_fill returns a new tensor, so use its result.",
     NO_MASK,
-    "mask-inverted: You hid the real words: hidden ones get {leak}. masked_fill fills "
-    "where it is given True, so give it ~mask.",
+    "mask-inverted: You hid the real words: hidden ones get {leak}. masked_fill fills where it is given True, so give it ~mask.",
     dict(mask=of_words(lambda real: ~spread(real))),
-    "mask-causal: You applied a causal mask: all of the context is known before the "
-    "first query, so hide what `context_mask` marks False.",
+    "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
     dict(mask=triangle),
     dict(mask=lambda s: triangle(s) & s.allowed),
-    "mask-on-queries: You laid the mask over the queries: its axis is that of the "
-    "keys, context_mask[..., None, :].",
+    "mask-on-queries: You laid the mask over the queries: its axis is that of the keys, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[..., None])),
     dict(mask=of_words(lambda real: spread(real) & real[..., None])),
-    "mask-axis-missing: You lined up the mask's sentences with the queries: give it "
-    "an axis for the queries, context_mask[..., None, :].",
+    "mask-axis-missing: You lined up the mask's sentences with the queries: give it an axis for the queries, context_mask[..., None, :].",
     dict(mask=lambda s: s.words),
-    "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one "
-    "for heads: count from the right, context_mask[..., None, :].",
+    "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[:, None, :])),
     dict(mask=of_words(lambda real: real.unsqueeze(1))),
     dict(mask=of_words(lambda real: real[:, None, None])),
     "mask-needed: Your code fails without a mask, where `context_mask` is None.",
     dict(mask=needs_mask(TypeError())),
     dict(mask=needs_mask(AttributeError())),
-    "mask-as-truth-value: You asked for the truth of a mask of shape {mask_shape}: "
-    "ask `if context_mask is not None`.",
+    "mask-as-truth-value: You asked for the truth of a mask of shape {mask_shape}: ask `if context_mask is not None`.",
     dict(mask=lambda s: spread(s.words) if s.words else None),
-    "values-hidden-alone: You zeroed the values of hidden words, but their keys still "
-    "draw weight: hide the scores.",
+    "values-hidden-alone: You zeroed the values of hidden words, but their keys still draw weight: hide the scores.",
     NO_MASK | dict(output=lambda s: s.weights @ (s.value * s.allowed.mT)),
-    "context-zeroed: You zeroed hidden words, but they still have a score, 0: hidden "
-    "words get {leak}. Hide the scores with -inf.",
+    "context-zeroed: You zeroed hidden words, but they still have a score, 0: hidden words get {leak}. Hide the scores with -inf.",
     NO_MASK | dict(context=lambda s: s.given[1] * s.allowed.mT),
     f"empty-row-nan: You divided 0 by 0 where all scores are -inf: {ZEROS}.",
     dict(cleared=uncleared),
-    f"empty-row-nan: You mended the weights after the output was made: {ZEROS} there "
-    f"too.",
+    f"empty-row-nan: You mended the weights after the output was made: {ZEROS} there too.",
     dict(output=lambda s: s.soft @ s.value),
-    f"empty-row-uniform: Your large negative number makes an empty row uniform: "
-    f"{ZEROS}.",
+    f"empty-row-uniform: Your large negative number makes an empty row uniform: {ZEROS}.",
     dict(hidden=lambda s: fill(s, -1e9), cleared=uncleared),
 )
 SIZES = [
@@ -275,13 +260,9 @@ def always(function):
     return lambda s: function
 
 
-ENDLESS = (
-    f"You called next_logits more than {LIMIT} times: stop at end_id, stop after "
-    "max_length ids as well, and add an id in every round."
-)
+ENDLESS = f"You called next_logits more than {LIMIT} times: stop at end_id, stop after max_length ids as well, and add an id in every round."
 LOOP = variants(
-    "end-kept: You returned end_id = {end_id} too: look at the id before you append "
-    "it.",
+    "end-kept: You returned end_id = {end_id} too: look at the id before you append it.",
     dict(keep_end=lambda s: True),
     "start-kept: You returned start_id = {start_id} too: return what comes after it.",
     dict(front=lambda s: [s.start_id]),
@@ -296,44 +277,35 @@ LOOP = variants(
     dict(room=lambda s: min(s.max_length, 1)),
     f"never-ends: {ENDLESS}",
     dict(room=lambda s: 10**9),
-    "one-too-few: You return at most {room} ids where max_length = {max_length}: "
-    "count neither start_id nor end_id.",
+    "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id.",
     dict(room=lambda s: s.max_length - 1),
-    "one-too-many: You return up to {room} ids where max_length = {max_length}: "
-    "compare with < rather than <=.",
+    "one-too-many: You return up to {room} ids where max_length = {max_length}: compare with < rather than <=.",
     dict(room=lambda s: s.max_length + 1),
     "limit-checked-late: You write an id where max_length = 0: check the room first.",
     dict(room=lambda s: max(s.max_length, 1)),
-    "ids-do-not-grow: You gave next_logits [start_id] every time: give it all ids so "
-    "far.",
+    "ids-do-not-grow: You gave next_logits [start_id] every time: give it all ids so far.",
     dict(ask=always(lambda ids: ids[:1])),
-    "last-id-only: You gave next_logits the newest id only: give it all ids so far, "
-    "start_id first.",
+    "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
     dict(ask=always(lambda ids: ids[-1:])),
     "start-missing: You gave next_logits the ids without start_id: it is always first.",
     dict(ask=always(lambda ids: ids[1:])),
-    "list-needed: You gave next_logits something other than a list: give it a list of "
-    "all ids so far, no tensor and no batch axis.",
+    "list-needed: You gave next_logits something other than a list: give it a list of all ids so far, no tensor and no batch axis.",
     dict(ask=always(torch.tensor)),
     dict(ask=always(lambda ids: ids[-1])),
     "tensors-in-list: You collected tensors: .item() makes a plain integer.",
     dict(plain=always(lambda id: id)),
     "smallest-taken: You took the id with the smallest logit: take the largest.",
     dict(pick=always(torch.argmin)),
-    "value-for-id: You took the largest logit itself: its position is the id, "
-    "argmax().",
+    "value-for-id: You took the largest logit itself: its position is the id, argmax().",
     dict(pick=always(torch.max)),
     "sampled: You drew the next id at random: take the one with the largest logit.",
     dict(pick=always(lambda logits: logits.softmax(-1).multinomial(1))),
-    "last-of-ties: You took the last of equal logits: take the first, as argmax() "
-    "does.",
+    "last-of-ties: You took the last of equal logits: take the first, as argmax() does.",
     dict(pick=always(lambda logits: logits.argsort(stable=True)[-1])),
-    "position-axis-expected: You indexed the logits as if they had an axis for "
-    "positions: next_logits gives (V,), one number for each id.",
+    "position-axis-expected: You indexed the logits as if they had an axis for positions: next_logits gives (V,), one number for each id.",
     dict(pick=always(lambda logits: logits[-1].argmax())),
     dict(pick=always(lambda logits: logits[0, -1].argmax())),
-    "start-taken-for-end: You compared with start_id, or with the last id of the "
-    "list: compare the id that next_logits has just given with end_id.",
+    "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
     dict(end=lambda s: s.start_id),
     dict(room=lambda s: s.max_length * (s.start_id != s.end_id)),
 )
@@ -379,8 +351,7 @@ ARGUMENTS = ("next_logits", "start_id", "end_id", "max_length")
 greedy_translate = LoopExercise(
     id="8.2",
     signature="greedy_translate(next_logits, start_id, end_id, max_length)",
-    returns="a list of at most max_length ids, without start_id in front and without "
-    "end_id",
+    returns="a list of at most max_length ids, without start_id in front and without end_id",
     oracle=right_loop,
     properties=[start_first],
     facts=[never_ends],

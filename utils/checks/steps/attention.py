@@ -157,26 +157,19 @@ def future(s):
 
 UNSCALED = {"scores": lambda s: s.products}
 SCALE = variants(
-    "scale-missing: You didn't divide the scores by √{width_name} = √{width}, so the "
-    "weights are too peaked.",
+    "scale-missing: You didn't divide the scores by √{width_name} = √{width}, so the weights are too peaked.",
     UNSCALED,
-    "divided-by-width: You divided the scores by {width_name} = {width}, or twice by "
-    "its root, so the weights are too even: divide once, by the square root.",
+    "divided-by-width: You divided the scores by {width_name} = {width}, or twice by its root, so the weights are too even: divide once, by the square root.",
     dict(scores=lambda s: s.products / s.width),
-    "scale-multiplied: You multiplied the scores by √{width_name}, so the weights are "
-    "far too peaked: divide by it.",
+    "scale-multiplied: You multiplied the scores by √{width_name}, so the weights are far too peaked: divide by it.",
     dict(scores=lambda s: s.products * s.width**0.5),
-    "scale-halves: You divided by {width} and by 2, because Python takes the power "
-    "first in `{width_name} ** 1 / 2`: write ** 0.5.",
+    "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / s.width / 2),
-    "scale-halves: You divided by {width} / 2, because Python takes the power first "
-    "in `{width_name} ** 1 / 2`: write ** 0.5.",
+    "scale-halves: You divided by {width} / 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / (s.width / 2)),
-    "root-rounded: You divided by {isqrt}, the rounded root of {width}: don't round "
-    "it.",
+    "root-rounded: You divided by {isqrt}, the rounded root of {width}: don't round it.",
     dict(scores=lambda s: s.products / math.isqrt(s.width)),
-    "scale-after-softmax: You divided by √{width_name} after the softmax, so a row of "
-    "your weights {row_sum}: divide the scores, before it.",
+    "scale-after-softmax: You divided by √{width_name} after the softmax, so a row of your weights {row_sum}: divide the scores, before it.",
     UNSCALED | dict(weights=lambda s: s.cleared / s.width**0.5),
 )
 
@@ -208,29 +201,20 @@ def reshaped(x):
 
 
 SCORE = variants(
-    "reshape-for-transpose: You used a reshape or view as a transpose: the shape "
-    "fits, but the numbers keep their order, so features of several keys get mixed. "
-    "Use transpose(-2, -1).",
+    "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
     dict(products=lambda s: s.query @ reshaped(s.key)),
-    "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, "
-    "so write Q Kᵀ.",
+    "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
     dict(products=lambda s: s.key @ s.query.mT),
-    "compares-angles: You normalised queries and keys to length 1, which compares "
-    "angles only: use the plain dot product and divide by √{width_name}.",
+    "compares-angles: You normalised queries and keys to length 1, which compares angles only: use the plain dot product and divide by √{width_name}.",
     UNSCALED | dict(products=angles),
     dict(products=angles),
-    "fixed-axes: You transposed the axes 0 and 1, which fits a single matrix only: "
-    "count from the end, key.transpose(-2, -1).",
+    "fixed-axes: You transposed the axes 0 and 1, which fits a single matrix only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(0, 1)),
-    "batch-axes-fixed: You transposed the axes 1 and 2, which fits one leading axis "
-    "only: count from the end, key.transpose(-2, -1).",
+    "batch-axes-fixed: You transposed the axes 1 and 2, which fits one leading axis only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(1, 2)),
-    "transpose-missing: You didn't transpose the keys: a score compares a row of the "
-    "queries with a row of the keys, so swap the keys' last two axes, "
-    "key.transpose(-2, -1).",
+    "transpose-missing: You didn't transpose the keys: a score compares a row of the queries with a row of the keys, so swap the keys' last two axes, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key),
-    "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only "
-    "the last two, key.transpose(-2, -1).",
+    "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.T),
 )
 
@@ -238,55 +222,40 @@ SCORE = variants(
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: Your softmax runs over the queries, so a row of your "
-    "weights {row_sum}: use dim=-1, the keys.",
+    "softmax-over-queries: Your softmax runs over the queries, so a row of your weights {row_sum}: use dim=-1, the keys.",
     dict(dim=lambda s: -2),
-    "axis-left-open: You left out `dim`, so the softmax picks an axis by their "
-    "number, with a batch the batch itself: use dim=-1.",
+    "axis-left-open: You left out `dim`, so the softmax picks an axis by their number, with a batch the batch itself: use dim=-1.",
     dict(dim=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1),
-    "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of "
-    "axes only: count from the end, dim=-1.",
+    "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 0),
     dict(dim=lambda s: 1),
     dict(dim=lambda s: 2),
-    "softmax-over-everything: Your softmax runs over all scores at once, so a row of "
-    "your weights {row_sum}: use dim=-1.",
+    "softmax-over-everything: Your softmax runs over all scores at once, so a row of your weights {row_sum}: use dim=-1.",
     dict(dim=lambda s: tuple(range(s.scores.dim()))),
 )
 
 UNSHIFTED = {"maximum": lambda s: 0}
 SOFTMAX = variants(
-    "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a "
-    "score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. "
-    "Subtract the maximum {along} first, as torch.softmax does.",
+    "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum {along} first, as torch.softmax does.",
     UNSHIFTED,
-    "global-maximum-subtracted: You subtracted one maximum from all rows, so a row "
-    "far below it becomes 0/0, NaN: subtract each row's own, amax(dim=-1, "
-    "keepdim=True).",
+    "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim=-1, keepdim=True).",
     dict(maximum=lambda s: s.hidden.max()),
-    "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the "
-    "sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
+    "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
     dict(total=lambda s: s.exps.sum(s.dim)),
-    "not-normalised: You didn't divide the exponentials by their sum, so a row of "
-    "your weights {row_sum}: divide by the sum {along}.",
+    "not-normalised: You didn't divide the exponentials by their sum, so a row of your weights {row_sum}: divide by the sum {along}.",
     dict(total=lambda s: 1),
     UNSHIFTED | dict(total=lambda s: 1),
-    "exponential-missing: You divided the scores by their sum without the "
-    "exponential: take exp first, or negative scores give negative weights.",
+    "exponential-missing: You divided the scores by their sum without the exponential: take exp first, or negative scores give negative weights.",
     dict(exps=lambda s: s.hidden),
-    "softmax-missing: You used the scores as they are: turn them into weights with a "
-    "softmax over the keys.",
+    "softmax-missing: You used the scores as they are: turn them into weights with a softmax over the keys.",
     dict(soft=lambda s: s.hidden),
-    "softmax-twice: You took the softmax twice, which makes the weights nearly equal: "
-    "take it once.",
+    "softmax-twice: You took the softmax twice, which makes the weights nearly equal: take it once.",
     dict(weights=lambda s: s.cleared.softmax(s.dim)),
     "log-softmax: Your weights are logarithms: use softmax rather than log_softmax.",
     dict(weights=lambda s: torch.log_softmax(s.hidden, s.dim)),
-    "sigmoid: You put each score through a sigmoid of its own, so a row of your "
-    "weights {row_sum}: use a softmax over the row.",
+    "sigmoid: You put each score through a sigmoid of its own, so a row of your weights {row_sum}: use a softmax over the row.",
     dict(soft=lambda s: s.hidden.sigmoid()),
-    "uniform-weights: You gave every key the same weight: compute the weights from "
-    "the scores.",
+    "uniform-weights: You gave every key the same weight: compute the weights from the scores.",
     dict(scores=lambda s: torch.zeros_like(s.products)),
 )
 
@@ -305,8 +274,7 @@ def triangle(s):
 
 
 NO_MASK = variants(
-    "future-hidden: You applied a causal mask: this exercise asks for none, so every "
-    "query may attend to every key.",
+    "future-hidden: You applied a causal mask: this exercise asks for none, so every query may attend to every key.",
     dict(mask=triangle),
 )
 
@@ -339,20 +307,15 @@ def of_module(weights, x):
 
 
 PROJECT = variants(
-    "queries-for-keys: You made the keys with W_query: make them with W_key, {source} "
-    "@ W_key.",
+    "queries-for-keys: You made the keys with W_query: make them with W_key, {source} @ W_key.",
     projected(key="query"),
-    "keys-times-queries: You swapped queries and keys, K Qᵀ instead of Q Kᵀ: row i of "
-    "the scores belongs to the query of token i, x_i @ W_query.",
+    "keys-times-queries: You swapped queries and keys, K Qᵀ instead of Q Kᵀ: row i of the scores belongs to the query of token i, x_i @ W_query.",
     projected(query="key", key="query"),
-    "keys-and-values-exchanged: You made the values with W_key and the keys with "
-    "W_value: swap the two.",
+    "keys-and-values-exchanged: You made the values with W_key and the keys with W_value: swap the two.",
     projected(key="value", value="key"),
-    "values-not-projected: You averaged {source} itself: average the values, {source} "
-    "@ W_value.",
+    "values-not-projected: You averaged {source} itself: average the values, {source} @ W_value.",
     dict(value=lambda s: s.context),
-    "weight-not-transposed: You used nn.Linear's weight without a transpose, but it "
-    "is stored as (d_out, d_in): call the layer, self.W_query(x).",
+    "weight-not-transposed: You used nn.Linear's weight without a transpose, but it is stored as (d_out, d_in): call the layer, self.W_query(x).",
     TRANSPOSED,
 )
 
@@ -364,28 +327,22 @@ AVERAGE = variants(
     dict(output=lambda s: s.weights @ s.key),
     "queries-for-values: You averaged the queries: average the values.",
     dict(output=lambda s: s.weights @ s.query),
-    "weights-transposed: You transposed the weights before the average: row i belongs "
-    "to query i, so keep weights @ value.",
+    "weights-transposed: You transposed the weights before the average: row i belongs to query i, so keep weights @ value.",
     dict(output=lambda s: s.weights.mT @ s.value),
-    "elementwise-product: You multiplied the weights with the {averaged} entry by "
-    "entry: a weighted sum is a matrix product, weights @ {value_name}.",
+    "elementwise-product: You multiplied the weights with the {averaged} entry by entry: a weighted sum is a matrix product, weights @ {value_name}.",
     dict(output=lambda s: s.weights * s.value),
-    "divided-by-tokens: You divided the sum by {S}, the number of keys: leave that "
-    "out, because the weights sum to 1 already.",
+    "divided-by-tokens: You divided the sum by {S}, the number of keys: leave that out, because the weights sum to 1 already.",
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
 )
 
 RETURN_BOTH = variants(
-    "scores-for-weights: You returned the scores: return the weights, as they come "
-    "out of the softmax.",
+    "scores-for-weights: You returned the scores: return the weights, as they come out of the softmax.",
     dict(result=lambda s: (s.output, s.scores)),
 )
 
 RETURN_OUTPUT = variants(
-    "weights-returned: You returned the weights (…, T, T): multiply them with the "
-    "values.",
+    "weights-returned: You returned the weights (…, T, T): multiply them with the values.",
     dict(result=lambda s: s.weights),
-    "value-added: You added each token's own value to the output: return the weighted "
-    "sum only.",
+    "value-added: You added each token's own value to the output: return the weighted sum only.",
     dict(result=lambda s: s.projected + s.x @ s.learned.W_value),
 )

@@ -40,39 +40,28 @@ def put_together(step):
 
 
 JOIN = variants(
-    "not-divided: You added the outputs of all {part}s and didn't divide: divide by "
-    "the rescaled sums, added up.",
+    "not-divided: You added the outputs of all {part}s and didn't divide: divide by the rescaled sums, added up.",
     dict(divided=lambda s: s.joined),
-    "averaged: You averaged the {part}s as if all counted alike: weigh each {part} by "
-    "its sum of exponentials, measured from the maximum of all.",
+    "averaged: You averaged the {part}s as if all counted alike: weigh each {part} by its sum of exponentials, measured from the maximum of all.",
     put_together(lambda s: s.each.mean(0)),
-    "parts-added: You divided each {part} by its own sum and added the results, so "
-    "the weights sum to more than 1: divide once, at the end, by the sum of all.",
+    "parts-added: You divided each {part} by its own sum and added the results, so the weights sum to more than 1: divide once, at the end, by the sum of all.",
     put_together(lambda s: s.each.sum(0)),
     "first-part-alone: You returned {part} 0 only: is the return inside the loop?",
     put_together(lambda s: s.each[0]),
-    "last-part-alone: You returned the last {part} only: add to the sums instead of "
-    "starting anew, and replace the old maximum at the end of each round.",
+    "last-part-alone: You returned the last {part} only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
     put_together(lambda s: s.each[-1]),
-    "best-part-alone: You kept only the {part} with the largest maximum: the others "
-    "count too, each with its factor.",
+    "best-part-alone: You kept only the {part} with the largest maximum: the others count too, each with its factor.",
     put_together(lambda s: s.each.take_along_dim(s.best, 0)[0]),
-    "divided-twice: You divided each {part} by its own sum and then by the sum of "
-    "all: divide once, at the end.",
+    "divided-twice: You divided each {part} by its own sum and then by the sum of all: divide once, at the end.",
     dict(terms=lambda s: s.each),
-    "softmax-of-the-maxima: You weighed the {part}s by a softmax of their maxima, so "
-    "the number of keys plays no part: the weight is the factor times the sum.",
+    "softmax-of-the-maxima: You weighed the {part}s by a softmax of their maxima, so the number of keys plays no part: the weight is the factor times the sum.",
     dict(total=lambda s: s.factors.sum(0), terms=lambda s: s.each),
-    "sums-ignored: You divided by the sum of the factors: divide by factor times sum, "
-    "added up.",
+    "sums-ignored: You divided by the sum of the factors: divide by factor times sum, added up.",
     dict(total=lambda s: s.factors.sum(0)),
-    "weighted-by-the-sums: You weighted the outputs with the sums and didn't use the "
-    "maxima: outputs and sums both need the factor exp(own − largest maximum).",
+    "weighted-by-the-sums: You weighted the outputs with the sums and didn't use the maxima: outputs and sums both need the factor exp(own − largest maximum).",
     dict(factors=ones, terms=lambda s: s.sums * s.outputs),
-    "outputs-taken-as-normalised: You weighted the outputs with factor times sum, as "
-    "if they had been divided by their sums: use the factor only.",
+    "outputs-taken-as-normalised: You weighted the outputs with factor times sum, as if they had been divided by their sums: use the factor only.",
     dict(terms=lambda s: s.sums * s.outputs),
-    "axis-missing-in-the-division: You divided outputs (…, T, d_v) by sums (…, T), "
-    "which lines up the wrong axes: give the sums a last axis, total[..., None].",
+    "axis-missing-in-the-division: You divided outputs (…, T, d_v) by sums (…, T), which lines up the wrong axes: give the sums a last axis, total[..., None].",
     dict(divided=lambda s: s.joined / s.total[..., 0]),
 )

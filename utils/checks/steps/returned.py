@@ -85,8 +85,7 @@ RETURNED = variants(
     each(lambda x: x[None]),
     each(lambda x: x[:, None]),
     each(lambda x: x[..., None]),
-    "size-one-axes-dropped: You dropped the axes of size 1, as squeeze() does: keep "
-    "them, because there may be one token or one sample.",
+    "size-one-axes-dropped: You dropped the axes of size 1, as squeeze() does: keep them, because there may be one token or one sample.",
     each(lambda x: x.squeeze()),
     "axes-merged: You merged two axes into one: return {returns}.",
     each(lambda x: x.flatten(0, 1)),
@@ -97,8 +96,7 @@ RETURNED = variants(
     "order-reversed: You returned everything in reverse order: return {returns}.",
     rows(lambda x: x.flip(0) if torch.is_tensor(x) else x[::-1]),
     rows(lambda x: x.flip(1)),
-    "one-row-only: You returned one row only: return {returns}. In a loop, keep what "
-    "every round gives, and return after the last.",
+    "one-row-only: You returned one row only: return {returns}. In a loop, keep what every round gives, and return after the last.",
     *(rows(lambda x, i=i: x[i]) for i in (0, -1)),
     *(rows(lambda x, i=i: x[:, i]) for i in (0, -1)),
     rows(lambda x: x[..., -1, :]),
