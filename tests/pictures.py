@@ -70,6 +70,9 @@ PICTURES = {
     "signed heat": lambda title: chart.heat(
         torch.arange(-40.0, 41).view(9, 9), signed=True, show_values=False, title=title
     ),
+    "bars": lambda title: chart.bars(
+        {f"group {i}": [0.5, -1, i] for i in range(4)}, WORDS, title=title
+    ),
     "dots": lambda title: chart.dots(
         {"one head": [0.1, 0.2, 0.3], "four": [0.5, 0.6, 0.7]},
         baseline={"guessing": 0.25, "best": 1},

@@ -93,6 +93,7 @@ WRONG = {
     "mask: expected shape (3, 3)": partial(chart.heat, WEIGHTS, mask=CAUSAL[:2]),
     "mask: expected 2 of them": partial(chart.heat, **MAPS, mask=[CAUSAL]),
     "names: expected 2 of them": partial(chart.heat, [WEIGHTS] * 2, names=["a"]),
+    "two: expected 3 of them": partial(chart.bars, {"two": NAN}, WORDS),
     "one: expected finite": partial(chart.dots, {"one": NAN}, xlabel="x"),
     "groups: expected at least one": partial(chart.dots, {}, xlabel="x"),
     "one: expected 2 values": partial(chart.lines, **LINES, x=[1, 2]),

@@ -193,6 +193,36 @@ def _label_axis(axis, labels, cell, is_plain=False):
 
 
 @in_course_style
+def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
+    """Draw one panel of bars for each group, side by side on one scale.
+
+    Args:
+        groups: dict from the panel's name to its values, one for each label.
+        labels: the categories, such as tokens.
+
+    >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier")
+    Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
+    """
+    names = to_names(labels, len(labels), "labels")
+    fig = new_figure(2.6, "constrained")
+    axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+    slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)
+    for ax, (name, values) in zip(axes, groups.items()):
+        values = to_array(values, name, 1)
+        expect(len(values) == len(names), name, f"{len(names)} of them", len(values))
+        bar = ax.bar(np.arange(len(names)) + 0.5, values, 0.75, color=theme.SERIES[0])
+        numbers = [format_number(value, num_digits(values)) for value in values]
+        if max(map(text_width, numbers)) < slot:
+            ax.bar_label(bar, numbers, padding=1)
+        ax.set_title(wrap(name, slot * len(names)))
+        ax.margins(x=0.02, y=0.15)
+        _label_axis(ax.xaxis, names, slot)
+    axes[0].set_ylabel(ylabel)
+    parts = {"Panels": list(groups), "Categories": names, "Height": ylabel}
+    publish(fig, title, describe("Bars", title, **parts))
+
+
+@in_course_style
 def dots(
     groups: dict, *, title: str, xlabel: str, baseline: dict | None = None, xlim=None
 ) -> None:
