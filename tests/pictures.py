@@ -112,7 +112,7 @@ SIZES = ("Q", "query", "(T, d_k)", (5, 3)), "@", ("x", "x", "(B, T, D)", (8, 4, 
 SHAPES = {"query": (4096, 64), "scores": (4096, 4096)}
 SCENES = {
     "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
-    "machine": ((), {"notebook": "02"}),
+    "machine": ((), {}),
     "looks": (([IT, [*IT[:-1], "wide"]], 7, [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),

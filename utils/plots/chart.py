@@ -57,7 +57,8 @@ def heat(
     Args:
         maps: one matrix `(T, S)`, or several of one shape, `(H, T, S)`: weights from 0
             to `vmax`, or any sign with `signed=True`.
-        rows, columns: token strings; without columns the rows name both axes.
+        rows, columns: token strings, or pairs (name, number) that name several
+            neighbours at once; without columns the rows name both axes.
         names: one for each of several matrices.
         mask: boolean `(T, S)`, True = may attend; or a list with one, or None, for
             each matrix.
@@ -89,7 +90,7 @@ def heat(
     row_labels = _axis_labels(rows, shape[0], "rows")
     column_labels = _axis_labels(columns, shape[1], "columns")
     room = 0.16 if show_values is False or max(shape) > 8 else 0.35
-    labels = row_labels, column_labels
+    labels = _told(row_labels), _told(column_labels)
     fig, axes, cell, across = _map_panels(len(maps), shape, labels, room)
     digits = num_digits(known)
     widest = max(text_width(format_number(value, digits)) for value in known[:1000])
@@ -107,16 +108,25 @@ def heat(
     if not show_values:
         fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
     parts = {"Panels": [name for name in names if name]}
-    parts |= {f"Rows ({row_axis})": row_labels}
-    parts |= {f"Columns ({column_axis})": column_labels}
+    parts |= {f"Rows ({row_axis})": labels[0], f"Columns ({column_axis})": labels[1]}
     publish(fig, title, describe("Heat map", title, **parts))
 
 
 def _axis_labels(labels, size, what):
-    """Return tick labels "position token", or positions alone."""
+    """Return tick labels "position token", or the pairs (name, number) as they are."""
     if labels is None:
         return [str(i) for i in range(size)]
+    if all(isinstance(label, tuple) for label in labels):
+        total = sum(number for _, number in labels)
+        expect(total == size, what, f"numbers that sum to {size}", total)
+        return labels
     return [f"{i} {name}" for i, name in enumerate(to_names(labels, size, what))]
+
+
+def _told(labels):
+    """Return labels as the alternative text tells them: "number name" for pairs."""
+    pairs = isinstance(labels[0], tuple)
+    return [f"{number} {name}" for name, number in labels] if pairs else labels
 
 
 def _color_scale(known, signed, vmax):
@@ -176,7 +186,20 @@ def _draw_map(ax, values, mask, scale, cell, digits):
 
 
 def _label_axis(axis, labels, cell, is_plain=False):
-    """Write a label at each cell, or at every second, fifth … where cells are small."""
+    """Write a label at each cell, or at every second, fifth … where cells are small.
+
+    Pairs (name, number) label several neighbours at once, with a line at each border.
+    """
+    if isinstance(labels[0], tuple):
+        names, numbers = zip(*labels)
+        ends = np.cumsum(numbers)
+        axis.set_ticks(ends - np.array(numbers) / 2, names)
+        axis.set_ticks(np.array([0, *ends]), minor=True)
+        draw = axis.axes.axvline if axis.axis_name == "x" else axis.axes.axhline
+        for border in ends[:-1]:
+            draw(border, color="black", linewidth=1)
+        axis.set_tick_params(length=0)
+        return axis.set_tick_params(which="minor", length=8)
     needed = len(labels) / 13 if is_plain else 0.14 / cell
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 500, 10_000) if n >= needed)
     ticks, style = np.arange(0, len(labels), step), {}
