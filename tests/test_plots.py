@@ -54,21 +54,6 @@ def test_a_mark_beyond_the_width_is_an_error():
         picture.publish("t")
 
 
-def test_the_style_of_the_reader_does_not_reach_the_picture(published):
-    one_bar(0.5)
-    with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
-        one_bar(0.5)
-    assert published[0] == published[1]
-
-
-def test_the_text_of_a_chart_gives_nothing_measured(published):
-    for weights in (WEIGHTS, torch.tensor(WEIGHTS) / 3):
-        chart.heat(weights, WORDS, title="t")
-        chart.dots({"one": weights[2]}, xlabel="accuracy", title="t")
-    texts = [bundle["text/plain"] for bundle in published]
-    assert texts[:2] == texts[2:]
-
-
 def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published):
     words = ["తె", "हि", "🙂", b"\xf0\x9f", "中", "$x$"]
     with warnings.catch_warnings():
@@ -108,54 +93,7 @@ def test_a_chart_that_cannot_be_drawn_says_what_was_expected(message):
         WRONG[message](title="t")
 
 
-WRONG_MARKS = {
-    "role: expected one of x, query": ("grid", (0, 0), WIDE, "asker"),
-    "values: expected one or two axes": ("grid", (0, 0), torch.zeros(2, 2, 2)),
-    "owner: expected shape (2, 3)": partial(plots.Picture.grid, owner=[[1]]),
-    "rows: expected 2 of them, got 1": partial(plots.Picture.grid, rows=["a"]),
-    "mask: expected shape (2, 3)": partial(plots.Picture.grid, mask=CAUSAL),
-    "kind: expected one of op": ("block", (0, 0), "W", "trained"),
-    "kind: expected one of cached": ("shelf", [], "", "box"),
-    "words: expected a line of 6.9 inches": ("sentence", (0, 0), ["word"] * 40),
-}
-
-
-@pytest.mark.parametrize("message", WRONG_MARKS)
-def test_a_mark_that_cannot_be_drawn_says_what_was_expected(message):
-    call, picture = WRONG_MARKS[message], plots.Picture(1)
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        if isinstance(call, tuple):
-            getattr(picture, call[0])(*call[1:])
-        else:
-            call(picture, (0, 0), WIDE)
-
-
-def test_a_mask_may_be_one_for_all_maps_or_one_for_each(published):
-    for mask in (CAUSAL, CAUSAL.numpy(), [CAUSAL] * 2, (CAUSAL, CAUSAL)):
-        chart.heat(**MAPS, mask=mask, title="t")
-        assert published[-1] == published[0]
-
-
-def test_a_wire_below_a_weight_of_005_is_left_out(published):
-    picture = plots.Picture(1)
-    a, b = picture.sentence((0, 0.2), ["a", "b"])
-    picture.wire(a, b, "weight", weight=0.04)
-    picture.wire(b, a, "weight", weight=0.05)
-    picture.publish("t")
-    assert published[0]["text/plain"] == "Picture: t. Words: a b. b → a."
-
-
 # --- explore ----------------------------------------------------------------------
-
-
-def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
-    plots.explore(one_bar, height=ipywidgets.FloatSlider(value=0.5))
-    [bundle] = published
-    assert set(bundle) == {WIDGETS, "text/html", "image/png", "text/plain"}
-    assert bundle["text/plain"].endswith("(interactive: height)")
-    one_bar(0.5)
-    pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
-    assert pictures[0] == pictures[1]
 
 
 def panel_of(draw, **controls):
