@@ -63,7 +63,7 @@ def exercises_of(path):
 
 @pytest.fixture(scope="module")
 def worked():
-    """Work on every exercise in one kernel, as a reader might; return what was shown."""
+    """Work on every exercise in one kernel; return what each step shows."""
     cells, steps = [], {}
 
     def run(source):
