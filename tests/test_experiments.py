@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from utils.experiments import translation
-from utils.experiments.pairs import draw_pairs, draw_two_way
+from utils.experiments.pairs import draw_pairs
 from utils.experiments.pronouns import CREATURES, PLACES, VEHICLES, pronoun_sentences
 from utils.experiments.rooms import draw_rooms
 from utils.experiments.streams import NONE, RESET, draw_streams
@@ -68,11 +68,6 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
         assert dict(zip(row, digits))[asked] == answer
         assert num_letters is None or max(row) < num_letters
         assert num_letters is not None or len(set(row)) == 11
-
-
-def test_two_questions_about_a_list_are_answered_by_its_pairs():
-    for pairs, asked, answers in zip(*(t.tolist() for t in draw_two_way(20))):
-        assert [asked[0], answers[0]] in pairs and [answers[1], asked[1]] in pairs
 
 
 def test_a_text_with_resets_asks_for_the_last_digit_since_the_last_reset():

@@ -7,7 +7,7 @@ import sys
 
 import nbformat
 import pytest
-from repository import commit, git, make_repository, tool
+from repository import make_repository, tool
 from reruns import assert_prints, printed
 
 CELL = tool.setup_cell(("", "main")) + "\n"
@@ -81,21 +81,6 @@ def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     fetched = expected(tmp_path / "attention-course")
     assert says(run(tmp_path, fetching(course))) == fetched
     assert says(run(tmp_path, fetching("/nowhere"))) == fetched
-
-
-def test_a_notebook_fetches_the_version_that_it_belongs_to(tmp_path):
-    home, old = tmp_path / "home", tmp_path / "old"
-    make_repository(home)
-    git(home, "tag", "v1")
-    (home / "utils/new.py").write_text("# later than v1")
-    git(home, "add", ".")
-    commit(home)
-    old.mkdir()
-    ran = run(old, fetching(home, "v1"))
-    assert ran.returncode == 0  # git says on stderr that a tag is no branch
-    assert not (old / "attention-course/utils/new.py").exists()
-    assert says(run(tmp_path, fetching(home)))
-    assert (tmp_path / "attention-course/utils/new.py").exists()
 
 
 def test_a_fetch_that_fails_says_why_and_what_to_do_and_leaves_nothing(tmp_path):
