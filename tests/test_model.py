@@ -1,12 +1,10 @@
-"""Each test pins one sentence about `utils.model`."""
-
-import math
+"""Each test pins one claim about `utils.model`."""
 
 import pytest
 import torch
 from torch import nn
 
-from utils.model import GPT, generate, next_token_loss, next_token_probs, top_p_probs
+from utils.model import GPT, generate, next_token_probs, top_p_probs
 
 KINDS = [
     {},
@@ -41,18 +39,6 @@ def left_padded(sentences, padding_id=0):
 
 def token_ids(*shape):
     return torch.randint(53, shape, generator=torch.Generator().manual_seed(1))
-
-
-def test_the_first_loss_is_the_logarithm_of_the_vocabulary():
-    inputs = token_ids(7, 13)
-    loss = next_token_loss(gpt(), (inputs, inputs.flip(1)))
-    assert abs(loss.item() - math.log(53)) < 0.05
-
-
-def test_it_compiles_into_one_graph():
-    model, ids = gpt(positions="rotary"), token_ids(7, 13)
-    compiled = torch.compile(model, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(ids), model(ids))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -126,14 +112,11 @@ def write_on(token_ids=((1, 2),), num_tokens=1, **options):
 
 
 @pytest.mark.parametrize(
-    "function, options, said",
+    "function, options, message",
     [
-        (choose, {"top_k": 0}, "from 1 to 5, got 0"),
         (choose, {"top_k": 6}, "from 1 to 5, got 6"),
-        (choose, {"top_p": 0.0}, "above 0 and up to 1, got 0.0"),
         (choose, {"top_p": 1.5}, "above 0 and up to 1, got 1.5"),
         (choose, {"temperature": float("nan")}, "finite temperature above 0"),
-        (choose, {"temperature": float("inf")}, "finite temperature above 0"),
         (choose, {"temperature": -1.0}, "finite temperature above 0"),
         (read, {"num_tokens": 14}, "context_length = 13 tokens, got 14"),
         (write_on, {"num_tokens": -1}, "num_tokens of 0 or more, got -1"),
@@ -143,6 +126,6 @@ def write_on(token_ids=((1, 2),), num_tokens=1, **options):
         (gpt, {"window": 0}, "a window of 1 or more, got 0"),
     ],
 )
-def test_an_option_that_does_not_fit_is_named(function, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_option_that_does_not_fit_is_named(function, options, message):
+    with pytest.raises(ValueError, match=message):
         function(**options)

@@ -22,8 +22,6 @@ from PIL import Image
 from utils import plots
 from utils.plots import chart, exploring, publishing, theme
 
-WIDGETS = "application/vnd.jupyter.widget-view+json"
-
 
 @every_picture
 def test_a_picture_is_one_small_png_with_its_text(draw, published):
@@ -52,21 +50,6 @@ def test_a_mark_beyond_the_width_is_an_error():
     picture.grid((5, 0.2), [range(10)])
     with pytest.raises(ValueError, match="picture 't': expected nothing beyond its"):
         picture.publish("t")
-
-
-def test_the_style_of_the_reader_does_not_reach_the_picture(published):
-    one_weight(0.5)
-    with matplotlib.rc_context({"font.size": 20, "axes.grid": True}):
-        one_weight(0.5)
-    assert published[0] == published[1]
-
-
-def test_the_text_of_a_chart_gives_nothing_measured(published):
-    for weights in (WEIGHTS, torch.tensor(WEIGHTS) / 3):
-        chart.heat(weights, WORDS, title="t")
-        chart.dots({"one": weights[2]}, xlabel="accuracy", title="t")
-    texts = [bundle["text/plain"] for bundle in published]
-    assert texts[:2] == texts[2:]
 
 
 def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published):
@@ -108,73 +91,13 @@ def test_a_chart_that_cannot_be_drawn_says_what_was_expected(message):
         WRONG[message](title="t")
 
 
-WRONG_MARKS = {
-    "role: expected one of x, query": ("grid", (0, 0), WIDE, "asker"),
-    "values: expected one or two axes": ("grid", (0, 0), torch.zeros(2, 2, 2)),
-    "owner: expected shape (2, 3)": partial(plots.Picture.grid, owner=[[1]]),
-    "rows: expected 2 of them, got 1": partial(plots.Picture.grid, rows=["a"]),
-    "mask: expected shape (2, 3)": partial(plots.Picture.grid, mask=CAUSAL),
-    "kind: expected one of op": ("block", (0, 0), "W", "trained"),
-    "kind: expected one of cached": ("shelf", [], "", "box"),
-    "words: expected a line of 6.9 inches": ("sentence", (0, 0), ["word"] * 40),
-}
-
-
-@pytest.mark.parametrize("message", WRONG_MARKS)
-def test_a_mark_that_cannot_be_drawn_says_what_was_expected(message):
-    call, picture = WRONG_MARKS[message], plots.Picture(1)
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        if isinstance(call, tuple):
-            getattr(picture, call[0])(*call[1:])
-        else:
-            call(picture, (0, 0), WIDE)
-
-
-def test_a_mask_may_be_one_for_all_maps_or_one_for_each(published):
-    for mask in (CAUSAL, CAUSAL.numpy(), [CAUSAL] * 2, (CAUSAL, CAUSAL)):
-        chart.heat(**MAPS, mask=mask, title="t")
-        assert published[-1] == published[0]
-
-
-def test_a_wire_below_a_weight_of_005_is_left_out(published):
-    picture = plots.Picture(1)
-    a, b = picture.sentence((0, 0.2), ["a", "b"])
-    picture.wire(a, b, "weight", weight=0.04)
-    picture.wire(b, a, "weight", weight=0.05)
-    picture.publish("t")
-    assert published[0]["text/plain"] == "Picture: t. Words: a b. b → a."
-
-
 # --- explore ----------------------------------------------------------------------
-
-
-def test_explore_publishes_controls_and_first_picture_in_one_bundle(published):
-    plots.explore(one_weight, weight=ipywidgets.FloatSlider(value=0.5))
-    [bundle] = published
-    assert set(bundle) == {WIDGETS, "text/html", "image/png", "text/plain"}
-    assert bundle["text/plain"].endswith("(interactive: weight)")
-    one_weight(0.5)
-    pictures = [parts_of(bundle["text/html"])[1] for bundle in published]
-    assert pictures[0] == pictures[1]
 
 
 def panel_of(draw, **controls):
     first = publishing.to_html(*exploring._draw_once(draw, controls))
     *_, picture, trouble = exploring._panel(ipywidgets, draw, controls, first).children
     return picture, trouble
-
-
-def test_explore_redraws_when_a_control_moves(published):
-    slider = ipywidgets.FloatSlider(value=0.5, max=1.0)
-    picture, trouble = panel_of(one_weight, weight=slider)
-    first = picture.value
-    assert parts_of(first) and trouble.value == ""
-    slider.value = 0.9
-    assert picture.value != first
-    assert parts_of(picture.value)[0] == parts_of(first)[0] != ""
-    slider.value = 0.5
-    assert picture.value == first
-    assert published == []
 
 
 def test_explore_shows_an_error_and_recovers(published):
@@ -197,15 +120,3 @@ def test_explore_without_ipywidgets_publishes_the_picture(published, monkeypatch
     plots.explore(lambda low, high: one_weight(low / high), low=low, high=high)
     assert set(published[0]) == {"text/html", "image/png", "text/plain"}
     assert published[0]["text/plain"].endswith("(interactive: low, high)")
-
-
-@pytest.mark.parametrize("count", [0, 2])
-def test_explore_expects_exactly_one_picture(count, published):
-    def draw(weight):
-        for _ in range(count):
-            one_weight(weight)
-
-    with pytest.raises(ValueError, match=f"draw: expected one picture, got {count}"):
-        plots.explore(draw, weight=SimpleNamespace(value=0.5))
-    one_weight(0.5)
-    assert len(published) == 1, "the picture after an error is not shown"
