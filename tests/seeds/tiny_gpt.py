@@ -7,8 +7,6 @@ def main(seed):
     book = definitions("09_tiny_gpt")
     model, plain = trained(book, seed)
     _, fast = trained(book, seed, lr=0.003)
-    no_norm = definitions("deeper/norms_and_depth")["NoNorm"]
-    replaces = book["AttentionReplaces"]
     found = {
         "plain: lowest": min(plain),
         "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
@@ -17,13 +15,10 @@ def main(seed):
         "plain minus triples, lowest": min(plain) - book["table_loss"](3),
         "three times the rate: last minus lowest": fast[-1] - min(fast),
     }
-    single = book["table_loss"](1)
-    for lr in (0.001, 0.003):
-        losses = trained(book, seed, replaces, lr)[1]
-        found[f"attention replaces, {lr}: above single tokens"] = losses[-1] - single
-    for name, block in (("MLP replaces", book["MLPReplaces"]), ("no norm", no_norm)):
-        lowest = min(trained(book, seed, block)[1])
-        found[f"{name} minus plain, lowest"] = lowest - min(plain)
+    replaced = trained(book, seed, book["AttentionReplaces"])[1][-1]
+    found["attention replaces: above single tokens"] = replaced - book["table_loss"](1)
+    lowest = min(trained(book, seed, book["MLPReplaces"])[1])
+    found["MLP replaces minus plain, lowest"] = lowest - min(plain)
     return found | texts(book, model)
 
 
