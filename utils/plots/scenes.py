@@ -226,36 +226,36 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
 
 
 def stream(states, reads, *, title: str) -> None:
-    """Draw one token's stream through a block: read, normalise, work, add.
+    """Draw the streams of two tokens through a block: read, normalise, work, add.
 
     Args:
-        states: the token's vector before attention, between, and after the MLP.
-        reads: its normalised vector, as attention reads it, and as the MLP does.
+        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
+        reads: their normalised vectors, as attention reads them, and as the MLP does.
     """
-    picture, boxes = Picture(1.95), []
+    picture, boxes = Picture(2.6), []
     for i, state in enumerate(states):
-        name = ("x", "x + attention", "x + attention + MLP")[i]
-        boxes.append(_draw_stream(picture, (0.1 + 2.55 * i, 0.35), state, name))
+        name = ("x", "+ attention", "+ MLP")[i]
+        boxes.append(_draw_stream(picture, (0.55 + 2.45 * i, 0.35), state, name))
     for i, (read, part) in enumerate(zip(reads, ("attention", "MLP"))):
-        plus = picture.sign((boxes[i].right[0] + 0.62, boxes[i].middle[1]), "+")
+        plus = picture.sign((boxes[i].right[0] + 0.5, boxes[i].middle[1]), "+")
         picture.wire(boxes[i].right, plus.left, "x")
         picture.wire(plus.right, boxes[i + 1].left, "x")
-        box = _draw_stream(picture, (boxes[i].x, 1.3), read, "norm")
+        box = _draw_stream(picture, (boxes[i].x, 1.75), read, "norm")
         picture.wire(boxes[i].bottom, (box.middle[0], box.y - 0.24), "x")
-        at = plus.middle[0] - 0.4, box.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.8, 0.38))
+        at = plus.middle[0] - 0.38, box.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.76, 0.38))
         picture.wire(box.right, work.left, "x")
         picture.wire(work.top, plus.bottom, "x")
-        if part == "attention":
-            start = work.bottom[0], work.bottom[1] + 0.2
-            picture.wire(start, work.bottom, "x")
-            picture.note((start[0] + 0.1, start[1]), "norm of the first token", "x")
+    for text, row_ in (("first", 0), ("second", 1)):
+        picture.note((0.03, boxes[0].row(row_).middle[1]), text)
     picture.publish(title)
 
 
-def _draw_stream(picture, at, vector, name):
-    texts = [format_number(v, 1).removesuffix(".0") for v in vector]
-    return picture.grid(at, texts, "x", name, cell=0.38)
+def _draw_stream(picture, at, vectors, name):
+    texts = [
+        [format_number(v, 1).removesuffix(".0") for v in vector] for vector in vectors
+    ]
+    return picture.grid(at, texts, "x", name, cell=0.35)
 
 
 def true_scale(shapes: dict, *, title: str) -> None:
@@ -288,20 +288,25 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
     slow, fast = Box(0.55, 0.35, 1.9, 2.85), Box(3.5, 0.35, 3.2, 2.85)
     picture.shelf([slow], "slow memory", "memory")
     picture.shelf([fast], "fast memory", "process")
-    largest, total, sums = -torch.inf, 0.0, 0.0
+    largest, total, sums, end = -torch.inf, 0.0, 0.0, None
     for i, part in enumerate(parts):
-        y = 0.75 + 1.15 * i
-        labels = {"rows": ["key", "value"], "name": f"block {i + 1}"}
-        numbers = torch.stack([scores[part], values[part]])
-        box = picture.grid((1.15, y), numbers, None, **labels)
+        y, before = 0.75 + 1.15 * i, end
+        name = {"rows": ["key"], "name": f"block {i + 1}"}
+        picture.grid((1.15, y), scores[part][None], "key", **name)
+        row_ = {"rows": ["value"]}
+        box = picture.grid((1.15, y + 0.42), values[part][None], "value", **row_)
         old, largest = largest, max(largest, float(scores[part].max()))
         factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
         total = total * factor + float(exps.sum())
         sums = sums * factor + float(exps @ values[part])
         state = [[format_number(n) for n in (largest, total, sums)]]
         columns = ["max m", "sum l", "sum a"]
-        end = picture.grid((4.2, y + 0.14), state, "score", columns=columns, cell=0.6)
-        picture.wire(box.right, end.left, text="fetched")
+        end = picture.grid((4.2, y + 0.2), state, "score", columns=columns, cell=0.6)
+        picture.wire((box.right[0], end.left[1]), end.left, text="fetched")
+        if before:
+            text = f"× {format_number(factor)}"
+            top = end.right[0] - 0.1, end.y - 0.22
+            picture.wire((top[0], before.bottom[1]), top, "score", text=text)
     result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
     corner = [(end.bottom[0], result.right[1])]
     picture.wire(end.bottom, result.right, "value", via=corner, text="a ÷ l")
@@ -594,3 +599,60 @@ def cuts(image: Tensor, ways, *, title: str) -> None:
         name = cut.__name__
         grids.append({"values": image, "owner": owner.view(8, 8), "name": name})
     row(*grids, title=title)
+
+
+
+# --- 10: what blocks, caches and shared heads save ------------------------------------
+
+
+def causal_blocks(num_blocks: int, *, title: str) -> None:
+    """Draw the blocks of a causal score matrix: computed, masked, or hidden."""
+    texts = [
+        ["with a mask" if i == j else "computed" for j in range(num_blocks)]
+        for i in range(num_blocks)
+    ]
+    names = {
+        "rows": [f"queries {i + 1}" for i in range(num_blocks)],
+        "columns": [f"keys {j + 1}" for j in range(num_blocks)],
+        "mask": torch.ones(num_blocks, num_blocks, dtype=torch.bool).tril(),
+    }
+    row({"values": texts, "role": "score", "cell": 0.95, **names}, title=title)
+
+
+def new_row(weights, words, *, title: str) -> None:
+    """Draw causal weights before and after the last word, whose row alone is new.
+
+    Args:
+        weights: `(T, T)`, the weights with the last word; the others see nothing of it.
+        words: T of them.
+    """
+    mask = torch.ones(len(words), len(words), dtype=torch.bool).tril()
+    parts = [
+        {"values": weights[:n, :n], "rows": words[:n], "columns": words[:n],
+         "mask": mask[:n, :n], "role": "weight", "name": f"{n} tokens"}
+        for n in (len(words) - 1, len(words))
+    ]  # fmt: skip
+    row(parts[0], "→", parts[1] | {"lit": len(words) - 1}, title=title)
+
+
+def shared_heads(counts, *, num_heads: int = 8, title: str) -> None:
+    """Draw query heads above the key-value heads that they share.
+
+    Args:
+        counts: numbers of key-value heads, a line each, each a divisor of `num_heads`.
+    """
+    picture, left, step = Picture(1.75 * len(counts)), 1.35, 0.6
+    for i, count in enumerate(counts):
+        y, size = 0.15 + 1.75 * i, num_heads // count
+        for head in range(count):
+            at = left + step * (size * head + (size - 1) / 2)
+            key = picture.grid((at, y + 0.75), [[head]], "key", cell=0.34)
+            picture.grid((at, y + 1.08), [[head]], "value", cell=0.34)
+            for member in range(size * head, size * (head + 1)):
+                where = left + step * member, y
+                query = picture.grid(where, [[member]], "query", cell=0.34)
+                picture.wire(query.bottom, key.top, "query")
+        picture.note((0.05, y + 0.16), "query heads", "query")
+        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
+        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
+    picture.publish(title)
