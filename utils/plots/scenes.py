@@ -953,7 +953,9 @@ def state_and_cache(
     asked = picture.grid((at[0], 0.25), query, "query", "query", cell=0.42)
     picture.wire(asked.bottom, (box.top[0], ground.y), "query")
     low = ground.y + ground.height
-    end = picture.grid((at[0], low + 0.55), query @ state, "output", "query S", cell=0.42)
+    end = picture.grid(
+        (at[0], low + 0.55), query @ state, "output", "query S", cell=0.42
+    )
     picture.wire((box.top[0], low), (end.top[0], end.y - 0.24), "value")
     boxes = [
         picture.grid((x, 0.75 + 0.4 * i), row, role, cell=0.3)
@@ -995,6 +997,7 @@ def two_writes(before, value, axes, *, title: str) -> None:
         x, y = place(point)
         picture.note((x + shift, y - 0.05), f"{text}: ({numbers})", align=align)
     picture.publish(title)
+
 
 # --- 11 and 13 --------------------------------------------------------------------
 
