@@ -1,7 +1,7 @@
 """Checks of the exercises: `check`, `solution` and `progress`."""
 
 from utils.checks.cells import watch_cells
-from utils.checks.engine import Result
+from utils.checks.examine import Result
 from utils.checks.reader import check, progress, solution
 
 watch_cells()
