@@ -112,15 +112,15 @@ def _changed_inputs(exercise, runs):
 
 def _find_facts(exercise, answer):
     """Return what the exercise's facts say of an answer."""
-    arguments, found = exercise.fact_arguments(answer), []
+    arguments, mistakes = exercise.fact_arguments(answer), []
     for fact in exercise.facts if arguments else ():
         outcome = attempt(fact, *arguments)
         if outcome.is_endless:
-            found.append(Diagnosis("never-ends", f"Your code did not end. {LOOP}"))
-            break
+            text = f"Your code did not end. {LOOP}"
+            return [*mistakes, Diagnosis("never-ends", text)]
         if outcome.value:
-            found.append(outcome.value)
-    return found
+            mistakes.append(outcome.value)
+    return mistakes
 
 
 def _name_mistakes(exercise, mistakes, runs):

@@ -119,10 +119,9 @@ def _summary(value):
 
 def wrapped(text, width=88):
     """Wrap each line of `text` at `width`, keeping its indent."""
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False)
     lines = []
     for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()))
-        lines += textwrap.wrap(
-            line, width, subsequent_indent=indent, break_on_hyphens=False
-        ) or [""]
+        wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()))
+        lines.append(wrapper.fill(line))
     return "\n".join(lines)

@@ -43,10 +43,8 @@ class ModuleExercise(Exercise):
         args = (weights, *case.args)
         if made.error is not None:
             return Run(case, args, made)
-        outcome, expected = (
-            seeded(made.value, case.args),
-            seeded(self.oracle, args).value,
-        )
+        outcome = seeded(made.value, case.args)
+        expected = seeded(self.oracle, args).value
         if type(outcome.value) is tuple and outcome.value:
             text = "Your module returns a tuple. Return only the output."
             answer.mistakes.append(Diagnosis("returns-a-tuple", text))

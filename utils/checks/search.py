@@ -63,10 +63,11 @@ def find_partial_match(pipeline, runs):
         most = max(map(len, like.values()))
         best = [variant for variant in like if len(like[variant]) == most]
         if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
-            [found] = explain(pipeline, like[best[0]][0], best[:1])
+            [mistake] = explain(pipeline, like[best[0]][0], best[:1])
             if reproduces(pipeline, ordinary, best[0]):  # only special cases differ
-                return [found]
-            return [replace(found, text=lead + found.text[0].lower() + found.text[1:])]
+                return [mistake]
+            text = lead + mistake.text[0].lower() + mistake.text[1:]
+            return [replace(mistake, text=text)]
     return []
 
 
