@@ -11,7 +11,7 @@ from repository import ROOT
 
 from utils import clinic, plots
 from utils.clinic import patient, suspects, twin
-from utils.clinic.instruments import INSTRUMENTS, measured
+from utils.clinic.instruments import INSTRUMENTS, fitting, measured
 from utils.clinic.patients import KINDS, Layer, causes
 
 NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
@@ -77,10 +77,9 @@ def test_a_doctor_who_follows_the_table_is_right_about_the_first_299():
 
 def readings(layer):
     """Return what every instrument prints of a layer, training left out."""
-    fitting = [n for n, i in INSTRUMENTS.items() if layer.kind.masked or not i.masked]
     return {
         (name, label): value
-        for name in fitting
+        for name in fitting(layer)
         for label, value in measured(layer, name).items()
     }
 

@@ -4,10 +4,6 @@ from utils.data import create_dataloader, load_text
 from utils.tokenizer import load_tokenizer
 
 
-def test_the_default_text_is_the_story():
-    assert load_text() == load_text("story")
-
-
 def test_batches_hold_the_tokens_of_the_text_in_order():
     loader = create_dataloader(load_text(), 8, 4, 4, shuffle=False)
     inputs, targets = next(iter(loader))

@@ -1,4 +1,4 @@
-"""What a check says of one mistake, of two, and where neither fits."""
+"""What a check says of one mistake, of two, and if neither fits."""
 
 import itertools
 import random
@@ -34,14 +34,6 @@ def test_every_mistake_is_told_apart_and_explained(exercise, variant):
     result = check(exercise.id, made_by(exercise, variant))
     assert result.diagnosis == variant.name, result.message
     assert 2 < len(result.message.splitlines()) < 12
-
-
-@pytest.mark.parametrize("variant", RETURNED, ids=lambda variant: variant.name)
-def test_what_goes_wrong_with_any_result_is_named_somewhere(variant):
-    for id in ("6.2", "1.2", "1.1", "11.1", "8.2", "2.1"):
-        if check(id, made_by(EXERCISES[id], variant)).diagnosis == variant.name:
-            return
-    pytest.fail(variant.text)
 
 
 UNDONE = {"softmax-missing", "softmax-twice"}  # none, then one more: that is right
@@ -101,19 +93,12 @@ def fixed_axis_in_place(scores, dim=-1):
     return torch.softmax(scores.mul_(1.0).add_(1.0), dim=-1)
 
 
-def halves(x, num_heads):  # and no ValueError
-    width = x.shape[-1] // num_heads
-    heads = x[..., : width * num_heads].unflatten(-1, (num_heads, width))
-    return heads.transpose(1, 2).flip(1)
-
-
 @pytest.mark.parametrize(
     ("id", "answer", "names"),
     [
         ("4.1", unscaled_columns, ("scale-missing", "softmax-over-queries")),
         ("4.2", Biased, ("unasked-bias", "softmax-over-queries")),
         ("3.3", fixed_axis_in_place, ("dim-ignored", "input-changed")),
-        ("6.1", halves, ("heads-reversed", "width-not-divided")),
     ],
 )
 def test_what_is_seen_beside_a_mistake_is_said_too(id, answer, names):
@@ -182,14 +167,3 @@ def skips_for_ever(ids, pair, new_id):
 def test_better_no_name_than_a_wrong_one(id, answer):
     result = check(id, answer)
     assert not result.passed and result.diagnosis is None
-
-
-def test_an_ordinary_input_is_shown_before_a_special_one():
-    def weights(x):
-        exps = torch.exp(x @ x.T)
-        return exps / (exps.sum(-1, keepdim=True) + 0.5)
-
-    result = check("3.1", weights)
-    assert result.diagnosis is None
-    assert "large scores" not in result.message
-    assert "A row of your weights sums to" in result.message

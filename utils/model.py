@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.attention import MultiHeadAttention
+from utils.checkpoints import load_weights
 from utils.embeddings import TokenAndPositionEmbedding, check_padding_mask
 from utils.gpt2 import SIZES, read_gpt2
 
@@ -178,7 +179,7 @@ def load_gpt2(path: str | Path) -> GPT:
     Unlike our other models, GPT-2 has biases on queries, keys and values, computes GELU
     by way of tanh, and sets the epsilon of its norms.
 
-    Raises FileNotFoundError and ValueError as `read_gpt2` does.
+    Raises FileNotFoundError and ValueError as `read_gpt2` and `load_weights` do.
 
     >>> from utils.files import DATA
     >>> load_gpt2(DATA / "tiny_gpt2")(torch.tensor([[1, 2]])).shape
@@ -189,8 +190,9 @@ def load_gpt2(path: str | Path) -> GPT:
     config, weights = read_gpt2(path)
     with torch.device("meta"):  # only shapes, because the weights are read already
         model = GPT(*(config[size] for size in SIZES), qkv_bias=True)
-    weights["output.weight"] = weights["embedding.token_embedding.weight"]
-    model.load_state_dict(weights, assign=True)
+    if "embedding.token_embedding.weight" in weights:  # as the output head
+        weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    load_weights(model, weights, path)
     model.output.weight = model.embedding.token_embedding.weight
     for module in model.modules():
         if isinstance(module, nn.GELU):

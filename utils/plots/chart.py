@@ -199,13 +199,16 @@ def _draw_map(ax, values, mask, scale, cell, digits):
 def _label_axis(axis, labels, cell, is_plain=False):
     """Write a label at each cell, or at every second, fifth … where cells are small.
 
-    Pairs (name, number) label several neighbours at once, with a tick at each border.
+    Pairs (name, number) label several neighbours at once, with a line at each border.
     """
     if isinstance(labels[0], tuple):
         names, numbers = zip(*labels)
         ends = np.cumsum(numbers)
         axis.set_ticks(ends - np.array(numbers) / 2, names)
         axis.set_ticks(np.array([0, *ends]), minor=True)
+        draw = axis.axes.axvline if axis.axis_name == "x" else axis.axes.axhline
+        for border in ends[:-1]:
+            draw(border, color="black", linewidth=1)
         axis.set_tick_params(length=0)
         return axis.set_tick_params(which="minor", length=8)
     needed = len(labels) / 13 if is_plain else 0.14 / cell

@@ -798,3 +798,86 @@ def multi_head_layer(words, widths: tuple[int, int], *, title: str) -> None:
     picture.wire((out.middle[0], joined.bottom[1] + 0.22), out.top, "value")
     picture.wire(out.bottom, (out.middle[0], output.y - 0.24), "value")
     picture.publish(title)
+
+
+# --- 11 and 13 --------------------------------------------------------------------
+
+
+def vision_transformer(image: Tensor, *, title: str) -> None:
+    """Draw the way of an 8 × 8 image through a vision transformer, patches of 2 × 2."""
+    picture, rows = Picture(5.2), [0, 1, 2, "…", 15]
+    squares = image.view(4, 2, 4, 2).transpose(1, 2).reshape(16, 4).tolist()
+    owner = torch.tensor([0, 1, 2] + [4] * 12 + [3]).view(4, 4)
+    owner = owner.repeat_interleave(2, 0).repeat_interleave(2, 1)
+    style = {"owner": owner, "shape": "(H, W) = (8, 8)", "cell": LINE}
+    start = picture.grid((0.1, 0.3), image, name="image", **style)
+    values, owner = [*squares[:3], ["…"] * 4, squares[15]], [0, 1, 2, -1, 3]
+    style = {"owner": owner, "rows": rows, "shape": "(N, P²) = (16, 4)"}
+    patches = picture.grid((3.0, 0.72), values, name="patches", **style)
+    linear = picture.block((4.5, 1.235), "Linear", "learned")
+    blank, style = [[""] * 7] * 5, {"cell": 0.14, "rows": rows}
+    style |= {"shape": "(N, D) = (16, 32)"}
+    vectors = picture.grid((5.65, 0.72), blank, "x", "vectors", **style)
+    style |= {"rows": ["class", *rows], "shape": "(N + 1, D) = (17, 32)"}
+    tokens = picture.grid((0.75, 3.2), [*blank, blank[0]], "x", "tokens", **style)
+    block_1 = picture.block((2.55, 3.855), "block")
+    block_2 = picture.block((3.4, 3.855), "block")
+    style = {"rows": ["class"], "cell": 0.14, "shape": "(D,) = (32,)"}
+    last = picture.grid((4.7, 3.2), blank[:1], "x", **style)
+    head = picture.block((5.95, 3.155), "Linear", "learned")
+    style = {"columns": range(10), "cell": 0.23, "shape": "(digits,) = (10,)"}
+    end = picture.grid((4.4, 4.6), [[""] * 10], "x", "scores", **style)
+    picture.wire(start.right, (2.7, start.right[1]))
+    picture.wire(patches, linear)
+    picture.wire(linear.right, (5.4, linear.right[1]))
+    turn, below = 2.82, tokens.top[0] + 0.55
+    via = [(vectors.bottom[0], turn), (below, turn)]
+    picture.wire((vectors.bottom[0], 2.45), (below, tokens.y - 0.03), via=via)
+    text = "a class token in front, and a position added to each"
+    picture.note((4.0, turn - 0.13), text, align="center")
+    picture.wire((tokens.right[0], block_1.left[1]), block_1)
+    picture.wire(block_1, block_2)
+    corner = 4.12, block_2.right[1]
+    picture.wire(block_2.right, (4.3, last.left[1]), via=[corner, (4.12, last.left[1])])
+    picture.wire(last, head)
+    picture.wire(head.bottom, (head.bottom[0], end.y - 0.2))
+    steps = (2.55, 1.2), (4.35, 1.2), (2.1, turn - 0.15), (2.3, 3.9), (5.82, 3.15)
+    for number, at in enumerate(steps, start=1):
+        picture.step(at, number)
+    picture.publish(title)
+
+
+def hairpin(strand: str, stem: int, *, title: str) -> None:
+    """Draw a folded strand of DNA; the first `stem` bases pair with the last ones."""
+    picture, half = Picture(2.05), len(strand) // 2
+    owner = ["ACGT".index(base) for base in strand]
+    owner[stem:-stem] = [-1] * (len(strand) - 2 * stem)
+    boxes = []
+    for y, ids in (0.45, range(half)), (1.35, range(len(strand) - 1, half - 1, -1)):
+        bases = [[strand[i] for i in ids]]
+        style = {"owner": [[owner[i] for i in ids]], "cell": 0.55}
+        boxes.append(picture.grid((0.5, y), bases, **style))
+        for j, i in enumerate(ids):
+            at = boxes[-1].cell(0, j).middle[0], y + (-0.14 if y < 1 else 0.42)
+            picture.note(at, str(i), align="center")
+    for j in range(stem):
+        picture.wire(*[box.cell(0, j) for box in boxes], "weight", head=False)
+    turn = [(6.3, box.middle[1]) for box in boxes]
+    picture.wire(boxes[0].right, boxes[1].right, via=turn, text="loop")
+    picture.publish(title)
+
+
+def cuts(image: Tensor, ways, *, title: str) -> None:
+    """Draw an 8 × 8 image for each way to cut it, with five tokens in a colour each.
+
+    Args:
+        ways: functions (images, patch_size) -> tokens (B, N, P²), for patches of 2 × 2.
+    """
+    pixels, colours = torch.arange(64).view(1, 1, 8, 8), torch.tensor([0, 1, 2, 3, 5])
+    grids = []
+    for cut in ways:
+        owner = torch.full((64,), 4)  # grey
+        owner[cut(pixels, 2)[0, :5]] = colours[:, None]
+        name = cut.__name__
+        grids.append({"values": image, "owner": owner.view(8, 8), "name": name})
+    row(*grids, title=title)
