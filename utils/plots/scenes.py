@@ -855,3 +855,110 @@ def shared_heads(counts, *, num_heads: int = 8, title: str) -> None:
         picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
         picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
     picture.publish(title)
+
+
+# --- 13 ---------------------------------------------------------------------------
+
+RING = {  # three processes with three shares of two numbers; "-" was sent on
+    "before": ["1 2 3 4 5 6", "10 20 30 40 50 60", "100 200 300 400 500 600"],
+    "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
+    "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
+}
+PASSES = "forward", "forward", "backward", "backward"
+SPLITS = {  # colours of weights and tokens in process 0 and 1, and what is sent
+    "the batch": ("4444", "4444", "0000 ----", "---- 1111", "gradients:\nall-reduce"),
+    "the weights": (
+        *("00--", "--11", "0000 ----", "---- 1111"),
+        "weights: all-gather\ngradients:\nreduce-scatter",
+    ),
+    "the heads": (
+        *("00--", "--11", "4444 4444", "4444 4444"),
+        "outputs and\ngradients of inputs:\nall-reduce",
+    ),
+    "the tokens": (
+        *("4444", "4444", "00-- 00--", "--11 --11"),
+        "keys, values: a ring\ngradients:\nall-reduce",
+    ),
+}
+
+
+def _colours(text):
+    return [[-1 if c == "-" else int(c) for c in line] for line in text.split()]
+
+
+def reduce_scatter(*, title: str) -> None:
+    """Draw how three processes in a ring add up six numbers, in two turns."""
+    picture, boxes = Picture(2.5), []
+    for turn, (name, lines) in enumerate(RING.items()):
+        left = 0.85 + 2.1 * turn
+        picture.note((left + 0.9, 0.1), name, align="center", bold=True)
+        boxes.append([])
+        for rank, line in enumerate(lines):
+            texts, first = line.split(), RING["before"][rank].split()
+            owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
+            cells = [["" if t == "-" else t for t in texts]]
+            style = {"owner": [owner], "cell": 0.3}
+            style |= {"rows": [f"process {rank}"]} if turn == 0 else {}
+            boxes[-1].append(picture.grid((left, 0.35 + 0.8 * rank), cells, **style))
+    for turn in range(2):
+        for rank in range(3):
+            share, to = (rank - turn - 1) % 3, (rank + 1) % 3
+            start = boxes[turn][rank].cell(0, 2 * share)
+            end = boxes[turn + 1][to].cell(0, 2 * share)
+            down, up = (LINE, 0) if to else (0, LINE)
+            x = start.x + start.width, end.x + end.width
+            picture.wire((x[0], start.y + down), (x[1], end.y + up))
+    picture.publish(title)
+
+
+def splits(*, title: str) -> None:
+    """Draw what two processes hold, compute and send in four ways to share the work."""
+
+    def draw(picture, left, state):
+        left += 0.12
+        for rank, y in enumerate((0.45, 2.95)):
+            picture.note((left, y), f"process {rank}", bold=True)
+            names = "holds weights", "computes tokens"
+            for i, name in enumerate(names):
+                owner = _colours(state[2 * i + rank])
+                picture.note((left, y + 0.25 + 0.62 * i), name)
+                at, cells = (left, y + 0.38 + 0.62 * i), [[""] * 4] * len(owner)
+                picture.grid(at, cells, owner=owner, cell=0.26)
+        for end in (1.95, 2.8):
+            picture.wire((left + 0.06, 2.38), (left + 0.06, end))
+        picture.note((left + 0.16, 2.38), state[-1])
+
+    frames(draw, SPLITS, height=4.6, title=title)
+
+
+def sharded_weights(block: int, rest: int, *, title: str) -> None:
+    """Draw the bytes of weights that one of two processes holds during a step.
+
+    Args:
+        block, rest: the bytes of each of two blocks, and of all other weights.
+    """
+    whole = {"block 1": (1, 4), "block 2": (2, 3), "the rest": (1, 2, 3, 4)}
+    sizes = {"block 1": block, "block 2": block, "the rest": rest}
+    moments = ["stored", *(f"{way}\nblock {i}" for way, i in zip(PASSES, (1, 2, 2, 1)))]
+    moments.append("Adam's step")
+    held = [
+        [sizes[name] // (1 if i in at else 2) for i in range(6)]
+        for name, at in whole.items()
+    ]
+    owner = [[2 if i in at else 0 for i in range(6)] for at in whole.values()]
+    held.append([sum(numbers) for numbers in zip(*held)])
+    texts = [[f"{n:,}" for n in line] for line in held]
+    picture = Picture(2.75)
+    style = {"rows": [*whole, "together"], "owner": [*owner, [-1] * 6], "cell": 0.98}
+    box = picture.grid((0.85, 0.5), texts, **style)
+    for i, name in enumerate(moments):
+        picture.note((box.cell(0, i).middle[0], 0.22), name, align="center")
+    gathers = "block 1, rest", "block 2", "block 2", "block 1"
+    for i, name in enumerate(gathers, start=1):
+        x = box.cell(0, i).x
+        picture.wire((x, 2.0), (x, box.bottom[1]))
+        picture.note((x, 2.2), f"all-gather\n{name}", align="center")
+    for i, name in (4, "block 2"), (5, "block 1, rest"):
+        x = box.cell(0, i).x + 0.2 * (i - 4)
+        picture.note((x, 2.65), f"reduce-scatter\n{name}", align="center")
+    picture.publish(title)
