@@ -800,7 +800,6 @@ def cuts(image: Tensor, ways, *, title: str) -> None:
     row(*grids, title=title)
 
 
-
 # --- 10: what blocks, caches and shared heads save ------------------------------------
 
 
