@@ -226,36 +226,36 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
 
 
 def stream(states, reads, *, title: str) -> None:
-    """Draw one token's stream through a block: read, normalise, work, add.
+    """Draw the streams of two tokens through a block: read, normalise, work, add.
 
     Args:
-        states: the token's vector before attention, between, and after the MLP.
-        reads: its normalised vector, as attention reads it, and as the MLP does.
+        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
+        reads: their normalised vectors, as attention reads them, and as the MLP does.
     """
-    picture, boxes = Picture(1.95), []
+    picture, boxes = Picture(2.6), []
     for i, state in enumerate(states):
-        name = ("x", "x + attention", "x + attention + MLP")[i]
-        boxes.append(_draw_stream(picture, (0.1 + 2.55 * i, 0.35), state, name))
+        name = ("x", "+ attention", "+ MLP")[i]
+        boxes.append(_draw_stream(picture, (0.55 + 2.45 * i, 0.35), state, name))
     for i, (read, part) in enumerate(zip(reads, ("attention", "MLP"))):
-        plus = picture.sign((boxes[i].right[0] + 0.62, boxes[i].middle[1]), "+")
+        plus = picture.sign((boxes[i].right[0] + 0.5, boxes[i].middle[1]), "+")
         picture.wire(boxes[i].right, plus.left, "x")
         picture.wire(plus.right, boxes[i + 1].left, "x")
-        box = _draw_stream(picture, (boxes[i].x, 1.3), read, "norm")
+        box = _draw_stream(picture, (boxes[i].x, 1.75), read, "norm")
         picture.wire(boxes[i].bottom, (box.middle[0], box.y - 0.24), "x")
-        at = plus.middle[0] - 0.4, box.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.8, 0.38))
+        at = plus.middle[0] - 0.38, box.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.76, 0.38))
         picture.wire(box.right, work.left, "x")
         picture.wire(work.top, plus.bottom, "x")
-        if part == "attention":
-            start = work.bottom[0], work.bottom[1] + 0.2
-            picture.wire(start, work.bottom, "x")
-            picture.note((start[0] + 0.1, start[1]), "norm of the first token", "x")
+    for text, row_ in (("first", 0), ("second", 1)):
+        picture.note((0.03, boxes[0].row(row_).middle[1]), text)
     picture.publish(title)
 
 
-def _draw_stream(picture, at, vector, name):
-    texts = [format_number(v, 1).removesuffix(".0") for v in vector]
-    return picture.grid(at, texts, "x", name, cell=0.38)
+def _draw_stream(picture, at, vectors, name):
+    texts = [
+        [format_number(v, 1).removesuffix(".0") for v in vector] for vector in vectors
+    ]
+    return picture.grid(at, texts, "x", name, cell=0.35)
 
 
 def true_scale(shapes: dict, *, title: str) -> None:
@@ -288,20 +288,25 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
     slow, fast = Box(0.55, 0.35, 1.9, 2.85), Box(3.5, 0.35, 3.2, 2.85)
     picture.shelf([slow], "slow memory", "memory")
     picture.shelf([fast], "fast memory", "process")
-    largest, total, sums = -torch.inf, 0.0, 0.0
+    largest, total, sums, end = -torch.inf, 0.0, 0.0, None
     for i, part in enumerate(parts):
-        y = 0.75 + 1.15 * i
-        labels = {"rows": ["key", "value"], "name": f"block {i + 1}"}
-        numbers = torch.stack([scores[part], values[part]])
-        box = picture.grid((1.15, y), numbers, None, **labels)
+        y, before = 0.75 + 1.15 * i, end
+        name = {"rows": ["key"], "name": f"block {i + 1}"}
+        picture.grid((1.15, y), scores[part][None], "key", **name)
+        row_ = {"rows": ["value"]}
+        box = picture.grid((1.15, y + 0.42), values[part][None], "value", **row_)
         old, largest = largest, max(largest, float(scores[part].max()))
         factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
         total = total * factor + float(exps.sum())
         sums = sums * factor + float(exps @ values[part])
         state = [[format_number(n) for n in (largest, total, sums)]]
         columns = ["max m", "sum l", "sum a"]
-        end = picture.grid((4.2, y + 0.14), state, "score", columns=columns, cell=0.6)
-        picture.wire(box.right, end.left, text="fetched")
+        end = picture.grid((4.2, y + 0.2), state, "score", columns=columns, cell=0.6)
+        picture.wire((box.right[0], end.left[1]), end.left, text="fetched")
+        if before:
+            text = f"× {format_number(factor)}"
+            top = end.right[0] - 0.1, end.y - 0.22
+            picture.wire((top[0], before.bottom[1]), top, "score", text=text)
     result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
     corner = [(end.bottom[0], result.right[1])]
     picture.wire(end.bottom, result.right, "value", via=corner, text="a ÷ l")
@@ -513,6 +518,205 @@ def draw_attention(
     return start, context
 
 
+# --- 14 ---------------------------------------------------------------------------
+
+
+def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
+    """Draw a layer with two heads whose keys and values come from cached latents.
+
+    Args:
+        words: T of them.
+        widths: of x, of a latent, and of both heads together.
+    """
+    T, (d_in, R, D) = len(words), widths
+    K, high = D // 2, len(words) * LINE
+    mask = torch.ones(T, T, dtype=torch.bool).tril()
+    picture, tops = Picture(2.25 + 2 * high), (0.5, 1.75 + high)
+    middle = (tops[0] + tops[1] + high) / 2
+
+    def blank(x, y, width, role, name, **style):
+        cells = [[""] * width] * T
+        return picture.grid((x, y), cells, role, name, cell=0.12, **style)
+
+    def learned(x, y, text, width=0.8):
+        return picture.block((x, y - 0.17), text, "learned", size=(width, 0.34))
+
+    style = {"rows": words, "shape": f"({T}, {d_in})"}
+    x = blank(0.62, middle - high / 2, d_in, "x", "x", **style)
+    query = learned(1.35, middle - 1.3, "W_query")
+    picture.wire(x.right, query.left, "x", via=[(1.22, middle), (1.22, query.left[1])])
+    down = learned(1.35, middle, "W_latent")
+    picture.wire(x.right, down.left, "x")
+    at = 2.53, middle - high / 2
+    latent = blank(*at, R, "x", "latents", shape=f"({T}, {R})")
+    ground = Box(latent.x - 0.1, latent.y - 0.25, latent.width + 0.2, high + 0.5)
+    picture.shelf([ground], "cached")
+    picture.wire(down.right, latent.left, "x")
+    joined = blank(6.2, tops[0] + 0.2, D, "output", "joined", shape=f"({T}, {D})")
+    out = learned(6.02, middle + 0.12, "out_proj", 0.85)
+    output = blank(6.2, tops[1] + 0.2, D, "output", "output", shape=f"({T}, {D})")
+    for head, top in enumerate(tops):
+        ground = [Box(4.22, top, 1.6, high + 0.35)]
+        shelf = picture.shelf(ground, f"head {head}", "head")
+        boxes = [
+            blank(4.22 + 0.29 * i, top + 0.2, K, role, role[0])
+            for i, role in enumerate(MATRICES)
+        ]
+        y = boxes[0].middle[1]
+        corner = [(2.28, query.right[1]), (2.28, y - 0.4)]
+        picture.wire(query.right, (shelf.x, y - 0.4), "query", via=corner)
+        for role, text, place in (("key", "W_uk", y), ("value", "W_uv", y + 0.5)):
+            block = learned(3.3, place, f"{text}[{head}]", 0.7)
+            corner = [(3.15, middle), (3.15, place)]
+            picture.wire(latent.right, block.left, "x", via=corner)
+            picture.wire(block.right, (shelf.x, place), role)
+        share = blank(5.1, top + 0.2, T, "weight", "weights", mask=mask)
+        goal = joined.left[0], joined.row((T - 1) * head).middle[1]
+        via = [(5.98, share.right[1]), (5.98, goal[1])]
+        picture.wire(share.right, goal, "value", via=via)
+    picture.wire((out.middle[0], joined.bottom[1] + 0.22), out.top, "value")
+    picture.wire(out.bottom, (out.middle[0], output.y - 0.24), "value")
+    picture.publish(title)
+
+
+def latent_scores(
+    latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str, rotated=None
+) -> None:
+    """Draw the score of a query and a cached latent: by its key, and absorbed.
+
+    Args:
+        latent: (R,); W_uk: (R, K); query: (K,)
+        rotated: a rotated query and key, (P,) each. Their product is added to the
+            absorbed score, and the way by the key is left out.
+    """
+    picture, boxes, y = Picture(2.45), [], 0.65
+    if rotated is None:
+        boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+        block = picture.block((1.95, y - 0.04), "W_uk", "learned", size=(0.75, 0.36))
+        key = picture.grid((3.2, y), latent @ W_uk, "key", "key", cell=0.45)
+        picture.wire(boxes[0], block, "x")
+        picture.wire(block, key, "key")
+        asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+        _draw_product(picture, 4.95, key, asked, "key", latent @ W_uk @ query)
+        y = 1.75
+    absorbed = query @ W_uk.mT
+    boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+    block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=(0.75, 0.36))
+    asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+    end = picture.grid((2.8, y), absorbed, "query", "absorbed query", cell=0.45)
+    picture.wire(asked, block, "query")
+    picture.wire(block, end, "query")
+    dot = _draw_product(picture, 2.15, boxes[-1], end, "x", absorbed @ latent)
+    if rotated is not None:
+        turned, key = rotated
+        boxes.append(picture.grid((0.2, 1.75), key, "key", "rotated key", cell=0.5))
+        end = picture.grid((2.8, 1.75), turned, "query", "rotated query", cell=0.5)
+        second = _draw_product(picture, 2.15, boxes[-1], end, "key", turned @ key)
+        score = absorbed @ latent + turned @ key
+        plus, y = picture.sign((4.6, 1.32), "+", "score"), 1.32
+        for start in (dot, second):
+            at = start.bottom[1] + 0.12
+            picture.wire((2.45, at), plus, "score", via=[(4.6, at)])
+        divided = picture.sign((5.3, y), f"÷ √{len(query) + len(key)}", "score")
+        picture.wire(plus, divided, "score")
+        scaled = score / (len(query) + len(key)) ** 0.5
+        end = picture.grid((6.0, y - 0.14), [scaled], "score", "score", cell=0.5)
+        picture.wire(divided, end, "score")
+    first = replace(boxes[0], y=boxes[0].y - 0.22, height=LINE + 0.22)
+    picture.shelf([first, boxes[1]])
+    picture.publish(title)
+
+
+def _draw_product(picture, x, left, right, role, score):
+    """Draw the dot product of two grids between them, and the score below it."""
+    dot = picture.sign((x, left.middle[1]), "·", "score")
+    picture.wire(left, dot, role)
+    picture.wire(right, dot, "query")
+    place = x, left.middle[1] + 0.27
+    text = format_number(float(score), 2)
+    picture.note(place, text, "score", align="center", bold=True)
+    return dot
+
+
+# --- 15 ---------------------------------------------------------------------------
+
+
+def state_and_cache(
+    names, keys: Tensor, values: Tensor, query: Tensor, columns, *, title: str
+) -> None:
+    """Draw tokens written into one matrix, a query of it, and a cache that grows.
+
+    Args:
+        names: T of them; keys: (T, K); values: (T, V); query: (K,)
+        columns: V names.
+    """
+    picture, state = Picture(0.75 + 1.2 * len(names)), torch.outer(query, values[0]) * 0
+    plus_y = 0.6 + 0.6 * len(names)
+    plus = picture.sign((3.85, plus_y - 0.28), "+", "value")
+    for i, (name, key, value) in enumerate(zip(names, keys, values)):
+        y, state = 0.55 + 1.2 * i, state + torch.outer(key, value)
+        left = picture.grid((0.65, y), key[:, None], "key", "key", cell=0.42)
+        picture.note((0.05, left.middle[1]), name, bold=True)
+        picture.sign((1.3, left.middle[1]), "×")
+        style = {"columns": columns, "cell": 0.42}
+        row = picture.grid((1.55, left.middle[1] - LINE / 2), value, "value", **style)
+        product = torch.outer(key, value)
+        part = picture.grid((2.7, y), product, "value", cell=0.42)
+        picture.wire(row, part, "value")
+        picture.wire(part, plus, "value", via=[(3.85, part.middle[1])])
+    at = 4.3, plus_y - 0.28 - len(state) * LINE / 2
+    box = picture.grid(at, state, "value", cell=0.42)
+    ground = picture.shelf([replace(box, y=box.y - 0.02)], "state S", "memory")
+    picture.wire(plus, box, "value")
+    asked = picture.grid((at[0], 0.25), query, "query", "query", cell=0.42)
+    picture.wire(asked.bottom, (box.top[0], ground.y), "query")
+    low = ground.y + ground.height
+    end = picture.grid(
+        (at[0], low + 0.55), query @ state, "output", "query S", cell=0.42
+    )
+    picture.wire((box.top[0], low), (end.top[0], end.y - 0.24), "value")
+    boxes = [
+        picture.grid((x, 0.75 + 0.4 * i), row, role, cell=0.3)
+        for i, pair in enumerate(zip(keys, values))
+        for x, role, row in zip((5.55, 6.2), ("key", "value"), pair)
+    ]
+    picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
+    at = 6.17, boxes[-1].bottom[1] + 0.3
+    picture.note(at, "two more rows\nper token", align="center")
+    picture.publish(title)
+
+
+def two_writes(before, value, axes, *, title: str) -> None:
+    """Draw how adding a value, and the delta rule, move what a key retrieves.
+
+    Args:
+        before: what the key retrieves, two numbers; value: what it should retrieve.
+        axes: the names of the two numbers.
+    """
+    picture, unit, origin = Picture(3.3), 0.62, (1.5, 3.0)
+
+    def place(point):
+        return origin[0] + unit * point[0], origin[1] - unit * point[1]
+
+    for i, (end, name) in enumerate((((4.8, 0), axes[0]), ((0, 4.6), axes[1]))):
+        picture.wire(origin, place(end), "x")
+        x, y = place(end)
+        picture.note((x + 0.1, y + 0.05 * i), name)
+    added = [a + b for a, b in zip(before, value)]
+    half = [(a + b) / 2 for a, b in zip(before, value)]
+    for end in (added, value, half):
+        picture.wire(place(before), place(end), "value")
+    labels = {  # a point, where its label is, and on which side it ends
+        "before": (before, 0.12, "left"), "the value added": (added, 0.12, "left"),
+        "β = 1": (value, 0.12, "left"), "β = ½": (half, -0.12, "right"),
+    }  # fmt: skip
+    for text, (point, shift, align) in labels.items():
+        numbers = ", ".join(f"{float(n):g}" for n in point)
+        x, y = place(point)
+        picture.note((x + shift, y - 0.05), f"{text}: ({numbers})", align=align)
+    picture.publish(title)
+
+
 # --- 11 and 13 --------------------------------------------------------------------
 
 
@@ -594,3 +798,166 @@ def cuts(image: Tensor, ways, *, title: str) -> None:
         name = cut.__name__
         grids.append({"values": image, "owner": owner.view(8, 8), "name": name})
     row(*grids, title=title)
+
+
+# --- 10: what blocks, caches and shared heads save ------------------------------------
+
+
+def causal_blocks(num_blocks: int, *, title: str) -> None:
+    """Draw the blocks of a causal score matrix: computed, masked, or hidden."""
+    texts = [
+        ["with a mask" if i == j else "computed" for j in range(num_blocks)]
+        for i in range(num_blocks)
+    ]
+    names = {
+        "rows": [f"queries {i + 1}" for i in range(num_blocks)],
+        "columns": [f"keys {j + 1}" for j in range(num_blocks)],
+        "mask": torch.ones(num_blocks, num_blocks, dtype=torch.bool).tril(),
+    }
+    row({"values": texts, "role": "score", "cell": 0.95, **names}, title=title)
+
+
+def new_row(weights, words, *, title: str) -> None:
+    """Draw causal weights before and after the last word, whose row alone is new.
+
+    Args:
+        weights: `(T, T)`, the weights with the last word; the others see nothing of it.
+        words: T of them.
+    """
+    mask = torch.ones(len(words), len(words), dtype=torch.bool).tril()
+    parts = [
+        {"values": weights[:n, :n], "rows": words[:n], "columns": words[:n],
+         "mask": mask[:n, :n], "role": "weight", "name": f"{n} tokens"}
+        for n in (len(words) - 1, len(words))
+    ]  # fmt: skip
+    row(parts[0], "→", parts[1] | {"lit": len(words) - 1}, title=title)
+
+
+def shared_heads(counts, *, num_heads: int = 8, title: str) -> None:
+    """Draw query heads above the key-value heads that they share.
+
+    Args:
+        counts: numbers of key-value heads, a line each, each a divisor of `num_heads`.
+    """
+    picture, left, step = Picture(1.75 * len(counts)), 1.35, 0.6
+    for i, count in enumerate(counts):
+        y, size = 0.15 + 1.75 * i, num_heads // count
+        for head in range(count):
+            at = left + step * (size * head + (size - 1) / 2)
+            key = picture.grid((at, y + 0.75), [[head]], "key", cell=0.34)
+            picture.grid((at, y + 1.08), [[head]], "value", cell=0.34)
+            for member in range(size * head, size * (head + 1)):
+                where = left + step * member, y
+                query = picture.grid(where, [[member]], "query", cell=0.34)
+                picture.wire(query.bottom, key.top, "query")
+        picture.note((0.05, y + 0.16), "query heads", "query")
+        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
+        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
+    picture.publish(title)
+
+
+# --- 13 ---------------------------------------------------------------------------
+
+RING = {  # three processes with three shares of two numbers; "-" was sent on
+    "before": ["1 2 3 4 5 6", "10 20 30 40 50 60", "100 200 300 400 500 600"],
+    "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
+    "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
+}
+PASSES = "forward", "forward", "backward", "backward"
+SPLITS = {  # colours of weights and tokens in process 0 and 1, and what is sent
+    "the batch": ("4444", "4444", "0000 ----", "---- 1111", "gradients:\nall-reduce"),
+    "the weights": (
+        *("00--", "--11", "0000 ----", "---- 1111"),
+        "weights: all-gather\ngradients:\nreduce-scatter",
+    ),
+    "the heads": (
+        *("00--", "--11", "4444 4444", "4444 4444"),
+        "outputs and\ngradients of inputs:\nall-reduce",
+    ),
+    "the tokens": (
+        *("4444", "4444", "00-- 00--", "--11 --11"),
+        "keys, values: a ring\ngradients:\nall-reduce",
+    ),
+}
+
+
+def _colours(text):
+    return [[-1 if c == "-" else int(c) for c in line] for line in text.split()]
+
+
+def reduce_scatter(*, title: str) -> None:
+    """Draw how three processes in a ring add up six numbers, in two turns."""
+    picture, boxes = Picture(2.5), []
+    for turn, (name, lines) in enumerate(RING.items()):
+        left = 0.85 + 2.1 * turn
+        picture.note((left + 0.9, 0.1), name, align="center", bold=True)
+        boxes.append([])
+        for rank, line in enumerate(lines):
+            texts, first = line.split(), RING["before"][rank].split()
+            owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
+            cells = [["" if t == "-" else t for t in texts]]
+            style = {"owner": [owner], "cell": 0.3}
+            style |= {"rows": [f"process {rank}"]} if turn == 0 else {}
+            boxes[-1].append(picture.grid((left, 0.35 + 0.8 * rank), cells, **style))
+    for turn in range(2):
+        for rank in range(3):
+            share, to = (rank - turn - 1) % 3, (rank + 1) % 3
+            start = boxes[turn][rank].cell(0, 2 * share)
+            end = boxes[turn + 1][to].cell(0, 2 * share)
+            down, up = (LINE, 0) if to else (0, LINE)
+            x = start.x + start.width, end.x + end.width
+            picture.wire((x[0], start.y + down), (x[1], end.y + up))
+    picture.publish(title)
+
+
+def splits(*, title: str) -> None:
+    """Draw what two processes hold, compute and send in four ways to share the work."""
+
+    def draw(picture, left, state):
+        left += 0.12
+        for rank, y in enumerate((0.45, 2.95)):
+            picture.note((left, y), f"process {rank}", bold=True)
+            names = "holds weights", "computes tokens"
+            for i, name in enumerate(names):
+                owner = _colours(state[2 * i + rank])
+                picture.note((left, y + 0.25 + 0.62 * i), name)
+                at, cells = (left, y + 0.38 + 0.62 * i), [[""] * 4] * len(owner)
+                picture.grid(at, cells, owner=owner, cell=0.26)
+        for end in (1.95, 2.8):
+            picture.wire((left + 0.06, 2.38), (left + 0.06, end))
+        picture.note((left + 0.16, 2.38), state[-1])
+
+    frames(draw, SPLITS, height=4.6, title=title)
+
+
+def sharded_weights(block: int, rest: int, *, title: str) -> None:
+    """Draw the bytes of weights that one of two processes holds during a step.
+
+    Args:
+        block, rest: the bytes of each of two blocks, and of all other weights.
+    """
+    whole = {"block 1": (1, 4), "block 2": (2, 3), "the rest": (1, 2, 3, 4)}
+    sizes = {"block 1": block, "block 2": block, "the rest": rest}
+    moments = ["stored", *(f"{way}\nblock {i}" for way, i in zip(PASSES, (1, 2, 2, 1)))]
+    moments.append("Adam's step")
+    held = [
+        [sizes[name] // (1 if i in at else 2) for i in range(6)]
+        for name, at in whole.items()
+    ]
+    owner = [[2 if i in at else 0 for i in range(6)] for at in whole.values()]
+    held.append([sum(numbers) for numbers in zip(*held)])
+    texts = [[f"{n:,}" for n in line] for line in held]
+    picture = Picture(2.75)
+    style = {"rows": [*whole, "together"], "owner": [*owner, [-1] * 6], "cell": 0.98}
+    box = picture.grid((0.85, 0.5), texts, **style)
+    for i, name in enumerate(moments):
+        picture.note((box.cell(0, i).middle[0], 0.22), name, align="center")
+    gathers = "block 1, rest", "block 2", "block 2", "block 1"
+    for i, name in enumerate(gathers, start=1):
+        x = box.cell(0, i).x
+        picture.wire((x, 2.0), (x, box.bottom[1]))
+        picture.note((x, 2.2), f"all-gather\n{name}", align="center")
+    for i, name in (4, "block 2"), (5, "block 1, rest"):
+        x = box.cell(0, i).x + 0.2 * (i - 4)
+        picture.note((x, 2.65), f"reduce-scatter\n{name}", align="center")
+    picture.publish(title)
