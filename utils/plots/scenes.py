@@ -110,29 +110,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     picture.publish(title)
 
 
-# --- sizes and angles ---------------------------------------------------------------
-
-
-def sizes(*parts, title: str) -> None:
-    """Draw the sizes of tensors as blank grids, with signs between them.
-
-    Args:
-        parts: texts such as "@", "=" or "softmax", and tuples (name, role, axes, shape)
-            whose last two axes are drawn, such as ("Q", "query", "(T, d_k)", (5, 3)).
-
-    >>> sizes(("Q", "query", "(T, d_k)", (5, 3)), "=", title="Five queries")
-    Picture: Five queries. Q, shape (T, d_k) = (5, 3). =.
-    """
-    grids = []
-    for part in parts:
-        if not isinstance(part, str):
-            name, role, axes, shape = part
-            down, across = (1, *shape)[-2:]
-            part = {"name": name, "role": role, "shape": f"{axes}\n{shape}"}
-            part["values"] = [[""] * min(across, 16)] * min(down, 12)
-            part["cell"] = 0.1 if across > 8 else 0.16
-        grids.append(part)
-    row(*grids, title=title)
+# --- angles -------------------------------------------------------------------------
 
 
 def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
