@@ -116,7 +116,7 @@ SCENES = {
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
     "dials": ((torch.arange(7).view(1, 7) / torch.ones(5, 1), "abcde"), {}),
-    "stream": ((VECTORS, VECTORS[:2] / 10), {}),
+    "stream": (([VECTORS[:2]] * 3, [VECTORS[1:]] * 2), {}),
     "true_scale": ((SHAPES,), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
     "translator": (("one vector", "transformer"), {}),
