@@ -15,7 +15,14 @@ from utils.experiments.rooms import draw_rooms
 from utils.experiments.story import story_letters
 from utils.experiments.strands import hairpins
 from utils.experiments.streams import NONE, RESET, draw_streams
-from utils.experiments.translation import END, PAD, ParallelCorpus, shift_right
+from utils.experiments.translation import (
+    END,
+    ENGLISH,
+    FRENCH,
+    PAD,
+    encode,
+    shift_right,
+)
 from utils.experiments.words_back import draw_words_back
 
 NOUNS = {*CREATURES, *VEHICLES, *PLACES}
@@ -156,19 +163,26 @@ def test_the_alphabet_goes_on_after_an_interruption():
 def test_one_french_sentence_has_one_translation_and_none_is_too_long():
     pairs = translation.translation_pairs(3000, seed=0)
     assert len(set(pairs)) == len(dict(pairs))
-    assert {3, 24} <= {*map(translation.french_length, pairs)} <= {*range(3, 25)}
+    lengths = {len(french.split()) for french, _ in pairs}
+    assert {3, 24} <= lengths <= {*range(3, 25)}
+
+
+def test_que_is_elided_before_un():
+    french = " ".join(pair[0] for pair in translation.translation_pairs(3000, seed=0))
+    assert "parce qu'un" in french
+    assert "que un" not in french
 
 
 @pytest.fixture(scope="module")
-def corpus():
-    return ParallelCorpus()
+def pairs():
+    return translation.held_out_pairs()
 
 
 @pytest.fixture(scope="module")
-def models(corpus):
+def models():
     """Return a recurrent translator and a transformer, untrained."""
     torch.manual_seed(0)
-    french, english = len(corpus.french), len(corpus.english)
+    french, english = len(FRENCH), len(ENGLISH)
 
     def same_vector(state, context, vector, mask):
         return vector, torch.zeros(mask.shape)
@@ -184,24 +198,24 @@ def models(corpus):
     return [recurrent.eval(), transformer.eval()]
 
 
-def test_a_batch_holds_every_word_and_ends_both_sides(corpus):
-    pairs = corpus.held_out[100:103]
-    for side, words in enumerate((corpus.french, corpus.english)):
-        for row, pair in zip(corpus.encode(pairs)[side].tolist(), pairs):
+def test_a_batch_holds_every_word_and_ends_both_sides(pairs):
+    for side, words in enumerate((FRENCH, ENGLISH)):
+        for row, pair in zip(encode(pairs[100:103])[side].tolist(), pairs[100:103]):
             sentence = [words[i] for i in row[: row.index(END)]]
             assert " ".join(sentence) == pair[side]
             assert set(row[row.index(END) + 1 :]) <= {PAD}
 
 
-def test_the_batches_hold_every_pair_once(corpus):
-    rows = [row for source, _ in corpus.batches() for row in source.tolist()]
-    words = sum(len([i for i in row if i != PAD]) - 1 for row in rows)
-    assert len(rows) == 32_000
-    assert words == sum(translation.french_length(pair) for pair in corpus.pairs)
+def test_the_batches_hold_every_pair_once():
+    targets = [row for _, target in translation.draw_batches() for row in target]
+    drawn = translation.translation_pairs(32_000, seed=0)
+    assert len(targets) == 32_000
+    words = sum((target != PAD).sum().item() for target in targets)
+    assert words == sum(map(translation.words_to_write, drawn))
 
 
-def test_a_decoder_does_not_look_at_later_words(corpus, models):
-    source, target = corpus.encode(corpus.held_out[:3])
+def test_a_decoder_does_not_look_at_later_words(pairs, models):
+    source, target = encode(pairs[:3])
     inputs = shift_right(target)
     for model in models:
         whole = model(source, inputs)[0]
@@ -209,35 +223,43 @@ def test_a_decoder_does_not_look_at_later_words(corpus, models):
         torch.testing.assert_close(whole[:, :2], first)
 
 
-def test_padding_changes_no_output(corpus, models):
-    source, target = corpus.encode(corpus.held_out[:3])
+def test_padding_changes_no_output(pairs, models):
+    source, target = encode(pairs[:3])
     longer = torch.nn.functional.pad(source, (0, 16), value=PAD)
     for model in models:
         outputs = [model(ids, shift_right(target))[0] for ids in (source, longer)]
         torch.testing.assert_close(*outputs)
 
 
-def test_a_translation_stops_before_end(corpus):
-    target = corpus.encode(corpus.held_out[:3])[1]
+@pytest.mark.parametrize("wrong_word", [None, 2])
+def test_a_translation_counts_only_if_every_word_is_right(pairs, wrong_word):
+    target = encode(pairs[:3])[1]
+    if wrong_word is not None:
+        target[1, wrong_word] = PAD
 
-    def knows_all(source, inputs):
-        column = target[:, min(inputs.shape[1] - 1, target.shape[1] - 1)]
-        logits = torch.nn.functional.one_hot(column, len(corpus.english)).float()
-        return logits[:, None].expand(-1, inputs.shape[1], -1), None
+    class KnowsAll:
+        def encode(self, source):
+            return ()
 
-    translations = translation.translate(knows_all, corpus, target)
-    assert translations == [pair[1] for pair in corpus.held_out[:3]]
+        def decoder(self, ids):
+            column = target[:, ids.shape[1] - 1]
+            logits = torch.nn.functional.one_hot(column, len(ENGLISH)).float()
+            return logits[:, None].expand(-1, ids.shape[1], -1), None
+
+    hits = translation.exact_matches(KnowsAll(), pairs[:3])
+    assert hits.tolist() == [1, wrong_word is None, 1]
 
 
-def test_the_word_attended_to_most_is_hidden_from_the_decoder_only(corpus, models):
-    pair = "un chat", "a cat"
-    (source, target), number = corpus.encode([pair]), corpus.english.index("cat")
+def test_each_word_is_hidden_from_the_decoder_only(models):
+    source, target = encode([("un chat", "a cat")])
     for model in models:
-        french, *probs = translation.hide_attended_word(model, corpus, pair, "cat")
-        row = translation.alignment(model, corpus, pair)[1]
-        assert french == ["un", "chat", "<end>"][row.argmax()]
-        context, vector = model.encoder(source, source != PAD)
-        for prob, mask in zip(probs, (row >= 0, row < row.max())):
-            given = shift_right(target), context, vector, mask[None]
-            expected = model.decoder(*given)[0].softmax(dim=-1)[0, 1, number]
-            assert prob == pytest.approx(expected.item())
+        probs, weights = translation.hide_each_word(model, ("un chat", "a cat"))
+        context, vector, mask = model.encode(source)
+        for column in range(4):  # nothing, un, chat, <end>
+            visible = mask & (torch.arange(3) != column - 1)
+            given = shift_right(target), context, vector, visible
+            logits, expected_weights = model.decoder(*given)
+            expected = logits[0].softmax(dim=-1)[range(3), target[0]]
+            torch.testing.assert_close(probs[:, column], expected)
+            if not column:
+                torch.testing.assert_close(weights, expected_weights[0])
