@@ -305,6 +305,8 @@ WAYS = {  # how it reads, how it writes, what `find` does, what goes in
 def translator(*ways: str, title: str) -> None:
     """Draw one or two translators from bottom to top, while they write "blue".
 
+    The steps are 1 ask, 2 find, 3 read, 4 write; what is written is read next.
+
     Args:
         ways: one or two of "one vector", "additive" and "transformer".
     """
@@ -343,6 +345,7 @@ def _draw_translator(picture, left, way):
             picture.wire(state.top, found.bottom, "key", via=corner)
     up = found.top[0], decoder.bottom[1]
     picture.wire(found.top, up, "value", text="found")
+    picture.step((left + 0.2, 1.53), 2)
     for x, word in ((1.75, first), (2.85, "the")):
         box = picture.word((left + x, 1.95), word)
         picture.wire(box.top, (left + x, decoder.bottom[1]))
@@ -350,8 +353,14 @@ def _draw_translator(picture, left, way):
         if asking:
             corner, end = (left + x, 2.25), (found.right[0], 2.25)
             picture.wire(box.bottom, end, "query", via=[corner], text="asks")
+            picture.step(corner, 1)
+    picture.step((left + 3.03, 1.53), 3)
     blue = picture.word((left + 1.7, 0.5), "blue", lit=True)
     picture.wire((left + 1.7, 0.95), blue.bottom)
+    picture.step((left + 1.88, 0.8), 4)
+    back = [(left + 3.36, blue.right[1]), (left + 3.36, box.right[1])]
+    picture.wire(blue.right, box.right, via=back, dashed=True)
+    picture.note((left + 2.3, 0.37), "read next")
 
 
 def exchange(operations, numbers, *, title: str) -> None:
