@@ -544,7 +544,7 @@ def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
     output = blank(6.2, tops[1] + 0.2, D, "output", "output", shape=f"({T}, {D})")
     for head, top in enumerate(tops):
         ground = [Box(4.22, top, 1.6, high + 0.35)]
-        shelf = picture.shelf(ground, f"head {head}", "head")
+        shelf = picture.shelf(ground, f"head {head}", "memory")
         boxes = [
             blank(4.22 + 0.29 * i, top + 0.2, K, role, role[0])
             for i, role in enumerate(MATRICES)
