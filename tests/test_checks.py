@@ -106,7 +106,7 @@ def refused(exercise, answer):
     result = check(exercise.id, answer)
     assert not result.passed
     assert exercise.name in result.message
-    assert len(result.message.splitlines()) > 1
+    assert "xpected" in result.message or "your code raised" in result.message
     assert len(result.message) < 1500
     assert settings() == before
 
@@ -118,7 +118,7 @@ def test_whatever_is_returned_is_refused_with_a_message(
 ):
     """Every answer goes to a third of the exercises, in the full run to all."""
     # Not to look long for two mistakes where there are none to be found.
-    monkeypatch.setattr(search, "MOST_STEPS", 100)
+    monkeypatch.setattr(search, "find_mistake_pair", lambda pipeline, runs: ())
     spoil, exercises = RETURNED[name], [*EXERCISES.values()]
     if not pytestconfig.getoption("--full"):
         exercises = exercises[[*RETURNED].index(name) % 3 :: 3]
@@ -175,6 +175,14 @@ def larger(scores, dim=-1):
     return 2 * torch.softmax(scores, dim) + 0.1
 
 
+def nearly(scores, dim=-1):  # the same to four digits
+    return torch.softmax(scores, dim) - 2e-5
+
+
+def without_dim(scores):
+    return torch.softmax(scores, -1)
+
+
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
@@ -183,6 +191,9 @@ def larger(scores, dim=-1):
         (unfinished, None, "NotImplementedError: batches"),
         (larger, None, "expected [0.09, 0.2447, 0.6652]"),
         (larger, None, "got      [0.2801, 0.5895, 1.4305]"),
+        (nearly, None, "expected [0.090031, 0.244728, 0.665241]"),
+        (nearly, None, "got      [0.090011, 0.244708, 0.665221]"),
+        (without_dim, None, "takes 1 positional argument but 2 were given"),
     ],
 )
 def test_the_message_says_what_came(answer, slug, words):
@@ -227,10 +238,6 @@ def test_the_entry_that_differs_is_among_those_shown():
     assert expected.split("[")[1] != got.split("[")[1]
 
 
-def mixed(query, key, value):
-    return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
-
-
 def foresees(query, key, value, cache):
     output, longer = EXERCISES["10.2"].oracle(query, key, value, cache)
     return output + 0.1 * value.mean(-2, keepdim=True), longer
@@ -239,7 +246,6 @@ def foresees(query, key, value, cache):
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("4.1", mixed, "samples mix"),
         ("10.2", foresees, "the future leaks into the past"),
     ],
 )
@@ -292,9 +298,9 @@ def test_a_right_module_passes_however_it_is_built():
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
-        (Right(3, 5), "instance-not-class", "Right(…)"),
-        (dict, "not-a-module", "nn.Module"),
-        (Right.forward, "not-a-class", "function"),
+        (Right(3, 5), "not-a-module", "You passed Right("),
+        (dict, "not-a-module", "based on nn.Module"),
+        (Right.forward, "not-a-module", "You passed <function Right.forward"),
     ],
 )
 def test_what_is_no_class_of_modules_is_named(answer, slug, words):

@@ -120,10 +120,6 @@ def unscaled_without_batch(query, key, value):
     return weights @ value, weights
 
 
-def times_the_tokens(query, key, value):
-    return tuple(len(query) * part for part in right_attention(query, key, value))
-
-
 def nothing_for_a_batch(query, key, value):
     if query.dim() < 3:
         return right_attention(query, key, value)
@@ -138,8 +134,7 @@ def nothing_for_a_batch(query, key, value):
             "scale-missing",
             "It looks as if you didn't divide",
         ),
-        ("4.1", times_the_tokens, "multiplied", "another multiple elsewhere"),
-        ("4.1", nothing_for_a_batch, "returns-nothing", "Here your code returns None"),
+        ("4.1", nothing_for_a_batch, "returns-nothing", "Your code returns None here"),
         (  # the shape alone fits
             *("6.2", lambda x: 2 * x.flatten(1, 2)),
             *("heads-under-each-other", "Judging by the shape alone, it looks as if"),

@@ -3,7 +3,7 @@
 import difflib
 
 from utils.checks import records
-from utils.checks.engine import Result
+from utils.checks.examine import Result
 from utils.checks.messages import wrapped
 from utils.clinic.instruments import fitting, measured
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin

@@ -518,6 +518,205 @@ def draw_attention(
     return start, context
 
 
+# --- 14 ---------------------------------------------------------------------------
+
+
+def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
+    """Draw a layer with two heads whose keys and values come from cached latents.
+
+    Args:
+        words: T of them.
+        widths: of x, of a latent, and of both heads together.
+    """
+    T, (d_in, R, D) = len(words), widths
+    K, high = D // 2, len(words) * LINE
+    mask = torch.ones(T, T, dtype=torch.bool).tril()
+    picture, tops = Picture(2.25 + 2 * high), (0.5, 1.75 + high)
+    middle = (tops[0] + tops[1] + high) / 2
+
+    def blank(x, y, width, role, name, **style):
+        cells = [[""] * width] * T
+        return picture.grid((x, y), cells, role, name, cell=0.12, **style)
+
+    def learned(x, y, text, width=0.8):
+        return picture.block((x, y - 0.17), text, "learned", size=(width, 0.34))
+
+    style = {"rows": words, "shape": f"({T}, {d_in})"}
+    x = blank(0.62, middle - high / 2, d_in, "x", "x", **style)
+    query = learned(1.35, middle - 1.3, "W_query")
+    picture.wire(x.right, query.left, "x", via=[(1.22, middle), (1.22, query.left[1])])
+    down = learned(1.35, middle, "W_latent")
+    picture.wire(x.right, down.left, "x")
+    at = 2.53, middle - high / 2
+    latent = blank(*at, R, "x", "latents", shape=f"({T}, {R})")
+    ground = Box(latent.x - 0.1, latent.y - 0.25, latent.width + 0.2, high + 0.5)
+    picture.shelf([ground], "cached")
+    picture.wire(down.right, latent.left, "x")
+    joined = blank(6.2, tops[0] + 0.2, D, "output", "joined", shape=f"({T}, {D})")
+    out = learned(6.02, middle + 0.12, "out_proj", 0.85)
+    output = blank(6.2, tops[1] + 0.2, D, "output", "output", shape=f"({T}, {D})")
+    for head, top in enumerate(tops):
+        ground = [Box(4.22, top, 1.6, high + 0.35)]
+        shelf = picture.shelf(ground, f"head {head}", "head")
+        boxes = [
+            blank(4.22 + 0.29 * i, top + 0.2, K, role, role[0])
+            for i, role in enumerate(MATRICES)
+        ]
+        y = boxes[0].middle[1]
+        corner = [(2.28, query.right[1]), (2.28, y - 0.4)]
+        picture.wire(query.right, (shelf.x, y - 0.4), "query", via=corner)
+        for role, text, place in (("key", "W_uk", y), ("value", "W_uv", y + 0.5)):
+            block = learned(3.3, place, f"{text}[{head}]", 0.7)
+            corner = [(3.15, middle), (3.15, place)]
+            picture.wire(latent.right, block.left, "x", via=corner)
+            picture.wire(block.right, (shelf.x, place), role)
+        share = blank(5.1, top + 0.2, T, "weight", "weights", mask=mask)
+        goal = joined.left[0], joined.row((T - 1) * head).middle[1]
+        via = [(5.98, share.right[1]), (5.98, goal[1])]
+        picture.wire(share.right, goal, "value", via=via)
+    picture.wire((out.middle[0], joined.bottom[1] + 0.22), out.top, "value")
+    picture.wire(out.bottom, (out.middle[0], output.y - 0.24), "value")
+    picture.publish(title)
+
+
+def latent_scores(
+    latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str, rotated=None
+) -> None:
+    """Draw the score of a query and a cached latent: by its key, and absorbed.
+
+    Args:
+        latent: (R,); W_uk: (R, K); query: (K,)
+        rotated: a rotated query and key, (P,) each. Their product is added to the
+            absorbed score, and the way by the key is left out.
+    """
+    picture, boxes, y = Picture(2.45), [], 0.65
+    if rotated is None:
+        boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+        block = picture.block((1.95, y - 0.04), "W_uk", "learned", size=(0.75, 0.36))
+        key = picture.grid((3.2, y), latent @ W_uk, "key", "key", cell=0.45)
+        picture.wire(boxes[0], block, "x")
+        picture.wire(block, key, "key")
+        asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+        _draw_product(picture, 4.95, key, asked, "key", latent @ W_uk @ query)
+        y = 1.75
+    absorbed = query @ W_uk.mT
+    boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+    block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=(0.75, 0.36))
+    asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+    end = picture.grid((2.8, y), absorbed, "query", "absorbed query", cell=0.45)
+    picture.wire(asked, block, "query")
+    picture.wire(block, end, "query")
+    dot = _draw_product(picture, 2.15, boxes[-1], end, "x", absorbed @ latent)
+    if rotated is not None:
+        turned, key = rotated
+        boxes.append(picture.grid((0.2, 1.75), key, "key", "rotated key", cell=0.5))
+        end = picture.grid((2.8, 1.75), turned, "query", "rotated query", cell=0.5)
+        second = _draw_product(picture, 2.15, boxes[-1], end, "key", turned @ key)
+        score = absorbed @ latent + turned @ key
+        plus, y = picture.sign((4.6, 1.32), "+", "score"), 1.32
+        for start in (dot, second):
+            at = start.bottom[1] + 0.12
+            picture.wire((2.45, at), plus, "score", via=[(4.6, at)])
+        divided = picture.sign((5.3, y), f"÷ √{len(query) + len(key)}", "score")
+        picture.wire(plus, divided, "score")
+        scaled = score / (len(query) + len(key)) ** 0.5
+        end = picture.grid((6.0, y - 0.14), [scaled], "score", "score", cell=0.5)
+        picture.wire(divided, end, "score")
+    first = replace(boxes[0], y=boxes[0].y - 0.22, height=LINE + 0.22)
+    picture.shelf([first, boxes[1]])
+    picture.publish(title)
+
+
+def _draw_product(picture, x, left, right, role, score):
+    """Draw the dot product of two grids between them, and the score below it."""
+    dot = picture.sign((x, left.middle[1]), "·", "score")
+    picture.wire(left, dot, role)
+    picture.wire(right, dot, "query")
+    place = x, left.middle[1] + 0.27
+    text = format_number(float(score), 2)
+    picture.note(place, text, "score", align="center", bold=True)
+    return dot
+
+
+# --- 15 ---------------------------------------------------------------------------
+
+
+def state_and_cache(
+    names, keys: Tensor, values: Tensor, query: Tensor, columns, *, title: str
+) -> None:
+    """Draw tokens written into one matrix, a query of it, and a cache that grows.
+
+    Args:
+        names: T of them; keys: (T, K); values: (T, V); query: (K,)
+        columns: V names.
+    """
+    picture, state = Picture(0.75 + 1.2 * len(names)), torch.outer(query, values[0]) * 0
+    plus_y = 0.6 + 0.6 * len(names)
+    plus = picture.sign((3.85, plus_y - 0.28), "+", "value")
+    for i, (name, key, value) in enumerate(zip(names, keys, values)):
+        y, state = 0.55 + 1.2 * i, state + torch.outer(key, value)
+        left = picture.grid((0.65, y), key[:, None], "key", "key", cell=0.42)
+        picture.note((0.05, left.middle[1]), name, bold=True)
+        picture.sign((1.3, left.middle[1]), "×")
+        style = {"columns": columns, "cell": 0.42}
+        row = picture.grid((1.55, left.middle[1] - LINE / 2), value, "value", **style)
+        product = torch.outer(key, value)
+        part = picture.grid((2.7, y), product, "value", cell=0.42)
+        picture.wire(row, part, "value")
+        picture.wire(part, plus, "value", via=[(3.85, part.middle[1])])
+    at = 4.3, plus_y - 0.28 - len(state) * LINE / 2
+    box = picture.grid(at, state, "value", cell=0.42)
+    ground = picture.shelf([replace(box, y=box.y - 0.02)], "state S", "memory")
+    picture.wire(plus, box, "value")
+    asked = picture.grid((at[0], 0.25), query, "query", "query", cell=0.42)
+    picture.wire(asked.bottom, (box.top[0], ground.y), "query")
+    low = ground.y + ground.height
+    end = picture.grid(
+        (at[0], low + 0.55), query @ state, "output", "query S", cell=0.42
+    )
+    picture.wire((box.top[0], low), (end.top[0], end.y - 0.24), "value")
+    boxes = [
+        picture.grid((x, 0.75 + 0.4 * i), row, role, cell=0.3)
+        for i, pair in enumerate(zip(keys, values))
+        for x, role, row in zip((5.55, 6.2), ("key", "value"), pair)
+    ]
+    picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
+    at = 6.17, boxes[-1].bottom[1] + 0.3
+    picture.note(at, "two more rows\nper token", align="center")
+    picture.publish(title)
+
+
+def two_writes(before, value, axes, *, title: str) -> None:
+    """Draw how adding a value, and the delta rule, move what a key retrieves.
+
+    Args:
+        before: what the key retrieves, two numbers; value: what it should retrieve.
+        axes: the names of the two numbers.
+    """
+    picture, unit, origin = Picture(3.3), 0.62, (1.5, 3.0)
+
+    def place(point):
+        return origin[0] + unit * point[0], origin[1] - unit * point[1]
+
+    for i, (end, name) in enumerate((((4.8, 0), axes[0]), ((0, 4.6), axes[1]))):
+        picture.wire(origin, place(end), "x")
+        x, y = place(end)
+        picture.note((x + 0.1, y + 0.05 * i), name)
+    added = [a + b for a, b in zip(before, value)]
+    half = [(a + b) / 2 for a, b in zip(before, value)]
+    for end in (added, value, half):
+        picture.wire(place(before), place(end), "value")
+    labels = {  # a point, where its label is, and on which side it ends
+        "before": (before, 0.12, "left"), "the value added": (added, 0.12, "left"),
+        "β = 1": (value, 0.12, "left"), "β = ½": (half, -0.12, "right"),
+    }  # fmt: skip
+    for text, (point, shift, align) in labels.items():
+        numbers = ", ".join(f"{float(n):g}" for n in point)
+        x, y = place(point)
+        picture.note((x + shift, y - 0.05), f"{text}: ({numbers})", align=align)
+    picture.publish(title)
+
+
 # --- 11 and 13 --------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw, special
 from utils.checks.pipeline import Diagnosis, Pipeline, variants
-from utils.checks.properties import Shapes, came_from, past_stays
+from utils.checks.properties import Shapes, past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
 from utils.checks.steps.attention import INF, lower, size, steps, triangle
@@ -188,7 +188,7 @@ online_softmax_attention = Exercise(
         ),
         case(draw(1, 5), draw(1, 5, seed=1), draw(1, 3), 2, note="one token"),
     ],
-    facts_when_right=[whole_matrix],
+    facts=[whole_matrix],
     pipeline=of_attention.attention(
         lambda *args: dict(zip(("query", "key", "value", "size"), args)),
         BLOCKS,
@@ -255,7 +255,6 @@ repeat_kv = Exercise(
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     oracle=right_repeat,
-    properties=[came_from("sample", "head", "token", "feature")],
     cases=[
         case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
         case(draw(2, 3, 7, 5), 2),

@@ -8,7 +8,7 @@ from utils.checks.guard import attempt
 from utils.checks.inputs import draw, integers, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Diagnosis, Pipeline, variants
-from utils.checks.properties import past_stays, samples_stay_apart
+from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import INF, PROJECTED, by_torch, fill, lower, zeroed
@@ -466,8 +466,7 @@ dropout = Exercise(
     oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
     returned=[],  # in any order the coins are as good
-    facts=[returns_the_mask],
-    facts_when_right=[all_dropped_for_one],
+    facts=[returns_the_mask, all_dropped_for_one],
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
@@ -517,9 +516,8 @@ causal_attention = ModuleExercise(
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=right_layer,
-    properties=[past_stays, samples_stay_apart],
-    facts=[projected_again],
-    facts_when_right=TRAINING_FACTS,
+    properties=[past_stays],
+    facts=[projected_again, *TRAINING_FACTS],
     pipeline=of_attention.attention(
         of_attention.of_module,
         of_attention.steps(**PROJECTED, mask=of_attention.triangle),

@@ -96,7 +96,7 @@ embed = Exercise(
         outputs={"sizes": ("V", "D")},
         variants=EMBED,
     ),
-    facts_when_right=[another_type],
+    facts=[another_type],
 )
 
 

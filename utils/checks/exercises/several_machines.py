@@ -79,6 +79,8 @@ FORMS = variants(
     dict(factors=lambda s: torch.exp(s.running - s.base)),
     "parts-not-added: You left the parts apart: add them up over the first axis.",
     dict(joined=lambda s: s.factors * s.terms),
+    "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
+    dict(joined=lambda s: (s.factors * s.terms).mean(0)),
     "axis-missing: You multiplied outputs (P, T, d_v) by factors (P, T): give the factors a last axis, factors[..., None].",
     dict(joined=lambda s: (s.factors[..., 0] * s.terms).sum(0)),
     dict(joined=lambda s: (s.terms * s.factors[..., 0]).sum(0)),
