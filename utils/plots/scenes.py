@@ -850,7 +850,6 @@ RING = {  # three processes with three shares of two numbers; "-" was sent on
     "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
     "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
 }
-PASSES = "forward", "forward", "backward", "backward"
 SPLITS = {  # colours of weights and tokens in process 0 and 1, and what is sent
     "the batch": ("4444", "4444", "0000 ----", "---- 1111", "gradients:\nall-reduce"),
     "the weights": (
@@ -925,8 +924,8 @@ def sharded_weights(block: int, rest: int, *, title: str) -> None:
     """
     whole = {"block 1": (1, 4), "block 2": (2, 3), "the rest": (1, 2, 3, 4)}
     sizes = {"block 1": block, "block 2": block, "the rest": rest}
-    moments = ["stored", *(f"{way}\nblock {i}" for way, i in zip(PASSES, (1, 2, 2, 1)))]
-    moments.append("Adam's step")
+    moments = "stored", "forward\nblock 1", "forward\nblock 2"
+    moments += "backward\nblock 2", "backward\nblock 1", "Adam's step"
     held = [
         [sizes[name] // (1 if i in at else 2) for i in range(6)]
         for name, at in whole.items()
