@@ -106,7 +106,8 @@ def refused(exercise, answer):
     result = check(exercise.id, answer)
     assert not result.passed
     assert exercise.name in result.message
-    assert "xpected" in result.message or "your code raised" in result.message
+    message = " ".join(result.message.split())
+    assert "xpected" in message or "your code raised" in message
     assert len(result.message) < 1500
     assert settings() == before
 
@@ -176,7 +177,9 @@ def larger(scores, dim=-1):
 
 
 def nearly(scores, dim=-1):  # the same to four digits
-    return torch.softmax(scores, dim) - 2e-5
+    weights = torch.softmax(scores, dim)
+    weights[..., 0] -= 2e-5
+    return weights
 
 
 def without_dim(scores):
@@ -192,7 +195,7 @@ def without_dim(scores):
         (larger, None, "expected [0.09, 0.2447, 0.6652]"),
         (larger, None, "got      [0.2801, 0.5895, 1.4305]"),
         (nearly, None, "expected [0.090031, 0.244728, 0.665241]"),
-        (nearly, None, "got      [0.090011, 0.244708, 0.665221]"),
+        (nearly, None, "got      [0.090011, 0.244728, 0.665241]"),
         (without_dim, None, "takes 1 positional argument but 2 were given"),
     ],
 )

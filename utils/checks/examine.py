@@ -6,6 +6,7 @@ from utils.checks import search
 from utils.checks.guard import attempt
 from utils.checks.messages import describe, difference, shown_inputs
 from utils.checks.pipeline import AnswerRejected, Diagnosis
+from utils.checks.values import all_finite
 
 LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
 
@@ -71,13 +72,15 @@ def _find_mistakes(exercise, answer, runs, are_right):
         if not variants and not certain:
             certain = _returns_nothing(runs)
             variants = () if certain else search.find_mistake_pair(pipeline, runs)
+        if not variants and not certain:  # a second mistake fails or makes NaN
+            finite = [r for r in runs if r.error is None and all_finite(r.got)]
+            variants = search.find_single_mistake(pipeline, finite)
     if variants:
 
         def mistaken(*args):
             return pipeline.run(args, *variants)
 
-        shown = search.first_wrong(runs)
-        certain = certain + search.explain(pipeline, shown, variants)
+        certain = certain + search.explain(pipeline, runs, variants)
         explained = {fact.name for fact in _find_facts(exercise, mistaken)}
     facts = [f for f in _find_facts(exercise, answer) if f.name not in explained]
     if not (are_right or certain or facts):

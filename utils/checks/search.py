@@ -10,7 +10,7 @@ from utils.checks.values import agrees, clean, safe_text, same_form
 def find_single_mistake(pipeline, runs):
     """Return the variant, in a tuple, that gives on every case what the answer gave."""
     wrong = [run for run in runs if not run.is_right]
-    for variant in pipeline.variants:  # first where the answer is wrong, to be fast
+    for variant in pipeline.variants if wrong else ():  # to be fast, first a wrong one
         if reproduces(pipeline, wrong[:1] + runs, variant):
             return (variant,)
     return ()
@@ -35,9 +35,9 @@ def find_mistake_pair(pipeline, runs):
         and reproduces(pipeline, ordinary, one, other)
     ]
     pairs = [pair for pair in alike if reproduces(pipeline, runs, *pair)]
-    if not pairs:  # and no pair of which one alone is enough
-        alone = {v for pair in alike for v in pair if reproduces(pipeline, ordinary, v)}
-        pairs = [pair for pair in alike if alone.isdisjoint(pair)]
+    enough = (reproduces(pipeline, ordinary, one) for pair in alike for one in pair)
+    if not pairs and not any(enough):
+        pairs = alike
     names = [{variant.name for variant in pair} for pair in pairs]
     if not pairs or not set.intersection(*names):
         return ()
@@ -63,7 +63,7 @@ def find_partial_match(pipeline, runs):
         most = max(map(len, like.values()))
         best = [variant for variant in like if len(like[variant]) == most]
         if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
-            [mistake] = explain(pipeline, like[best[0]][0], best[:1])
+            [mistake] = explain(pipeline, like[best[0]], best[:1])
             if reproduces(pipeline, ordinary, best[0]):  # only special cases differ
                 return [mistake]
             text = lead + mistake.text[0].lower() + mistake.text[1:]
@@ -71,8 +71,10 @@ def find_partial_match(pipeline, runs):
     return []
 
 
-def explain(pipeline, run, variants):
-    """Return a `Diagnosis` for each of these variants, shown by a run."""
+def explain(pipeline, runs, variants):
+    """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
+    fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
+    run = first_wrong(fitting) or first_wrong(runs)
     texts = pipeline.explain(run.args, *variants)
     return [Diagnosis(v.name, text, run) for v, text in zip(variants, texts)]
 

@@ -62,9 +62,7 @@ def another_type(embed):
     """Name a result that has not the type of the table."""
     if embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float64:
         return None
-    text = (
-        "Your rows are right, but of another type than the table: convert the one-hot "
-    )
+    text = "Your result has another type than the table: convert the one-hot "
     return Diagnosis("one-hot-of-fixed-type", f"{text}rows to table.dtype.")
 
 

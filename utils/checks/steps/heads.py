@@ -93,7 +93,7 @@ SPLITTING = Pipeline(
     start=lambda x, num_heads: {"x": x, "H": num_heads},
     steps={
         "sizes": lambda s: s.x.shape,
-        "K": lambda s: s.D // s.H,
+        "K": lambda s: refuse(s) if s.D % s.H else s.D // s.H,
         "source": lambda s: s.x,
         "cut": shaped("BTHK"),
         "order": to(*HEADS_FORWARD),
