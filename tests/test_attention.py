@@ -9,7 +9,6 @@ from small_layers import Made, everywhere, random
 from torch import nn
 
 from utils.attention import (
-    CausalAttention,
     MultiHeadAttention,
     SelfAttention,
     dropout,
@@ -117,12 +116,6 @@ def test_cross_attention_equals_torch_with_a_padded_context():
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
 
 
-def test_the_mask_of_causal_attention_follows_the_module_and_is_not_saved():
-    layer = CausalAttention(3, 2, 6, 0.0)
-    assert layer.to("meta").mask.is_meta
-    assert "mask" not in layer.state_dict()
-
-
 def grouped(num_kv_heads=2, **options):
     torch.manual_seed(0)
     layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
@@ -146,12 +139,6 @@ CONTEXT, ONLY = random(2, 5, 5), "only with causal self-attention"
 def test_what_a_layer_cannot_do_is_named(options, inputs, message):
     with pytest.raises(ValueError, match=message):
         grouped(**options)(CONTEXT, **inputs)
-
-
-def test_a_causal_layer_may_attend_to_the_past_of_a_context():
-    layer, x = grouped(), random(2, 7, 5)
-    output = layer(x[:, 4:], context=x, causal=True)
-    torch.testing.assert_close(output, layer(x)[:, 4:])
 
 
 class LowRank(nn.Sequential):

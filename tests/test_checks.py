@@ -202,25 +202,6 @@ def test_the_message_says_what_came(answer, slug, words):
     assert words in result.message and "Traceback" not in result.message
 
 
-def test_what_the_reader_prints_stays(capsys):
-    def softmax(scores, dim=-1):
-        print("looking at", tuple(scores.shape))
-        return torch.softmax(scores, dim)
-
-    result = check("3.3", softmax)
-    assert "looking at (3, 5)" in capsys.readouterr().out
-    assert "looking" not in result.message
-
-
-def test_the_device_that_an_answer_chooses_is_put_back():
-    def softmax(scores, dim=-1):
-        torch.set_default_device("meta")
-        return torch.softmax(scores, dim)
-
-    assert check("3.3", softmax).passed
-    assert torch.get_default_device().type == "cpu"
-
-
 def test_an_answer_on_another_device_is_told_so():
     def mixes(scores, dim=-1):
         return torch.softmax(scores + torch.zeros(scores.shape, device="meta"), dim)
@@ -258,14 +239,14 @@ def test_the_entry_that_differs_is_among_those_shown():
 
 
 def foresees(query, key, value, cache):
-    output, longer = EXERCISES["10.3"].oracle(query, key, value, cache)
+    output, longer = EXERCISES["10.2"].oracle(query, key, value, cache)
     return output + 0.1 * value.mean(-2, keepdim=True), longer
 
 
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("10.3", foresees, "the future leaks into the past"),
+        ("10.2", foresees, "the future leaks into the past"),
     ],
 )
 def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
@@ -326,14 +307,3 @@ def test_what_is_no_class_of_modules_is_named(answer, slug, words):
     result = check("4.2", answer)
     assert result.diagnosis == slug, result.message
     assert words in result.message
-
-
-def test_error_in_the_constructor_is_shown_with_its_line():
-    class Broken(nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            self.W_query = nn.Linear(d_in, d_model, bias=False)  # noqa: F821
-
-    message = check("4.2", Broken).message
-    assert "NameError: name 'd_model' is not defined" in message
-    assert "self.W_query = nn.Linear(d_in, d_model, bias=False)" in message

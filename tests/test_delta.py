@@ -77,12 +77,6 @@ def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
     assert output.isfinite().all() and log_gate.grad.isfinite().all()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_in_16_bits_the_state_has_32(dtype):
-    output, state = attend_in_chunks(*drawn(2, 7, 5, 3, dtype=dtype))
-    assert output.dtype == dtype and state.dtype == torch.float32
-
-
 @pytest.mark.parametrize(
     "sizes, message",
     [

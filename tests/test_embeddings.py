@@ -1,7 +1,5 @@
 """Each test pins one claim about `utils.embeddings`."""
 
-import math
-
 import pytest
 import torch
 
@@ -12,16 +10,6 @@ from utils.embeddings import (
     patchify,
     sinusoidal_positions,
 )
-
-
-def test_sinusoids_follow_the_formula():
-    table = sinusoidal_positions(10_000, 6)
-    for t in (*range(11), 9999):
-        for i in range(3):
-            angle = t / 10000 ** (2 * i / 6)
-            assert math.isclose(table[t, 2 * i], math.sin(angle), abs_tol=1e-6)
-            assert math.isclose(table[t, 2 * i + 1], math.cos(angle), abs_tol=1e-6)
-
 
 TABLE = TokenAndPositionEmbedding(11, None, 3)
 

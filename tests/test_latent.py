@@ -4,11 +4,6 @@ import pytest
 import torch
 from small_layers import Made, computed, random
 
-from utils.attention import (
-    merge_heads,
-    split_heads,
-)
-from utils.embeddings import apply_rope
 from utils.latent import (
     LatentAttention,
     absorbed_attention,
@@ -94,28 +89,3 @@ def test_one_new_token_makes_no_keys():
     with Made() as seen:
         model(x)
     assert any(t.shape == (1, 3, 12, 8) for t in seen.tensors)
-
-
-def test_one_new_token_is_a_step_of_absorbed_attention():
-    model, x = layer(rotary=True, rope_base=50.0), random(2, 12, 5)
-    cache, places = model.new_cache(12), torch.arange(12)
-    model(x[:, :-1], cache=cache)
-    query, turned = split_heads(model.W_query(x[:, -1:]), 3).split((8, 4), dim=-1)
-    turned = apply_rope(turned, places[-1:], 50.0)
-    turned_key = apply_rope(model.W_rotary(x), places, 50.0)
-    kept = model.norm(model.W_latent(x)), turned_key, *model.up_matrices()
-    output = model.out_proj(merge_heads(absorbed_attention(query, turned, *kept)))
-    expected = model(x[:, -1:], cache=cache, absorbed=False)
-    torch.testing.assert_close(output, expected, atol=1e-10, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"latent_dim": 0}, "latent_dim of 1 or more, got 0"),
-        ({"rotary": True, "rotary_dim": 3}, "an even width"),
-    ],
-)
-def test_a_layer_that_cannot_be_built_is_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        layer(**options)

@@ -102,24 +102,23 @@ def to_float(tensor, name: str, folder: str | Path) -> Tensor:
     return tensor[:].float().clone()
 
 
-def load_weights(model: nn.Module, weights: dict[str, Tensor], folder: str | Path):
-    """Give a model these weights, without a copy.
+def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
+    """Raise ValueError if a weight is missing, unknown, or of another shape.
 
-    Raises ValueError if a tensor is missing, unknown, or of another shape.
-
-    >>> load_weights(nn.Linear(1, 2, bias=False), {}, "tiny_gpt2")
+    >>> check_shapes(nn.Linear(1, 2, bias=False), {}, "tiny_gpt2")
     Traceback (most recent call last):
     ...
-    ValueError: tiny_gpt2: expected weight of shape (2, 1), got none
+    ValueError: tiny_gpt2 has the weights of another model: expected weight of shape \
+(2, 1), got none
     """
     expected, received = (
         {name: tuple(weight.shape) for name, weight in tensors.items()}
         for tensors in (model.state_dict(), weights)
     )
     for name in [*expected, *received]:
-        if expected.get(name) != received.get(name):
-            shapes = expected.get(name, "none"), received.get(name, "none")
+        shapes = expected.get(name, "none"), received.get(name, "none")
+        if shapes[0] != shapes[1]:
             raise ValueError(
-                f"{folder}: expected {name} of shape {shapes[0]}, got {shapes[1]}"
+                f"{path} has the weights of another model: expected {name} of shape "
+                f"{shapes[0]}, got {shapes[1]}"
             )
-    model.load_state_dict(weights, assign=True)

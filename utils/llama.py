@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from utils.checkpoints import (
     check_config,
+    check_shapes,
     drop_copy,
-    load_weights,
     open_tensors,
     read_json,
     to_float,
@@ -214,7 +214,8 @@ def load_llama(path: str | Path) -> Llama:
     with torch.device("meta"):  # only shapes
         model = Llama(*sizes, d_inner=d_inner, tied=tied, **options)
     weights = _read_weights(path, tied)
-    load_weights(model, weights, path)
+    check_shapes(model, weights, path)
+    model.load_state_dict(weights, assign=True)
     if tied:
         model.output.weight = model.embedding.token_embedding.weight
     tables = _rotary_tables(config, model.blocks[0].attention.head_dim)

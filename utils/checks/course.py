@@ -22,6 +22,7 @@ DEEPER = {
     "5.2": "padding_and_empty_rows",
     "5.3": "padding_and_empty_rows",
     "5.4": "dropout_measured",
+    "10.3": "shared_heads",
 }
 
 

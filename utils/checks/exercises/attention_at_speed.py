@@ -124,7 +124,7 @@ REPEAT = variants(
     dict(count=lambda s: s.n_rep + 1),
 )
 repeat_kv = Exercise(
-    id="10.2",
+    id="10.3",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     oracle=right_repeat,
@@ -233,7 +233,7 @@ def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, **settings):
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 attend_with_cache = Exercise(
-    id="10.3",
+    id="10.2",
     signature="attend_with_cache(query, key, value, cache)",
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     oracle=right_cached,
@@ -276,4 +276,4 @@ attend_with_cache = Exercise(
     ),
 )
 
-EXERCISES = [online_softmax_attention, repeat_kv, attend_with_cache]
+EXERCISES = [online_softmax_attention, attend_with_cache, repeat_kv]
