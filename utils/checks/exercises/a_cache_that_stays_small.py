@@ -7,15 +7,12 @@ from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw
 from utils.checks.pipeline import Diagnosis, Pipeline, variants
 from utils.checks.properties import Shapes
-
-# --- keys and values --------------------------------------------------------------
+from utils.checks.steps import attention as of_attention
 
 
 def right_expanded(latent, W_uk, W_uv):
-    """Multiply head by head."""
-    latent, matrices = latent.double(), (W_uk.double(), W_uv.double())
-    parts = [torch.stack([latent @ W for W in Ws], dim=1) for Ws in matrices]
-    return tuple(part.float() for part in parts)
+    latent = latent.double()[:, None]
+    return (latent @ W_uk.double()).float(), (latent @ W_uv.double()).float()
 
 
 def without_an_axis(s, cached):
@@ -26,14 +23,10 @@ def without_an_axis(s, cached):
     return cached
 
 
-def as_one_matrix(W):
+def by_reshape(s, W):
     """Read the matrices (H, R, K) as one of (R, H*K), without moving an axis."""
-    return W.reshape(W.shape[1], -1)
-
-
-def cut(flat, W):
-    B, S, _ = flat.shape
-    return flat.view(B, S, len(W), -1).transpose(1, 2)
+    flat = s.latent @ W.reshape(W.shape[1], -1)
+    return flat.unflatten(2, (len(W), -1)).transpose(1, 2)
 
 
 def by_view(s, W):
@@ -57,13 +50,12 @@ FIRST_HEAD = (
 EXPANDED = variants(
     "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
     dict(for_values=lambda s: s.W_uk),
-    dict(for_keys=lambda s: s.W_uv),
     "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
     dict(result=lambda s: (s.keys.mT, s.values)),
     NO_HEAD_AXIS,
     dict(c=lambda s: without_an_axis(s, s.latent)),
     "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
-    dict(made=both(lambda s, W: cut(s.latent @ as_one_matrix(W), W))),
+    dict(made=both(by_reshape)),
     "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes tokens and heads: view(B, S, H, K), then transpose(1, 2).",
     dict(made=both(by_view)),
     FIRST_HEAD,
@@ -81,6 +73,7 @@ def drawn(B, S, R, H, K, V):
     return draw(B, S, R), draw(H, R, K), draw(H, R, V, seed=1)
 
 
+LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
 latent_keys_values = Exercise(
     id="14.1",
     signature="latent_keys_values(latent, W_uk, W_uv)",
@@ -88,12 +81,7 @@ latent_keys_values = Exercise(
     oracle=right_expanded,
     parts=("keys", "values"),
     cases=[
-        case(
-            torch.tensor([[[1.0, 10.0]]]),
-            torch.tensor([[[1.0, 2.0, 3.0], [4, 5, 6]]]),
-            torch.tensor([[[1.0], [-1.0]]]),
-            note="one sample, one token, one head",
-        ),
+        case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
         case(*drawn(2, 7, 5, 3, 11, 13)),
         case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
         case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and V are equal"),
@@ -114,15 +102,6 @@ latent_keys_values = Exercise(
         outputs={"made": ("keys", "values")},
     ),
 )
-
-
-# --- scores without keys ----------------------------------------------------------
-
-
-def right_absorbed(query, latent, W_uk):
-    """Take the queries to the latents, in double precision."""
-    queries = query.double() @ W_uk.double().mT  # (B, H, T, R)
-    return (queries @ latent.double()[:, None].mT).float()
 
 
 def expands(name, text, width, *sizes):
@@ -149,23 +128,13 @@ VALUES_MADE = (
 )
 
 
-def reshaped(W):
-    """Change the places of R and K by a reshape, which moves nothing."""
-    return W.reshape(len(W), W.shape[2], W.shape[1])
-
-
-def lower(s):
-    rows, columns = s.scores.shape[-2:]
-    return torch.ones(rows, columns).tril(columns - rows).bool()
-
-
 NARROW = variants(
     "not-transposed: You multiplied the query by W_uk: a score is q · (c W_uk), so multiply by its transpose, query @ W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk),
     FIRST_HEAD,
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
     "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: swap the last two axes, W_uk.mT.",
-    dict(narrow=lambda s: s.query @ reshaped(s.W_uk)),
+    dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
     "samples-mixed: You used the latents of the first sample for all of them.",
     dict(c=lambda s: s.latent[:1, None]),
     NO_HEAD_AXIS,
@@ -177,11 +146,8 @@ ABSORBED = NARROW + variants(
     dict(result=lambda s: s.scores / s.latent.shape[-1] ** 0.5),
     "softmax-taken: You took a softmax: return the scores before it.",
     dict(result=lambda s: s.scores.softmax(-1)),
-    dict(result=lambda s: (s.scores / s.query.shape[-1] ** 0.5).softmax(-1)),
     "narrow-returned: You returned the queries, brought to the width of the latents: compare them with the latents, … @ latentᵀ.",
     dict(result=lambda s: s.narrow),
-    "causal: You hid later tokens: return all scores, because the mask comes afterwards.",
-    dict(result=lambda s: s.scores.masked_fill(~lower(s), -torch.inf)),
 )
 
 
@@ -194,15 +160,10 @@ absorbed_scores = Exercise(
     id="14.2",
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
-    oracle=right_absorbed,
+    oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
     facts=[expands(*KEYS_MADE, 13, (2, 3, 5, 13), (2, 7, 11), (3, 11, 13))],
     cases=[
-        case(
-            torch.tensor([[[[1.0, 1.0]]]]),
-            torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]]),
-            torch.tensor([[[1.0, 2.0], [3, 4], [5, 6]]]),
-            note="one sample, one query, one head",
-        ),
+        case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         case(*queried(2, 3, 5, 7, 11, 13)),
         case(*queried(3, 3, 2, 5, 7, 2), note="as many samples as heads"),
         case(*queried(2, 5, 3, 7, 3, 3), note="R and K are equal"),
@@ -223,27 +184,19 @@ absorbed_scores = Exercise(
 )
 
 
-# --- attention without keys and values --------------------------------------------
-
-
 def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
-    """Make keys and values after all, head by head, in double precision."""
-    latent, turned_key = latent.double(), turned_key.double()
-    queries, heads = torch.cat((query, turned_query), dim=-1).double(), []
-    for query, W, U in zip(queries.unbind(1), W_uk.double(), W_uv.double()):
-        key = torch.cat((latent @ W, turned_key), dim=-1)
-        heads.append(torch_attention(query, key, latent @ U))
-    return torch.stack(heads, dim=1).float()
+    """Make keys and values after all, in double precision."""
+    keys, values = right_expanded(latent, W_uk.double(), W_uv.double())
+    turned_key = turned_key[:, None].expand(-1, keys.shape[1], -1, -1)
+    queries = torch.cat((query, turned_query), dim=-1).double()
+    keys = torch.cat((keys, turned_key), dim=-1).double()
+    return torch_attention(queries, keys, values.double()).float()
 
 
 def of_a_step(query, turned_query, latent, turned_key, W_uk, W_uv):
     """Return what the first step needs: the inputs by name, and their widths."""
     K, P, R = query.shape[-1], turned_query.shape[-1], latent.shape[-1]
     return locals()
-
-
-def hidden(s, allowed):
-    return s.scaled.masked_fill(~allowed, -torch.inf).softmax(-1)
 
 
 def weighed_apart(s, *roots):
@@ -256,37 +209,19 @@ STEP = NARROW + variants(
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.R + s.P),
     dict(width=lambda s: s.R),
-    dict(width=lambda s: s.P),
-    "not-scaled: You didn't divide the scores: divide their sum by √({K} + {P}), once, before the softmax.",
-    dict(scale=lambda s: 1.0),
-    dict(scale=lambda s: s.width),
     "one-part-scaled: You divided the two parts of the score apart: add them first, then divide by √(K + P).",
-    dict(scaled=lambda s: s.content / s.scale + s.places),
-    dict(scaled=lambda s: s.content + s.places / s.scale),
-    dict(scaled=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
+    dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
-    dict(scores=lambda s: s.content),
-    dict(scores=lambda s: s.content, width=lambda s: s.K),
+    dict(products=lambda s: s.content),
+    dict(products=lambda s: s.content, width=lambda s: s.K),
     "two-softmaxes: You took a softmax of each part: add the two parts first.",
-    dict(weights=lambda s: weighed_apart(s, s.scale, s.scale)),
     dict(weights=lambda s: weighed_apart(s, s.K**0.5, s.P**0.5)),
-    dict(weights=lambda s: weighed_apart(s, s.K**0.5, s.P**0.5) / 2),
-    "softmax-over-queries: Your softmax doesn't run over the tokens: use dim=-1.",
-    dict(weights=lambda s: s.scaled.softmax(-2)),
-    dict(weights=lambda s: s.scaled.softmax(1)),
-    "softmax-missing: You used the scores as they are: take a softmax over the tokens.",
-    dict(weights=lambda s: s.scaled),
-    "causal: You hid some tokens with a mask: all S tokens may be seen.",
-    dict(weights=lambda s: hidden(s, lower(s))),
-    dict(weights=lambda s: hidden(s, torch.ones_like(s.scores).tril().bool())),
     "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",
     dict(k=lambda s: without_an_axis(s, s.turned_key)),
-    "first-head-alone: You used W_uv of head 0 for all heads: each has its own.",
-    dict(heads=lambda s: s.mixed @ s.W_uv[0]),
     "matrix-for-keys: You multiplied the averaged latents by W_uk: use W_uv.",
-    dict(heads=lambda s: s.mixed @ s.W_uk),
+    dict(merged=lambda s: s.output @ s.W_uk),
     "mixture-returned: You returned the averaged latents: multiply them by W_uv.",
-    dict(result=lambda s: s.mixed),
+    dict(merged=lambda s: s.output),
 )
 
 
@@ -308,15 +243,7 @@ absorbed_attention = Exercise(
         expands(*VALUES_MADE, 19, *SIZES),
     ],
     cases=[
-        case(
-            torch.tensor([[[[1.0, 1.0]]]]),
-            torch.tensor([[[[2.0]]]]),
-            torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]]),
-            torch.tensor([[[-0.5], [0.5]]]),
-            torch.tensor([[[0.0, 1.0], [2, 1], [1, 0]]]),
-            torch.tensor([[[1.0], [10.0], [100.0]]]),
-            note="one sample, one query, one head, two tokens",
-        ),
+        case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         case(*stepped(2, 3, 5, 7, 11, 13, 17, 19)),
         case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
         case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and V are equal"),
@@ -324,24 +251,24 @@ absorbed_attention = Exercise(
         case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
         case(*stepped(2, 7, 3, 2, 5, 3, 7, 11), note="more queries than tokens"),
     ],
-    pipeline=Pipeline(
-        start=of_a_step,
-        steps={
+    pipeline=of_attention.attention(
+        of_a_step,
+        {
             "narrow": lambda s: s.query @ s.W_uk.mT,
             "c": lambda s: s.latent[:, None],
             "k": lambda s: s.turned_key[:, None],
             "content": lambda s: s.narrow @ s.c.mT,
             "places": lambda s: s.turned_query @ s.k.mT,
-            "scores": lambda s: s.content + s.places,
-            "width": lambda s: s.K + s.P,
-            "scale": lambda s: s.width**0.5,
-            "scaled": lambda s: s.scores / s.scale,
-            "weights": lambda s: s.scaled.softmax(-1),
-            "mixed": lambda s: s.weights @ s.c,
-            "heads": lambda s: s.mixed @ s.W_uv,
-            "result": lambda s: s.heads,
+            **of_attention.steps(
+                products=lambda s: s.content + s.places,
+                width=lambda s: s.K + s.P,
+                value=lambda s: s.c,
+                merged=lambda s: s.output @ s.W_uv,
+            ),
         },
-        variants=STEP,
+        *(STEP, of_attention.SCALE, of_attention.AXIS, of_attention.SOFTMAX),
+        of_attention.NO_MASK,
+        width_name="(K + P)",
     ),
 )
 

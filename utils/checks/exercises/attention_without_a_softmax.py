@@ -11,69 +11,25 @@ from utils.checks.properties import past_stays
 
 def three(num_tokens, width, d_v):
     """Return a query, a key and a value that are drawn."""
-    return (
-        draw(num_tokens, width),
-        draw(num_tokens, width, seed=1),
-        draw(num_tokens, d_v, seed=2),
-    )
-
-
-def outer(a, b):
-    return a[:, None] * b
-
-
-def entry_by_entry(a, b):
-    """Multiply without an axis more, as `a * b` does where the widths are equal."""
-    if len(a) != len(b):
-        raise RuntimeError("must match the size")
-    return torch.diag(a * b)
-
-
-# --- linear attention -------------------------------------------------------------
-
-
-def right_linear(query, key, value):
-    """Multiply as matrices, all tokens at once."""
-    products = (query.double() @ key.double().mT).tril()
-    return (products @ value.double()).float()
-
-
-def read_elementwise(s):
-    """Add k * v instead of an outer product, and multiply the query with that."""
-    if s.k.shape != s.v.shape:
-        raise RuntimeError("must match the size")
-    return s.q * (s.k * s.v).cumsum(0)
-
-
-def deltas(query, key, value):
-    """Write the difference to what is known, as the delta rule does."""
-    state, outputs = torch.zeros(key.shape[-1], value.shape[-1]).to(value), []
-    for q, k, v in zip(query, key, value):
-        state = state + outer(k, v - k @ state)
-        outputs.append(q @ state)
-    return torch.stack(outputs)
+    query, key = draw(2, num_tokens, width)
+    return query, key, draw(num_tokens, d_v, seed=2)
 
 
 def softmax(s):
-    return s.hidden.softmax(-1).nan_to_num()
-
-
-def shortened(x):
-    return F.normalize(x, dim=-1)
+    return s.scaled.masked_fill(~s.mask, -torch.inf).softmax(-1).nan_to_num()
 
 
 LAST_STATE = "for every token: let token t read as soon as it has written, and don't keep one matrix, changed in place, in a list."
 LINEAR = variants(
     "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
     dict(weights=softmax),
-    dict(weights=softmax, factor=lambda s: s.query.shape[-1] ** -0.5),
     f"no-causal-mask: You read the matrix after all tokens {LAST_STATE}",
     dict(mask=lambda s: s.column > -1),
     "past-alone: You read the matrix before adding the token's own key and value: add first, then read.",
     dict(mask=lambda s: s.column < s.row),
     "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, state = state + …",
     dict(mask=lambda s: s.column == s.row),
-    "upper-for-lower: You let each token see itself and those after it: it sees itself and those before it.",
+    "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
     dict(mask=lambda s: s.column >= s.row),
     "scaled: You divided the scores by √{K}: leave that out, because there is no softmax.",
     dict(factor=lambda s: s.query.shape[-1] ** -0.5),
@@ -81,26 +37,21 @@ LINEAR = variants(
     dict(weights=lambda s: s.masked / s.masked.sum(-1, keepdim=True)),
     "averaged: You divided the sum by the number of tokens so far: return the sum itself.",
     dict(weights=lambda s: s.masked / (s.row + 1)),
-    "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query reads it.",
+    "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query should read it.",
     dict(products=lambda s: s.k @ s.q.mT),
-    "entry-by-entry: You multiplied k * v entry by entry: every entry of k meets every entry of v, torch.outer(k, v) or k[:, None] * v.",
-    dict(output=read_elementwise),
-    "feature-map: You put queries and keys through ELU + 1: leave them as they are.",
-    dict(q=lambda s: F.elu(s.query) + 1, k=lambda s: F.elu(s.key) + 1),
     "keys-made-short: You normalised the keys to length 1: leave them as they are.",
-    dict(k=lambda s: shortened(s.key)),
-    dict(k=lambda s: shortened(s.key), q=lambda s: shortened(s.query)),
-    "delta-rule: You subtracted what the key returns already, which is the delta rule: write v as it is.",
-    dict(output=lambda s: deltas(s.q, s.k, s.v)),
+    dict(k=lambda s: F.normalize(s.key, dim=-1)),
+    "first-token-twice: You counted token 0 twice: start with a matrix of zeros.",
+    dict(weights=lambda s: s.masked * (1.0 + (s.column == 0))),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads from it on the way, (T, V).",
-    dict(result=lambda s: s.k.mT @ s.v),
+    dict(result=lambda s: s.k.mT @ s.value),
 )
 WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
 linear_attention = Exercise(
     id="15.1",
     signature="linear_attention(query, key, value)",
     returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
-    oracle=right_linear,
+    oracle=lambda query, key, value: (query @ key.mT).tril() @ value,
     properties=[past_stays],
     cases=[
         case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
@@ -115,17 +66,15 @@ linear_attention = Exercise(
         steps={
             "q": lambda s: s.query,
             "k": lambda s: s.key,
-            "v": lambda s: s.value,
             "factor": lambda s: 1.0,
             "products": lambda s: s.q @ s.k.mT,
             "scaled": lambda s: s.products * s.factor,
             "column": lambda s: torch.arange(len(s.key)),
             "row": lambda s: s.column[:, None],
             "mask": lambda s: s.column <= s.row,
-            "hidden": lambda s: s.scaled.masked_fill(~s.mask, -torch.inf),
             "masked": lambda s: s.scaled * s.mask,
             "weights": lambda s: s.masked,
-            "output": lambda s: s.weights @ s.v,
+            "output": lambda s: s.weights @ s.value,
             "result": lambda s: s.output,
         },
         variants=LINEAR,
@@ -134,20 +83,13 @@ linear_attention = Exercise(
 )
 
 
-# --- the delta rule ---------------------------------------------------------------
-
-
-def shares(gate):
-    """Return the share of what token j wrote that token i finds, (T, T)."""
-    token = torch.arange(len(gate))
-    return torch.where(token[:, None] > token, gate[:, None], 1.0).cumprod(0).tril()
-
-
 def right_gated(query, key, value, beta, gate):
     """Solve for what all tokens write, and read it as a masked product."""
     inputs = query, key, value, beta, gate
     query, key, value, beta, gate = (t.double() for t in inputs)
-    remaining = shares(gate)
+    token = torch.arange(len(gate))
+    gates = torch.where(token[:, None] > token, gate[:, None], 1.0)
+    remaining = gates.cumprod(0).tril()  # of what token j wrote, when token i reads
     known = (beta[:, None] * (key @ key.mT) * remaining).tril(-1)
     system = torch.eye(len(key)).double() + known
     written = torch.linalg.solve(system, beta[:, None] * value)
@@ -161,29 +103,18 @@ def right_delta(query, key, value, beta):
 
 def loop(s):
     """Go through the tokens: fade, read what is known, write, read again."""
-    state, outputs = s.first, []
+    state, outputs = torch.zeros(s.key.shape[-1], s.value.shape[-1]), []
     for t in range(len(s.k)):
         b, g = (numbers[min(t, len(numbers) - 1)] for numbers in (s.b, s.g))
         before, (faded, asked) = state, s.fade(g, state)
-        known = s.read(asked, s.k[t], s.q[t], s.v[t])
-        change = s.change(b, s.v[t], known)
-        state = s.late(g, s.keep(faded, b) + s.write(s.k[t], change))
+        known = s.read(asked, s.k[t], s.q[t])
+        change = s.change(b, s.value[t], known)
+        state = s.late(g, s.keep(faded, b) + torch.outer(s.k[t], change))
         outputs.append(s.asked(before, faded, state, s.q[t]))
     return torch.stack(outputs), state
 
 
-def transposed(read):
-    """Read by the other axis: as it is where K and V are equal, else an error."""
-
-    def reading(S, *rest):
-        if S.shape[0] != S.shape[1]:
-            raise RuntimeError("size mismatch")
-        return read(S, *rest)
-
-    return reading
-
-
-NOTHING_KNOWN = {"read": lambda s: lambda S, k, q, v: 0 * v}
+NOTHING_KNOWN = {"read": lambda s: lambda S, k, q: 0 * (k @ S)}
 DELTA = variants(
     "no-correction: You wrote v as it is: read what the key returns already, k @ S, and write the difference, v − k @ S.",
     NOTHING_KNOWN,
@@ -200,35 +131,22 @@ DELTA = variants(
     "read-before-write: You let the query read before the token has written: write first, then read.",
     dict(asked=lambda s: lambda before, faded, new, q: q @ faded),
     "query-asks-what-is-known: You read what is known with the query: use the key that is about to be written.",
-    dict(read=lambda s: lambda S, k, q, v: q @ S),
+    dict(read=lambda s: lambda S, k, q: q @ S),
     "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = S + …",
     dict(keep=lambda s: lambda S, b: 0 * S),
-    "everything-fades: You multiplied the whole matrix by 1 − beta, which fades what other keys wrote too: take away only what this key returns.",
-    NOTHING_KNOWN | dict(keep=lambda s: lambda S, b: (1 - b) * S),
-    dict(keep=lambda s: lambda S, b: (1 - b) * S),
-    "written-entry-by-entry: You multiplied k * (v − known) entry by entry: add a matrix (K, V), torch.outer(k, …).",
-    dict(write=lambda s: entry_by_entry),
     "first-beta-for-all: You used the first beta for all tokens: use beta[t].",
     dict(b=lambda s: s.beta[:1]),
-    "sigmoid-again: You put beta through a sigmoid: it is between 0 and 1 already.",
-    dict(b=lambda s: s.beta.sigmoid()),
     "inverted-beta: You used 1 − beta: 1 writes the whole difference, 0 nothing.",
     dict(b=lambda s: 1 - s.beta),
     "scaled: You divided by √{K}: leave that out.",
     dict(q=lambda s: s.query * s.key.shape[-1] ** -0.5),
-    "starts-with-ones: You started with a matrix of ones: start with zeros.",
-    dict(first=lambda s: torch.ones_like(s.zero)),
-    dict(first=lambda s: torch.eye(*s.zero.shape)),
-    "keys-for-queries: You read the output with the keys: the query reads it, q @ S.",
+    "keys-for-queries: You read the output with the keys: the query should read it, q @ S.",
     dict(q=lambda s: s.key),
     f"last-state-for-all: You read the matrix after the last token {LAST_STATE}",
     dict(output=lambda s: s.q @ s.state),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
     dict(result=lambda s: (s.output, s.state)),
-    "transposed-state: You read along the wrong axis, S @ k: S is (K, V) and k a row, so it's k @ S.",
-    dict(read=lambda s: transposed(lambda S, k, q, v: S @ k)),
-    dict(asked=lambda s: transposed(lambda S, _, new, q: new @ q)),
 )
 
 
@@ -240,16 +158,12 @@ def by_tokens(variants):
         steps={
             "q": lambda s: s.query,
             "k": lambda s: s.key,
-            "v": lambda s: s.value,
             "b": lambda s: s.beta,
             "g": lambda s: s.gate,
-            "zero": lambda s: 0 * outer(s.key[0], s.value[0]),
-            "first": lambda s: s.zero,
             "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, what k reads
-            "read": lambda s: lambda S, k, q, v: k @ S,
+            "read": lambda s: lambda S, k, q: k @ S,
             "change": lambda s: lambda b, v, known: b * (v - known),
             "keep": lambda s: lambda S, b: S,
-            "write": lambda s: outer,
             "late": lambda s: lambda g, S: S,
             "asked": lambda s: lambda before, faded, new, q: q @ new,
             "run": loop,
@@ -266,20 +180,18 @@ def four(num_tokens, width, d_v, beta=None):
     """Return such inputs, the keys of length 1, and a beta for each token."""
     query, key, value = three(num_tokens, width, d_v)
     beta = torch.sigmoid(draw(num_tokens)) if beta is None else beta
-    return query, shortened(key), value, beta
+    return query, F.normalize(key, dim=-1), value, beta
 
 
 OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
+KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 delta_rule = Exercise(
     id="15.2",
     signature="delta_rule(query, key, value, beta)",
     returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then reads it, qS",
     oracle=right_delta,
     cases=[
-        case(
-            *(OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)),
-            note="beta is 1: each key then returns its value",
-        ),
+        case(*KNOWN, note="beta is 1: each key then returns its value"),
         case(*four(5, 2, 3)),
         case(*four(7, 3, 3), note="keys as wide as values"),
         case(*four(3, 5, 7), note="keys wider than there are tokens"),
@@ -291,8 +203,6 @@ delta_rule = Exercise(
 )
 
 
-# --- with a gate ------------------------------------------------------------------
-
 NO_GATE = {"g": lambda s: torch.ones_like(s.gate)}
 LATE = {"late": lambda s: lambda g, S: g * S}
 GATED = variants(
@@ -300,36 +210,18 @@ GATED = variants(
     NO_GATE,
     "fades-after-writing: You let the matrix fade after the token has written or been read: let it fade first, then read, write and read.",
     LATE | dict(fade=lambda s: lambda g, S: (S, S)),
-    dict(g=lambda s: s.gate.roll(1)),  # the first state is empty
     "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
-    "known-alone-fades: You multiplied only what is known by the gate: the whole matrix fades, S = gate * S.",
+    "known-alone-fades: You multiplied only what is known by the gate: the whole matrix should fade, S = gate * S.",
     dict(fade=lambda s: lambda g, S: (S, g * S)),
     "fades-twice: You applied the gate twice: apply it once, before reading and writing.",
-    dict(fade=lambda s: lambda g, S: (g * g * S, g * g * S)),
-    dict(fade=lambda s: lambda g, S: (g * S, g * g * S)),
     LATE,
     "inverted-gate: You used 1 − gate: 1 keeps everything, 0 nothing.",
     dict(g=lambda s: 1 - s.gate),
-    "first-gate-for-all: You used the first gate for all tokens: use gate[t].",
-    dict(g=lambda s: s.gate[:1]),
-    "gates-multiplied-up: You multiplied up the gates: use gate[t] only, because what is in the matrix has faded by the earlier ones already.",
-    dict(g=lambda s: s.gate.cumprod(0)),
-    "gate-through-sigmoid: You put the gate through a function: use it as it is.",
-    dict(g=lambda s: s.gate.sigmoid()),
-    dict(g=lambda s: s.gate.exp()),
     "gate-on-the-difference: You multiplied the difference by the gate: the gate is for the matrix, and beta for the difference.",
     dict(b=lambda s: s.gate * s.beta),
-    NO_GATE | dict(b=lambda s: s.gate * s.beta),
-    dict(b=lambda s: (1 - s.gate) * s.beta),
-    "gate-on-the-output: You multiplied the output by the gate: the past fades, before the token reads and writes.",
-    NO_GATE | dict(output=lambda s: s.gate[:, None] * s.outputs),
     "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the matrix, and beta the difference.",
     dict(b=lambda s: s.gate, g=lambda s: s.beta),
-    dict(g=lambda s: s.beta),
-    dict(g=lambda s: 1 - s.beta),
-    dict(b=lambda s: s.gate),
-    dict(b=lambda s: 1 - s.gate),
     "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
     dict(asked=lambda s: lambda before, faded, new, q: q @ before),
 )
@@ -342,18 +234,13 @@ def five(num_tokens, *widths, beta=None, gate=None):
 
 
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
-READING = torch.tensor([[1.0, 0], [1.0, 0], [0.0, 1]])
 gated_delta_rule = Exercise(
     id="15.3",
     signature="gated_delta_rule(query, key, value, beta, gate)",
     returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta kᵀ(v − kS) is added to it, and then it is read, qS",
     oracle=right_gated,
     cases=[
-        case(
-            *(READING, OVERLAP, torch.tensor([[100.0], [50], [200]]), torch.ones(3)),
-            torch.full((3,), 0.5),
-            note="whole numbers: beta is 1, half of the past is kept",
-        ),
+        case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),
         case(*five(5, 2, 3)),
         case(*five(7, 3, 3), note="keys as wide as values"),
         case(*five(5, 3, 2, gate=torch.ones(5)), note="gate is 1: nothing fades"),

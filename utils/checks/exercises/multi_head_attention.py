@@ -16,13 +16,8 @@ from utils.checks.steps.attention import PROJECTED, fill, lower, project, size, 
 from utils.checks.steps.heads import num_heads, right_merge, right_split
 from utils.checks.training_facts import TRAINING_FACTS
 
-LEGIBLE = "entry = 10 × token + feature"
-
-
-def legible(num_tokens, width):
-    """Return `(1, T, D)` in which each entry says where it is."""
-    tokens = 10.0 * torch.arange(num_tokens)[:, None]
-    return (tokens + torch.arange(width))[None]
+LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
+NOTE = "entry = 10 × token + feature"
 
 
 def not_divided(runs, fails, where):
@@ -52,7 +47,7 @@ split_heads = Exercise(
     facts=[split_not_divided],
     pipeline=of_heads.SPLITTING,
     cases=[
-        case(legible(5, 6), 2, note=LEGIBLE),
+        case(LEGIBLE, 2, note=NOTE),
         case(draw(2, 7, 15), 3),
         case(draw(3, 5, 14), 2),
         case(draw(2, 3, 35), 5, note="more heads than tokens"),
@@ -67,7 +62,7 @@ merge_heads = Exercise(
     oracle=right_merge,
     pipeline=of_heads.MERGING,
     cases=[
-        case(right_split(legible(5, 6), 2).contiguous(), note=LEGIBLE),
+        case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
         case(draw(2, 3, 7, 5)),
         case(draw(3, 2, 5, 7)),
         case(draw(2, 5, 3, 7), note="more heads than tokens"),
@@ -77,18 +72,10 @@ merge_heads = Exercise(
 )
 
 
-# --- the layer --------------------------------------------------------------------
-
-
 def right_layer(weights, x):
     parts = (right_split(part, weights.build[4]) for part in project(weights, x))
     merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])
     return linear(merged, weights.out_proj.mT, weights.out_proj_bias)
-
-
-def samples_as_tokens(s):
-    """Return what the right layer gives where batch and tokens change places."""
-    return right_layer(s.learned, s.x.transpose(0, 1)).transpose(0, 1)
 
 
 SIZES = [
@@ -96,21 +83,14 @@ SIZES = [
     size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
     size("scale-of-number-of-heads", "H", num_heads),
 ]
-MENDED = {"cleared": lambda s: s.soft.nan_to_num(0.0)}
-FINITE = {"hidden": lambda s: fill(s, -1e9)}
 OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
-    MENDED | dict(dim=lambda s: 1),
-    FINITE | dict(dim=lambda s: 1),
+    dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
     "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the keys.",
     dict(dim=lambda s: 0),
-    MENDED | dict(dim=lambda s: 0),
-    FINITE | dict(dim=lambda s: 0),
     "always-refused: You raised a ValueError although the heads divide d_out: raise it only if d_out % num_heads isn't 0.",
-    dict(out_weight=of_heads.refuse),
-    "batch-for-tokens: You let the samples of the batch attend to each other: x is (B, T, d_in), the batch first.",
-    dict(result=samples_as_tokens),
+    dict(query=of_heads.refuse),
 )
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
@@ -142,13 +122,12 @@ multi_head_attention = ModuleExercise(
         of_attention.of_module,
         steps(**PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
         *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
-        of_masks.LARGE_FILLS,
-        *(of_attention.AXIS, of_attention.SOFTMAX, of_heads.SPLIT, of_heads.MERGE),
-        *(of_attention.SCORE, of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
+        *(of_masks.LARGE_FILLS, of_attention.AXIS, of_attention.SOFTMAX),
+        *(of_heads.SPLIT, of_heads.MERGE, of_attention.SCORE, of_attention.BATCH_SCORE),
+        *(of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
         of_attention.RETURN_OUTPUT,
         # No maximum for each row gives what none gives.
-        without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
-        renamed={"maximum-not-subtracted": "softmax-overflows"},
+        without=("global-maximum-subtracted",),
         width_name="K",
         **of_masks.OF_BUILD,
         **of_heads.OF_HEADS,
@@ -161,9 +140,7 @@ multi_head_attention = ModuleExercise(
         case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
         special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
         special("large scores", LARGE, build=BUILD),
-        special(
-            "one score far above the others", draw(13, 2, 5, scale=300.0), build=OTHER
-        ),
+        special("one score far above all", draw(13, 2, 5, scale=300.0), build=OTHER),
     ],
 )
 

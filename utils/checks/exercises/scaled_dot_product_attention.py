@@ -5,7 +5,7 @@ import torch
 from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw, special
 from utils.checks.modules import QKV, ModuleExercise
-from utils.checks.pipeline import Diagnosis, variants
+from utils.checks.pipeline import Diagnosis
 from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import PROJECTED, by_torch, project, size, steps
@@ -15,32 +15,10 @@ from utils.checks.training_facts import changes_in_training, no_gradient
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
 OF_WEIGHTS = (
-    *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE),
-    *(of_attention.AVERAGE, of_attention.NO_MASK),
+    *(of_attention.AXIS, of_attention.FIXED_AXIS, of_attention.SOFTMAX),
+    *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
+    of_attention.NO_MASK,
 )
-SIZES = [
-    *of_attention.SIZES,
-    size("scale-of-first-axis", "len(query)", lambda s: s.query.shape[0]),
-    size("scale-of-second-axis", "query.shape[1]", lambda s: s.query.shape[1]),
-]
-
-
-# --- the function -----------------------------------------------------------------
-
-
-def not_the_same_twice(attention):
-    """Name a result that depends on chance."""
-    inputs = draw(3, 7, 5).unbind()
-    torch.default_generator.manual_seed(789)
-    first, again = (attention(*map(torch.clone, inputs))[1] for _ in range(2))
-    if torch.allclose(first, again, equal_nan=True):
-        return None
-    text = (
-        "Your weights differ between two runs on the same input: leave out the dropout."
-    )
-    return Diagnosis("random-result", text)
-
-
 attention = Exercise(
     id="4.1",
     signature="scaled_dot_product_attention(query, key, value)",
@@ -48,19 +26,16 @@ attention = Exercise(
     parts=("output", "weights"),
     oracle=by_torch,
     properties=[rows_sum_to_one(lambda value: value[1])],
-    facts=[not_the_same_twice],
     pipeline=of_attention.attention(
         lambda query, key, value: {"query": query, "key": key, "value": value},
         steps(result=lambda s: (s.output, s.weights)),
-        *(of_attention.RETURN_BOTH, of_attention.SCALE, SIZES, *OF_WEIGHTS),
+        *(of_attention.RETURN_BOTH, of_attention.SCALE, of_attention.SIZES),
+        *OF_WEIGHTS,
     ),
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
         case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
-        case(
-            *(draw(5, 3, seed=seed) for seed in range(3)),
-            note="T = S and d_v = d_k",
-        ),
+        case(*(draw(5, 3, seed=seed) for seed in range(3)), note="T = S, d_v = d_k"),
         case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
         special("large scores", 3 * FAR * draw(2, 3, 5), draw(2, 7, 5), draw(2, 7, 3)),
         special("one token", draw(1, 5), draw(1, 5, seed=1), draw(1, 3)),
@@ -68,32 +43,14 @@ attention = Exercise(
 )
 
 
-# --- the module -------------------------------------------------------------------
-
-
-def three_axes(s):
-    batch, num_tokens, d_in = s.x.shape
-    return s.x @ s.learned.W_query
-
-
 def created_in_order(module, weights):
     """Name matrices made in another order: the same seed gives them other numbers."""
     made = [name.partition(".")[0] for name, _ in module.named_parameters()]
     made = [name for name in dict.fromkeys(made) if name in QKV]
-    if made == [*QKV]:
-        return None
-    text = (
-        f"You made the matrices in the order {', '.join(made)}: make them in the order "
-    )
-    text += "W_query, W_key, W_value, so that a seed gives everybody the same numbers."
-    return Diagnosis("created-in-another-order", text)
+    text = f"You made the matrices in the order {', '.join(made)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers."
+    return Diagnosis("created-in-another-order", text) if made != [*QKV] else None
 
 
-OWN = variants(
-    "three-axes-only: You unpacked three axes, but x may have two or four: count from the end, x.shape[-1] and transpose(-2, -1).",
-    dict(query=three_axes),
-)
-OWN.append(size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]))
 self_attention = ModuleExercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
@@ -103,10 +60,9 @@ self_attention = ModuleExercise(
     pipeline=of_attention.attention(
         of_attention.of_module,
         steps(**PROJECTED),
-        *(OWN, of_attention.RETURN_OUTPUT, of_attention.PROJECT),
-        *(of_attention.SCALE, SIZES, *OF_WEIGHTS),
-        without=("scale-of-values", "scale-of-keys"),  # d_v = d_k and S = T here
-        renamed={"last-token-only": "last-query-alone"},
+        [size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1])],
+        *(of_attention.RETURN_OUTPUT, of_attention.PROJECT, of_attention.SCALE),
+        *OF_WEIGHTS,
         width_name="d_out",
     ),
     cases=[

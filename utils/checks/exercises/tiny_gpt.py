@@ -1,24 +1,23 @@
 """Exercises of the notebook on a tiny GPT: its block, and how tokens are chosen."""
 
-import math
-
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import training_facts
 from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Diagnosis, Pipeline, variants
 from utils.checks.properties import row_sum, rows_sum_to_one
-from utils.checks.training_facts import changes_in_training, fresh, sentences
+from utils.checks.steps import attention as of_attention
+from utils.checks.steps.attention import INF
+from utils.checks.training_facts import (
+    changes_in_training,
+    fresh,
+    no_gradient,
+    sentences,
+)
 from utils.checks.values import numbers
-
-INF = torch.inf
-
-
-# --- the block: two sublayers that add to a stream --------------------------------
 
 
 class Sublayer(nn.Module):
@@ -87,21 +86,14 @@ BLOCK = variants(
     REPLACED,
     "mlp-residual-missing: You replaced x by the MLP: x + feed_forward(norm2(x)).",
     second(REPLACED),
-    "one-residual-for-both: You added once around both sublayers: each has an addition of its own.",
-    REPLACED | FROM_START,
     "first-residual-lost: You added the MLP's output to the x from the start: add it to the x that already holds the attention's.",
     FROM_START,
-    "input-added-twice: You added the x from the start once more: leave that out.",
-    dict(result=lambda s: s.x + s.start),
-    "sublayers-parallel: You let the MLP read the x from the start: it reads x plus what the attention returned.",
+    "sublayers-parallel: You let the MLP read the x from the start: it should read x plus what the attention returned.",
     dict(read2=lambda s: s.norm(s.start)),
-    "mlp-reads-attention-alone: You let the MLP read the attention's output only: it reads the sum, normalised.",
-    dict(read2=lambda s: s.norm(s.wrote)),
     "order-swapped: You put the MLP first: attention first, then the MLP.",
     MLP_FIRST | ATTENTION_LAST,
     "attention-twice: You used one sublayer in both halves: attention, then feed_forward.",
     ATTENTION_LAST,
-    MLP_FIRST,
     "norms-unused: You used no norm: attention(norm1(x)) and feed_forward(norm2(x)).",
     BARE | second(BARE),
     "first-norm-unused: You let the attention read the bare x: attention(norm1(x)).",
@@ -110,22 +102,17 @@ BLOCK = variants(
     second(BARE),
     "norm-at-the-end: You normalised the result: a GPT does so once, after the last block.",
     dict(result=lambda s: s.norm(s.x)),
-    "rms-norm: You divided by the root mean square only: nn.LayerNorm subtracts the mean first.",
-    dict(norm=lambda s: lambda x: F.rms_norm(x, x.shape[-1:])),
     "sublayer-missing: You left out one half: attention, then feed_forward.",
     dict(add2=lambda s: s.x),
-    dict(add=lambda s: s.x),
 )
 
 
 def norms_missing(module, weights):
     """Name norms that are not there under their names, or have nothing to learn."""
     learned = dict(module.named_parameters(remove_duplicate=False))
-    for name in ("norm1", "norm2"):
-        if f"{name}.weight" not in learned:
-            text = f"Your module has no `{name}` with a weight to learn: self.{name} = "
-            return Diagnosis("norms-missing", f"{text}nn.LayerNorm(d_model).")
-    return None
+    missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in learned]
+    text = "Your module has no `{0}` with a weight to learn: self.{0} = nn.LayerNorm(d_model)."
+    return Diagnosis("norms-missing", text.format(missing[0])) if missing else None
 
 
 def norms_mixed_up(module, weights):
@@ -134,16 +121,13 @@ def norms_mixed_up(module, weights):
     norms, x = (twin.norm1, twin.norm2), sentences(weights)
     for norm, end in zip(norms, (2.0, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
-    got = twin(x.clone())
-    for used in (norms[:1] * 2, norms[1:] * 2, norms[::-1]):
-        if torch.allclose(got, right_block(weights, x, *used), atol=1e-4):
-            if used[0] is used[1]:
-                text = "You used one norm in both places: use norm1 and norm2."
-                return Diagnosis("one-norm-shared", text)
-            text = (
-                "You swapped the norms: norm1 is for the attention, norm2 for the MLP."
-            )
-            return Diagnosis("norms-swapped", text)
+    output = twin(x.clone())
+    shared = "one-norm-shared", "You used one norm in both places: use both norms."
+    swapped = "norms-swapped", "You swapped the norms: norm1 is for the attention."
+    for first, second, fault in ((0, 0, shared), (1, 1, shared), (1, 0, swapped)):
+        mixed_up = right_block(weights, x, norms[first], norms[second])
+        if torch.allclose(output, mixed_up, atol=1e-4):
+            return Diagnosis(*fault)
     return None
 
 
@@ -151,8 +135,7 @@ def sublayers_unregistered(module, weights):
     """Name sublayers whose weights `module.parameters()` does not list."""
     for part in weights.build[:2]:
         if not any(torch.equal(part.weight, held) for held in module.parameters()):
-            text = f"Your module.parameters() lacks those of {part}: assign it in "
-            text += f"__init__, self.{part} = {part}."
+            text = f"Your module.parameters() lacks those of {part}: assign it in __init__, self.{part} = {part}."
             return Diagnosis("weights-not-registered", text)
     return None
 
@@ -192,11 +175,8 @@ transformer_block = ModuleExercise(
         },
     ),
     facts=[
-        norms_missing,
-        sublayers_unregistered,
-        norms_mixed_up,
-        training_facts.no_gradient,
-        changes_in_training,
+        *(norms_missing, sublayers_unregistered, norms_mixed_up),
+        *(no_gradient, changes_in_training),
     ],
     cases=[
         case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
@@ -207,57 +187,19 @@ transformer_block = ModuleExercise(
 )
 
 
-# --- what both choices have: a softmax over the vocabulary, and what is returned ---
-
-SOFTMAX_STEPS = {  # from the logits `s.ready` to `s.probs`
-    "dim": lambda s: -1,
-    "shifted": lambda s: s.ready - s.ready.amax(s.dim, keepdim=True),
-    "exps": lambda s: s.shifted.exp(),
-    "total": lambda s: s.exps.sum(s.dim, keepdim=True),
-    "probs": lambda s: s.exps / s.total,
-}
-UNSHIFTED = {"shifted": lambda s: s.ready}
-SOFTMAX = variants(
+# From the logits `s.hidden` to the probabilities `s.soft`.
+SOFTMAX_NAMES = "dim", "maximum", "shifted", "exps", "total", "soft"
+SOFTMAX_STEPS = {name: of_attention.RIGHT[name] for name in SOFTMAX_NAMES}
+SOFTMAX = of_attention.SOFTMAX + variants(
     "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
     dict(dim=lambda s: 0),
-    dict(dim=lambda s: 0 if s.ready.dim() in (1, 3) else 1),
-    dict(dim=lambda s: 1),
-    dict(dim=lambda s: [*range(s.ready.dim())]),
-    "softmax-over-everything: You divided by the sum over all rows: each row has its own, sum(dim=-1, keepdim=True).",
-    dict(total=lambda s: s.exps.sum()),
-    "overflow: You took exp of large logits, which is infinite: torch.softmax subtracts the maximum first.",
-    UNSHIFTED,
-    "global-maximum-subtracted: You subtracted one maximum from all rows: subtract each row's own, amax(dim=-1, keepdim=True).",
-    dict(shifted=lambda s: s.ready - s.ready.max()),
-    "not-normalised: You didn't divide the exponentials by their sum: a row {sum}.",
-    UNSHIFTED | dict(total=lambda s: 1),
-    "exponential-missing: You divided the logits by their sum: use torch.softmax.",
-    UNSHIFTED | dict(exps=lambda s: s.ready),
-    "softmax-missing: You returned logits: take a softmax over the vocabulary.",
-    dict(probs=lambda s: s.ready),
-    "sigmoid: You took a sigmoid of each logit: take a softmax over the vocabulary.",
-    dict(probs=lambda s: s.ready.sigmoid()),
+    dict(dim=lambda s: 0 if s.hidden.dim() in (1, 3) else 1),
+    dict(dim=lambda s: [*range(s.hidden.dim())]),
 )
-RETURN = variants(
-    "token-for-probabilities: You returned the best token: return the probabilities.",
-    dict(result=lambda s: s.final.argmax(-1)),
-    "mask-for-probabilities: You returned which tokens stay: return their probabilities, and zero for the others.",
-    dict(result=lambda s: s.final > 0),
-    "integers-for-probabilities: You wrote the probabilities into a tensor of integers: make it with zeros_like(logits).",
-    dict(result=lambda s: s.final.long()),
-    dict(
-        result=lambda s: s.final.argsort().scatter(-1, s.final.argsort(), s.final),
-    ),
-    "order-lost: You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.",
-    dict(result=lambda s: s.final.sort(-1, descending=True).values),
-)
-WORDS = {"sum": lambda s: row_sum(s.probs), "row_sum": lambda s: row_sum(s.result)}
+WORDS = {"row_sum": lambda s: row_sum(s.result)}
 SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
-
-
-# --- temperature and the k best ---------------------------------------------------
 
 
 def right_probs(logits, temperature=1.0, top_k=None):
@@ -279,45 +221,30 @@ TOP_K = variants(
     "temperature-ignored: Your temperature changes nothing: divide the logits by it, before the softmax.",
     UNCOOLED,
     "temperature-after-softmax: You divided by the temperature after the softmax, so a row {row_sum}: divide the logits.",
-    UNCOOLED | dict(cooled=lambda s: s.probs / s.temperature),
+    UNCOOLED | dict(cooled=lambda s: s.soft / s.temperature),
     "temperature-in-a-branch: You divided by the temperature only with, or only without, `top_k`: divide in both cases.",
     dict(divisor=lambda s: s.temperature if s.k else 1),
-    dict(divisor=lambda s: 1 if s.k else s.temperature),
-    "temperature-twice: You divided by the temperature twice: divide once.",
-    dict(divisor=lambda s: s.temperature**2),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
     dict(kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
     "best-left-out: You cut off the k best tokens: keep them, and cut the others.",
     dict(kept=keep(lambda x, k: x < x.topk(k)[0][..., -1:])),
-    dict(kept=keep(lambda x, k: x <= x.topk(k)[0][..., -1:])),
     "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut what is < it.",
     dict(kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
     dict(k=lambda s: s.k and min(s.k + 1, s.logits.shape[-1])),
     "top-k-ignored: Your top_k changes nothing: masked_fill returns a new tensor, so use its result.",
     dict(k=lambda s: None),
-    "first-k-tokens: You kept the first k tokens of the vocabulary: keep the k largest.",
-    dict(kept=keep(lambda x, k: torch.ones_like(x).cumsum(-1) <= k)),
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
-    dict(kept=keep(lambda x, k: x >= x.topk(k)[0].min())),
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][-1])),
-    dict(kept=keep(lambda x, k: x >= x.topk(k, 0)[0][-1:])),
     "keepdim-missing: You took values[..., -1], which removes the last axis: values[..., -1:] keeps it.",
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][..., -1])),
     "two-axes-only: You took values[:, -1:], which fits two axes only: count from the end, values[..., -1:].",
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1:])),
-    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1].unsqueeze(-1))),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
     "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
-    dict(fill=lambda s: -10.0),
     dict(fill=lambda s: -100.0),
-    dict(fill=lambda s: s.read.min()),
-    "plus-infinity: You set the logits outside the top k to +inf: use float('-inf').",
-    dict(fill=lambda s: INF),
-    "zero-times-infinity: You multiplied a mask by -inf, and 0 times infinity is NaN: use masked_fill.",
-    dict(cut=lambda s: s.read + ~s.kept * -INF if s.k else s.read),
     "not-renormalised: You cut tokens after the softmax, so a row {row_sum}: set logits to -inf before it, or divide by the new sum.",
     LATE,
     "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
@@ -325,27 +252,9 @@ TOP_K = variants(
     LATE | dict(final=lambda s: s.cleared.softmax(-1)),
     "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     LATE | dict(final=lambda s: s.cleared / s.cleared.sum()),
-    LATE | dict(final=lambda s: s.cleared / s.cleared.sum(-1)),
-    "last-position-only: You returned one position of each sequence: return all.",
-    dict(read=lambda s: torch.atleast_2d(s.logits)[..., 0, :]),
-    dict(read=lambda s: torch.atleast_2d(s.logits)[..., -1, :]),
     "only-k-returned: You returned k probabilities: return one for each of the V tokens, zero outside the top k.",
-    dict(
-        result=lambda s: (
-            s.final.sort(-1, descending=True).values[..., : s.k] if s.k else s.final
-        )
-    ),
+    dict(result=lambda s: s.final.sort(-1, descending=True)[0][..., : s.k or None]),
 )
-
-
-def as_many_as_k(run):
-    """Of each row, k entries are above zero."""
-    top_k = run.args[2] if len(run.args) > 2 else run.got.shape[-1]
-    found = int((run.got != 0).sum(-1).max())
-    text = (
-        f"Your row has {found} entries above zero: with top_k = {top_k} there should "
-    )
-    return f"{text}be {top_k}." if found > top_k else None
 
 
 next_token_probs = Exercise(
@@ -353,25 +262,25 @@ next_token_probs = Exercise(
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
-    properties=[SUMS_TO_ONE, as_many_as_k],
-    pipeline=Pipeline(
+    properties=[SUMS_TO_ONE],
+    pipeline=of_attention.attention(
         lambda logits, t=1.0, k=None: {"logits": logits, "temperature": t, "k": k},
-        steps={
+        {
             "read": lambda s: s.logits,
             "k": lambda s: s.k,
             "kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
             "fill": lambda s: -INF,
             "cut": lambda s: s.read.where(s.kept, s.fill),
             "divisor": lambda s: s.temperature,
-            "ready": lambda s: s.cut / s.divisor,
+            "hidden": lambda s: s.cut / s.divisor,
             **SOFTMAX_STEPS,
-            "cooled": lambda s: s.probs,
+            "cooled": lambda s: s.soft,
             "cleared": lambda s: s.cooled,
             "final": lambda s: s.cleared,
             "result": lambda s: s.final,
         },
-        variants=TOP_K + RETURN + SOFTMAX,
-        words=WORDS,
+        *(TOP_K, SOFTMAX),
+        **WORDS,
     ),
     cases=[
         case(FIVE_LOGITS, 0.5),
@@ -387,88 +296,59 @@ next_token_probs = Exercise(
 )
 
 
-# --- top-p, the fewest best tokens that hold a share p ----------------------------
-
-
 def right_top_p(logits, p):
     probs = torch.softmax(logits.double(), dim=-1)
-    kept = probs.where((of_better(probs) < p) | (p == 1), 0.0)
+    others = probs[..., None, :]
+    better = (others * (others > probs[..., None])).sum(-1)  # what likelier ones hold
+    kept = probs.where(better < p, 0.0)
     return (kept / kept.sum(-1, keepdim=True)).float()
 
 
-def of_better(probs):
-    """Return for each token how much those hold together that are likelier."""
-    others = probs[..., None, :]
-    return (others * (others > probs[..., None])).sum(-1)
-
-
-def of_all_rows(s):
-    """Mark, in the order of each row, the best tokens of all rows together."""
-    kept = of_better(torch.softmax(s.ready.flatten(), 0)) < s.p
-    return kept.view(s.ready.shape).gather(-1, s.order)
-
-
-UNSORTED = {"cut": lambda s: s.probs * s.kept, "final": lambda s: s.shares}
 TOP_P = variants(
     "crossing-token-cut: You cut the token with which the sum reaches p: a token goes only if the better ones hold p without it.",
-    dict(kept=lambda s: s.sums <= s.p),
-    dict(kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
+    dict(kept=lambda s: s.sums <= s.share),
+    dict(kept=lambda s: (s.sums <= s.share) | (s.rank == 1)),
     "best-token-cut: You cut a best token that holds more than p, so nothing is left: shift the mask by one position, with False (not cut) in front.",
     dict(kept=lambda s: s.reaching & (s.best <= s.p)),
     "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
     dict(kept=lambda s: s.rank <= s.needed + 1),
     "mask-rolled: You shifted the mask with a roll, which brings its end to the front: set the first place yourself.",
-    dict(kept=lambda s: s.mask.roll(1, -1)),
+    dict(kept=lambda s: (s.sums < s.p).roll(1, -1)),
     "not-renormalised: You didn't divide what is left by its own sum, so a row {row_sum}: divide by it.",
     dict(shares=lambda s: s.cut),
-    dict(shares=lambda s: s.cut / s.p),
     "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     dict(shares=lambda s: s.cut / s.cut.sum()),
-    dict(shares=lambda s: s.cut / s.cut.sum(-1)),
     "order-lost: You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.",
     dict(final=lambda s: s.shares),
     "gather-for-scatter: You used `gather` with the order, which sorts once more: `scatter` undoes the sorting.",
     dict(final=lambda s: s.shares.gather(-1, s.order)),
-    UNSORTED | dict(kept=lambda s: s.reaching.gather(-1, s.order)),
     "mask-in-order: You applied a mask in the order of the probabilities to tokens in the order of the vocabulary: scatter(-1, order, mask) first.",
-    UNSORTED,
+    dict(cut=lambda s: s.soft * s.kept, final=lambda s: s.shares),
     "from-the-least-likely: You began the sum with the least likely tokens, or didn't sort: sort with descending=True.",
-    dict(key=lambda s: -s.probs),
-    dict(key=lambda s: torch.arange(s.V, 0, -1).expand_as(s.probs)),
+    dict(key=lambda s: -s.soft),
     "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
-    dict(kept=lambda s: s.best >= s.p),
     dict(kept=lambda s: (s.best >= s.p) | (s.rank == 1)),
-    dict(kept=lambda s: s.best >= 1 - s.p),
-    dict(kept=lambda s: s.best >= s.p * s.best[..., :1]),
     "share-cut-for-share-kept: You kept tokens that hold 1 - p: keep a share of p.",
     dict(share=lambda s: 1 - s.p),
-    dict(share=lambda s: max(1 - s.p, 1e-9)),
     "best-left-out: You cut off the best tokens: keep them, and cut the others.",
     dict(kept=lambda s: ~s.reaching),
     "p-ignored: Your p changes nothing: masked_fill returns a new tensor, so use its result.",
     dict(kept=lambda s: s.best >= 0),
-    "share-of-the-vocabulary: You kept a share p of the tokens: how many stay follows from the sum of their probabilities.",
-    dict(kept=lambda s: s.rank <= max(1, s.p * s.V)),
-    dict(kept=lambda s: s.rank <= math.ceil(s.p * s.V)),
     "one-count-for-all: You kept equally many tokens in every row: each row has its own number.",
     dict(kept=lambda s: s.rank <= s.needed.max()),
     dict(kept=lambda s: s.rank <= s.needed.flatten()[0]),
-    dict(kept=of_all_rows),
     "sum-of-logits: You added up logits: p is a share of probability, so take the softmax first.",
     dict(kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p),
     "zero-for-minus-inf: You set the logits outside the set to 0, and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(shares=lambda s: (s.sorted * s.kept).softmax(-1)),
     "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
     dict(shares=lambda s: s.best.where(s.kept, -INF).softmax(-1)),
-    dict(shares=lambda s: s.cut.softmax(-1)),
     "softmax-missing: You returned logits: take a softmax over the vocabulary.",
     dict(shares=lambda s: s.sorted.where(s.kept, -INF)),
     "equal-shares: You gave all kept tokens the same probability: divide their own probabilities by the sum.",
     dict(shares=lambda s: s.kept / s.kept.sum(-1, keepdim=True)),
     "sum-over-batch: You summed along the first axis: use cumsum(dim=-1).",
     dict(sums=lambda s: s.best.cumsum(0)),
-    "only-the-kept-returned: You returned only the kept probabilities: return one for each of the V tokens, zero outside the set.",
-    dict(result=lambda s: s.shares[..., : s.needed.max()]),
 )
 
 
@@ -478,32 +358,29 @@ def share_that_is_kept(run):
     probs = torch.softmax(logits, -1), run.got, run.expected
     row, got, expected = (value.flatten()[: logits.shape[-1]] for value in probs)
     kept, wanted = got.abs() > 1e-6, expected > 1e-6  # what rounds to 0 may stay
-    if torch.equal(kept, wanted):
-        return None
-    return f"Your first row keeps {int(kept.sum())} tokens, which hold {row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
+    text = f"Your first row keeps {int(kept.sum())} tokens, which hold {row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
+    return None if torch.equal(kept, wanted) else text
 
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
-DOWN_TO_0 = torch.tensor([[1.0, 2.0, 0.0, -11.0], [0.5, 0.0, 1.0, -12.0]])
 top_p_probs = Exercise(
     id="9.3",
     signature="top_p_probs(logits, p)",
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
-    pipeline=Pipeline(
-        lambda logits, p: {"ready": logits, "p": p, "V": logits.shape[-1]},
-        steps={
+    pipeline=of_attention.attention(
+        lambda logits, p: {"hidden": logits, "p": p, "V": logits.shape[-1]},
+        {
             **SOFTMAX_STEPS,
-            "key": lambda s: s.probs,
+            "key": lambda s: s.soft,
             "order": lambda s: s.key.argsort(-1, descending=True),
-            "best": lambda s: s.probs.gather(-1, s.order),
-            "sorted": lambda s: s.ready.gather(-1, s.order),
+            "best": lambda s: s.soft.gather(-1, s.order),
+            "sorted": lambda s: s.hidden.gather(-1, s.order),
             "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
             "sums": lambda s: s.best.cumsum(-1),
             "share": lambda s: s.p,
-            "mask": lambda s: s.sums < s.share,
-            "reaching": lambda s: (s.sums - s.best < s.share) | (s.share >= 1),
+            "reaching": lambda s: s.sums - s.best < s.share,
             "needed": lambda s: s.reaching.sum(-1, keepdim=True),
             "kept": lambda s: s.reaching,
             "cut": lambda s: s.best * s.kept,
@@ -511,8 +388,8 @@ top_p_probs = Exercise(
             "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
             "result": lambda s: s.final,
         },
-        variants=TOP_P + RETURN[:-1] + SOFTMAX,
-        words=WORDS,
+        *(TOP_P, SOFTMAX),
+        **WORDS,
     ),
     cases=[
         case(EXAMPLE, 0.75),
@@ -521,7 +398,6 @@ top_p_probs = Exercise(
         case(draw(5, 5, scale=2.0), 0.8),
         case(draw(2, 3, 11), 0.35),
         case(draw(2, 9), 0.6),
-        special("p = 1 keeps all", DOWN_TO_0, 1.0),
         special(LOW_ROW, draw(2, 7) - LOW, 0.6),
         special("large logits", draw(2, 7, scale=200.0), 0.95),
     ],

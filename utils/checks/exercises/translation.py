@@ -12,10 +12,7 @@ from utils.checks.inputs import draw, special
 from utils.checks.pipeline import Diagnosis, Pipeline, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import PROJECTED, by_torch, fill, size, triangle
-from utils.checks.steps.masks import HIDE, uncleared, without_zeros
-from utils.checks.values import shape
-
-# --- cross-attention --------------------------------------------------------------
+from utils.checks.steps.masks import HIDE, UNCLEARED, without_zeros
 
 
 def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
@@ -45,82 +42,43 @@ def of_words(made):
     return lambda s: None if s.words is None else made(s.words)
 
 
-def needs_mask(error):
-    """Return the step that is right with a mask and fails, somehow, without one."""
-
-    def mask(s):
-        if s.words is None:
-            raise error
-        return spread(s.words)
-
-    return mask
-
-
 NO_MASK = {"mask": lambda s: None}
 GIVEN = {"x": lambda s: s.given[0], "context": lambda s: s.given[1]}
 FROM_CONTEXT, FROM_X = {"x": GIVEN["context"]}, {"context": GIVEN["x"]}
-JOINED = {"context": lambda s: torch.cat(s.given, -2)}
 SOURCES = variants(
     "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
-    FROM_CONTEXT | FROM_X,
     FROM_CONTEXT | FROM_X | NO_MASK,
     "context-not-used: You made queries, keys and values from x: keys and values come from context.",
-    FROM_X,
     FROM_X | NO_MASK,
-    "x-not-used: You made queries, keys and values from context: queries come from x.",
-    FROM_CONTEXT,
-    "x-among-the-keys: You attend to x as well: attend to context only.",
-    JOINED,
-    JOINED | NO_MASK,
-    "values-from-x: You made the values from x: the values are context @ W_value.",
+    "values-from-x: You made the values from x: make them from context, context @ W_value.",
     dict(value=lambda s: s.x @ s.learned.W_value),
-    "keys-from-x: You made the keys from x: the keys are context @ W_key.",
+    "keys-from-x: You made the keys from x: make them from context, context @ W_key.",
     dict(key=lambda s: s.x @ s.learned.W_key),
     "query-and-key-matrices-exchanged: You multiplied x by W_key and context by W_query: swap the two.",
     of_attention.projected(query="key", key="query"),
-    "matrices-transposed: You transposed the matrices: they are (D, K), ready for x @ W_query.",
-    of_attention.TRANSPOSED,
-    "x-added: You added x to the output: return the weighted sum.",
-    dict(result=lambda s: (s.x + s.output, s.weights)),
 )
 ZEROS = "a sentence without any word that may be attended to must give zeros"
 MASK = variants(
-    "mask-ignored: Your mask has no effect: hidden words get {leak}. masked_fill returns a new tensor, so use its result.",
+    "mask-ignored: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     NO_MASK,
-    "mask-inverted: You hid the real words: hidden ones get {leak}. masked_fill fills where it is given True, so give it ~mask.",
+    "mask-inverted: You hid the real words: masked_fill fills where it is given True, so give it ~mask.",
     dict(mask=of_words(lambda real: ~spread(real))),
     "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
-    dict(mask=triangle),
     dict(mask=lambda s: triangle(s) & s.allowed),
     "mask-on-queries: You laid the mask over the queries: its axis is that of the keys, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[..., None])),
-    dict(mask=of_words(lambda real: spread(real) & real[..., None])),
     "mask-axis-missing: You lined up the mask's sentences with the queries: give it an axis for the queries, context_mask[..., None, :].",
     dict(mask=lambda s: s.words),
     "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[:, None, :])),
-    dict(mask=of_words(lambda real: real.unsqueeze(1))),
     dict(mask=of_words(lambda real: real[:, None, None])),
-    "mask-needed: Your code fails without a mask, where `context_mask` is None.",
-    dict(mask=needs_mask(TypeError())),
-    dict(mask=needs_mask(AttributeError())),
-    "mask-as-truth-value: You asked for the truth of a mask of shape {mask_shape}: ask `if context_mask is not None`.",
-    dict(mask=lambda s: spread(s.words) if s.words else None),
-    "values-hidden-alone: You zeroed the values of hidden words, but their keys still draw weight: hide the scores.",
-    NO_MASK | dict(output=lambda s: s.weights @ (s.value * s.allowed.mT)),
-    "context-zeroed: You zeroed hidden words, but they still have a score, 0: hidden words get {leak}. Hide the scores with -inf.",
-    NO_MASK | dict(context=lambda s: s.given[1] * s.allowed.mT),
     f"empty-row-nan: You divided 0 by 0 where all scores are -inf: {ZEROS}.",
-    dict(cleared=uncleared),
+    UNCLEARED,
     f"empty-row-nan: You mended the weights after the output was made: {ZEROS} there too.",
     dict(output=lambda s: s.soft @ s.value),
     f"empty-row-uniform: Your large negative number makes an empty row uniform: {ZEROS}.",
-    dict(hidden=lambda s: fill(s, -1e9), cleared=uncleared),
+    UNCLEARED | dict(hidden=lambda s: fill(s, -1e9)),
 )
-SIZES = [
-    size("scale-of-model-width", "D", lambda s: s.x.shape[-1]),
-    *of_attention.SIZES,
-]
 
 
 def weights_seen(run):
@@ -150,9 +108,7 @@ def far_apart():
     return x, torch.cat([far, -far, words]), *matrices, torch.arange(5) > 1
 
 
-SQUARE = "T = S, all matrices square, a word in the middle hidden"
 MIDDLE = torch.tensor([[True, False, True, True, False], [True] * 5])
-NOTHING = "nothing allowed in the second sentence"
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 LARGE = {"scale": 30.0, "special": True}
 cross_attention = Exercise(
@@ -171,18 +127,14 @@ cross_attention = Exercise(
             cleared=of_attention.zeroed,
             result=lambda s: (s.output, s.weights),
         ),
-        *(of_attention.RETURN_BOTH, SOURCES, MASK),
-        *(without_zeros(HIDE), HIDE, of_attention.SCALE, SIZES, of_attention.AXIS),
-        *(of_attention.SOFTMAX, of_attention.PROJECT, of_attention.SCORE),
-        of_attention.AVERAGE,
+        *(of_attention.RETURN_BOTH, SOURCES, MASK, without_zeros(HIDE), HIDE),
+        [size("scale-of-model-width", "D", lambda s: s.x.shape[-1])],
+        *(of_attention.SCALE, of_attention.SIZES, of_attention.AXIS),
+        *(of_attention.FIXED_AXIS, of_attention.SOFTMAX, of_attention.PROJECT),
+        *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
         without=("weight-not-transposed", "keys-times-queries"),
-        renamed={
-            "zero-for-minus-infinity": "zero-for-infinity",
-            "renormalised-after": "empty-row-nan",
-        },
         width_name="K",
         source="context",
-        mask_shape=lambda s: shape(s.words),
     ),
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
@@ -191,8 +143,8 @@ cross_attention = Exercise(
         drawn("B = T", (3, 3, 5), (3, 7, 5), 2, 11, real=[5, 7, 2]),
         drawn("T = S", (2, 5, 7), (2, 5, 7), 3, 11, real=[2, 5]),
         drawn("all matrices square", (2, 5, 7), (2, 3, 7), 7, 7),
-        case(*tensors((2, 5, 7), (2, 5, 7), 7, 7), MIDDLE, note=SQUARE),
-        drawn(NOTHING, (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
+        case(*tensors((2, 5, 7), (2, 5, 7), 7, 7), MIDDLE, note="T = S, all square"),
+        drawn("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
         drawn("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
         drawn("large scores", (2, 5), (7, 5), 3, 2, **LARGE),
         drawn("large scores and a hidden word", (2, 5), (7, 5), 3, 2, real=6, **LARGE),
@@ -201,8 +153,6 @@ cross_attention = Exercise(
     ],
 )
 
-
-# --- the decoding loop ------------------------------------------------------------
 
 LIMIT = 60  # calls; no case has room for half as many
 
@@ -251,7 +201,7 @@ def written(s):
         id = s.plain(s.pick(next_logits(s.ask([s.start_id, *ids]))))
         if id == s.end:
             return [*ids, id] if s.keep_end else ids
-        ids = s.add(ids, id)
+        ids = [*ids, id]
     return ids
 
 
@@ -266,15 +216,9 @@ LOOP = variants(
     dict(keep_end=lambda s: True),
     "start-kept: You returned start_id = {start_id} too: return what comes after it.",
     dict(front=lambda s: [s.start_id]),
-    "first-id-lost: You cut off the first id: start_id isn't in this list any more.",
-    dict(result=lambda s: s.written[1:]),
-    "last-id-lost: You cut off the last id: end_id isn't in this list.",
-    dict(result=lambda s: s.written[:-1]),
     "goes-on-after-end: Your loop goes on after end_id = {end_id}: leave it there.",
     dict(end=lambda s: None),
     dict(end=lambda s: None, unwanted=lambda s: [s.end_id]),
-    "one-id-alone: You return after the first round: move `return` out of the loop.",
-    dict(room=lambda s: min(s.max_length, 1)),
     f"never-ends: {ENDLESS}",
     dict(room=lambda s: 10**9),
     "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id.",
@@ -283,15 +227,12 @@ LOOP = variants(
     dict(room=lambda s: s.max_length + 1),
     "limit-checked-late: You write an id where max_length = 0: check the room first.",
     dict(room=lambda s: max(s.max_length, 1)),
-    "ids-do-not-grow: You gave next_logits [start_id] every time: give it all ids so far.",
-    dict(ask=always(lambda ids: ids[:1])),
     "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
     dict(ask=always(lambda ids: ids[-1:])),
     "start-missing: You gave next_logits the ids without start_id: it is always first.",
     dict(ask=always(lambda ids: ids[1:])),
     "list-needed: You gave next_logits something other than a list: give it a list of all ids so far, no tensor and no batch axis.",
     dict(ask=always(torch.tensor)),
-    dict(ask=always(lambda ids: ids[-1])),
     "tensors-in-list: You collected tensors: .item() makes a plain integer.",
     dict(plain=always(lambda id: id)),
     "smallest-taken: You took the id with the smallest logit: take the largest.",
@@ -300,14 +241,8 @@ LOOP = variants(
     dict(pick=always(torch.max)),
     "sampled: You drew the next id at random: take the one with the largest logit.",
     dict(pick=always(lambda logits: logits.softmax(-1).multinomial(1))),
-    "last-of-ties: You took the last of equal logits: take the first, as argmax() does.",
-    dict(pick=always(lambda logits: logits.argsort(stable=True)[-1])),
-    "position-axis-expected: You indexed the logits as if they had an axis for positions: next_logits gives (V,), one number for each id.",
-    dict(pick=always(lambda logits: logits[-1].argmax())),
-    dict(pick=always(lambda logits: logits[0, -1].argmax())),
     "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
     dict(end=lambda s: s.start_id),
-    dict(room=lambda s: s.max_length * (s.start_id != s.end_id)),
 )
 
 
@@ -324,10 +259,8 @@ def start_first(run):
     _, start_id, end_id, max_length = run.args
     ids = [*run.expected, end_id][:max_length]
     shown = ", then ".join(map(str, ids[:3])) + " …" * (len(ids) > 3)
-    text = (
-        f"After [{start_id}] the largest logit is that of {shown}: print what you give "
-    )
-    return f"{text}to next_logits and what you take." if ids else None
+    text = f"After [{start_id}] the largest logit is that of {shown}: print what you give to next_logits and what you take."
+    return text if ids else None
 
 
 class LoopExercise(Exercise):
@@ -363,7 +296,6 @@ greedy_translate = LoopExercise(
             "pick": always(torch.argmax),
             "plain": always(lambda id: id.item()),
             "end": attrgetter("end_id"),
-            "add": always(lambda ids, id: [*ids, id]),
             "front": lambda s: [],
             "keep_end": lambda s: False,
             "written": written,

@@ -4,12 +4,11 @@ An exercise takes the steps that it has, and of the wrong variants those of its 
 (`attention`). Where two variants give the same on every case of an exercise, the first
 is named, and the other belongs to the exercise's `without`.
 
-The texts use the exercise's own words, which `attention` puts into the state:
-`width_name`, `source` (what is projected to keys and values), `averaged`.
+The texts use an exercise's own words, which it hands to `attention`: `width_name`, and
+`source`, what is projected to keys and values.
 """
 
 import math
-from dataclasses import replace
 from functools import cache
 from itertools import chain
 from operator import attrgetter
@@ -24,29 +23,23 @@ from utils.checks.values import number
 INF = torch.inf
 
 
-def fill(s, value, mask=None, of=None):
-    """Return the scores, or others, with `value` where the mask is False, if any is."""
-    mask = s.mask if mask is None else mask
-    of = s.scores if of is None else of
-    return of if mask is None else of.masked_fill(~mask, value)
-
-
-def zeroed(s):
-    """Return the weights with 0 at the hidden positions."""
-    return fill(s, 0.0, of=s.soft)
-
-
 def allowed(s):
     """Return the mask as 1 and 0; 1 everywhere where there is none."""
     return torch.ones(()) if s.mask is None else s.mask.float()
 
 
-ORDER = (
-    *("out_weight", "out_bias", "query", "key", "value", "split", "products", "width"),
-    *("scores", "mask", "hidden", "dim", "maximum", "shifted", "exps", "total", "soft"),
-    *("cleared", "weights", "output", "merged", "projected", "result"),
-)
-RIGHT = {
+def fill(s, value):
+    """Return the scores with `value` where the mask is False, if any is."""
+    return s.scores.masked_fill(allowed(s) == 0, value)
+
+
+def zeroed(s):
+    """Return the weights with 0 at the hidden positions."""
+    return s.soft.masked_fill(allowed(s) == 0, 0.0)
+
+
+RIGHT = {  # in order; an exercise adds its own steps where None stands
+    **dict.fromkeys(("query", "key", "value", "split")),
     "products": lambda s: s.query @ s.key.mT,
     "width": lambda s: s.query.shape[-1],
     "scores": lambda s: s.products / s.width**0.5,
@@ -68,35 +61,28 @@ RIGHT = {
 OUTPUTS = {"split": ("query", "key", "value")}
 WORDS = {  # for the texts, unless an exercise has its own
     "width_name": "d_k",
-    "along": "along dim=-1",
-    "averaged": "values",
-    "value_name": "value",
     "source": "x",
     "d": lambda s: s.query.shape[-1],
     "S": lambda s: s.key.shape[-2],
     "isqrt": lambda s: math.isqrt(s.width),
     "row_sum": lambda s: row_sum(filled_rows(s.weights, getattr(s, "mask", None))),
-    "leak": lambda s: leak(s),
-    "future": lambda s: future(s),
 }
 
 
 def steps(leaving_out=(), **own):
     """Return the right steps in order, with those of an exercise's own."""
-    known = {name: step for name, step in RIGHT.items() if name not in leaving_out}
-    known |= own
-    return {name: known[name] for name in ORDER if name in known}
+    known = (RIGHT | own).items()
+    return {name: step for name, step in known if step and name not in leaving_out}
 
 
-def attention(start, steps, *groups, without=(), renamed=(), **words):
+def attention(start, steps, *groups, without=(), **words):
     """Return the pipeline of these steps, and of the variants of groups those in it.
 
     `without` holds names of what an exercise cannot tell apart or does not ask for;
-    `renamed` gives a name another one; `words` are for the texts.
+    `words` are for the texts.
     """
-    names = dict(renamed)
     variants = [
-        replace(variant, name=names.get(variant.name, variant.name))
+        variant
         for variant in chain(*groups)
         if variant.name not in without and variant.overrides.keys() <= steps.keys()
     ]
@@ -105,10 +91,10 @@ def attention(start, steps, *groups, without=(), renamed=(), **words):
 
 def by_torch(query, key, value, mask=None):
     """Return PyTorch's output and weights, 0 where nothing may be attended to."""
-    eye = torch.eye(key.shape[-2]).expand(*key.shape[:-1], -1)
-    values = torch.cat((value, eye), -1).double()
-    made = F.scaled_dot_product_attention(query.double(), key.double(), values, mask)
-    return made.nan_to_num(0.0).float().tensor_split([-key.shape[-2]], -1)
+    eye = torch.eye(key.shape[-2]).double().expand(*key.shape[:-1], -1)
+    attend = F.scaled_dot_product_attention  # the average of unit vectors: the weights
+    weights = attend(query.double(), key.double(), eye, mask).nan_to_num(0.0)
+    return (weights @ value.double()).float(), weights.float()
 
 
 # --- what the texts and properties say about weights ----------------------------------
@@ -116,41 +102,19 @@ def by_torch(query, key, value, mask=None):
 
 def filled_rows(weights, mask):
     """Return the rows of weights in which something is allowed."""
-    if mask is None:
-        return weights
-    return weights[mask.expand_as(weights).any(-1)]
-
-
-def leaked(weights, mask):
-    """Return the weight that hidden positions of a row get at most."""
-    hidden = weights.double().nan_to_num(0.0) * ~mask
-    return hidden.sum(-1).max().item()
-
-
-def leak(s):
-    """Return in words what hidden positions get.
-
-    The right mask is the one given at the start, or else the causal one.
-    """
-    got = leaked(s.weights, s.allowed if hasattr(s, "allowed") else triangle(s))
-    return f"a weight of up to {number(got)}" if got > 1e-4 else "a weight"
+    return weights if mask is None else weights[mask.expand_as(weights).any(-1)]
 
 
 def hidden_and_allowed(weights, mask):
     """Say that hidden positions get a weight, or that a row doesn't sum to 1."""
-    if leaked(weights, mask) > 1e-6:
-        most = number(leaked(weights, mask))
-        return f"Your hidden positions get a weight of up to {most} instead of 0."
+    leak = (weights.double().nan_to_num(0.0) * ~mask).sum(-1).max().item()
+    if leak > 1e-6:
+        return (
+            f"Your hidden positions get a weight of up to {number(leak)} instead of 0."
+        )
     total = worst_sum(filled_rows(weights, mask))
-    if abs(total - 1) < 1e-3:
-        return None
-    return f"Your weights in a row sum to {number(total)} instead of 1."
-
-
-def future(s):
-    """Return in words what token 0 gives to later ones."""
-    given = s.weights.double().nan_to_num(0.0)[..., 0, 1:].sum(-1).flatten()[0].item()
-    return f"{number(given)} of its weight" if given > 1e-4 else "a part of its weight"
+    text = f"Your weights in a row sum to {number(total)} instead of 1."
+    return None if abs(total - 1) < 1e-3 else text
 
 
 # --- the scale ---------------------------------------------------------------------
@@ -165,11 +129,9 @@ SCALE = variants(
     dict(scores=lambda s: s.products * s.width**0.5),
     "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / s.width / 2),
-    "scale-halves: You divided by {width} / 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
-    dict(scores=lambda s: s.products / (s.width / 2)),
     "root-rounded: You divided by {isqrt}, the rounded root of {width}: don't round it.",
     dict(scores=lambda s: s.products / math.isqrt(s.width)),
-    "scale-after-softmax: You divided by √{width_name} after the softmax, so a row of your weights {row_sum}: divide the scores, before it.",
+    "scale-after-softmax: You divided by √{width_name} after the softmax, so a row {row_sum}: divide the scores, before it.",
     UNSCALED | dict(weights=lambda s: s.cleared / s.width**0.5),
 )
 
@@ -195,25 +157,21 @@ def angles(s):
     return F.normalize(s.query, dim=-1) @ F.normalize(s.key, dim=-1).mT
 
 
-def reshaped(x):
-    """Return x with the shape that a transpose gives, but its numbers as they lie."""
-    return x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
-
-
 SCORE = variants(
     "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
-    dict(products=lambda s: s.query @ reshaped(s.key)),
+    dict(products=lambda s: s.query @ s.key.reshape(s.key.mT.shape)),
+    "compares-angles: You normalised queries and keys to length 1, which compares angles only: use the plain dot products.",
+    UNSCALED | dict(products=angles),
+    "transpose-missing: You didn't transpose the keys: a score compares a row of the queries with a row of the keys, so swap the keys' last two axes, transpose(-2, -1).",
+    dict(products=lambda s: s.query @ s.key),
+)
+BATCH_SCORE = variants(  # where there are other axes before the tokens
     "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
     dict(products=lambda s: s.key @ s.query.mT),
-    "compares-angles: You normalised queries and keys to length 1, which compares angles only: use the plain dot product and divide by √{width_name}.",
-    UNSCALED | dict(products=angles),
-    dict(products=angles),
     "fixed-axes: You transposed the axes 0 and 1, which fits a single matrix only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(0, 1)),
     "batch-axes-fixed: You transposed the axes 1 and 2, which fits one leading axis only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(1, 2)),
-    "transpose-missing: You didn't transpose the keys: a score compares a row of the queries with a row of the keys, so swap the keys' last two axes, key.transpose(-2, -1).",
-    dict(products=lambda s: s.query @ s.key),
     "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.T),
 )
@@ -222,39 +180,35 @@ SCORE = variants(
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: Your softmax runs over the queries, so a row of your weights {row_sum}: use dim=-1, the keys.",
+    "softmax-over-queries: Your softmax runs over the queries, so a row {row_sum}: use dim=-1, the keys.",
     dict(dim=lambda s: -2),
+    "softmax-over-everything: Your softmax runs over all scores at once, so a row {row_sum}: use dim=-1.",
+    dict(dim=lambda s: (*range(s.scores.dim()),)),
+)
+FIXED_AXIS = variants(
     "axis-left-open: You left out `dim`, so the softmax picks an axis by their number, with a batch the batch itself: use dim=-1.",
     dict(dim=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1),
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
-    dict(dim=lambda s: 0),
     dict(dim=lambda s: 1),
-    dict(dim=lambda s: 2),
-    "softmax-over-everything: Your softmax runs over all scores at once, so a row of your weights {row_sum}: use dim=-1.",
-    dict(dim=lambda s: tuple(range(s.scores.dim()))),
 )
-
 UNSHIFTED = {"maximum": lambda s: 0}
 SOFTMAX = variants(
-    "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum {along} first, as torch.softmax does.",
+    "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, as torch.softmax does.",
     UNSHIFTED,
-    "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim=-1, keepdim=True).",
+    "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True).",
     dict(maximum=lambda s: s.hidden.max()),
     "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
     dict(total=lambda s: s.exps.sum(s.dim)),
-    "not-normalised: You didn't divide the exponentials by their sum, so a row of your weights {row_sum}: divide by the sum {along}.",
+    "not-normalised: You didn't divide the exponentials by their sum, so a row {row_sum}: divide by the sum.",
     dict(total=lambda s: 1),
-    UNSHIFTED | dict(total=lambda s: 1),
     "exponential-missing: You divided the scores by their sum without the exponential: take exp first, or negative scores give negative weights.",
     dict(exps=lambda s: s.hidden),
-    "softmax-missing: You used the scores as they are: turn them into weights with a softmax over the keys.",
+    "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
     dict(soft=lambda s: s.hidden),
     "softmax-twice: You took the softmax twice, which makes the weights nearly equal: take it once.",
     dict(weights=lambda s: s.cleared.softmax(s.dim)),
     "log-softmax: Your weights are logarithms: use softmax rather than log_softmax.",
     dict(weights=lambda s: torch.log_softmax(s.hidden, s.dim)),
-    "sigmoid: You put each score through a sigmoid of its own, so a row of your weights {row_sum}: use a softmax over the row.",
-    dict(soft=lambda s: s.hidden.sigmoid()),
     "uniform-weights: You gave every key the same weight: compute the weights from the scores.",
     dict(scores=lambda s: torch.zeros_like(s.products)),
 )
@@ -274,7 +228,7 @@ def triangle(s):
 
 
 NO_MASK = variants(
-    "future-hidden: You applied a causal mask: this exercise asks for none, so every query may attend to every key.",
+    "future-hidden: You applied a causal mask, or a loop ends too early: here every query may attend to every key.",
     dict(mask=triangle),
 )
 
@@ -325,21 +279,19 @@ PROJECT = variants(
 AVERAGE = variants(
     "keys-for-values: You averaged the keys: average the values.",
     dict(output=lambda s: s.weights @ s.key),
-    "queries-for-values: You averaged the queries: average the values.",
-    dict(output=lambda s: s.weights @ s.query),
     "weights-transposed: You transposed the weights before the average: row i belongs to query i, so keep weights @ value.",
     dict(output=lambda s: s.weights.mT @ s.value),
-    "elementwise-product: You multiplied the weights with the {averaged} entry by entry: a weighted sum is a matrix product, weights @ {value_name}.",
-    dict(output=lambda s: s.weights * s.value),
     "divided-by-tokens: You divided the sum by {S}, the number of keys: leave that out, because the weights sum to 1 already.",
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
+    "first-token-twice: You counted token 0 twice: if a sum starts with it, the loop should start with token 1.",
+    dict(
+        output=lambda s: s.weights @ s.value + s.weights[..., :1] * s.value[..., :1, :]
+    ),
 )
-
 RETURN_BOTH = variants(
     "scores-for-weights: You returned the scores: return the weights, as they come out of the softmax.",
     dict(result=lambda s: (s.output, s.scores)),
 )
-
 RETURN_OUTPUT = variants(
     "weights-returned: You returned the weights (…, T, T): multiply them with the values.",
     dict(result=lambda s: s.weights),

@@ -12,7 +12,6 @@ from utils.checks.pipeline import variants
 
 RIGHT = {
     "each": lambda s: s.outputs / s.sums,  # each divided on its own: seldom what helps
-    "best": lambda s: s.maxima.argmax(0, keepdim=True),  # the part, for each query
     "top": lambda s: s.maxima.amax(0),
     "base": lambda s: finite(s.top),  # from which all exponentials count in the end
     "factors": lambda s: torch.exp(s.maxima - s.base),
@@ -50,18 +49,16 @@ JOIN = variants(
     put_together(lambda s: s.each[0]),
     "last-part-alone: You returned the last {part} only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
     put_together(lambda s: s.each[-1]),
-    "best-part-alone: You kept only the {part} with the largest maximum: the others count too, each with its factor.",
-    put_together(lambda s: s.each.take_along_dim(s.best, 0)[0]),
     "divided-twice: You divided each {part} by its own sum and then by the sum of all: divide once, at the end.",
     dict(terms=lambda s: s.each),
-    "softmax-of-the-maxima: You weighed the {part}s by a softmax of their maxima, so the number of keys plays no part: the weight is the factor times the sum.",
-    dict(total=lambda s: s.factors.sum(0), terms=lambda s: s.each),
+    "outputs-not-rescaled: You didn't rescale the outputs: multiply them by exp(old maximum − new) too.",
+    dict(joined=lambda s: s.terms.sum(0)),
+    "sums-not-rescaled: You didn't rescale the sums: multiply them by exp(old maximum − new) too.",
+    dict(total=lambda s: s.sums.sum(0)),
+    "nothing-rescaled: You added outputs and sums of different maxima as they are: multiply both by exp(old maximum − new).",
+    dict(factors=ones),
     "sums-ignored: You divided by the sum of the factors: divide by factor times sum, added up.",
     dict(total=lambda s: s.factors.sum(0)),
-    "weighted-by-the-sums: You weighted the outputs with the sums and didn't use the maxima: outputs and sums both need the factor exp(own − largest maximum).",
-    dict(factors=ones, terms=lambda s: s.sums * s.outputs),
     "outputs-taken-as-normalised: You weighted the outputs with factor times sum, as if they had been divided by their sums: use the factor only.",
     dict(terms=lambda s: s.sums * s.outputs),
-    "axis-missing-in-the-division: You divided outputs (…, T, d_v) by sums (…, T), which lines up the wrong axes: give the sums a last axis, total[..., None].",
-    dict(divided=lambda s: s.joined / s.total[..., 0]),
 )

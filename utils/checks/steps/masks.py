@@ -17,19 +17,13 @@ from utils.checks.steps.attention import (
     triangle,
 )
 
-
-def left_alone(s):
-    return s.scores
-
-
-def uncleared(s):
-    return s.soft
+LEFT_ALONE, UNCLEARED = {"hidden": lambda s: s.scores}, {"cleared": lambda s: s.soft}
 
 
 def without_zeros(variants):
     """Return the same of answers that don't look after rows of nothing either."""
     return [
-        replace(one, overrides=one.overrides | {"cleared": uncleared})
+        replace(one, overrides=one.overrides | UNCLEARED)
         for one in variants
         if "hidden" in one.overrides and "cleared" not in one.overrides
     ]
@@ -38,11 +32,11 @@ def without_zeros(variants):
 # --- which positions a causal mask allows ---------------------------------------------
 
 CAUSAL = variants(
-    "mask-not-used: Your mask doesn't reach the scores: token 0 gives {future} to later tokens. masked_fill returns a new tensor, so use its result.",
-    dict(hidden=left_alone),
+    "mask-not-used: Your mask doesn't reach the scores, so token 0 sees later tokens. masked_fill returns a new tensor, so use its result.",
+    LEFT_ALONE,
     "diagonal-masked: You hid each token from itself, so token 0 may attend to nothing: keep the diagonal, and hide torch.triu(…, diagonal=1).",
     dict(mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1)),
-    "one-step-leaked: You let each token see the next one: token 0 gives {future} to token 1. Hide from the first diagonal on, torch.triu(…, diagonal=1).",
+    "one-step-leaked: You let each token see the next one: hide from the first diagonal on, torch.triu(…, diagonal=1).",
     dict(mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1)),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: row i may attend to the columns 0 … i.",
     dict(mask=lambda s: triangle(s).mT),
@@ -51,14 +45,14 @@ CAUSAL = variants(
 )
 
 
-def cut(count=lambda s: s.x.shape[1], side=lambda build: build[2]):
-    """Return the mask made with a side, then cut to a number of tokens.
+def cut(count):
+    """Return the mask for all positions, cut to a number of tokens.
 
     Where the sizes don't fit, it fails in the words of any way to apply a mask.
     """
 
     def mask(s):
-        made = lower(side(s.learned.build))[: count(s), : count(s)]
+        made = lower(s.learned.build[2])[: count(s), : count(s)]
         num_tokens = s.scores.shape[-1]
         if made.shape[-1] not in (1, num_tokens):
             raise RuntimeError("must match the" if num_tokens > 1 else "")
@@ -72,8 +66,6 @@ CUT = variants(
     dict(mask=cut(lambda s: s.learned.build[2])),
     "mask-sliced-by-batch: You cut the mask to {B} tokens, the size of the batch: x is (B, T, d_in), so cut to x.shape[1] = {T}.",
     dict(mask=cut(lambda s: s.x.shape[0])),
-    "mask-too-small: Your mask is too small for sentences of the full context_length: make it that large, and don't overwrite self.mask with a slice for one sentence.",
-    dict(mask=cut(side=lambda build: build[2] - 1)),
 )
 SIZES = [
     size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
@@ -86,43 +78,32 @@ SIZES = [
 
 def after(clear):
     """Return the overrides that hide no score and mend the weights instead."""
-    return {"hidden": left_alone, "cleared": clear}
+    return LEFT_ALONE | {"cleared": clear}
 
 
 def masked_late(s):
     return s.soft * allowed(s)
 
 
-def renormalised(s, at_least=0.0):
-    return masked_late(s) / masked_late(s).sum(-1, keepdim=True).clamp(at_least)
+def renormalised(s):
+    return masked_late(s) / masked_late(s).sum(-1, keepdim=True)
 
 
-UNHIDDEN = UNSHIFTED | {"hidden": left_alone}
 HIDE = variants(
     "zero-times-infinity: You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).",
     dict(hidden=lambda s: s.scores if s.mask is None else s.scores + ~s.mask * -INF),
-    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other: hidden positions get {leak}. Use -inf, before the softmax.",
+    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so hidden positions get a weight: use -inf, before the softmax.",
     dict(hidden=lambda s: fill(s, 0.0)),
     "fill-not-small-enough: You filled hidden scores with a number that isn't small enough, so allowed scores below it lose: use float('-inf').",
-    dict(hidden=lambda s: fill(s, -1.0)),
     dict(hidden=lambda s: fill(s, -10.0)),
-    "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get {leak}: use scores.masked_fill(~mask, float('-inf')).",
+    "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).",
     dict(hidden=lambda s: s.scores + allowed(s)),
-    dict(hidden=lambda s: s.scores - allowed(s)),
-    "mask-filled-with-plus: You made hidden scores hugely positive, so they win the softmax: fill with float('-inf').",
-    dict(hidden=lambda s: fill(s, 1e9)),
-    "infinite-weights: You put an infinity among the weights, so rows that hide anything are NaN: fill the scores with float('-inf'), before the softmax.",
-    dict(hidden=lambda s: fill(s, INF)),
-    after(lambda s: fill(s, -INF, of=s.soft)),
-    "mask-after-softmax: You masked after the softmax, so a row of your weights {row_sum}: fill the scores with -inf, before it.",
+    "mask-after-softmax: You masked after the softmax, so a row {row_sum}: fill the scores with -inf, before it.",
     after(masked_late),
     "renormalised-after: You masked after the softmax and divided by what is left, which may be 0: hide the scores before the softmax.",
     after(renormalised),
-    after(lambda s: renormalised(s).nan_to_num(0.0)),
-    after(lambda s: renormalised(s, at_least=1e-8)),
     "maximum-not-subtracted: You took exp() of large scores, which is infinite above 88 and 0 below -104, so you get inf/inf or 0/0: fill with -inf and use torch.softmax.",
-    UNHIDDEN | dict(exps=lambda s: s.hidden.exp() * allowed(s)),
-    UNHIDDEN | dict(exps=lambda s: fill(s, 0, of=s.hidden.exp())),
+    UNSHIFTED | LEFT_ALONE | dict(exps=lambda s: s.hidden.exp() * allowed(s)),
 )
 OF_BUILD = {  # words of a layer
     "context_length": lambda s: s.learned.build[2],
@@ -132,5 +113,4 @@ OF_BUILD = {  # words of a layer
 LARGE_FILLS = variants(  # only for exercises with very low scores
     "fill-not-small-enough: You filled hidden scores with a number that isn't small enough, so allowed scores below it lose: use float('-inf').",
     dict(hidden=lambda s: fill(s, -100.0)),
-    dict(hidden=lambda s: fill(s, -1e4)),
 )

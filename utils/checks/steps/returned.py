@@ -48,18 +48,6 @@ def parts(result):
     return first, second
 
 
-def to_float(x):
-    if x.is_floating_point() and x.numel():
-        raise TypeError("already floats")
-    return x.float()
-
-
-def to_integers(x):
-    if x.dtype == torch.long and x.numel():
-        raise TypeError("already integers")
-    return x.long()
-
-
 RIGHT = {
     "arranged": lambda s: s.result,
     "selected": lambda s: s.arranged,
@@ -72,44 +60,40 @@ RETURNED = variants(
     arranged(lambda r: parts(r)[0]),
     arranged(lambda r: parts(r)[1]),
     "parts-joined: You joined the parts into one: return {returns}.",
-    arranged(lambda r: torch.stack(parts(r))),
     arranged(lambda r: torch.cat(parts(r), -1)),
     "axes-swapped: You returned the axes in another order: return {returns}.",
     each(lambda x: x.mT),
     each(lambda x: x.transpose(0, 1)),
     each(lambda x: x.transpose(1, 2)),
     each(lambda x: x.movedim(0, -1)),
-    arranged(lambda r: (parts(r)[0], r[1].mT)),
-    arranged(lambda r: (parts(r)[0].mT, r[1])),
     "axis-added: You returned an axis of size 1 too many: return {returns}.",
     each(lambda x: x[None]),
     each(lambda x: x[:, None]),
-    each(lambda x: x[..., None]),
     "size-one-axes-dropped: You dropped the axes of size 1, as squeeze() does: keep them, because there may be one token or one sample.",
     each(lambda x: x.squeeze()),
     "axes-merged: You merged two axes into one: return {returns}.",
     each(lambda x: x.flatten(0, 1)),
     each(lambda x: x.flatten(1, 2)),
-    each(lambda x: x.flatten(-2)),
     each(lambda x: x.flatten(0, -2)),
     each(lambda x: x.transpose(1, 2).flatten(2)),
     "order-reversed: You returned everything in reverse order: return {returns}.",
     rows(lambda x: x.flip(0) if torch.is_tensor(x) else x[::-1]),
     rows(lambda x: x.flip(1)),
     "one-row-only: You returned one row only: return {returns}. In a loop, keep what every round gives, and return after the last.",
-    *(rows(lambda x, i=i: x[i]) for i in (0, -1)),
-    *(rows(lambda x, i=i: x[:, i]) for i in (0, -1)),
+    rows(lambda x: x[0]),
+    rows(lambda x: x[-1]),
     rows(lambda x: x[..., -1, :]),
-    rows(lambda x: x[..., -1:, :]),
+    "first-row-twice: You returned the first row twice: return {returns}. If a list starts with it, the loop should start with the second.",
+    rows(lambda x: torch.cat((x[:1], x)) if torch.is_tensor(x) else x[:1] + x),
     "added-up: You added up or averaged along an axis: return {returns}.",
-    *(rows(lambda x, i=i: x.sum(i)) for i in (0, 1, 2, -1)),
-    *(rows(lambda x, i=i: x.mean(i)) for i in (0, 1, 2, -1)),
+    rows(lambda x: x.sum(0)),
+    rows(lambda x: x.sum(1)),
+    rows(lambda x: x.mean(0)),
     "wrong-type: You returned another type: return {returns}.",
     each(lambda x: tuple(x) if type(x) is list else list(x)),
     each(lambda x: torch.tensor(x) if type(x) is list else x.tolist()),
-    each(lambda x: torch.tensor(x).long() if type(x) is list else x.numpy()),
-    each(to_float),
-    each(to_integers),
+    each(lambda x: x.float()),
+    each(lambda x: x.long()),
     "softmax-taken: You took a softmax or a logarithm at the end: leave it out.",
     each(lambda x: x.softmax(-1)),
     each(lambda x: x.log()),
