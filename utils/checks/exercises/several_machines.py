@@ -48,14 +48,10 @@ FORMS = variants(
     dict(filled=lambda s: s.divided.masked_fill(s.empty, torch.nan)),
     "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",
     dict(factors=lambda s: torch.exp(s.base - s.maxima)),
-    "maximum-over-the-tokens: You took the maximum over the tokens of each part: take it over the parts for each token, maxima.amax(dim=0).",
-    dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
     "maximum-missing: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(factors=lambda s: torch.exp(s.maxima)),
-    "past-not-rescaled: You joined parts one after the other and left the past at its old maximum: multiply it by exp(old − new), before the old one is overwritten.",
-    dict(base=lambda s: finite(s.maxima.cummax(0).values)),
 )
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])
