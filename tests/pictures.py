@@ -22,9 +22,9 @@ def draw_marks(title):
     picture = plots.Picture(5.6)
     words = picture.sentence((0.2, 0.2), IT, roles={7: "query", 1: "key"})
     picture.wire(words[7], words[1], "weight", weight=0.9, bend=0.3, text="0.90")
-    picture.word((0.6, 1.0), " sun", "key", lit=True)
+    picture.word((0.6, 1.0), " sun", lit=True)
     learned = picture.block((2.2, 0.85), "W_q", "learned")
-    part = picture.block((3.2, 0.85), "multi-head\nattention", "part", lit=True)
+    part = picture.block((3.2, 0.85), "multi-head\nattention", lit=True)
     picture.wire(learned, part, "query")
     picture.wire(part, (6.5, 1.4), via=[(6.5, 1.1)], dashed=True, head=False)
     for i, sign in enumerate(("+", "×", "=", "softmax")):
@@ -35,7 +35,7 @@ def draw_marks(title):
     picture.shelf(boxes, kind="cached")
     weights = {"name": "weights", "rows": WORDS, "shape": "(T, S) = (3, 3)"}
     picture.grid((1.0, 2.9), WEIGHTS, "weight", mask=CAUSAL, lit=1, **weights)
-    picture.grid((3.2, 2.9), [["q", "r"]] * 3, "value", fade=[0, 2])
+    picture.grid((3.2, 2.9), [["q", "r"]] * 3, "value")
     picture.grid((4.4, 2.9), torch.arange(12).view(3, 4), owner=[0, 1, 2])
     picture.step((0.2, 2.9), 1)
     picture.dial((0.9, 4.9), torch.arange(7), "t / 1", seen=2)
@@ -67,15 +67,11 @@ PICTURES = {
     "heat of eleven": lambda title: chart.heat(
         [torch.eye(11) / 3] * 5, IT, names=["a map"] * 5, title=title
     ),
-    "signed heat of parts": lambda title: chart.heat(
-        torch.arange(-40.0, 41).view(9, 9),
-        [("name", 6), ("place", 3)],
-        signed=True,
-        show_values=False,
-        title=title,
+    "signed heat": lambda title: chart.heat(
+        torch.arange(-40.0, 41).view(9, 9), signed=True, show_values=False, title=title
     ),
     "bars": lambda title: chart.bars(
-        {f"group {i}": [0.5, -1, i] for i in range(5)}, WORDS, title=title
+        {f"group {i}": [0.5, -1, i] for i in range(4)}, WORDS, title=title
     ),
     "dots": lambda title: chart.dots(
         {"one head": [0.1, 0.2, 0.3], "four": [0.5, 0.6, 0.7]},
@@ -106,6 +102,7 @@ PICTURES = {
         WORDS,
         groups=["u", "v", "u"],
         names=["before", "after"],
+        reach=20,
         title=title,
     ),
 }
@@ -115,7 +112,7 @@ SIZES = ("Q", "query", "(T, d_k)", (5, 3)), "@", ("x", "x", "(B, T, D)", (8, 4, 
 SHAPES = {"query": (4096, 64), "scores": (4096, 4096)}
 SCENES = {
     "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
-    "machine": ((), {"notebook": "02"}),
+    "machine": ((), {}),
     "looks": (([IT, [*IT[:-1], "wide"]], 7, [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
@@ -134,8 +131,8 @@ PICTURES |= {
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
 
-def one_bar(height):
-    chart.bars({"w": [height]}, ["a"], title="One bar", ylim=(0, 1))
+def one_weight(weight):
+    chart.heat([[weight]], title="One weight")
 
 
 def parts_of(html):

@@ -1,69 +1,54 @@
-"""Each test pins one sentence about the functions of `utils.attention`."""
+"""Each test pins one claim about `utils.attention`."""
 
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import random
+from hypothesis import given
+from hypothesis import strategies as st
+from small_layers import Made, everywhere, random
+from torch import nn
 
 from utils.attention import (
+    MultiHeadAttention,
+    SelfAttention,
     dropout,
     masked_softmax,
+    merge_heads,
     online_softmax_attention,
     padding_mask,
     scaled_dot_product_attention,
     split_heads,
 )
+from utils.cache import KeyValueCache
+from utils.embeddings import alibi_bias, apply_rope
+
+# ---- functions --------------------------------------------------------------------
 
 
-def query_key_value(leading=(2, 3)):
+@everywhere
+@given(st.sampled_from([(), (2,), (2, 3)]), st.integers(1, 9), st.booleans())
+def test_attention_equals_torch_in_values_and_gradients(leading, block_size, masked):
     """T = 5 queries, S = 7 keys, d_k = 11, d_v = 13."""
-    return (
-        random(*leading, 5, 11, seed=1).requires_grad_(),
-        random(*leading, 7, 11, seed=2).requires_grad_(),
-        random(*leading, 7, 13, seed=3).requires_grad_(),
-    )
-
-
-def random_mask(*shape, seed=4):
-    """Random, with an empty first row and a full last one."""
-    mask = random(*shape, seed=seed) > 0
-    mask[..., 0, :] = False
-    mask[..., -1, :] = True
-    return mask
-
-
-@pytest.mark.parametrize("leading", [(), (2,), (2, 3)])
-def test_attention_equals_torch_in_values_and_gradients(leading):
-    inputs, twins = query_key_value(leading), query_key_value(leading)
-    output, _ = scaled_dot_product_attention(*inputs)
-    expected = F.scaled_dot_product_attention(*twins)
-    torch.testing.assert_close(output, expected)
-    output.square().sum().backward()
-    expected.square().sum().backward()
-    for ours, torchs in zip(inputs, twins, strict=True):
-        torch.testing.assert_close(ours.grad, torchs.grad)
-
-
-def test_masked_attention_equals_torch_on_rows_that_may_attend():
-    query, key, value = query_key_value()
-    mask = random_mask(2, 1, 5, 7)
-    output, _ = scaled_dot_product_attention(query, key, value, mask)
-    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-    torch.testing.assert_close(output[..., 1:, :], expected[..., 1:, :])
-
-
-@pytest.mark.parametrize("block_size", [1, 3, 7, 9])
-def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
-    heads = query_key_value()
-    expected = F.scaled_dot_product_attention(*heads)
-    output = online_softmax_attention(*heads, block_size)
-    torch.testing.assert_close(output, expected)
-    there = torch.autograd.grad(expected.square().sum(), heads)
-    torch.testing.assert_close(torch.autograd.grad(output.square().sum(), heads), there)
+    sizes = [(5, 11), (7, 11), (7, 13)]
+    inputs = [random(*leading, *size, seed=i) for i, size in enumerate(sizes)]
+    inputs = [each.requires_grad_() for each in inputs]
+    mask = random(*leading[:1], 1, 5, 7, seed=4) > 0 if masked and leading else None
+    if mask is not None:
+        mask[..., 0] = True  # PyTorch leaves open what a row without any key returns
+        mask = mask if len(leading) == 2 else mask[:, 0]
+    expected = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
+    outputs = [scaled_dot_product_attention(*inputs, mask)[0]]
+    if mask is None:
+        outputs.append(online_softmax_attention(*inputs, block_size))
+    gradients = torch.autograd.grad(expected.square().sum(), inputs)
+    for output in outputs:
+        torch.testing.assert_close(output, expected)
+        found = torch.autograd.grad(output.square().sum(), inputs)
+        torch.testing.assert_close(found, gradients)
 
 
 @pytest.mark.parametrize(
-    "shapes, said",
+    "shapes, message",
     [
         (((5, 3), (7, 2), (7, 2)), r"one width d_k, got \(5, 3\) and \(7, 2\)"),
         (((5, 3), (7, 3), (5, 3)), r"a value for each key, got \(7, 3\) and \(5, 3\)"),
@@ -71,37 +56,251 @@ def test_attention_in_blocks_equals_torch_in_values_and_gradients(block_size):
         (((2, 5, 3), (3, 7, 3), (3, 7, 3)), r"axes that fit, got \[\(2, 5, 3\)"),
     ],
 )
-def test_attention_names_shapes_that_do_not_fit(shapes, said):
+def test_attention_names_shapes_that_do_not_fit(shapes, message):
     inputs = [torch.zeros(shape) for shape in shapes]
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         scaled_dot_product_attention(*inputs)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         online_softmax_attention(*inputs, 2)
 
 
+X = torch.zeros(3, 4)
+
+
 @pytest.mark.parametrize(
-    "function, inputs, said",
+    "function, inputs, message",
     [
-        (padding_mask, ([2, 5], 4), "from 0 to 4, got"),
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
-        (
-            *(masked_softmax, (torch.zeros(5, 7), torch.ones(7, 5).bool())),
-            r"broadcasts to \(5, 7\), got \(7, 5\)",
-        ),
-        (dropout, (torch.ones(3), -0.1), "from 0 to 1, got -0.1"),
-        (dropout, (torch.ones(3), 1.5), "from 0 to 1, got 1.5"),
+        (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),
+        (scaled_dot_product_attention, (X, X, X, None, 0.0, X), "expected a bias that"),
+        (dropout, (X, 1.5), "from 0 to 1, got 1.5"),
         (split_heads, (torch.zeros(2, 5, 8), 3), "got width 8 and 3 heads"),
-        (split_heads, (torch.zeros(2, 5, 8), 0), "got width 8 and 0 heads"),
     ],
 )
-def test_what_a_function_cannot_use_is_named(function, inputs, said):
-    with pytest.raises(ValueError, match=said):
+def test_what_a_function_cannot_use_is_named(function, inputs, message):
+    with pytest.raises(ValueError, match=message):
         function(*inputs)
 
 
-@pytest.mark.parametrize("shape", [(5, 1, 3, 3), (2, 2)])
-def test_a_bias_that_does_not_fit_the_scores_is_named(shape):
-    x = torch.zeros(3, 4)
-    with pytest.raises(ValueError, match="expected a bias that broadcasts to"):
-        scaled_dot_product_attention(x, x, x, bias=torch.zeros(shape))
+def test_the_weights_returned_are_those_used_after_dropout():
+    inputs = [random(2, 5, 6, seed=seed) for seed in range(3)]
+    output, weights = scaled_dot_product_attention(*inputs, dropout_p=0.5)
+    assert (weights == 0).any()
+    torch.testing.assert_close(output, weights @ inputs[2])
+
+
+# ---- layers -----------------------------------------------------------------------
+
+
+def test_self_attention_equals_torch_on_its_projections():
+    layer, x = SelfAttention(5, 7, qkv_bias=True).double(), random(2, 3, 11, 5)
+    heads = layer.W_query(x), layer.W_key(x), layer.W_value(x)
+    torch.testing.assert_close(layer(x), F.scaled_dot_product_attention(*heads))
+
+
+def test_cross_attention_equals_torch_with_a_padded_context():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(10, 10, 5, 0.0, num_heads=2, causal=False).double()
+    twin = nn.MultiheadAttention(10, num_heads=2, batch_first=True).double()
+    projections = layer.W_query.weight, layer.W_key.weight, layer.W_value.weight
+    with torch.no_grad():
+        twin.in_proj_weight.copy_(torch.cat(projections))
+    twin.out_proj.load_state_dict(layer.out_proj.state_dict())
+    x, context = random(3, 5, 10), random(3, 7, 10, seed=1)
+    padding = padding_mask([7, 4, 1], 7)
+    # In nn.MultiheadAttention True means "may not attend".
+    options = {"key_padding_mask": ~padding, "average_attn_weights": False}
+    expected = twin(x, context, context, **options)
+    found = layer(x, context, padding, need_weights=True)
+    torch.testing.assert_close(found, expected, atol=1e-10, rtol=0)
+
+
+def grouped(num_kv_heads=2, **options):
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(5, 24, 13, 0.0, 6, num_kv_heads=num_kv_heads, **options)
+    return layer.double()
+
+
+CONTEXT, ONLY = random(2, 5, 5), "only with causal self-attention"
+
+
+@pytest.mark.parametrize(
+    "options, inputs, message",
+    [
+        ({"causal": False, "window": 3}, {}, "window and alibi only with"),
+        ({"causal": False}, {"cache": KeyValueCache(13)}, ONLY),
+        ({}, {"context": CONTEXT, "causal": True, "cache": KeyValueCache(13)}, ONLY),
+        ({"window": 3}, {"cache": KeyValueCache(13)}, "with window=3, got None"),
+        ({"causal": False}, {"context": CONTEXT[0]}, r"\(B, T, 5\), got \(5, 5\)$"),
+        ({"causal": False}, {"context": CONTEXT[..., :4]}, r"got \(2, 5, 4\)$"),
+    ],
+)
+def test_what_a_layer_cannot_do_is_named(options, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        grouped(**options)(CONTEXT, **inputs)
+
+
+class LowRank(nn.Sequential):
+    """A linear layer as the product of two narrow ones, with no `in_features`."""
+
+    def __init__(self, d_in, rank, d_out):
+        super().__init__(nn.Linear(d_in, rank, bias=False), nn.Linear(rank, d_out))
+
+
+def test_projections_may_be_replaced():
+    torch.manual_seed(0)
+    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2).double()
+    x = random(2, 7, 10)
+    layer.W_query = layer.W_value = nn.Identity()
+    layer.W_key = LowRank(10, 3, 10).double()
+    heads = [split_heads(t, 2) for t in (x, layer.W_key(x), x)]
+    expected = F.scaled_dot_product_attention(*heads, is_causal=True)
+    torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
+
+
+# ---- MultiHeadAttention in every combination of its options -------------------------
+
+WIDTH, MAX_TOKENS = 24, 9
+
+
+@st.composite
+def layers(draw):
+    """Draw a layer (B, T, 5) -> (B, T, 24) that computes in float64."""
+    num_heads = draw(st.sampled_from([1, 2, 6]))
+    divisors = [n for n in (1, 2, 3, 6) if num_heads % n == 0]
+    options = {
+        "num_kv_heads": draw(st.sampled_from(divisors)),
+        "window": draw(st.none() | st.integers(1, MAX_TOKENS + 1)),
+        "qkv_bias": draw(st.booleans()),
+        **draw(st.sampled_from([{}, {"rotary": True}, {"alibi": True}])),
+    }
+    torch.manual_seed(0)
+    return MultiHeadAttention(5, WIDTH, MAX_TOKENS, 0.0, num_heads, **options).double()
+
+
+num_tokens = st.integers(1, MAX_TOKENS)
+# Which of up to nine tokens of two sentences are real: padding anywhere.
+padding = st.none() | st.lists(st.booleans(), min_size=18, max_size=18)
+
+
+def mask_of(padding, num_tokens):
+    return padding and torch.tensor(padding).view(2, MAX_TOKENS)[:, :num_tokens]
+
+
+@everywhere
+@given(layers(), num_tokens, padding)
+def test_a_layer_follows_its_formula(layer, num_tokens, padding):
+    x, mask = random(2, num_tokens, 5), mask_of(padding, num_tokens)
+    position, num_heads = torch.arange(num_tokens), layer.num_heads
+    query, key, value = (
+        split_heads(W(x), W.out_features * num_heads // WIDTH)
+        for W in (layer.W_query, layer.W_key, layer.W_value)
+    )
+    if layer.rotary:
+        query, key = (apply_rope(t, position) for t in (query, key))
+    repeats = num_heads // key.shape[1]
+    key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
+    scores = query @ key.mT / (WIDTH // num_heads) ** 0.5
+    if layer.alibi:
+        scores = scores + alibi_bias(num_heads, num_tokens)
+    distance = position[:, None] - position
+    allowed = (distance >= 0) & (distance < (layer.window or MAX_TOKENS))
+    if mask is not None:
+        allowed = allowed & mask[:, None, None]
+    weights = masked_softmax(scores, allowed)  # a row without any key is zero
+    output = layer.out_proj(merge_heads(weights @ value))
+    near = {"atol": 1e-6 if layer.rotary else 1e-10, "rtol": 0}  # float32 angles
+    found = layer(x, padding_mask=mask, need_weights=True)
+    torch.testing.assert_close(found, (output, weights), **near)
+    torch.testing.assert_close(layer(x, padding_mask=mask), output, **near)
+
+
+@everywhere
+@given(layers(), st.lists(st.integers(1, 3), min_size=1, max_size=3), padding)
+def test_with_a_cache_the_outputs_are_the_same(layer, sizes, padding):
+    num_tokens = sum(sizes)
+    x, mask = random(2, num_tokens, 5), mask_of(padding, num_tokens)
+    cache, outputs = layer.new_cache(num_tokens), []
+    for piece in x.split(sizes, dim=1):
+        stop = len(cache) + piece.shape[1]
+        past = None if mask is None else mask[:, :stop]
+        outputs.append(layer(piece, padding_mask=past, cache=cache))
+    expected = layer(x, padding_mask=mask)
+    torch.testing.assert_close(torch.cat(outputs, dim=1), expected, atol=1e-6, rtol=0)
+
+
+@everywhere
+@given(layers(), padding, st.sampled_from([None, False, True]))
+def test_asking_for_weights_changes_no_output_and_no_gradient(layer, padding, causal):
+    """Neither alone nor with a context, causal or not."""
+    results, mask = [], mask_of(padding, MAX_TOKENS)
+    if mask is not None:
+        mask[:, 0] = True
+    for need_weights in (False, True):
+        x = random(2, MAX_TOKENS, 5).requires_grad_()
+        options = {"padding_mask": mask, "need_weights": need_weights}
+        if causal is not None:
+            options |= {"context": x, "causal": causal}
+        output = layer(x if causal is None else x[:, 4:], **options)
+        output = output[0] if need_weights else output
+        layer.zero_grad()
+        output.square().sum().backward()
+        gradients = [p.grad.clone() for p in layer.parameters()]
+        results.append([output, x.grad, *gradients])
+    torch.testing.assert_close(*results)
+
+
+POSITIONS = [{}, {"rotary": True}, {"alibi": True, "window": 3}]
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("options", POSITIONS, ids=str)
+def test_a_layer_compiles_into_one_graph_padded_or_not(options, device):
+    layer, x = grouped(**options).to(device), random(3, 7, 5).to(device)
+    torch.compiler.reset()  # of what other tests compiled, which counts to a limit
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    for mask in (None, padding_mask([7, 4, 0], 7).to(device)):
+        found = compiled(x, padding_mask=mask)
+        assert found.shape == (3, 7, 24)
+        if device == "cpu":
+            torch.testing.assert_close(found, layer(x, padding_mask=mask))
+
+
+@pytest.mark.parametrize("options", POSITIONS, ids=str)
+def test_autocast_computes_in_half_precision_what_float32_computes(options):
+    layer, x = grouped(**options).float(), random(2, 7, 5, dtype=torch.float32)
+    expected = layer(x)
+    torch.compiler.reset()
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    with torch.autocast("cpu", torch.bfloat16):
+        cache = layer.new_cache(7)
+        pieces = [layer(piece, cache=cache) for piece in x.split([4, 1, 2], dim=1)]
+        outputs = [layer(x), compiled(x), torch.cat(pieces, dim=1)]
+    for output in outputs:
+        assert output.dtype == torch.bfloat16
+        torch.testing.assert_close(output.float(), expected, atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_nothing_of_tokens_by_tokens_is_made_unless_weights_are_asked_for(need_weights):
+    layer, x = grouped(rotary=True), random(3, 11, 5)
+    with Made() as made:
+        output = layer(x, need_weights=need_weights)
+        (output[0] if need_weights else output).square().sum().backward()
+    squares = [t for t in made.tensors if list(t.shape).count(11) > 1]
+    assert bool(squares) == need_weights
+
+
+@pytest.mark.parametrize("num_kv_heads", [1, 2])
+@pytest.mark.parametrize("num_new", [1, 3])
+def test_shared_keys_and_the_cache_are_not_copied(num_kv_heads, num_new):
+    layer = MultiHeadAttention(5, 384, 400, 0.0, 6, num_kv_heads=num_kv_heads)
+    x, cache = random(1, 303, 5, dtype=torch.float32), KeyValueCache(400)
+    layer(x[:, :300], cache=cache)
+    known = (cache.key, cache.value, *layer.parameters())
+    places = {tensor.untyped_storage().data_ptr() for tensor in known}
+    with Made() as made:
+        layer(x[:, :num_new], cache=cache)
+    copies = [t for t in made.tensors if t.untyped_storage().data_ptr() not in places]
+    assert max(tensor.numel() for tensor in copies) < 300 * 64  # the keys of one head

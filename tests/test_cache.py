@@ -1,4 +1,4 @@
-"""Each test pins one sentence about `utils.cache`."""
+"""Each test pins one claim about `utils.cache`."""
 
 import pytest
 import torch
@@ -25,17 +25,14 @@ def test_more_tokens_than_there_is_room_for_are_named_and_change_nothing():
     assert tokens_of(cache.append(keys(2, 5), keys(2, 5))[0]) == [0, 1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 3, 1, 5), (2, 1, 1, 5), (2, 3, 1, 1), (2, 3, 2, 5)]
-)
-def test_another_shape_than_before_is_named(shape):
+def test_another_shape_than_before_is_named():
     cache = KeyValueCache(7)
     cache.append(keys(4), keys(4))
     with pytest.raises(ValueError, match=r"\(2, 3, 1, 5\) as before, got \("):
-        cache.append(keys(1), torch.zeros(shape))
+        cache.append(keys(1), torch.zeros(2, 1, 1, 5))
 
 
-@pytest.mark.parametrize("pieces", [(1,) * 30, (3, 1, 1, 9, 1, 1, 14), (29, 1), (30,)])
+@pytest.mark.parametrize("pieces", [(1,) * 30, (3, 1, 1, 9, 1, 1, 14), (30,)])
 @pytest.mark.parametrize("capacity", [100, 4])
 def test_with_a_window_new_tokens_see_it_and_the_rest_is_forgotten(pieces, capacity):
     cache, start = KeyValueCache(capacity, window=4), 0
@@ -54,10 +51,3 @@ def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
     second = cache.append(2 * x, x)[0].square().sum()
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         (first + second).backward()
-
-
-def test_the_bytes_are_those_of_the_room_set_aside():
-    cache = KeyValueCache(7)
-    assert cache.nbytes == 0
-    cache.append(keys(4), keys(4))
-    assert cache.nbytes == 2 * 2 * 3 * 7 * 5 * 4

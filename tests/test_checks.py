@@ -1,17 +1,14 @@
-"""The engine of the checks: it survives any answer, names by evidence, keeps quiet."""
+"""The checks survive any answer, name mistakes by evidence, and keep quiet."""
 
 import itertools
 import os
 import random
-import re
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 import torch
 from exercises import EXERCISES, answer_from
-from repository import ROOT
 from torch import nn
 from torch.nn import functional as F
 
@@ -49,19 +46,10 @@ def change_settings(right):
 
 def settings():
     """Return the random state and the global settings as one comparable text."""
-    now = [
-        torch.get_rng_state().sum(),
-        random.getstate(),
-        np.random.get_state()[1].sum(),
-        torch.get_default_dtype(),
-        torch.is_grad_enabled(),
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        vars(torch._tensor_str.PRINT_OPTS),
-        sys.getrecursionlimit(),
-        sys.stdout,
-        os.getcwd(),
-    ]
+    now = [torch.get_rng_state().sum(), random.getstate(), np.random.get_state()[1]]
+    now += [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
+    now += [torch.are_deterministic_algorithms_enabled(), sys.getrecursionlimit()]
+    now += [vars(torch._tensor_str.PRINT_OPTS), sys.stdout, os.getcwd()]
     return repr(now)
 
 
@@ -85,8 +73,6 @@ def cyclic(right):
 
 RETURNED = {
     "none": lambda right: None,
-    "a number": lambda right: 3.5,
-    "a text": lambda right: "softmax",
     "a nested tuple": lambda right: (((((1,),),),),),
     "a cyclic list": cyclic,
     "a hostile object": lambda right: Hostile(),
@@ -94,21 +80,14 @@ RETURNED = {
     "a sparse tensor": lambda right: torch.eye(3).to_sparse(),
     "a meta tensor": lambda right: torch.ones(2, 3, device="meta"),
     "a huge tensor": lambda right: torch.ones(1).expand(10**6, 10**6),
-    "a tensor with a gradient": lambda right: torch.ones(2, requires_grad=True) * 2,
-    "an error": raises(RuntimeError("went wrong")),
     "a long error": raises(ValueError("x" * 10**6)),
     "an exit": raises(SystemExit(1)),
     "an interrupt": raises(KeyboardInterrupt()),
     "recursion": recurse,
     "other settings": change_settings,
-    "a NumPy array": lambda right: right.numpy(),
     "a nested list": lambda right: [right.tolist()],
-    "one axis more": lambda right: right[None],
     "one axis less": lambda right: right[0],
-    "flattened": lambda right: right.flatten()[1:],
     "NaN": lambda right: torch.full(right.shape, torch.nan),
-    "zeros": lambda right: torch.zeros(right.shape),
-    "twice": lambda right: right * 2 + 1,
     "huge": lambda right: right * 1e30 + 1e30,
     "noisy": lambda right: right + 0.01 * torch.rand(right.shape),
 }
@@ -127,17 +106,23 @@ def refused(exercise, answer):
     result = check(exercise.id, answer)
     assert not result.passed
     assert exercise.name in result.message
-    assert len(result.message.splitlines()) > 1
+    assert "xpected" in result.message or "your code raised" in result.message
     assert len(result.message) < 1500
     assert settings() == before
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("spoil", RETURNED.values(), ids=RETURNED)
-def test_whatever_is_returned_is_refused_with_a_message(spoil, monkeypatch):
+@pytest.mark.parametrize("name", RETURNED)
+def test_whatever_is_returned_is_refused_with_a_message(
+    name, monkeypatch, pytestconfig
+):
+    """Every answer goes to a third of the exercises, in the full run to all."""
     # Not to look long for two mistakes where there are none to be found.
-    monkeypatch.setattr(search, "MOST_STEPS", 100)
-    for exercise in EXERCISES.values():
+    monkeypatch.setattr(search, "find_mistake_pair", lambda pipeline, runs: ())
+    spoil, exercises = RETURNED[name], [*EXERCISES.values()]
+    if not pytestconfig.getoption("--full"):
+        exercises = exercises[[*RETURNED].index(name) % 3 :: 3]
+    for exercise in exercises:
 
         def spoilt(*args, oracle=exercise.oracle):
             return in_each_part(lambda x: spoil(torch.as_tensor(x)), oracle(*args))
@@ -145,25 +130,28 @@ def test_whatever_is_returned_is_refused_with_a_message(spoil, monkeypatch):
         refused(exercise, answer_from(exercise, spoilt))
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_whatever_is_handed_in_is_refused_with_a_message(answer):
     for exercise in EXERCISES.values():
         refused(exercise, answer)
 
 
-def double(part):
-    floating = isinstance(part, torch.Tensor) and part.is_floating_point()
-    return part.double() if floating else part
+@pytest.mark.parametrize(
+    "id", [i for i, e in EXERCISES.items() if e.noun == "function"]
+)
+def test_an_answer_may_compute_in_float64_whatever_the_default_device_is(id):
+    def answer(*inputs):
+        right = EXERCISES[id].oracle(*inputs)
+        return in_each_part(lambda x: x.double() if is_float(x) else x, right)
 
-
-FUNCTIONS = [id for id, e in EXERCISES.items() if e.noun == "function"]
-
-
-@pytest.mark.parametrize("id", FUNCTIONS)
-def test_float64_inside_is_right(id):
-    oracle = EXERCISES[id].oracle
-    result = check(id, lambda *inputs: in_each_part(double, oracle(*inputs)))
+    with torch.device("meta"):
+        result = check(id, answer)
     assert result.passed, result.message
+
+
+def is_float(part):
+    return isinstance(part, torch.Tensor) and part.is_floating_point()
 
 
 # ---- the engine's own sentences ---------------------------------------------------
@@ -177,10 +165,6 @@ def on_no_device(scores, dim=-1):  # which is no stub, though the error is the s
     return torch.linalg.inv(scores.to("meta")).cpu()
 
 
-def fails(scores, dim=-1):
-    return scores.no_such_method()
-
-
 def unfinished(scores, dim=-1):
     if scores.dim() > 1:
         raise NotImplementedError("batches")
@@ -191,8 +175,12 @@ def larger(scores, dim=-1):
     return 2 * torch.softmax(scores, dim) + 0.1
 
 
-def nearly(scores, dim=-1):
-    return torch.softmax(scores, dim) + 2e-5
+def nearly(scores, dim=-1):  # the same to four digits
+    return torch.softmax(scores, dim) - 2e-5
+
+
+def without_dim(scores):
+    return torch.softmax(scores, -1)
 
 
 @pytest.mark.parametrize(
@@ -200,65 +188,18 @@ def nearly(scores, dim=-1):
     [
         (stub, "not-attempted", "3.3 softmax: not attempted yet."),
         (on_no_device, None, "your code raised"),
-        (fails, None, "return scores.no_such_method()"),
-        (fails, None, "AttributeError"),
         (unfinished, None, "NotImplementedError: batches"),
         (larger, None, "expected [0.09, 0.2447, 0.6652]"),
         (larger, None, "got      [0.2801, 0.5895, 1.4305]"),
-        (nearly, None, "expected [0.0151, 0.0181, 0.0962, 0.6532, 0.2173]"),
-        (nearly, None, "got      [0.0151, 0.0182, 0.0962, 0.6533, 0.2174]"),
+        (nearly, None, "expected [0.090031, 0.244728, 0.665241]"),
+        (nearly, None, "got      [0.090011, 0.244708, 0.665221]"),
+        (without_dim, None, "takes 1 positional argument but 2 were given"),
     ],
 )
 def test_the_message_says_what_came(answer, slug, words):
     result = check("3.3", answer)
     assert not result.passed and result.diagnosis == slug
     assert words in result.message and "Traceback" not in result.message
-
-
-def test_what_the_reader_prints_stays(capsys):
-    def softmax(scores, dim=-1):
-        print("looking at", tuple(scores.shape))
-        return torch.softmax(scores, dim)
-
-    result = check("3.3", softmax)
-    assert "looking at (3, 5)" in capsys.readouterr().out
-    assert "looking" not in result.message
-
-
-def test_the_device_that_an_answer_chooses_is_put_back():
-    def softmax(scores, dim=-1):
-        torch.set_default_device("meta")
-        return torch.softmax(scores, dim)
-
-    assert check("3.3", softmax).passed
-    assert torch.get_default_device().type == "cpu"
-
-
-ON_META = """
-import torch
-
-torch.set_default_device("meta")  # before any exercise is loaded
-
-from exercises import EXERCISES
-from utils import attention, model
-from utils.checks import check
-
-classes = attention.SelfAttention, attention.CausalAttention
-classes += attention.MultiHeadAttention, model.TransformerBlock
-# As the reader's own: the course's are no answers.
-classes = {answer.__name__: type("Own", (answer,), {}) for answer in classes}
-for id, exercise in EXERCISES.items():
-    result = check(id, classes.get(exercise.name, exercise.oracle))
-    assert result.passed, result.message
-with torch.device("meta"):  # another way to set it
-    assert check("3.3", lambda scores, dim=-1: attention.softmax(scores, dim)).passed
-assert torch.get_default_device().type == "meta"
-"""
-
-
-def test_right_answers_pass_whatever_the_default_device_is():
-    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    subprocess.run([sys.executable, "-c", ON_META], check=True, env=env)
 
 
 def test_an_answer_on_another_device_is_told_so():
@@ -297,31 +238,21 @@ def test_the_entry_that_differs_is_among_those_shown():
     assert expected.split("[")[1] != got.split("[")[1]
 
 
-def mixed(query, key, value):
-    return EXERCISES["4.1"].oracle(query, key + 0.1 * key.mean(0), value)
-
-
 def foresees(query, key, value, cache):
-    output, longer = EXERCISES["10.3"].oracle(query, key, value, cache)
+    output, longer = EXERCISES["10.2"].oracle(query, key, value, cache)
     return output + 0.1 * value.mean(-2, keepdim=True), longer
 
 
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("4.1", mixed, "samples mix"),
-        ("10.3", foresees, "Adding 1 to the new tokens from 1 on"),
-        ("10.3", foresees, "the future leaks into the past"),
+        ("10.2", foresees, "the future leaks into the past"),
     ],
 )
 def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
     result = check(id, answer)
     assert result.diagnosis is None
     assert words in " ".join(result.message.split())
-
-
-def test_result_shows_nothing_more_in_a_notebook():
-    assert check("3.3", None)._ipython_display_() is None
 
 
 def test_unknown_exercise_lists_the_ids():
@@ -360,47 +291,19 @@ class TransposedParameters(nn.Module):
         return F.scaled_dot_product_attention(*parts)
 
 
-class InASequence(Right):
-    def __init__(self, d_in, d_out, qkv_bias=False):
-        super().__init__(d_in, d_out)
-        self.W_key = nn.Sequential(nn.Linear(d_in, d_out, bias=False), nn.Identity())
-
-
-@pytest.mark.parametrize("answer", [TransposedParameters, InASequence])
-def test_right_module_passes_however_it_is_built(answer):
-    assert check("4.2", answer).passed
+def test_a_right_module_passes_however_it_is_built():
+    assert check("4.2", TransposedParameters).passed
 
 
 @pytest.mark.parametrize(
     ("answer", "slug", "words"),
     [
-        (Right(3, 5), "instance-not-class", "Right(…)"),
-        (dict, "not-a-module", "nn.Module"),
-        (Right.forward, "not-a-class", "function"),
+        (Right(3, 5), "not-a-module", "You passed Right("),
+        (dict, "not-a-module", "based on nn.Module"),
+        (Right.forward, "not-a-module", "You passed <function Right.forward"),
     ],
 )
 def test_what_is_no_class_of_modules_is_named(answer, slug, words):
     result = check("4.2", answer)
     assert result.diagnosis == slug, result.message
     assert words in result.message
-
-
-def test_error_in_the_constructor_is_shown_with_its_line():
-    class Broken(nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            self.W_query = nn.Linear(d_in, d_model, bias=False)  # noqa: F821
-
-    message = check("4.2", Broken).message
-    assert "NameError: name 'd_model' is not defined" in message
-    assert "self.W_query = nn.Linear(d_in, d_model, bias=False)" in message
-
-
-# ---- cards ------------------------------------------------------------------------
-
-
-def test_the_exercises_with_a_check_are_those_with_a_card():
-    paths = sorted((ROOT / "notebooks").rglob("*.ipynb"))
-    text = "".join(p.read_text(encoding="utf-8") for p in paths if "/sol" not in str(p))
-    cards = set(re.findall(r"### Exercise (\d+\.\d+):", text))
-    assert sorted(cards) == sorted(EXERCISES)

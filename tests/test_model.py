@@ -1,12 +1,10 @@
-"""Each test pins one sentence about `utils.model`."""
-
-import math
+"""Each test pins one claim about `utils.model`."""
 
 import pytest
 import torch
 from torch import nn
 
-from utils.model import GPT, generate, next_token_loss, next_token_probs, top_p_probs
+from utils.model import GPT, generate, next_token_probs, top_p_probs
 
 KINDS = [
     {},
@@ -43,18 +41,6 @@ def token_ids(*shape):
     return torch.randint(53, shape, generator=torch.Generator().manual_seed(1))
 
 
-def test_the_first_loss_is_the_logarithm_of_the_vocabulary():
-    inputs = token_ids(7, 13)
-    loss = next_token_loss(gpt(), (inputs, inputs.flip(1)))
-    assert abs(loss.item() - math.log(53)) < 0.05
-
-
-def test_it_compiles_into_one_graph():
-    model, ids = gpt(positions="rotary"), token_ids(7, 13)
-    compiled = torch.compile(model, fullgraph=True, backend="eager")
-    torch.testing.assert_close(compiled(ids), model(ids))
-
-
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padded_sentences_come_out_as_each_alone(kind, side):
@@ -88,17 +74,6 @@ def both_ways(model, start, num_tokens, **options):
     return texts[0]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_prompts_padded_on_the_left_go_on_as_each_alone(kind):
-    model = far_from_even(**kind)
-    sentences = [token_ids(9), token_ids(4), token_ids(1)]
-    ids, real = left_padded(sentences)
-    written = both_ways(model, ids, 4, top_k=1, padding_mask=real)
-    for sentence, row in zip(sentences, written):
-        alone = both_ways(model, sentence[None], 4, top_k=1)[0]
-        assert row[9 - len(sentence) :].tolist() == alone.tolist()
-
-
 def test_writing_is_without_dropout_and_each_part_keeps_its_mode():
     model = gpt(dropout=0.5).train()
     model.blocks[1].eval()
@@ -107,14 +82,6 @@ def test_writing_is_without_dropout_and_each_part_keeps_its_mode():
     assert [module.training for module in model.modules()] == before
     torch.manual_seed(5)
     assert torch.equal(text, generate(model.eval(), token_ids(3, 4), 9))
-
-
-def test_writing_stops_where_all_have_ended():
-    start = token_ids(1, 4)
-    text = both_ways(gpt(), start, 9)[0].tolist()
-    end_id = text[6]
-    length = text.index(end_id, 4) + 1
-    assert both_ways(gpt(), start, 9, end_id=end_id)[0].tolist() == text[:length]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
@@ -145,27 +112,20 @@ def write_on(token_ids=((1, 2),), num_tokens=1, **options):
 
 
 @pytest.mark.parametrize(
-    "function, options, said",
+    "function, options, message",
     [
-        (choose, {"top_k": 0}, "from 1 to 5, got 0"),
         (choose, {"top_k": 6}, "from 1 to 5, got 6"),
-        (choose, {"top_p": 0.0}, "above 0 and up to 1, got 0.0"),
         (choose, {"top_p": 1.5}, "above 0 and up to 1, got 1.5"),
         (choose, {"temperature": float("nan")}, "finite temperature above 0"),
-        (choose, {"temperature": float("inf")}, "finite temperature above 0"),
         (choose, {"temperature": -1.0}, "finite temperature above 0"),
         (read, {"num_tokens": 14}, "context_length = 13 tokens, got 14"),
         (write_on, {"num_tokens": -1}, "num_tokens of 0 or more, got -1"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
-        (
-            *(write_on, {"padding_mask": torch.tensor([[True, False]])}),
-            r"padding only on the left, .* got \[True, False\]",
-        ),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
         (gpt, {"causal": False}, "a causal GPT, got causal=False"),
         (gpt, {"window": 0}, "a window of 1 or more, got 0"),
     ],
 )
-def test_an_option_that_does_not_fit_is_named(function, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_an_option_that_does_not_fit_is_named(function, options, message):
+    with pytest.raises(ValueError, match=message):
         function(**options)

@@ -7,9 +7,8 @@ from html import escape
 
 import nbformat
 import pytest
-from markdown_text import FORMULA, folded_solution, without_code
+from markdown_text import FORMULA, without_code
 from repository import ROOT, tool
-from tolerance import NUMBER, agree
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
@@ -76,19 +75,9 @@ def test_every_cell_is_run_and_few_outputs_are_ignored_each_for_a_reason(code):
     assert [cell.source for cell in ignored if not cell.metadata.get("reason")] == []
 
 
-def test_a_tolerance_has_a_reason_and_holds_for_a_cell_that_prints_numbers(code):
-    for cell in [cell for cell in code if "tolerance" in cell.metadata]:
-        assert cell.metadata.get("reason"), cell.source
-        printed = "".join(output.get("text", "") for output in cell.outputs)
-        assert NUMBER.search(printed), cell.source
-        assert agree(printed, printed, cell.metadata["tolerance"])
-
-
-def test_outputs_name_no_address_in_memory_and_no_folder_of_a_machine(outputs):
-    shown = [o.get("text", o.get("data", {}).get("text/plain", "")) for o in outputs]
-    machine = r"\bat 0x[0-9a-f]+|(?<![\w.])/(?:home|root|tmp|usr|content|Users)/"
-    assert re.findall(machine, "\n".join(shown)) == []
-    assert str(ROOT) not in "\n".join(shown)
+def test_a_tolerance_has_a_reason(code):
+    cells = [cell for cell in code if "tolerance" in cell.metadata]
+    assert [cell.source for cell in cells if not cell.metadata.get("reason")] == []
 
 
 def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
@@ -134,21 +123,13 @@ def test_every_link_inside_the_course_leads_somewhere(path):
 def test_every_word_of_the_glossary_is_explained_where_its_link_leads():
     path = ROOT / "notebooks/deeper/glossary.ipynb"
     row = re.compile(r"^\| \*(.+)\* \| .+ \| \[.+\]\((.+)#(.+)\) \|$", re.MULTILINE)
-    rows = row.findall(text_of(path))
-    terms = [term for term, _, _ in rows]
-    assert len(terms) >= 60 and terms == sorted(terms, key=str.casefold)
-    for term, file, anchor in rows:
+    for term, file, anchor in row.findall(text_of(path)):
         title = re.escape(anchor).replace(r"\-", "[- ]")
         section = rf"^#+ {title}$.*?(?=^## |\Z)"
-        said = re.search(section, text_of(path.parent / file), re.DOTALL | re.MULTILINE)
-        assert said and f"*{term}*" in said[0].casefold() + said[0], term
-
-
-@pytest.mark.parametrize("path", LESSONS, indirect=True)
-def test_a_solution_is_folded_after_each_check(cells):
-    for cell, after in zip(cells, cells[1:]):
-        if cell.cell_type == "code" and cell.source.startswith("check("):
-            assert folded_solution(after), cell.source
+        found = re.search(
+            section, text_of(path.parent / file), re.DOTALL | re.MULTILINE
+        )
+        assert found and f"*{term}*" in found[0].casefold() + found[0], term
 
 
 @pytest.mark.parametrize("path", LESSONS + DEEPER, indirect=True)

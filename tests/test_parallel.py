@@ -3,27 +3,26 @@
 import copy
 import re
 
-import parallel_worker as worker
+import nbformat
 import pytest
 import torch
 import torch.distributed as dist
-from parallel_worker import in_processes
+from repository import ROOT
 from small_layers import random
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
+from utils.launch import in_processes, torchrun
 from utils.model import GPT, next_token_loss
-from utils.parallel import combine_partial_attention, num_bytes, partial_attention
+from utils.parallel import combine_partial_attention, partial_attention
 
 
-def pytest_generate_tests(metafunc):
-    """Compare 4 processes with one, and in the full run also 2, like notebook 13."""
-    if "compared" in metafunc.fixturenames:
-        counts = [2, 4] if metafunc.config.getoption("--full") else [4]
-        metafunc.parametrize("compared", counts, indirect=True, scope="module")
-    if "count" in metafunc.fixturenames:  # for the code of the notebook
-        counts = [2, 3, 4] if metafunc.config.getoption("--full") else [3]
-        metafunc.parametrize("count", counts)
+@pytest.fixture(autouse=True, scope="module")
+def without_gpu():
+    """Hide GPUs from the processes: several then compute as one does, on the CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        yield
 
 
 @pytest.mark.parametrize(
@@ -60,10 +59,18 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
 
 
+def compare(rank, count):
+    lines = {}
+    for name, comparison in parallel.COMPARISONS.items():
+        torch.manual_seed(0)
+        lines[name] = comparison()
+    return lines
+
+
 @pytest.fixture(scope="module")
-def compared(request):
+def compared():
     """Return the number of processes, and the lines of every comparison."""
-    return request.param, in_processes(request.param, worker.run_comparisons)
+    return 4, in_processes(4, compare)
 
 
 def test_outputs_and_gradients_equal_those_of_one_process(compared):
@@ -71,88 +78,91 @@ def test_outputs_and_gradients_equal_those_of_one_process(compared):
         assert all(lines[name] for name in parallel.COMPARISONS)
 
 
-def numbers(lines, name):
-    """Return the numbers in a line of a comparison."""
-    found = re.findall(r"[\d,]+", lines[name])
-    return [int(number.replace(",", "")) for number in found]
+def fenced_code():
+    """Return the programs and lines of code in the text of notebook 13."""
+    path = ROOT / "notebooks/13_several_machines.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    texts = [text for text in texts if "<summary>Solution" not in text]
+    return re.findall(r"^```python\n(.*?)^```$", "\n".join(texts), re.M | re.S)
 
 
-def test_bytes_sent_are_those_that_a_ring_needs(compared):
-    count, (first, *_) = compared
-    weights, all_weights = numbers(first["batch"], "bytes of weights")
-    x = num_bytes(torch.empty(2, 32, 64))
-    keys_values = num_bytes(torch.empty(2, 2, 8, 64 // count, 16))
-    positions = 8 * (64 // count)
-    expected = {
-        ("batch", "bytes sent by allreduce"): 2 * weights * (count - 1) // count,
-        ("heads", "forward: bytes sent by all_reduce"): 2 * x * (count - 1) // count,
-        # keys and values go round, and their gradients come back
-        ("bidirectional", "bytes sent by send"): (count - 1) * 2 * keys_values,
-        ("striped", "bytes sent by send"): (count - 1) * (2 * keys_values + positions),
-    }
-    for (name, line), sent in expected.items():
-        assert numbers(first[name], line)[0] == sent
-    assert weights == all_weights
-    gathered, scattered = (
-        numbers(first["weights"], f"bytes sent by {name}")[0]
-        for name in ("allgather", "reduce_scatter")
+def test_the_program_in_the_notebook_sends_its_message(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(fenced_code()[0], encoding="utf-8")
+    assert torchrun(2, str(program)).strip() == "tensor([10., 20., 30., 40.])"
+
+
+def run_fenced_code(rank, count, code, model, sentences):
+    """Run lines from the text of notebook 13; return the gradients."""
+    local = sentences.chunk(count)[rank]
+    batch, loss = (local[:, :-1], local[:, 1:]), next_token_loss
+    names = {"model": model, "own_batch": batch, "next_token_loss": loss}
+    exec(code, names)
+    if "loss" not in names:
+        loss(names["model"], batch).backward()
+    return [gradient.clone() for gradient in parallel._gradients(names["model"])]
+
+
+def run_some_heads(rank, count, layer, x):
+    """Return sizes, outputs and gradients of a layer whose heads are split."""
+    parallel.split_heads_over_processes(layer)
+    matrices = layer.W_query.weight, layer.out_proj.weight
+    sizes = [layer.num_heads, layer.num_kv_heads]
+    sizes += [tuple(matrix.to_local().shape) for matrix in matrices]
+    output = layer(x)
+    output.square().sum().backward()
+    return sizes, [output.detach(), *parallel._gradients(layer)]
+
+
+def run_what_cannot_be_shared(rank, count):
+    """Return the messages about what these processes can't share."""
+    layer = MultiHeadAttention(8, 8, 8, 0.0, num_heads=4)
+    alibi = MultiHeadAttention(6, 6, 8, 0.0, num_heads=3, alibi=True)
+    messages = []
+    for function, argument in (
+        (parallel.local_positions, 7),
+        (parallel.split_heads_over_processes, layer),
+        (parallel.split_heads_over_processes, alibi),
+    ):
+        with pytest.raises(ValueError) as error:
+            function(argument)
+        messages.append(str(error.value))
+    return messages
+
+
+def run_all(rank, count, layer, x, model, sentences):
+    """Return what four functions return, in one start of the processes."""
+    codes = fenced_code()[1:3]
+    return (
+        run_some_heads(rank, count, layer, x),
+        run_what_cannot_be_shared(rank, count),
+        *(
+            run_fenced_code(rank, count, c, copy.deepcopy(model), sentences)
+            for c in codes
+        ),
     )
-    batch = expected["batch", "bytes sent by allreduce"]
-    assert 0.99 * batch < 2 * scattered < 1.01 * batch
-    assert batch < gathered + scattered < 1.5 * batch
 
 
-def test_with_split_weights_a_process_holds_its_shard_and_one_block(compared):
-    count, (first, *_) = compared
-    shard, all_weights = numbers(first["weights"], "bytes of weights")
-    [computing] = numbers(first["weights"], "bytes of weights while computing")
-    assert all_weights / count <= shard < 1.01 * all_weights / count
-    assert shard < computing < all_weights
-
-
-def test_stripes_give_the_processes_about_the_same_work(compared):
-    work = {
-        name: [numbers(lines[name], "scores that count")[0] for lines in compared[1]]
-        for name in ("tokens", "striped")
-    }
-    assert sum(work["tokens"]) == sum(work["striped"]) == 64 * 65 / 2
-    assert max(work["tokens"]) > 2 * min(work["tokens"])
-    assert max(work["striped"]) < 1.1 * min(work["striped"])
-
-
-def test_a_third_of_the_heads_in_each_process_equals_the_whole_layer():
+def test_three_processes_compute_together_what_one_computes():
+    """A third of the heads each, and the notebook's two ways to train on one batch."""
     torch.manual_seed(0)
     layer = MultiHeadAttention(5, 42, 11, 0.0, num_heads=6, num_kv_heads=3).double()
-    x, whole = random(2, 11, 5), copy.deepcopy(layer)
-    output = whole(x)
-    output.square().sum().backward()
-    expected = [output, *(weight.grad for weight in whole.parameters())]
-    for sizes, received in in_processes(3, worker.attend_with_some_heads, layer, x):
-        assert sizes == [2, 1, (14, 5), (42, 14)]
-        torch.testing.assert_close(received, expected)
-
-
-def test_what_processes_cannot_share_raises():
-    expected = [
-        "expected a number of tokens that 2 processes can share equally, got 7",
-        "expected a number of heads that 2 processes can share equally, got 3",
-        "expected a layer without ALiBi, got alibi=True",
-    ]
-    assert in_processes(2, worker.errors) == [expected, expected]
-
-
-def test_program_in_the_notebook_sends_its_message(count):
-    outputs = in_processes(count, worker.run_program, 0)
-    assert outputs == ["", "tensor([10., 20., 30., 40.])\n", *[""] * (count - 2)]
-
-
-@pytest.mark.parametrize("index", [1, 2])
-def test_code_in_the_notebook_trains_on_the_whole_batch(count, index):
-    torch.manual_seed(0)
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
-    sentences = torch.randint(11, (12, 8))
-    inputs = index, copy.deepcopy(model), sentences
+    x, sentences = random(2, 11, 5), torch.randint(11, (12, 8))
+    results = in_processes(3, run_all, layer, x, model, sentences)
+    output = layer(x)
+    output.square().sum().backward()
+    of_layer = [output, *(weight.grad for weight in layer.parameters())]
     next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
-    expected = [weight.grad for weight in model.parameters()]
-    for gradients in in_processes(count, worker.run_fenced_code, *inputs):
-        torch.testing.assert_close(gradients, expected)
+    of_model = [weight.grad for weight in model.parameters()]
+    for (sizes, received), messages, *gradients in results:
+        assert sizes == [2, 1, (14, 5), (42, 14)]
+        torch.testing.assert_close(received, of_layer)
+        assert messages == [
+            "expected a number of tokens that 3 processes can share equally, got 7",
+            "expected a number of heads that 3 processes can share equally, got 4",
+            "expected a layer without ALiBi, got alibi=True",
+        ]
+        for each in gradients:
+            torch.testing.assert_close(each, of_model)

@@ -9,8 +9,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 from pictures import every_picture
 
-from utils.plots import publishing
-from utils.plots.publishing import FILL, INK, OWNERS, SERIES, luminance
+from utils.plots.publishing import luminance
+from utils.plots.theme import FILL, INK, OWNERS, SERIES, SHELVES
 
 # What eyes without one kind of cone see, on linear RGB: Machado, Oliveira and Fernandes
 # (2009), A Physiologically-based Model for Simulation of Color Vision Deficiency, the
@@ -77,5 +77,4 @@ def test_inks_stand_out_from_white_and_black_stands_out_from_fills():
     assert min(contrast(ink, "white") for ink in INK.values()) >= 5
     assert min(contrast("black", fill) for fill in FILL.values()) >= 8
     assert min(contrast(line, "white") for line in SERIES) >= 3
-    shelves = publishing.SHELVES.values()
-    assert min(contrast(INK["query"], shelf) for shelf in shelves) >= 4.5
+    assert min(contrast(INK["query"], shelf) for shelf in SHELVES.values()) >= 4.5

@@ -1,14 +1,13 @@
-"""Each test pins one sentence about the setup cell, run in a fresh Python or kernel."""
+"""Each test pins one claim about the setup cell, run in a fresh Python or kernel."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 
 import nbformat
 import pytest
-from repository import commit, git, make_repository, tool
+from repository import make_repository, tool
 from reruns import assert_prints, printed
 
 CELL = tool.setup_cell(("", "main")) + "\n"
@@ -57,16 +56,13 @@ def test_it_finds_the_course_from_any_folder_of_it(course, place):
     assert says(run(course / place)) == expected(course)
 
 
-def test_it_finds_the_course_through_the_notebook_that_jupyterlab_names(
+def test_it_finds_the_course_through_the_notebook_that_the_editor_names(
     course, tmp_path
 ):
     opened = str(course / "notebooks/01_tokens.ipynb")
     assert says(run(tmp_path, JPY_SESSION_NAME=opened)) == expected(course)
-
-
-def test_it_finds_the_course_through_the_notebook_that_vs_code_names(course, tmp_path):
-    opened = f"__vsc_ipynb_file__ = {str(course / 'notebooks/01_tokens.ipynb')!r}\n"
-    assert says(run(tmp_path, opened + CELL + SAY_WHERE)) == expected(course)
+    in_vs_code = f"__vsc_ipynb_file__ = {opened!r}\n"
+    assert says(run(tmp_path, in_vs_code + CELL + SAY_WHERE)) == expected(course)
 
 
 def test_it_leaves_one_thread_to_the_notebook(course):
@@ -87,21 +83,6 @@ def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     assert says(run(tmp_path, fetching("/nowhere"))) == fetched
 
 
-def test_a_notebook_fetches_the_version_that_it_belongs_to(tmp_path):
-    home, old = tmp_path / "home", tmp_path / "old"
-    make_repository(home)
-    git(home, "tag", "v1")
-    (home / "utils/new.py").write_text("# later than v1")
-    git(home, "add", ".")
-    commit(home)
-    old.mkdir()
-    ran = run(old, fetching(home, "v1"))
-    assert ran.returncode == 0  # git says on stderr that a tag is no branch
-    assert not (old / "attention-course/utils/new.py").exists()
-    assert says(run(tmp_path, fetching(home)))
-    assert (tmp_path / "attention-course/utils/new.py").exists()
-
-
 def test_a_fetch_that_fails_says_why_and_what_to_do_and_leaves_nothing(tmp_path):
     failed = run(tmp_path, fetching("/nowhere"))
     assert failed.returncode != 0
@@ -109,22 +90,6 @@ def test_a_fetch_that_fails_says_why_and_what_to_do_and_leaves_nothing(tmp_path)
     assert "'/nowhere' does not exist" in reason
     assert advice == ADVICE
     assert list(tmp_path.iterdir()) == []
-
-
-def test_pip_is_asked_for_packages_only_with_a_fetch_and_never_for_torch(
-    course, tmp_path
-):
-    fake = tmp_path / "fake/pip/__main__.py"
-    fake.parent.mkdir(parents=True)
-    fake.write_text("import sys; open('asked', 'w').write(str(sys.argv[1:]))")
-    fake.with_name("__init__.py").touch()
-    python = {"PYTHONPATH": str(tmp_path / "fake")}
-    assert says(run(course, fetching(course), **python)) == expected(course)
-    assert not (course / "asked").exists()
-    new = tmp_path / "new"
-    assert says(run(new, fetching(course), **python))
-    asked = (new / "asked").read_text()
-    assert re.fullmatch(r"\['install', '-qq', 'tiktoken==[\d.]+'\]", asked)
 
 
 @pytest.mark.sample("03_context_vectors.ipynb")

@@ -1,23 +1,16 @@
 """Tests of `utils.training.text`, the command that trains a GPT on a text."""
 
-import math
-import random
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from repository import ROOT
-from torch import nn
 
 from utils.data import load_text
 from utils.model import generate
-from utils.training import save_checkpoint
 from utils.training import text as command
-from utils.training.text import draw_windows, load_text_model, main
+from utils.training.text import load_text_model, main
 
 TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()
 LAST_LINE = r"step 12  training loss \d\.\d{4}  held-out loss \d\.\d{4}"
@@ -48,46 +41,6 @@ def test_command_prints_reports_a_sample_and_the_losses(text, capsys):
     assert err == ""
 
 
-def test_byte_order_mark_and_windows_line_ends_change_nothing(text, tmp_path, capsys):
-    windows = tmp_path / "text.txt"
-    content = Path(text).read_text(encoding="utf-8").replace("\n", "\r\n")
-    windows.write_text(content, encoding="utf-8-sig", newline="")
-    outputs = []
-    for path in (text, windows):
-        assert main([str(path), "--steps", "1", *TINY]) == 0
-        outputs.append(capsys.readouterr().out)
-    assert outputs[0] == outputs[1]
-
-
-def test_command_needs_no_ipython():
-    program = "import sys; sys.modules['IPython'] = None; import utils.training.text"
-    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
-
-
-def test_command_learns(text, capsys):
-    main([text, "--steps", "150", "--save-every", "50", "--lr", "0.01", *TINY])
-    out = capsys.readouterr().out
-    first, _, last = [float(loss) for loss in re.findall(r"held-out loss (.*)", out)]
-    assert last < first < math.log(256)
-
-
-def test_compiled_command_prints_the_same_losses(text, capsys, monkeypatch):
-    arguments = [text, "--steps", "12", *TINY]
-    main(arguments)
-    expected = capsys.readouterr().out
-    compiled = []
-
-    def compile_without_code(function):  # machine code would take half a minute
-        compiled.append(function)
-        return compile(function, backend="eager")
-
-    compile = torch.compile
-    monkeypatch.setattr(torch, "compile", compile_without_code)
-    assert main([*arguments, "--compile"]) == 0
-    assert capsys.readouterr().out == expected
-    assert compiled == [command.next_token_loss]
-
-
 def test_ctrl_c_saves_and_the_same_command_continues(
     text, tmp_path, capsys, monkeypatch, ctrl_c
 ):
@@ -110,8 +63,7 @@ def test_ctrl_c_saves_and_the_same_command_continues(
     assert capsys.readouterr().out.splitlines()[-1] == expected
 
 
-UTF_16 = "iconv -f UTF-16 -t UTF-8 "
-LATIN_1 = "iconv -f Latin-1 -t UTF-8 "
+NOT_UTF_8 = "text.txt is not a text in UTF-8: save it as UTF-8 in an editor"
 
 
 @pytest.mark.parametrize(
@@ -119,11 +71,8 @@ LATIN_1 = "iconv -f Latin-1 -t UTF-8 "
     [
         (None, "text.txt: No such file or directory"),
         (b"", "text.txt is empty: expected a text"),
-        (b" \n", "text.txt is empty: expected a text"),
-        ("Schöne Wörter".encode("latin-1"), LATIN_1),
-        ("Schöne Wörter".encode("utf-16"), UTF_16),
-        ("Schöne Wörter".encode("utf-16-le"), UTF_16),
-        ("語".encode("utf-16"), UTF_16),
+        ("Schöne Wörter".encode("latin-1"), NOT_UTF_8),
+        ("Schöne Wörter".encode("utf-16"), NOT_UTF_8),
         (b"too short", "too short: expected more than --context 64 tokens to train on"),
     ],
 )
@@ -151,26 +100,6 @@ def test_checkpoint_of_the_command_can_be_loaded(text, tmp_path, capsys):
     torch.manual_seed(0)
     sample = decode(generate(model, held_out[:, :4], 150, 0.8)[0].tolist())
     assert f"parameters\n\n{sample}\n\nstep 12 " in out
-
-
-def test_checkpoint_of_something_else_raises(tmp_path):
-    for metadata in (None, {"width": 8}, [8]):
-        save_checkpoint(nn.Linear(1, 1), tmp_path / "a.pt", metadata=metadata)
-        with pytest.raises(ValueError, match="a.pt, which doesn't say how it was trai"):
-            load_text_model(tmp_path / "a.pt")
-
-
-def test_batch_depends_only_on_seed_and_number():
-    ids = torch.arange(1000)
-    torch.manual_seed(0)
-    random.seed(0)
-    inputs, targets = draw_windows(ids, 5, 4, seed=1, number=7)
-    torch.rand(3), random.random()
-    again = draw_windows(ids, 5, 4, seed=1, number=7)
-    assert torch.equal(inputs, again[0]) and torch.equal(targets, again[1])
-    assert torch.equal(targets, inputs + 1)
-    for seed, number in ((1, 8), (2, 7)):
-        assert not torch.equal(inputs, draw_windows(ids, 5, 4, seed, number)[0])
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ Tensors stay in their files until they are converted, one after the other.
 import json
 from pathlib import Path
 
+from torch import Tensor, nn
+
 
 def read_json(path: str | Path) -> dict:
     """Read a JSON file that holds a dict.
@@ -90,24 +92,33 @@ def drop_copy(tensors: dict, copy: str, original: str, folder: str | Path):
             )
 
 
-def check_tensors(tensors: dict, shapes: dict, folder: str | Path):
-    """Raise ValueError if a tensor is missing, unknown, or not as expected.
+def to_float(tensor, name: str, folder: str | Path) -> Tensor:
+    """Read a tensor of `open_tensors` in float32; raise ValueError unless it is float.
 
-    tensors: what `open_tensors` returns
-    shapes: from the name of each tensor that should be there to its shape
+    The result no longer uses the memory of the file.
+    """
+    if (dtype := tensor.get_dtype()) not in ("F64", "F32", "F16", "BF16"):
+        raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
+    return tensor[:].float().clone()
 
-    >>> check_tensors({}, {"wte.weight": (11, 8)}, "tiny_gpt2")
+
+def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
+    """Raise ValueError if a weight is missing, unknown, or of another shape.
+
+    >>> check_shapes(nn.Linear(1, 2, bias=False), {}, "tiny_gpt2")
     Traceback (most recent call last):
     ...
-    ValueError: tiny_gpt2: expected wte.weight of shape (11, 8), got none
+    ValueError: tiny_gpt2 has the weights of another model: expected weight of shape \
+(2, 1), got none
     """
-    for name in tensors.keys() - shapes:
-        raise ValueError(f"{folder}: expected no tensor {name}")
-    for name, expected in shapes.items():
-        shape = tuple(tensors[name].get_shape()) if name in tensors else "none"
-        if shape != expected:
+    expected, received = (
+        {name: tuple(weight.shape) for name, weight in tensors.items()}
+        for tensors in (model.state_dict(), weights)
+    )
+    for name in [*expected, *received]:
+        shapes = expected.get(name, "none"), received.get(name, "none")
+        if shapes[0] != shapes[1]:
             raise ValueError(
-                f"{folder}: expected {name} of shape {expected}, got {shape}"
+                f"{path} has the weights of another model: expected {name} of shape "
+                f"{shapes[0]}, got {shapes[1]}"
             )
-        if (dtype := tensors[name].get_dtype()) not in ("F64", "F32", "F16", "BF16"):
-            raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")

@@ -3,6 +3,7 @@
 Shapes: B batch, T tokens, D model width, H heads, K head width, V vocabulary.
 """
 
+import re
 from pathlib import Path
 
 import torch
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 
 from utils.checkpoints import (
     check_config,
-    check_tensors,
+    check_shapes,
     drop_copy,
     open_tensors,
     read_json,
+    to_float,
 )
 from utils.model import GPT
 
@@ -113,52 +115,22 @@ SIZES = (
     "num_key_value_heads",
 )
 NUMBERS = {"rms_norm_eps": 1e-6, "rope_theta": 10000.0}
-LLAMA3 = {
-    "factor": float,
-    "low_freq_factor": float,
-    "high_freq_factor": float,
-    "original_max_position_embeddings": int,
+LLAMA3 = dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor"), float)
+LLAMA3["original_max_position_embeddings"] = int
+LAYERS = {  # names of layers, and ours
+    "model.embed_tokens": "embedding.token_embedding",
+    "input_layernorm": "norm1",
+    "self_attn.q_proj": "attention.W_query",
+    "self_attn.k_proj": "attention.W_key",
+    "self_attn.v_proj": "attention.W_value",
+    "self_attn.o_proj": "attention.out_proj",
+    "post_attention_layernorm": "norm2",
+    "mlp.gate_proj": "feed_forward.gate",
+    "mlp.up_proj": "feed_forward.up",
+    "mlp.down_proj": "feed_forward.down",
+    "model.norm": "norm",
+    "lm_head": "output",
 }
-
-
-def llama_tensors(config: dict) -> dict:
-    """Return what a checkpoint of Llama has to contain.
-
-    config: dict with `SIZES` and "tie_word_embeddings"
-    returns: from each name to its shape, (out, in) as in `nn.Linear`, and our name
-
-    >>> config = {name: 2 for name in SIZES} | {"tie_word_embeddings": True}
-    >>> llama_tensors(config)["model.layers.1.self_attn.q_proj.weight"]
-    ((2, 2), 'blocks.1.attention.W_query.weight')
-    """
-    vocabulary, width, inner = (
-        config[size] for size in ("vocab_size", "hidden_size", "intermediate_size")
-    )
-    narrow = width // config["num_attention_heads"] * config["num_key_value_heads"]
-    block = {
-        "input_layernorm": ((width,), "norm1"),
-        "self_attn.q_proj": ((width, width), "attention.W_query"),
-        "self_attn.k_proj": ((narrow, width), "attention.W_key"),
-        "self_attn.v_proj": ((narrow, width), "attention.W_value"),
-        "self_attn.o_proj": ((width, width), "attention.out_proj"),
-        "post_attention_layernorm": ((width,), "norm2"),
-        "mlp.gate_proj": ((inner, width), "feed_forward.gate"),
-        "mlp.up_proj": ((inner, width), "feed_forward.up"),
-        "mlp.down_proj": ((width, inner), "feed_forward.down"),
-    }
-    layers = {
-        "model.embed_tokens": ((vocabulary, width), "embedding.token_embedding"),
-        "model.norm": ((width,), "norm"),
-    }
-    if not config["tie_word_embeddings"]:
-        layers["lm_head"] = (vocabulary, width), "output"
-    for i in range(config["num_hidden_layers"]):
-        for name, (shape, ours) in block.items():
-            layers[f"model.layers.{i}.{name}"] = shape, f"blocks.{i}.{ours}"
-    return {
-        f"{name}.weight": (shape, f"{ours}.weight")
-        for name, (shape, ours) in layers.items()
-    }
 
 
 def from_halves(weight: Tensor, num_heads: int) -> Tensor:
@@ -215,47 +187,19 @@ def llama3_frequencies(
     return frequencies * (kept + (1 - kept) / factor)
 
 
-def read_llama(path: str | Path) -> tuple[dict, dict]:
-    """Read a folder with config.json and model.safetensors.
+def load_llama(path: str | Path) -> Llama:
+    """Build a `Llama` from published files: its layers are those of this course.
 
-    returns: the configuration, and from our names to float32 tensors, where the rows
-        of queries and keys are in our rotary layout
+    path: a folder with config.json and model.safetensors, or several such files, named
+        in model.safetensors.index.json
+    returns: the model in float32, without dropout, in evaluation mode
 
-    Tensors may be in several files, named in model.safetensors.index.json. The rotary
-    frequencies that older files store in each block are ignored. If the output head is
-    tied, "lm_head.weight" may be missing or repeat the token embedding.
+    The frequencies that older files store in each block are ignored. If the output head
+    is tied, "lm_head.weight" may be missing or repeat the token embedding.
 
     Raises FileNotFoundError if a file is missing, and ValueError for a file that is
     damaged, a setting that our layers do not compute, and a tensor that is missing,
     unknown, or of another shape than the configuration says.
-    """
-    config = _read_config(Path(path, "config.json"))
-    tensors = {
-        name: tensor
-        for name, tensor in open_tensors(path).items()
-        if not name.endswith(".rotary_emb.inv_freq")
-    }
-    if config["tie_word_embeddings"]:
-        drop_copy(tensors, "lm_head.weight", "model.embed_tokens.weight", path)
-    expected = llama_tensors(config)
-    check_tensors(tensors, {name: shape for name, (shape, _) in expected.items()}, path)
-    rotated = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
-    weights = {}
-    for name, (_, our_name) in expected.items():
-        weight = tensors.pop(name)[:]
-        if heads := rotated.get(name.split(".")[-2]):
-            weight = from_halves(weight, config[heads])
-        weights[our_name] = weight.float().clone()  # not of the file
-    return config, weights
-
-
-def load_llama(path: str | Path) -> Llama:
-    """Build a `Llama` from published files: its layers are those of this course.
-
-    path: a folder with config.json and model.safetensors, or several such files
-    returns: the model in float32, without dropout, in evaluation mode
-
-    Raises FileNotFoundError and ValueError as `read_llama` does.
 
     >>> from utils.files import DATA
     >>> load_llama(DATA / "tiny_llama")(torch.tensor([[1, 2]])).shape
@@ -263,21 +207,45 @@ def load_llama(path: str | Path) -> Llama:
 
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
-    config, weights = read_llama(path)
+    config = _read_config(Path(path, "config.json"))
     *sizes, d_inner, num_kv_heads = (config[size] for size in SIZES)
     options = {"num_kv_heads": num_kv_heads, "eps": config["rms_norm_eps"]}
-    with torch.device("meta"):  # only shapes, because the weights are read already
-        tied = config["tie_word_embeddings"]
+    tied = config["tie_word_embeddings"]
+    with torch.device("meta"):  # only shapes
         model = Llama(*sizes, d_inner=d_inner, tied=tied, **options)
-    if tied:
-        weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    weights = _read_weights(path, tied)
+    check_shapes(model, weights, path)
     model.load_state_dict(weights, assign=True)
     if tied:
         model.output.weight = model.embedding.token_embedding.weight
     tables = _rotary_tables(config, model.blocks[0].attention.head_dim)
-    for block in model.blocks:  # no file contains them
-        block.attention.tables = tables
+    for attention in (block.attention for block in model.blocks):
+        attention.tables = tables  # no file contains them
+        for layer, heads in (
+            (attention.W_query, sizes[3]),
+            (attention.W_key, num_kv_heads),
+        ):
+            layer.weight.data = from_halves(layer.weight.data, heads)
     return model.eval()
+
+
+def _read_weights(path, tied):
+    """Return the tensors of a folder under our names."""
+    tensors, weights = open_tensors(path), {}
+    if tied:
+        drop_copy(tensors, "lm_head.weight", "model.embed_tokens.weight", path)
+    for name, tensor in tensors.items():
+        if name.endswith(".rotary_emb.inv_freq"):
+            continue
+        match = re.fullmatch(r"(?:model\.layers\.(\d+)\.)?(.+)\.weight", name)
+        if not match or match[2] not in LAYERS:
+            raise ValueError(f"{path}: expected no tensor {name}")
+        block, layer = match.groups()
+        prefix = f"blocks.{block}." if block else ""
+        weights[f"{prefix}{LAYERS[layer]}.weight"] = to_float(tensor, name, path)
+    if tied and "embedding.token_embedding.weight" in weights:
+        weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    return weights
 
 
 def _rotary_tables(config, head_dim):

@@ -1,7 +1,6 @@
 """A small GPT built from the attention of this course, and how it generates text."""
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -9,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.attention import MultiHeadAttention
-from utils.embeddings import TokenAndPositionEmbedding, check_padding_mask
+from utils.checkpoints import check_shapes
+from utils.embeddings import TokenAndPositionEmbedding
 from utils.gpt2 import SIZES, read_gpt2
 
 
@@ -178,7 +178,7 @@ def load_gpt2(path: str | Path) -> GPT:
     Unlike our other models, GPT-2 has biases on queries, keys and values, computes GELU
     by way of tanh, and sets the epsilon of its norms.
 
-    Raises FileNotFoundError and ValueError as `read_gpt2` does.
+    Raises FileNotFoundError and ValueError as `read_gpt2` and `check_shapes` do.
 
     >>> from utils.files import DATA
     >>> load_gpt2(DATA / "tiny_gpt2")(torch.tensor([[1, 2]])).shape
@@ -189,7 +189,9 @@ def load_gpt2(path: str | Path) -> GPT:
     config, weights = read_gpt2(path)
     with torch.device("meta"):  # only shapes, because the weights are read already
         model = GPT(*(config[size] for size in SIZES), qkv_bias=True)
-    weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    if "embedding.token_embedding.weight" in weights:  # as the output head
+        weights["output.weight"] = weights["embedding.token_embedding.weight"]
+    check_shapes(model, weights, path)
     model.load_state_dict(weights, assign=True)
     model.output.weight = model.embedding.token_embedding.weight
     for module in model.modules():
@@ -279,24 +281,20 @@ def generate(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
-    end_id: int | None = None,
-    padding_mask: Tensor | None = None,
     use_cache: bool = True,
 ) -> Tensor:
     """Continue prompts, drawing one token after the other from the model.
 
-    token_ids: (B, T), the prompts, padded on the left to one length
-    padding_mask: boolean (B, T), True = a real token; None if nothing is padded
-    end_id: a text ends with this token, and is filled up with it until all have ended
-    returns: (B, T + num_tokens), or fewer tokens if all texts have ended
+    token_ids: (B, T), the prompts
+    returns: (B, T + num_tokens)
 
     The model generates without dropout, and each of its parts then returns to its own
     mode. Beyond its context it reads only the last `context_length` tokens, all of them
     again for each new token, because their positions shift. Until then `use_cache`
     stores the keys and values of earlier tokens, which changes no token.
 
-    Raises ValueError for an empty prompt, fewer than 0 tokens, a mask that is not
-    boolean (B, T) with the padding on the left, and as `next_token_probs` does.
+    Raises ValueError for an empty prompt, fewer than 0 tokens, and as
+    `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
@@ -304,57 +302,27 @@ def generate(
     """
     if num_tokens < 0:
         raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
-    prompt_mask = _check_prompts(token_ids, padding_mask)
-    total = min(token_ids.shape[-1] + num_tokens, model.context_length)
-    caches = model.new_caches(total) if use_cache else None
-    is_finished = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)
-    with _eval_mode(model):
-        for _ in range(num_tokens):
-            logits = _last_logits(model, token_ids, caches, prompt_mask)  # (B, V)
-            probs = next_token_probs(logits, temperature, top_k, top_p)
-            new = torch.multinomial(probs, num_samples=1)  # (B, 1)
-            if end_id is not None:
-                new = new.masked_fill(is_finished, end_id)
-                is_finished = new == end_id
-            token_ids = torch.cat((token_ids, new), dim=-1)
-            if prompt_mask is not None:
-                prompt_mask = F.pad(prompt_mask, (0, 1), value=True)
-            if end_id is not None and is_finished.all():
-                break
-    return token_ids
-
-
-def _last_logits(model, token_ids, caches, mask):
-    length = model.context_length
-    if token_ids.shape[-1] > length:
-        token_ids, caches = token_ids[:, -length:], None
-        mask = None if mask is None else mask[:, -length:]
-    new = token_ids[:, len(caches[0]) :] if caches else token_ids
-    return model(new, caches, mask)[:, -1]
-
-
-@contextmanager
-def _eval_mode(model):
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
-
-
-def _check_prompts(token_ids, mask):
     if token_ids.dim() != 2 or not token_ids.shape[-1]:
         raise ValueError(
             f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
         )
-    if mask is None:
-        return None
-    check_padding_mask(mask, tuple(token_ids.shape))
-    for row in mask[~mask[:, -1] | (mask[:, :-1] & ~mask[:, 1:]).any(dim=-1)]:
-        raise ValueError(
-            f"expected padding only on the left, with a real token at the end, "
-            f"got {row.tolist()}"
-        )
-    return None if mask.all() else mask
+    total = min(token_ids.shape[-1] + num_tokens, model.context_length)
+    caches = model.new_caches(total) if use_cache else None
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        for _ in range(num_tokens):
+            logits = _last_logits(model, token_ids, caches)  # (B, V)
+            probs = next_token_probs(logits, temperature, top_k, top_p)
+            new = torch.multinomial(probs, num_samples=1)  # (B, 1)
+            token_ids = torch.cat((token_ids, new), dim=-1)
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+    return token_ids
+
+
+def _last_logits(model, token_ids, caches):
+    if token_ids.shape[-1] > model.context_length:
+        return model(token_ids[:, -model.context_length :])[:, -1]
+    return model(token_ids[:, len(caches[0]) if caches else 0 :], caches)[:, -1]

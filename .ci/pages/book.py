@@ -1,17 +1,15 @@
 """Print the numbered notebooks, from the pages that site.py built, as one PDF.
 
-Hints and answers, which are folded on the pages, become an appendix. The browser draws
-page numbers and bookmarks; the page of each link's target is read from a first print.
+Hints and answers, which are folded on the pages, become an appendix, with links there
+and back. The browser draws page numbers and bookmarks.
 """
 
 import posixpath
-import re
 import shutil
 from pathlib import Path
 
 from bs4 import BeautifulSoup
 from playwright.sync_api import sync_playwright
-from pypdf import PdfReader
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu"]  # containers have neither
@@ -41,11 +39,6 @@ def relative_to_site(page, path):
 def anchor(page, section=""):
     """Return the name in the book of a page, or of a section of it."""
     return "--".join(filter(None, [posixpath.basename(page), section]))
-
-
-def page_link(target):
-    """Return a link that shows the page number of its target; see `fill_numbers`."""
-    return f'<a class="page" href="#{target}">000</a>'
 
 
 def load_article(folder, name, names):
@@ -82,40 +75,14 @@ def take_folds(article):
         summary = fold.summary.extract().get_text()
         place = anchor(article.h1["id"], f"at-{number}")
         note = anchor(article.h1["id"], f"note-{number}")
-        heading = fold.find_previous(["h1", "h2", "h3"]).decode_contents()
-        if f"<h3>{heading}</h3>" not in appendix:
-            appendix.append(f"<h3>{heading}</h3>")
-        back = f"Note {number}: {summary.lower()}, to page {page_link(place)}"
+        heading = fold.find_previous(["h1", "h2", "h3"]).get_text()
+        back = f'<a href="#{place}">Note {number}: {summary.lower()}</a>, {heading}'
         appendix.append(f'<p class="fold" id="{note}">{back}</p>')
         appendix.append(fold.decode_contents())
-        forth = f"{summary}: note {number}, page {page_link(note)}"
-        line = f'<p class="fold" id="{place}">{forth}</p>'
+        line = f'<a href="#{note}">{summary}: note {number}</a>'
+        line = f'<p class="fold" id="{place}">{line}</p>'
         fold.replace_with(BeautifulSoup(line, "html.parser"))
     return appendix if len(appendix) > 1 else []
-
-
-def contents(articles):
-    """Return the list of all headings with their page numbers."""
-    lines = []
-    for article in articles:
-        link = page_link(article.h1["id"])
-        lines.append(f"<p><b>{article.h1.get_text()}</b> {link}</p>")
-        for heading in article.select("h2"):
-            link = page_link(heading.parent["id"])
-            lines.append(f"<p>{heading.get_text()} {link}</p>")
-    lines.append(f"<p><b>Hints and answers</b> {page_link('appendix')}</p>")
-    return f"<nav class='contents'>{''.join(lines)}</nav>"
-
-
-def fill_numbers(html, pdf):
-    """Return the book with the page number in each link, as a print of it has them."""
-    reader = PdfReader(pdf)
-    pages = {
-        name.removeprefix("/"): 1 + reader.get_destination_page_number(target)
-        for name, target in reader.named_destinations.items()
-    }
-    link = re.compile(page_link('([^"]+)'))
-    return link.sub(lambda m: m[0].replace("000", str(pages[m[1]])), html)
 
 
 def write_book(folder, pdf, title, names):
@@ -123,17 +90,15 @@ def write_book(folder, pdf, title, names):
     articles = [load_article(folder, name, set(names)) for name in names]
     appendix = [line for article in articles for line in take_folds(article)]
     html = HEAD.format(title=title, style=STYLE.read_text(encoding="utf-8"))
-    html += contents(articles) + "".join(map(str, articles))
+    html += "".join(map(str, articles))
     html += "<h1 id='appendix'>Hints and answers</h1>" + "".join(appendix)
     source = folder / "book.html"
     command = next(filter(None, map(shutil.which, BROWSERS)))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=command, args=FLAGS)
         page = browser.new_page()
-        for _ in range(2):  # the second time with page numbers
-            source.write_text(html, encoding="utf-8")
-            page.goto(source.as_uri())
-            page.pdf(path=pdf, **LAYOUT)
-            html = fill_numbers(html, pdf)
+        source.write_text(html, encoding="utf-8")
+        page.goto(source.as_uri())
+        page.pdf(path=pdf, **LAYOUT)
         browser.close()
     source.unlink()

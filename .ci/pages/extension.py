@@ -12,8 +12,6 @@ from docutils import nodes
 ROOT = Path(__file__).resolve().parents[2]
 KATEX = Path(sys.prefix, "node_modules/katex/dist")
 GLOSSARY = "notebooks/deeper/glossary"
-PUNCTUATION = re.compile(r"[.,;:?!)’]+")
-SHORT = 20  # letters of TeX; a longer formula may have to break
 
 
 @functools.cache
@@ -36,18 +34,6 @@ def formula_visitor(element, display):
         raise nodes.SkipNode
 
     return visit, None
-
-
-def keep_punctuation(app, doctree, page):
-    """Keep a short formula and the punctuation after it on one line."""
-    for formula in list(doctree.findall(nodes.math)):
-        text = formula.next_node(descend=False, siblings=True)
-        signs = isinstance(text, nodes.Text) and PUNCTUATION.match(text)
-        if signs and len(formula.astext()) <= SHORT:
-            text.parent.replace(text, nodes.Text(text[signs.end() :]))
-            together = nodes.inline("", "", classes=["together"])
-            formula.replace_self(together)
-            together += [formula, nodes.Text(signs[0])]
 
 
 @functools.cache
@@ -104,6 +90,5 @@ def setup(app):
     """Register all of this with Sphinx."""
     inline, block = formula_visitor("span", False), formula_visitor("div", True)
     app.add_html_math_renderer("katex", inline, block)
-    app.connect("doctree-resolved", keep_punctuation)
     app.connect("doctree-resolved", link_words)
     app.connect("html-page-context", keep_visible_names)

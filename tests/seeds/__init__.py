@@ -37,6 +37,6 @@ def is_constant(node):
     if not isinstance(node, ast.Assign | ast.AugAssign):
         return False
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    names = [n for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
     is_solution = "solution(" in ast.unparse(node.value)
-    return is_solution or bool(names) and all(name.id.isupper() for name in names)
+    return is_solution or bool(names) and all(map(str.isupper, names))

@@ -18,37 +18,31 @@ from utils.experiments.pairs import two_way_accuracy
 def main(seed):
     book = definitions("14_a_cache_that_stays_small")
     deeper = definitions("deeper/what_the_first_tokens_are_for")
-    return two_ways(book["KINDS"], seed) | first_tokens(deeper, seed)
+    return two_ways(book, seed) | first_tokens(deeper, seed)
 
 
-def two_ways(kinds, seed):
-    """Ask by letter and by number, with keys of several kinds."""
-    found = {}
-    with_parts = {
-        "wider": ("undivided", lambda layer: {"W_value": nn.Linear(32, 8, bias=False)}),
-        "undivided with a norm": ("undivided", normed),
-        "a latent without norm": ("a latent", lambda layer: {"norm": nn.Identity()}),
+def two_ways(book, seed):
+    """Ask by letter and by number, with several kinds of layers."""
+    kinds = book["KINDS"] | {
+        "shared, 8 + 4": partial(narrowed, book["shared_head"], "W_value"),
+        "shared, 4 + 8": partial(narrowed, book["shared_head"], "W_key"),
     }
-    for name, (kind, parts) in with_parts.items():
-        kinds[name] = partial(changed, kinds[kind], parts)
-    runs = [(name, lr, 900) for name in kinds for lr in (0.01, 0.03)]
-    for name, lr, steps in (*runs, ("one shared", 0.01, 2700), ("wider", 0.01, 2700)):
-        shares = two_way_accuracy(kinds[name], seed, lr, steps)
-        found[f"{name}, {lr}, {steps}: better"] = max(shares)
-        found[f"{name}, {lr}, {steps}: worse"] = min(shares)
+    runs = [(name, 0.01, 900) for name in kinds]
+    runs += [(name, 0.03, 900) for name in ("own keys, 32", "8 for both", "latent, 8")]
+    runs += [(name, 0.01, 2700) for name in ("shared, 4 + 4", "shared, 8 + 8")]
+    found = {}
+    for name, lr, steps in runs:
+        fractions = two_way_accuracy(kinds[name], seed, lr, steps)
+        found[f"{name}; {lr}; {steps}"] = min(fractions)
+        found[f"{name}; {lr}; {steps}; better"] = max(fractions)
     return found
 
 
-def normed(layer):
-    W_key = nn.Sequential(layer.W_key, nn.RMSNorm(8))
-    return {"W_key": W_key, "W_value": W_key}
-
-
-def changed(build, parts):
-    """Build a layer and put other parts in it, as a function of the layer says."""
-    layer = build()
-    for name, part in parts(layer).items():
-        setattr(layer, name, part)
+def narrowed(build, name):
+    """Build a shared head of width 8 whose keys or values are 4 numbers and 4 zeros."""
+    layer = build(8)
+    narrow = nn.Linear(32, 4, bias=False), nn.ZeroPad1d((0, 4))
+    setattr(layer, name, nn.Sequential(*narrow))
     return layer
 
 

@@ -2,67 +2,88 @@
 
 from functools import partial
 
-from torch.nn.functional import normalize
+import torch
 
 from tests.seeds import definitions
-from utils.experiments.pairs import PairReader, StackReader, recall_accuracy
-from utils.experiments.streams import stream_accuracy, train_stream_reader
+from utils.experiments import is_right
+from utils.experiments.pairs import (
+    PairReader,
+    draw_pairs,
+    recall_accuracy,
+    retrieval_errors,
+    train_recall,
+)
+from utils.experiments.streams import (
+    NONE,
+    StreamReader,
+    draw_streams,
+    stream_accuracy,
+)
 
 
 def main(seed):
     book = definitions("15_attention_without_a_softmax")
-    stacks = definitions("deeper/a_layer_with_the_delta_rule")["STACKS"]
-    return pairs(book, seed) | streams(book["RULES"], seed) | layers(stacks, seed)
+    deeper = definitions("deeper/a_layer_with_the_delta_rule")
+    return pairs(book, seed) | streams(book["RULES"], seed) | layers(deeper, seed)
 
 
 def pairs(book, seed):
-    """Recall 24 pairs by each way of reading."""
-
-    def accuracy(read, width=8, steps=600):
-        return recall_accuracy(partial(PairReader, read, width), None, seed, steps)[-1]
-
-    found = {
-        "softmax, width 8": accuracy(book["read_softmax"]),
-        "sum, width 8": accuracy(book["read_sum"]),
-        "sum, width 8, 5,400 steps": accuracy(book["read_sum"], steps=5400),
-        "sum, width 16": accuracy(book["read_sum"], width=16),
-    }
-    for beta in (1.0, 0.25):
-        read = partial(book["read_delta"], beta=beta)
-        found[f"delta rule, beta {beta}"] = accuracy(read)
+    """Recall 24 pairs with states of several shapes, and by several ways to write."""
+    found = {}
+    for name, shape in book["SHAPES"].items():
+        reader = train_recall(partial(PairReader, *shape), draw_pairs, seed)
+        found[name] = recall_accuracy(reader, draw_pairs)[-1]
+    found["8 × 16 minus 8 × 8"] = found["sum, 8 × 16"] - found["sum, 8 × 8"]
+    ways = {name: partial(PairReader, read) for name, read in book["WRITES"].items()}
+    ways["β learned"] = lambda: PairReader(book["ReadWithLearnedBeta"]())
+    for name, build in ways.items():
+        reader, lists = train_recall(build, draw_pairs, seed), draw_pairs(2000, 24)
+        error, after_factor = retrieval_errors(reader, lists)
+        row = is_right(reader, lists).float().mean().item(), error, after_factor
+        for what, number in zip(("right", "error", "after the factor"), row):
+            found[f"{name}: {what}"] = number
+            found[f"{name} minus sum: {what}"] = number - found[f"sum: {what}"]
     return found
 
 
 def streams(rules, seed):
-    """Follow a text by each rule; then once more with the sign's value set to zero."""
-    found, readers = {}, {}
-    for name, rule in rules.items():
-        reader, texts = train_stream_reader(rule, seed)
+    """Follow a text by each rule; then once more with the value of a reset zero."""
+    found = {}
+    runs = [*((name, 600) for name in rules), ("correct", 1800)]
+    for name, steps in runs:
+        reader = train_recall(
+            partial(StreamReader, rules[name]), draw_streams, seed, steps
+        )
+        texts, lengths = draw_streams(2000, 24), reader.value.weight.norm(dim=-1)
         digit, none = stream_accuracy(reader, texts)
-        readers[name] = reader
-        reader.value.weight.data[10] = 0
-        _, silent = stream_accuracy(reader, texts)
-        found |= {f"{name}: a digit": digit, f"{name}: none": none}
-        found[f"{name}: none, silent sign"] = silent
-    found["gate: the sign"] = readers["both"].gates()[-1]
-    query, key = readers["correct"].query.weight, readers["correct"].key.weight
-    products = normalize(query) @ normalize(key[8:]).T  # with that of the sign
-    found["correct: least product of the sign and a letter"] = products.abs().min()
-    reader, texts = train_stream_reader(rules["correct"], seed, steps=1800)
-    digit, none = stream_accuracy(reader, texts)
-    found["correct: a digit, 1,800 steps"] = digit
-    found["correct: none, 1,800 steps"] = none
+        with torch.no_grad():
+            reader.value.weight[NONE] = 0
+        _, silenced = stream_accuracy(reader, texts)
+        row = {
+            "a digit": digit,
+            "none": none,
+            "none lost when silenced": none - silenced,
+            "length of none": lengths[NONE] / lengths[:NONE].mean(),
+            "gate of the reset": torch.sigmoid(reader.numbers.weight[-1, 1]),
+        }
+        found |= {f"{name}, {steps}: {what}": row[what] for what in row}
     return found
 
 
-def layers(stacks, seed):
+def layers(book, seed):
     """Recall 24 pairs with stacks of layers."""
+    stacks = book["STACKS"]
+
+    def accuracy(name, letters, steps=600):
+        draw = partial(draw_pairs, num_letters=letters)
+        build = partial(book["StackReader"], stacks[name])
+        reader = train_recall(build, draw, seed, steps)
+        return recall_accuracy(reader, draw)[-1]
+
     found = {}
     for task, letters in (("letters differ", None), ("letters return", 8)):
-        for name, kinds in stacks.items():
-            shares = recall_accuracy(partial(StackReader, kinds), letters, seed)
-            found[f"{task}: {name}"] = shares[-1]
-    stack = partial(StackReader, stacks["delta, delta"])
-    shares = recall_accuracy(stack, None, seed, steps=5400)
-    found["letters differ: delta, delta, 5,400 steps"] = shares[-1]
+        for name in stacks:
+            found[f"{task}: {name}"] = accuracy(name, letters)
+    slow = accuracy("delta, delta", None, 5400)
+    found["letters differ: delta, delta, 5,400 steps"] = slow
     return found

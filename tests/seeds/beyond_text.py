@@ -1,4 +1,4 @@
-"""Notebook 11 and two of its deeper ones: digits, strands, maps and hairpins."""
+"""Notebook 11 and three of its deeper ones: digits, strands, maps and hairpins."""
 
 from functools import partial
 
@@ -7,21 +7,20 @@ import torch
 from tests.seeds import definitions
 from utils.embeddings import patchify
 from utils.experiments import is_right
-from utils.experiments.digits import split_digits, train_on_digits, vision_transformer
+from utils.experiments.digits import split_digits, train_on_digits
 from utils.experiments.strands import (
     LENGTH,
     LOOP,
     STEM,
     hairpins,
-    partner_weights,
     strand_accuracy,
-    strand_reader,
     train_on_strands,
 )
 
 
 def main(seed):
-    found = digits(definitions("11_beyond_text"), seed) | strands(seed)
+    found = digits(definitions("11_beyond_text"), seed)
+    found |= strands(definitions("deeper/dna"), seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
 
@@ -29,59 +28,76 @@ def main(seed):
 def digits(book, seed):
     """Train with many images and few, without positions, and on strips."""
     images, labels, known, held_out = split_digits(seed=seed)
-    new = images[held_out], labels[held_out]
 
-    def accuracy(build, num_images=1500, positions=True):
+    def accuracy(model, rows=held_out):
+        return is_right(model, (images[rows], labels[rows])).float().mean().item()
+
+    def trained(build, num_images=1500, steps=300, lr=3e-3, positions=True):
         torch.manual_seed(seed)
         model = build()
         if not positions:
             torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
         rows = known[:num_images]
-        train_on_digits(model, images[rows], labels[rows])
-        return is_right(model, new).float().mean().item()
+        return train_on_digits(model, images[rows], labels[rows], steps, lr)
 
-    squares = partial(vision_transformer, patchify)
-    x = images[known[:150]].flatten(1)
-    nearest = labels[known[:150]][torch.cdist(new[0].flatten(1), x).argmin(dim=1)]
-    others = (nearest == new[1]).float().mean().item(), accuracy(book["mlp"], 150)
-    return {
-        "no positions": accuracy(squares, positions=False),
-        "1,500 images: transformer": accuracy(squares),
-        "strips": accuracy(partial(vision_transformer, book["strips"])),
-        "150 images: transformer behind the others": (
-            min(others) - accuracy(squares, 150)
-        ),
+    squares, mlp = partial(book["build"], patchify), book["mlp"]
+    rows = known[:150]
+    x = images[rows].flatten(1), images[held_out].flatten(1)
+    nearest = labels[rows][torch.cdist(x[1], x[0]).argmin(dim=1)]
+    others = [(nearest == labels[held_out]).float().mean().item()]
+    found = {}
+    for lr in (1e-3, 3e-3, 1e-2):
+        few = [trained(build, 150, 150, lr) for build in (squares, mlp)]
+        found[f"150 images, {lr}: transformer behind the others"] = min(
+            *others, accuracy(few[1])
+        ) - accuracy(few[0])
+    blind = trained(squares, steps=1200, positions=False)
+    cuts = [
+        accuracy(trained(partial(book["build"], c))) for c in (patchify, book["strips"])
+    ]
+    return found | {
+        "squares": cuts[0],
+        "strips": cuts[1],
+        "strips minus squares": cuts[1] - cuts[0],
+        "no positions, new": accuracy(blind),
+        "no positions, trained on": accuracy(blind, known),
     }
 
 
-def strands(seed):
+def strands(book, seed):
     """Measure which bases are named, and where the reader looks."""
 
-    def arms(places):
-        return torch.cat([places[:STEM], places[-STEM:]])
+    def arms(positions):
+        return torch.cat([positions[:STEM], positions[-STEM:]])
 
     torch.manual_seed(seed + 100)
     unseen = hairpins(300)
+    random = torch.randint(4, unseen.shape)
     torch.manual_seed(seed)
-    reader = train_on_strands(strand_reader(), hairpins(20_000))
-    places = strand_accuracy(reader, unseen)
-    strand = torch.tensor(["ACGT".index(base) for base in "GATTACACCAGTGTGTAATC"])
-    partners = partner_weights(reader, strand).flip(1).diagonal()
+    reader = train_on_strands(book["build_reader"]())
+    shares = strand_accuracy(reader, unseen)
+    weights = book["hidden_weights"](reader, random)
+    to_17 = [weights[:, 2, 17][random[:, 17] == base].mean() for base in range(4)]
     found = {
-        "first arm": places[:STEM].mean(),
-        "second arm": places[-STEM:].mean(),
-        "loop": places[STEM:-STEM].mean(),
-        "moved by one place": strand_accuracy(reader, unseen.roll(1, dims=1)).mean(),
-        "moved, from place 2 to 17": partner_weights(reader, strand.roll(1))[2, 17],
-        "least weight on a partner": arms(partners).min(),
+        "arms": arms(shares).min(),
+        "loop": shares[STEM:-STEM].mean(),
+        "moved by one position": strand_accuracy(reader, unseen.roll(1, 1)).mean(),
+        "least weight on a partner": arms(
+            book["hidden_weights"](reader, unseen).mean(0).flip(1).diagonal()
+        ).min(),
+        "random strands: least weight from 2 to 17": min(to_17),
     }
+
+    def begins_anywhere(num_strands):
+        strands = hairpins(num_strands)
+        strands[1::2] = strands[1::2].roll(1, dims=1)
+        return strands
+
     torch.manual_seed(seed)
-    examples = hairpins(20_000)
-    examples[1::2] = examples[1::2].roll(1, dims=1)
-    reader = train_on_strands(strand_reader(), examples, steps=1000)
+    reader = train_on_strands(book["build_reader"](), begins_anywhere, steps=1000)
     for shift in (0, 1, 2):
-        places = strand_accuracy(reader, unseen.roll(shift, dims=1)).roll(-shift)
-        found[f"learned moved, moved by {shift}"] = arms(places).mean()
+        shares = strand_accuracy(reader, unseen.roll(shift, dims=1)).roll(-shift)
+        found[f"learned moved, moved by {shift}"] = arms(shares).mean()
     return found
 
 
@@ -111,15 +127,15 @@ def anywhere(book, seed):
     torch.manual_seed(seed + 100)
     unseen = hairpins(300)
     places = torch.tensor([*range(1, STEM), *range(STEM + LOOP, LENGTH - 1)])
-    found, train = {}, book["trained"]
+    found, train = {}, book["train_reader"]
     for name, make, steps, lr in (
         ("one matrix", book["OneMatrix"], 300, 1e-2),
         ("rotary, 1 block", book["rotary_1"], 300, 3e-3),
         ("rotary, 2 blocks", book["rotary_2"], 600, 3e-3),
     ):
         model = train(make, hairpins, steps, lr, seed)
-        stem = book["named"](model, unseen)[:, places].mean()
-        moved = book["named"](model, unseen.roll(1, dims=1))[:, places + 1].mean()
+        stem = strand_accuracy(model, unseen)[places].mean()
+        moved = strand_accuracy(model, unseen.roll(1, dims=1))[places + 1].mean()
         found |= {f"{name}: stem": stem, f"{name}: moved": moved}
     torch.manual_seed(seed + 100)
     tests = torch.cat([book["loops"](100, n) for n in (4, 6, 8)])
@@ -130,7 +146,7 @@ def anywhere(book, seed):
         ("2 blocks", book["loop_reader"](2), 5e-3),
     ):
         model = train(make, book["loops"], 600, lr, seed)
-        found[f"loops, {name}"] = book["named"](model, tests)[:, :6].mean()
+        found[f"loops, {name}"] = strand_accuracy(model, tests)[:6].mean()
     for loop in (4, 8):  # how much the second block looks at the partners
         torch.manual_seed(seed + 100)
         weights = book["who_looks_where"](model, book["loops"](50, loop))

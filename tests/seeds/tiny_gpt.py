@@ -1,105 +1,41 @@
-"""Notebook 09 and its two deeper ones: a GPT, copying heads, norms and additions."""
+"""Notebook 09: a GPT learns the story, attention replaces, and texts are drawn."""
 
-import functools
-
-import torch
-
-import utils.model
 from tests.seeds import definitions
 
 
 def main(seed):
     book = definitions("09_tiny_gpt")
-    copying = definitions("deeper/copying_heads")
-    norms = definitions("deeper/norms_and_depth")
-    found = story(book, seed) | additions(norms, seed)
-    return found | copier(copying, seed) | depth(norms, seed)
-
-
-def story(book, seed):
-    """Train with the plain loop; measure its losses and what the model writes."""
-    model, (losses, held_out) = plain(book, seed)
-    lowest = min(held_out)
-    divided = plain(book, seed, utils.model.GPT)[1]
-    return {
-        "story: validation loss, lowest": lowest,
-        "story: step of the lowest": 50 * (held_out.index(lowest) + 1),
-        "story: validation loss, last minus lowest": held_out[-1] - lowest,
-        "story: training loss at the end": losses[-1],
-        "writes as they are minus divided, lowest": lowest - min(divided[1]),
-        "greedy: different tokens among 60": repeats(book, model),
-    }
-
-
-def plain(book, seed, build=None):
-    """Return a model trained with the notebook's loop, and its two lists of losses."""
-    torch.manual_seed(seed)
-    build = build or book["GPT"]
-    model = build(512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
-    return model, book["train_plainly"](model, seed=seed)
-
-
-def additions(norms, seed):
-    """Measure what each addition changes at three times the rate of the plain loop."""
-    runs = norms["ADDED"] | {"0.001": (0.001, {})}
-    held = {n: norms["held_losses"](lr, seed, **more) for n, (lr, more) in runs.items()}
-    rises = {name: losses[-1] - min(losses) for name, losses in held.items()}
-    end = {name: losses[-1] for name, losses in held.items()}
-    best = {name: min(losses) for name, losses in held.items()}
+    model, plain = trained(book, seed)
+    _, fast = trained(book, seed, lr=0.003)
     found = {
-        "schedule minus half: at the end": end["schedule"] - end["half of it"],
-        "schedule minus half: lowest": best["schedule"] - best["half of it"],
-        "0.001 minus schedule: lowest": best["0.001"] - best["schedule"],
-        "0.003: rises again by": rises["0.003"],
-        "half minus schedule: rises again by": rises["half of it"] - rises["schedule"],
+        "plain: lowest": min(plain),
+        "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
+        "plain: last minus lowest": plain[-1] - min(plain),
+        "plain minus pairs, lowest": min(plain) - book["table_loss"](2),
+        "plain minus triples, lowest": min(plain) - book["table_loss"](3),
+        "three times the rate: last minus lowest": fast[-1] - min(fast),
     }
-    for name in ("clipping", "weight decay"):
-        found[f"{name}: moves the lowest by"] = abs(best[name] - best["0.003"])
-        found[f"{name}: rises again by"] = rises[name]
-    return found
+    replaced = trained(book, seed, book["AttentionReplaces"])[1][-1]
+    found["attention replaces: above single tokens"] = replaced - book["table_loss"](1)
+    lowest = min(trained(book, seed, book["MLPReplaces"])[1])
+    found["MLP replaces minus plain, lowest"] = lowest - min(plain)
+    return found | texts(book, model)
 
 
-def repeats(book, model):
-    """Return how many of the last 60 tokens differ when the best is always taken."""
-    start = torch.tensor([book["encode_bpe"]("Zoë", book["MERGES"])])
-    best = functools.partial(utils.model.next_token_probs, top_k=1)
-    return len(set(book["write"](model, start, 70, best)[0, -60:].tolist()))
+def trained(book, seed, block=None, lr=0.001):
+    """Return a model trained with the notebook's loop, and its validation losses."""
+    model = book["new_gpt"](seed, block or book["Block"])
+    return model, book["train_plainly"](model, seed, lr)[1]
 
 
-def copier(copying, seed):
-    """Train on quotes; score the heads and switch them off."""
-    model, _ = copying["trained"](seed)
-    fresh = copying["quoting"](128)
-    heads, run = copying["HEADS"], copying["loss_without"]
-    scores = copying["head_scores"](copying["run"](model, fresh)[1], fresh)
-    alone = {h: run(model, fresh, [h]) for h in heads}
-    mean = {h: run(model, fresh, [h], True) for h in heads}
-    best = (0, scores[0, :, 0].argmax().item())
-    most = max(alone[head] for head in heads[:4])
-    return {
-        "layer 1: strongest previous-token head": scores[0, :, 0].max(),
-        "layer 1: strongest at itself": scores[0, :, 1].max(),
-        "layer 2: weakest induction head": scores[1, :, 2].min(),
-        "layer 1: without its strongest previous-token head": alone[best],
-        "layer 1: the strongest previous-token head costs most": alone[best] == most,
-        "layer 2: without any one": max(alone[h] for h in heads[4:]),
-        "layer 2: without all four": run(model, fresh, heads[4:]),
-        "mean minus zero ablation, largest": max(
-            abs(mean[h] - alone[h]) for h in heads
-        ),
+def texts(book, model):
+    """Compare greedy with the other choices, by known and by different words."""
+    judged = {
+        name: book["known_and_different"](model, choose)
+        for name, choose in book["CHOICES"].items()
     }
-
-
-def depth(norms, seed):
-    """Measure what additions do to a gradient, and what norms do to a training."""
-    base, above = norms["frequency_loss"](), {}
-    for name, (block_class, warmup) in norms["RUNS"].items():
-        losses = norms["trained"](block_class, warmup, seed)
-        above[name] = sum(losses[-20:]) / 20 - base
+    known, different = zip(*(judged.pop("greedy"), *judged.values()))
     return {
-        "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
-        "twelve MLPs: gradient, adding": norms["first_gradient"](1, seed),
-        "pre-norm minus frequencies": above["pre-norm"],
-        "post-norm minus frequencies": above["post-norm"],
-        "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
+        "greedy minus the next, known words": known[0] - max(known[1:]),
+        "greedy minus the next, different words": different[0] - min(different[1:]),
     }

@@ -17,7 +17,7 @@ AGAIN = "Run the cell with your definition, then run this cell again."
 CORRECT = "Correct that cell, run it, then run the check again."
 
 failures = {}  # name: the error of the newest cell that should have defined it
-_before = {}  # name: what it meant before the cell that is running
+_values_before = {}  # name: what it meant before the cell that is running
 
 
 def describe_failure(name: str) -> str:
@@ -34,30 +34,30 @@ def describe_failure(name: str) -> str:
 def watch_cells():
     """Look at every cell that this kernel runs from now on."""
     if shell := get_ipython():
-        shell.events.register("pre_run_cell", lambda info: _look_before(shell, info))
-        shell.events.register("post_run_cell", lambda result: _look(shell, result))
+        variables = shell.user_ns
+        shell.events.register("pre_run_cell", lambda info: _before(variables, info))
+        shell.events.register("post_run_cell", lambda done: _after(variables, done))
 
 
-def _look_before(shell, info):
-    _before.clear()
+def _before(variables, info):
+    _values_before.clear()
     for name in DEFINITION.findall(info.raw_cell):
-        _before[name] = shell.user_ns.get(name)
+        _values_before[name] = variables.get(name)
 
 
-def _look(shell, result):
+def _after(variables, result):
     """Note which names a cell failed to define, and explain a check without a name."""
     error = result.error_before_exec or result.error_in_exec
-    for name, value in _before.items():
-        if error is not None and shell.user_ns.get(name) is value:
+    for name, value in _values_before.items():
+        failures.pop(name, None)
+        if error is not None and variables.get(name) is value:
             failures[name] = error
-        else:
-            failures.pop(name, None)
     if isinstance(error, NameError):
         for exercise, name in CHECK.findall(result.info.raw_cell):
             if name == error.name:
-                heading = f"{exercise} {name}"
-                if failure := describe_failure(name):
-                    show_block(heading, NOT_YET, f"{failure}\n{CORRECT}")
-                else:
+                failure = describe_failure(name)
+                text = f"{failure}\n{CORRECT}"
+                if not failure:
                     text = f"No cell has defined {name} yet. {AGAIN}"
-                    show_block(heading, NOT_ATTEMPTED, text)
+                state = NOT_YET if failure else NOT_ATTEMPTED
+                show_block(f"{exercise} {name}", state, text)

@@ -1,60 +1,82 @@
-"""Exercises, and how an answer is examined: `examine(exercise, answer)`.
+"""Exercises, their cases, and the runs of an answer on them.
 
-An exercise is data: an oracle, a list of cases, a pipeline of steps with wrong
-variants. The answer runs on every case. A mistake is named when the steps with this
-mistake give on every case what the answer gave.
+An exercise is data: an oracle, which gives the right results, a list of cases, and a
+pipeline of steps with wrong variants.
 """
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import SimpleNamespace
 
-from utils.checks import search
-from utils.checks.guard import accepts, attempt, quietly, seeded
-from utils.checks.messages import describe, difference, shown_inputs
-from utils.checks.pipeline import AnswerRejected, Diagnosis, Pipeline
-from utils.checks.runs import Run
+from utils.checks.guard import Outcome, seeded
+from utils.checks.pipeline import AnswerRejected, Pipeline
 from utils.checks.steps.returned import RETURNED, RIGHT
-from utils.checks.values import factor_of, number, safe_text
-
-LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
+from utils.checks.values import agrees, safe_text, same_form
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a check found: `passed`, the name of a mistake (or None), the message.
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Inputs on which answers are tried.
 
-    Where two mistakes are named, `also` is the name of the second.
-    """
-
-    passed: bool
-    diagnosis: str | None
-    message: str
-    also: str | None = None
-
-    def _ipython_display_(self):
-        """Show nothing: the check has printed its message already."""
-
-
-def case(*args, note="", raises=None, otherwise=None, build=None, special=False):
-    """Return a case with these positional arguments.
-
-    note: what is special about it, for the message
-    raises: the type of the error, where an error is right, and `otherwise` the
-        `Diagnosis` of an answer that raises none
+    args: the positional arguments
+    note: what is special about them, for the message
     build: for a module, the arguments that build it
-    special: a failure here is shown only where no other case fails
+    special: a failure here is shown only if no other case fails
     """
-    return SimpleNamespace(
-        args=args,
-        note=note,
-        raises=raises,
-        otherwise=otherwise,
-        build=build,
-        special=special,
-    )
+
+    args: tuple
+    note: str = ""
+    build: tuple | None = None
+    special: bool = False
+
+
+def case(*args, **settings):
+    """Return the `Case` with these arguments."""
+    return Case(args, **settings)
+
+
+@dataclass(eq=False)
+class Run:
+    """What an answer did on one case, and what is right there.
+
+    args: what the oracle and the variants take: the inputs, for a module after its
+        weights
+    outcome: what the answer returned or raised
+    expected: what is right, or None if the answer could not be tried
+    call: the answer, or the module that it built
+    observe: if results are random, the function that makes them comparable
+    """
+
+    case: Case
+    args: tuple
+    outcome: Outcome
+    expected: object = None
+    call: Callable | None = None
+    observe: Callable | None = None
+
+    @property
+    def got(self):
+        return self.outcome.value
+
+    @property
+    def error(self):
+        return self.outcome.error
+
+    @property
+    def has_right_form(self):
+        """Whether the answer gave something of the right type, shape and kind."""
+        return self.error is None and same_form(self.got, self.expected)
+
+    @property
+    def is_right(self):
+        """Whether the answer gave what is right, up to rounding."""
+        return self.error is None and agrees(self.got, self.expected)
+
+    def outcome_of(self, function):
+        """Return the outcome of a function on this case, observed like the answer."""
+        call = partial(self.observe, function) if self.observe else function
+        return seeded(call, self.args)
 
 
 @dataclass(eq=False)
@@ -69,10 +91,9 @@ class Exercise:
     pipeline: the steps and their wrong variants
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
-    facts_when_right: the same, asked only where all results are right, or explained
     properties: functions (run) -> text or None that say what is wrong with a result
-        where no mistake is recognised
-    observe: function (answer, *args) that returns what is compared, where results are
+        if no mistake is recognised
+    observe: function (answer, *args) that returns what is compared, if results are
         random; the oracle and the variants go through it too
     returned: variants of the last steps, which change only what is returned
     """
@@ -85,7 +106,6 @@ class Exercise:
     pipeline: Pipeline
     parts: tuple = ()
     facts: tuple = ()
-    facts_when_right: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
     returned: list = field(default_factory=lambda: RETURNED)
@@ -110,34 +130,29 @@ class Exercise:
 
     def prepare(self, answer):
         """Return what `run_case` takes; raise `AnswerRejected` for another object."""
-        if issubclass(type(answer), type):
-            text = f"You passed the class {safe_text(answer)}."
+        if issubclass(type(answer), type) or not callable(answer):
+            text = f"You passed {safe_text(answer)}."
             raise AnswerRejected("not-a-function", text)
-        if not callable(answer):
-            raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        if not all(accepts(answer, case.args) for case in self.cases):
-            text = f"Your function takes {parameters_of(answer)}."
-            raise AnswerRejected("wrong-signature", text)
         return answer
 
     def run_case(self, answer, case):
         """Run the answer on a case; return the `Run`."""
-        outcome, expected = seeded(answer, case.args), quietly(self.oracle, case.args)
+        outcome, expected = seeded(answer, case.args), seeded(self.oracle, case.args)
         if self.parts and type(outcome.value) is list:
             outcome.value = tuple(outcome.value)
         run = Run(case, case.args, outcome, expected.value, answer)
         if self.observe and run.has_right_form:
             run.observe = self.observe
-            run.outcome = seeded(partial(self.observe, answer), case.args)
+            run.outcome = run.outcome_of(answer)
             run.expected = run.outcome_of(self.oracle).value
         return run
 
-    def known_before(self, answer):
+    def certain_mistakes(self, answer):
         """Return the diagnoses that are certain before any result is compared."""
         return []
 
     def fact_arguments(self, answer):
-        """Return what the facts take, or None where there is nothing to look at."""
+        """Return what the facts take, or None if there is nothing to look at."""
         return (answer,)
 
     def parameters(self):
@@ -147,173 +162,3 @@ class Exercise:
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""
         return dict(zip(self.parameters(), case.args))
-
-
-def parameters_of(answer):
-    """Return in words which arguments an answer takes."""
-    try:
-        return str(inspect.signature(answer))
-    except BaseException:
-        return "other arguments"
-
-
-def examine(exercise, answer):
-    """Return the `Result` of an answer; its text has no heading yet."""
-    try:
-        answer = exercise.prepare(answer)
-        runs = _run_cases(exercise, answer)
-    except AnswerRejected as rejected:
-        name, text = rejected.diagnosis.name, rejected.diagnosis.text
-        return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
-    if runs[0].outcome.unfinished:
-        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
-    right = all(run.is_right for run in runs if run.case.raises is None)
-    two = _first_two(_diagnoses(exercise, answer, runs, right))
-    if two:
-        return _told(exercise, two, right)
-    wrong = [run for run in runs if not run.is_right]
-    if wrong:
-        return Result(False, None, describe(exercise, wrong))
-    return Result(True, None, f"{len(runs)} inputs tried, all right.")
-
-
-def _run_cases(exercise, answer):
-    """Run every case, or stop where the answer is unfinished or wants to exit."""
-    runs = []
-    for case in exercise.cases:
-        runs.append(exercise.run_case(answer, case))
-        if runs[-1].outcome.unfinished or runs[-1].outcome.stopped:
-            break
-    return runs
-
-
-def _diagnoses(exercise, answer, runs, right):
-    """Yield what is wrong with an answer, the most certain first.
-
-    One mistake, or nothing returned, or a fact; else two mistakes; then what is wrong
-    besides. A fact that holds for the mistake alone as well is no second mistake.
-    """
-    known = exercise.known_before(answer)
-    yield from known
-    match = search.find_single_mistake(exercise.pipeline, runs)
-    found = match.diagnoses() if match else _nothing_returned(runs)
-    found = found or _endless(exercise, runs[-1])
-    unknown = not (known or right or found or runs[-1].outcome.stopped)
-    if unknown:
-        found = [*_facts(exercise.facts, exercise.fact_arguments(answer))][:1]
-        found = found or _multiplied(runs)
-    if unknown and not found:
-        match = search.find_mistake_pair(exercise.pipeline, runs)
-        found = match.diagnoses() if match else []
-    yield from found
-    besides = [*_besides(exercise, runs)]
-    yield from besides
-    if right or match and not match.run.error:
-        facts = (*exercise.facts, *exercise.facts_when_right)
-        expected = set()
-        if match:
-            mistaken = exercise.fact_arguments(match.compute)
-            expected = {fact.name for fact in _facts(facts, mistaken)}
-        strict = right and not (known or besides)
-        for fact in _facts(facts, exercise.fact_arguments(answer), strict):
-            if fact.name not in expected:
-                yield fact
-    elif unknown and not found:
-        match = search.find_partial_match(exercise.pipeline, runs)
-        yield from match.diagnoses() if match else []
-
-
-def _endless(exercise, run):
-    """Name an answer that had to be stopped."""
-    if not run.outcome.endless:
-        return []
-    where = f"\n  at {run.outcome.where}" if run.outcome.where else ""
-    inputs = shown_inputs(exercise, run.case)
-    text = f"On {inputs} your code did not end and was stopped{where}\n{LOOP}"
-    return [Diagnosis("never-ends", text)]
-
-
-def _nothing_returned(runs):
-    """Name an answer that returns nothing, on all inputs or on some."""
-    usual = [run for run in runs if run.is_comparable and run.error is None]
-    nothing = [run for run in usual if run.got is None]
-    if not nothing:
-        return []
-    if len(nothing) == len(usual):
-        text = "Your code returns None on every input: is a `return` missing?"
-        return [Diagnosis("returns-nothing", text)]
-    text = "Here your code returns None: one branch, of an `if` say, has no `return`."
-    return [Diagnosis("returns-nothing", text, nothing[0])]
-
-
-def _multiplied(runs):
-    """Name a factor where everything is right except for it."""
-    wrong = [r for r in runs if not r.is_right and not r.special and r.is_comparable]
-    if len(wrong) < 2 or any(run.observe for run in wrong):
-        return []
-    factors = [factor_of(run.got, run.expected) for run in wrong]
-    if None in factors:
-        return []
-    factor, same = number(factors[0]), max(factors) - min(factors) < 1e-3
-    if same:
-        text = f"Your result is {factor} times the right one on every input: look for "
-        text += "a factor too many or too few."
-    else:
-        text = f"Your result is {factor} times the right one here, and another multiple"
-        text += " elsewhere: leave out the factor that depends on the sizes."
-    return [Diagnosis("multiplied", text, wrong[0])]
-
-
-def _besides(exercise, runs):
-    """Yield what is wrong besides the results: a changed input, an error not raised."""
-    changed = next((r for r in runs if r.outcome.changed is not None), None)
-    if changed:
-        name = exercise.parameters()[changed.outcome.changed]
-        yield Diagnosis(
-            "input-changed",
-            f"Your code changes `{name}` in place, as methods that end in _ do, `+=` and assigning to entries. Make a new object, or work on a copy.",
-        )
-    runs_at_all = any(run.is_comparable and run.error is None for run in runs)
-    for run in runs if runs_at_all else ():
-        if run.case.otherwise and not run.is_right:
-            yield Diagnosis(*run.case.otherwise, run)
-
-
-def _facts(facts, arguments, strict=False):
-    """Yield what these facts say; where `strict`, raise what one of ours raises."""
-    for fact in facts if arguments else ():
-        found = attempt(fact, *arguments, tidy=lambda diagnosis: diagnosis)
-        if found.endless:
-            yield Diagnosis("never-ends", f"Your code did not end. {LOOP}")
-            return
-        if search.STRICT and strict and found.error and not found.where:
-            raise found.error
-        if found.value:
-            yield found.value
-            strict = False  # the others may fail where this one holds
-
-
-def _first_two(diagnoses):
-    """Return the first two diagnoses of different names."""
-    found = {}
-    for diagnosis in diagnoses:
-        found.setdefault(diagnosis.name, diagnosis)
-        if len(found) > 1:
-            break
-    return [*found.values()]
-
-
-def _told(exercise, diagnoses, right):
-    """Return the result that tells one diagnosis, or two."""
-    first, second = (*diagnoses, None)[:2]
-    text, shown = first.text, first.run
-    if second:
-        on = ""
-        if shown and second.run and second.run is not shown:
-            on = f", on {shown_inputs(exercise, second.run.case)}"
-        shown = shown or second.run
-        text = f"Two things are wrong. {text}\nAnd{on}: {second.text}"
-    text += " Otherwise your results are right." * right
-    if shown:
-        text = f"{difference(exercise, shown)}\n{text}"
-    return Result(False, first.name, text, second and second.name)

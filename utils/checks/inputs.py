@@ -12,7 +12,9 @@ def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=DTYPE):
 
     Tensors of one shape in one case need different seeds.
     """
-    return _normal(shape, seed, dtype) * scale + shift
+    generator = _generator(shape, seed)
+    drawn = torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
+    return drawn * scale + shift
 
 
 def integers(low, high, shape, seed=0):
@@ -22,13 +24,8 @@ def integers(low, high, shape, seed=0):
 
 
 def special(note, *args, **settings):
-    """Return a case that is shown only where no other fails."""
+    """Return a case that is shown only if no other fails."""
     return case(*args, note=note, special=True, **settings)
-
-
-def _normal(shape, seed, dtype):
-    generator = _generator(shape, seed)
-    return torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
 
 
 def _generator(shape, seed):

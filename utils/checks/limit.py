@@ -2,8 +2,8 @@
 
 A second thread looks at the clock and asks the interpreter to raise `NeverEnds` in the
 thread that runs the answer. What counts is the processor's time, so an answer that
-waits, for a debugger say, is left alone. What the answer heaps up is limited as well.
-A single call into C cannot be stopped.
+waits, for a debugger say, is left alone. The memory that an answer takes is limited as
+well. A single call into C cannot be stopped.
 """
 
 import ctypes
@@ -16,48 +16,41 @@ SECONDS = 3.0  # of the processor's time, for one call of an answer
 BYTES = 1e9  # by which the memory in use may grow during a check
 
 
-def in_use():
-    """Return how many bytes of memory this process has in use."""
-    return psutil.Process().memory_info().rss
-
-
 class NeverEnds(BaseException):
     """Raised in the middle of an answer that has used up its time."""
 
 
 class Watch:
-    """What the second thread looks at: which thread is at work, and since when."""
+    """The second thread, and the call that it watches: which thread, since when."""
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.ends = []  # of the blocks that are open
         self.thread = self.since = None
         self.asked = False  # to raise `NeverEnds` in this call
-        self.memory = 0
 
     def __enter__(self):
         """Begin to look, until the block ends."""
-        self.memory = in_use()
-        self.ends.append(threading.Event())
-        threading.Thread(target=self._look, args=self.ends[-1:], daemon=True).start()
+        self.end = threading.Event()
+        self.memory = psutil.Process().memory_info().rss
+        threading.Thread(target=self._look, args=[self.end], daemon=True).start()
 
     def __exit__(self, *error):
-        self.ends.pop().set()
+        self.end.set()
 
     def _look(self, end):
         raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
         while not end.wait(0.1):
             with self.lock:
                 since = self.since
-                if since and self._too_much(since):
+                if since and self._exceeds_limit(since):
                     self.asked = True
                     raise_in(ctypes.c_ulong(self.thread), ctypes.py_object(NeverEnds))
 
-    def _too_much(self, since):
-        taken, grown = time.process_time() - since, in_use() - self.memory
-        return taken > SECONDS or grown > BYTES
+    def _exceeds_limit(self, since):
+        grown = psutil.Process().memory_info().rss - self.memory
+        return time.process_time() - since > SECONDS or grown > BYTES
 
-    def call(self, function, *args):
+    def call(self, function):
         """Return what `function` returns, unless it takes too long.
 
         The interpreter raises `NeverEnds` where a call begins or ends. So `since` is
@@ -65,11 +58,11 @@ class Watch:
         wait for the other thread, twice at most.
         """
         if self.since:  # within another call
-            return function(*args)
+            return function()
         self.asked, self.thread = False, threading.get_ident()
         self.since = time.process_time()
         try:
-            return function(*args)
+            return function()
         finally:
             self.since = None
             try:

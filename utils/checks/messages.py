@@ -4,7 +4,7 @@ import textwrap
 
 import torch
 
-from utils.checks.guard import quietly
+from utils.checks.guard import attempt
 from utils.checks.values import (
     Other,
     a_or_an,
@@ -12,6 +12,7 @@ from utils.checks.values import (
     all_finite,
     close,
     kind_of,
+    number,
     numbers,
     safe_text,
     same_form,
@@ -19,44 +20,33 @@ from utils.checks.values import (
 )
 
 
-def describe(exercise, wrong):
-    """Say which property fails first, on the first ordinary input where it does."""
-    reports = (_wrong_form, _not_finite, *exercise.properties)
-    ordinary = [run for run in wrong if not run.special] or wrong
-    for report in reports:
-        for run in ordinary:
-            text = quietly(report, [run]).value
-            if text is not None:
-                break
-        if text is not None:
-            break
-    else:
-        run, text = ordinary[0], ""
-    if isinstance(run.got, Other) or type(run.got) is not type(run.expected):
-        text = "" if run.error else f"Expected {exercise.expectation}."
-    return f"{difference(exercise, run)}\n{text}".rstrip()
-
-
-def _wrong_form(run):
-    """Report an error, or another type, length, shape or dtype than expected."""
-    return None if run.has_right_form else ""
+def describe(exercise, runs):
+    """Return which property fails first, on the first ordinary input where it does."""
+    wrong = [run for run in runs if not run.is_right]
+    wrong = [run for run in wrong if not run.case.special] or wrong
+    for run in wrong:
+        if not run.has_right_form:
+            text = difference(exercise, run)
+            if run.error or isinstance(run.got, torch.Tensor):
+                return text
+            return f"{text}\nExpected {exercise.expectation}."
+    for fails in (_not_finite, *exercise.properties):
+        for run in wrong:
+            if text := attempt(fails, run).value:
+                return f"{difference(exercise, run)}\n{text}"
+    return difference(exercise, wrong[0])
 
 
 def _not_finite(run):
-    """Report NaN and infinity."""
     return None if all_finite(run.got) else "Some of your entries are NaN or infinite."
 
 
 def difference(exercise, run):
     """Return the lines that show one case: its input, what is expected, what came."""
     on = f"On {shown_inputs(exercise, run.case)}"
-    got = run.outcome
-    if run.case.raises is not None:
-        came = _raised(got) if got.error else "no error"
-        return f"{on}\n  expected {run.case.raises.__name__}\n  got      {came}"
-    if got.error is not None:
-        return f"{on} your code raised\n  {_raised(got)}"
-    what, right, came = _first_difference(exercise, got.value, run.expected)
+    if run.error is not None:
+        return f"{on} your code raised\n  {_raised(run.outcome)}"
+    what, right, came = _first_difference(exercise.parts, run.got, run.expected)
     return f"{on}{what}\n  expected {right}\n  got      {came}"
 
 
@@ -71,47 +61,49 @@ def shown_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     shown = []
     for name, value in exercise.inputs(case).items():
-        if isinstance(value, torch.Tensor) and (value.dim() != 1 or len(value) > 6):
-            shown.append(f"{name} {shape(value)}")
+        if not isinstance(value, torch.Tensor):
+            shown.append(f"{name} = {safe_text(value, 90)}")
+        elif value.dim() == 1 and len(value) <= 6:
+            shown.append(f"{name} = {numbers(value)}")
         else:
-            small = isinstance(value, torch.Tensor)
-            shown.append(
-                f"{name} = {numbers(value) if small else safe_text(value, 90)}"
-            )
+            shown.append(f"{name} {shape(value)}")
     return ", ".join(shown) + (f" ({case.note})" if case.note else "")
 
 
-def _first_difference(exercise, got, expected):
+def _first_difference(names, got, expected):
     """Return where two values differ, of several parts in the last, and the two."""
-    names, what = exercise.parts or ("",), ""
+    what = ""
     while isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(got) != len(expected):
-            wanted = _summary(expected) if what else _names(names)
+            wanted = _summary(expected) if what else _in_parentheses(names)
             return what, wanted, _summary(got)
         i = max((i for i, e in enumerate(expected) if not agrees(got[i], e)), default=0)
         got, expected, names = got[i], expected[i], names[i]
-        what = f" the {_names(names)}"
+        what = f" the {_in_parentheses(names)}"
     if not same_form(got, expected) or not isinstance(expected, torch.Tensor):
         return what, _summary(expected), _summary(got)
     if expected.dim() == 0:
-        return what, *(text[1:-1] for text in _told_apart(expected, got))
+        return what, *_with_enough_digits(number, expected.item(), got.item())
     *row, entry = (~close(got, expected)).nonzero()[0].tolist()
     start = max(0, entry - 5)  # the entry that differs is among the six shown
     where = [*map(str, row), *([f"{start}:"] if start else [])]
     where = f"[{', '.join(where)}]" if where else ""
     what = f"{what or ' the result'}{where} {'is' if not what or where else 'are'}"
-    return what, *_told_apart(expected[(*row,)][start:], got[(*row,)][start:])
+    rows = expected[(*row,)][start:], got[(*row,)][start:]
+    return what, *_with_enough_digits(numbers, *rows)
 
 
-def _names(parts):
+def _in_parentheses(names):
     """Return the name of a result's part, or of several: `(output, weights)`."""
-    return parts if type(parts) is str else f"({', '.join(map(_names, parts))})"
+    return (
+        names if type(names) is str else f"({', '.join(map(_in_parentheses, names))})"
+    )
 
 
-def _told_apart(expected, got):
-    """Return two rows as text, with as many digits as it takes to see a difference."""
+def _with_enough_digits(as_text, expected, got):
+    """Return two numbers or rows with as many digits as it takes to see a difference."""
     for digits in (4, 6, 8):
-        texts = numbers(expected, digits), numbers(got, digits)
+        texts = as_text(expected, digits), as_text(got, digits)
         if texts[0] != texts[1]:
             break
     return texts
@@ -127,10 +119,9 @@ def _summary(value):
 
 def wrapped(text, width=88):
     """Wrap each line of `text` at `width`, keeping its indent."""
+    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False)
     lines = []
     for line in text.splitlines():
-        indent = " " * (len(line) - len(line.lstrip()))
-        lines += textwrap.wrap(
-            line, width, subsequent_indent=indent, break_on_hyphens=False
-        ) or [""]
+        wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()))
+        lines.append(wrapper.fill(line))
     return "\n".join(lines)

@@ -6,8 +6,8 @@ what an answer with this mistake gives.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from types import SimpleNamespace
 
 
@@ -24,10 +24,7 @@ class Diagnosis:
 
 
 class AnswerRejected(Exception):
-    """Raised where an answer isn't the kind of object that the exercise asks for."""
-
-    def __init__(self, name, text):
-        self.diagnosis = Diagnosis(name, text)
+    """Raised, with the name and the text of a mistake, for no answer of this kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +32,7 @@ class Variant:
     """A wrong way to do some steps.
 
     name: of the mistake
-    text: what the reader is told; in braces, words of the pipeline or of the state
+    text: the explanation for the reader; in braces, words of the pipeline or the state
     overrides: step -> function of the state that takes the place of the right one
     """
 
@@ -47,20 +44,20 @@ class Variant:
 def variants(*entries):
     """Return variants, in the order in which they are tried.
 
-    Each text "name: what the reader is told" is followed by the ways to make this
-    mistake, each a dict of the steps that it overrides.
+    Each text "name: explanation" is followed by the ways to make this mistake, each a
+    dict of the steps that it overrides.
 
     >>> [one] = variants("off-by-one: You counted one too few.", {"n": lambda s: 2})
     >>> one.name, one.text
     ('off-by-one', 'You counted one too few.')
     """
-    found = []
+    made = []
     for entry in entries:
         if type(entry) is str:
             name, text = entry.split(": ", 1)
         else:
-            found.append(Variant(name, text, entry))
-    return found
+            made.append(Variant(name, text, entry))
+    return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,51 +80,32 @@ class Pipeline:
 
     def run(self, args, *variants):
         """Return the result with these variants; raise what a step raises."""
-        return self.run_from(SimpleNamespace(**self.start(*args)), 0, variants)
-
-    def run_from(self, state, index, variants):
-        """Return the result from the state before the step at `index` on."""
-        state = SimpleNamespace(**vars(state))
-        for name, step in islice(self._steps_with(variants).items(), index, None):
-            value = step(state)
-            self._store(state, name, value)
-        return value
-
-    def states(self, args, *variants):
-        """Return the states before each step and after the last, or up to an error."""
-        states = [SimpleNamespace(**self.start(*args))]
-        for name, step in self._steps_with(variants).items():
-            state = SimpleNamespace(**vars(states[-1]))
-            try:
-                self._store(state, name, step(state))
-            except Exception:
-                break
-            states.append(state)
-        return states
-
-    def first_step(self, variant):
-        """Return the index of the first step that a variant changes."""
-        return min([*self.steps].index(name) for name in variant.overrides)
+        return self._walk(SimpleNamespace(**self.start(*args)), variants)
 
     def explain(self, args, *variants):
-        """Return the text of each variant, all of them at work together."""
-        state = self.states(args, *variants)[-1]
-        return [self._filled_in(variant.text, state) for variant in variants]
+        """Return the text of each variant, all of them at work together.
 
-    def _filled_in(self, text, state):
+        Braces in a text are filled in from the last state that is reached.
+        """
+        state = SimpleNamespace(**self.start(*args))
+        with suppress(Exception):
+            self._walk(state, variants)
+        return [self._fill_in(variant.text, state) for variant in variants]
+
+    def _walk(self, state, variants):
+        """Take all steps, so that the state holds their values; return the last."""
+        steps = dict(self.steps)
+        for variant in variants:
+            steps |= variant.overrides
+        for name, step in steps.items():
+            value, output = step(state), self.outputs.get(name, name)
+            if type(output) is str:
+                setattr(state, output, value)
+            else:
+                vars(state).update(zip(output, value))
+        return value
+
+    def _fill_in(self, text, state):
         known = {n: word for n, word in self.words.items() if f"{{{n}}}" in text}
         known = {n: w(state) if callable(w) else w for n, w in known.items()}
         return text.format(**vars(state) | known)
-
-    def _steps_with(self, variants):
-        steps = dict(self.steps)
-        for variant in variants:
-            steps.update(variant.overrides)
-        return steps
-
-    def _store(self, state, name, value):
-        output = self.outputs.get(name, name)
-        if type(output) is str:
-            setattr(state, output, value)
-        else:
-            vars(state).update(zip(output, value))

@@ -15,7 +15,7 @@ def worst_sum(weights, dim=-1):
 
 
 def row_sum(weights):
-    """Return "sums to 0.8" for the row furthest from 1, or what holds where none is."""
+    """Return "sums to 0.8" for the row furthest from 1, or what holds if none is."""
     total = worst_sum(weights)
     return "need not sum to 1" if abs(total - 1) < 1e-3 else f"sums to {number(total)}"
 
@@ -32,49 +32,17 @@ def rows_sum_to_one(pick=lambda value: value, of="weights"):
 
 
 def past_stays(run, of="tokens"):
-    """Say if a later position changes an earlier one."""
+    """Return by how much a later position changes an earlier one, if it does."""
     got = run.got[0] if isinstance(run.got, tuple) else run.got
     for position in range(1, got.shape[-2]):
         later = torch.arange(got.shape[-2])[:, None] >= position
-        changed = [x + later if torch.is_tensor(x) else x for x in run.inputs]
+        changed = [x + later if torch.is_tensor(x) else x for x in run.case.args]
         after = run.call(*changed)
         after = after[0] if isinstance(after, tuple) else after
         moved = (after - got)[..., :position, :].abs().max().item()
         if moved > 1e-4:
             return f"Adding 1 to the {of} from {position} on moves an earlier output by {number(moved)}: the future leaks into the past."
     return None
-
-
-def samples_stay_apart(run):
-    """Say if a sample gets another result in a batch than on its own."""
-    if not all(arg.dim() > 2 for arg in run.inputs):
-        return None
-    alone = run.call(*(arg[-1:] for arg in run.inputs))
-    got = run.got if isinstance(run.got, tuple) else (run.got,)
-    alone = alone if isinstance(alone, tuple) else (alone,)
-    if all(torch.allclose(g[-1:], a, atol=1e-4) for g, a in zip(got, alone)):
-        return None
-    return "The last sample of the batch gets another result on its own: samples mix."
-
-
-def came_from(*axes):
-    """Return the property that says where in the input the first wrong entry was."""
-
-    def place(x, entry):
-        found = (x.double() == entry.double()).nonzero()
-        if not len(found):
-            return None
-        return ", ".join(f"{a} {i}" for a, i in zip(axes, found[0].tolist()))
-
-    def property(run):
-        x, index = run.args[0], (run.got.double() != run.expected.double()).nonzero()
-        index = (*index[0].tolist(),)
-        came, wanted = (place(x, value[index]) for value in (run.got, run.expected))
-        if came is None:
-            return f"Your entry at {[*index]} isn't in x: entries only move."
-        return f"At {[*index]} you have {came} of x instead of {wanted}."
-
-    return property
 
 
 class Shapes(TorchFunctionMode):

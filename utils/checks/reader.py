@@ -6,10 +6,9 @@ from dataclasses import replace
 from html import escape
 from types import FunctionType
 
-from utils.checks import cells, course, records, search
-from utils.checks.course import chapters, course_version, exercises, find
+from utils.checks import cells, course, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show, show_block
-from utils.checks.engine import Result, examine
+from utils.checks.examine import Result, examine
 from utils.checks.guard import untouched
 from utils.checks.limit import WATCH
 from utils.checks.values import safe_text
@@ -19,9 +18,6 @@ STATES = {"passed": PASSED, "not-attempted": NOT_ATTEMPTED}
 _passed_answers = {}  # name of an exercise: the reader's answer, once it has passed
 
 
-# --- check ------------------------------------------------------------------------
-
-
 def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
@@ -29,23 +25,28 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     raised, and nothing of the reader's is changed. A passed exercise is recorded,
     unless `record` is False, and from then on `solution` returns the answer.
     """
-    known = find(exercise)
+    known = _find(exercise)
     if known is None:
-        ids = ", ".join(known.id for known in exercises())
+        ids = ", ".join(known.id for known in course.exercises())
         text = f"There is no such exercise. Expected one of the ids {ids}."
         result = Result(False, "no-such-exercise", text)
-        return _show_result(f"Exercise {safe_text(exercise)}", result)
+        return _show(f"Exercise {safe_text(exercise)}", result)
     result, failure = _examine(known, answer)
-    message = result.message
     if failure:
-        message = f"{failure} So this is about the older definition:\n{message}"
-        result = Result(False, "newer-cell-failed", f"{message}\n{cells.CORRECT}")
+        text = f"{failure} So this is about the older definition:\n{result.message}"
+        result = Result(False, "newer-cell-failed", f"{text}\n{cells.CORRECT}")
     elif result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
-        message += f"\n{_say_what_is_next(known.name)}"
+        message = f"{result.message}\n{_say_what_is_next(known.name)}"
         result = replace(result, message=message)
-    return _show_result(f"{known.id} {known.name}", result)
+    return _show(f"{known.id} {known.name}", result)
+
+
+def _find(id):
+    """Return the exercise with this id, or None."""
+    exercises = course.exercises() if type(id) is str else []
+    return next((exercise for exercise in exercises if exercise.id == id), None)
 
 
 def _examine(known, answer):
@@ -59,8 +60,6 @@ def _examine(known, answer):
             result = examine(known, answer)
             return result, cells.describe_failure(getattr(answer, "__name__", ""))
     except BaseException as error:  # an answer that breaks even its own description
-        if search.STRICT:
-            raise
         text = f"The answer could not be examined ({type(error).__name__})."
         return Result(False, None, f"{text}\nExpected {known.expectation}."), ""
 
@@ -69,12 +68,12 @@ def _find_owner(known, answer):
     """Return "the course's" or "PyTorch's" if the reader didn't write an answer."""
     if not isinstance(answer, FunctionType | type):
         return None
-    if answer is course_version(known.name):
+    if answer is course.course_version(known.name):
         return "the course's"
     return "PyTorch's" if str(answer.__module__).startswith("torch.") else None
 
 
-def _show_result(heading, result):
+def _show(heading, result):
     """Show the block and return the result with the whole of it as its message."""
     state = "passed" if result.passed else result.diagnosis
     text = show_block(heading, STATES.get(state, NOT_YET), result.message)
@@ -83,15 +82,12 @@ def _show_result(heading, result):
 
 def _say_what_is_next(name):
     """Return how many exercises have passed, this one included, and the next id."""
-    labels = {name: label for chapter in chapters() for name, label in chapter.asks}
+    labels = dict(ask for chapter in course.chapters() for ask in chapter.asks)
     passed, names = records.load() | {name}, [*labels]
     later = names[names.index(name) :] + names
     following = next((labels[n] for n in later if n not in passed), None)
     count = f"{len(passed & labels.keys())} of {len(names)}"
     return f"{count}; next: {following}." if following else f"{count}: all of them."
-
-
-# --- solution ---------------------------------------------------------------------
 
 
 def solution(exercise: str):
@@ -101,8 +97,8 @@ def solution(exercise: str):
 
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
-    known = find(exercise)
-    finished = course_version(known.name) if known else None
+    known = _find(exercise)
+    finished = course.course_version(known.name) if known else None
     if finished is None:
         raise ValueError(
             f"expected the id of an exercise whose function utils has as well, got {safe_text(exercise)}"
@@ -116,29 +112,28 @@ def solution(exercise: str):
 
 def progress():
     """Show what has been passed, with links to the notebooks and the minutes left."""
-    passed, minutes_left, labels_left = records.load(), 0, []
+    passed, total, minutes_left, open_labels = records.load(), 0, 0, []
     title, minutes = course.read_opening(course.HOUR)
-    hour = f"{_link(course.HOUR, title)}: {minutes} minutes, for a single evening"
-    rows = [f"<li>{hour}</li>"]
-    for chapter in chapters():
+    rows = [f"{_link(course.HOUR, title)}: {minutes} minutes, for a single evening"]
+    for chapter in course.chapters():
         left = [label for name, label in chapter.asks if name not in passed]
-        minutes = f"{chapter.minutes} minutes"
-        if chapter.asks:
-            share = len(left) / len(chapter.asks)
-            minutes_left += share * chapter.minutes
-            count = f"{len(chapter.asks) - len(left)} of {len(chapter.asks)} passed"
-            rest = f"{5 * round(share * chapter.minutes / 5)} minutes left"
-            minutes = f"{count}, {rest}" if left else f"✓ {count}"
-        line = f"{_link(chapter.path, chapter.title)}: {minutes}"
-        rows.append(f"<li>{line}{_deeper_exercises(chapter)}</li>")
-        labels_left += left
-    total = sum(len(chapter.asks) for chapter in chapters())
-    text = f"{total - len(labels_left)} of {total} exercises passed"
-    if labels_left:
+        count = len(chapter.asks)
+        time = f"{chapter.minutes} minutes"
+        if count:
+            left_here = chapter.minutes * len(left) / count
+            time = f"{'' if left else '✓ '}{count - len(left)} of {count} passed"
+            time += f", {5 * round(left_here / 5)} minutes left" if left else ""
+            minutes_left += left_here
+        rows.append(f"{_link(chapter.path, chapter.title)}: {time}{_deeper(chapter)}")
+        total += count
+        open_labels += left
+    text = f"{total - len(open_labels)} of {total} exercises passed"
+    if open_labels:
         hours = round(minutes_left / 60)
-        text += f", about {hours} hours left. Next: {labels_left[0]}"
-    rows = f'<ul style="list-style: none; padding: 0">{"".join(rows)}</ul>'
-    show(f"{text}.", f"<b>{text}.</b>{rows}")
+        text += f", about {hours} hours left. Next: {open_labels[0]}"
+    rows = "".join(f"<li>{row}</li>" for row in rows)
+    style = "list-style: none; padding: 0"
+    show(f"{text}.", f'<b>{text}.</b><ul style="{style}">{rows}</ul>')
 
 
 def _link(path, title):
@@ -147,15 +142,14 @@ def _link(path, title):
     return f'<a href="{escape(place)}">{escape(title)}</a>'
 
 
-def _deeper_exercises(chapter):
+def _deeper(chapter):
     """Return where those exercises of a chapter are that a deeper notebook asks."""
-    places = {}
-    for _, label in chapter.asks:
-        if label in course.DEEPER:
-            places.setdefault(course.DEEPER[label], []).append(label)
+    labels = {label for _, label in chapter.asks}
     links = []
-    for name, labels in places.items():
-        path = course.COURSE / f"notebooks/deeper/{name}.ipynb"
-        title = course.read_opening(path)[0].removeprefix("Deeper: ").capitalize()
-        links.append(f"{' and '.join(labels)} in {_link(path, title)}")
+    for name in dict.fromkeys(course.DEEPER.values()):
+        asked = [id for id, other in course.DEEPER.items() if other == name]
+        if labels.issuperset(asked):
+            path = course.COURSE / f"notebooks/deeper/{name}.ipynb"
+            title = course.read_opening(path)[0].removeprefix("Deeper: ").capitalize()
+            links.append(f"{' and '.join(asked)} in {_link(path, title)}")
     return f" ({', '.join(links)})" if links else ""

@@ -3,9 +3,9 @@
 import difflib
 
 from utils.checks import records
-from utils.checks.engine import Result
+from utils.checks.examine import Result
 from utils.checks.messages import wrapped
-from utils.clinic.instruments import INSTRUMENTS, measured
+from utils.clinic.instruments import fitting, measured
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
 HEADINGS = {
@@ -16,7 +16,7 @@ HEADINGS = {
 DOTS = "Replace the dots by names in quotes, or by nothing if it's healthy."
 
 
-def diagnose(patient, *slugs):
+def diagnose(patient, *slugs) -> Result:
     """Say whether these are the patient's wrong steps; print why; return the `Result`.
 
     Without slugs the diagnosis is that it is healthy; `...` says that there is none
@@ -31,7 +31,7 @@ def diagnose(patient, *slugs):
     """
     if not expect_layer(patient).is_patient:
         raise ValueError(f"expected a patient, such as patient(7); got {patient!r}")
-    state, lines = _judged(patient, slugs)
+    state, lines = _judge(patient, slugs)
     heading = HEADINGS.get(state, state.replace("-", " "))
     message = wrapped("\n".join([f"Patient {patient.number}: {heading}.", *lines]))
     print(message)
@@ -40,19 +40,22 @@ def diagnose(patient, *slugs):
     return Result(state == "passed", None if state == "passed" else state, message)
 
 
-def _judged(patient, slugs):
+def _judge(patient, slugs):
     """Return what to say of a diagnosis: its state, and lines."""
     known, actual = suspects(patient), patient._wrong
     if any(slug is Ellipsis for slug in slugs):
         return "not-attempted", [DOTS]
     for slug in slugs:
         if type(slug) is not str or slug not in known:
-            return "no-such-suspect", [_unknown(slug, known)]
+            near = difflib.get_close_matches(str(slug), known)
+            meant = f" Did you mean {near[0]}?" if near else ""
+            expected = f"Expected some of {', '.join(known)}."
+            line = f"{slug!r} is no suspect here.{meant} {expected}"
+            return "no-such-suspect", [line]
     claimed = frozenset(slugs)
     if claimed == actual:
         return "passed", [*_proofs(patient)]
-    lines = [_evidence(patient, claimed, _beside(claimed))]
-    right = claimed & actual
+    lines, right = [_evidence(patient, claimed)], claimed & actual
     if not right:
         return "wrong", lines
     more = "The rest is not." if claimed > actual else "Something else is wrong, too."
@@ -60,48 +63,38 @@ def _judged(patient, slugs):
     return "half-right", [f"{_joined(right)} {verb} right. {more}", *lines]
 
 
-def _unknown(slug, known):
-    near = difflib.get_close_matches(str(slug), known)
-    meant = f" Did you mean {near[0]}?" if near else ""
-    return f"{slug!r} is no suspect here.{meant} Expected some of {', '.join(known)}."
-
-
 def _joined(slugs):
     return " and ".join(sorted(slugs))
 
 
-def _beside(slugs):
-    """Return in words what a patient is compared with."""
-    return f"with {_joined(slugs)} alone" if slugs else "in a healthy layer"
-
-
 def _proofs(patient):
     """Yield each wrong step, what shows it, and what excludes its nearest rival."""
-    fitting = {*suspects(patient)} - patient._wrong
+    possible = {*suspects(patient)} - patient._wrong
     for slug in sorted(patient._wrong):
         others = patient._wrong - {slug}
         yield f"{slug}: {SUSPECTS[slug].line}."
-        yield "  " + _evidence(patient, others, _beside(others))
+        yield "  " + _evidence(patient, others)
         rivals = [rival for one, rival, *_ in RIVALS if one == slug]
-        for rival in [rival for rival in rivals if rival in fitting][:1]:
+        for rival in [rival for rival in rivals if rival in possible][:1]:
             yield "  " + _evidence(patient, others | {rival}, f"with {rival} instead")
     if not patient._wrong:
         yield "It is healthy: no instrument finds a difference."
 
 
-def _evidence(patient, claimed, beside):
+def _evidence(patient, claimed, beside=None):
     """Return the number that best tells a patient from a layer with other mistakes.
 
     What excludes a rival comes first, then the instruments that show a wrong step which
     only one of the two has.
     """
+    if beside is None:
+        beside = f"with {_joined(claimed)} alone" if claimed else "in a healthy layer"
     differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
     decides = {name: label for *two, name, label in RIVALS if two == differing}
-    names = [*decides, *(SUSPECTS[slug].shown_by for slug in differing), *INSTRUMENTS]
+    known = fitting(patient)
+    names = [*decides, *(SUSPECTS[slug].shown_by for slug in differing), *known]
     other = twin(patient, *sorted(claimed))
-    for name in dict.fromkeys(names):
-        if INSTRUMENTS[name].masked and not patient.kind.masked:
-            continue
+    for name in dict.fromkeys(name for name in names if name in known):
         here, there = measured(patient, name), measured(other, name)
         start = decides.get(name, "")
         far = {n: abs(here[n] - there[n]) for n in here if n.startswith(start)}

@@ -1,11 +1,9 @@
 """The instruments: each measures a patient and its healthy twin, and prints both.
 
-An instrument is a function from one layer to what was measured -> number; `instrument`
-makes it print those of a patient and of its twin.
+A function from one layer to what was measured -> number becomes an instrument by
+`instrument`, which makes it print those of a patient and of its twin.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import wraps
 
 import torch
@@ -16,18 +14,10 @@ from utils.clinic.patients import FOUR_HEADS, FUNCTION, even, expect_layer, seed
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 FACTORS |= {"8": 8.0, "10,000": 1e4}
-INSTRUMENTS = {}  # by name, in the order in which a doctor might take them
+INSTRUMENTS = {}  # name -> what measures one layer, as a doctor might take them
 
 
-@dataclass(frozen=True)
-class Instrument:
-    """What measures one layer, and whether that needs a mask."""
-
-    measure: Callable
-    masked: bool
-
-
-def instrument(about, masked=False, draw=None):
+def instrument(heading):
     """Make an instrument of a function that measures one layer; it returns nothing.
 
     With slugs it compares with a twin that has these wrong steps, not the healthy one.
@@ -38,43 +28,48 @@ def instrument(about, masked=False, draw=None):
         def read(layer, *slugs):
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             both = measured(layer, name), measured(other, name)
-            show(f"{name}: {about}", layer, *both, beside)
-            if draw is not None:
-                draw(layer, other, beside)
+            show(f"{name}: {heading}", layer, *both, beside)
+            if name == "leak_test":
+                _draw_moves(layer, other, beside)
 
         name = measure.__name__
-        INSTRUMENTS[name] = Instrument(measure, masked)
+        INSTRUMENTS[name] = measure
         return read
 
     return decorate
 
 
-def measured(layer, name):
+def fitting(layer) -> list[str]:
+    """Return the names of the instruments that fit: `leak_test` needs a mask."""
+    return [name for name in INSTRUMENTS if layer.kind.masked or name != "leak_test"]
+
+
+def measured(layer, name: str) -> dict[str, float]:
     """Return what an instrument measures on a layer; print and draw nothing.
 
     layer: a patient, or a twin of one
     name: of an instrument, such as "row_sums"
-    returns: a dict, what is measured -> number
+    returns: what is measured -> number
 
     Raises ValueError for another name, and for a mask's instrument on a function.
     """
     if name not in INSTRUMENTS:
         raise ValueError(f"expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
-    if INSTRUMENTS[name].masked and not expect_layer(layer).kind.masked:
+    if name not in fitting(expect_layer(layer)):
         raise ValueError(f"{name} expects a layer with a mask; got {layer.kind.name}")
-    found = INSTRUMENTS[name].measure(expect_layer(layer))
-    return {label: float(value) for label, value in found.items()}
+    values = INSTRUMENTS[name](layer)
+    return {label: float(value) for label, value in values.items()}
 
 
 def show(heading, layer, here, there, beside="healthy"):
     """Print what was measured on a layer and on what stands beside it, its twin."""
     width = max(10, len(beside) + 2)
-    print(f"{heading:52}{named(layer):>14}{beside:>{width}}")
+    print(f"{heading:52}{name_of(layer):>14}{beside:>{width}}")
     for label, value in here.items():
         print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
 
 
-def named(layer):
+def name_of(layer):
     return f"patient {layer.number}" if layer.is_patient else "this layer"
 
 
@@ -85,13 +80,13 @@ def _inputs(layer, tokens=TOKENS):
     return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
 
 
-def _run(layer, *inputs, **options):
+def _run(layer, *inputs):
     """Return output and weights, without gradients."""
     with torch.no_grad():
-        return layer(*inputs, need_weights=True, **options)
+        return layer(*inputs, need_weights=True)
 
 
-def _far(one, other):
+def _distance(one, other):
     """Return the largest difference of two tensors."""
     return (one - other).abs().max()
 
@@ -102,8 +97,6 @@ def bisect(layer):
 
     Before the cut: are the weights those of the healthy twin? After it: is the output
     what these weights give, with the layer's own values?
-
-    layer: any patient
     """
     inputs = _inputs(layer)
     output, weights = _run(layer, *inputs)
@@ -112,25 +105,22 @@ def bisect(layer):
         value = inputs[2] if layer.kind is FUNCTION else layer.W_value(inputs[0])
         if layer.kind is FOUR_HEADS:
             value = split_heads(value, layer.kind.build[4])
-            made = layer.out_proj(merge_heads(weights @ value))
+            expected = layer.out_proj(merge_heads(weights @ value))
         else:
-            made = weights @ value
+            expected = weights @ value
     return {
-        "before the cut: weights against the twin's": _far(weights, healthy),
-        "after the cut: output against weights · values": _far(output, made),
+        "before the cut: weights against the twin's": _distance(weights, healthy),
+        "after the cut: output against weights · values": _distance(output, expected),
     }
 
 
 @instrument("sums of the weights")
 def row_sums(layer):
-    """Sum the weights along the keys, which should give 1, and along the queries.
-
-    layer: any patient
-    """
+    """Sum the weights along the keys, which should give 1, and along the queries."""
     _, weights = _run(layer, *_inputs(layer))
     rows, columns = weights.sum(-1), weights.sum(-2)
-    found = {"smallest row": rows.min(), "largest row": rows.max()}
-    return found | {"smallest column": columns.min(), "largest column": columns.max()}
+    sums = {"smallest row": rows.min(), "largest row": rows.max()}
+    return sums | {"smallest column": columns.min(), "largest column": columns.max()}
 
 
 @instrument("the last row's largest weight")
@@ -138,15 +128,13 @@ def scale_scores(layer):
     """Multiply all scores by a factor, and see how peaked the last token's weights are.
 
     A function gets its query times the factor, a layer x times the root of it.
-
-    layer: any patient
     """
-    inputs, found = _inputs(layer), {}
+    inputs, largest = _inputs(layer), {}
     for name, factor in FACTORS.items():
         first = inputs[0] * (factor**0.5 if layer.kind.masked else factor)
         _, weights = _run(layer, first, *inputs[1:])
-        found[f"scores × {name}"] = weights[..., -1, :].amax(-1).mean()
-    return found
+        largest[f"scores × {name}"] = weights[..., -1, :].amax(-1).mean()
+    return largest
 
 
 @instrument("how far outputs move")
@@ -155,23 +143,23 @@ def permute_tokens(layer):
 
     Keys and values may come in any order together. In a causal layer the output of the
     last token does not depend on the order of those before it.
-
-    layer: any patient
     """
     inputs = _inputs(layer)
-    before, found = _run(layer, *inputs)[0], {}
+    before = _run(layer, *inputs)[0]
     if layer.kind is FUNCTION:
         query, key, value = inputs
-        turned = _run(layer, query, key.flip(-2), value.flip(-2))[0]
-        found["keys and values in reverse order"] = _far(turned, before)
-        turned = _run(layer, query.flip(-2), key, value)[0].flip(-2)
-        found["queries in reverse order, outputs put back"] = _far(turned, before)
-    else:
-        x = inputs[0]
-        turned = _run(layer, torch.cat([x[:, :-1].flip(1), x[:, -1:]], dim=1))[0]
-        moved = _far(turned[:, -1], before[:, -1])
-        found["tokens before the last in reverse: the last output"] = moved
-    return found
+        keys_reversed = _run(layer, query, key.flip(-2), value.flip(-2))[0]
+        queries_reversed = _run(layer, query.flip(-2), key, value)[0].flip(-2)
+        return {
+            "keys and values in reverse order": _distance(keys_reversed, before),
+            "queries in reverse order, outputs put back": _distance(
+                queries_reversed, before
+            ),
+        }
+    x = inputs[0]
+    after = _run(layer, torch.cat([x[:, :-1].flip(1), x[:, -1:]], dim=1))[0]
+    label = "tokens before the last in reverse: the last output"
+    return {label: _distance(after[:, -1], before[:, -1])}
 
 
 def _moves(layer):
@@ -188,24 +176,18 @@ def _moves(layer):
 def _draw_moves(layer, other, beside):
     from utils import plots  # only here: most instruments need no pictures
 
-    maps = [_moves(one) for one in (layer, other)]
-    plots.chart.heat(
-        maps,
-        names=[named(layer), beside],
-        title="How far each output moves when a token is replaced",
-        row_axis="output",
-        column_axis="replaced token",
-        vmax=max(moves.max().item() for moves in maps),
-    )
+    maps = torch.stack([_moves(layer), _moves(other)])
+    style = {"row_axis": "output", "column_axis": "replaced token"}
+    style |= {"names": [name_of(layer), beside], "vmax": maps.max().item()}
+    title = "How far each output moves when a token is replaced"
+    plots.chart.heat(maps, title=title, **style)
 
 
-@instrument("how far outputs move", masked=True, draw=_draw_moves)
+@instrument("how far outputs move")
 def leak_test(layer):
     """Replace each token by that of another sentence; draw how far outputs move.
 
-    layer: a patient with a mask
-
-    Raises ValueError for a patient that is a function.
+    Raises ValueError for a patient that is a function, which has no mask.
     """
     moves = _moves(layer)
     return {
@@ -216,18 +198,14 @@ def leak_test(layer):
 
 @instrument("how far its output is from …")
 def one_token(layer):
-    """Give one token alone, whose weight can only be 1, and ask what comes out.
-
-    layer: any patient
-    """
+    """Give one token alone, whose weight can only be 1, and see what comes out."""
     inputs = _inputs(layer, tokens=1)
     output = _run(layer, *inputs)[0]
     if layer.kind is FUNCTION:
         parts = dict(zip(("query", "key", "value"), inputs))
     else:
-        parts = {"x": inputs[0]}
-        for name in ("key", "value"):
-            parts[name] = layer.get_submodule(f"W_{name}")(inputs[0])
+        [x] = inputs
+        parts = {"x": x, "key": layer.W_key(x), "value": layer.W_value(x)}
     if layer.kind is FOUR_HEADS:
         parts |= {f"out_proj({n})": layer.out_proj(part) for n, part in parts.items()}
-    return {name: _far(output, part.detach()) for name, part in parts.items()}
+    return {name: _distance(output, part.detach()) for name, part in parts.items()}

@@ -72,23 +72,23 @@ PAIRS = {  # what may go wrong together: neither hides the other
 }
 
 
-# --- the steps -----------------------------------------------------------------------
+# --- the kinds -----------------------------------------------------------------------
+
+CAUSAL = PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
+VARIANTS = [
+    replace(
+        heads.CUT[0], overrides={"split": heads.each(heads.split_by(heads.CUT[0]))}
+    ),
+    *(*attention.SCALE, *attention.BATCH_SCORE, *attention.AXIS, *attention.SOFTMAX),
+    *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
+    *(*heads.MERGE, *heads.OUT),
+]
 
 
 def _pipeline(start, **own):
     """Return the right steps of a layer, which give its output and its weights."""
     both = {"result": lambda s: (s.projected, s.weights)}
     return Pipeline(start, steps(**own, **both), variants=[], outputs=OUTPUTS)
-
-
-CAUSAL = PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
-SPLIT_ALONE = heads.each(heads.split_by(heads.CUT[0]))
-VARIANTS = [
-    replace(heads.CUT[0], overrides={"split": SPLIT_ALONE}),  # split-by-view
-    *(*attention.SCALE, *attention.BATCH_SCORE, *attention.AXIS, *attention.SOFTMAX),
-    *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
-    *(*heads.MERGE, *heads.OUT),
-]
 
 
 def _variant(name):
@@ -121,31 +121,35 @@ class Kind:
         return self  # there is one of each kind
 
 
-FUNCTION = Kind(
-    "f",
-    "a function",
-    "query, key, value, each (…, T, 16)",
-    "output (…, T, 16), weights (…, T, T)",
-    (16, 16, None, 0.0, 1),
-    _pipeline(lambda query, key, value: {"query": query, "key": key, "value": value}),
+BOTH = "with need_weights=True also weights"
+KINDS = FUNCTION, ONE_HEAD, FOUR_HEADS = (
+    Kind(
+        "f",
+        "a function",
+        "query, key, value, each (…, T, 16)",
+        "output (…, T, 16), weights (…, T, T)",
+        (16, 16, None, 0.0, 1),
+        _pipeline(
+            lambda query, key, value: {"query": query, "key": key, "value": value}
+        ),
+    ),
+    Kind(
+        "c",
+        "a causal layer",
+        "x (B, T, 16), T up to 16",
+        f"output (B, T, 16); {BOTH} (B, T, T)",
+        (16, 16, 16, 0.0, 1),
+        _pipeline(of_module, **CAUSAL),
+    ),
+    Kind(
+        "h",
+        "a causal layer with 4 heads of width 16",
+        "x (B, T, 64), T up to 16",
+        f"output (B, T, 64); {BOTH} (B, 4, T, T)",
+        (64, 64, 16, 0.0, 4),
+        _pipeline(of_module, **CAUSAL, **heads.HEADS),
+    ),
 )
-ONE_HEAD = Kind(
-    "c",
-    "a causal layer",
-    "x (B, T, 16), T up to 16",
-    "output (B, T, 16); with need_weights=True also weights (B, T, T)",
-    (16, 16, 16, 0.0, 1),
-    _pipeline(of_module, **CAUSAL),
-)
-FOUR_HEADS = Kind(
-    "h",
-    "a causal layer with 4 heads of width 16",
-    "x (B, T, 64), T up to 16",
-    "output (B, T, 64); with need_weights=True also weights (B, 4, T, T)",
-    (64, 64, 16, 0.0, 4),
-    _pipeline(of_module, **CAUSAL, **heads.HEADS),
-)
-KINDS = FUNCTION, ONE_HEAD, FOUR_HEADS
 
 
 # --- the layers ----------------------------------------------------------------------
@@ -179,31 +183,25 @@ class Layer(nn.Module):
     def forward(self, *inputs, need_weights=False):
         """Return what this kind of layer gives."""
         self._check(inputs)
-        if self.kind.masked:
-            inputs = self._learned(), *inputs
+        if self.kind.masked:  # the steps take weights as matrices (d_in, d_out)
+            learned = {name: layer.weight.mT for name, layer in self.named_children()}
+            if self.kind is FOUR_HEADS:
+                learned["out_proj_bias"] = self.out_proj.bias
+            inputs = SimpleNamespace(**learned, build=self.kind.build), *inputs
         # Of two variants of one step the later takes the other's place.
         variants = map(_variant, sorted(self._wrong))
         output, weights = self.kind.pipeline.run(inputs, *variants)
         both = need_weights or self.kind is FUNCTION
         return (output, weights) if both else output
 
-    def _learned(self):
-        """Return the weights as matrices (d_in, d_out), as the steps take them."""
-        learned = {name: layer.weight.mT for name, layer in self.named_children()}
-        if self.kind is FOUR_HEADS:
-            learned["out_proj_bias"] = self.out_proj.bias
-        return SimpleNamespace(**learned, build=self.kind.build)
-
     def _check(self, inputs):
         shapes = [tuple(getattr(part, "shape", ())) for part in inputs]
         width, longest = self.kind.build[0], self.kind.build[2]
+        fits = all(len(s) > 1 and s[-1] == width for s in shapes)
         if self.kind.masked:
-            fits = len(shapes) == 1 and len(shapes[0]) == 3 and shapes[0][2] == width
-            fits = fits and 1 <= shapes[0][1] <= longest
+            fits = fits and [*map(len, shapes)] == [3] and 1 <= shapes[0][1] <= longest
         else:
-            fits = len(shapes) == 3
-            fits = fits and all(len(s) > 1 and s[-1] == width for s in shapes)
-            fits = fits and shapes[1] == shapes[2]
+            fits = fits and len(shapes) == 3 and shapes[1] == shapes[2]
         if not fits:
             got = ", ".join(map(str, shapes)) or "nothing"
             raise ValueError(f"expected {self.kind.takes}; got {got}")
@@ -228,17 +226,16 @@ def even(generator, *shape):
     return (torch.rand(*shape, generator=generator, **kind) - 0.5) * 12**0.5
 
 
-def patient(number):
+def patient(number: int) -> Layer:
     """Return an attention layer whose steps may be wrong, the same for each number.
 
     Up to 99 it is a function as in exercise 4.1, up to 199 a causal layer as in 5.5,
     up to 299 one with several heads as in 6.3, each with one wrong step or none. From
     300 on there are two wrong steps, and the hundreds take turns at the three kinds.
 
-    number: an integer from 1 on
     returns: an nn.Module in eval mode; printed, it says what it takes and gives
 
-    Raises ValueError for another number.
+    Raises ValueError for a number that isn't an integer from 1 on.
 
     >>> patient(7)
     Patient 7, with one wrong step, or none: a function
@@ -250,13 +247,11 @@ def patient(number):
     kind = KINDS[number // 100 % 3]
     choices = causes(kind, two=number >= 300)
     turn, place = divmod(number, len(choices))  # in each turn every cause comes once
-    order = sorted(choices, key=lambda slugs: _dice(turn, kind.letter, *slugs))
-    return Layer(number, kind, order[place], is_patient=True)
 
+    def dice(slugs):  # looks random, and is the same on every machine
+        return hashlib.sha256(repr((turn, kind.letter, *slugs)).encode()).digest()
 
-def _dice(*words):
-    """Return what looks random, and is the same on every machine."""
-    return hashlib.sha256(repr(words).encode()).hexdigest()
+    return Layer(number, kind, sorted(choices, key=dice)[place], is_patient=True)
 
 
 def causes(kind, two):
@@ -266,7 +261,7 @@ def causes(kind, two):
     return [(), *((s,) for s, known in SUSPECTS.items() if kind.letter in known.kinds)]
 
 
-def twin(layer, *slugs):
+def twin(layer: Layer, *slugs: str) -> Layer:
     """Return a layer with the weights of another: healthy, or with these wrong steps.
 
     layer: a patient, or another twin
@@ -288,7 +283,7 @@ def twin(layer, *slugs):
     return other.train(layer.training)
 
 
-def suspects(layer):
+def suspects(layer: Layer) -> dict[str, str]:
     """Return what can be wrong with this kind of layer, slug -> a line.
 
     Raises ValueError for what is no patient.
@@ -297,9 +292,7 @@ def suspects(layer):
     'the softmax runs over the queries'
     """
     letter = expect_layer(layer).kind.letter
-    return {
-        slug: known.line for slug, known in SUSPECTS.items() if letter in known.kinds
-    }
+    return {slug: s.line for slug, s in SUSPECTS.items() if letter in s.kinds}
 
 
 def expect_layer(layer):

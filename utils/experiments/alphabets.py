@@ -12,10 +12,9 @@ BEGIN, AGAIN = 26, 27  # two tokens beside the letters 0 to 25
 
 
 def draw_alphabets(num_texts: int, num_tokens: int = 33) -> Tensor:
-    """Draw texts (num_texts, num_tokens) that recite the alphabet with interruptions.
+    """Draw texts (num_texts, num_tokens): BEGIN, then the alphabet from some letter on.
 
-    The token BEGIN, a letter, then the next of the alphabet, and a after z. In 15 of
-    100 cases AGAIN comes instead, and then the letter before it once more.
+    In 15 of 100 cases AGAIN comes next, and then the letter before it once more.
     """
     ids = torch.full((num_texts, num_tokens), BEGIN)
     ids[:, 1] = torch.randint(26, (num_texts,))
@@ -28,12 +27,10 @@ def draw_alphabets(num_texts: int, num_tokens: int = 33) -> Tensor:
 
 
 class AlphabetReader(nn.Module):
-    """Score the next token at all positions: one causal head with rotary, an MLP.
+    """Return logits (B, T, 28) and the weights (B, T, T) of one causal rotary head.
 
-    token_ids: (B, T)
     mask: boolean (T, T), True = may attend, on top of the causal mask; None for all
     value_scale: (T, 1), a factor of each token's value; None for 1
-    returns: logits (B, T, 28) and the head's weights (B, T, T)
     """
 
     def __init__(self, width: int = 32):
@@ -57,10 +54,7 @@ class AlphabetReader(nn.Module):
 def train_alphabet_reader(
     seed: int = 0, mask: Tensor | None = None
 ) -> tuple[AlphabetReader, Tensor]:
-    """Train a reader for 600 steps; return it and 1,000 new texts of 33 tokens.
-
-    mask: boolean (32, 32), as in `AlphabetReader`
-    """
+    """Return a reader, trained with this mask, and 1,000 new texts of 33 tokens."""
 
     def loss(reader, ids):
         return F.cross_entropy(reader(ids[:, :-1], mask)[0].mT, ids[:, 1:])

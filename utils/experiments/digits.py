@@ -9,14 +9,13 @@ from torch import Tensor, nn
 from utils.attention import MultiHeadAttention
 from utils.experiments import answer_loss
 from utils.model import TransformerBlock, feed_forward
-from utils.training import TrainingConfig, train
+from utils.training import train
 
 
 def split_digits(held_out: int = 297, seed: int = 0) -> tuple[Tensor, ...]:
-    """Load the 1,797 digits of scikit-learn, and split them at random.
+    """Return images (B, 1, 8, 8) from 0 to 1, labels (B,), and two lists of rows.
 
-    returns: images (B, 1, 8, 8) from 0 to 1, labels (B,), the row numbers of those to
-        train on, and of those held out
+    The rows of the first list are for training, and the second is held out.
     """
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
@@ -34,23 +33,20 @@ def open_block(d_model: int, num_heads: int, num_tokens: int) -> TransformerBloc
 
 
 class PatchEmbedding(nn.Module):
-    """Turn images (B, 1, 8, 8) into a class token and a vector per patch, (B, 17, D).
+    """Turn images (B, C, H, W) into a class token and a vector per patch."""
 
-    cut: function (images, patch_size) -> patches (B, N, P*P)
-    """
-
-    def __init__(self, cut: Callable, patch_size: int, num_patches: int, d_model: int):
+    def __init__(self, cut: Callable, patch_size, num_patches, d_model, channels=1):
         super().__init__()
         self.cut, self.patch_size = cut, patch_size
-        self.to_vector = nn.Linear(patch_size**2, d_model)  # one channel
+        self.to_vector = nn.Linear(channels * patch_size**2, d_model)
         self.class_token = nn.Parameter(torch.randn(1, 1, d_model) / 2)
         self.positions = nn.Parameter(torch.randn(num_patches + 1, d_model) / 2)
 
     def forward(self, images):
         vectors = self.to_vector(self.cut(images, self.patch_size))  # (B, N, D)
         class_token = self.class_token.expand(len(images), -1, -1)  # (B, 1, D)
-        x = torch.cat([class_token, vectors], dim=1)
-        return x + self.positions  # (B, N + 1, D)
+        x = torch.cat([class_token, vectors], dim=1)  # (B, N + 1, D)
+        return x + self.positions
 
 
 class VisionTransformer(nn.Module):
@@ -69,19 +65,9 @@ class VisionTransformer(nn.Module):
         return self.to_class(self.norm(x[:, 0]))  # (B, classes)
 
 
-def vision_transformer(cut: Callable) -> VisionTransformer:
-    """Return an untrained model of two blocks; cut as in `PatchEmbedding`."""
-    embedding = PatchEmbedding(cut, patch_size=2, num_patches=16, d_model=32)
-    return VisionTransformer(embedding, 10, d_model=32, depth=2, num_heads=4)
-
-
-def train_on_digits(model: nn.Module, images: Tensor, labels: Tensor) -> nn.Module:
-    """Train a model for 300 steps on random batches of 64 images; return it."""
-
-    def draw(number):
-        rows = torch.randint(len(images), (64,))
-        return images[rows], labels[rows]
-
-    config = TrainingConfig(weight_decay=0.0)
-    train(model, draw, answer_loss, 300, 3e-3, show_progress=False, config=config)
+def train_on_digits(model: nn.Module, images, labels, steps=300, lr=3e-3) -> nn.Module:
+    """Train a model on random batches of 64 images; return it."""
+    rows = torch.randint(len(images), (steps, 64))
+    batches = [(images[row], labels[row]) for row in rows]
+    train(model, batches, answer_loss, steps, lr, show_progress=False)
     return model

@@ -6,13 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.attention import (
-    MultiHeadAttention,
-    causal_mask,
-    masked_softmax,
-    merge_heads,
-    split_heads,
-)
+from utils import attention as course
 from utils.data import sliding_windows
 from utils.embeddings import rotate_pairs
 from utils.experiments import answer_loss
@@ -24,15 +18,11 @@ HELD_OUT = 6000  # letters at the end of the story
 
 
 def plain_scores(query: Tensor, key: Tensor) -> Tensor:
-    """Return the scaled dot products of queries and keys, without positions.
-
-    query, key: (B, H, T, K)
-    returns: (B, H, T, T)
-    """
+    """Return the scores (B, H, T, T) of queries and keys (B, H, T, K), unrotated."""
     return query @ key.mT / query.shape[-1] ** 0.5
 
 
-class ScoredAttention(MultiHeadAttention):
+class ScoredAttention(course.MultiHeadAttention):
     """The layer of 06 with four heads of width 8 and a scoring function of its own."""
 
     def __init__(self, score: Callable):
@@ -41,23 +31,21 @@ class ScoredAttention(MultiHeadAttention):
 
     def forward(self, x):
         projections = self.W_query, self.W_key, self.W_value
-        query, key, value = (split_heads(W(x), 4) for W in projections)
-        weights = masked_softmax(self.score(query, key), causal_mask(x.shape[1]))
-        return self.out_proj(merge_heads(weights @ value))
+        query, key, value = (course.split_heads(W(x), 4) for W in projections)
+        scores, mask = self.score(query, key), course.causal_mask(x.shape[1])
+        weights = course.masked_softmax(scores, mask)
+        return self.out_proj(course.merge_heads(weights @ value))
 
 
 class LetterReader(nn.Module):
     """Score the next letter at all positions: embedding, attention layer, MLP.
 
-    score: function (query, key), (B, H, T, K) each, to scores (B, H, T, T)
+    score: function of queries and keys, (B, H, T, K) each, to scores (B, H, T, T)
     positions: function of the number of letters to vectors (T, 32), which are added
-    token_ids: (B, T)
-    returns: logits (B, T, V)
+    token_ids: (B, T);  returns: logits (B, T, V)
     """
 
-    def __init__(
-        self, score: Callable = plain_scores, positions: Callable | None = None
-    ):
+    def __init__(self, score: Callable = plain_scores, positions=None):
         super().__init__()
         num_letters = len(story_letters()[0])
         self.tokens, self.positions = nn.Embedding(num_letters, 32), positions
@@ -78,20 +66,14 @@ class LetterReader(nn.Module):
         return other
 
 
-def train_reader(
-    reader: LetterReader,
-    length: int = 32,
-    steps: int = 300,
-    batch_size: int = 32,
-    seed: int = 0,
-) -> LetterReader:
+def train_reader(reader, length=32, steps=300, batch_size=32, seed=0, lr=1e-2):
     """Train on pieces of `length` letters, the same for every reader of one seed."""
     ids = story_letters()[1][:-HELD_OUT]
     inputs, targets = sliding_windows(ids, length, stride=1)
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randint(len(inputs), (steps, batch_size), generator=generator)
     batches = [(inputs[row], targets[row]) for row in rows]
-    train(reader, batches, answer_loss, steps, lr=1e-2, show_progress=False)
+    train(reader, batches, answer_loss, steps, lr, show_progress=False)
     return reader
 
 
@@ -99,41 +81,25 @@ def train_reader(
 def loss_at(reader: Callable, length: int) -> float:
     """Return the loss on the last 16 of `length` held-out letters, 16 to 300.
 
-    The pieces end at the same letters for every length, so the answers are the same.
+    The answers are the same for every length. Where a table of positions ends: nan.
     """
     _, ids = story_letters()
     ends = torch.arange(len(ids) - HELD_OUT + 300, len(ids) - 1, 64)
     pieces = ids[ends[:, None] + torch.arange(-length, 1)]  # (N, length + 1)
-    logits = reader(pieces[:, :-1])[:, -16:]  # (N, 16, V)
+    try:
+        logits = reader(pieces[:, :-1])[:, -16:]  # (N, 16, V)
+    except IndexError:
+        return float("nan")
     return F.cross_entropy(logits.flatten(0, 1), pieces[:, -16:].flatten()).item()
 
 
-def loss_of_guessing() -> float:
-    """Return the loss of a model that knows only how often each letter occurs."""
-    letters, ids = story_letters()
-    counts = torch.bincount(ids[:-HELD_OUT], minlength=len(letters)) + 1
-    return loss_at(lambda token_ids: counts.log().expand(*token_ids.shape, -1), 16)
-
-
-def compare_lengths(readers: dict, lengths: tuple[int, ...]) -> dict[str, list[float]]:
-    """Print the loss of each reader at each length, and return it.
-
-    A table of positions that ends before a length gets nan there.
-
-    readers: dict from a name to a reader
-    returns: dict from the name to a list of losses
-    """
+def compare_lengths(readers: dict, lengths: tuple[int, ...]) -> dict[str, list]:
+    """Print the loss of each reader at each length, and return it: name -> losses."""
     print(f"{'letters read':20}", *[f"{length:6}" for length in lengths])
     losses = {}
     for name, reader in readers.items():
-        losses[name] = []
-        for length in lengths:
-            try:
-                losses[name].append(loss_at(reader, length))
-            except IndexError:  # the table of positions ends
-                losses[name].append(float("nan"))
-        shown = ["error" if x != x else f"{x:.2f}" for x in losses[name]]
-        print(f"{name:20}", *[f"{text:>6}" for text in shown])
+        losses[name] = [loss_at(reader, length) for length in lengths]
+        print(f"{name:20}", *[f"{loss:6.2f}" for loss in losses[name]])
     return losses
 
 
@@ -143,12 +109,7 @@ def rotate_by(x: Tensor, angles: Tensor) -> Tensor:
 
 
 def rotary_scores(query: Tensor, key: Tensor, speeds: Tensor = SPEEDS) -> Tensor:
-    """Rotate queries and keys by their positions, and return their scores.
-
-    query, key: (B, H, T, K)
-    speeds: (K / 2,), the angle between two neighbours, for each pair
-    returns: (B, H, T, T)
-    """
+    """Return the scores of queries and keys, rotated at speeds (K / 2,)."""
     angles = torch.arange(query.shape[-2])[:, None] * speeds  # (T, K / 2)
     return plain_scores(rotate_by(query, angles), rotate_by(key, angles))
 
@@ -159,20 +120,10 @@ def far_keys(num_letters: int) -> Tensor:
     return positions[:, None] - positions >= 32
 
 
-def held_scores(
-    query: Tensor, key: Tensor, pairs: list[int], speeds: Tensor = SPEEDS
-) -> Tensor:
-    """Return rotary scores where some pairs rotate no further than at distance 31.
-
-    In these pairs a far key gets the score of a query at position 31 with a key at 0.
-
-    query, key: (B, H, T, K);  pairs: numbers of the pairs that are held
-    returns: (B, H, T, T)
-    """
-    positions = torch.arange(query.shape[-2])[:, None]  # (T, 1)
-    held = torch.isin(torch.arange(len(speeds)), torch.tensor([*pairs]))  # (K / 2,)
-    of_query = torch.where(held, 31 * speeds, positions * speeds)  # (T, K / 2)
-    of_key = torch.where(held, 0.0, positions * speeds)
-    far = plain_scores(rotate_by(query, of_query), rotate_by(key, of_key))
-    usual = rotary_scores(query, key, speeds)
-    return torch.where(far_keys(len(positions)), far, usual)
+def held_scores(query, key, pairs: list[int], speeds=SPEEDS, distance=31) -> Tensor:
+    """Return rotary scores in which some pairs show all far keys at one distance."""
+    angles = torch.arange(query.shape[-2])[:, None] * speeds  # (T, K / 2)
+    of_query, of_key = angles.clone(), angles.clone()
+    of_query[:, pairs], of_key[:, pairs] = distance * speeds[pairs], 0.0
+    held = plain_scores(rotate_by(query, of_query), rotate_by(key, of_key))
+    return torch.where(far_keys(len(angles)), held, rotary_scores(query, key, speeds))

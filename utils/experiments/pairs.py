@@ -16,14 +16,10 @@ def draw_pairs(
 ) -> tuple[Tensor, ...]:
     """Draw lists of letters with digits, and for each list a letter asked for.
 
-    num_letters: None for letters that all differ; else the letters come from so many,
-        again and again with new digits, and the last digit of a letter counts
-    returns: letters (num_lists, num_pairs) from 0 to 25, their digits, and for each
-        list the letter that is asked for and its digit, (num_lists,) each
-
-    Raises ValueError for more pairs than letters if these must differ.
-
-    Source: after the associative recall of Arora et al. 2023, *Zoology*, section 3.
+    num_letters: None for 26 letters, none of them twice in a list; else that many,
+        which return with new digits, and the last digit counts
+    returns: letters and digits (num_lists, num_pairs); a letter and its digit
+        (num_lists,). After Arora et al. 2023, *Zoology*, section 3.
     """
     if num_letters is None:
         if num_pairs > 26:
@@ -39,77 +35,62 @@ def draw_pairs(
 
 
 class PairReader(nn.Module):
-    """Score the ten digits for the letter asked for, (B, 10), by one way of reading.
+    """Score the ten digits for the letter asked for, (B, 10), by one way to retrieve.
 
-    read: function (query, key, value) -> (B, 1, K), from a query (B, 1, K) and keys and
-        values (B, pairs, K), which are looked up in learned tables
-    letters, digits: (B, pairs);  asked: (B,)
+    read: function (query (B, 1, K), key (B, pairs, K), value (B, pairs, V)) ->
+        (B, 1, V), of vectors from learned tables
     """
 
-    def __init__(self, read: Callable, width: int = 8):
+    def __init__(self, read: Callable, key_width: int = 8, value_width: int = 8):
         super().__init__()
-        self.query, self.key = nn.Embedding(26, width), nn.Embedding(26, width)
-        self.value, self.output = nn.Embedding(10, width), nn.Linear(width, 10)
-        self.read = read
+        self.query, self.key = nn.Embedding(26, key_width), nn.Embedding(26, key_width)
+        self.value = nn.Embedding(10, value_width)
+        self.output, self.read = nn.Linear(value_width, 10), read
 
-    def forward(self, letters, digits, asked):
+    def retrieve(self, letters, digits, asked):
         query = self.query(asked)[:, None]  # (B, 1, K)
-        x = self.read(query, self.key(letters), self.value(digits))
-        return self.output(x[:, 0])
-
-
-class StackReader(nn.Module):
-    """Score the ten digits for the letter asked for, (B, 10), with attention layers.
-
-    kinds: functions () -> a causal layer from (B, T, 16) to (B, T, 16); each layer adds
-        to the stream, and the question is the last token
-    letters, digits: (B, pairs);  asked: (B,)
-    """
-
-    def __init__(self, kinds: list[Callable]):
-        super().__init__()
-        self.letter, self.asked = nn.Embedding(26, 16), nn.Embedding(26, 16)
-        self.digit, self.output = nn.Embedding(10, 16), nn.Linear(16, 10)
-        self.layers = nn.ModuleList(kind() for kind in kinds)
+        return self.read(query, self.key(letters), self.value(digits))[:, 0]  # (B, V)
 
     def forward(self, letters, digits, asked):
-        pairs = self.letter(letters) + self.digit(digits)
-        x = torch.cat((pairs, self.asked(asked)[:, None]), dim=1)  # (B, pairs + 1, 16)
-        for layer in self.layers:
-            x = x + layer(x)
-        return self.output(x[:, -1])
+        return self.output(self.retrieve(letters, digits, asked))
 
 
-def recall_accuracy(
-    build: Callable[[], nn.Module],
-    num_letters: int | None = None,
-    seed: int = 0,
-    steps: int = 600,
-) -> list[float]:
-    """Train a new reader on lists of all lengths, and test it on 2,000 new lists each.
+@torch.no_grad()
+def retrieval_errors(reader: PairReader, lists: tuple[Tensor, ...]) -> list[float]:
+    """Return the relative squared error of what is retrieved: as it is, and rescaled.
 
-    build: function () -> `PairReader` or `StackReader`, called after the seed is set
-    num_letters: as in `draw_pairs`
-    returns: the fraction of right answers for each length in `PAIRS`
+    Rescaled, everything is multiplied by the best common factor first.
+    """
+    retrieved, values = reader.retrieve(*lists[:-1]), reader.value(lists[-1])
+    factor = (retrieved * values).sum() / retrieved.square().sum()
+    errors = [(f * retrieved - values).square().sum() for f in (1, factor)]
+    return [(error / values.square().sum()).item() for error in errors]
+
+
+def train_recall(
+    build: Callable[[], nn.Module], draw: Callable, seed: int = 0, steps: int = 600
+) -> nn.Module:
+    """Return the reader of `build()`, trained on lists of all lengths in `PAIRS`.
+
+    draw: function (num_lists, length) -> a batch: inputs and answers
     """
     torch.manual_seed(seed)
-    batches = [draw_pairs(64, PAIRS[i % 4], num_letters) for i in range(steps)]
+    batches = [draw(64, PAIRS[i % 4]) for i in range(steps)]
     reader = build()
     train(reader, batches, answer_loss, steps, lr=1e-2, show_progress=False)
-    shares = []
-    for num_pairs in PAIRS:
-        hits = is_right(reader, draw_pairs(2000, num_pairs, num_letters))
-        shares.append(hits.float().mean().item())
-    return shares
+    return reader
+
+
+def recall_accuracy(reader: nn.Module, draw: Callable) -> list[float]:
+    """Return the fraction of right answers for each length in `PAIRS`."""
+    hits = [is_right(reader, draw(2000, num_pairs)) for num_pairs in PAIRS]
+    return [hit.float().mean().item() for hit in hits]
 
 
 def draw_two_way(num_lists: int, num_pairs: int = 16) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw lists of pairs, a letter and a number each, and two questions about each.
+    """Draw lists of pairs of a letter and a number, all different, and two questions.
 
-    No letter and no number occurs in a list twice.
-
-    returns: pairs (num_lists, num_pairs, 2); a letter and a number asked for; the
-        number and the letter they are paired with, (num_lists, 2) each
+    returns: pairs (num_lists, num_pairs, 2); questions and answers (num_lists, 2)
     """
     pairs = torch.rand(num_lists, 26, 2).argsort(dim=1)[:, :num_pairs]
     positions = torch.randint(num_pairs, (num_lists, 2, 1)).expand(-1, -1, 2)
@@ -119,13 +100,9 @@ def draw_two_way(num_lists: int, num_pairs: int = 16) -> tuple[Tensor, Tensor, T
 
 
 class TwoWayReader(nn.Module):
-    """Answer two questions about a list of pairs with an attention layer.
+    """Score 26 numbers for a letter and 26 letters for a number, (B, 2, 26).
 
-    attention: causal module from (B, T, 32) to (B, T, 16)
-    pairs: (B, num_pairs, 2), letters and numbers, 26 of each
-    asked: (B, 2), a letter and a number, each a token after the list
-    returns: scores of the number for the letter, and of the letter for the number,
-        (B, 2, 26)
+    attention: causal module from (B, T, 32) to (B, T, 16); questions are the last two
     """
 
     def __init__(self, attention: nn.Module):
@@ -146,11 +123,7 @@ class TwoWayReader(nn.Module):
 def two_way_accuracy(
     build: Callable[[], nn.Module], seed: int = 0, lr: float = 1e-2, steps: int = 900
 ) -> list[float]:
-    """Train a `TwoWayReader`, and test it on 2,000 new lists.
-
-    build: function () -> the attention layer, called after the seed is set
-    returns: the fraction of right answers to each of the two questions
-    """
+    """Train a `TwoWayReader` of the layer `build()`; return how often each is right."""
     torch.manual_seed(seed)
     reader, batches = TwoWayReader(build()), [draw_two_way(64) for _ in range(steps)]
     train(reader, batches, answer_loss, steps, lr, show_progress=False)

@@ -3,24 +3,15 @@
 import math
 
 import numpy as np
-from matplotlib import colors as mcolors
 from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
+from utils.plots import theme
 from utils.plots.publishing import (
-    DPI,
-    GREY,
-    HIDDEN,
-    LABEL,
-    PALE,
-    SERIES,
-    SIGNED,
-    SMALLEST,
-    WEIGHTS,
-    WIDTH,
     describe,
     expect,
     format_number,
@@ -37,6 +28,7 @@ from utils.plots.publishing import (
 )
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = ("--", ":", "-.")  # of reference lines
 MAX_COLUMNS = 4  # panels side by side before a new row starts
 FEW_POINTS = 30  # of a line, which then has a marker at each
 
@@ -92,13 +84,14 @@ def heat(
     masks = mask if isinstance(mask, (list, tuple)) else [mask] * len(maps)
     expect(len(masks) == len(maps), "mask", f"{len(maps)} of them", len(masks))
     masks = [to_mask(mask, shape) for mask in masks]
-    scale = _color_scale(maps, masks, signed, vmax)
+    known = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
+    known = known[np.isfinite(known)]
+    scale = _color_scale(known, signed, vmax)
     row_labels = _axis_labels(rows, shape[0], "rows")
     column_labels = _axis_labels(columns, shape[1], "columns")
     room = 0.16 if show_values is False or max(shape) > 8 else 0.35
-    labels = row_labels, column_labels
+    labels = _told(row_labels), _told(column_labels)
     fig, axes, cell, across = _map_panels(len(maps), shape, labels, room)
-    known = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
     digits = num_digits(known)
     widest = max(text_width(format_number(value, digits)) for value in known[:1000])
     if show_values is None:
@@ -115,8 +108,7 @@ def heat(
     if not show_values:
         fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
     parts = {"Panels": [name for name in names if name]}
-    parts |= {f"Rows ({row_axis})": _told(row_labels)}
-    parts |= {f"Columns ({column_axis})": _told(column_labels)}
+    parts |= {f"Rows ({row_axis})": labels[0], f"Columns ({column_axis})": labels[1]}
     publish(fig, title, describe("Heat map", title, **parts))
 
 
@@ -137,10 +129,8 @@ def _told(labels):
     return [f"{number} {name}" for name, number in labels] if pairs else labels
 
 
-def _color_scale(maps, masks, signed, vmax):
+def _color_scale(known, signed, vmax):
     """Return (norm, colour map) for all maps: weights from 0, signed around 0."""
-    known = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
-    known = known[np.isfinite(known)]
     low, high = known.min(initial=0), known.max(initial=0)
     top = vmax or (max(high, -low, 1e-12) if signed else 1)
     bottom = -top if signed else 0
@@ -151,7 +141,7 @@ def _color_scale(maps, masks, signed, vmax):
         "(else use signed=True or vmax=)",
         f"values from {low:.3g} to {high:.3g}",
     )
-    return mcolors.Normalize(bottom, top), SIGNED if signed else WEIGHTS
+    return Normalize(bottom, top), theme.SIGNED if signed else theme.WEIGHTS
 
 
 def _map_panels(num_maps, shape, labels, room):
@@ -159,53 +149,55 @@ def _map_panels(num_maps, shape, labels, room):
 
     Few panels are side by side where cells would be narrower than `room`.
     """
-    left, below = (max(map(text_width, _told(names))) for names in labels)
-    free = WIDTH - left - 0.9
+    left, below = (max(map(text_width, names)) for names in labels)
+    free = theme.WIDTH - left - 0.9
     for across in range(min(num_maps, MAX_COLUMNS), 0, -1):
         cell = min(0.5, (free / across - 0.2) / shape[1], 5.5 / shape[0])
         if cell >= room or across <= 2:
             break
     down = math.ceil(num_maps / across)
     across = math.ceil(num_maps / down)
-    fig = new_figure(down * (shape[0] * cell + 0.35) + below + 0.4, layout="compressed")
-    axes = fig.subplots(down, across, squeeze=False)
-    for ax in axes.flat[num_maps:]:
+    fig = new_figure(down * (shape[0] * cell + 0.35) + below + 0.4, "compressed")
+    axes = fig.subplots(down, across, squeeze=False).flat
+    for ax in axes[num_maps:]:
         ax.axis("off")
-    return fig, list(axes.flat[:num_maps]), cell, across
+    return fig, list(axes[:num_maps]), cell, across
 
 
 def _draw_map(ax, values, mask, scale, cell, digits):
     """Draw one matrix; with a number of digits its values are written in its cells."""
     norm, cmap = scale
     known = mask & np.isfinite(values)
-    rules = {"edgecolors": PALE, "linewidth": 0.6 if cell >= 0.12 else 0}
+    rules = {"edgecolors": theme.PALE, "linewidth": 0.6 if cell >= 0.12 else 0}
     shown = np.where(known, values, np.nan)
     ax.pcolormesh(shown, norm=norm, cmap=cmap, clip_on=False, **rules)
     ax.set(aspect="equal", xticks=[], yticks=[], ylim=(len(values), 0))
-    ax.spines[:].set(visible=cell < 0.12, color=PALE)
+    ax.spines[:].set(visible=cell < 0.12, color=theme.PALE)
     if not mask.all():
         square = Path.unit_rectangle().vertices
         squares = [Path(square + (j, i)) for i, j in np.argwhere(~mask)]
-        style = {"facecolor": HIDDEN, "edgecolor": "#808080", "hatch": "////"}
+        style = {"facecolor": theme.HIDDEN, "edgecolor": "#808080", "hatch": "////"}
         hidden = Path.make_compound_path(*squares)
         ax.add_patch(PathPatch(hidden, linewidth=0, **style))
     for i, j in np.argwhere(mask) if digits is not None else ():
-        color = cmap(norm(values[i, j])) if known[i, j] else "white"
-        style = {"ha": "center", "va": "center", "color": text_color(color)}
+        color = text_color(cmap(norm(values[i, j])) if known[i, j] else "white")
         text = format_number(values[i, j], digits)
-        ax.text(j + 0.5, i + 0.5, text, fontsize=LABEL, **style)
+        ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", color=color)
 
 
 def _label_axis(axis, labels, cell, is_plain=False):
     """Write a label at each cell, or at every second, fifth … where cells are small.
 
-    Pairs (name, number) label several neighbours at once, with a tick at each border.
+    Pairs (name, number) label several neighbours at once, with a line at each border.
     """
     if isinstance(labels[0], tuple):
         names, numbers = zip(*labels)
         ends = np.cumsum(numbers)
         axis.set_ticks(ends - np.array(numbers) / 2, names)
         axis.set_ticks(np.array([0, *ends]), minor=True)
+        draw = axis.axes.axvline if axis.axis_name == "x" else axis.axes.axhline
+        for border in ends[:-1]:
+            draw(border, color="black", linewidth=1)
         axis.set_tick_params(length=0)
         return axis.set_tick_params(which="minor", length=8)
     needed = len(labels) / 13 if is_plain else 0.14 / cell
@@ -224,43 +216,31 @@ def _label_axis(axis, labels, cell, is_plain=False):
 
 
 @in_course_style
-def bars(groups: dict, labels, *, title: str, ylabel="weight", ylim=None) -> None:
+def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
     """Draw one panel of bars for each group, side by side on one scale.
 
     Args:
         groups: dict from the panel's name to its values, one for each label.
         labels: the categories, such as tokens.
-        ylim: `(bottom, top)` of the scale.
 
     >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier")
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
     """
     names = to_names(labels, len(labels), "labels")
-    groups = {name: to_array(values, name, 1) for name, values in groups.items()}
-    for name, values in groups.items():
+    fig = new_figure(2.6, "constrained")
+    axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+    slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)
+    for ax, (name, values) in zip(axes, groups.items()):
+        values = to_array(values, name, 1)
         expect(len(values) == len(names), name, f"{len(names)} of them", len(values))
-    everything = np.concatenate(list(groups.values()))
-    expect(np.isfinite(everything).all(), "groups", "finite numbers", everything)
-    if ylim is None:
-        lowest, highest = min(everything.min(), 0), max(everything.max(), 0)
-        room = 0.15 * (highest - lowest) or 1  # for the numbers above and below
-        ylim = (lowest - room * bool(lowest < 0), highest + room)
-    fig, axes, columns = _panels(len(groups), 2.6)
-    slot = ((WIDTH - 0.7) / columns - 0.15) / (len(names) + 0.3)
-    numbers = [format_number(value, num_digits(everything)) for value in everything]
-    for i, (ax, (name, values)) in enumerate(zip(axes, groups.items())):
-        bar = ax.bar(np.arange(len(names)) + 0.5, values, color=SERIES[0], width=0.75)
+        bar = ax.bar(np.arange(len(names)) + 0.5, values, 0.75, color=theme.SERIES[0])
+        numbers = [format_number(value, num_digits(values)) for value in values]
         if max(map(text_width, numbers)) < slot:
-            here = numbers[i * len(names) : (i + 1) * len(names)]
-            ax.bar_label(bar, here, padding=1, fontsize=LABEL)
+            ax.bar_label(bar, numbers, padding=1)
         ax.set_title(wrap(name, slot * len(names)))
-        ax.set_ylim(*ylim)
-        ax.margins(x=0.02)
+        ax.margins(x=0.02, y=0.15)
         _label_axis(ax.xaxis, names, slot)
-        if i % columns:
-            ax.set_yticklabels([])
-        else:
-            ax.set_ylabel(ylabel)
+    axes[0].set_ylabel(ylabel)
     parts = {"Panels": list(groups), "Categories": names, "Height": ylabel}
     publish(fig, title, describe("Bars", title, **parts))
 
@@ -284,25 +264,31 @@ def dots(
 Baselines: guessing.
     """
     expect(groups, "groups", "at least one", groups)
-    fig = new_figure(0.9 + 0.34 * len(groups), layout="constrained")
+    fig = new_figure(0.9 + 0.34 * len(groups), "constrained")
     ax = fig.subplots()
     for i, (name, values) in enumerate(groups.items()):
-        values = np.sort(to_array(values, name, 1))
+        values = to_array(values, name, 1)
         expect(np.isfinite(values).all(), name, "finite numbers", values)
-        ax.plot(values, np.full(len(values), i), "o", color=SERIES[0], alpha=0.55)
+        ax.plot(values, [i] * len(values), "o", color=theme.SERIES[0], alpha=0.55)
         ax.plot([np.median(values)] * 2, [i - 0.3, i + 0.3], color="black")
-    for i, (name, value) in enumerate((baseline or {}).items()):
-        style = {"color": GREY, "linestyle": ("--", ":", "-.")[i % 3], "zorder": 0}
-        ax.axvline(float(value), linewidth=1.2, label=name, **style)
+    _draw_references(ax.axvline, baseline, zorder=0)
     ax.set_yticks(range(len(groups)), list(groups))
-    ax.set_ylim(len(groups) - 0.5, -0.5)
-    ax.set(xlabel=xlabel, **({} if xlim is None else {"xlim": xlim}))
+    ax.set(xlabel=xlabel, ylim=(len(groups) - 0.5, -0.5))
+    if xlim is not None:
+        ax.set_xlim(xlim)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="#E5E5E5")
     if baseline:
         fig.legend(loc="outside lower right", ncols=3)
     parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
     publish(fig, title, describe("Dots", title, Across=xlabel, **parts))
+
+
+def _draw_references(draw, places, **style):
+    """Draw dashed lines across the panel, at places by name."""
+    for i, (name, place) in enumerate((places or {}).items()):
+        style |= {"color": theme.GREY, "linestyle": DASHES[i % 3], "linewidth": 1.2}
+        draw(float(place), label=name, **style)
 
 
 @in_course_style
@@ -317,7 +303,7 @@ def lines(
     log_y: bool = False,
     reference: dict | None = None,
     marks: dict | None = None,
-    smooth: int | None = None,
+    smooth: int = 1,
     ylim=None,
 ) -> None:
     """Draw lines, each with its own colour and marker, or dashes if it has many points.
@@ -326,8 +312,7 @@ def lines(
 
     Args:
         series: dict from a name to its values.
-        x: positions shared by all, or a dict from the names to positions;
-            by default 0, 1, 2 …
+        x: positions shared by all; by default 0, 1, 2 …
         log_x, log_y: logarithmic axes.
         reference: dict from a name to a height, drawn as dashed lines.
         marks: dict from a name to a place across, drawn as upright lines.
@@ -337,147 +322,110 @@ def lines(
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", xlabel="step", ylabel="loss")
     Lines: It falls. Across: step. Up: loss. Lines: loss.
     """
-    fig = new_figure(3.3, layout="constrained")
+    fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
     for i, (name, values) in enumerate(series.items()):
-        y, color = to_array(values, name, 1), SERIES[i % len(SERIES)]
-        at = x[name] if isinstance(x, dict) else x
-        at = np.arange(len(y)) if at is None else to_array(at, "x", 1)
+        y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
+        at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
         expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
         style = {"color": color, "label": name}
         if len(y) <= FEW_POINTS:
             style["marker"] = MARKERS[i % len(MARKERS)]
         else:
             style["linestyle"] = ("-", "--", "-.", ":")[i % 4]
-        if smooth and smooth < len(y):
+        if 1 < smooth < len(y):
             ax.plot(at, y, color=color, alpha=0.25, linewidth=0.8)
             y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
         ax.plot(at, y, **style)
-        missing = np.flatnonzero(np.isnan(y))
-        if len(missing) and missing[0] > 0:
-            end = missing[0] - 1
+        end = np.isnan(y).argmax() - 1  # -1 without a nan
+        if end >= 0:
             cross = {"marker": "X", "markersize": 10, "markeredgecolor": "white"}
             ax.plot(at[end], y[end], color=color, zorder=5, clip_on=False, **cross)
-    for i, (name, height) in enumerate((reference or {}).items()):
-        style = {"color": GREY, "linestyle": ("--", ":", "-.")[i % 3]}
-        ax.axhline(float(height), linewidth=1.2, label=name, **style)
+    _draw_references(ax.axhline, reference)
     for name, place in (marks or {}).items():
         ax.axvline(float(place), color="black", linewidth=1.2, label=name)
-    ax.set(xlabel=xlabel, ylabel=ylabel, **({} if ylim is None else {"ylim": ylim}))
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    if ylim is not None:
+        ax.set_ylim(ylim)
     _place_ticks(ax, x, log_x, log_y)
     ax.grid(axis="y", color="#E5E5E5")
     names = [*series, *(reference or {}), *(marks or {})]
-    columns = max(1, int((WIDTH - 0.4) / (max(map(text_width, names)) + 0.65)))
-    fig.legend(loc="outside lower center", ncols=min(columns, len(names)))
+    columns = int((theme.WIDTH - 0.4) / (max(map(text_width, names)) + 0.65))
+    fig.legend(loc="outside lower center", ncols=max(1, min(columns, len(names))))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
     publish(fig, title, describe("Lines", title, **parts))
 
 
 def _place_ticks(ax, x, log_x, log_y):
-    for axis, log, name in ((ax.xaxis, log_x, "x"), (ax.yaxis, log_y, "y")):
-        if log:
-            ax.set(**{f"{name}scale": "log"})
+    for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
+        if is_log:
+            ax.set(**{f"{axis.axis_name}scale": "log"})
             low, high = axis.get_view_interval()
-            axis.set_major_formatter(_format_tick)
-            axis.set_minor_formatter(_format_tick if high < 10 * low else "")
-    whole = all(num_digits(line.get_xdata()) == 0 for line in ax.lines)
-    if whole and not log_x:
-        steps = MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True)
-        ax.xaxis.set_major_locator(steps)
-    if log_x and x is not None and not isinstance(x, dict) and len(x) <= 12:
+            axis.set_major_formatter("{x:,.9g}")
+            axis.set_minor_formatter("{x:,.9g}" if high < 10 * low else "")
+    if log_x and x is not None and len(x) <= 12:
         ax.set_xticks([float(v) for v in x])
         ax.set_xticks([], minor=True)
-
-
-def _format_tick(value, _):
-    return f"{value:,.9g}"
+    elif not log_x and all(num_digits(line.get_xdata()) == 0 for line in ax.lines):
+        steps = MaxNLocator("auto", steps=(1, 2, 5, 10), integer=True)
+        ax.xaxis.set_major_locator(steps)
 
 
 # --- points -----------------------------------------------------------------------
 
 
 @in_course_style
-def points(
-    positions, labels, *, title: str, names=None, groups=None, reach=None
-) -> None:
+def points(positions, labels, *, title: str, names, groups, reach: float) -> None:
     """Draw labelled points in the plane, in panels on one scale.
 
     Args:
-        positions: `(N, 2)`, or one such matrix for each panel.
+        positions: `(N, 2)` for each panel.
         labels: the N labels of the points.
         names: one for each panel.
         groups: the name of each point's group, which gives colour and marker.
-        reach: both axes go from `-reach` to `reach`; by default as far as the points.
+        reach: both axes go from `-reach` to `reach`.
 
-    >>> points([[0.0, 1.0], [1.0, 0.0]], ["cat", "dog"], title="Two words")
-    Points: Two words. Labels: cat, dog.
+    >>> points([[[0, 1.0], [1, 0]]], ["cat", "bus"], names=["before"], reach=2,
+    ...        groups=["animal", "vehicle"], title="Two words")
+    Points: Two words. Panels: before. Labels: cat, bus. Groups: animal, vehicle.
     """
     panels = to_array(positions, "positions")
-    panels = panels[None] if panels.ndim == 2 else panels
     fits = panels.ndim == 3 and panels.shape[2] == 2
     expect(fits, "positions", "shape (N, 2) for each panel", panels.shape)
     labels = to_names(labels, panels.shape[1], "labels")
-    names = [""] * len(panels) if names is None else names
-    groups = [""] * len(labels) if groups is None else groups
     expect(len(names) == len(panels), "names", f"{len(panels)} of them", len(names))
     expect(len(groups) == len(labels), "groups", f"{len(labels)} of them", len(groups))
-    fig, axes, _ = _panels(len(panels), 3.6 if reach is None else 4.0, share=True)
-    kinds = list(dict.fromkeys(groups))
+    fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
+    axes = fig.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
+    axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
     for ax, panel, name in zip(axes, panels, names):
         for i, kind in enumerate(kinds):
             at = panel[[group == kind for group in groups]]
-            ax.plot(*at.T, MARKERS[i % 8], color=SERIES[i % 6], label=kind)
+            ax.plot(*at.T, MARKERS[i % 8], color=theme.SERIES[i % 6], label=kind)
         ax.set_title(name)
-        ax.margins(0.18)
         ax.grid(color="#EEEEEE")
-    if reach is not None:
-        axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
-    if len(kinds) > 1:
-        keys = axes[0].get_legend_handles_labels()
-        fig.legend(*keys, loc="outside lower center", ncols=min(6, len(kinds)))
+    keys = axes[0].get_legend_handles_labels()
+    fig.legend(*keys, loc="outside lower center", ncols=min(6, len(kinds)))
     fig.draw_without_rendering()
     for ax, panel in zip(axes, panels):
         _label_points(ax, panel, labels)
-    parts = {"Panels": [name for name in names if name], "Labels": labels}
-    parts["Groups"] = [kind for kind in kinds if kind]
+    parts = {"Panels": names, "Labels": labels, "Groups": kinds}
     publish(fig, title, describe("Points", title, **parts))
 
 
-def _panels(num_panels, height, share=False):
-    """Return a figure, its panels, and how many are side by side."""
-    columns = min(num_panels, MAX_COLUMNS)
-    rows = math.ceil(num_panels / columns)
-    fig = new_figure(rows * height, layout="constrained")
-    axes = fig.subplots(rows, columns, squeeze=False, sharex=share, sharey=share)
-    for ax in axes.flat[num_panels:]:
-        ax.axis("off")
-    return fig, list(axes.flat[:num_panels]), columns
-
-
-def _label_points(ax, positions, names):
-    """Write each name beside its point, where it covers least of the others."""
-    inch = DPI  # pixels
-    pixels = ax.transData.transform(positions)
-    taken = [Bbox.from_extents(*(p - 0.05 * inch), *(p + 0.05 * inch)) for p in pixels]
+def _label_points(ax, positions, labels):
+    """Write each label beside its point, where it covers the fewest others."""
+    pixels, inch = ax.transData.transform(positions), theme.DPI
+    taken = [Bbox([p - 0.05 * inch, p + 0.05 * inch]) for p in pixels]
     gap, height = 0.08 * inch, 0.13 * inch
-    for point, name in zip(pixels, names):
-        width = text_width(name, SMALLEST) * inch + 0.03 * inch
-        middle = [(x, -height / 2) for x in (gap, -gap - width)]
-        middle += [(-width / 2, y) for y in (gap, -gap - height)]
-        half = gap / 2
-        near = [(x, y) for x in (half, -half - width) for y in (half, -half - height)]
-        boxes = [Bbox.from_bounds(*(point + c), width, height) for c in middle + near]
-        best = min(boxes, key=lambda box: _overlap_area(box, taken, ax.bbox))
+    for point, label in zip(pixels, labels):
+        width = text_width(label, theme.SMALLEST) * inch + 0.03 * inch
+        corners = [(x, -height / 2) for x in (gap, -gap - width)]
+        corners += [(-width / 2, y) for y in (gap, -gap - height)]
+        corners += [(x, y) for x, _ in corners[:2] for _, y in corners[2:]]
+        boxes = [Bbox.from_bounds(*(point + c), width, height) for c in corners]
+        best = min(boxes, key=lambda box: box.count_overlaps(taken))
         taken.append(best)
-        style = {"xycoords": "figure pixels", "fontsize": SMALLEST}
+        style = {"xycoords": "figure pixels", "fontsize": theme.SMALLEST}
         at = best.x0, best.y0 + 0.03 * inch
-        ax.annotate(name, at, annotation_clip=False, **style)
-
-
-def _overlap_area(box, taken, frame):
-    """Return the area of a box that lies on others or outside the frame."""
-    overlaps = [Bbox.intersection(box, other) for other in taken]
-    inside = Bbox.intersection(box, frame)
-    area = box.width * box.height
-    outside = area - (inside.width * inside.height if inside else 0)
-    return outside + sum(o.width * o.height for o in overlaps if o)
+        ax.annotate(label, at, annotation_clip=False, **style)

@@ -5,15 +5,10 @@ from html import escape
 
 from IPython import get_ipython
 
-from utils.plots.publishing import (
-    captured,
-    expect,
-    show,
-    to_html,
-)
+from utils.plots.publishing import captured, expect, show, to_html
 
 
-def explore(draw, **controls):
+def explore(draw, **controls) -> None:
     """Redraw a picture whenever one of the controls above it is moved.
 
     Args:
@@ -27,9 +22,9 @@ def explore(draw, **controls):
 
     >>> from types import SimpleNamespace
     >>> from utils.plots import chart
-    >>> explore(lambda peak: chart.bars({"w": [peak]}, ["a"], title="One bar"),
-    ...         peak=SimpleNamespace(value=0.5))
-    Bars: One bar. Panels: w. Categories: a. Height: weight. (interactive: peak)
+    >>> explore(lambda weight: chart.heat([[weight]], title="One weight"),
+    ...         weight=SimpleNamespace(value=0.5))
+    Heat map: One weight. Rows (query): 0. Columns (key): 0. (interactive: weight)
     """
     png, alt = _draw_once(draw, controls)
     views = {}
@@ -39,11 +34,8 @@ def explore(draw, **controls):
         ipywidgets = None  # then the picture stands alone
     if ipywidgets and get_ipython() is not None:
         panel = _panel(ipywidgets, draw, controls, to_html(png, alt))
-        views["application/vnd.jupyter.widget-view+json"] = {
-            "version_major": 2,
-            "version_minor": 0,
-            "model_id": panel.model_id,
-        }
+        view = {"version_major": 2, "version_minor": 0, "model_id": panel.model_id}
+        views["application/vnd.jupyter.widget-view+json"] = view
     show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
 
 
@@ -60,15 +52,12 @@ def _draw_once(draw, controls):
 
 def _panel(ipywidgets, draw, controls, first):
     """Return the controls above their picture, tied together."""
-    picture = ipywidgets.HTML(value=first)
-    trouble = ipywidgets.HTML()
+    picture, trouble = ipywidgets.HTML(value=first), ipywidgets.HTML()
 
     def redraw(change):
         try:
-            picture.value = to_html(*_draw_once(draw, controls))
-            trouble.value = ""
-        except Exception:
-            # In a callback a traceback would vanish in the log.
+            picture.value, trouble.value = to_html(*_draw_once(draw, controls)), ""
+        except Exception:  # in a callback a traceback would vanish in the log
             trouble.value = f"<pre>{escape(traceback.format_exc(limit=-2))}</pre>"
 
     for name, control in controls.items():

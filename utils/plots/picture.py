@@ -9,37 +9,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from matplotlib.lines import Line2D
-from matplotlib.patches import (
-    Arc,
-    Circle,
-    FancyArrowPatch,
-    FancyBboxPatch,
-    Wedge,
-)
+from matplotlib.patches import Arc, Circle, FancyArrowPatch, FancyBboxPatch, Wedge
 from matplotlib.path import Path
 
+from utils.plots import theme
 from utils.plots.publishing import (
-    FADED_TEXT,
-    FILL,
-    GREY,
-    HIDDEN,
-    INK,
-    LABEL,
-    LEARNED,
-    NAME,
-    OWNERS,
-    PALE,
-    SHELVES,
-    SMALLEST,
-    TITLE,
-    WEIGHTS,
-    WIDTH,
     drawable,
     end_sentence,
     expect,
+    expect_one_of,
     format_number,
     in_course_style,
-    lighten,
     new_figure,
     num_digits,
     publish,
@@ -51,11 +31,11 @@ from utils.plots.publishing import (
     visible,
 )
 
+INK, LABEL, NAME, WIDTH = theme.INK, theme.LABEL, theme.NAME, theme.WIDTH
 CELL, LINE = 0.3, 0.28  # inches: the least width of a cell, and its height
 MONO = 0.602 * LABEL / 72  # inches: the width of a letter of DejaVu Sans Mono
 MOST_TOLD = 40  # cells of a grid whose content the alternative text gives
-ROLES = "query", "key", "value"
-FREE_SIGNS = "=", "→", "@"
+FREE_SIGNS = "=→←@ "
 THINNEST = 0.05  # the smallest weight that gets a wire
 
 
@@ -71,25 +51,15 @@ class Box:
     rows: int = 1
     columns: int = 1
 
-    @property
-    def middle(self):
-        return self.x + self.width / 2, self.y + self.height / 2
+    def at(self, across: float, down: float) -> tuple:
+        """Return a point: (0, 0) is the upper left corner, (1, 1) the lower right."""
+        return self.x + across * self.width, self.y + down * self.height
 
-    @property
-    def left(self):
-        return self.x, self.middle[1]
-
-    @property
-    def right(self):
-        return self.x + self.width, self.middle[1]
-
-    @property
-    def top(self):
-        return self.middle[0], self.y
-
-    @property
-    def bottom(self):
-        return self.middle[0], self.y + self.height
+    left = property(lambda box: box.at(0, 0.5))
+    right = property(lambda box: box.at(1, 0.5))
+    top = property(lambda box: box.at(0.5, 0))
+    bottom = property(lambda box: box.at(0.5, 1))
+    middle = property(lambda box: box.at(0.5, 0.5))
 
     def row(self, i: int) -> "Box":
         """Return the box of one row of a grid."""
@@ -106,7 +76,7 @@ class Picture:
     """A sheet to draw on, which keeps what is drawn for its alternative text.
 
     Args:
-        height, width: in inches, without the title.
+        height: in inches, without the title; the width is 6.9.
 
     >>> picture = Picture(1.0)
     >>> hello, sun = picture.sentence((0.2, 0.3), ["Hello", "sun"], lit=[1])
@@ -116,10 +86,10 @@ class Picture:
     """
 
     @in_course_style
-    def __init__(self, height: float, width: float = WIDTH):
-        self.figure = new_figure(height, width)
-        self.width, limits = width, {"xlim": (0, width), "ylim": (height, 0)}
-        self.axes = self.figure.add_axes((0, 0, 1, 1), **limits)
+    def __init__(self, height: float):
+        self.figure = new_figure(height)
+        self.axes = self.figure.add_axes((0, 0, 1, 1))
+        self.axes.set(xlim=(0, WIDTH), ylim=(height, 0))
         self.axes.axis("off")
         self.sentences = []  # of the alternative text
 
@@ -130,24 +100,24 @@ class Picture:
         style = {"ha": "center", "va": "center_baseline", "zorder": 6} | style
         self.axes.text(x, y, text, fontsize=size, color=color, **style)
 
-    def _add(self, artist):
+    @in_course_style
+    def _add(self, kind, *args, **style):
+        artist = kind(*args, **style)
         artist.set_clip_on(False)  # so that `publish` notices what lies outside
         self.axes.add_artist(artist)
 
-    @in_course_style
     def _add_box(self, box, rounding=0, gap=0, **style):
         size = box.width + 2 * gap, box.height + 2 * gap
         shape = f"round,pad=0,rounding_size={rounding}" if rounding else "square,pad=0"
         corner = box.x - gap, box.y - gap
-        self._add(FancyBboxPatch(corner, *size, boxstyle=shape, **style))
+        self._add(FancyBboxPatch, corner, *size, boxstyle=shape, **style)
 
-    @in_course_style
-    def _add_circle(self, middle, radius, **style):
-        self._add(Circle(middle, radius, **style))
+    def _add_line(self, start, end, **style):
+        self._add(Line2D, *zip(start, end), **style)
 
-    @in_course_style
-    def _add_line(self, points, **style):
-        self._add(Line2D(*zip(*points), **style))
+    def _tell(self, sentence):
+        if sentence.strip():
+            self.sentences.append(end_sentence(drawable(sentence)))
 
     def grid(
         self,
@@ -161,7 +131,6 @@ class Picture:
         shape: str = "",
         mask=None,
         owner=None,
-        fade=(),
         lit: int | None = None,
         cell: float | None = None,
     ) -> Box:
@@ -178,36 +147,30 @@ class Picture:
             mask: boolean, of the shape of `values`, True = may attend; others hatched.
             owner: 0 to 5, of the shape of `values` or one a row, for the colours of
                 identity instead of role; -1 for none.
-            fade: the rows that are pale.
             lit: the row with a frame.
             cell: the width of a cell in inches, if not as wide as its text.
 
         Raises:
             ValueError: for an unknown role, or sizes that don't agree.
         """
-        expect(role in INK, "role", f"one of {', '.join(filter(None, INK))}", role)
+        expect_one_of(INK, "role", role)
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
         owners = None if owner is None else _owner_of_cells(owner, texts.shape)
         width = cell or _cell_width(texts)
         box = Box(*at, texts.shape[1] * width, len(texts) * LINE, name, *texts.shape)
         for (i, j), text in np.ndenumerate(texts):
-            place, pale = box.cell(i, j), i in fade
-            fill = FILL[role]
-            if role == "weight" and numbers is not None:
-                fill = WEIGHTS(float(np.clip(numbers[i, j], 0, 1)))
-            if owners is not None:
-                fill = OWNERS[owners[i, j]] if owners[i, j] >= 0 else "white"
+            place, fill = box.cell(i, j), theme.FILL[role]
             if not shown[i, j]:
-                fill, text = HIDDEN, ""
-            fill = lighten(fill) if pale else fill
-            edge = "white" if owners is not None else PALE if pale else ink
-            hatch = None if shown[i, j] else "/////"
-            style = {"facecolor": fill, "edgecolor": edge, "hatch": hatch}
+                fill, text = theme.HIDDEN, ""
+            elif owners is not None:
+                fill = theme.OWNERS[owners[i, j]] if owners[i, j] >= 0 else "white"
+            elif role == "weight" and numbers is not None:
+                fill = theme.WEIGHTS(float(np.clip(numbers[i, j], 0, 1)))
+            style = {"facecolor": fill, "hatch": None if shown[i, j] else "/////"}
+            style["edgecolor"] = ink if owners is None else "white"
             self._add_box(place, linewidth=0.9, **style)
-            color = FADED_TEXT if pale else text_color(fill)
-            if role == "score" and not pale:
-                color = ink
+            color = ink if role == "score" else text_color(fill)
             self._write(*place.middle, text, color=color)
         frame = {"fill": False, "edgecolor": "black", "zorder": 4}
         if role == "output":
@@ -215,35 +178,30 @@ class Picture:
         if lit is not None:
             self._add_box(box.row(lit), gap=0.03, linewidth=1.8, **frame)
         for i, label in enumerate(to_names(rows, len(texts), "rows") if rows else ()):
-            color = FADED_TEXT if i in fade else "black"
-            y = box.row(i).middle[1]
-            self._write(box.x - 0.07, y, label, color=color, ha="right")
+            self._write(box.x - 0.07, box.row(i).middle[1], label, ha="right")
         names = to_names(columns, texts.shape[1], "columns") if columns else ()
         for j, label in enumerate(names):
-            self._write(box.cell(0, j).middle[0], box.y - 0.11, label, color=GREY)
+            self._write(box.cell(0, j).middle[0], box.y - 0.11, label, color=theme.GREY)
         style = {"weight": "bold", "color": ink, "size": NAME}
         self._write(box.top[0], box.y - (0.33 if columns else 0.14), name, **style)
-        style = {"color": GREY, "family": "DejaVu Sans Mono"}
+        style = {"color": theme.GREY, "family": "DejaVu Sans Mono"}
         self._write(box.bottom[0], box.bottom[1] + 0.05, shape, va="top", **style)
         self._tell(_grid_sentence(name or role, texts, shown, rows, shape))
         return replace(box, name=name or role or "")
 
-    def word(self, at: tuple, text, role=None, *, lit=False) -> Box:
-        """Write a word in a rounded frame, its middle at `at`."""
+    def word(self, at: tuple, text, *, lit=False) -> Box:
+        """Write a word in a rounded frame, its middle at `at`; bold if it is `lit`."""
         text = visible(text)
-        width = text_width(text, TITLE, "bold") + 0.2
+        width = text_width(text, theme.TITLE, "bold") + 0.2
         box = Box(at[0] - width / 2, at[1] - 0.15, width, 0.3, text)
-        style = {"edgecolor": "black" if lit else PALE, "facecolor": "white"}
-        thick = 1.8 if lit else 0.9
-        self._add_box(box, 0.07, linewidth=thick, **style)
-        color = INK[role] if role else "black"
-        weight = "bold" if lit else "normal"
-        self._write(*box.middle, text, TITLE, color=color, weight=weight)
+        style = {"edgecolor": "black" if lit else theme.PALE, "facecolor": "white"}
+        self._add_box(box, 0.07, linewidth=1.8 if lit else 0.9, **style)
+        self._write(*box.middle, text, theme.TITLE, weight="bold" if lit else "normal")
         self._tell(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
     def sentence(
-        self, at: tuple, words, *, roles=None, lit=(), gap: float = 0.2
+        self, at: tuple, words, *, roles: dict | None = None, lit=(), gap: float = 0.2
     ) -> list[Box]:
         """Write words in a line that starts at `at`, closer than `gap` if they need it.
 
@@ -251,15 +209,15 @@ class Picture:
             roles: dict from a position to the role that colours it.
             lit: the positions in bold.
         """
-        texts, boxes = [visible(word) for word in words], []
+        texts, boxes, roles = [visible(word) for word in words], [], roles or {}
         widths = [max(text_width(text, NAME, "bold"), 0.1) for text in texts]
-        free = self.width - 0.1 - at[0] - sum(widths)
+        free = WIDTH - 0.1 - at[0] - sum(widths)
         gap, x = min(gap, free / max(1, len(texts) - 1)), at[0]
-        expect(gap > 0.04, "words", f"a line of {self.width} inches", " ".join(texts))
+        expect(gap > 0.04, "words", f"a line of {WIDTH} inches", " ".join(texts))
         for i, (text, width) in enumerate(zip(texts, widths)):
             box = Box(x, at[1] - 0.1, width, 0.2, text)
-            color = INK[roles[i]] if roles and i in roles else "black"
-            weight = "bold" if i in lit or roles and i in roles else "normal"
+            color = INK[roles[i]] if i in roles else "black"
+            weight = "bold" if i in lit or i in roles else "normal"
             self._write(*box.middle, text, NAME, color=color, weight=weight)
             boxes.append(box)
             x += width + gap
@@ -270,25 +228,21 @@ class Picture:
         """Draw a box that something is done in, its upper left corner at `at`.
 
         Args:
-            kind: "op", "learned" (a matrix, grey) or "part" (a part of a model, dashed
-                edge, to be opened elsewhere).
+            kind: "op", or "learned" (a matrix, grey).
             size: `(width, height)` in inches, if not as wide as its text.
         """
-        kinds = {"op": "white", "learned": LEARNED, "part": "white"}
-        expect(kind in kinds, "kind", f"one of {', '.join(kinds)}", kind)
+        kinds = {"op": "white", "learned": theme.LEARNED}
+        expect_one_of(kinds, "kind", kind)
         lines = text.count("\n") + 1
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
         box = Box(*at, width, height, text.replace("\n", " "))
         style = {"facecolor": kinds[kind], "edgecolor": INK[None]}
-        style |= {"linewidth": 2 if lit else 1.1}
-        style |= {"linestyle": "--" if kind == "part" else "-"}
-        self._add_box(box, 0.07, **style)
+        self._add_box(box, 0.07, linewidth=2 if lit else 1.1, **style)
         style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
         self._write(*box.middle, text, NAME, **style)
         self._tell(f"Box: {box.name}")
         return box
 
-    @in_course_style
     def wire(
         self,
         start,
@@ -312,44 +266,44 @@ class Picture:
             text: on the middle of the longest part.
             head: False for a line without its head.
         """
-        expect(role in INK, "role", f"one of {', '.join(filter(None, INK))}", role)
+        expect_one_of(INK, "role", role)
         if weight is not None and weight < THINNEST:
             return
-        names = [getattr(end_, "name", "") for end_ in (start, end)]
-        points = [*_facing(start, end, via, bend)]
-        path, middle = Path(points), _middle_of_longest(points)
+        points = _facing(start, end, via, bend)
+        longest = max(zip(points, points[1:]), key=lambda part: math.dist(*part))
+        x, y = np.mean(longest, axis=0)
+        path = Path(points)
         if bend:
-            (x0, y0), (x1, y1) = points
-            middle = (x0 + x1) / 2, (y0 + y1) / 2 + bend
-            control = middle[0], middle[1] + bend
-            path = Path([points[0], control, points[1]], [1, 3, 3])
+            path = Path([points[0], (x, y + 2 * bend), points[1]], [1, 3, 3])
         width = 1.3 if weight is None else 0.6 + 5 * weight
         style = {"color": INK[role], "linewidth": width, "joinstyle": "miter"}
-        style |= {"linestyle": "--" if dashed else "-", "fill": None}
+        style |= {"linestyle": "--" if dashed else "-", "fill": head}
         style |= {"mutation_scale": 9 + 1.5 * width, "capstyle": "butt"}
-        arrow = FancyArrowPatch(path=path, arrowstyle="-|>" if head else "-", **style)
-        arrow.set_fill(head)
-        self._add(arrow)
+        style["arrowstyle"] = "-|>" if head else "-"
+        self._add(FancyArrowPatch, path=path, **style)
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
         if text:
-            self._write(*middle, text, color=INK[role], bbox=paper)
+            self._write(x, y + bend, text, color=INK[role], bbox=paper)
+        names = [getattr(mark, "name", "") for mark in (start, end)]
         if all(names):
-            self._tell(" → ".join(names) + (f" ({role})" if role in ROLES else ""))
+            is_told = role in ("query", "key", "value")
+            self._tell(" → ".join(names) + (f" ({role})" if is_told else ""))
 
     def sign(self, at: tuple, text: str, role: str | None = None) -> Box:
         """Draw +, ×, = or an operation such as "softmax" or "÷ √2", its middle at `at`.
 
-        A + or × is in a circle and an operation in a pill; =, @ and → have no edge.
+        A + or × is in a circle and an operation in a pill; =, @ and → have no edge,
+        and a space leaves a gap.
         """
         is_round = len(text) == 1
         half = 0.12 if is_round else text_width(text) / 2 + 0.1
         box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24, text)
         style = {"facecolor": "white", "edgecolor": INK[role], "linewidth": 1.2}
-        if text not in FREE_SIGNS and is_round:
-            self._add_circle(at, half, zorder=5, **style)
-        elif text not in FREE_SIGNS:
+        if is_round and text not in FREE_SIGNS:
+            self._add(Circle, at, half, zorder=5, **style)
+        elif not is_round:
             self._add_box(box, 0.12, zorder=5, **style)
-        size = TITLE if is_round else LABEL
+        size = theme.TITLE if is_round else LABEL
         self._write(*box.middle, text, size, color=INK[role])
         self._tell(text)
         return box
@@ -358,35 +312,34 @@ class Picture:
         """Lay a coloured ground below boxes: what is cached, or whose it is.
 
         Args:
-            kind: "cached", "process", "memory" or "head"; also the text, by default.
+            kind: "cached", "process" or "memory"; also the text, by default.
         """
-        expect(kind in SHELVES, "kind", f"one of {', '.join(SHELVES)}", kind)
+        expect_one_of(theme.SHELVES, "kind", kind)
         left, top = (min(getattr(box, side) for box in boxes) for side in "xy")
-        right = max(box.x + box.width for box in boxes)
-        bottom = max(box.y + box.height for box in boxes)
-        box = Box(left - 0.1, top - 0.3, right - left + 0.2, bottom - top + 0.4)
-        self._add_box(box, facecolor=SHELVES[kind], edgecolor="none", zorder=0.5)
+        right, bottom = (max(box.at(1, 1)[i] for box in boxes) for i in (0, 1))
+        size = right - left + 0.2, bottom - top + 0.4
+        box = Box(left - 0.1, top - 0.3, *size, text or kind)
+        self._add_box(box, facecolor=theme.SHELVES[kind], edgecolor="none", zorder=0.5)
         style = {"color": "#444444", "weight": "bold", "ha": "left"}
-        self._write(box.x + 0.08, box.y + 0.14, text or kind, **style)
-        self._tell(f"Shelf: {text or kind}")
-        return replace(box, name=text or kind)
+        self._write(box.x + 0.08, box.y + 0.14, box.name, **style)
+        self._tell(f"Shelf: {box.name}")
+        return box
 
     def step(self, at: tuple, number: int) -> None:
         """Draw a black disc with the number of a step, which the text explains."""
-        self._add_circle(at, 0.11, facecolor="black", zorder=6)
+        self._add(Circle, at, 0.11, facecolor="black", zorder=6)
         style = {"color": "white", "weight": "bold", "zorder": 7}
-        self._write(*at, str(number), SMALLEST, **style)
+        self._write(*at, str(number), theme.SMALLEST, **style)
         self._tell(f"Step {number}")
 
     def note(self, at: tuple, text: str, role=None, *, align="left", bold=False):
         """Write a label or a remark; `at` is the middle of its left side."""
         style = {"ha": align, "va": "center", "linespacing": 1.3}
-        style |= {"weight": "bold"} if bold else {}
+        style["weight"] = "bold" if bold else "normal"
         color = INK[role] if role else "#333333"
         self._write(*at, text, NAME if bold else LABEL, color=color, **style)
         self._tell(text.replace("\n", " "))
 
-    @in_course_style
     def dial(
         self, at: tuple, angles, name: str = "", *, radius=0.6, labels=None, seen=0
     ) -> Box:
@@ -398,27 +351,26 @@ class Picture:
             labels: one a hand; 0, 1, 2 … by default, where there is room.
             seen: the angle in radians up to which the clock is shaded.
         """
-        x, y = at
         angles = to_array(angles, "angles", 1)
         labels = range(len(angles)) if labels is None else labels
         names = to_names(labels, len(angles), "labels")
-        self._add_circle(at, radius, facecolor="white", edgecolor=GREY)
+        self._add(Circle, at, radius, facecolor="white", edgecolor=theme.GREY)
         if seen:  # y grows downwards, so angles run clockwise
-            sector = -90, math.degrees(min(float(seen), 2 * math.pi)) - 90
-            self._add(Wedge(at, radius, *sector, facecolor=WEIGHTS(0.2)))
+            end = math.degrees(min(float(seen), 2 * math.pi)) - 90
+            self._add(Wedge, at, radius, -90, end, facecolor=theme.WEIGHTS(0.2))
         written = []
         for angle, label in zip(angles, names):
             ahead = np.array([math.sin(angle), -math.cos(angle)])
-            tip, place = at + radius * ahead, at + (radius + 0.12) * ahead
-            self._add_line((at, tip), color=INK["weight"], linewidth=1.2)
-            if all(np.linalg.norm(place - other) > 0.17 for other in written):
+            place = at + (radius + 0.12) * ahead
+            style = {"color": INK["weight"], "linewidth": 1.2}
+            self._add_line(at, at + radius * ahead, **style)
+            if all(math.dist(place, other) > 0.17 for other in written):
                 written.append(place)
-                self._write(*place, label, SMALLEST, va="center")
-        self._write(x, y - radius - 0.32, name, NAME, weight="bold")
+                self._write(*place, label, theme.SMALLEST, va="center")
+        self._write(at[0], at[1] - radius - 0.32, name, NAME, weight="bold")
         self._tell(f"Clock {name} with {len(angles)} hands")
-        return Box(x - radius, y - radius, 2 * radius, 2 * radius, name)
+        return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, name)
 
-    @in_course_style
     def plane(
         self,
         at: tuple,
@@ -443,45 +395,34 @@ class Picture:
         """
         vectors = to_array(vectors, "vectors", 2)
         names = to_names(names, len(vectors), "names")
-        roles = [None] * len(names) if roles is None else roles
-        (x, y), unit = at, radius / reach
-        for axis in (
-            [(x - radius, y), (x + radius, y)],
-            [(x, y - radius), (x, y + radius)],
-        ):
-            self._add_line(axis, color=PALE, linewidth=0.8, zorder=0.8)
-        for vector, label, role in zip(vectors, names, roles):
-            tip = at + unit * vector * (1, -1)
+        first, unit = vectors[0], np.array([1, -1]) * radius / reach
+        box = Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius)
+        for axis in ((box.left, box.right), (box.top, box.bottom)):
+            self._add_line(*axis, color=theme.PALE, linewidth=0.8, zorder=0.8)
+        for vector, label, role in zip(vectors, names, roles or [None] * len(names)):
+            tip = at + unit * vector
             self.wire(at, tuple(tip), role)
-            beyond = tip - at
-            place = tip + 0.14 * beyond / max(np.linalg.norm(beyond), 1e-9)
+            place = tip + 0.14 * (tip - at) / max(math.dist(tip, at), 1e-9)
             self._write(*place, label, color=INK[role], weight="bold", va="center")
             if drop:
-                along = vector @ vectors[0] / (vectors[0] @ vectors[0])
-                foot = at + unit * along * vectors[0] * (1, -1)
+                foot = at + unit * first * (vector @ first) / (first @ first)
                 style = {"linestyle": "--", "linewidth": 0.9, "zorder": 0.8}
-                self._add_line([tip, foot], color=GREY, **style)
-                product = format_number(vector @ vectors[0], 3)
+                self._add_line(tip, foot, color=theme.GREY, **style)
+                product = format_number(vector @ first, 3)
                 self._write(foot[0], foot[1] + 0.15, product, color=INK["score"])
         if angle:
-            self._mark_angle(at, *vectors[:2])
+            self._mark_angle(at, first, vectors[1])
         self._tell(f"Arrows: {', '.join(names)}")
-        return Box(x - radius, y - radius, 2 * radius, 2 * radius)
+        return box
 
     def _mark_angle(self, at, first, second):
         start, ahead = (math.atan2(v[1], v[0]) for v in (second, first))
         between = (ahead - start) % (2 * math.pi)
         turn = math.degrees(-start - between), math.degrees(-start)
-        self._add(Arc(at, 0.5, 0.5, theta1=turn[0], theta2=turn[1], color=GREY))
+        self._add(Arc, at, 0.5, 0.5, theta1=turn[0], theta2=turn[1], color=theme.GREY)
         middle = start + between / 2
         place = at[0] + 0.45 * math.cos(middle), at[1] - 0.4 * math.sin(middle)
         self._write(*place, f"{math.degrees(between):.0f}°", va="center")
-
-    # --- the whole ------------------------------------------------------------
-
-    def _tell(self, sentence):
-        if sentence:
-            self.sentences.append(end_sentence(drawable(sentence)))
 
     @in_course_style
     def publish(self, title: str) -> None:
@@ -490,12 +431,16 @@ class Picture:
         publish(self.figure, title, alt)
 
 
+# --- compositions -----------------------------------------------------------------
+
+
 def row(*parts, title: str) -> None:
     """Draw grids side by side, with signs between them, and publish them.
 
     Args:
-        parts: dicts with the arguments of `Picture.grid` (all but `at`), and texts
-            such as "×", "=" or "softmax" that become signs.
+        parts: dicts with the arguments of `Picture.grid` (all but `at`), texts such as
+            "×", "=" or "softmax" that become signs, and pairs of dicts: a factor with
+            the product below it.
 
     >>> row(dict(values=[[1, 2]], role="query", name="q"), "=", dict(values=[[3, 4]]),
     ...     title="Two grids")
@@ -523,11 +468,16 @@ def column(*lines, title: str) -> None:
         expect(gap >= 0, "parts", f"at most {WIDTH - 0.2} inches", f"{needed:.2f}")
         x, y = 0.1, y + above + 0.05
         for part, size in zip(line, line_sizes):
-            x += size["before"]
+            x, top = x + size["before"], y + (height - size["height"]) / 2
             if isinstance(part, str):
                 picture.sign((x + size["width"] / 2, y + height / 2), part)
+            elif isinstance(part, tuple):
+                picture.grid(
+                    (x, top - size["above"] + _room(part[0])["above"]), **part[0]
+                )
+                picture.grid((x, top), **part[1])
             else:
-                picture.grid((x, y + (height - size["height"]) / 2), **part)
+                picture.grid((x, top), **part)
             x += size["width"] + gap
         y += height + below + 0.05
     picture.publish(title)
@@ -549,8 +499,7 @@ def frames(draw, states: dict, *, height: float, title: str) -> None:
     """
     picture, width = Picture(height), WIDTH / len(states)
     for i, (name, state) in enumerate(states.items()):
-        place = (i + 0.5) * width, 0.12
-        picture.note(place, name, align="center", bold=True)
+        picture.note(((i + 0.5) * width, 0.12), name, align="center", bold=True)
         draw(picture, i * width, state)
     picture.publish(title)
 
@@ -566,15 +515,15 @@ def _cell_texts(values):
     widths = {len(line) for line in lines}
     fits = len(widths) == 1 and not isinstance(lines[0][0], list)
     expect(fits, "values", "one or two axes", f"rows of {sorted(widths)}")
-    texts = np.empty((len(lines), *widths), object)
+    texts, numbers = np.empty((len(lines), *widths), object), None
     if any(isinstance(v, (str, bytes)) for line in lines for v in line):
         texts[:] = [[visible(v) if v != "" else "" for v in line] for line in lines]
-        return None, texts
-    numbers = np.array(lines, float)
-    digits = num_digits(numbers)
-    texts[:] = [
-        ["" if v != v else format_number(v, digits) for v in n] for n in numbers
-    ]
+    else:
+        numbers = np.array(lines, float)
+        digits = num_digits(numbers)
+        texts[:] = [
+            ["" if v != v else format_number(v, digits) for v in n] for n in numbers
+        ]
     return numbers, texts
 
 
@@ -609,16 +558,20 @@ def _room(part):
     if isinstance(part, str):
         width = 0.26 if len(part) == 1 else text_width(part) + 0.2
         return {"above": 0, "height": 0.26, "below": 0, "before": 0, "width": width}
+    if isinstance(part, tuple):
+        factor, product = map(_room, part)
+        room = {side: max(factor[side], product[side]) for side in factor}
+        above = factor["above"] + factor["height"] + 0.1 + product["above"]
+        return room | {"above": above, "height": product["height"]}
     _, texts = _cell_texts(part["values"])
     labels = max((text_width(visible(r)) for r in part.get("rows") or ()), default=0)
     cells = texts.shape[1] * (part.get("cell") or _cell_width(texts))
     name = text_width(part.get("name", ""), NAME, "bold")
     lines = part.get("shape", "").split("\n")
     shape = max(map(len, lines)) * MONO
-    columns = bool(part.get("columns"))
     over = max(0, name - cells, shape - cells) / 2
     return {
-        "above": 0.22 * columns + 0.26 * bool(name),
+        "above": 0.22 * bool(part.get("columns")) + 0.26 * bool(name),
         "height": len(texts) * LINE,
         "below": 0.08 + 0.17 * len(lines) if shape else 0,
         "before": max(over, labels + 0.1 if labels else 0),
@@ -629,7 +582,7 @@ def _room(part):
 def _facing(start, end, via, bend):
     """Return the points of a wire; of a box the side that faces the next point."""
     ends = [start, *via, end]
-    points = [p.middle if isinstance(p, Box) else p for p in ends]
+    points = [mark.middle if isinstance(mark, Box) else mark for mark in ends]
     for i, neighbour in ((0, 1), (-1, -2)):
         box = ends[i]
         if isinstance(box, Box):
@@ -642,8 +595,3 @@ def _facing(start, end, via, bend):
             else:
                 points[i] = box.bottom if dy > 0 else box.top
     return points
-
-
-def _middle_of_longest(points):
-    (x0, y0), (x1, y1) = max(zip(points, points[1:]), key=lambda ends: math.dist(*ends))
-    return (x0 + x1) / 2, (y0 + y1) / 2

@@ -1,9 +1,4 @@
-"""Publish pictures: their colours and sizes, their PNG, their alternative text.
-
-Colour is role: a query is amber, a key green, a value plum, a weight blue, wherever
-they appear. Every picture is 6.9 inches wide and shown 759 pixels wide, so its smallest
-label, of 8.5 points, keeps its size on the page.
-"""
+"""Publish pictures: their texts, their PNG, and the text that stands for them."""
 
 import base64
 import functools
@@ -24,66 +19,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-WIDTH, PIXELS, DPI = 6.9, 759, 220  # inches; pixels on the page; dots per inch of a PNG
-TITLE, NAME, LABEL = 11, 10, 9  # points
-SMALLEST = 8.5
-NUM_COLORS = 128  # of a PNG
-
-INK = {  # edges, names and wires
-    None: "#444444",
-    "x": "#555555",
-    "query": "#A85B00",
-    "key": "#0E4F3A",
-    "value": "#7B2362",
-    "score": "#0072B2",
-    "weight": "#0072B2",
-    "output": "#7B2362",
-}
-FILL = dict.fromkeys(INK, "#FFFFFF") | {
-    "query": "#EBC07A",
-    "key": "#BDEFC6",
-    "value": "#E38799",
-    "output": "#E38799",
-}
-# Whose number it is, where that is the question; never beside the colours of roles.
-# Light and less light tints: to the colour-blind, equally light ones look alike.
-OWNERS = ("#99C7E0", "#EFC159", "#4DBB9D", "#E49659", "#CCCCCC", "#F8F2A0")
-# Lines of charts: the colours of Okabe and Ito (2008) that stand out from white, and
-# the wine of Paul Tol.
-SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#882255", "#000000")
-# Weights: from white to dark blue in steps of equal lightness (CIE L*, 100 to 13), so
-# that twice the weight looks like twice the ink.
-WEIGHTS = mcolors.LinearSegmentedColormap.from_list(
-    "white to blue",
-    "#FFFFFF #D7E1F0 #AEC3E0 #84A7D0 #558BC1 #0071B0 #03548E #02386D #001F4D".split(),
-)
-SIGNED = matplotlib.colormaps["RdBu_r"]  # red above zero, blue below
-SHELVES = {
-    "cached": "#FFF3C4",
-    "process": "#EFF4F9",
-    "memory": "#F4F4F4",
-    "head": "#F7F3FA",
-}
-LEARNED, HIDDEN, PALE, GREY = "#E9E9E9", "#F4F4F4", "#C8C8C8", "#666666"
-FADED_TEXT = "#616161"  # 4.5 : 1 on the palest fill, too
-
-STYLE = {
-    "font.family": "DejaVu Sans",  # shipped with matplotlib: the same everywhere
-    "font.size": LABEL,
-    "text.parse_math": False,  # a token may hold a dollar sign
-    "axes.titlesize": NAME,
-    "axes.labelsize": LABEL,
-    "axes.formatter.limits": (-4, 9),
-    "axes.formatter.useoffset": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.labelsize": LABEL,
-    "ytick.labelsize": LABEL,
-    "legend.fontsize": LABEL,
-    "legend.frameon": False,
-    "hatch.linewidth": 0.6,
-    "hatch.color": "#808080",
-}
+from utils.plots.theme import DPI, LABEL, NUM_COLORS, PIXELS, STYLE, TITLE, WIDTH
 
 # What the open picture is appended to instead of the notebook; see `explore`.
 captured = []
@@ -96,6 +32,11 @@ def expect(condition, what, expected, got):
     """Raise ValueError if the condition is false, with what was expected and got."""
     if not condition:
         raise ValueError(f"{what}: expected {expected}, got {got}")
+
+
+def expect_one_of(choices, what, got):
+    """Raise ValueError unless `got` is one of the choices."""
+    expect(got in choices, what, f"one of {', '.join(filter(None, choices))}", got)
 
 
 def to_array(values, what, ndim=None):
@@ -152,9 +93,7 @@ def visible(piece):
     shown = str(piece).replace("\n", "↵").replace("\t", "→")
     stripped = shown.lstrip(" ")
     shown = "·" * (len(shown) - len(stripped)) + stripped
-    if not stripped.strip():
-        shown = shown.replace(" ", "·")
-    return drawable(shown)
+    return drawable(shown if stripped.strip() else shown.replace(" ", "·"))
 
 
 def format_number(value, digits=2):
@@ -172,12 +111,10 @@ def num_digits(values):
 @functools.lru_cache(maxsize=4096)
 def text_width(text, size=LABEL, weight="normal"):
     """Return the width of the longest line of a text, in inches."""
-    if not text.strip():
-        return 0.0
     prop = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
     lines = [line for line in drawable(text).split("\n") if line.strip()]
     paths = [TextPath((0, 0), line, size=size, prop=prop) for line in lines]
-    return max(path.get_extents().width for path in paths) / 72
+    return max([path.get_extents().width for path in paths], default=0) / 72
 
 
 def wrap(text, width, size=LABEL, weight="normal"):
@@ -190,9 +127,8 @@ def describe(kind, title, **parts):
     """Return the text that stands for a chart: its words and labels, no measurement."""
     sentences = [end_sentence(f"{kind}: {title}")]
     for name, labels in parts.items():
-        if labels:
-            shown = labels if isinstance(labels, str) else ", ".join(labels)
-            sentences.append(end_sentence(f"{name}: {shown}"))
+        shown = labels if isinstance(labels, str) else ", ".join(labels)
+        sentences += [end_sentence(f"{name}: {shown}")] if shown else []
     return " ".join(sentences)
 
 
@@ -201,7 +137,7 @@ def end_sentence(text):
     return text if text[-1] in ".!?" else f"{text}."
 
 
-# --- colours ----------------------------------------------------------------------
+# --- figures ----------------------------------------------------------------------
 
 
 def luminance(color):
@@ -214,14 +150,6 @@ def luminance(color):
 def text_color(background):
     """Return black or white, whichever stands out more from the background (WCAG)."""
     return "black" if luminance(background) > 0.179 else "white"
-
-
-def lighten(color, share=0.3):
-    """Return the colour mixed with white; `share` of it is left."""
-    return tuple(1 - share * (1 - np.array(mcolors.to_rgb(color))))
-
-
-# --- figures ----------------------------------------------------------------------
 
 
 def in_course_style(draw):
@@ -237,9 +165,9 @@ def in_course_style(draw):
     return styled
 
 
-def new_figure(height, width=WIDTH, layout=None):
+def new_figure(height, layout=None):
     """Return a figure without pyplot: nothing global opens, so nothing stays open."""
-    return Figure(figsize=(width, height), dpi=DPI, layout=layout)
+    return Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout)
 
 
 def publish(fig, title, alt):
@@ -249,19 +177,18 @@ def publish(fig, title, alt):
             text.set_text(drawable(text.get_text()))
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
-    width, height = fig.get_size_inches()
     style = {"fontsize": TITLE, "fontweight": "bold", "va": "bottom"}
-    lines = wrap(drawable(title), width - 0.2, TITLE, "bold")
+    lines = wrap(drawable(title), WIDTH - 0.2, TITLE, "bold")
     top = fig.get_tightbbox().y1 + 0.1
-    fig.text(0.1 / width, top / height, lines, **style)
+    fig.text(0.1 / WIDTH, top / fig.get_figheight(), lines, **style)
     box = fig.get_tightbbox()
     expect(
-        -0.02 <= box.x0 and box.x1 <= width + 0.02,
+        -0.02 <= box.x0 and box.x1 <= WIDTH + 0.02,
         f"picture {title!r}",
-        f"nothing beyond its {width} inches",
+        f"nothing beyond its {WIDTH} inches",
         f"marks from {box.x0:.2f} to {box.x1:.2f}",
     )
-    crop = Bbox.from_extents(0, box.y0 - 0.06, width, box.y1 + 0.08)
+    crop = Bbox.from_extents(0, box.y0 - 0.06, WIDTH, box.y1 + 0.08)
     buffer, small = io.BytesIO(), io.BytesIO()
     fig.savefig(buffer, format="png", bbox_inches=crop)
     fig.clear()

@@ -2,83 +2,75 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from utils.attention import masked_softmax
 from utils.plots.picture import LINE, Box, Picture, column, frames, row
-from utils.plots.publishing import WIDTH, expect, format_number
+from utils.plots.publishing import expect, format_number
+from utils.plots.theme import WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
-HELLO = ["Hello", "shiny", "sun"]
-VECTORS = [[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]]
 MATRICES = {  # of notebook 04
-    "query": [[-2.0, 2.0], [2.0, -2.0], [2.0, 2.0]],
-    "key": [[3.0, 2.0], [1.0, -1.0], [0.0, -2.0]],
-    "value": [[1.0, 0.0], [0.0, 2.0], [1.0, -1.0]],
+    "query": [[4.0, 0], [0, 0], [0, 0], [0, 4]],
+    "key": [[0.0, 0], [1, 0], [0, 0], [0, 1]],
+    "value": [[0.0, 0], [1, 0], [0, 1], [0, 0]],
 }
 WAY = {  # from a text to the next token: a name, and the notebooks that explain it
-    "tokens": ("01",),
-    "embeddings": ("02",),
-    "positions": ("02", "07"),
-    "blocks × N": ("09",),
-    "logits": ("09",),
-    "next token": ("09",),
+    **{"tokens": "01", "embeddings": "02", "positions": "02, 07", "blocks × N": "09"},
+    **{"logits": "09", "next token": "09"},
 }
 
 
-def machine(*, title: str, notebook: str = "") -> None:
+def machine(*, title: str) -> None:
     """Draw the way of a text to its next token, and one head of attention opened.
 
-    Args:
-        notebook: its number, "01" to "09"; what it explains is drawn bold.
+    Its numbers are those of notebook 04, for the last two words of its sentence.
     """
-    picture, x, before = Picture(4.9), 0.05, None
+    picture, x, boxes = Picture(4.6), 0.05, {}
     for name, numbers in WAY.items():
-        lit = notebook in numbers
-        box = picture.block((x, 0.25), name, lit=lit)
-        picture.note((box.middle[0], 0.12), ", ".join(numbers), align="center")
-        if before:
-            picture.wire(before, box, "x")
-        if name == "blocks × N":
-            opened = box
-        x, before = x + box.width + 0.22, box
+        boxes[name] = box = picture.block((x, 0.25), name)
+        picture.note((box.middle[0], 0.12), numbers, align="center")
+        x += box.width + 0.22
+    for before, after in pairwise(boxes.values()):
+        picture.wire(before, after, "x")
     text = "in each block: attention, one of several heads (06)"
-    ground = picture.shelf([Box(0.15, 1.2, 6.6, 3.5)], text, "memory")
-    picture.wire(opened.bottom, (opened.middle[0], ground.y), head=False, dashed=True)
-    vectors = torch.tensor(VECTORS)
-    inputs = picture.grid((0.58, 2.45), vectors, "x", "x", rows=HELLO, cell=0.42)
-    boxes, roles = [], []
+    ground = picture.shelf([Box(0.15, 1.2, 6.6, 3.2)], text, "memory")
+    start = boxes["blocks × N"].bottom
+    picture.wire(start, (start[0], ground.y), head=False, dashed=True)
+    x = torch.tensor([[1.0, 0, 0, 0.6], [0, 1, -2, 1]])
+    inputs = picture.grid((0.58, 2.5), x, "x", "x", rows=["one", "step"], cell=0.42)
+    vectors, ends = {}, {}
     for i, (role, matrix) in enumerate(MATRICES.items()):
-        y = 1.6 + 1.15 * i
-        size = 0.8, 0.37
-        block = picture.block((2.1, y + 0.23), f"W_{role}", "learned", size=size)
-        corner = [(1.97, inputs.right[1]), (1.97, block.left[1])]
-        picture.wire(inputs.right, block.left, "x", via=corner)
-        roles.append(vectors @ torch.tensor(matrix))
-        boxes.append(picture.grid((3.1, y), roles[-1], role, role, cell=0.45))
-        picture.wire(block.right, boxes[-1].left, role)
-    mask = torch.ones(3, 3, dtype=torch.bool).tril()
-    score = picture.sign((4.4, 2.6), "×")
-    for box, end in zip(boxes[:2], (score.top, score.bottom)):
-        picture.wire(box.right, end, box.name, via=[(4.4, box.right[1])])
-    softmax = picture.sign((5.02, 2.6), "softmax", "weight")
-    scores = (roles[0] @ roles[1].mT / 2**0.5).masked_fill(~mask, -torch.inf)
-    weights = scores.softmax(dim=-1)
-    share = picture.grid(
-        (5.5, 2.18), weights, "weight", "weights", mask=mask, cell=0.41
-    )
+        y, vectors[role] = 1.6 + 1.05 * i, x @ torch.tensor(matrix)
+        block = picture.block(
+            (2.45, y + 0.095), f"W_{role}", "learned", size=(0.8, 0.37)
+        )
+        via = [(2.37, inputs.right[1]), (2.37, block.left[1])]
+        picture.wire(inputs.right, block.left, "x", via=via)
+        ends[role] = picture.grid((3.4, y), vectors[role], role, role, cell=0.4)
+        picture.wire(block.right, ends[role].left, role)
+    mask = torch.ones(2, 2, dtype=torch.bool).tril()
+    weights = masked_softmax(vectors["query"] @ vectors["key"].mT / 2**0.5, mask)
+    score = picture.sign((4.55, 2.4), "×")
+    for role, end in (("query", score.top), ("key", score.bottom)):
+        picture.wire(ends[role].right, end, role, via=[(4.55, ends[role].right[1])])
+    softmax = picture.sign((5.12, 2.4), "softmax", "weight")
+    style = {"mask": mask, "cell": 0.45}
+    share = picture.grid((5.7, 2.12), weights, "weight", "weights", **style)
+    mix = picture.sign((6.15, 3.2), "×")
     picture.wire(score, softmax, "score")
     picture.wire(softmax, share, "weight")
-    mix = picture.sign((6.1, 3.4), "×")
     picture.wire(share.bottom, mix.top, "weight")
-    corner = [(4.6, boxes[2].right[1]), (4.6, 3.4)]
-    picture.wire(boxes[2].right, mix.left, "value", via=corner)
-    context = weights @ roles[2]
-    end = picture.grid((5.65, 3.8), context, "output", "", cell=0.45)
+    corner = [(4.75, ends["value"].right[1]), (4.75, 3.2)]
+    picture.wire(ends["value"].right, mix.left, "value", via=corner)
+    context = weights @ vectors["value"]
+    end = picture.grid((5.65, 3.65), context, "output", cell=0.5)
     picture.wire(mix.bottom, end.top, "value")
-    for x, y, number in ((2.5, 1.72, "04"), (4.62, 2.4, "03"), (5.95, 1.72, "05")):
+    for x, y, number in ((2.8, 1.55, "04"), (4.75, 2.2, "03"), (6.15, 1.72, "05")):
         picture.note((x, y), number, align="center")
     picture.publish(title)
 
@@ -100,19 +92,21 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     expect(len(lines) == len(weights), "weights", f"{len(lines)} rows", len(weights))
     height = 0.75 + 0.03 * max(map(len, lines))
     picture = Picture(height * len(lines) + 0.1)
+    changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
     for i, (words, shares) in enumerate(zip(lines, weights)):
         best = max(range(len(words)), key=lambda j: shares[j])
-        changed = [j for j, both in enumerate(zip(*lines)) if len(set(both)) > 1]
-        roles = {best: "key", position: "query"}
-        at = 0.1, 0.25 + i * height
-        boxes = picture.sentence(at, words, roles=roles, lit=changed, gap=0.9)
+        style = {"roles": {best: "key", position: "query"}, "lit": changed, "gap": 0.9}
+        boxes = picture.sentence((0.1, 0.25 + i * height), words, **style)
         for j, box in enumerate(boxes):
-            start, bend = boxes[position], 0.15 + 0.035 * abs(j - position)
+            start, text = boxes[position], format_number(shares[j])
             if j == position:  # from its left half to its right half
                 start = replace(box, width=box.width / 3)
                 box = replace(start, x=box.x + 2 * start.width)
-            style = {"weight": float(shares[j]), "bend": bend}
-            picture.wire(start, box, "weight", text=format_number(shares[j]), **style)
+            style = {
+                "weight": float(shares[j]),
+                "bend": 0.15 + 0.035 * abs(j - position),
+            }
+            picture.wire(start, box, "weight", text=text, **style)
     picture.publish(title)
 
 
@@ -129,17 +123,16 @@ def sizes(*parts, title: str) -> None:
     >>> sizes(("Q", "query", "(T, d_k)", (5, 3)), "=", title="Five queries")
     Picture: Five queries. Q, shape (T, d_k) = (5, 3). =.
     """
-    row(
-        *(part if isinstance(part, str) else _blank(*part) for part in parts),
-        title=title,
-    )
-
-
-def _blank(name, role, axes, shape):
-    down, across = (1, *shape)[-2:]
-    cells = [[""] * min(across, 16)] * min(down, 12)
-    style = {"name": name, "role": role, "cell": 0.1 if across > 8 else 0.16}
-    return {"values": cells, "shape": f"{axes}\n{shape}"} | style
+    grids = []
+    for part in parts:
+        if not isinstance(part, str):
+            name, role, axes, shape = part
+            down, across = (1, *shape)[-2:]
+            part = {"name": name, "role": role, "shape": f"{axes}\n{shape}"}
+            part["values"] = [[""] * min(across, 16)] * min(down, 12)
+            part["cell"] = 0.1 if across > 8 else 0.16
+        grids.append(part)
+    row(*grids, title=title)
 
 
 def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
@@ -233,36 +226,36 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
 
 
 def stream(states, reads, *, title: str) -> None:
-    """Draw one token's stream through a block: read, normalise, work, add.
+    """Draw the streams of two tokens through a block: read, normalise, work, add.
 
     Args:
-        states: the token's vector before attention, between, and after the MLP.
-        reads: its normalised vector, as attention reads it, and as the MLP does.
+        states: `(2, D)` each: the tokens before attention, between, and after the MLP.
+        reads: their normalised vectors, as attention reads them, and as the MLP does.
     """
-    picture, boxes = Picture(1.95), []
+    picture, boxes = Picture(2.6), []
     for i, state in enumerate(states):
-        name = ("x", "x + attention", "x + attention + MLP")[i]
-        boxes.append(_draw_stream(picture, (0.1 + 2.55 * i, 0.35), state, name))
+        name = ("x", "+ attention", "+ MLP")[i]
+        boxes.append(_draw_stream(picture, (0.55 + 2.45 * i, 0.35), state, name))
     for i, (read, part) in enumerate(zip(reads, ("attention", "MLP"))):
-        plus = picture.sign((boxes[i].right[0] + 0.62, boxes[i].middle[1]), "+")
+        plus = picture.sign((boxes[i].right[0] + 0.5, boxes[i].middle[1]), "+")
         picture.wire(boxes[i].right, plus.left, "x")
         picture.wire(plus.right, boxes[i + 1].left, "x")
-        box = _draw_stream(picture, (boxes[i].x, 1.3), read, "norm")
+        box = _draw_stream(picture, (boxes[i].x, 1.75), read, "norm")
         picture.wire(boxes[i].bottom, (box.middle[0], box.y - 0.24), "x")
-        at = plus.middle[0] - 0.4, box.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.8, 0.38))
+        at = plus.middle[0] - 0.38, box.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.76, 0.38))
         picture.wire(box.right, work.left, "x")
         picture.wire(work.top, plus.bottom, "x")
-        if part == "attention":
-            start = work.bottom[0], work.bottom[1] + 0.2
-            picture.wire(start, work.bottom, "x")
-            picture.note((start[0] + 0.1, start[1]), "norm of the first token", "x")
+    for text, row_ in (("first", 0), ("second", 1)):
+        picture.note((0.03, boxes[0].row(row_).middle[1]), text)
     picture.publish(title)
 
 
-def _draw_stream(picture, at, vector, name):
-    texts = [format_number(v, 1).removesuffix(".0") for v in vector]
-    return picture.grid(at, texts, "x", name, cell=0.38)
+def _draw_stream(picture, at, vectors, name):
+    texts = [
+        [format_number(v, 1).removesuffix(".0") for v in vector] for vector in vectors
+    ]
+    return picture.grid(at, texts, "x", name, cell=0.35)
 
 
 def true_scale(shapes: dict, *, title: str) -> None:
@@ -295,20 +288,25 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
     slow, fast = Box(0.55, 0.35, 1.9, 2.85), Box(3.5, 0.35, 3.2, 2.85)
     picture.shelf([slow], "slow memory", "memory")
     picture.shelf([fast], "fast memory", "process")
-    largest, total, sums = -torch.inf, 0.0, 0.0
+    largest, total, sums, end = -torch.inf, 0.0, 0.0, None
     for i, part in enumerate(parts):
-        y = 0.75 + 1.15 * i
-        labels = {"rows": ["key", "value"], "name": f"block {i + 1}"}
-        numbers = torch.stack([scores[part], values[part]])
-        box = picture.grid((1.15, y), numbers, None, **labels)
+        y, before = 0.75 + 1.15 * i, end
+        name = {"rows": ["key"], "name": f"block {i + 1}"}
+        picture.grid((1.15, y), scores[part][None], "key", **name)
+        row_ = {"rows": ["value"]}
+        box = picture.grid((1.15, y + 0.42), values[part][None], "value", **row_)
         old, largest = largest, max(largest, float(scores[part].max()))
         factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
         total = total * factor + float(exps.sum())
         sums = sums * factor + float(exps @ values[part])
         state = [[format_number(n) for n in (largest, total, sums)]]
         columns = ["max m", "sum l", "sum a"]
-        end = picture.grid((4.2, y + 0.14), state, "score", columns=columns, cell=0.6)
-        picture.wire(box.right, end.left, text="fetched")
+        end = picture.grid((4.2, y + 0.2), state, "score", columns=columns, cell=0.6)
+        picture.wire((box.right[0], end.left[1]), end.left, text="fetched")
+        if before:
+            text = f"× {format_number(factor)}"
+            top = end.right[0] - 0.1, end.y - 0.22
+            picture.wire((top[0], before.bottom[1]), top, "score", text=text)
     result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
     corner = [(end.bottom[0], result.right[1])]
     picture.wire(end.bottom, result.right, "value", via=corner, text="a ÷ l")
@@ -413,10 +411,10 @@ def exchange(operations, numbers, *, title: str) -> None:
     column(*lines, title=title)
 
 
-# --- 03 and 04: the frame of attention ----------------------------------------------
+# --- 03 to 06 ---------------------------------------------------------------------
 
-LANES = {"query": 0.62, "keys": 1.2, "score": 1.77, "weight": 2.06, "values": 2.6}
-LANES |= {"context": 3.25}  # inches below the title
+LANES = {"query": 0.77, "keys": 1.35, "score": 1.92, "weight": 2.21, "values": 2.75}
+LANES |= {"context": 3.4}  # inches below the title
 
 
 def attention_frame(
@@ -427,374 +425,539 @@ def attention_frame(
     values: Tensor,
     *,
     title: str,
-    divisor: tuple[str, float] | None = None,
-    mask=None,
-    plain: bool = False,
     lanes: dict | None = None,
+    **options,
 ) -> None:
     """Draw what one word takes from all: query, keys, scores, weights, values, sum.
 
     Args:
+        words, followed, query, keys, values, options: as `draw_attention` takes them.
+        lanes: other names for the lanes, such as {"keys": "labels"}.
+    """
+    names = {lane: lane for lane in LANES}
+    if options.get("divisor"):
+        names["score"] = f"score, ÷ {options['divisor'][0]}"
+    picture, left = Picture(LANES["context"] + 0.4), 1.05
+    for lane, name in (names | (lanes or {})).items():
+        middle = LANES[lane] + (0 if lane == "score" else LINE / 2)
+        picture.note((0.05, middle), name)
+    vectors = query, keys, values
+    start, context = draw_attention(
+        picture, left, WIDTH - left, words, followed, *vectors, **options
+    )
+    picture.step((start.x - 0.16, start.middle[1]), 1)
+    picture.step((left - 0.1, LANES["score"]), 2)
+    picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
+    picture.step((context.x, context.y - 0.16), 4)
+    picture.publish(title)
+
+
+def draw_attention(
+    picture: Picture,
+    left: float,
+    width: float,
+    words,
+    followed: int,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    divisor: tuple[str, float] | None = None,
+    mask=None,
+    plain: bool = False,
+) -> tuple[Box, Box]:
+    """Draw what one word takes from all, a column for each word.
+
+    Args:
+        left, width: in inches, where the columns are.
         words: one column each; `followed` is the number of the one with the query.
         query: (K,)
         keys, values: (T, K) and (T, V)
         divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
         mask: boolean (T,), True = may attend.
         plain: the three roles are one vector, so they have no colour (notebook 03).
-        lanes: other names for the lanes, such as {"keys": "labels"}.
+
+    Returns the boxes of the query and of the context vector.
     """
-    names = {lane: lane for lane in LANES}
-    if divisor:
-        names["score"] = f"score, ÷ {divisor[0]}"
-    picture, left = Picture(LANES["context"] + 0.4), 1.05
-    for lane, name in (names | (lanes or {})).items():
-        middle = LANES[lane] + (0 if lane == "score" else LINE / 2)
-        picture.note((0.05, middle), name)
-    vectors = query, keys, values
-    options = {"divisor": divisor, "mask": mask, "plain": plain}
-    _draw_attention(picture, left, WIDTH - left, words, followed, vectors, **options)
-    picture.publish(title)
-
-
-def attention_in_sentences(sentences, followed: int, *, title: str) -> None:
-    """Draw plain attention for the same word in several sentences, side by side.
-
-    Args:
-        sentences: pairs of words and their x (T, D).
-        followed: the position of that word.
-    """
-    picture, width = Picture(LANES["context"] + 0.4), WIDTH / len(sentences)
-    for i, (words, x) in enumerate(sentences):
-        vectors = x[followed], x, x
-        _draw_attention(picture, i * width, width, words, followed, vectors, plain=True)
-    picture.publish(title)
-
-
-def _draw_attention(
-    picture, left, width, words, followed, vectors, divisor=None, mask=None, plain=False
-):
-    query, keys, values = vectors
-    scores = keys @ query
+    scores, step = keys @ query, width / len(words)
     scaled = scores / (divisor[1] if divisor else 1)
     allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
-    weights = scaled.masked_fill(~allowed, -torch.inf).softmax(dim=0)
-    step = width / len(words)
-    middles = [left + (j + 0.5) * step for j in range(len(words))]
+    weights = masked_softmax(scaled, allowed)
     cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
-    roles = ["x"] * 4 if plain else ["query", "key", "value", "output"]
+    roles = ["x"] * 4 if plain else [*MATRICES, "output"]
     digits = 2 if step > 1.2 else 1
 
     def draw(j, lane, numbers, role, cell=cell, **style):
-        place = middles[j] - cell * len(numbers) / 2, LANES[lane]
-        return picture.grid(place, numbers, role, cell=cell, **style)
+        x = left + (j + 0.5) * step - cell * len(numbers) / 2
+        return picture.grid((x, LANES[lane]), numbers, role, cell=cell, **style)
 
     start = draw(followed, "query", query, roles[0])
     frame = {"lit": 0} if plain else {}
     context = draw(followed, "context", weights @ values, roles[3], **frame)
-    if width > WIDTH / 2:  # there is room, and names of lanes on the left
-        picture.step((start.x - 0.16, start.middle[1]), 1)
-        picture.step((left - 0.1, LANES["score"]), 2)
-        picture.step((left - 0.1, LANES["weight"] + LINE / 2), 3)
-        picture.step((context.x, context.y - 0.16), 4)
     for j, word in enumerate(words):
-        picture.word((middles[j], 0.3), word, lit=j == followed)
+        x, share = left + (j + 0.5) * step, float(weights[j])
+        picture.word((x, 0.45), word, lit=j == followed)
         key = draw(j, "keys", keys[j], roles[1])
         shown = {"cell": 2 * cell, "mask": allowed[None, j : j + 1]}
         weight = draw(j, "weight", weights[j : j + 1], "weight", **shown)
         value = draw(j, "values", values[j], roles[2])
-        numbers = (scores, scaled) if divisor else (scores,)
-        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
-        if not allowed[j]:
-            text = f"{format_number(float(scaled[j]), digits)} → −∞"
-        x, y, share = middles[j], LANES["score"], float(weights[j])
-        picture.note((x, y), text, "score", align="center")
-        _wire_between(picture, start, key, x, roles[0])
-        picture.wire(key.bottom, (x, y - 0.1), "score")
-        picture.wire((x, y + 0.1), weight.top, "weight")
+        numbers = (scores, scaled) if divisor and allowed[j] else (scaled,)
+        texts = [format_number(float(s[j]), digits) for s in numbers]
+        text = " → ".join(texts if allowed[j] else [*texts, "−∞"])
+        picture.note((x, LANES["score"]), text, "score", align="center")
+        side = start.left if j < followed else start.right
+        corner = [(x, side[1])] if j != followed else []
+        picture.wire(side if corner else start.bottom, key.top, roles[0], via=corner)
+        picture.wire(key.bottom, (x, LANES["score"] - 0.1), "score")
+        picture.wire((x, LANES["score"] + 0.1), weight.top, "weight")
         picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
-        _wire_between(picture, value, context, x, roles[2], share)
-    return context
+        side = context.left if j < followed else context.right
+        corner = [(x, side[1])] if j != followed else []
+        style = {"weight": share, "via": corner}
+        picture.wire(value.bottom, side if corner else context.top, roles[2], **style)
+    return start, context
 
 
-def _wire_between(picture, start, end, column, role, weight=None):
-    """Wire two boxes, straight down in one column, else along the lane of one."""
-    if start.middle[0] == end.middle[0]:
-        picture.wire(start.bottom, end.top, role, weight=weight)
-    elif start.middle[0] == column:  # down first
-        side = end.left if column < end.middle[0] else end.right
-        via = [(column, side[1])]
-        picture.wire(start.bottom, side, role, weight=weight, via=via)
-    else:
-        side = start.left if column < start.middle[0] else start.right
-        picture.wire(side, end.top, role, weight=weight, via=[(column, side[1])])
+# --- 14 ---------------------------------------------------------------------------
 
 
-def attention_products(x: Tensor, words, *, title: str) -> None:
-    """Draw softmax(x xᵀ) x as two products: factors left and above, results between."""
-    weights = (x @ x.mT).softmax(dim=-1)
-    cell, bottom = 0.45, 1.65
-    picture = Picture(bottom + len(x) * LINE + 0.3)
-    high = len(x) * LINE
-    left = picture.grid((0.75, bottom), x, "x", "x", rows=words, cell=cell)
-    above_at = left.right[0] + 0.2, bottom - 0.3 - x.shape[1] * LINE
-    above = picture.grid(above_at, x.mT, "x", "xᵀ", cell=cell)
-    scores = picture.grid((above.x, bottom), x @ x.mT, "score", cell=cell)
-    at = scores.right[0] + 0.95, bottom
-    shares = picture.grid(at, weights, "weight", "weights", cell=cell)
-    picture.wire(scores, shares, "weight", text="softmax")
-    at = shares.right[0] + 0.2, bottom - 0.3 - high
-    again = picture.grid(at, x, "x", "x", cell=cell)
-    picture.grid((again.x, bottom), weights @ x, "x", cell=cell)
-    low = bottom + high + 0.15
-    picture.note((scores.middle[0], low), "scores", "score", align="center")
-    picture.note((again.middle[0], low), "contexts", "x", align="center")
-    picture.publish(title)
-
-
-# --- 04 ---------------------------------------------------------------------------
-
-
-def both_directions(x: Tensor, words, W_query, W_key, *, title: str) -> None:
-    """Draw the score of two words in both directions, with what each goes through.
-
-    Args:
-        x: (2, D); words: their names.
-        W_query, W_key: (D, K)
-    """
-    picture, middle = Picture(2.15), WIDTH / 2
-    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
-        dot = picture.sign((middle, y + LINE / 2), "·", "score")
-        query, key = x[i] @ W_query, x[j] @ W_key
-        _draw_projection(picture, y, -1, x[i], words[i], "W_q", query, "query", dot)
-        _draw_projection(picture, y, 1, x[j], words[j], "W_k", key, "key", dot)
-        score = format_number(float(query @ key), 2)
-        style = {"align": "center", "bold": True}
-        picture.note((middle, y + 0.47), score, "score", **style)
-    picture.publish(title)
-
-
-def _draw_projection(picture, y, side, x, word, matrix, result, role, dot):
-    """Draw x → matrix → result → dot, from the left (side -1) or from the right (1)."""
-    cell, at = 0.38, 0.05
-
-    def place(width):  # the left edge of the next mark, seen from its side
-        nonlocal at
-        start, at = at, at + width + 0.16
-        return start if side < 0 else WIDTH - start - width
-
-    row_x = picture.grid((place(cell * len(x)), y), x, "x", word, cell=cell)
-    size = 0.48, 0.38
-    block = picture.block((place(size[0]), y - 0.05), matrix, "learned", size=size)
-    at_result = place(cell * len(result)), y
-    projected = picture.grid(at_result, result, role, role, cell=cell)
-    picture.wire(row_x, block, "x")
-    picture.wire(block, projected, role)
-    picture.wire(projected, dot, role)
-
-
-ROOM = "Ann", "Bob", "Cleo", "Dan"
-
-
-def room(people: Tensor, answers: Tensor, *, title: str) -> None:
-    """Draw a room of notebook 04: wanted, name, extension, and the answer.
-
-    Args:
-        people: (4, 38), of which the first two numbers of each name are drawn.
-        answers: (4,)
-    """
-    extension = people[:, 32:].argmax(dim=-1, keepdim=True)
-    row(
-        {"values": people[:, 16:18], "role": "query", "name": "wants", "rows": ROOM},
-        {"values": people[:, :2], "role": "key", "name": "name"},
-        {"values": extension, "role": "value", "name": "extension", "cell": 0.6},
-        "→",
-        {"values": answers[:, None], "role": "output", "name": "answer", "cell": 0.6},
-        title=title,
-    )
-
-
-def name_match(people: Tensor, *, title: str, shown: int = 10) -> None:
-    """Draw the products of the name that Ann wants with Cleo's and with Bob's.
-
-    Args:
-        people: (4, 38), a room in which Ann wants Cleo.
-        shown: how many of the 16 numbers are drawn; the sums are over all.
-    """
-    picture, left, cell = Picture(2.3), 1.05, 0.47
-    wanted = people[0, 16:32]
-
-    def line(y, label, numbers, role):
-        picture.grid((left, y), numbers[:shown], role, rows=[label], cell=cell)
-
-    line(0.1, "Ann wants", wanted, "query")
-    for i, y in ((2, 0.6), (1, 1.45)):
-        name = people[i, :16]
-        line(y, f"{ROOM[i]} is", name, "key")
-        line(y + LINE, "product", wanted * name, "score")
-        total = format_number(float(wanted @ name), 1)
-        place = left + shown * cell + 0.1, y + 1.5 * LINE
-        picture.note(place, f"… sum {total}", "score", bold=True)
-    picture.publish(title)
-
-
-# --- the hour ---------------------------------------------------------------------
-
-
-def projections(x: Tensor, words, features, matrices: dict, *, title: str) -> None:
-    """Draw x times each matrix: x on the left, the matrices above, the products below.
-
-    Args:
-        x: (T, D); words: T names; features: D names.
-        matrices: dict from a role ("query" …) to (D, K).
-    """
-    high = x.shape[1] * LINE
-    picture = Picture(0.9 + high + len(x) * LINE)
-    bottom = 0.65 + high
-    left = picture.grid((0.6, bottom), x, "x", "x", rows=words, cell=0.38)
-    for i, (role, matrix) in enumerate(matrices.items()):
-        at, rows = 3.05 + 1.45 * i, features if i == 0 else None
-        style = {"cell": 0.42, "rows": rows}
-        above = picture.grid((at, 0.3), matrix, role, f"W_{role}", **style)
-        below = picture.grid((at, bottom), x @ matrix, role, cell=0.42)
-        picture.wire(above, below, role)
-        at = below.bottom[0], below.bottom[1] + 0.13
-        picture.note(at, role, role, align="center", bold=True)
-    y = bottom + len(x) * LINE / 2
-    picture.wire(left, (3.0, y), "x")
-    picture.publish(title)
-
-
-def attention_heads(
-    words, followed: int, heads: dict, W_out, features, *, title: str
-) -> None:
-    """Draw what one word takes in each of two heads, joined and sent through out_proj.
-
-    Args:
-        heads: dict from a name to queries, keys and values, each (T, K).
-        W_out: (2 * K, D); features: the names of the D numbers of the output.
-    """
-    picture, left, contexts = Picture(4.5), 0.62, []
-    width = (WIDTH - left) / 2
-    for lane, y in LANES.items():
-        picture.note((0.02, y + (0 if lane == "score" else LINE / 2)), lane)
-    for i, (name, (query, key, value)) in enumerate(heads.items()):
-        start, vectors = left + i * width, (query[followed], key, value)
-        picture.note((start + width / 2, 0.02), name, align="center", bold=True)
-        options = {"divisor": ("√d_k", key.shape[1] ** 0.5)}
-        box = _draw_attention(
-            picture, start, width, words, followed, vectors, **options
-        )
-        weights = (key @ query[followed] / key.shape[1] ** 0.5).softmax(dim=0)
-        contexts.append(weights @ value)
-        middle, y = 0.75 + 0.5 * (0.5 + i) * value.shape[1], 3.67 + 0.15 * i
-        corners = [(box.bottom[0], y), (middle, y)]
-        picture.wire(box.bottom, (middle, 4.15), "value", via=corners)
-    joined = torch.cat(contexts)
-    box = picture.grid((0.75, 4.15), joined, "output", rows=["joined"], cell=0.5)
-    block = picture.block((3.1, 4.1), "out_proj", "learned", size=(0.95, 0.38))
-    picture.wire(box, block, "value")
-    style = {"columns": features, "cell": 0.58}
-    end = picture.grid((4.45, 4.15), joined @ W_out, "output", **style)
-    picture.wire(block, end, "value")
-    picture.publish(title)
-
-
-def head_split(queries: Tensor, num_heads: int, words, *, title: str) -> None:
-    """Draw queries cut into heads by view and transpose, and by view alone.
-
-    Args:
-        queries: (T, D), the heads side by side; a word has its own colour.
-    """
-    owner = torch.arange(len(queries))[:, None].expand(queries.shape).contiguous()
-    style = {"rows": words, "name": "queries"}
-    grids = [{"values": queries, "owner": owner} | style]
-    for name in ("head", "view alone:"):
-        for i in range(num_heads):
-            if name == "head":
-                cut = [m.view(len(m), num_heads, -1)[:, i] for m in (queries, owner)]
-            else:
-                cut = [m.view(num_heads, len(m), -1)[i] for m in (queries, owner)]
-            grids.append({"values": cut[0], "owner": cut[1], "name": f"{name} {i}"})
-    row(*grids, title=title)
-
-
-def softmax_sum(scores: Tensor, words, *, title: str) -> None:
-    """Draw the softmax's sum with the last word, which is hidden, inside and outside.
-
-    Args:
-        scores: (T,), one score for each word.
-    """
-    picture, others = Picture(2.85), torch.arange(len(scores)) < len(scores) - 1
-    outside = scores.masked_fill(~others, -math.inf)
-    for y, name, row_scores in ((0.5, "after", scores), (1.95, "before", outside)):
-        exponentials = row_scores.exp()
-        weights = (exponentials / exponentials.sum()).masked_fill(~others, 0.0)
-        total = format_number(exponentials.sum().item())
-        lanes = ("score", row_scores), (None, exponentials), ("weight", weights)
-        boxes = []
-        for x, (role, numbers) in zip((0.15, 2.6, 5.1), lanes):
-            style = {"columns": words, "cell": 0.55}
-            if role == "weight":
-                style["mask"] = others[None]
-            boxes.append(picture.grid((x, y + 0.3), numbers, role, **style))
-        picture.wire(boxes[0], boxes[1], "score", text="exp")
-        picture.wire(boxes[1], boxes[2], "weight", text=f"÷ {total}")
-        picture.note((0.15, y - 0.25), f"hidden {name} the softmax", bold=True)
-        summed = replace(boxes[1], y=boxes[1].y - 0.2, height=boxes[1].height + 0.2)
-        if name == "before":  # the hidden word, the last one, is outside
-            summed = replace(summed, width=0.55 * (len(words) - 1))
-        picture.shelf([summed], f"the sum: {total}", "memory")
-    picture.publish(title)
-
-
-# --- 06 ---------------------------------------------------------------------------
-
-
-def multi_head_layer(words, widths: tuple[int, int], *, title: str) -> None:
-    """Draw a layer with two heads by its shapes: project, split, attend, join, project.
+def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
+    """Draw a layer with two heads whose keys and values come from cached latents.
 
     Args:
         words: T of them.
-        widths: of x, and of both heads together.
+        widths: of x, of a latent, and of both heads together.
     """
-    T, (d_in, D) = len(words), widths
+    T, (d_in, R, D) = len(words), widths
     K, high = D // 2, len(words) * LINE
     mask = torch.ones(T, T, dtype=torch.bool).tril()
-    picture, tops = Picture(2.2 + 2 * high), (0.5, 1.75 + high)
+    picture, tops = Picture(2.25 + 2 * high), (0.5, 1.75 + high)
     middle = (tops[0] + tops[1] + high) / 2
 
     def blank(x, y, width, role, name, **style):
         cells = [[""] * width] * T
-        return picture.grid((x, y), cells, role, name, cell=0.15, **style)
+        return picture.grid((x, y), cells, role, name, cell=0.12, **style)
+
+    def learned(x, y, text, width=0.8):
+        return picture.block((x, y - 0.17), text, "learned", size=(width, 0.34))
 
     style = {"rows": words, "shape": f"({T}, {d_in})"}
     x = blank(0.62, middle - high / 2, d_in, "x", "x", **style)
-    style = {"columns": [0] * K + [1] * K, "shape": f"({T}, {D})"}
-    joined = blank(5.6, tops[0] + 0.2, D, "output", "joined", **style)
-    size = 0.95, 0.37
-    out = picture.block((5.43, middle - 0.07), "out_proj", "learned", size=size)
-    shape = f"({T}, {D})"
-    output = blank(5.6, tops[1] + 0.2, D, "output", "output", shape=shape)
+    query = learned(1.35, middle - 1.3, "W_query")
+    picture.wire(x.right, query.left, "x", via=[(1.22, middle), (1.22, query.left[1])])
+    down = learned(1.35, middle, "W_latent")
+    picture.wire(x.right, down.left, "x")
+    at = 2.53, middle - high / 2
+    latent = blank(*at, R, "x", "latents", shape=f"({T}, {R})")
+    ground = Box(latent.x - 0.1, latent.y - 0.25, latent.width + 0.2, high + 0.5)
+    picture.shelf([ground], "cached")
+    picture.wire(down.right, latent.left, "x")
+    joined = blank(6.2, tops[0] + 0.2, D, "output", "joined", shape=f"({T}, {D})")
+    out = learned(6.02, middle + 0.12, "out_proj", 0.85)
+    output = blank(6.2, tops[1] + 0.2, D, "output", "output", shape=f"({T}, {D})")
     for head, top in enumerate(tops):
-        ground = [Box(2.95, top, 2.05, high + 0.35)]
+        ground = [Box(4.22, top, 1.6, high + 0.35)]
         shelf = picture.shelf(ground, f"head {head}", "head")
-        for i, role in enumerate(MATRICES):
-            shape = f"3 × ({T}, {K})" if i == 0 else ""
-            box = blank(2.97 + 0.35 * i, top + 0.2, K, role, role[0], shape=shape)
-            y = middle + (i - 1) * 0.9
-            if head == 0:
-                text, start = f"W_{role}", (1.55, y - 0.18)
-                block = picture.block(start, text, "learned", size=size)
-                corner = [(1.4, middle), (1.4, y)] if i != 1 else []
-                picture.wire(x.right, block.left, "x", via=corner)
-            start, end = (2.5, y), (shelf.x, box.middle[1] + (i - 1) * 0.4)
-            turn = ((2.8, 2.72, 2.64), (2.56, 2.72, 2.8))[head][i]
-            picture.wire(start, end, role, via=[(turn, y), (turn, end[1])])
-        style = {"mask": mask, "shape": f"({T}, {T})"}
-        share = blank(4.07, top + 0.2, T, "weight", "weights", **style)
+        boxes = [
+            blank(4.22 + 0.29 * i, top + 0.2, K, role, role[0])
+            for i, role in enumerate(MATRICES)
+        ]
+        y = boxes[0].middle[1]
+        corner = [(2.28, query.right[1]), (2.28, y - 0.4)]
+        picture.wire(query.right, (shelf.x, y - 0.4), "query", via=corner)
+        for role, text, place in (("key", "W_uk", y), ("value", "W_uv", y + 0.5)):
+            block = learned(3.3, place, f"{text}[{head}]", 0.7)
+            corner = [(3.15, middle), (3.15, place)]
+            picture.wire(latent.right, block.left, "x", via=corner)
+            picture.wire(block.right, (shelf.x, place), role)
+        share = blank(5.1, top + 0.2, T, "weight", "weights", mask=mask)
         goal = joined.left[0], joined.row((T - 1) * head).middle[1]
-        via = [(5.25, share.right[1]), (5.25, goal[1])]
+        via = [(5.98, share.right[1]), (5.98, goal[1])]
         picture.wire(share.right, goal, "value", via=via)
     picture.wire((out.middle[0], joined.bottom[1] + 0.22), out.top, "value")
     picture.wire(out.bottom, (out.middle[0], output.y - 0.24), "value")
+    picture.publish(title)
+
+
+def latent_scores(
+    latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str, rotated=None
+) -> None:
+    """Draw the score of a query and a cached latent: by its key, and absorbed.
+
+    Args:
+        latent: (R,); W_uk: (R, K); query: (K,)
+        rotated: a rotated query and key, (P,) each. Their product is added to the
+            absorbed score, and the way by the key is left out.
+    """
+    picture, boxes, y = Picture(2.45), [], 0.65
+    if rotated is None:
+        boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+        block = picture.block((1.95, y - 0.04), "W_uk", "learned", size=(0.75, 0.36))
+        key = picture.grid((3.2, y), latent @ W_uk, "key", "key", cell=0.45)
+        picture.wire(boxes[0], block, "x")
+        picture.wire(block, key, "key")
+        asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+        _draw_product(picture, 4.95, key, asked, "key", latent @ W_uk @ query)
+        y = 1.75
+    absorbed = query @ W_uk.mT
+    boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+    block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=(0.75, 0.36))
+    asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+    end = picture.grid((2.8, y), absorbed, "query", "absorbed query", cell=0.45)
+    picture.wire(asked, block, "query")
+    picture.wire(block, end, "query")
+    dot = _draw_product(picture, 2.15, boxes[-1], end, "x", absorbed @ latent)
+    if rotated is not None:
+        turned, key = rotated
+        boxes.append(picture.grid((0.2, 1.75), key, "key", "rotated key", cell=0.5))
+        end = picture.grid((2.8, 1.75), turned, "query", "rotated query", cell=0.5)
+        second = _draw_product(picture, 2.15, boxes[-1], end, "key", turned @ key)
+        score = absorbed @ latent + turned @ key
+        plus, y = picture.sign((4.6, 1.32), "+", "score"), 1.32
+        for start in (dot, second):
+            at = start.bottom[1] + 0.12
+            picture.wire((2.45, at), plus, "score", via=[(4.6, at)])
+        divided = picture.sign((5.3, y), f"÷ √{len(query) + len(key)}", "score")
+        picture.wire(plus, divided, "score")
+        scaled = score / (len(query) + len(key)) ** 0.5
+        end = picture.grid((6.0, y - 0.14), [scaled], "score", "score", cell=0.5)
+        picture.wire(divided, end, "score")
+    first = replace(boxes[0], y=boxes[0].y - 0.22, height=LINE + 0.22)
+    picture.shelf([first, boxes[1]])
+    picture.publish(title)
+
+
+def _draw_product(picture, x, left, right, role, score):
+    """Draw the dot product of two grids between them, and the score below it."""
+    dot = picture.sign((x, left.middle[1]), "·", "score")
+    picture.wire(left, dot, role)
+    picture.wire(right, dot, "query")
+    place = x, left.middle[1] + 0.27
+    text = format_number(float(score), 2)
+    picture.note(place, text, "score", align="center", bold=True)
+    return dot
+
+
+# --- 15 ---------------------------------------------------------------------------
+
+
+def state_and_cache(
+    names, keys: Tensor, values: Tensor, query: Tensor, columns, *, title: str
+) -> None:
+    """Draw tokens written into one matrix, a query of it, and a cache that grows.
+
+    Args:
+        names: T of them; keys: (T, K); values: (T, V); query: (K,)
+        columns: V names.
+    """
+    picture, state = Picture(0.75 + 1.2 * len(names)), torch.outer(query, values[0]) * 0
+    plus_y = 0.6 + 0.6 * len(names)
+    plus = picture.sign((3.85, plus_y - 0.28), "+", "value")
+    for i, (name, key, value) in enumerate(zip(names, keys, values)):
+        y, state = 0.55 + 1.2 * i, state + torch.outer(key, value)
+        left = picture.grid((0.65, y), key[:, None], "key", "key", cell=0.42)
+        picture.note((0.05, left.middle[1]), name, bold=True)
+        picture.sign((1.3, left.middle[1]), "×")
+        style = {"columns": columns, "cell": 0.42}
+        row = picture.grid((1.55, left.middle[1] - LINE / 2), value, "value", **style)
+        product = torch.outer(key, value)
+        part = picture.grid((2.7, y), product, "value", cell=0.42)
+        picture.wire(row, part, "value")
+        picture.wire(part, plus, "value", via=[(3.85, part.middle[1])])
+    at = 4.3, plus_y - 0.28 - len(state) * LINE / 2
+    box = picture.grid(at, state, "value", cell=0.42)
+    ground = picture.shelf([replace(box, y=box.y - 0.02)], "state S", "memory")
+    picture.wire(plus, box, "value")
+    asked = picture.grid((at[0], 0.25), query, "query", "query", cell=0.42)
+    picture.wire(asked.bottom, (box.top[0], ground.y), "query")
+    low = ground.y + ground.height
+    end = picture.grid(
+        (at[0], low + 0.55), query @ state, "output", "query S", cell=0.42
+    )
+    picture.wire((box.top[0], low), (end.top[0], end.y - 0.24), "value")
+    boxes = [
+        picture.grid((x, 0.75 + 0.4 * i), row, role, cell=0.3)
+        for i, pair in enumerate(zip(keys, values))
+        for x, role, row in zip((5.55, 6.2), ("key", "value"), pair)
+    ]
+    picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
+    at = 6.17, boxes[-1].bottom[1] + 0.3
+    picture.note(at, "two more rows\nper token", align="center")
+    picture.publish(title)
+
+
+def two_writes(before, value, axes, *, title: str) -> None:
+    """Draw how adding a value, and the delta rule, move what a key retrieves.
+
+    Args:
+        before: what the key retrieves, two numbers; value: what it should retrieve.
+        axes: the names of the two numbers.
+    """
+    picture, unit, origin = Picture(3.3), 0.62, (1.5, 3.0)
+
+    def place(point):
+        return origin[0] + unit * point[0], origin[1] - unit * point[1]
+
+    for i, (end, name) in enumerate((((4.8, 0), axes[0]), ((0, 4.6), axes[1]))):
+        picture.wire(origin, place(end), "x")
+        x, y = place(end)
+        picture.note((x + 0.1, y + 0.05 * i), name)
+    added = [a + b for a, b in zip(before, value)]
+    half = [(a + b) / 2 for a, b in zip(before, value)]
+    for end in (added, value, half):
+        picture.wire(place(before), place(end), "value")
+    labels = {  # a point, where its label is, and on which side it ends
+        "before": (before, 0.12, "left"), "the value added": (added, 0.12, "left"),
+        "β = 1": (value, 0.12, "left"), "β = ½": (half, -0.12, "right"),
+    }  # fmt: skip
+    for text, (point, shift, align) in labels.items():
+        numbers = ", ".join(f"{float(n):g}" for n in point)
+        x, y = place(point)
+        picture.note((x + shift, y - 0.05), f"{text}: ({numbers})", align=align)
+    picture.publish(title)
+
+
+# --- 11 and 13 --------------------------------------------------------------------
+
+
+def vision_transformer(image: Tensor, *, title: str) -> None:
+    """Draw the way of an 8 × 8 image through a vision transformer, patches of 2 × 2."""
+    picture, rows = Picture(5.2), [0, 1, 2, "…", 15]
+    squares = image.view(4, 2, 4, 2).transpose(1, 2).reshape(16, 4).tolist()
+    owner = torch.tensor([0, 1, 2] + [4] * 12 + [3]).view(4, 4)
+    owner = owner.repeat_interleave(2, 0).repeat_interleave(2, 1)
+    style = {"owner": owner, "shape": "(H, W) = (8, 8)", "cell": LINE}
+    start = picture.grid((0.1, 0.3), image, name="image", **style)
+    values, owner = [*squares[:3], ["…"] * 4, squares[15]], [0, 1, 2, -1, 3]
+    style = {"owner": owner, "rows": rows, "shape": "(N, P²) = (16, 4)"}
+    patches = picture.grid((3.0, 0.72), values, name="patches", **style)
+    linear = picture.block((4.5, 1.235), "Linear", "learned")
+    blank, style = [[""] * 7] * 5, {"cell": 0.14, "rows": rows}
+    style |= {"shape": "(N, D) = (16, 32)"}
+    vectors = picture.grid((5.65, 0.72), blank, "x", "vectors", **style)
+    style |= {"rows": ["class", *rows], "shape": "(N + 1, D) = (17, 32)"}
+    tokens = picture.grid((0.75, 3.2), [*blank, blank[0]], "x", "tokens", **style)
+    block_1 = picture.block((2.55, 3.855), "block")
+    block_2 = picture.block((3.4, 3.855), "block")
+    style = {"rows": ["class"], "cell": 0.14, "shape": "(D,) = (32,)"}
+    last = picture.grid((4.7, 3.2), blank[:1], "x", **style)
+    head = picture.block((5.95, 3.155), "Linear", "learned")
+    style = {"columns": range(10), "cell": 0.23, "shape": "(digits,) = (10,)"}
+    end = picture.grid((4.4, 4.6), [[""] * 10], "x", "scores", **style)
+    picture.wire(start.right, (2.7, start.right[1]))
+    picture.wire(patches, linear)
+    picture.wire(linear.right, (5.4, linear.right[1]))
+    turn, below = 2.82, tokens.top[0] + 0.55
+    via = [(vectors.bottom[0], turn), (below, turn)]
+    picture.wire((vectors.bottom[0], 2.45), (below, tokens.y - 0.03), via=via)
+    text = "a class token in front, and a position added to each"
+    picture.note((4.0, turn - 0.13), text, align="center")
+    picture.wire((tokens.right[0], block_1.left[1]), block_1)
+    picture.wire(block_1, block_2)
+    corner = 4.12, block_2.right[1]
+    picture.wire(block_2.right, (4.3, last.left[1]), via=[corner, (4.12, last.left[1])])
+    picture.wire(last, head)
+    picture.wire(head.bottom, (head.bottom[0], end.y - 0.2))
+    steps = (2.55, 1.2), (4.35, 1.2), (2.1, turn - 0.15), (2.3, 3.9), (5.82, 3.15)
+    for number, at in enumerate(steps, start=1):
+        picture.step(at, number)
+    picture.publish(title)
+
+
+def hairpin(strand: str, stem: int, *, title: str) -> None:
+    """Draw a folded strand of DNA; the first `stem` bases pair with the last ones."""
+    picture, half = Picture(2.05), len(strand) // 2
+    owner = ["ACGT".index(base) for base in strand]
+    owner[stem:-stem] = [-1] * (len(strand) - 2 * stem)
+    boxes = []
+    for y, ids in (0.45, range(half)), (1.35, range(len(strand) - 1, half - 1, -1)):
+        bases = [[strand[i] for i in ids]]
+        style = {"owner": [[owner[i] for i in ids]], "cell": 0.55}
+        boxes.append(picture.grid((0.5, y), bases, **style))
+        for j, i in enumerate(ids):
+            at = boxes[-1].cell(0, j).middle[0], y + (-0.14 if y < 1 else 0.42)
+            picture.note(at, str(i), align="center")
+    for j in range(stem):
+        picture.wire(*[box.cell(0, j) for box in boxes], "weight", head=False)
+    turn = [(6.3, box.middle[1]) for box in boxes]
+    picture.wire(boxes[0].right, boxes[1].right, via=turn, text="loop")
+    picture.publish(title)
+
+
+def cuts(image: Tensor, ways, *, title: str) -> None:
+    """Draw an 8 × 8 image for each way to cut it, with five tokens in a colour each.
+
+    Args:
+        ways: functions (images, patch_size) -> tokens (B, N, P²), for patches of 2 × 2.
+    """
+    pixels, colours = torch.arange(64).view(1, 1, 8, 8), torch.tensor([0, 1, 2, 3, 5])
+    grids = []
+    for cut in ways:
+        owner = torch.full((64,), 4)  # grey
+        owner[cut(pixels, 2)[0, :5]] = colours[:, None]
+        name = cut.__name__
+        grids.append({"values": image, "owner": owner.view(8, 8), "name": name})
+    row(*grids, title=title)
+
+
+# --- 10: what blocks, caches and shared heads save ------------------------------------
+
+
+def causal_blocks(num_blocks: int, *, title: str) -> None:
+    """Draw the blocks of a causal score matrix: computed, masked, or hidden."""
+    texts = [
+        ["with a mask" if i == j else "computed" for j in range(num_blocks)]
+        for i in range(num_blocks)
+    ]
+    names = {
+        "rows": [f"queries {i + 1}" for i in range(num_blocks)],
+        "columns": [f"keys {j + 1}" for j in range(num_blocks)],
+        "mask": torch.ones(num_blocks, num_blocks, dtype=torch.bool).tril(),
+    }
+    row({"values": texts, "role": "score", "cell": 0.95, **names}, title=title)
+
+
+def new_row(weights, words, *, title: str) -> None:
+    """Draw causal weights before and after the last word, whose row alone is new.
+
+    Args:
+        weights: `(T, T)`, the weights with the last word; the others see nothing of it.
+        words: T of them.
+    """
+    mask = torch.ones(len(words), len(words), dtype=torch.bool).tril()
+    parts = [
+        {"values": weights[:n, :n], "rows": words[:n], "columns": words[:n],
+         "mask": mask[:n, :n], "role": "weight", "name": f"{n} tokens"}
+        for n in (len(words) - 1, len(words))
+    ]  # fmt: skip
+    row(parts[0], "→", parts[1] | {"lit": len(words) - 1}, title=title)
+
+
+def shared_heads(counts, *, num_heads: int = 8, title: str) -> None:
+    """Draw query heads above the key-value heads that they share.
+
+    Args:
+        counts: numbers of key-value heads, a line each, each a divisor of `num_heads`.
+    """
+    picture, left, step = Picture(1.75 * len(counts)), 1.35, 0.6
+    for i, count in enumerate(counts):
+        y, size = 0.15 + 1.75 * i, num_heads // count
+        for head in range(count):
+            at = left + step * (size * head + (size - 1) / 2)
+            key = picture.grid((at, y + 0.75), [[head]], "key", cell=0.34)
+            picture.grid((at, y + 1.08), [[head]], "value", cell=0.34)
+            for member in range(size * head, size * (head + 1)):
+                where = left + step * member, y
+                query = picture.grid(where, [[member]], "query", cell=0.34)
+                picture.wire(query.bottom, key.top, "query")
+        picture.note((0.05, y + 0.16), "query heads", "query")
+        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
+        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
+    picture.publish(title)
+
+
+# --- 13 ---------------------------------------------------------------------------
+
+RING = {  # three processes with three shares of two numbers; "-" was sent on
+    "before": ["1 2 3 4 5 6", "10 20 30 40 50 60", "100 200 300 400 500 600"],
+    "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
+    "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
+}
+PASSES = "forward", "forward", "backward", "backward"
+SPLITS = {  # colours of weights and tokens in process 0 and 1, and what is sent
+    "the batch": ("4444", "4444", "0000 ----", "---- 1111", "gradients:\nall-reduce"),
+    "the weights": (
+        *("00--", "--11", "0000 ----", "---- 1111"),
+        "weights: all-gather\ngradients:\nreduce-scatter",
+    ),
+    "the heads": (
+        *("00--", "--11", "4444 4444", "4444 4444"),
+        "outputs and\ngradients of inputs:\nall-reduce",
+    ),
+    "the tokens": (
+        *("4444", "4444", "00-- 00--", "--11 --11"),
+        "keys, values: a ring\ngradients:\nall-reduce",
+    ),
+}
+
+
+def _colours(text):
+    return [[-1 if c == "-" else int(c) for c in line] for line in text.split()]
+
+
+def reduce_scatter(*, title: str) -> None:
+    """Draw how three processes in a ring add up six numbers, in two turns."""
+    picture, boxes = Picture(2.5), []
+    for turn, (name, lines) in enumerate(RING.items()):
+        left = 0.85 + 2.1 * turn
+        picture.note((left + 0.9, 0.1), name, align="center", bold=True)
+        boxes.append([])
+        for rank, line in enumerate(lines):
+            texts, first = line.split(), RING["before"][rank].split()
+            owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
+            cells = [["" if t == "-" else t for t in texts]]
+            style = {"owner": [owner], "cell": 0.3}
+            style |= {"rows": [f"process {rank}"]} if turn == 0 else {}
+            boxes[-1].append(picture.grid((left, 0.35 + 0.8 * rank), cells, **style))
+    for turn in range(2):
+        for rank in range(3):
+            share, to = (rank - turn - 1) % 3, (rank + 1) % 3
+            start = boxes[turn][rank].cell(0, 2 * share)
+            end = boxes[turn + 1][to].cell(0, 2 * share)
+            down, up = (LINE, 0) if to else (0, LINE)
+            x = start.x + start.width, end.x + end.width
+            picture.wire((x[0], start.y + down), (x[1], end.y + up))
+    picture.publish(title)
+
+
+def splits(*, title: str) -> None:
+    """Draw what two processes hold, compute and send in four ways to share the work."""
+
+    def draw(picture, left, state):
+        left += 0.12
+        for rank, y in enumerate((0.45, 2.95)):
+            picture.note((left, y), f"process {rank}", bold=True)
+            names = "holds weights", "computes tokens"
+            for i, name in enumerate(names):
+                owner = _colours(state[2 * i + rank])
+                picture.note((left, y + 0.25 + 0.62 * i), name)
+                at, cells = (left, y + 0.38 + 0.62 * i), [[""] * 4] * len(owner)
+                picture.grid(at, cells, owner=owner, cell=0.26)
+        for end in (1.95, 2.8):
+            picture.wire((left + 0.06, 2.38), (left + 0.06, end))
+        picture.note((left + 0.16, 2.38), state[-1])
+
+    frames(draw, SPLITS, height=4.6, title=title)
+
+
+def sharded_weights(block: int, rest: int, *, title: str) -> None:
+    """Draw the bytes of weights that one of two processes holds during a step.
+
+    Args:
+        block, rest: the bytes of each of two blocks, and of all other weights.
+    """
+    whole = {"block 1": (1, 4), "block 2": (2, 3), "the rest": (1, 2, 3, 4)}
+    sizes = {"block 1": block, "block 2": block, "the rest": rest}
+    moments = ["stored", *(f"{way}\nblock {i}" for way, i in zip(PASSES, (1, 2, 2, 1)))]
+    moments.append("Adam's step")
+    held = [
+        [sizes[name] // (1 if i in at else 2) for i in range(6)]
+        for name, at in whole.items()
+    ]
+    owner = [[2 if i in at else 0 for i in range(6)] for at in whole.values()]
+    held.append([sum(numbers) for numbers in zip(*held)])
+    texts = [[f"{n:,}" for n in line] for line in held]
+    picture = Picture(2.75)
+    style = {"rows": [*whole, "together"], "owner": [*owner, [-1] * 6], "cell": 0.98}
+    box = picture.grid((0.85, 0.5), texts, **style)
+    for i, name in enumerate(moments):
+        picture.note((box.cell(0, i).middle[0], 0.22), name, align="center")
+    gathers = "block 1, rest", "block 2", "block 2", "block 1"
+    for i, name in enumerate(gathers, start=1):
+        x = box.cell(0, i).x
+        picture.wire((x, 2.0), (x, box.bottom[1]))
+        picture.note((x, 2.2), f"all-gather\n{name}", align="center")
+    for i, name in (4, "block 2"), (5, "block 1, rest"):
+        x = box.cell(0, i).x + 0.2 * (i - 4)
+        picture.note((x, 2.65), f"reduce-scatter\n{name}", align="center")
     picture.publish(title)

@@ -20,7 +20,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
+from utils.checkpoints import check_shapes
 from utils.files import remove_parts, write_atomically
 
 
@@ -309,15 +311,7 @@ def _autocast_dtype(device):
 
 def to_device(batch: Any, device: torch.device) -> Any:
     """Move the tensors of a batch, also those in lists, tuples and dicts."""
-    if hasattr(batch, "to"):
-        return batch.to(device, non_blocking=True)
-    if isinstance(batch, dict):
-        return {name: to_device(part, device) for name, part in batch.items()}
-    if isinstance(batch, tuple | list):
-        parts = [to_device(part, device) for part in batch]
-        is_namedtuple = hasattr(batch, "_fields")
-        return type(batch)(*parts) if is_namedtuple else type(batch)(parts)
-    return batch
+    return tree_map_only(Tensor, lambda t: t.to(device, non_blocking=True), batch)
 
 
 @contextlib.contextmanager
@@ -383,20 +377,16 @@ def load_checkpoint(
     """
     state = read_checkpoint(path)
     weights = state.pop("model")
-    expected = {**(metadata or {}), **_shapes(model.state_dict())}
-    received = {**(metadata and state["metadata"] or {}), **_shapes(weights)}
-    for name in [*expected, *received]:
-        if expected.get(name) != received.get(name):
+    for name, expected in (metadata or {}).items():
+        received = (state["metadata"] or {}).get(name)
+        if received != expected:
             raise ValueError(
                 f"{path} has the weights of another model: expected {name} of "
-                f"{expected.get(name)}, got {received.get(name)}"
+                f"{expected}, got {received}"
             )
+    check_shapes(model, weights, path)
     model.load_state_dict(weights)
     return state
-
-
-def _shapes(weights):
-    return {name: tuple(weight.shape) for name, weight in weights.items()}
 
 
 def read_checkpoint(path: str | Path) -> dict:
@@ -412,7 +402,7 @@ def read_checkpoint(path: str | Path) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        _shapes(state["model"])
+        state["model"].items()
     except Exception as error:
         reason = str(error).partition("\n")[0].partition(". ")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error

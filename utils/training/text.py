@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parse(arguments)
     with processes() as (rank, num_processes):
-        write = print if rank == 0 else _print_nothing
+        write = print if rank == 0 else lambda *words, **options: None
         try:
             _train_on_text(options, num_processes, write)
         except KeyboardInterrupt:
@@ -96,10 +96,6 @@ def main(arguments: list[str] | None = None) -> int:
             write(f"error: {reason}", file=sys.stderr)
             return 2
     return 0
-
-
-def _print_nothing(*words, **options):
-    """Take the arguments of `print`: only the first process prints."""
 
 
 def _parse(arguments):
@@ -219,17 +215,14 @@ def _prepare(options):
 
 
 def _read_text(path):
-    content = path.read_bytes()
     try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        text = None
-    if text is None or "\0" in text:
-        is_utf16 = content.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in content
-        encoding = "UTF-16" if is_utf16 else "Latin-1"
+        text = "\0"
+    if "\0" in text:  # UTF-16 in which all bytes are also UTF-8
         raise ValueError(
-            f"{path} is not a text in UTF-8. If it is one in {encoding}, save it as "
-            f"UTF-8 in an editor, or run: iconv -f {encoding} -t UTF-8 {path} > NEW"
+            f"{path} is not a text in UTF-8: save it as UTF-8 in an editor, "
+            f"or run: iconv -f ENCODING -t UTF-8 {path} > NEW"
         )
     if not text.strip():
         raise ValueError(f"{path} is empty: expected a text")
@@ -290,7 +283,6 @@ def held_out_loss(
     was_training, total = model.training, 0.0
     model.eval()
     for batch in zip(*(part.split(batch_size) for part in windows)):
-        loss = next_token_loss(model, to_device(batch, device))
-        total += loss * len(batch[0])
+        total += next_token_loss(model, to_device(batch, device)) * len(batch[0])
     model.train(was_training)
     return total / len(windows[0])

@@ -52,8 +52,9 @@ EXPANDED = variants(
     dict(made=both(by_view)),
     FIRST_HEAD,
     dict(made=both(first_head)),
-    "scaled: You divided the keys by √K: that is done with the scores.",
+    "scaled: You divided the keys by a square root: that is done with the scores.",
     dict(result=lambda s: (s.keys / s.keys.shape[-1] ** 0.5, s.values)),
+    dict(result=lambda s: (s.keys / s.latent.shape[-1] ** 0.5, s.values)),
     "first-sample-alone: You used the latents of the first sample for all of them.",
     dict(c=lambda s: s.latent[:1, None].expand(len(s.latent), -1, -1, -1)),
 )
@@ -151,7 +152,7 @@ absorbed_scores = Exercise(
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
-    facts_when_right=[expands(*KEYS_MADE, 13, (2, 3, 5, 13), (2, 7, 11), (3, 11, 13))],
+    facts=[expands(*KEYS_MADE, 13, (2, 3, 5, 13), (2, 7, 11), (3, 11, 13))],
     cases=[
         case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         case(*queried(2, 3, 5, 7, 11, 13)),
@@ -217,7 +218,7 @@ absorbed_attention = Exercise(
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,
-    facts_when_right=[
+    facts=[
         expands(*KEYS_MADE, 13, *SIZES),
         expands(*VALUES_MADE, 19, *SIZES),
     ],
@@ -247,6 +248,7 @@ absorbed_attention = Exercise(
         },
         *(STEP, of_attention.SCALE, of_attention.AXIS, of_attention.SOFTMAX),
         of_attention.NO_MASK,
+        without=("maximum-not-subtracted", "global-maximum-subtracted"),
         width_name="(K + P)",
     ),
 )

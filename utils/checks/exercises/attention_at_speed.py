@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw, special
 from utils.checks.pipeline import Diagnosis, Pipeline, variants
-from utils.checks.properties import Shapes, came_from, past_stays
+from utils.checks.properties import Shapes, past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
 from utils.checks.steps.attention import INF, steps, triangle
@@ -87,7 +87,7 @@ online_softmax_attention = Exercise(
         special("very negative scores", torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2),
         case(draw(1, 5), draw(1, 5, seed=1), draw(1, 3), 2, note="one token"),
     ],
-    facts_when_right=[whole_matrix],
+    facts=[whole_matrix],
     pipeline=of_attention.attention(
         lambda *args: dict(zip(("query", "key", "value", "size"), args)),
         BLOCKS,
@@ -119,11 +119,10 @@ REPEAT = variants(
     dict(count=lambda s: s.n_rep + 1),
 )
 repeat_kv = Exercise(
-    id="10.2",
+    id="10.3",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     oracle=right_repeat,
-    properties=[came_from("sample", "head", "token", "feature")],
     cases=[
         case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
         case(draw(2, 3, 7, 5), 2),
@@ -217,7 +216,7 @@ def drawn(*lead, past, new, d_k, d_v, dtype=torch.float32, **settings):
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 attend_with_cache = Exercise(
-    id="10.3",
+    id="10.2",
     signature="attend_with_cache(query, key, value, cache)",
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     oracle=right_cached,
@@ -263,4 +262,4 @@ attend_with_cache = Exercise(
     ),
 )
 
-EXERCISES = [online_softmax_attention, repeat_kv, attend_with_cache]
+EXERCISES = [online_softmax_attention, attend_with_cache, repeat_kv]

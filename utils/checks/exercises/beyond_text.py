@@ -6,7 +6,6 @@ from torch.nn import functional as F
 from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw
 from utils.checks.pipeline import Pipeline, variants
-from utils.checks.properties import came_from
 from utils.checks.steps.heads import to
 
 FORMS = variants(
@@ -39,7 +38,6 @@ patchify = Exercise(
     signature="patchify(images, patch_size)",
     returns="the patches (B, N, C*P*P), row by row, each with the channel first",
     oracle=lambda images, size: F.unfold(images, size, stride=size).mT,
-    properties=[came_from("image", "channel", "row", "column")],
     pipeline=Pipeline(
         start=lambda images, patch_size: {"images": images, "P": patch_size},
         steps={

@@ -7,7 +7,7 @@ from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw, integers, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Pipeline, variants
-from utils.checks.properties import past_stays, samples_stay_apart
+from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import (
@@ -295,8 +295,8 @@ causal_attention = ModuleExercise(
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda weights, x: by_torch(*project(weights, x), lower(x.shape[-2]))[0],
-    properties=[past_stays, samples_stay_apart],
-    facts_when_right=TRAINING_FACTS,
+    properties=[past_stays],
+    facts=TRAINING_FACTS,
     pipeline=of_attention.attention(
         of_attention.of_module,
         of_attention.steps(**PROJECTED, mask=of_attention.triangle),

@@ -38,7 +38,7 @@ EMBED = variants(
 
 def another_type(embed):
     """Name a result that has not the type of the table."""
-    text = "Your rows are right, but of another type than the table: convert the one-hot rows to table.dtype."
+    text = "Your result has another type than the table: convert the one-hot rows to table.dtype."
     same = embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float64
     return None if same else Diagnosis("one-hot-of-fixed-type", text)
 
@@ -70,7 +70,7 @@ embed = Exercise(
         outputs={"sizes": ("V", "D")},
         variants=EMBED,
     ),
-    facts_when_right=[another_type],
+    facts=[another_type],
 )
 
 

@@ -4,10 +4,11 @@ import torch
 from torch.nn.functional import linear
 
 from utils.checks.engine import Exercise, case
+from utils.checks.guard import attempt
 from utils.checks.inputs import draw, special
 from utils.checks.modules import QKV, ModuleExercise
-from utils.checks.pipeline import variants
-from utils.checks.properties import came_from, past_stays, samples_stay_apart
+from utils.checks.pipeline import Diagnosis, variants
+from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
@@ -19,24 +20,27 @@ LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
 NOTE = "entry = 10 × token + feature"
 
 
-def refused(numbers, where):
-    """Return the settings of a case in which a ValueError is right."""
-    text = f"You don't raise a ValueError {where}, although {numbers}: an assert, or PyTorch's own error, is none, and rounding loses features."
-    return {"raises": ValueError, "otherwise": ("width-not-divided", text)}
+def not_divided(runs, fails, where):
+    """Name an answer that runs, and raises no ValueError where heads don't fit."""
+    runs()
+    if isinstance(attempt(fails).error, ValueError):
+        return None
+    text = f"You don't raise a ValueError {where}, although 3 heads don't divide 8 features: an assert, or PyTorch's own error, is none, and rounding loses features."
+    return Diagnosis("width-not-divided", text)
 
 
-def right_split_or_refusal(x, num_heads):
-    if x.shape[-1] % num_heads:
-        raise ValueError
-    return right_split(x, num_heads)
+def split_not_divided(answer):
+    """Name an answer that splits 8 features into 3 heads."""
+    x = draw(2, 5, 8)
+    return not_divided(lambda: answer(x, 2), lambda: answer(x, 3), "first")
 
 
 split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
     returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
-    oracle=right_split_or_refusal,
-    properties=[came_from("sample", "token", "feature")],
+    oracle=right_split,
+    facts=[split_not_divided],
     pipeline=of_heads.SPLITTING,
     cases=[
         case(LEGIBLE, 2, note=NOTE),
@@ -45,7 +49,6 @@ split_heads = Exercise(
         case(draw(2, 3, 35), 5, note="more heads than tokens"),
         case(draw(2, 5, 7), 1, note="one head"),
         case(draw(3, 1, 10), 2, note="one token"),
-        case(draw(2, 5, 7), 3, **refused("3 heads don't divide 7 features", "first")),
     ],
 )
 merge_heads = Exercise(
@@ -53,7 +56,6 @@ merge_heads = Exercise(
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
-    properties=[came_from("sample", "head", "token", "feature")],
     pipeline=of_heads.MERGING,
     cases=[
         case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
@@ -87,9 +89,14 @@ OWN = variants(
     dict(query=of_heads.refuse),
 )
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
-IN_INIT = refused("3 heads don't divide 8 features", "in __init__")
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
+
+
+def width_not_divided(module, weights):
+    """Name a layer that divides a width of 8 among 3 heads."""
+    builds = ((3, 8, 7, 0.0, heads) for heads in (2, 3))
+    return not_divided(*(lambda b=b: type(module)(*b) for b in builds), "in __init__")
 
 
 def where_to_look(run):
@@ -105,8 +112,8 @@ multi_head_attention = ModuleExercise(
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
-    facts_when_right=TRAINING_FACTS,
-    properties=[past_stays, samples_stay_apart, where_to_look],
+    facts=[width_not_divided, *TRAINING_FACTS],
+    properties=[past_stays, where_to_look],
     pipeline=of_attention.attention(
         of_attention.of_module,
         steps(**PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
@@ -130,7 +137,6 @@ multi_head_attention = ModuleExercise(
         special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
         special("large scores", LARGE, build=BUILD),
         special("one score far above all", draw(13, 2, 5, scale=300.0), build=OTHER),
-        case(draw(2, 5, 3), build=(3, 8, 7, 0.0, 3), **IN_INIT),
     ],
 )
 

@@ -6,7 +6,7 @@ from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw, special
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
-from utils.checks.properties import rows_sum_to_one, samples_stay_apart
+from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import PROJECTED, by_torch, project, size, steps
 from utils.checks.training_facts import changes_in_training, no_gradient
@@ -25,7 +25,7 @@ attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     oracle=by_torch,
-    properties=[rows_sum_to_one(lambda value: value[1]), samples_stay_apart],
+    properties=[rows_sum_to_one(lambda value: value[1])],
     pipeline=of_attention.attention(
         lambda query, key, value: {"query": query, "key": key, "value": value},
         steps(result=lambda s: (s.output, s.weights)),
@@ -56,7 +56,7 @@ self_attention = ModuleExercise(
     signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda weights, x: by_torch(*project(weights, x))[0],
-    facts_when_right=[no_gradient, changes_in_training, created_in_order],
+    facts=[no_gradient, changes_in_training, created_in_order],
     pipeline=of_attention.attention(
         of_attention.of_module,
         steps(**PROJECTED),

@@ -44,6 +44,8 @@ STEPS = {
     "filled": lambda s: s.divided.masked_fill(s.empty, 0.0),
 }
 FORMS = variants(
+    "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
+    dict(joined=lambda s: (s.factors * s.terms).mean(0)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(filled=lambda s: s.divided.masked_fill(s.empty, torch.nan)),
     "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",

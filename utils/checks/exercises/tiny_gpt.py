@@ -167,7 +167,7 @@ transformer_block = ModuleExercise(
             **{"add": "x", "add2": "x"},
         },
     ),
-    facts_when_right=[
+    facts=[
         *(norms_missing, sublayers_unregistered, norms_mixed_up),
         *(no_gradient, changes_in_training),
     ],

@@ -1,0 +1,216 @@
+"""Measure what the README says of speed: `python -m tests.benchmarks [today ...]`.
+
+Layers that are compared are first shown to compute the same. Each table ends with the
+load of the machine, because a table measured on a busy machine says little.
+"""
+
+import argparse
+import itertools
+import os
+import statistics
+import sysconfig
+import time
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.benchmark import Timer
+
+from utils.attention import MultiHeadAttention
+from utils.delta import DeltaAttention, attend_in_chunks
+from utils.latent import LatentAttention
+from utils.model import GPT, next_token_loss
+from utils.tokenizer import train_bpe
+from utils.training import TrainingConfig, train
+
+WIDTH, HEADS = 768, 12
+
+
+def measure(runs):
+    """Return the median seconds of each function, by its name."""
+    timers = {
+        name: Timer("run()", globals={"run": run}, num_threads=2)
+        for name, run in runs.items()
+    }
+    return {n: t.blocked_autorange(min_run_time=5).median for n, t in timers.items()}
+
+
+def print_rows(seconds, reference, notes):
+    for name, taken in seconds.items():
+        relative = taken / seconds[reference]
+        print(f"{name:23} {1000 * taken:9.3f} ms {relative:7.3f}  {notes[name]}")
+
+
+class Bound(nn.Module):
+    """What no layer can leave out: matrix products and attention."""
+
+    def __init__(self, sizes):
+        super().__init__()
+        self.weights = nn.ParameterList(torch.randn(n, WIDTH) / 28 for n in sizes)
+
+    def forward(self, x):
+        *inputs, out = self.weights
+        parts = [F.linear(x, weight) for weight in inputs]
+        parts = parts if len(parts) == 3 else parts[0].chunk(3, dim=-1)
+        heads = [part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts]
+        output = F.scaled_dot_product_attention(*heads, is_causal=True)
+        return F.linear(output.transpose(1, 2).flatten(2), out)
+
+
+class PyTorchAttention(nn.Module):
+    """`nn.MultiheadAttention`, told that its mask is the causal one."""
+
+    def __init__(self, num_tokens):
+        super().__init__()
+        self.layer = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+        self.mask = nn.Transformer.generate_square_subsequent_mask(num_tokens)
+
+    def forward(self, x):
+        options = {"attn_mask": self.mask, "is_causal": True, "need_weights": False}
+        return self.layer(x, x, x, **options)[0]
+
+
+def step(layer, x):
+    """Run forward and backward; return the output and the gradient of x."""
+    layer.zero_grad()
+    x.grad = None
+    output = layer(x)
+    output.square().sum().backward()
+    return output.detach(), x.grad
+
+
+def peak_bytes(layer, x):
+    """Return the bytes in use at the peak of a step, beyond those before it."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
+        step(layer, x)
+    events = profiled.profiler.kineto_results.events()
+    changes = [event.nbytes() for event in events if event.name() == "[memory]"]
+    return max(itertools.accumulate(changes))
+
+
+def attention():
+    """`MultiHeadAttention`, causal, width 768, forward and backward, and others."""
+    for batch_size, num_tokens in ((8, 256), (4, 1024), (1, 4096)):
+        layers = {
+            "lower bound": Bound([WIDTH] * 4),
+            "ours": MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS),
+            "nn.MultiheadAttention": PyTorchAttention(num_tokens),
+            "like nanoGPT": Bound([3 * WIDTH, WIDTH]),
+        }
+        x = torch.randn(batch_size, num_tokens, WIDTH, requires_grad=True)
+        matrices = torch.cat([*layers["lower bound"].parameters()])
+        for layer in layers.values():
+            of_layer = [p for p in layer.parameters() if p.dim() == 2]
+            sizes = [len(matrix) for matrix in of_layer]
+            for parameter in layer.parameters():
+                nn.init.zeros_(parameter)  # the biases, which not all have
+            for matrix, rows in zip(of_layer, matrices.detach().split(sizes)):
+                matrix.data.copy_(rows)
+            matrices = torch.cat(of_layer)
+        expected = step(layers["lower bound"], x)
+        for layer in layers.values():
+            torch.testing.assert_close(step(layer, x), expected, atol=1e-3, rtol=1e-3)
+        print(f"B = {batch_size}, T = {num_tokens}: the same output and gradients")
+        seconds = measure({n: partial(step, layer, x) for n, layer in layers.items()})
+        peaks = {n: peak_bytes(layer, x) / 2**20 for n, layer in layers.items()}
+        print_rows(
+            seconds, "lower bound", {n: f"{p:.1f} MiB" for n, p in peaks.items()}
+        )
+
+
+@torch.no_grad()
+def today():
+    """One token after many in layers of width 1,024, and 8,192 tokens against 2,048."""
+    for num_tokens in (4096, 32_768):
+        sizes = 1024, 1024, num_tokens + 20_000, 0.0, 16
+        latent = LatentAttention(*sizes, latent_dim=256, rotary=True)
+        layers = {
+            "heads": (MultiHeadAttention(*sizes), {}),
+            "2 shared heads": (MultiHeadAttention(*sizes, num_kv_heads=2), {}),
+            "latents, keys expanded": (latent, {"absorbed": False}),
+            "latents, absorbed": (latent, {"absorbed": True}),
+            "a window": (MultiHeadAttention(*sizes, window=1024), {}),
+            "a state": (DeltaAttention(*sizes), {}),
+        }
+        word, runs, notes = torch.randn(1, 1, 1024), {}, {}
+        for name, (layer, options) in layers.items():
+            cache = layer.new_cache(sizes[2])
+            for _ in range(num_tokens // 1024):
+                layer(torch.randn(1, 1024, 1024), cache=cache)
+            notes[name] = f"{cache.nbytes:,} bytes"
+            runs[name] = partial(layer, word, cache=cache, **options)
+        print(f"one token after {num_tokens:,}")
+        print_rows(measure(runs), "heads", notes)
+    times = []
+    for num_tokens in (2048, 8192):
+        query, key, value = torch.randn(3, 1, 4, num_tokens, 64).unbind()
+        inputs = query, F.normalize(key, dim=-1), value
+        softmax = partial(F.scaled_dot_product_attention, is_causal=True)
+        runs = {
+            "softmax": partial(softmax, *inputs),
+            "sum": partial(attend_in_chunks, *inputs),
+            "delta rule": partial(
+                attend_in_chunks, *inputs, torch.rand(1, 4, num_tokens)
+            ),
+        }
+        times.append(measure(runs))
+    for name, taken in times[1].items():
+        print(f"reading 8,192 tokens, {name}: {taken / times[0][name]:.1f} times 2,048")
+
+
+def byte_pairs():
+    """Byte-pair training with 1,000 merges on a megabyte of Python's own source."""
+    modules = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    text = b"".join(module.read_bytes() for module in modules)[:1_000_000]
+    start = time.perf_counter()
+    merges = train_bpe(text.decode("utf-8", errors="ignore"), 1000)
+    print(f"{len(merges):,} merges: {time.perf_counter() - start:.1f} s")
+
+
+def gpu():
+    """On a GPU in bfloat16: the layer against its bound, and training GPT-2 small."""
+    if not torch.cuda.is_available():
+        return print("needs a GPU")
+    print(torch.cuda.get_device_name())
+    for batch_size, num_tokens in ((32, 256), (16, 1024), (4, 4096), (1, 16384)):
+        x = torch.randn(batch_size, num_tokens, WIDTH).cuda().requires_grad_()
+        ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS).cuda()
+        layers = {"lower bound": Bound([3 * WIDTH, WIDTH]).cuda(), "ours": ours}
+        with torch.autocast("cuda", torch.bfloat16):
+            seconds = measure({n: partial(step, lay, x) for n, lay in layers.items()})
+        print(f"B = {batch_size}, T = {num_tokens}")
+        print_rows(seconds, "lower bound", dict.fromkeys(layers, ""))
+    for name, loss in (
+        ("as it is", next_token_loss),
+        ("compiled", torch.compile(next_token_loss)),
+    ):
+        model, times = GPT(50304, 1024, WIDTH, HEADS, 12).cuda(), []
+        ids = torch.randint(50304, (16, 1025), device="cuda")
+
+        def note_time(losses, times=times):
+            torch.cuda.synchronize()
+            times.append(time.perf_counter())
+
+        batches, config = [(ids[:, :-1], ids[:, 1:])], TrainingConfig(clip=1.0)
+        train(model, batches, loss, 25, 1e-4, on_step=note_time, config=config)
+        taken = statistics.median(b - a for a, b in zip(times[5:], times[6:]))
+        print(f"training, {name}: {16 * 1024 / taken:,.0f} tokens per second")
+
+
+def main():
+    """Print the tables that are named on the command line, or all."""
+    tables = {f.__name__: f for f in (byte_pairs, attention, today, gpu)}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", help=", ".join(tables))
+    torch.set_num_threads(2)
+    for name in parser.parse_args().tables or tables:
+        print(f"\n{name}: {tables[name].__doc__}", flush=True)
+        tables[name]()
+        print(f"load of the last minute: {os.getloadavg()[0]:.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""The deeper notebooks of 09: copying heads, norms, additions to the loop."""
+
+import torch
+
+from tests.seeds import definitions
+from utils.model import GPT
+
+
+def main(seed):
+    book = definitions("09_tiny_gpt")
+    copying = definitions("deeper/copying_heads")
+    norms = definitions("deeper/norms_and_depth")
+    found = divided(book, seed) | additions(norms, seed)
+    return found | copier(copying, seed) | depth(norms, seed)
+
+
+def divided(book, seed):
+    """Compare the model of 09 with one whose writes are divided at the start."""
+    torch.manual_seed(seed)
+    model = GPT(512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
+    divided, plain = (
+        book["train_plainly"](model, seed)[1]
+        for model in (model, book["new_gpt"](seed))
+    )
+    return {"writes as they are minus divided, lowest": min(plain) - min(divided)}
+
+
+def additions(norms, seed):
+    """Measure what each addition changes at three times the rate of the plain loop."""
+    runs = norms["ADDED"] | {"0.001": (0.001, {})}
+    held = {n: norms["held_losses"](lr, seed, **more) for n, (lr, more) in runs.items()}
+    rises = {name: losses[-1] - min(losses) for name, losses in held.items()}
+    end = {name: losses[-1] for name, losses in held.items()}
+    best = {name: min(losses) for name, losses in held.items()}
+    found = {
+        "schedule minus half: at the end": end["schedule"] - end["half of it"],
+        "schedule minus half: lowest": best["schedule"] - best["half of it"],
+        "0.001 minus schedule: lowest": best["0.001"] - best["schedule"],
+        "0.003: rises again by": rises["0.003"],
+        "half minus schedule: rises again by": rises["half of it"] - rises["schedule"],
+    }
+    for name in ("clipping", "weight decay"):
+        found[f"{name}: moves the lowest by"] = abs(best[name] - best["0.003"])
+        found[f"{name}: rises again by"] = rises[name]
+    return found
+
+
+def copier(copying, seed):
+    """Train on quotes; score the heads and switch them off."""
+    model, _ = copying["trained"](seed)
+    fresh = copying["quoting"](128)
+    heads, run = copying["HEADS"], copying["loss_without"]
+    scores = copying["head_scores"](copying["run"](model, fresh)[1], fresh)
+    alone = {h: run(model, fresh, [h]) for h in heads}
+    mean = {h: run(model, fresh, [h], True) for h in heads}
+    best = (0, scores[0, :, 0].argmax().item())
+    most = max(alone[head] for head in heads[:4])
+    return {
+        "layer 1: strongest previous-token head": scores[0, :, 0].max(),
+        "layer 1: strongest at itself": scores[0, :, 1].max(),
+        "layer 2: weakest induction head": scores[1, :, 2].min(),
+        "layer 1: without its strongest previous-token head": alone[best],
+        "layer 1: the strongest previous-token head costs most": alone[best] == most,
+        "layer 2: without any one": max(alone[h] for h in heads[4:]),
+        "layer 2: without all four": run(model, fresh, heads[4:]),
+        "mean minus zero ablation, largest": max(
+            abs(mean[h] - alone[h]) for h in heads
+        ),
+    }
+
+
+def depth(norms, seed):
+    """Measure what additions do to a gradient, and what norms do to a training."""
+    base, above = norms["frequency_loss"](), {}
+    for name, (block_class, warmup) in norms["RUNS"].items():
+        losses = norms["trained"](block_class, warmup, seed)
+        above[name] = sum(losses[-20:]) / 20 - base
+    return {
+        "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
+        "twelve MLPs: gradient, adding": norms["first_gradient"](1, seed),
+        "pre-norm minus frequencies": above["pre-norm"],
+        "post-norm minus frequencies": above["post-norm"],
+        "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
+    }

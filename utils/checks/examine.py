@@ -1,0 +1,136 @@
+"""Examine an answer: run it on all cases, and name what is wrong with it."""
+
+from dataclasses import dataclass
+
+from utils.checks import search
+from utils.checks.guard import attempt
+from utils.checks.messages import describe, difference, shown_inputs
+from utils.checks.pipeline import AnswerRejected, Diagnosis
+
+LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found: `passed`, the name of a mistake (or None), the message.
+
+    If two mistakes are named, `also` is the name of the second.
+    """
+
+    passed: bool
+    diagnosis: str | None
+    message: str
+    also: str | None = None
+
+    def _ipython_display_(self):
+        """Show nothing: the check has printed its message already."""
+
+
+def examine(exercise, answer):
+    """Return the `Result` of an answer; its text has no heading yet."""
+    try:
+        answer = exercise.prepare(answer)
+        runs = _run_cases(exercise, answer)
+    except AnswerRejected as rejected:
+        name, text = rejected.args
+        return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
+    if runs[0].outcome.is_unfinished:
+        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
+    are_right = all(run.is_right for run in runs)
+    mistakes = {}  # of several with the same name, the first
+    for mistake in _find_mistakes(exercise, answer, runs, are_right):
+        mistakes.setdefault(mistake.name, mistake)
+    if mistakes:
+        return _name_mistakes(exercise, [*mistakes.values()][:2], runs)
+    if not are_right:
+        return Result(False, None, describe(exercise, runs))
+    return Result(True, None, f"{len(runs)} inputs tried, all right.")
+
+
+def _run_cases(exercise, answer):
+    """Run every case, or stop if the answer is unfinished or wants to exit."""
+    runs = []
+    for case in exercise.cases:
+        runs.append(exercise.run_case(answer, case))
+        if runs[-1].outcome.is_unfinished or runs[-1].outcome.is_stopped:
+            break
+    return runs
+
+
+def _find_mistakes(exercise, answer, runs, are_right):
+    """Return what is wrong with an answer, the most certain first.
+
+    A fact that also holds for an answer with the mistakes found is no further mistake.
+    """
+    certain, pipeline = exercise.certain_mistakes(answer), exercise.pipeline
+    if runs[-1].outcome.is_stopped:
+        return certain + _never_ends(exercise, runs[-1])
+    variants, explained = (), set()
+    if not are_right:
+        variants = search.find_single_mistake(pipeline, runs)
+        if not variants and not certain:
+            certain = _returns_nothing(runs)
+            variants = () if certain else search.find_mistake_pair(pipeline, runs)
+    if variants:
+
+        def mistaken(*args):
+            return pipeline.run(args, *variants)
+
+        shown = search.first_wrong(runs)
+        certain = certain + search.explain(pipeline, shown, variants)
+        explained = {fact.name for fact in _find_facts(exercise, mistaken)}
+    facts = [f for f in _find_facts(exercise, answer) if f.name not in explained]
+    if not (are_right or certain or facts):
+        certain = search.find_partial_match(pipeline, runs)
+    return certain + _changed_inputs(exercise, runs) + facts
+
+
+def _never_ends(exercise, run):
+    """Name an answer that had to be stopped."""
+    if not run.outcome.is_endless:
+        return []
+    where = f"\n  at {run.outcome.where}" if run.outcome.where else ""
+    inputs = shown_inputs(exercise, run.case)
+    text = f"On {inputs} your code did not end and was stopped{where}\n{LOOP}"
+    return [Diagnosis("never-ends", text)]
+
+
+def _returns_nothing(runs):
+    """Name an answer that returns nothing, on all inputs or on some."""
+    nothing = [run for run in runs if run.error is None and run.got is None]
+    text = "Your code returns None here: a `return` is missing, perhaps in one branch."
+    return [Diagnosis("returns-nothing", text, run) for run in nothing[:1]]
+
+
+def _changed_inputs(exercise, runs):
+    """Name an answer that changes an input in place."""
+    changed = [run.outcome.changed for run in runs if run.outcome.changed is not None]
+    names = [exercise.parameters()[position] for position in changed[:1]]
+    text = "Your code changes `{}` in place, as methods that end in _ do, `+=` and assigning to entries. Make a new object, or work on a copy."
+    return [Diagnosis("input-changed", text.format(name)) for name in names]
+
+
+def _find_facts(exercise, answer):
+    """Return what the exercise's facts say of an answer."""
+    arguments, mistakes = exercise.fact_arguments(answer), []
+    for fact in exercise.facts if arguments else ():
+        outcome = attempt(fact, *arguments)
+        if outcome.is_endless:
+            text = f"Your code did not end. {LOOP}"
+            return [*mistakes, Diagnosis("never-ends", text)]
+        if outcome.value:
+            mistakes.append(outcome.value)
+    return mistakes
+
+
+def _name_mistakes(exercise, mistakes, runs):
+    """Return the result that names one mistake or two."""
+    first, second = (*mistakes, None)[:2]
+    text, shown = first.text, first.run or search.first_wrong(runs)
+    if second:
+        text = f"Two things are wrong. {text}\nAnd: {second.text}"
+    if shown is None:
+        text += " Otherwise your results are right."
+    elif not runs[-1].outcome.is_endless:
+        text = f"{difference(exercise, shown)}\n{text}"
+    return Result(False, first.name, text, second and second.name)
