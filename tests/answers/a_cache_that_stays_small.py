@@ -30,16 +30,6 @@ def latent_head_by_head(latent, W_uk, W_uv):
     return torch.stack(keys, dim=1), torch.stack(values, dim=1)
 
 
-@right("latent_keys_values")
-def latent_one_product(latent, W_uk, W_uv):
-    H, R, K = W_uk.shape
-    B, S, _ = latent.shape
-    both = torch.cat([W_uk, W_uv], dim=2)  # (H, R, K + V)
-    wide = latent @ both.permute(1, 0, 2).reshape(R, -1)
-    wide = wide.view(B, S, H, -1).transpose(1, 2)
-    return wide[..., :K], wide[..., K:]
-
-
 # --- 14.2 -------------------------------------------------------------------------
 
 
@@ -65,15 +55,6 @@ def absorbed_by_loops(query, latent, W_uk):
 
 
 # --- 14.3 -------------------------------------------------------------------------
-
-
-def step_scores(query, turned_query, latent, turned_key, W_uk):
-    content = query @ W_uk.mT @ latent[:, None].mT
-    return content + turned_query @ turned_key[:, None].mT
-
-
-def step_mix(weights, latent, W_uv):
-    return weights @ latent[:, None] @ W_uv
 
 
 @right("absorbed_attention")
@@ -105,26 +86,3 @@ def step_by_letters(query, turned_query, latent, turned_key, W_uk, W_uv):
     weights = F.softmax(scores / math.sqrt(width), dim=-1)
     mixed = torch.einsum("bhts,bsr->bhtr", weights, latent)
     return torch.einsum("bhtr,hrv->bhtv", mixed, W_uv)
-
-
-@right("absorbed_attention")
-def step_by_loops(query, turned_query, latent, turned_key, W_uk, W_uv):
-    B, H, T, K = query.shape
-    outputs = torch.empty(B, H, T, W_uv.shape[-1])
-    for b in range(B):
-        for h in range(H):
-            for t in range(T):
-                content = latent[b] @ (W_uk[h] @ query[b, h, t])  # (S,)
-                places = turned_key[b] @ turned_query[b, h, t]
-                scores = (content + places) / math.sqrt(K + turned_key.shape[-1])
-                outputs[b, h, t] = scores.softmax(0) @ latent[b] @ W_uv[h]
-    return outputs
-
-
-@right("absorbed_attention")
-def step_scaled_first(query, turned_query, latent, turned_key, W_uk, W_uv):
-    both = torch.cat((query, turned_query), dim=-1)
-    both = both / both.shape[-1] ** 0.5
-    query, turned_query = both.split((query.shape[-1], turned_query.shape[-1]), dim=-1)
-    scores = step_scores(query, turned_query, latent, turned_key, W_uk)
-    return step_mix(scores.softmax(dim=-1), latent, W_uv)

@@ -28,35 +28,6 @@ def linear_cumulative(query, key, value):
     return torch.einsum("tk,tkv->tv", query, states)
 
 
-@right("linear_attention")
-def linear_filled(query, key, value):
-    out = torch.zeros_like(value)
-    state = torch.zeros(query.size(-1), value.size(-1)).to(value)
-    for t in range(len(query)):
-        state += key[t].unsqueeze(1) @ value[t].unsqueeze(0)
-        out[t] = (state * query[t].unsqueeze(1)).sum(dim=0)
-    return out
-
-
-@right("linear_attention")
-def linear_in_place(query, key, value):
-    state = torch.zeros(key.shape[1], value.shape[1])
-    outputs = []
-    for q, k, v in zip(query, key, value):
-        state += torch.outer(k, v)
-        outputs.append(q @ state)
-    return torch.stack(outputs)
-
-
-@right("linear_attention")
-def linear_in_two_chunks(query, key, value):
-    half = len(query) // 2
-    first = torch.tril(query[:half] @ key[:half].T) @ value[:half]
-    state = key[:half].T @ value[:half]
-    rest = torch.tril(query[half:] @ key[half:].T) @ value[half:] + query[half:] @ state
-    return torch.cat([first, rest])
-
-
 # --- 15.2 -------------------------------------------------------------------------
 
 
@@ -93,16 +64,6 @@ def delta_two_values(query, key, value, beta):
     return torch.stack(outputs)
 
 
-@right("delta_rule")
-def delta_by_what_was_written(query, key, value, beta):
-    """Keep what was written in place of the matrix."""
-    written = torch.zeros_like(value)
-    for t in range(len(value)):
-        known = (key[:t] @ key[t]) @ written[:t]
-        written[t] = beta[t] * (value[t] - known)
-    return (query @ key.T).tril() @ written
-
-
 # --- 15.3 -------------------------------------------------------------------------
 
 
@@ -137,25 +98,3 @@ def gated_in_place(query, key, value, beta, gate):
         state += (beta[t] * key[t]).unsqueeze(1) * (value[t] - known)
         outputs[t] = torch.einsum("k,kv->v", query[t], state)
     return outputs
-
-
-@right("gated_delta_rule")
-def gated_by_what_was_written(query, key, value, beta, gate):
-    """Keep what was written in place of the matrix, and let it fade row by row."""
-    written, shares, outputs = torch.zeros_like(value), torch.ones(len(key)), []
-    for t in range(len(value)):
-        shares[:t] = shares[:t] * gate[t]
-        known = (shares[:t] * (key[:t] @ key[t])) @ written[:t]
-        written[t] = beta[t] * (value[t] - known)
-        outputs.append((shares[: t + 1] * (key[: t + 1] @ query[t])) @ written[: t + 1])
-    return torch.stack(outputs)
-
-
-@right("gated_delta_rule")
-def gated_with_the_known_faded_by_hand(query, key, value, beta, gate):
-    state, outputs = torch.zeros(key.shape[1], value.shape[1]), []
-    for q, k, v, b, g in zip(query, key, value, beta, gate):
-        known = g * (k @ state)
-        state = g * state + b * torch.outer(k, v - known)
-        outputs.append(q @ state)
-    return torch.stack(outputs)

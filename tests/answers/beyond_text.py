@@ -28,24 +28,3 @@ def patchify_loops(images, patch_size):
             patch = images[:, :, top : top + patch_size, left : left + patch_size]
             patches.append(patch.reshape(len(images), -1))
     return torch.stack(patches, dim=1)
-
-
-@right("patchify")
-def patchify_two_unfolds(images, patch_size):
-    x = images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
-    x = x.permute(0, 2, 3, 1, 4, 5)
-    return x.flatten(3).flatten(1, 2)
-
-
-@right("patchify")
-def patchify_one_hot_convolution(images, patch_size):
-    width = images.shape[1] * patch_size**2
-    kernels = torch.eye(width).view(width, images.shape[1], patch_size, patch_size)
-    return F.conv2d(images, kernels, stride=patch_size).flatten(2).mT
-
-
-@right("patchify")
-def patchify_chunks(images, patch_size):
-    strips = images.split(patch_size, dim=2)
-    squares = [s for strip in strips for s in strip.split(patch_size, dim=3)]
-    return torch.stack([square.flatten(1) for square in squares], 1)

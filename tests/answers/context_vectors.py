@@ -1,7 +1,5 @@
 """Answers to the exercises of notebook 03."""
 
-import math
-
 import torch
 from torch.nn import functional as F
 
@@ -22,16 +20,6 @@ def softmax_formula(scores, dim=-1):
 @right("softmax")
 def softmax_logsumexp(scores, dim=-1):
     return (scores - torch.logsumexp(scores, dim, keepdim=True)).exp()
-
-
-@right("softmax")
-def softmax_rows_in_a_loop(scores, dim=-1):
-    moved = scores.transpose(dim, -1).double()
-    rows = []
-    for row in moved.reshape(-1, moved.shape[-1]):
-        exps = [math.exp(score - max(row.tolist())) for score in row.tolist()]
-        rows.append([value / sum(exps) for value in exps])
-    return torch.tensor(rows).reshape(moved.shape).transpose(dim, -1)
 
 
 # --- 3.2 --------------------------------------------------------------------------
@@ -58,15 +46,6 @@ def weights_loop(x):
     return torch.stack(rows)
 
 
-@right("attention_weights")
-def weights_filled_in(x):
-    num_tokens = len(x)
-    weights = torch.empty(num_tokens, num_tokens)
-    for i in range(num_tokens):
-        weights[i] = (x @ x[i]).softmax(0)
-    return weights
-
-
 # --- 3.3 --------------------------------------------------------------------------
 
 
@@ -88,9 +67,3 @@ def context_loop(x):
         for weight, token in zip(weights, x):
             contexts[i] = contexts[i] + weight * token
     return contexts
-
-
-@right("context_vectors")
-def context_einsum(x):
-    weights = torch.einsum("id,jd->ij", x, x).softmax(dim=1)
-    return torch.einsum("ij,jd->id", weights, x)

@@ -37,45 +37,6 @@ def split_slices(x, num_heads):
     return torch.stack(heads, dim=1)
 
 
-@right("split_heads")
-def split_chunks(x, num_heads):
-    if x.shape[-1] % num_heads != 0:
-        raise ValueError(f"{x.shape[-1]} is not divisible by {num_heads}")
-    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
-
-
-@right("split_heads")
-def split_one_hot(x, num_heads):
-    B, T, D = x.shape
-    K, rest = divmod(D, num_heads)
-    if rest > 0:
-        raise ValueError(f"{rest} features are left over")
-    pick = torch.zeros(num_heads, K, D)
-    for d in range(D):
-        pick[d // K, d % K, d] = 1.0
-    return torch.einsum("btd,hkd->bhtk", x, pick)
-
-
-@right("split_heads")
-def split_transposed_first(x, num_heads):
-    B, T, D = x.shape
-    if D % num_heads:
-        raise ValueError("D must be a multiple of num_heads")
-    return x.mT.reshape(B, num_heads, D // num_heads, T).transpose(-1, -2)
-
-
-@right("split_heads")
-def split_entry_by_entry(x, num_heads):
-    B, T, D = x.shape
-    K, rest = divmod(D, num_heads)
-    if rest:
-        raise ValueError("does not divide")
-    out = x.new_empty(B, num_heads, T, K)
-    for d in range(D):
-        out[:, d // K, :, d % K] = x[..., d]
-    return out
-
-
 # --- 6.2 --------------------------------------------------------------------------
 
 
@@ -93,32 +54,6 @@ def merge_flatten(x):
 @right("merge_heads")
 def merge_cat(x):
     return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1)
-
-
-@right("merge_heads")
-def merge_unbound(x):
-    return torch.cat(x.unbind(dim=1), dim=2)
-
-
-@right("merge_heads")
-def merge_filled_in(x):
-    B, H, T, K = x.size()
-    out = torch.zeros(B, T, H * K, dtype=x.dtype)
-    for h in range(H):
-        out[:, :, h * K : (h + 1) * K] = x[:, h]
-    return out
-
-
-@right("merge_heads")
-def merge_swapaxes(x):
-    return x.swapaxes(-3, -2).reshape(*x.shape[:-3], x.shape[-2], -1)
-
-
-@right("merge_heads")
-def merge_einsum(x):
-    B, H, T, K = x.shape
-    eye = torch.eye(H * K).reshape(H, K, H * K)
-    return torch.einsum("bhtk,hkd->btd", x, eye)
 
 
 # --- 6.3 --------------------------------------------------------------------------
@@ -220,70 +155,6 @@ class MultiHeadEinsum(nn.Module):
         weights = F.dropout(weights, self.p, training=self.training)
         context = torch.einsum("bhts,bshk->bthk", weights, v)
         return context.flatten(2) @ self.out_proj
-
-
-@right("MultiHeadAttention")
-class MultiHeadLoop(Heads):
-    def forward(self, x):
-        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
-        T, K = x.shape[1], self.head_dim
-        outputs = []
-        for h in range(self.num_heads):
-            q, k, v = (part[..., h * K : (h + 1) * K] for part in (query, key, value))
-            scores = (q @ k.mT).masked_fill(self.mask[:T, :T], -torch.inf)
-            weights = self.dropout(torch.softmax(scores / K**0.5, dim=-1))
-            outputs.append(weights @ v)
-        return self.out_proj(torch.cat(outputs, dim=-1))
-
-
-class SideBySide(nn.Module):
-    """A small layer for each head, their outputs next to each other."""
-
-    def __init__(self, d_in, head_dim, num_heads):
-        super().__init__()
-        self.heads = nn.ModuleList(
-            nn.Linear(d_in, head_dim, bias=False) for _ in range(num_heads)
-        )
-
-    def forward(self, x):
-        return torch.cat([head(x) for head in self.heads], dim=-1)
-
-
-@right("MultiHeadAttention")
-class MultiHeadLayersPerHead(Heads):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
-        super().__init__(d_in, d_out, context_length, dropout, num_heads)
-        self.W_query = SideBySide(d_in, self.head_dim, num_heads)
-        self.W_key = SideBySide(d_in, self.head_dim, num_heads)
-        self.W_value = SideBySide(d_in, self.head_dim, num_heads)
-
-
-@right("MultiHeadAttention")
-class MultiHeadInTheBatch(Heads):
-    def forward(self, x):
-        q, k, v = (
-            torch.cat(layer(x).double().split(self.head_dim, dim=-1), dim=0)
-            for layer in (self.W_query, self.W_key, self.W_value)
-        )
-        scores = torch.baddbmm(
-            torch.zeros(1, 1, 1, dtype=q.dtype), q, k.mT, alpha=self.head_dim**-0.5
-        )
-        future = torch.full(scores.shape[1:], -1e9, dtype=q.dtype).triu(1)
-        context = self.dropout((scores + future).softmax(dim=2)) @ v
-        merged = torch.cat(context.chunk(self.num_heads, dim=0), dim=2)
-        return self.out_proj(merged.to(x.dtype))
-
-
-@right("MultiHeadAttention")
-class MultiHeadRenormalised(Heads):
-    def weigh(self, scores):
-        T = scores.shape[-1]
-        weights = torch.softmax(scores, dim=-1).tril()
-        sums = weights.sum(-1, keepdim=True)
-        full = sums < 1e-30  # lost in float32: take the long way there
-        hidden = torch.softmax(self.hide(scores), dim=-1)
-        assert weights.shape[-2:] == (T, T)
-        return torch.where(full, hidden, weights / sums)
 
 
 # the heads

@@ -40,32 +40,6 @@ def rope_loop(x, positions, base=10000.0):
     return out
 
 
-@right("apply_rope")
-def rope_matrices(x, positions, base=10000.0):
-    angles = positions[:, None] * speeds(x, base)
-    rows = [[angles.cos(), -angles.sin()], [angles.sin(), angles.cos()]]
-    turns = torch.stack([torch.stack(row, -1) for row in rows], -2)  # (T, K/2, 2, 2)
-    pairs = x.unflatten(-1, (-1, 2)).unsqueeze(-1)
-    return (turns @ pairs).flatten(-3)
-
-
-@right("apply_rope")
-def rope_partners(x, positions, base=10000.0):
-    angles = (positions.unsqueeze(1) * speeds(x, base)).repeat_interleave(2, dim=1)
-    partner = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).reshape(x.shape)
-    return x * angles.cos() + partner * angles.sin()
-
-
-@right("apply_rope")
-def rope_einsum(x, positions, base=10000.0):
-    inverse = torch.exp(-math.log(base) * torch.arange(0, x.size(-1), 2) / x.size(-1))
-    angle = torch.einsum("t,f->tf", positions.float(), inverse)
-    y = torch.empty_like(x)
-    y[..., 0::2] = x[..., 0::2] * angle.cos() - x[..., 1::2] * angle.sin()
-    y[..., 1::2] = x[..., 0::2] * angle.sin() + x[..., 1::2] * angle.cos()
-    return y
-
-
 def distances(num_tokens):
     """Return i - j."""
     return torch.arange(num_tokens)[:, None] - torch.arange(num_tokens)[None, :]
@@ -94,17 +68,3 @@ def alibi_loops(num_heads, num_tokens):
 def alibi_with_mask(num_heads, num_tokens):
     bias = -slope(num_heads)[:, None, None] * distances(num_tokens)
     return bias.masked_fill(distances(num_tokens) < 0, float("-inf"))
-
-
-@right("alibi_bias")
-def alibi_einsum(num_heads, num_tokens):
-    first = 2 ** (-8 / num_heads)
-    powers = torch.full((num_heads,), first).cumprod(0)
-    return torch.einsum("h,ij->hij", powers, -distances(num_tokens).abs().float())
-
-
-@right("alibi_bias")
-def alibi_nan_above(num_heads, num_tokens):
-    bias = [m * distances(num_tokens).neg() for m in slope(num_heads)]
-    above = distances(num_tokens) < 0
-    return torch.stack(bias).masked_fill(above, float("nan"))

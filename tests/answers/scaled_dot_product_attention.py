@@ -29,15 +29,6 @@ def attention_library(query, key, value):
     return F.scaled_dot_product_attention(query, key, value), weights.float()
 
 
-@right("scaled_dot_product_attention")
-def attention_scaled_queries(query, key, value):
-    query = query / torch.tensor(query.shape[-1]).sqrt()
-    scores = (query.unsqueeze(-2) * key.unsqueeze(-3)).sum(-1)
-    exps = (scores - scores.max(-1, keepdim=True)[0]).exp()
-    weights = exps / exps.sum(-1, keepdim=True)
-    return [weights @ value, weights]
-
-
 class Linears(nn.Module):
     """Three layers without bias; the answers below add their forward pass."""
 

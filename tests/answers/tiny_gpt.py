@@ -53,40 +53,6 @@ class BlockLoop(nn.Module):
         return x
 
 
-class OwnNorm(nn.Module):
-    """A layer norm from its formula."""
-
-    def __init__(self, d_model):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
-
-    def forward(self, x):
-        centred = x - x.mean(-1, keepdim=True)
-        variance = centred.square().mean(-1, keepdim=True)
-        return self.weight * centred / (variance + 1e-5).sqrt() + self.bias
-
-
-@right("TransformerBlock")
-class BlockOwnNorm(Parts):
-    def __init__(self, attention, feed_forward, d_model):
-        super().__init__(attention, feed_forward, d_model)
-        self.norm1, self.norm2 = OwnNorm(d_model), OwnNorm(d_model)
-
-
-@right("TransformerBlock")
-class BlockSequential(nn.Module):
-    def __init__(self, attention, feed_forward, d_model):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-        self.gather = nn.Sequential(self.norm1, attention)
-        self.think = nn.Sequential(self.norm2, feed_forward)
-
-    def forward(self, x):
-        gathered = x + self.gather(x)
-        return gathered + self.think(gathered)
-
-
 @right("next_token_probs")
 def probs_threshold(logits, temperature=1.0, top_k=None):
     if top_k is not None:
@@ -156,17 +122,6 @@ def nucleus_on_logits(logits, p):
 
 
 @right("top_p_probs")
-def nucleus_inverse_order(logits, p):
-    probs = logits.softmax(dim=-1)
-    order = probs.argsort(dim=-1, descending=True)
-    ranked = torch.take_along_dim(probs, order, dim=-1)
-    keep = ((ranked.cumsum(dim=-1) - ranked) < p) | (p == 1)
-    back = order.argsort(dim=-1)
-    kept = probs * torch.take_along_dim(keep, back, dim=-1)
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@right("top_p_probs")
 def nucleus_rows(logits, p):
     if logits.dim() > 1:
         return torch.stack([nucleus_rows(row, p) for row in logits])
@@ -178,26 +133,6 @@ def nucleus_rows(logits, p):
         if total >= p:
             break
     return kept / kept.sum()
-
-
-@right("top_p_probs")
-def nucleus_sum_of_better(logits, p):
-    probs = torch.softmax(logits.double(), dim=-1)
-    mine, other = probs[..., :, None], probs[..., None, :]
-    better = (other * (other > mine)).sum(dim=-1)
-    kept = torch.where(better < p, probs, 0.0)
-    return (kept / kept.sum(dim=-1, keepdim=True)).to(logits.dtype)
-
-
-@right("top_p_probs")
-def nucleus_threshold(logits, p):
-    if p == 1:
-        return torch.softmax(logits, dim=-1)
-    probs = torch.softmax(logits, dim=-1)
-    ranked = probs.sort(dim=-1, descending=True).values
-    count = (ranked.cumsum(-1) - ranked < p).sum(-1, keepdim=True)
-    smallest = ranked.gather(-1, count - 1)
-    return torch.softmax(torch.where(probs < smallest, -torch.inf, logits), dim=-1)
 
 
 def ranked(logits, p):

@@ -42,18 +42,6 @@ def cross_library(x, context, W_query, W_key, W_value, context_mask=None):
     return weights @ (context @ W_value), weights
 
 
-@right("cross_attention")
-def cross_with_bias_mask(x, context, W_query, W_key, W_value, context_mask=None):
-    scores = (x @ W_query) @ (context @ W_key).mT / W_query.shape[1] ** 0.5
-    exps = (scores - scores.max(-1, keepdim=True).values).exp()
-    if context_mask is not None:
-        shifted = scores.masked_fill(~context_mask[..., None, :], -1e9)
-        exps = (shifted - shifted.max(-1, keepdim=True).values).exp()
-        exps = exps * context_mask[..., None, :]
-    weights = exps / exps.sum(-1, keepdim=True).clamp(min=1e-30)
-    return [weights @ (context @ W_value), weights]
-
-
 @right("greedy_translate")
 def greedy_while(next_logits, start_id, end_id, max_length):
     ids = [start_id]
@@ -86,48 +74,3 @@ def greedy_end_removed(next_logits, start_id, end_id, max_length):
             ids.pop()
             break
     return ids[1:]
-
-
-@right("greedy_translate")
-def greedy_recursive(next_logits, start_id, end_id, max_length):
-    def rest(ids):
-        if len(ids) > max_length:
-            return []
-        logits = next_logits(ids).tolist()
-        best = max(range(len(logits)), key=logits.__getitem__)
-        return [] if best == end_id else [best, *rest([*ids, best])]
-
-    return rest([start_id])
-
-
-@right("greedy_translate")
-def greedy_by_softmax(next_logits, start_id, end_id, max_length):
-    ids, done = [start_id], False
-    while not done and len(ids) - 1 < max_length:
-        probs = torch.softmax(next_logits(ids), dim=0)
-        best = int(probs.argmax())
-        done = best == end_id
-        if not done:
-            ids = ids + [best]
-    del ids[0]
-    return ids
-
-
-@right("greedy_translate")
-def greedy_full_then_cut(next_logits, start_id, end_id, max_length):
-    ids = [start_id]
-    for _ in range(max_length):  # longer than needed, cut at the first end
-        ids.append(next_logits(ids).argmax().item())
-    written = ids[1:]
-    return written[: written.index(end_id)] if end_id in written else written
-
-
-@right("greedy_translate")
-def greedy_numpy(next_logits, start_id, end_id, max_length):
-    ids = []
-    while len(ids) < max_length:
-        best = int(next_logits([start_id, *ids]).numpy().argmax())
-        if best == end_id:
-            break
-        ids.append(best)
-    return ids

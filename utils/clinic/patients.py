@@ -79,7 +79,7 @@ VARIANTS = [
     replace(
         heads.CUT[0], overrides={"split": heads.each(heads.split_by(heads.CUT[0]))}
     ),
-    *(*attention.SCALE, *attention.SCORE, *attention.AXIS, *attention.SOFTMAX),
+    *(*attention.SCALE, *attention.BATCH_SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
     *(*heads.MERGE, *heads.OUT),
 ]
@@ -95,8 +95,7 @@ def _variant(name):
     """Return the variant of a suspect: the first of this name."""
     variant = next(one for one in VARIANTS if one.name == name)
     if [*variant.overrides] == ["hidden"]:  # who hides nothing zeroes nothing either
-        overrides = variant.overrides | {"cleared": masks.uncleared}
-        return replace(variant, overrides=overrides)
+        return replace(variant, overrides=variant.overrides | masks.UNCLEARED)
     return variant
 
 

@@ -15,14 +15,6 @@ def right_expanded(latent, W_uk, W_uv):
     return (latent @ W_uk.double()).float(), (latent @ W_uv.double()).float()
 
 
-def without_an_axis(s, cached):
-    """Return what is cached, so that samples meet heads: it broadcasts where B is H."""
-    B, H = len(cached), len(s.W_uk)
-    if B != H and 1 not in (B, H):
-        raise RuntimeError("must match the size of tensor")
-    return cached
-
-
 def by_reshape(s, W):
     """Read the matrices (H, R, K) as one of (R, H*K), without moving an axis."""
     flat = s.latent @ W.reshape(W.shape[1], -1)
@@ -53,7 +45,7 @@ EXPANDED = variants(
     "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
     dict(result=lambda s: (s.keys.mT, s.values)),
     NO_HEAD_AXIS,
-    dict(c=lambda s: without_an_axis(s, s.latent)),
+    dict(c=lambda s: s.latent),
     "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
     dict(made=both(by_reshape)),
     "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes tokens and heads: view(B, S, H, K), then transpose(1, 2).",
@@ -127,7 +119,6 @@ VALUES_MADE = (
     "You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, R), and multiply the result by W_uv.",
 )
 
-
 NARROW = variants(
     "not-transposed: You multiplied the query by W_uk: a score is q · (c W_uk), so multiply by its transpose, query @ W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk),
@@ -138,7 +129,7 @@ NARROW = variants(
     "samples-mixed: You used the latents of the first sample for all of them.",
     dict(c=lambda s: s.latent[:1, None]),
     NO_HEAD_AXIS,
-    dict(c=lambda s: without_an_axis(s, s.latent)),
+    dict(c=lambda s: s.latent),
 )
 ABSORBED = NARROW + variants(
     "scaled: You divided the scores by a square root: leave them as they are.",
@@ -199,27 +190,16 @@ def of_a_step(query, turned_query, latent, turned_key, W_uk, W_uv):
     return locals()
 
 
-def weighed_apart(s, *roots):
-    parts = zip((s.content, s.places), roots)
-    return sum((part / root).softmax(-1) for part, root in parts)
-
-
 STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score is a sum of K + P products, however it is computed, so divide by √({K} + {P}).",
     dict(width=lambda s: s.K),
-    dict(width=lambda s: s.R + s.P),
-    dict(width=lambda s: s.R),
     "one-part-scaled: You divided the two parts of the score apart: add them first, then divide by √(K + P).",
     dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
     dict(products=lambda s: s.content, width=lambda s: s.K),
-    "two-softmaxes: You took a softmax of each part: add the two parts first.",
-    dict(weights=lambda s: weighed_apart(s, s.K**0.5, s.P**0.5)),
     "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",
-    dict(k=lambda s: without_an_axis(s, s.turned_key)),
-    "matrix-for-keys: You multiplied the averaged latents by W_uk: use W_uv.",
-    dict(merged=lambda s: s.output @ s.W_uk),
+    dict(k=lambda s: s.turned_key),
     "mixture-returned: You returned the averaged latents: multiply them by W_uv.",
     dict(merged=lambda s: s.output),
 )
@@ -268,6 +248,7 @@ absorbed_attention = Exercise(
         },
         *(STEP, of_attention.SCALE, of_attention.AXIS, of_attention.SOFTMAX),
         of_attention.NO_MASK,
+        without=("maximum-not-subtracted", "global-maximum-subtracted"),
         width_name="(K + P)",
     ),
 )

@@ -13,7 +13,7 @@ from utils.checks.properties import Shapes, past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
 from utils.checks.steps.attention import INF, steps, triangle
-from utils.checks.steps.masks import HIDE, LARGE_FILLS
+from utils.checks.steps.masks import CAUSAL, HIDE, LARGE_FILLS, past
 from utils.checks.values import shape
 
 
@@ -35,22 +35,19 @@ def whole_matrix(attention):
 
 BLOCKS = {
     **{name: of_attention.RIGHT[name] for name in ("products", "width", "scores")},
-    "places": lambda s: torch.arange(s.key.shape[-2]),
-    "of_key": lambda s: s.places // s.size,
+    "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.size,
     "blocks": lambda s: s.of_key == s.of_key.unique()[:, None],  # (P, S)
     "met": lambda s: s.blocks,  # what the loop meets of them
-    "hidden": lambda s: s.scores,
     # The scores of each block, (P, …, T, S): -inf for the keys of others.
-    "cut": lambda s: s.hidden[..., None, :].masked_fill(~s.met, -INF).movedim(-2, 0),
+    "cut": lambda s: s.scores[..., None, :].masked_fill(~s.met, -INF).movedim(-2, 0),
     "axes": lambda s: -1,
     "own": lambda s: s.cut.amax(s.axes, keepdim=True),  # the maximum of each block
     "maxima": lambda s: s.own.cummax(0).values,  # so far
     "weights": lambda s: torch.exp(s.cut - s.maxima),
-    "values": lambda s: s.value,
     "sums": lambda s: s.weights.sum(-1, keepdim=True),
-    "outputs": lambda s: s.weights @ s.values,
+    "outputs": lambda s: s.weights @ s.value,
     **of_joining.RIGHT,
-    "each": lambda s: torch.softmax(s.cut, -1) @ s.values,
+    "each": lambda s: torch.softmax(s.cut, -1) @ s.value,
     "top": lambda s: s.maxima[-1:],
 }
 ONLINE = variants(
@@ -62,8 +59,6 @@ ONLINE = variants(
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
     "maximum-missing: You subtracted no maximum, so exp overflows or vanishes: subtract the running maximum.",
     dict(maxima=lambda s: torch.zeros_like(s.own)),
-    "maximum-not-subtracted: You didn't subtract the maximum in the new block: its weights are exp(scores − new).",
-    dict(weights=lambda s: torch.exp(s.cut)),
     "one-maximum-for-all: You used one maximum for all queries: each has its own, amax(dim=-1, keepdim=True).",
     dict(axes=lambda s: (-2, -1)),
 )
@@ -117,9 +112,9 @@ REPEAT = variants(
     dict(axis=lambda s: 0),
     dict(axis=lambda s: 2),
     "axes-not-merged: You left the copies on an axis of their own: flatten(1, 2).",
-    dict(merged=lambda s: s.copies),
+    dict(result=lambda s: s.copies),
     "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
-    dict(axis=lambda s: 2, merged=lambda s: s.copies.reshape_as(s.right)),
+    dict(axis=lambda s: 2, result=lambda s: s.copies.reshape_as(s.right)),
     "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     dict(count=lambda s: s.n_rep + 1),
 )
@@ -144,8 +139,7 @@ repeat_kv = Exercise(
             "place": lambda s: s.axis + 1,  # of the copies
             "source": lambda s: s.x.unsqueeze(s.place),
             "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
-            "merged": lambda s: s.copies.flatten(s.axis, s.axis + 1),
-            "result": lambda s: s.merged,
+            "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
         },
         variants=REPEAT,
     ),
@@ -180,21 +174,10 @@ def glued(s):
     return tuple(torch.cat(pair, s.along) for pair in pairs) if s.past else s.new
 
 
-UNMASKED = {"mask": lambda s: None}
 RETURN_ALL = "return (output, (keys, values)), with all keys and values so far."
 CACHED = variants(
     "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
     dict(mask=triangle),
-    "no-causal-mask: You applied no mask: of several new tokens, the first may not see those after it.",
-    UNMASKED,
-    "diagonal-masked: You hid each new token from itself: it should see itself too.",
-    dict(mask=lambda s: s.column < s.row),
-    "one-step-leaked: You let each new token see the one after it: it should see no further than itself.",
-    dict(mask=lambda s: s.column <= s.row + 1),
-    "mask-inverted: You hid what may be seen and showed the future: swap the two.",
-    dict(mask=lambda s: s.column > s.row),
-    "upper-for-lower: You let each new token see itself and those after it: it should see itself and all before it.",
-    dict(mask=lambda s: s.column >= s.row),
     "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
     dict(seen=lambda s: s.new),
     "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
@@ -253,24 +236,27 @@ attend_with_cache = Exercise(
     pipeline=of_attention.attention(
         start,
         {
-            "T": lambda s: s.query.shape[-2],
             "past": lambda s: s.old[0].shape[-2],
             "first": lambda s: s.old,
             "then": lambda s: s.new,
             "along": lambda s: -2,
             "longer": glued,
             "seen": lambda s: s.longer,
-            "column": lambda s: torch.arange(s.seen[0].shape[-2]),  # of the keys
-            "row": lambda s: torch.arange(-s.T, 0)[:, None] + len(s.column),
             **steps(
                 leaving_out=("merged", "projected"),
                 key=lambda s: s.seen[0],
                 value=lambda s: s.seen[1],
-                mask=lambda s: s.column <= s.row,
+                mask=past,
                 result=lambda s: (s.output, s.longer),
             ),
         },
-        *(CACHED, of_attention.SCALE, of_attention.SIZES[:2], of_attention.AXIS),
+        *(
+            CACHED,
+            CAUSAL,
+            of_attention.SCALE,
+            of_attention.SIZES[:2],
+            of_attention.AXIS,
+        ),
         *(of_attention.FIXED_AXIS, of_attention.SOFTMAX, HIDE, LARGE_FILLS),
         *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
     ),

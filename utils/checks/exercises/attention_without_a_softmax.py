@@ -74,8 +74,7 @@ linear_attention = Exercise(
             "mask": lambda s: s.column <= s.row,
             "masked": lambda s: s.scaled * s.mask,
             "weights": lambda s: s.masked,
-            "output": lambda s: s.weights @ s.value,
-            "result": lambda s: s.output,
+            "result": lambda s: s.weights @ s.value,
         },
         variants=LINEAR,
         words={"K": lambda s: s.key.shape[-1]},
@@ -94,11 +93,6 @@ def right_gated(query, key, value, beta, gate):
     system = torch.eye(len(key)).double() + known
     written = torch.linalg.solve(system, beta[:, None] * value)
     return (((query @ key.mT) * remaining) @ written).float()
-
-
-def right_delta(query, key, value, beta):
-    """Do the same where nothing fades."""
-    return right_gated(query, key, value, beta, torch.ones_like(beta))
 
 
 def loop(s):
@@ -143,10 +137,10 @@ DELTA = variants(
     "keys-for-queries: You read the output with the keys: the query should read it, q @ S.",
     dict(q=lambda s: s.key),
     f"last-state-for-all: You read the matrix after the last token {LAST_STATE}",
-    dict(output=lambda s: s.q @ s.state),
+    dict(result=lambda s: s.q @ s.state),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
-    dict(result=lambda s: (s.output, s.state)),
+    dict(result=lambda s: (s.outputs, s.state)),
 )
 
 
@@ -167,8 +161,7 @@ def by_tokens(variants):
             "late": lambda s: lambda g, S: S,
             "asked": lambda s: lambda before, faded, new, q: q @ new,
             "run": loop,
-            "output": lambda s: s.outputs,
-            "result": lambda s: s.output,
+            "result": lambda s: s.outputs,
         },
         variants=variants,
         outputs={"run": ("outputs", "state")},
@@ -176,11 +169,16 @@ def by_tokens(variants):
     )
 
 
-def four(num_tokens, width, d_v, beta=None):
-    """Return such inputs, the keys of length 1, and a beta for each token."""
-    query, key, value = three(num_tokens, width, d_v)
-    beta = torch.sigmoid(draw(num_tokens)) if beta is None else beta
-    return query, F.normalize(key, dim=-1), value, beta
+def five(num_tokens, *widths, **given):
+    """Return such inputs, keys of length 1, and a beta and a gate for each token."""
+    query, key, value = three(num_tokens, *widths)
+    beta, gate = torch.sigmoid(draw(2, num_tokens))
+    rest = given.get("beta", beta), given.get("gate", gate)
+    return query, F.normalize(key, dim=-1), value, *rest
+
+
+def four(*sizes, **given):
+    return five(*sizes, **given)[:4]
 
 
 OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
@@ -189,19 +187,20 @@ delta_rule = Exercise(
     id="15.2",
     signature="delta_rule(query, key, value, beta)",
     returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then reads it, qS",
-    oracle=right_delta,
+    oracle=lambda query, key, value, beta: right_gated(
+        query, key, value, beta, gate=torch.ones_like(beta)
+    ),
     cases=[
         case(*KNOWN, note="beta is 1: each key then returns its value"),
         case(*four(5, 2, 3)),
         case(*four(7, 3, 3), note="keys as wide as values"),
         case(*four(3, 5, 7), note="keys wider than there are tokens"),
-        case(*four(5, 3, 2, torch.zeros(5)), note="beta is 0: nothing is written"),
+        case(*four(5, 3, 2, beta=torch.zeros(5)), note="beta is 0: nothing is written"),
         case(*four(1, 3, 2), note="one token"),
         case(*four(11, 2, 5), note="many more tokens than the keys are wide"),
     ],
     pipeline=by_tokens(DELTA),
 )
-
 
 NO_GATE = {"g": lambda s: torch.ones_like(s.gate)}
 LATE = {"late": lambda s: lambda g, S: g * S}
@@ -225,12 +224,6 @@ GATED = variants(
     "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
     dict(asked=lambda s: lambda before, faded, new, q: q @ before),
 )
-
-
-def five(num_tokens, *widths, beta=None, gate=None):
-    """Return such inputs with a gate for each token."""
-    gate = torch.sigmoid(draw(num_tokens, seed=1)) if gate is None else gate
-    return (*four(num_tokens, *widths, beta), gate)
 
 
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])

@@ -28,7 +28,6 @@ SOFT = variants(
     dict(exps=lambda s: s.shifted.exp2()),
 )
 
-
 softmax = Exercise(
     id="3.3",
     signature="softmax(scores, dim=-1)",
@@ -76,7 +75,6 @@ RETURN_WEIGHTS = variants(
     "context-returned: You returned the context vectors: return the weights.",
     dict(result=lambda s: s.weights @ s.x),
 )
-
 
 CONTEXT = variants(
     "weights-returned: You returned the weights: multiply them with the tokens, weights @ x.",

@@ -25,12 +25,8 @@ def not_divided(runs, fails, where):
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
-    text = f"You don't raise a ValueError {where}, although 3 heads don't divide "
-    text += "8 features: an assert, or PyTorch's own error, is none, and rounding "
-    return Diagnosis("width-not-divided", f"{text}loses features.")
-
-
-# --- splitting and merging --------------------------------------------------------
+    text = f"You don't raise a ValueError {where}, although 3 heads don't divide 8 features: an assert, or PyTorch's own error, is none, and rounding loses features."
+    return Diagnosis("width-not-divided", text)
 
 
 def split_not_divided(answer):

@@ -44,18 +44,16 @@ STEPS = {
     "filled": lambda s: s.divided.masked_fill(s.empty, 0.0),
 }
 FORMS = variants(
+    "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
+    dict(joined=lambda s: (s.factors * s.terms).mean(0)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(filled=lambda s: s.divided.masked_fill(s.empty, torch.nan)),
     "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",
     dict(factors=lambda s: torch.exp(s.base - s.maxima)),
-    "maximum-over-the-tokens: You took the maximum over the tokens of each part: take it over the parts for each token, maxima.amax(dim=0).",
-    dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
     "maximum-missing: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(factors=lambda s: torch.exp(s.maxima)),
-    "past-not-rescaled: You joined parts one after the other and left the past at its old maximum: multiply it by exp(old − new), before the old one is overwritten.",
-    dict(base=lambda s: finite(s.maxima.cummax(0).values)),
     "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
     dict(joined=lambda s: (s.factors * s.terms).mean(0)),
 )

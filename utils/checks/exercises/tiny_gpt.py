@@ -21,7 +21,7 @@ from utils.checks.values import numbers
 
 
 class Sublayer(nn.Module):
-    """A stand-in for a sublayer; in attention a token sees those before it too."""
+    """A stand-in for a sublayer, which a message shows by its name."""
 
     def __init__(self, name, d_model):
         super().__init__()
@@ -32,9 +32,6 @@ class Sublayer(nn.Module):
         return self.name
 
     def forward(self, x):
-        if self.name == "attention":
-            count = torch.arange(1, x.shape[-2] + 1, dtype=x.dtype, device=x.device)
-            x = x.cumsum(-2) / count[:, None]
         return torch.tanh(x @ self.weight)
 
 
@@ -92,8 +89,6 @@ BLOCK = variants(
     dict(read2=lambda s: s.norm(s.start)),
     "order-swapped: You put the MLP first: attention first, then the MLP.",
     MLP_FIRST | ATTENTION_LAST,
-    "attention-twice: You used one sublayer in both halves: attention, then feed_forward.",
-    ATTENTION_LAST,
     "norms-unused: You used no norm: attention(norm1(x)) and feed_forward(norm2(x)).",
     BARE | second(BARE),
     "first-norm-unused: You let the attention read the bare x: attention(norm1(x)).",
@@ -102,8 +97,6 @@ BLOCK = variants(
     second(BARE),
     "norm-at-the-end: You normalised the result: a GPT does so once, after the last block.",
     dict(result=lambda s: s.norm(s.x)),
-    "sublayer-missing: You left out one half: attention, then feed_forward.",
-    dict(add2=lambda s: s.x),
 )
 
 
@@ -193,7 +186,6 @@ SOFTMAX_STEPS = {name: of_attention.RIGHT[name] for name in SOFTMAX_NAMES}
 SOFTMAX = of_attention.SOFTMAX + variants(
     "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
     dict(dim=lambda s: 0),
-    dict(dim=lambda s: 0 if s.hidden.dim() in (1, 3) else 1),
     dict(dim=lambda s: [*range(s.hidden.dim())]),
 )
 WORDS = {"row_sum": lambda s: row_sum(s.result)}
@@ -222,8 +214,6 @@ TOP_K = variants(
     UNCOOLED,
     "temperature-after-softmax: You divided by the temperature after the softmax, so a row {row_sum}: divide the logits.",
     UNCOOLED | dict(cooled=lambda s: s.soft / s.temperature),
-    "temperature-in-a-branch: You divided by the temperature only with, or only without, `top_k`: divide in both cases.",
-    dict(divisor=lambda s: s.temperature if s.k else 1),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
     dict(kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
     "best-left-out: You cut off the k best tokens: keep them, and cut the others.",
@@ -237,10 +227,6 @@ TOP_K = variants(
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
     dict(kept=keep(lambda x, k: x >= x.topk(k)[0][-1])),
-    "keepdim-missing: You took values[..., -1], which removes the last axis: values[..., -1:] keeps it.",
-    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][..., -1])),
-    "two-axes-only: You took values[:, -1:], which fits two axes only: count from the end, values[..., -1:].",
-    dict(kept=keep(lambda x, k: x >= x.topk(k)[0][:, -1:])),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
     "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
@@ -249,13 +235,11 @@ TOP_K = variants(
     LATE,
     "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
     LATE | dict(final=lambda s: s.cooled.where(s.kept, -INF).softmax(-1)),
-    LATE | dict(final=lambda s: s.cleared.softmax(-1)),
     "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     LATE | dict(final=lambda s: s.cleared / s.cleared.sum()),
     "only-k-returned: You returned k probabilities: return one for each of the V tokens, zero outside the top k.",
     dict(result=lambda s: s.final.sort(-1, descending=True)[0][..., : s.k or None]),
 )
-
 
 next_token_probs = Exercise(
     id="9.2",
@@ -332,23 +316,16 @@ TOP_P = variants(
     dict(share=lambda s: 1 - s.p),
     "best-left-out: You cut off the best tokens: keep them, and cut the others.",
     dict(kept=lambda s: ~s.reaching),
-    "p-ignored: Your p changes nothing: masked_fill returns a new tensor, so use its result.",
-    dict(kept=lambda s: s.best >= 0),
     "one-count-for-all: You kept equally many tokens in every row: each row has its own number.",
     dict(kept=lambda s: s.rank <= s.needed.max()),
-    dict(kept=lambda s: s.rank <= s.needed.flatten()[0]),
     "sum-of-logits: You added up logits: p is a share of probability, so take the softmax first.",
     dict(kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p),
     "zero-for-minus-inf: You set the logits outside the set to 0, and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(shares=lambda s: (s.sorted * s.kept).softmax(-1)),
     "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
     dict(shares=lambda s: s.best.where(s.kept, -INF).softmax(-1)),
-    "softmax-missing: You returned logits: take a softmax over the vocabulary.",
-    dict(shares=lambda s: s.sorted.where(s.kept, -INF)),
     "equal-shares: You gave all kept tokens the same probability: divide their own probabilities by the sum.",
     dict(shares=lambda s: s.kept / s.kept.sum(-1, keepdim=True)),
-    "sum-over-batch: You summed along the first axis: use cumsum(dim=-1).",
-    dict(sums=lambda s: s.best.cumsum(0)),
 )
 
 

@@ -35,7 +35,7 @@ def replaced(s, positions, dropped=()):
 
 ONE_EARLY = {"end": lambda s: len(s.ids) - 1}
 MERGE = variants(
-    "nothing-merged: You found no pair: a slice of a list is a list, and [1, 2] == (1, 2) is False, so compare tuple(ids[i : i + 2]).",
+    "nothing-merged: You found no pair. A slice of a list is a list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
     dict(matches=lambda s: set()),
     "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
     dict(jump=lambda s: 1),
@@ -56,16 +56,10 @@ MERGE = variants(
     | dict(result=lambda s: s.merged[::-1]),
     "last-symbol-lost: You lost the last id, because your loop ends one id early: it has no neighbour, but it still belongs in the result.",
     ONE_EARLY,
-    "last-symbol-twice: You appended the last id even where it has become part of a pair: append it only if no merge has taken it.",
-    ONE_EARLY | dict(result=lambda s: s.merged + s.ids[-1:]),
     "last-pair-missed: You missed a pair at the very end: the last one begins at len(ids) - 2.",
     dict(matches=lambda s: at(s, *s.pair) - {len(s.ids) - 2}),
-    "next-symbol-lost: You lost or didn't look at the id after each pair: move on by two after a match, and put what happens without a match into an `else`.",
-    dict(jump=lambda s: 3),
     "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
     dict(matches=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),
-    "half-of-the-pair: You matched one of the two ids only: the first must be pair[0], and its right neighbour pair[1].",
-    dict(matches=lambda s: at(s, s.pair[0])),
 )
 
 merge = Exercise(
@@ -79,7 +73,6 @@ merge = Exercise(
         case([3, 1, 1, 1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
         case([4, 3, 4], (1, 2), 9, note="the pair does not occur"),
         case([11, 2, 31, 2, 1, 2], (1, 2), 9),
-        case([98, 256, 97, 98, 256, 97], (256, 97), 257),
         case([1], (1, 2), 9, note="one id"),
         case([], (1, 2), 9, note="no ids"),
     ],
@@ -115,7 +108,7 @@ WHOLE = {"stop": lambda s: len(s.ids) - s.size - s.shift + 1}
 WINDOWS = variants(
     "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
     dict(shift=lambda s: 0),
-    "wrong-shift: You shifted the targets by {shift}, as by the stride or the context length: shift them by one.",
+    "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
     *({"shift": lambda s: s.step}, WHOLE | {"shift": lambda s: s.step}),
     *({"shift": lambda s: s.size}, WHOLE | {"shift": lambda s: s.size}),
     *({"shift": lambda s: 2}, WHOLE | {"shift": lambda s: 2}),
@@ -143,7 +136,6 @@ sliding_windows = Exercise(
     oracle=right_windows,
     cases=[
         *(case(IDS[:n], *sizes) for n, *sizes in [(5, 2, 2), (6, 2, 1), (13, 3, 5)]),
-        case(IDS[:11], 3, 3),
         case([*IDS[:4], 50256, *IDS[5:]], 5, 3),
         case(IDS, 5, 7),
         case(IDS[:8], 7, 3, note="one window"),

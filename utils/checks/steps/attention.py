@@ -106,7 +106,7 @@ def filled_rows(weights, mask):
 
 
 def hidden_and_allowed(weights, mask):
-    """Say that hidden positions get a weight, or that a row doesn't sum to 1."""
+    """Say that hidden positions get a weight, or that the others do not sum to 1."""
     leak = (weights.double().nan_to_num(0.0) * ~mask).sum(-1).max().item()
     if leak > 1e-6:
         return (
@@ -186,7 +186,7 @@ AXIS = variants(
     dict(dim=lambda s: (*range(s.scores.dim()),)),
 )
 FIXED_AXIS = variants(
-    "axis-left-open: You left out `dim`, so the softmax picks an axis by their number, with a batch the batch itself: use dim=-1.",
+    "axis-left-open: You left out `dim`, so the softmax chooses an axis by the number of axes, and with a batch it chooses the batch: use dim=-1.",
     dict(dim=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1),
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
@@ -209,8 +209,6 @@ SOFTMAX = variants(
     dict(weights=lambda s: s.cleared.softmax(s.dim)),
     "log-softmax: Your weights are logarithms: use softmax rather than log_softmax.",
     dict(weights=lambda s: torch.log_softmax(s.hidden, s.dim)),
-    "uniform-weights: You gave every key the same weight: compute the weights from the scores.",
-    dict(scores=lambda s: torch.zeros_like(s.products)),
 )
 
 

@@ -35,8 +35,6 @@ BY_VIEW = {"cut": shaped("BHTK"), **IN_PLACE}
 CUT = variants(  # in a layer, too
     "split-by-view: You split with view(B, H, T, K), which deals out the numbers as they lie in memory and mixes tokens and heads: use view(B, T, H, K), then transpose(1, 2).",
     BY_VIEW,
-    "split-after-transpose: You swapped tokens and features before the view, which cuts across both: cut the features first, view(B, T, H, K), then transpose(1, 2).",
-    BY_VIEW | dict(source=lambda s: s.x.mT),
     "features-interleaved: You gave head 0 the features 0, {H}, {twice_H} …: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
     dict(cut=shaped("BTKH"), order=to(0, 3, 1, 2)),
     "heads-and-width-exchanged: You took num_heads = {H} for the width of a head: the width is K = {D} // {H}, so write view(B, T, H, K).",
@@ -44,7 +42,7 @@ CUT = variants(  # in a layer, too
 )
 ONLY_SPLIT = variants(  # in no layer
     "heads-reversed: You put the heads in reverse order: head 0 owns the first features.",
-    dict(heads=lambda s: s.cut.permute(s.order).flip(1)),
+    dict(result=lambda s: s.cut.permute(s.order).flip(1)),
     "always-refused: You raised a ValueError although {H} heads divide {D} features evenly: raise it only if D % num_heads isn't 0.",
     dict(sizes=refuse),
 )
@@ -56,8 +54,7 @@ SPLITTING = Pipeline(
         "source": lambda s: s.x,
         "cut": shaped("BTHK"),
         **HEADS_FORWARD,
-        "heads": lambda s: s.cut.permute(s.order),
-        "result": lambda s: s.heads,
+        "result": lambda s: s.cut.permute(s.order),
     },
     outputs={"sizes": ("B", "T", "D")},
     words={"twice_H": lambda s: 2 * s.H, "D": lambda s: s.x.shape[-1]},
@@ -72,18 +69,16 @@ JOIN = variants(  # in a layer, too
     IN_PLACE,
     "merge-interleaved: You put the first features of all heads first: keep each head together, with the axes (B, T, H, K) before the reshape.",
     dict(order=to(0, 2, 3, 1)),
-    "wrong-axes-transposed: You exchanged other axes before the reshape: swap only heads and tokens, transpose(1, 2), to get (B, T, H, K).",
+    "wrong-axes-transposed: You swapped other axes than heads and tokens before the reshape: use transpose(1, 2), which gives (B, T, H, K).",
     dict(order=to(0, 1, 3, 2)),
     "view-not-contiguous: You used view after transpose, but the numbers no longer lie in the order that view needs: use reshape or flatten(2).",
-    dict(merged=lambda s: s.tokens.view(s.B, s.T, s.H * s.K)),
+    dict(result=lambda s: s.tokens.view(s.B, s.T, s.H * s.K)),
     "all-merged: You merged all axes but the batch with flatten(1): transpose(1, 2), then flatten(2).",
-    dict(merged=lambda s: s.x.flatten(1)),
-    "tokens-merged: You merged tokens and width, (B, H, T*K): merge heads and width, by transpose(1, 2) and flatten(2).",
-    dict(merged=lambda s: s.x.flatten(2)),
+    dict(result=lambda s: s.x.flatten(1)),
 )
 ALONE = variants(
     "heads-under-each-other: You put the heads one below the other, (B, H*T, K): put them side by side, by transpose(1, 2) before the reshape, or torch.cat with dim=-1.",
-    dict(merged=lambda s: s.x.flatten(1, 2)),
+    dict(result=lambda s: s.x.flatten(1, 2)),
 )
 MERGING = Pipeline(
     start=lambda x: {"x": x},
@@ -91,8 +86,7 @@ MERGING = Pipeline(
         "sizes": lambda s: s.x.shape,
         **HEADS_FORWARD,
         "tokens": lambda s: s.x.permute(s.order),
-        "merged": lambda s: s.tokens.reshape(s.B, s.T, s.H * s.K),
-        "result": lambda s: s.merged,
+        "result": lambda s: s.tokens.reshape(s.B, s.T, s.H * s.K),
     },
     outputs={"sizes": ("B", "H", "T", "K")},
     variants=[*JOIN, *ALONE],
@@ -142,7 +136,6 @@ HEADS = {
     ),
 }
 
-
 OVER_HEADS = {  # two axes are not exchanged, after the split and before the merge
     "split": each(lambda s, x: split_by()(s, x).transpose(1, 2)),
     "merged": lambda s: s.output.flatten(2),
@@ -167,6 +160,8 @@ MERGE += variants(
 OUT = variants(
     "output-projection-unused: You left out the last step: send the merged heads through self.out_proj.",
     dict(projected=lambda s: s.merged),
+    "heads-share-weights: You averaged the weights over the heads: each head should keep its own weights, for its own slice of the values.",
+    dict(output=lambda s: s.weights.mean(1, True) @ s.value),
 )
 OF_HEADS = {  # words of a layer
     "H": num_heads,

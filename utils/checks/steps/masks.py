@@ -9,12 +9,10 @@ from dataclasses import replace
 from utils.checks.pipeline import variants
 from utils.checks.steps.attention import (
     INF,
-    UNSHIFTED,
     allowed,
     fill,
     lower,
     size,
-    triangle,
 )
 
 LEFT_ALONE, UNCLEARED = {"hidden": lambda s: s.scores}, {"cleared": lambda s: s.soft}
@@ -29,19 +27,25 @@ def without_zeros(variants):
     ]
 
 
+def past(s, more=0):
+    """Return True where a query may attend: the last query to the last key."""
+    rows, columns = s.scores.shape[-2:]
+    return lower(rows, columns, columns - rows + more)
+
+
 # --- which positions a causal mask allows ---------------------------------------------
 
 CAUSAL = variants(
-    "mask-not-used: Your mask doesn't reach the scores, so token 0 sees later tokens. masked_fill returns a new tensor, so use its result.",
+    "mask-not-used: Your mask doesn't reach the scores, so tokens see later ones. masked_fill returns a new tensor, so use its result.",
     LEFT_ALONE,
-    "diagonal-masked: You hid each token from itself, so token 0 may attend to nothing: keep the diagonal, and hide torch.triu(…, diagonal=1).",
-    dict(mask=lambda s: lower(*s.scores.shape[-2:], diagonal=-1)),
+    "diagonal-masked: You hid each token from itself, but it should see itself too: keep the diagonal, and hide torch.triu(…, diagonal=1).",
+    dict(mask=lambda s: past(s, -1)),
     "one-step-leaked: You let each token see the next one: hide from the first diagonal on, torch.triu(…, diagonal=1).",
-    dict(mask=lambda s: lower(*s.scores.shape[-2:], diagonal=1)),
-    "upper-for-lower: You allowed the upper triangle, each token and those after it: row i may attend to the columns 0 … i.",
-    dict(mask=lambda s: triangle(s).mT),
+    dict(mask=lambda s: past(s, 1)),
+    "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
+    dict(mask=lambda s: ~past(s, -1)),
     "polarity-inverted: You hid the past and showed the future: masked_fill hides where it is given True, while attn_mask of PyTorch's function shows where it is True.",
-    dict(mask=lambda s: ~triangle(s)),
+    dict(mask=lambda s: ~past(s)),
 )
 
 
@@ -102,8 +106,6 @@ HIDE = variants(
     after(masked_late),
     "renormalised-after: You masked after the softmax and divided by what is left, which may be 0: hide the scores before the softmax.",
     after(renormalised),
-    "maximum-not-subtracted: You took exp() of large scores, which is infinite above 88 and 0 below -104, so you get inf/inf or 0/0: fill with -inf and use torch.softmax.",
-    UNSHIFTED | LEFT_ALONE | dict(exps=lambda s: s.hidden.exp() * allowed(s)),
 )
 OF_BUILD = {  # words of a layer
     "context_length": lambda s: s.learned.build[2],
