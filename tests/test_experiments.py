@@ -8,7 +8,7 @@ from utils.experiments.pairs import draw_pairs
 from utils.experiments.pronouns import CREATURES, PLACES, VEHICLES, pronoun_sentences
 from utils.experiments.rooms import draw_rooms
 from utils.experiments.streams import NONE, RESET, draw_streams
-from utils.experiments.translation import PAD, ParallelCorpus, shift_right
+from utils.experiments.translation import ENGLISH, FRENCH, PAD, encode, shift_right
 from utils.experiments.words_back import draw_words_back
 
 NOUNS = {*CREATURES, *VEHICLES, *PLACES}
@@ -27,13 +27,6 @@ def test_answers_are_the_words_before_and_are_left_out_where_there_are_too_few()
     for row, wanted in zip(words.tolist(), answers.tolist()):
         assert wanted[:2] == [[-100, -100]] * 2
         assert wanted[2:] == [[row[i - 1], row[i - 2]] for i in range(2, 7)]
-
-
-def test_a_pronoun_sentence_marks_the_pronoun_and_its_noun():
-    for words, pronoun, noun in pronoun_sentences(300, seed=3):
-        assert words[pronoun : pronoun + 3] == ["it", "was", "too"]
-        assert words[noun] in NOUNS
-        assert sum(word in NOUNS for word in words) == 2
 
 
 def test_held_out_scenes_never_occur_in_training():
@@ -81,15 +74,15 @@ def test_a_text_with_resets_asks_for_the_last_digit_since_the_last_reset():
 
 
 @pytest.fixture(scope="module")
-def corpus():
-    return ParallelCorpus()
+def pairs():
+    return translation.held_out_pairs()
 
 
 @pytest.fixture(scope="module")
-def models(corpus):
+def models():
     """Return a recurrent translator and a transformer, untrained."""
     torch.manual_seed(0)
-    french, english = len(corpus.french), len(corpus.english)
+    french, english = len(FRENCH), len(ENGLISH)
 
     def same_vector(state, context, vector, mask):
         return vector, torch.zeros(mask.shape)
@@ -105,8 +98,8 @@ def models(corpus):
     return [recurrent.eval(), transformer.eval()]
 
 
-def test_a_decoder_does_not_look_at_later_words(corpus, models):
-    source, target = corpus.encode(corpus.held_out[:3])
+def test_a_decoder_does_not_look_at_later_words(pairs, models):
+    source, target = encode(pairs[:3])
     inputs = shift_right(target)
     for model in models:
         whole = model(source, inputs)[0]
@@ -114,9 +107,43 @@ def test_a_decoder_does_not_look_at_later_words(corpus, models):
         torch.testing.assert_close(whole[:, :2], first)
 
 
-def test_padding_changes_no_output(corpus, models):
-    source, target = corpus.encode(corpus.held_out[:3])
+def test_padding_changes_no_output(pairs, models):
+    source, target = encode(pairs[:3])
     longer = torch.nn.functional.pad(source, (0, 16), value=PAD)
     for model in models:
         outputs = [model(ids, shift_right(target))[0] for ids in (source, longer)]
         torch.testing.assert_close(*outputs)
+
+
+@pytest.mark.parametrize("wrong_word", [None, 2])
+def test_a_translation_counts_only_if_every_word_is_right(pairs, wrong_word):
+    target = encode(pairs[:3])[1]
+    if wrong_word is not None:
+        target[1, wrong_word] = PAD
+
+    class KnowsAll:
+        def encode(self, source):
+            return ()
+
+        def decoder(self, ids):
+            column = target[:, ids.shape[1] - 1]
+            logits = torch.nn.functional.one_hot(column, len(ENGLISH)).float()
+            return logits[:, None].expand(-1, ids.shape[1], -1), None
+
+    hits = translation.exact_matches(KnowsAll(), pairs[:3])
+    assert hits.tolist() == [1, wrong_word is None, 1]
+
+
+def test_each_word_is_hidden_from_the_decoder_only(models):
+    source, target = encode([("un chat", "a cat")])
+    for model in models:
+        probs, weights = translation.hide_each_word(model, ("un chat", "a cat"))
+        context, vector, mask = model.encode(source)
+        for column in range(4):  # nothing, un, chat, <end>
+            visible = mask & (torch.arange(3) != column - 1)
+            given = shift_right(target), context, vector, visible
+            logits, expected_weights = model.decoder(*given)
+            expected = logits[0].softmax(dim=-1)[range(3), target[0]]
+            torch.testing.assert_close(probs[:, column], expected)
+            if not column:
+                torch.testing.assert_close(weights, expected_weights[0])

@@ -1,73 +1,75 @@
 """Notebook 08 and its deeper one: three translators, and a wider vector."""
 
+from functools import partial
+
 import torch
 
 from tests.seeds import definitions
 from utils.experiments.translation import (
-    ParallelCorpus,
+    ENGLISH,
+    FRENCH,
     RecurrentDecoder,
     RecurrentEncoder,
     TransformerDecoder,
     TransformerEncoder,
-    alignment,
+    draw_batches,
     exact_matches,
-    hide_attended_word,
+    held_out_pairs,
+    hide_each_word,
     train_translator,
 )
 
 
 def main(seed):
-    book, corpus = definitions("08_translation"), ParallelCorpus(seed)
-    models, found = translators(book, corpus, seed), {}
-    for name, model in models.items():
-        found |= thirds(name, model, corpus)
-    for name in ("additive", "transformer"):
-        found |= maps(book["PAIR"], corpus, name, models[name])
-    wider = definitions("deeper/a_wider_vector")
-    wider["corpus"], wider["batches"] = corpus, corpus.batches()
-    model = wider["trained"](160, 700, seed)
-    return found | thirds("160 numbers, 700 steps", model, corpus)
-
-
-def translators(book, corpus, seed):
-    sizes, models = (len(corpus.french), len(corpus.english)), {}
-    batches = corpus.batches()
-    finds = {"one vector": lambda: book["same_vector"]}
-    finds["additive"] = lambda: book["AdditiveAttention"](80)
-    for name, find in finds.items():
+    book, held_out = definitions("08_translation"), held_out_pairs(seed)
+    batches, models = draw_batches(seed), {}
+    for name, find, steps in (
+        ("one vector", lambda: book["same_vector"], 500),
+        ("one vector, 1000 steps", lambda: book["same_vector"], 1000),
+        ("additive", partial(book["AdditiveAttention"], 80), 500),
+    ):
         torch.manual_seed(seed)
-        decoder = RecurrentDecoder(sizes[1], 80, find())
-        encoder = RecurrentEncoder(sizes[0], 80)
-        models[name] = train_translator(encoder, decoder, batches)
+        decoder = RecurrentDecoder(len(ENGLISH), 80, find())
+        encoder = RecurrentEncoder(len(FRENCH), 80)
+        models[name] = train_translator(encoder, decoder, batches, steps)
     torch.manual_seed(seed)
-    encoder = TransformerEncoder(sizes[0], 64, num_heads=4)
-    decoder = TransformerDecoder(sizes[1], 64, num_heads=4)
+    encoder = TransformerEncoder(len(FRENCH), 64, num_heads=4)
+    decoder = TransformerDecoder(len(ENGLISH), 64, num_heads=4)
     models["transformer"] = train_translator(encoder, decoder, batches)
-    return models
+    wider = definitions("deeper/a_wider_vector")
+    wider["batches"] = batches
+    models["160 numbers, 700 steps"] = wider["train_wide"](160, 700, seed)
+    found = {}
+    for name, model in models.items():
+        thirds = exact_matches(model, held_out).chunk(3)
+        for third, part in zip(("short", "middle", "long"), thirds):
+            found[f"{name}: {third}"] = part.mean()
+    for name in ("additive", "transformer"):
+        found |= maps(book["PAIR"], held_out, name, models[name])
+    return found
 
 
-def thirds(name, model, corpus):
-    """Return the accuracy on short, middle and long sentences."""
-    hits = exact_matches(model, corpus, corpus.held_out).chunk(3)
-    return {
-        f"{name}: {third}": part.mean()
-        for third, part in zip(("short", "middle", "long"), hits)
-    }
-
-
-def maps(pair, corpus, name, model):
+def maps(pair, held_out, name, model):
     """Return where rows have their largest weight, and what hiding that word costs."""
     (read, written), found = (side.split() + ["<end>"] for side in pair), {}
-    best = alignment(model, corpus, pair).argmax(dim=-1)
+    best = hide_each_word(model, pair)[1].argmax(dim=-1)
     columns = {word: read[place] for word, place in zip(written, best)}
     crossed = {"black": "noir", "cat": "chat", "blue": "bleue", "car": "voiture"}
     right = sum(columns[word] == theirs for word, theirs in crossed.items())
     found[f"{name}: rows right of black, cat, blue, car"] = right
     for word in ("cat", "not"):
-        pairs = [p for p in corpus.held_out if p[1].split().count(word) == 1]
-        rows = [hide_attended_word(model, corpus, pair, word) for pair in pairs]
-        looked, _, hidden = zip(*rows)
+        rows = []
+        for french, english in held_out:
+            if english.split().count(word) == 1:
+                row = english.split().index(word)
+                probs, weights = hide_each_word(model, (french, english))
+                hidden, most = probs[row, 1:], weights[row].argmax()
+                others = hidden[torch.arange(len(hidden)) != most]
+                looked = [*french.split(), "<end>"][most]
+                rows.append((looked == "chat", hidden[most], others.mean()))
+        looks, hidden, other = (sum(column) / len(rows) for column in zip(*rows))
         if word == "cat":
-            found[f"{name}: cat looks at chat"] = looked.count("chat") / len(rows)
-        found[f"{name}: {word}, where it looks hidden"] = sum(hidden) / len(rows)
+            found[f"{name}: cat looks at chat"] = looks
+        found[f"{name}: {word}, where it looks hidden"] = hidden
+        found[f"{name}: {word}, another word hidden"] = other
     return found

@@ -1,9 +1,8 @@
 """Notebook 08: translate French with one vector, with attention, and as a transformer.
 
 Shapes: B batch, S French words, T English words, D model width, V English vocabulary.
-A recurrent decoder calls `find` for what it takes from the French sentence: (state
-(B, D), context (B, S, D), vector (B, D), mask (B, S)) -> found (B, D), weights (B, S).
-Masks: True = a word.
+An encoder returns the words' vectors, context (B, S, D), and one vector for all, (B, D)
+or None. A decoder returns logits (B, T, V) and weights (B, T, S). Masks: True = a word.
 """
 
 import random
@@ -103,14 +102,10 @@ def translation_pairs(num_pairs: int, seed: int) -> list[tuple[str, str]]:
             conjunction, french_conjunction = draw.choice(CONJUNCTIONS)
             french = f"{french} {french_conjunction} {more_french}"
             english = f"{english} {conjunction} {more_english}"
+        french = french.replace("que un", "qu'un")
         if 3 <= len(french.split()) <= 24:
             pairs.append((french, english))
     return pairs
-
-
-def french_length(pair: tuple[str, str]) -> int:
-    """Count the French words of a pair of sentences."""
-    return len(pair[0].split())
 
 
 def vocabulary(sentences: list[str]) -> list[str]:
@@ -119,34 +114,35 @@ def vocabulary(sentences: list[str]) -> list[str]:
     return ["<pad>", "<start>", "<end>", *sorted(words)]
 
 
-class ParallelCorpus:
-    """French sentences with their translations, as words and as ids.
+FRENCH, ENGLISH = map(vocabulary, zip(*translation_pairs(2000, seed=0)))
 
-    pairs: 32,000 to train on;  held_out: 600 others, sorted by their French words
-    french, english: the words by id
-    """
 
-    def __init__(self, seed: int = 0):
-        self.pairs = translation_pairs(32_000, seed=2 * seed)
-        self.held_out = sorted(translation_pairs(600, 2 * seed + 1), key=french_length)
-        self.french, self.english = map(vocabulary, zip(*self.pairs))
-        self.seed = seed
+def encode(pairs: list[tuple[str, str]]) -> list[Tensor]:
+    """Return the ids, French (B, S) and English (B, T), each with <end>, padded."""
+    sides = []
+    for sentences, words in zip(zip(*pairs), (FRENCH, ENGLISH)):
+        ids = {word: i for i, word in enumerate(words)}
+        rows = [torch.tensor([*map(ids.get, s.split()), END]) for s in sentences]
+        sides.append(pad_sequence(rows, batch_first=True, padding_value=PAD))
+    return sides
 
-    def encode(self, pairs: list[tuple[str, str]]) -> list[Tensor]:
-        """Return the ids, French (B, S) and English (B, T), each with <end>, padded."""
-        sides = []
-        for sentences, words in zip(zip(*pairs), (self.french, self.english)):
-            ids = {word: i for i, word in enumerate(words)}
-            rows = [torch.tensor([*map(ids.get, s.split()), END]) for s in sentences]
-            sides.append(pad_sequence(rows, batch_first=True, padding_value=PAD))
-        return sides
 
-    def batches(self) -> list[list[Tensor]]:
-        """Return all training pairs in batches of 64 of similar length, shuffled."""
-        ordered = sorted(self.pairs, key=french_length)
-        starts = list(range(0, len(ordered), 64))
-        random.Random(self.seed).shuffle(starts)
-        return [self.encode(ordered[i : i + 64]) for i in starts]
+def words_to_write(pair: tuple[str, str]) -> int:
+    """Return how many words a translator has to write: the English ones and <end>."""
+    return len(pair[1].split()) + 1
+
+
+def draw_batches(seed: int = 0) -> list[list[Tensor]]:
+    """Return 32,000 pairs for training, in 500 batches of similar length, shuffled."""
+    ordered = sorted(translation_pairs(32_000, seed=2 * seed), key=words_to_write)
+    batches = [encode(ordered[i : i + 64]) for i in range(0, 32_000, 64)]
+    random.Random(seed).shuffle(batches)
+    return batches
+
+
+def held_out_pairs(seed: int = 0) -> list[tuple[str, str]]:
+    """Return 600 other pairs, sorted by the number of words to write."""
+    return sorted(translation_pairs(600, seed=2 * seed + 1), key=words_to_write)
 
 
 def shift_right(target: Tensor) -> Tensor:
@@ -156,10 +152,7 @@ def shift_right(target: Tensor) -> Tensor:
 
 
 class RecurrentEncoder(nn.Module):
-    """Read with a GRU in both directions.
-
-    returns: the words' states (B, S, D), and the two last ones side by side (B, D)
-    """
+    """Read with a GRU in both directions; the vector is its two last states."""
 
     def __init__(self, num_words: int, d_model: int):
         super().__init__()
@@ -178,7 +171,7 @@ class RecurrentEncoder(nn.Module):
 class RecurrentDecoder(nn.Module):
     """Write with a GRU, word by word, and use what `find` returns.
 
-    returns: logits (B, T, V) and weights (B, T, S)
+    find: function (state (B, D), context, vector, mask) -> found (B, D), weights (B, S)
     """
 
     def __init__(self, num_words: int, d_model: int, find: Callable):
@@ -194,15 +187,12 @@ class RecurrentDecoder(nn.Module):
             state = self.gru(torch.cat((word, found), dim=-1), state)
             states.append(state)
             all_weights.append(weights)
-        # All states are scored at once: in the loop it would take a third longer.
+        # All words are written at once: in the loop it would take a third longer.
         return self.output(torch.stack(states, dim=1)), torch.stack(all_weights, dim=1)
 
 
 class TransformerEncoder(nn.Module):
-    """Let every French word attend to every French word, then an MLP: one block.
-
-    returns: the words' vectors (B, S, D), and None instead of a single vector
-    """
+    """Let every French word attend to every French word, then an MLP: one block."""
 
     def __init__(self, num_words: int, d_model: int, num_heads: int, length: int = 32):
         super().__init__()
@@ -243,10 +233,7 @@ class DecoderBlock(nn.Module):
 
 
 class TransformerDecoder(nn.Module):
-    """Write with one block, all positions at once.
-
-    returns: logits (B, T, V) and weights (B, T, S), their mean over the heads
-    """
+    """Write with one block, all positions at once; weights are the heads' mean."""
 
     def __init__(self, num_words: int, d_model: int, num_heads: int, length: int = 32):
         super().__init__()
@@ -261,19 +248,18 @@ class TransformerDecoder(nn.Module):
 
 
 class Translator(nn.Module):
-    """An encoder and a decoder.
-
-    source: French ids (B, S);  inputs: English ids so far (B, T)
-    returns: logits (B, T, V) and weights (B, T, S)
-    """
+    """An encoder, which runs once for a sentence, and a decoder."""
 
     def __init__(self, encoder: nn.Module, decoder: nn.Module):
         super().__init__()
         self.encoder, self.decoder = encoder, decoder
 
-    def forward(self, source, inputs):
+    def encode(self, source):
         mask = source != PAD
-        return self.decoder(inputs, *self.encoder(source, mask), mask)
+        return *self.encoder(source, mask), mask
+
+    def forward(self, source, inputs):
+        return self.decoder(inputs, *self.encode(source))
 
 
 def translation_loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
@@ -283,13 +269,11 @@ def translation_loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
     return F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
 
 
-def train_translator(
-    encoder: nn.Module, decoder: nn.Module, batches: list, steps: int = 500
-) -> Translator:
+def train_translator(encoder, decoder, batches, steps=500, lr=6e-3) -> Translator:
     """Train a translator; its learning rate rises, then falls to zero."""
     model = Translator(encoder, decoder)
     config = TrainingConfig(warmup=25, final_lr=0.0, clip=1.0)
-    train(model, batches, translation_loss, steps, lr=6e-3, config=config)
+    train(model, batches, translation_loss, steps, lr, config=config)
     return model
 
 
@@ -314,70 +298,43 @@ def greedy_translate(
 
 
 @torch.no_grad()
-def translate(model: nn.Module, corpus: ParallelCorpus, source: Tensor) -> list[str]:
-    """Translate French ids (B, S) greedily, in at most 30 words."""
-    ids = torch.full((len(source), 1), START)
-    while ids.shape[1] <= 30 and not (ids == END).any(dim=1).all():
-        best = model(source, ids)[0][:, -1:].argmax(dim=-1)  # (B, 1)
+def exact_matches(model: nn.Module, pairs: list) -> Tensor:
+    """Return 1 for each pair that is translated greedily without a mistake, else 0."""
+    source, target = encode(pairs)
+    memory, ids = model.encode(source), torch.full((len(source), 1), START)
+    for _ in range(target.shape[1]):  # the French is encoded once, and decoded often
+        best = model.decoder(ids, *memory)[0][:, -1:].argmax(dim=-1)  # (B, 1)
         ids = torch.cat((ids, best), dim=1)
-    rows = [[*row, END] for row in ids[:, 1:].tolist()]
-    return [" ".join(corpus.english[i] for i in r[: r.index(END)]) for r in rows]
+    return ((ids[:, 1:] == target) | (target == PAD)).all(dim=1).float()
 
 
-def exact_matches(model: nn.Module, corpus: ParallelCorpus, pairs: list) -> Tensor:
-    """Return 1 for each pair whose translation is right in every word, else 0."""
-    hits = []
-    for i in range(0, len(pairs), 100):  # short sentences needn't wait for long ones
-        some = pairs[i : i + 100]
-        translations = translate(model, corpus, corpus.encode(some)[0])
-        hits += [ours == right for ours, (_, right) in zip(translations, some)]
-    return torch.tensor(hits).float()
+def compare_translators(models: dict, pairs: list) -> tuple[list, dict]:
+    """Print each model's accuracy on each hundred of the pairs.
 
-
-def compare_translators(models: dict, corpus: ParallelCorpus) -> dict[str, Tensor]:
-    """Print each model's parameters and its accuracy on each third of `held_out`.
-
-    A column is headed by the mean number of French words of its 200 sentences.
-
-    models: name -> translator
-    returns: name -> 1 or 0 for each held-out sentence, as in `exact_matches`
+    returns: the mean number of words to write in each hundred, and name -> accuracies
     """
-    hits, lengths = {}, [french_length(pair) for pair in corpus.held_out]
-    heads = [f"{sum(lengths[i : i + 200]) / 200:.0f} words" for i in (0, 200, 400)]
-    print(f"{'':12}{'parameters':>11}", *(f"{head:>9}" for head in heads))
+    parts = [pairs[i : i + 100] for i in range(0, len(pairs), 100)]
+    lengths = [sum(map(words_to_write, part)) / len(part) for part in parts]
+    print(f"{'words to write':24}", *(f"{length:5.0f}" for length in lengths))
+    results = {}
     for name, model in models.items():
-        hits[name] = exact_matches(model, corpus, corpus.held_out)
-        size = sum(p.numel() for p in model.parameters())
-        shares = [third.mean().item() for third in hits[name].chunk(3)]
-        print(f"{name:12}{size:11,}", *(f"{share:9.2f}" for share in shares))
-    return hits
+        results[name] = [exact_matches(model, part).mean().item() for part in parts]
+        print(f"{name:24}", *(f"{share:5.2f}" for share in results[name]))
+    return lengths, results
 
 
 @torch.no_grad()
-def alignment(model: nn.Module, corpus: ParallelCorpus, pair: tuple) -> Tensor:
-    """Return the weights (T, S) while the right translation is given."""
-    source, target = corpus.encode([pair])
-    return model(source, shift_right(target))[1][0]
+def hide_each_word(model: nn.Module, pair: tuple[str, str]) -> tuple[Tensor, Tensor]:
+    """Hide each French word in turn, from the decoder only; the encoder has read it.
 
-
-@torch.no_grad()
-def hide_attended_word(
-    model: nn.Module, corpus: ParallelCorpus, pair: tuple[str, str], word: str
-) -> tuple[str, float, float]:
-    """Hide the French word that an English word attends to most.
-
-    It is hidden from the cross-attention only; the encoder has read it.
-
-    word: occurs once in the right translation, which is given so far
-    returns: the French word, the English word's probability, and that with it hidden
+    returns: the probability of each right English word, (T, S + 1), with nothing hidden
+        first; and the weights (T, S) with nothing hidden
     """
-    source, target = corpus.encode([pair])
-    mask, number = source != PAD, corpus.english.index(word)
-    context, vector = model.encoder(source, mask)
-    _, weights = model.decoder(shift_right(target), context, vector, mask)
-    row = (target[0] == number).nonzero().item()
-    most, probs = weights[0, row].argmax().item(), []
-    for visible in (mask, mask & (torch.arange(mask.shape[1]) != most)):
-        logits, _ = model.decoder(shift_right(target), context, vector, visible)
-        probs.append(logits[0, row].softmax(dim=-1)[number].item())
-    return corpus.french[source[0, most]], *probs
+    source, target = encode([pair])
+    hidden = torch.eye(source.shape[1], dtype=torch.bool)
+    masks = ~torch.cat((torch.zeros_like(hidden[:1]), hidden))  # (S + 1, S)
+    context, vector, _ = model.encode(source.expand(len(masks), -1))
+    inputs = shift_right(target).expand(len(masks), -1)
+    logits, weights = model.decoder(inputs, context, vector, masks)
+    probs = logits.softmax(dim=-1)[:, range(target.shape[1]), target[0]]  # (S + 1, T)
+    return probs.T, weights[0]

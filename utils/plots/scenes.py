@@ -110,29 +110,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     picture.publish(title)
 
 
-# --- sizes and angles ---------------------------------------------------------------
-
-
-def sizes(*parts, title: str) -> None:
-    """Draw the sizes of tensors as blank grids, with signs between them.
-
-    Args:
-        parts: texts such as "@", "=" or "softmax", and tuples (name, role, axes, shape)
-            whose last two axes are drawn, such as ("Q", "query", "(T, d_k)", (5, 3)).
-
-    >>> sizes(("Q", "query", "(T, d_k)", (5, 3)), "=", title="Five queries")
-    Picture: Five queries. Q, shape (T, d_k) = (5, 3). =.
-    """
-    grids = []
-    for part in parts:
-        if not isinstance(part, str):
-            name, role, axes, shape = part
-            down, across = (1, *shape)[-2:]
-            part = {"name": name, "role": role, "shape": f"{axes}\n{shape}"}
-            part["values"] = [[""] * min(across, 16)] * min(down, 12)
-            part["cell"] = 0.1 if across > 8 else 0.16
-        grids.append(part)
-    row(*grids, title=title)
+# --- angles -------------------------------------------------------------------------
 
 
 def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
@@ -327,6 +305,8 @@ WAYS = {  # how it reads, how it writes, what `find` does, what goes in
 def translator(*ways: str, title: str) -> None:
     """Draw one or two translators from bottom to top, while they write "blue".
 
+    The steps are 1 ask, 2 find, 3 read, 4 write; what is written is read next.
+
     Args:
         ways: one or two of "one vector", "additive" and "transformer".
     """
@@ -365,6 +345,7 @@ def _draw_translator(picture, left, way):
             picture.wire(state.top, found.bottom, "key", via=corner)
     up = found.top[0], decoder.bottom[1]
     picture.wire(found.top, up, "value", text="found")
+    picture.step((left + 0.2, 1.53), 2)
     for x, word in ((1.75, first), (2.85, "the")):
         box = picture.word((left + x, 1.95), word)
         picture.wire(box.top, (left + x, decoder.bottom[1]))
@@ -372,8 +353,14 @@ def _draw_translator(picture, left, way):
         if asking:
             corner, end = (left + x, 2.25), (found.right[0], 2.25)
             picture.wire(box.bottom, end, "query", via=[corner], text="asks")
+            picture.step(corner, 1)
+    picture.step((left + 3.03, 1.53), 3)
     blue = picture.word((left + 1.7, 0.5), "blue", lit=True)
     picture.wire((left + 1.7, 0.95), blue.bottom)
+    picture.step((left + 1.88, 0.8), 4)
+    back = [(left + 3.36, blue.right[1]), (left + 3.36, box.right[1])]
+    picture.wire(blue.right, box.right, via=back, dashed=True)
+    picture.note((left + 2.3, 0.37), "read next")
 
 
 def exchange(operations, numbers, *, title: str) -> None:
@@ -863,7 +850,6 @@ RING = {  # three processes with three shares of two numbers; "-" was sent on
     "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
     "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
 }
-PASSES = "forward", "forward", "backward", "backward"
 SPLITS = {  # colours of weights and tokens in process 0 and 1, and what is sent
     "the batch": ("4444", "4444", "0000 ----", "---- 1111", "gradients:\nall-reduce"),
     "the weights": (
@@ -938,8 +924,8 @@ def sharded_weights(block: int, rest: int, *, title: str) -> None:
     """
     whole = {"block 1": (1, 4), "block 2": (2, 3), "the rest": (1, 2, 3, 4)}
     sizes = {"block 1": block, "block 2": block, "the rest": rest}
-    moments = ["stored", *(f"{way}\nblock {i}" for way, i in zip(PASSES, (1, 2, 2, 1)))]
-    moments.append("Adam's step")
+    moments = "stored", "forward\nblock 1", "forward\nblock 2"
+    moments += "backward\nblock 2", "backward\nblock 1", "Adam's step"
     held = [
         [sizes[name] // (1 if i in at else 2) for i in range(6)]
         for name, at in whole.items()
