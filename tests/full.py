@@ -47,7 +47,7 @@ def steps():
         ("default", sys.executable, "", {"ATEN_CPU_CAPABILITY": "default"}),
         ("avx2", sys.executable, "", {"ATEN_CPU_CAPABILITY": "avx2"}),
         ("threads", sys.executable, "", {"OMP_NUM_THREADS": "2"}),
-        ("learner", CACHE / "learner/bin/python", "`requirements.txt` alone", {}),
+        ("learner", CACHE / "requirements/bin/python", "`requirements.txt` alone", {}),
         ("colab", CACHE / "colab/bin/python", "Colab's versions", {}),
     ):
         settings = ", ".join(f"`{key}={value}`" for key, value in env.items())
@@ -68,13 +68,16 @@ def prepare(name):
     }.get(name)
     if requirements is None:
         return True
-    pip = ["-m", "pip", "install", "--quiet", "-r", ROOT / requirements]
+    folder = CACHE / Path(requirements).stem
+    python = "python3.13" if requirements == "tests/colab.txt" else sys.executable
+    if not works(python, "--version"):
+        return False
+    pip = ["-m", "pip", "install", "--quiet", "-r", requirements]
+    commands = [[python, "-m", "venv", folder], [folder / "bin/python", *pip]]
     if requirements == "tests/gpt2.txt":
-        shutil.rmtree(CACHE / "gpt2", ignore_errors=True)
-        return works(sys.executable, *pip, "--target", CACHE / "gpt2")
-    folder = CACHE / name.partition("-")[0]
-    python = sys.executable if name == "learner" else "python3.13"
-    return works(python, "-m", "venv", folder) and works(folder / "bin/python", *pip)
+        shutil.rmtree(folder, ignore_errors=True)
+        commands = [[python, *pip, "--target", folder]]
+    return all(subprocess.run(each, cwd=ROOT).returncode == 0 for each in commands)
 
 
 def run(name, what, command, env, log):

@@ -108,7 +108,6 @@ PICTURES = {
 }
 X = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
 VECTORS = torch.arange(12.0).view(3, 4)
-SIZES = ("Q", "query", "(T, d_k)", (5, 3)), "@", ("x", "x", "(B, T, D)", (8, 4, 256))
 SHAPES = {"query": (4096, 64), "scores": (4096, 4096)}
 SCENES = {
     "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
@@ -116,9 +115,8 @@ SCENES = {
     "looks": (([IT, [*IT[:-1], "wide"]], 7, [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
-    "sizes": (SIZES, {}),
     "dials": ((torch.arange(7).view(1, 7) / torch.ones(5, 1), "abcde"), {}),
-    "stream": ((VECTORS, VECTORS[:2] / 10), {}),
+    "stream": (([VECTORS[:2]] * 3, [VECTORS[1:]] * 2), {}),
     "true_scale": ((SHAPES,), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
     "translator": (("one vector", "transformer"), {}),

@@ -29,13 +29,6 @@ def test_answers_are_the_words_before_and_are_left_out_where_there_are_too_few()
         assert wanted[2:] == [[row[i - 1], row[i - 2]] for i in range(2, 7)]
 
 
-def test_a_pronoun_sentence_marks_the_pronoun_and_its_noun():
-    for words, pronoun, noun in pronoun_sentences(300, seed=3):
-        assert words[pronoun : pronoun + 3] == ["it", "was", "too"]
-        assert words[noun] in NOUNS
-        assert sum(word in NOUNS for word in words) == 2
-
-
 def test_held_out_scenes_never_occur_in_training():
     def scenes(*options):
         return {

@@ -29,31 +29,8 @@ def far_from_even(num_layers=2, **options):
     return model
 
 
-def left_padded(sentences, padding_id=0):
-    """Return ids (B, T) and the mask of real tokens, padded on the left."""
-    length = max(map(len, sentences))
-    rows = [[padding_id] * (length - len(s)) + s.tolist() for s in sentences]
-    real = [[i >= length - len(s) for i in range(length)] for s in sentences]
-    return torch.tensor(rows), torch.tensor(real)
-
-
 def token_ids(*shape):
     return torch.randint(53, shape, generator=torch.Generator().manual_seed(1))
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_padded_sentences_come_out_as_each_alone(kind, side):
-    model = far_from_even(**kind)
-    sentences = [token_ids(9), token_ids(4), token_ids(1)]
-    ids, real = left_padded(sentences)
-    if side == "right":
-        order = real.int().argsort(dim=-1, descending=True, stable=True)
-        ids, real = ids.gather(1, order), real.gather(1, order)
-    logits = model(ids, padding_mask=real)
-    for sentence, row, mask in zip(sentences, logits, real):
-        expected = model(sentence[None])[0]
-        torch.testing.assert_close(row[mask], expected, atol=1e-3, rtol=1e-3)
 
 
 def test_top_p_keeps_the_fewest_that_reach_p():

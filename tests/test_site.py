@@ -174,20 +174,6 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
         ] == []
 
 
-@sample
-def test_on_a_phone_only_code_and_tables_are_wider_than_the_screen(path, look):
-    tab = look(page_of(path), viewport={"width": 360, "height": 740})
-    unfold(tab)
-    assert tab.evaluate("document.documentElement.scrollWidth") == 360
-    wide = tab.evaluate(
-        """[...document.querySelectorAll("article *")].filter((each) =>
-            each.getBoundingClientRect().right > 360
-            && !each.closest("pre, .table-wrapper, .math-wrapper, .katex"))
-        .map((each) => each.outerHTML.slice(0, 200))"""
-    )
-    assert wide == []
-
-
 def test_search_finds_words_from_a_disk(look):
     tab = look("index.html")
     tab.fill("input[name=q]", "softmax")

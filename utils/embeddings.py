@@ -80,13 +80,11 @@ class TokenAndPositionEmbedding(nn.Module):
 
     token_ids: (B, T) with T up to `context_length`
     start: position of the first token, if earlier ones are in a cache
-    padding_mask: boolean (B, start + T), True = a real token; positions then count only
-        the real tokens, so padding on the left does not shift them
     returns: (B, T, D)
 
     With `context_length=None` there is no table of positions and no limit: the model
-    encodes positions elsewhere. Raises ValueError for an id outside the vocabulary, a
-    longer sequence, and a padding mask that does not fit.
+    encodes positions elsewhere. Raises ValueError for an id outside the vocabulary and
+    for a longer sequence.
 
     >>> TokenAndPositionEmbedding(50257, 4, 8)(torch.tensor([[11, 22]])).shape
     torch.Size([1, 2, 8])
@@ -101,24 +99,17 @@ class TokenAndPositionEmbedding(nn.Module):
         if context_length is not None:
             self.position_embedding = nn.Embedding(context_length, d_model)
 
-    def forward(
-        self, token_ids: Tensor, start: int = 0, padding_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
         check_token_ids(token_ids, self.token_embedding.num_embeddings)
-        end = start + token_ids.shape[-1]
-        if padding_mask is not None:
-            check_padding_mask(padding_mask, (len(token_ids), end))
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
+        end = start + token_ids.shape[-1]
         context_length = self.position_embedding.num_embeddings
         if end > context_length:
             raise ValueError(
                 f"expected up to context_length = {context_length} tokens, got {end}"
             )
         positions = torch.arange(start, end, device=token_ids.device)
-        if padding_mask is not None:
-            positions = padding_mask.cumsum(dim=-1) - 1
-            positions = positions.clamp(min=0)[:, start:]  # (B, T)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
 

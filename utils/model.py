@@ -63,8 +63,6 @@ class GPT(nn.Module):
     token_ids: (B, T) with T up to `context_length`
     caches: one per block, as `new_caches` returns them; token_ids follow the tokens
         that they hold
-    padding_mask: boolean (B, S), True = a real token; S includes the tokens in the
-        caches. Sentences padded on the left give the same output as on their own.
     returns: logits (B, T, V)
 
     `positions` are "learned" (a table), "rotary", "alibi" or "none". All except the
@@ -122,21 +120,16 @@ class GPT(nn.Module):
             for layer in (block.attention.out_proj, block.feed_forward[-1]):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
-    def forward(
-        self,
-        token_ids: Tensor,
-        caches: list | None = None,
-        padding_mask: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
         if caches and len(caches) != len(self.blocks):
             raise ValueError(
                 f"expected a cache for each of {len(self.blocks)} blocks, "
                 f"got {len(caches)}"
             )
         num_cached = len(caches[0]) if caches else 0
-        x = self.embedding(token_ids, num_cached, padding_mask)  # (B, T, D)
+        x = self.embedding(token_ids, num_cached)  # (B, T, D)
         for block, cache in zip(self.blocks, caches or [None] * len(self.blocks)):
-            x = block(x, cache=cache, padding_mask=padding_mask)
+            x = block(x, cache=cache)
         return self.output(self.norm(x))  # (B, T, V)
 
     def new_caches(self, num_tokens: int) -> list:

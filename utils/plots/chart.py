@@ -90,7 +90,7 @@ def heat(
     row_labels = _axis_labels(rows, shape[0], "rows")
     column_labels = _axis_labels(columns, shape[1], "columns")
     room = 0.16 if show_values is False or max(shape) > 8 else 0.35
-    labels = _told(row_labels), _told(column_labels)
+    labels = _label_texts(row_labels), _label_texts(column_labels)
     fig, axes, cell, across = _map_panels(len(maps), shape, labels, room)
     digits = num_digits(known)
     widest = max(text_width(format_number(value, digits)) for value in known[:1000])
@@ -123,8 +123,8 @@ def _axis_labels(labels, size, what):
     return [f"{i} {name}" for i, name in enumerate(to_names(labels, size, what))]
 
 
-def _told(labels):
-    """Return labels as the alternative text tells them: "number name" for pairs."""
+def _label_texts(labels):
+    """Return labels for the alternative text: "number name" for pairs."""
     pairs = isinstance(labels[0], tuple)
     return [f"{number} {name}" for name, number in labels] if pairs else labels
 

@@ -34,7 +34,7 @@ from utils.plots.publishing import (
 INK, LABEL, NAME, WIDTH = theme.INK, theme.LABEL, theme.NAME, theme.WIDTH
 CELL, LINE = 0.3, 0.28  # inches: the least width of a cell, and its height
 MONO = 0.602 * LABEL / 72  # inches: the width of a letter of DejaVu Sans Mono
-MOST_TOLD = 40  # cells of a grid whose content the alternative text gives
+MAX_DESCRIBED = 40  # cells of a grid whose content the alternative text gives
 FREE_SIGNS = "=→←@ "
 THINNEST = 0.05  # the smallest weight that gets a wire
 
@@ -115,7 +115,7 @@ class Picture:
     def _add_line(self, start, end, **style):
         self._add(Line2D, *zip(start, end), **style)
 
-    def _tell(self, sentence):
+    def _add_sentence(self, sentence):
         if sentence.strip():
             self.sentences.append(end_sentence(drawable(sentence)))
 
@@ -186,7 +186,7 @@ class Picture:
         self._write(box.top[0], box.y - (0.33 if columns else 0.14), name, **style)
         style = {"color": theme.GREY, "family": "DejaVu Sans Mono"}
         self._write(box.bottom[0], box.bottom[1] + 0.05, shape, va="top", **style)
-        self._tell(_grid_sentence(name or role, texts, shown, rows, shape))
+        self._add_sentence(_grid_sentence(name or role, texts, shown, rows, shape))
         return replace(box, name=name or role or "")
 
     def word(self, at: tuple, text, *, lit=False) -> Box:
@@ -197,7 +197,7 @@ class Picture:
         style = {"edgecolor": "black" if lit else theme.PALE, "facecolor": "white"}
         self._add_box(box, 0.07, linewidth=1.8 if lit else 0.9, **style)
         self._write(*box.middle, text, theme.TITLE, weight="bold" if lit else "normal")
-        self._tell(f"Word: {text}" + (" (followed)" if lit else ""))
+        self._add_sentence(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
     def sentence(
@@ -221,7 +221,7 @@ class Picture:
             self._write(*box.middle, text, NAME, color=color, weight=weight)
             boxes.append(box)
             x += width + gap
-        self._tell(f"Words: {' '.join(texts)}")
+        self._add_sentence(f"Words: {' '.join(texts)}")
         return boxes
 
     def block(self, at: tuple, text: str, kind="op", *, size=None, lit=False) -> Box:
@@ -240,7 +240,7 @@ class Picture:
         self._add_box(box, 0.07, linewidth=2 if lit else 1.1, **style)
         style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
         self._write(*box.middle, text, NAME, **style)
-        self._tell(f"Box: {box.name}")
+        self._add_sentence(f"Box: {box.name}")
         return box
 
     def wire(
@@ -286,8 +286,8 @@ class Picture:
             self._write(x, y + bend, text, color=INK[role], bbox=paper)
         names = [getattr(mark, "name", "") for mark in (start, end)]
         if all(names):
-            is_told = role in ("query", "key", "value")
-            self._tell(" → ".join(names) + (f" ({role})" if is_told else ""))
+            has_role = role in ("query", "key", "value")
+            self._add_sentence(" → ".join(names) + (f" ({role})" if has_role else ""))
 
     def sign(self, at: tuple, text: str, role: str | None = None) -> Box:
         """Draw +, ×, = or an operation such as "softmax" or "÷ √2", its middle at `at`.
@@ -305,7 +305,7 @@ class Picture:
             self._add_box(box, 0.12, zorder=5, **style)
         size = theme.TITLE if is_round else LABEL
         self._write(*box.middle, text, size, color=INK[role])
-        self._tell(text)
+        self._add_sentence(text)
         return box
 
     def shelf(self, boxes, text: str = "", kind: str = "cached") -> Box:
@@ -322,7 +322,7 @@ class Picture:
         self._add_box(box, facecolor=theme.SHELVES[kind], edgecolor="none", zorder=0.5)
         style = {"color": "#444444", "weight": "bold", "ha": "left"}
         self._write(box.x + 0.08, box.y + 0.14, box.name, **style)
-        self._tell(f"Shelf: {box.name}")
+        self._add_sentence(f"Shelf: {box.name}")
         return box
 
     def step(self, at: tuple, number: int) -> None:
@@ -330,7 +330,7 @@ class Picture:
         self._add(Circle, at, 0.11, facecolor="black", zorder=6)
         style = {"color": "white", "weight": "bold", "zorder": 7}
         self._write(*at, str(number), theme.SMALLEST, **style)
-        self._tell(f"Step {number}")
+        self._add_sentence(f"Step {number}")
 
     def note(self, at: tuple, text: str, role=None, *, align="left", bold=False):
         """Write a label or a remark; `at` is the middle of its left side."""
@@ -338,7 +338,7 @@ class Picture:
         style["weight"] = "bold" if bold else "normal"
         color = INK[role] if role else "#333333"
         self._write(*at, text, NAME if bold else LABEL, color=color, **style)
-        self._tell(text.replace("\n", " "))
+        self._add_sentence(text.replace("\n", " "))
 
     def dial(
         self, at: tuple, angles, name: str = "", *, radius=0.6, labels=None, seen=0
@@ -368,7 +368,7 @@ class Picture:
                 written.append(place)
                 self._write(*place, label, theme.SMALLEST, va="center")
         self._write(at[0], at[1] - radius - 0.32, name, NAME, weight="bold")
-        self._tell(f"Clock {name} with {len(angles)} hands")
+        self._add_sentence(f"Clock {name} with {len(angles)} hands")
         return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, name)
 
     def plane(
@@ -412,7 +412,7 @@ class Picture:
                 self._write(foot[0], foot[1] + 0.15, product, color=INK["score"])
         if angle:
             self._mark_angle(at, first, vectors[1])
-        self._tell(f"Arrows: {', '.join(names)}")
+        self._add_sentence(f"Arrows: {', '.join(names)}")
         return box
 
     def _mark_angle(self, at, first, second):
@@ -540,17 +540,17 @@ def _owner_of_cells(owner, shape):
 
 def _grid_sentence(name, texts, shown, rows, shape):
     """Return what the alternative text gives of a grid: all of it, if it is small."""
-    told = [name] if name else []
-    if texts.size <= MOST_TOLD:
+    parts = [name] if name else []
+    if texts.size <= MAX_DESCRIBED:
         cells = np.where(shown, texts, "hidden")
         lines = [" ".join(filter(None, line)) for line in cells]
         if rows:
             lines = [f"{visible(r)} {line}".strip() for r, line in zip(rows, lines)]
-        told += [" / ".join(lines)] if any(lines) else []
+        parts += [" / ".join(lines)] if any(lines) else []
     elif rows:
-        told.append("rows " + ", ".join(map(visible, rows)))
+        parts.append("rows " + ", ".join(map(visible, rows)))
     shape = shape.replace("\n", " = ")
-    return ": ".join(told) + (f", shape {shape}" if shape and told else shape)
+    return ": ".join(parts) + (f", shape {shape}" if shape and parts else shape)
 
 
 def _room(part):

@@ -110,29 +110,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     picture.publish(title)
 
 
-# --- sizes and angles ---------------------------------------------------------------
-
-
-def sizes(*parts, title: str) -> None:
-    """Draw the sizes of tensors as blank grids, with signs between them.
-
-    Args:
-        parts: texts such as "@", "=" or "softmax", and tuples (name, role, axes, shape)
-            whose last two axes are drawn, such as ("Q", "query", "(T, d_k)", (5, 3)).
-
-    >>> sizes(("Q", "query", "(T, d_k)", (5, 3)), "=", title="Five queries")
-    Picture: Five queries. Q, shape (T, d_k) = (5, 3). =.
-    """
-    grids = []
-    for part in parts:
-        if not isinstance(part, str):
-            name, role, axes, shape = part
-            down, across = (1, *shape)[-2:]
-            part = {"name": name, "role": role, "shape": f"{axes}\n{shape}"}
-            part["values"] = [[""] * min(across, 16)] * min(down, 12)
-            part["cell"] = 0.1 if across > 8 else 0.16
-        grids.append(part)
-    row(*grids, title=title)
+# --- angles -------------------------------------------------------------------------
 
 
 def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
@@ -566,7 +544,7 @@ def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
     output = blank(6.2, tops[1] + 0.2, D, "output", "output", shape=f"({T}, {D})")
     for head, top in enumerate(tops):
         ground = [Box(4.22, top, 1.6, high + 0.35)]
-        shelf = picture.shelf(ground, f"head {head}", "head")
+        shelf = picture.shelf(ground, f"head {head}", "memory")
         boxes = [
             blank(4.22 + 0.29 * i, top + 0.2, K, role, role[0])
             for i, role in enumerate(MATRICES)
@@ -872,7 +850,6 @@ RING = {  # three processes with three shares of two numbers; "-" was sent on
     "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
     "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
 }
-PASSES = "forward", "forward", "backward", "backward"
 SPLITS = {  # colours of weights and tokens in process 0 and 1, and what is sent
     "the batch": ("4444", "4444", "0000 ----", "---- 1111", "gradients:\nall-reduce"),
     "the weights": (
@@ -947,8 +924,8 @@ def sharded_weights(block: int, rest: int, *, title: str) -> None:
     """
     whole = {"block 1": (1, 4), "block 2": (2, 3), "the rest": (1, 2, 3, 4)}
     sizes = {"block 1": block, "block 2": block, "the rest": rest}
-    moments = ["stored", *(f"{way}\nblock {i}" for way, i in zip(PASSES, (1, 2, 2, 1)))]
-    moments.append("Adam's step")
+    moments = "stored", "forward\nblock 1", "forward\nblock 2"
+    moments += "backward\nblock 2", "backward\nblock 1", "Adam's step"
     held = [
         [sizes[name] // (1 if i in at else 2) for i in range(6)]
         for name, at in whole.items()
