@@ -114,7 +114,7 @@ REPEAT = variants(
     "axes-not-merged: You left the copies on an axis of their own: flatten(1, 2).",
     dict(result=lambda s: s.copies),
     "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
-    dict(axis=lambda s: 2, result=lambda s: s.copies.reshape_as(s.right)),
+    dict(place=lambda s: 3, result=lambda s: s.copies.reshape_as(s.right)),
     "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     dict(count=lambda s: s.n_rep + 1),
 )
