@@ -127,7 +127,7 @@ def anywhere(book, seed):
     torch.manual_seed(seed + 100)
     unseen = hairpins(300)
     places = torch.tensor([*range(1, STEM), *range(STEM + LOOP, LENGTH - 1)])
-    found, train = {}, book["train_reader"]
+    found, train = {}, book["train_strand_reader"]
     for name, make, steps, lr in (
         ("one matrix", book["OneMatrix"], 300, 1e-2),
         ("rotary, 1 block", book["rotary_1"], 300, 3e-3),
