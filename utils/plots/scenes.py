@@ -162,45 +162,56 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     Args:
         words: the input, a column each.
         predictions: the word that each column predicts.
+        num_blocks: the first is drawn with all its parts, the others are closed.
 
     Each column has one logit for each different word in the picture.
     """
-    height, width = 1.5, 5.7 / len(words)
     vocabulary = {*words, *predictions}
-    bottom = 1.6 + height * num_blocks
-    picture = Picture(bottom + 0.25)
-    columns = [1.0 + (i + 0.5) * width for i in range(len(words))]
+    bottom = 4.25 + 0.5 * num_blocks
+    picture, pitch = Picture(bottom + 0.25), 5 / len(words)
+    columns = [1.75 + i * pitch for i in range(len(words))]
     streams = [picture.word((x, bottom), word) for x, word in zip(columns, words)]
-    for number in range(num_blocks):
-        top = bottom - 0.35 - height * (number + 1)
-        ground = [Box(1.05, top + 0.35, 5.65, height - 0.5)]
-        picture.shelf(ground, f"block {number + 1}", kind="memory")
-        at = columns[0] + width / 2, bottom - 0.52 - height * number
-        picture.note(at, "attention", "value", align="center")
-        for i, x in enumerate(columns):
-            first = picture.sign((x, top + 0.95), "+")
-            picture.wire(streams[i].top, first.bottom, "x")
-            for j in range(i):  # attention reaches left only
-                start = columns[j], top + 1.2
-                end = first.left[0] + 0.02, first.left[1] + 0.06
-                picture.wire(start, end, "value", bend=0.06 * (i - j), weight=0.1)
-            second = picture.sign((x, top + 0.3), "+")
-            picture.wire(first.top, second.bottom, "x")
-            mlp = picture.block((x + 0.2, top + 0.43), "MLP")
-            picture.wire((x, mlp.left[1]), mlp.left, "x")
-            picture.wire(
-                mlp.top, second.right, "x", via=[(mlp.top[0], second.right[1])]
-            )
-            streams[i] = second
-    for i, (x, word) in enumerate(zip(columns, predictions)):
-        at = x - 0.15 * len(vocabulary), 0.45
-        logits = picture.grid(at, [[""] * len(vocabulary)], "score", cell=0.3)
-        picture.wire(streams[i].top, logits.bottom, "x")
-        picture.word((x, 0.15), word, lit=i == len(words) - 1)
-    for y, name in ((0.15, "next"), (0.59, "logits"), (bottom, "embedding")):
+    top = bottom - 3.25
+    picture.shelf([Box(1.05, top + 0.2, 5.65, 2.7)], "block 1", kind="memory")
+    for number in range(2, num_blocks + 1):
+        ground = Box(1.05, top + 0.22 - 0.5 * (number - 1), 5.65, 0.0)
+        picture.shelf([ground], f"block {number}", kind="memory")
+    first, second = top + 1.7, top + 0.3  # the two additions
+    norms = [
+        _draw_sublayer(picture, x, y, part)
+        for y, part in ((first, "attention"), (second, "MLP"))
+        for x in columns
+    ]
+    for i, x in enumerate(columns):
+        for j in range(i):  # attention reaches left only
+            start, end = (norms[j].right[0] - 0.1, norms[j].y), (x + 0.13, first + 0.4)
+            picture.wire(start, end, "value", weight=0.1)
+        for y in (first, second):
+            plus = picture.sign((x, y), "+")
+            picture.wire(streams[i].top, plus.bottom, "x")
+            streams[i] = plus
+        norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
+        picture.wire(streams[i].top, norm.bottom, "x")
+        at = x - 0.13 * len(vocabulary), 0.45
+        logits = picture.grid(at, [[""] * len(vocabulary)], "score", cell=0.26)
+        picture.wire(norm.top, logits.bottom, "x")
+        picture.word((x, 0.15), predictions[i], lit=i == len(words) - 1)
+    for y, name in ((0.15, "next"), (0.58, "logits"), (bottom, "embedding")):
         picture.note((0.05, y), name)
     picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
     picture.publish(title)
+
+
+def _draw_sublayer(picture, x, y, part):
+    """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
+    norm = picture.block((x + 0.13, y + 0.85), "norm", size=(0.62, 0.27))
+    work = picture.block((x + 0.13, y + 0.2), part, size=(0.8, 0.27))
+    picture.wire((x, norm.left[1]), norm.left, "x")
+    role = "value" if part == "attention" else "x"
+    picture.wire(norm.top, (norm.top[0], work.bottom[1]), role)
+    corner = work.middle[0], y
+    picture.wire(work.top, (x + 0.12, y), role, via=[corner])
+    return norm
 
 
 def stream(states, reads, *, title: str) -> None:
@@ -270,9 +281,9 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
     for i, part in enumerate(parts):
         y, before = 0.75 + 1.15 * i, end
         name = {"rows": ["key"], "name": f"block {i + 1}"}
-        picture.grid((1.15, y), scores[part][None], "key", **name)
+        key = picture.grid((1.15, y), scores[part][None], "key", **name)
         row_ = {"rows": ["value"]}
-        box = picture.grid((1.15, y + 0.42), values[part][None], "value", **row_)
+        value = picture.grid((1.15, y + 0.42), values[part][None], "value", **row_)
         old, largest = largest, max(largest, float(scores[part].max()))
         factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
         total = total * factor + float(exps.sum())
@@ -280,14 +291,19 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
         state = [[format_number(n) for n in (largest, total, sums)]]
         columns = ["max m", "sum l", "sum a"]
         end = picture.grid((4.2, y + 0.2), state, "score", columns=columns, cell=0.6)
-        picture.wire((box.right[0], end.left[1]), end.left, text="fetched")
-        if before:
-            text = f"× {format_number(factor)}"
-            top = end.right[0] - 0.1, end.y - 0.22
-            picture.wire((top[0], before.bottom[1]), top, "score", text=text)
+        corner = 2.3, end.left[1]
+        picture.wire(corner, end.left, text="fetched")
+        for box, role in ((key, "key"), (value, "value")):
+            via = [(corner[0], box.right[1])]
+            picture.wire(box.right, corner, role, via=via, head=False)
+        for j in (1, 2) if before else ():  # both sums, not the maximum
+            start, text = before.cell(0, j).bottom, f"× {format_number(factor)}"
+            picture.wire(start, (start[0], end.y - 0.22), "score", text=text)
     result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
-    corner = [(end.bottom[0], result.right[1])]
-    picture.wire(end.bottom, result.right, "value", via=corner, text="a ÷ l")
+    for j, text in ((1, ""), (2, "a ÷ l")):
+        start = end.cell(0, j).bottom
+        corner = [(start[0], result.right[1])]
+        picture.wire(start, result.right, "value", via=corner, text=text)
     picture.publish(title)
 
 
