@@ -173,7 +173,13 @@ def test_a_worked_solution_passes_without_credit(own_progress):
 
 
 @pytest.mark.parametrize(
-    "missing, ending", [(NAMES, f"1 of {TOTAL}; next: 4.1."), (["merge"], "next: 1.1.")]
+    "missing, ending",
+    [
+        (NAMES, f"1 of {TOTAL}; next: 4.1, in 04 Scaled dot-product attention."),
+        (["context_vectors"], "next: 3.2."),
+        (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
+        (["dropout"], "next: 5.5, in Dropout, measured."),
+    ],
 )
 def test_a_pass_is_recorded_by_name_and_the_next_exercise_named(
     own_progress, missing, ending
@@ -244,7 +250,7 @@ def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
     assert texts[1] == f"{TOTAL} of {TOTAL} exercises passed."
     link = r'<a href="../03_context_vectors.ipynb">03 .+?</a>'
     assert re.search(link + r": 2 of 3 passed, \d+ minutes", pages[0])
-    assert '(5.2 and 5.3 in <a href="padding_and_empty_rows.ipynb">' in pages[0]
+    assert '(5.3 and 5.4 in <a href="padding_and_empty_rows.ipynb">' in pages[0]
 
 
 def test_the_list_knows_which_exercises_are_asked_in_deeper_notebooks():

@@ -19,9 +19,9 @@ CASES = 10, 512  # the patients of 12
 HOUR = COURSE / "notebooks/attention_in_an_hour.ipynb"
 # Exercises that a deeper notebook asks, and not the numbered one: id and file.
 DEEPER = {
-    "5.2": "padding_and_empty_rows",
     "5.3": "padding_and_empty_rows",
-    "5.4": "dropout_measured",
+    "5.4": "padding_and_empty_rows",
+    "5.5": "dropout_measured",
     "10.3": "shared_heads",
 }
 

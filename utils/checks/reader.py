@@ -81,13 +81,36 @@ def _show(heading, result):
 
 
 def _say_what_is_next(name):
-    """Return how many exercises have passed, this one included, and the next id."""
-    labels = dict(ask for chapter in course.chapters() for ask in chapter.asks)
-    passed, names = records.load() | {name}, [*labels]
-    later = names[names.index(name) :] + names
-    following = next((labels[n] for n in later if n not in passed), None)
-    count = f"{len(passed & labels.keys())} of {len(names)}"
-    return f"{count}; next: {following}." if following else f"{count}: all of them."
+    """Return how many exercises have passed, this one included, and the next one.
+
+    An exercise of another deeper notebook comes only when all others have passed.
+    """
+    asks = [
+        (*ask, chapter.path) for chapter in course.chapters() for ask in chapter.asks
+    ]
+    names = [name for name, _, _ in asks]
+    passed, place = records.load() | {name}, names.index(name)
+    text = f"{len(passed.intersection(names))} of {len(names)}"
+    left = [ask for ask in asks[place:] + asks if ask[0] not in passed]
+    if not left:
+        return f"{text}: all of them."
+    here, main_road = _page(*asks[place][1:]), [ask[2] for ask in asks]
+    near = [ask for ask in left if _page(*ask[1:]) in (here, *main_road)]
+    _, label, path = (near or left)[0]
+    page = _page(label, path)
+    place = "" if page == here else f", in {_title(page)}"
+    return f"{text}; next: {label}{place}."
+
+
+def _page(label, path):
+    """Return the notebook that asks an exercise of the numbered notebook `path`."""
+    deeper = course.DEEPER.get(label)
+    return course.COURSE / f"notebooks/deeper/{deeper}.ipynb" if deeper else path
+
+
+def _title(path):
+    title = course.read_opening(path)[0].removeprefix("Deeper: ")
+    return title[:1].upper() + title[1:]
 
 
 def solution(exercise: str):
@@ -120,9 +143,10 @@ def progress():
         count = len(chapter.asks)
         time = f"{chapter.minutes} minutes"
         if count:
-            left_here = chapter.minutes * len(left) / count
+            here = [label for _, label in chapter.asks if label not in course.DEEPER]
+            left_here = chapter.minutes * len(set(here) & set(left)) / len(here)
             time = f"{'' if left else '✓ '}{count - len(left)} of {count} passed"
-            time += f", {5 * round(left_here / 5)} minutes left" if left else ""
+            time += f", {5 * round(left_here / 5)} minutes left" if left_here else ""
             minutes_left += left_here
         rows.append(f"{_link(chapter.path, chapter.title)}: {time}{_deeper(chapter)}")
         total += count
@@ -150,6 +174,5 @@ def _deeper(chapter):
         asked = [id for id, other in course.DEEPER.items() if other == name]
         if labels.issuperset(asked):
             path = course.COURSE / f"notebooks/deeper/{name}.ipynb"
-            title = course.read_opening(path)[0].removeprefix("Deeper: ").capitalize()
-            links.append(f"{' and '.join(asked)} in {_link(path, title)}")
+            links.append(f"{' and '.join(asked)} in {_link(path, _title(path))}")
     return f" ({', '.join(links)})" if links else ""

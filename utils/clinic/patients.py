@@ -229,7 +229,7 @@ def even(generator, *shape):
 def patient(number: int) -> Layer:
     """Return an attention layer whose steps may be wrong, the same for each number.
 
-    Up to 99 it is a function as in exercise 4.1, up to 199 a causal layer as in 5.5,
+    Up to 99 it is a function as in exercise 4.1, up to 199 a causal layer as in 5.2,
     up to 299 one with several heads as in 6.3, each with one wrong step or none. From
     300 on there are two wrong steps, and the hundreds take turns at the three kinds.
 

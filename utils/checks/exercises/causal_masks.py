@@ -81,7 +81,7 @@ PAD = variants(
     dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
 )
 padding = Exercise(
-    id="5.3",
+    id="5.4",
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     oracle=lambda lengths, T: torch.arange(T) < torch.as_tensor(lengths)[:, None],
@@ -148,7 +148,7 @@ LIMITS = torch.tensor([[[-0.5], [-0.5], [INF]], [[INF], [-0.5], [-0.5]]])
 MIXED = draw(2, 3, 5, seed=1) > LIMITS
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 masked_softmax = Exercise(
-    id="5.2",
+    id="5.3",
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
@@ -253,7 +253,7 @@ DROPOUT = variants(
     dict(random=lambda s: torch.randn(s.x.shape)),
 )
 dropout = Exercise(
-    id="5.4",
+    id="5.5",
     signature="dropout(x, p)",
     returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
     parts=(
@@ -291,7 +291,7 @@ SOFTMAX_OVER_BATCH = variants(
 )
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
-    id="5.5",
+    id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda weights, x: by_torch(*project(weights, x), lower(x.shape[-2]))[0],
@@ -318,4 +318,4 @@ causal_attention = ModuleExercise(
     ],
 )
 
-EXERCISES = [mask, masked_softmax, padding, dropout, causal_attention]
+EXERCISES = [mask, causal_attention, masked_softmax, padding, dropout]
