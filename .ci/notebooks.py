@@ -248,10 +248,20 @@ def drop_widget_views(notebook):
 
 
 def keep_stored_digits(notebook, stored):
-    """Put back stored texts whose numbers the new ones match within the tolerance."""
+    """Put back stored texts whose numbers the new ones match within the tolerance.
+
+    Next to a new picture the text stays new, because both show the same numbers.
+    """
     for cell, before in zip(notebook.cells, stored.cells):
-        if tolerance := cell.metadata.get("tolerance"):
+        tolerance = cell.metadata.get("tolerance")
+        if tolerance and pictures(cell) == pictures(before):
             cell.outputs = settled(cell.outputs, before.outputs, tolerance)
+
+
+def pictures(cell):
+    """Return the pictures among the outputs of a cell."""
+    data = [output.get("data", {}) for output in cell.get("outputs", [])]
+    return [bundle["image/png"] for bundle in data if "image/png" in bundle]
 
 
 def without_ignored(notebook):

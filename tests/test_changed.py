@@ -100,3 +100,8 @@ def test_digits_stay_as_stored_within_their_tolerance():
     tool.keep_stored_digits(new, notebook("loss 1.50", "loss 1.50", "rate 1.50"))
     texts = [cell.outputs[0].text for cell in new.cells]
     assert texts == ["loss 1.50", "loss 1.71", "rate 1.52"]
+    picture = v4.new_output("display_data", {"image/png": "new"})
+    new = notebook("loss 1.52")
+    new.cells[0].outputs.append(picture)
+    tool.keep_stored_digits(new, notebook("loss 1.50"))
+    assert new.cells[0].outputs[0].text == "loss 1.52"

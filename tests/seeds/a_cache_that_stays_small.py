@@ -3,7 +3,6 @@
 from functools import partial
 
 import torch
-from torch import nn
 
 from tests.seeds import definitions
 from utils.experiments.alphabets import (
@@ -23,10 +22,7 @@ def main(seed):
 
 def two_ways(book, seed):
     """Ask by letter and by number, with several kinds of layers."""
-    kinds = book["KINDS"] | {
-        "shared, 8 + 4": partial(narrowed, book["shared_head"], "W_value"),
-        "shared, 4 + 8": partial(narrowed, book["shared_head"], "W_key"),
-    }
+    kinds = book["KINDS"] | {"shared, 4 + 4": partial(book["shared_head"], 4)}
     runs = [(name, 0.01, 900) for name in kinds]
     runs += [(name, 0.03, 900) for name in ("own keys, 32", "8 for both", "latent, 8")]
     runs += [(name, 0.01, 2700) for name in ("shared, 4 + 4", "shared, 8 + 8")]
@@ -36,14 +32,6 @@ def two_ways(book, seed):
         found[f"{name}; {lr}; {steps}"] = min(fractions)
         found[f"{name}; {lr}; {steps}; better"] = max(fractions)
     return found
-
-
-def narrowed(build, name):
-    """Build a shared head of width 8 whose keys or values are 4 numbers and 4 zeros."""
-    layer = build(8)
-    narrow = nn.Linear(32, 4, bias=False), nn.ZeroPad1d((0, 4))
-    setattr(layer, name, nn.Sequential(*narrow))
-    return layer
 
 
 def first_tokens(book, seed):

@@ -66,12 +66,7 @@ def train_alphabet_reader(
 
 
 @torch.no_grad()
-def alphabet_loss(
-    reader: AlphabetReader,
-    texts: Tensor,
-    mask: Tensor | None = None,
-    value_scale: Tensor | None = None,
-) -> float:
-    """Return the loss from token 8 on; mask and value_scale as in `AlphabetReader`."""
-    logits, _ = reader(texts[:, :-1], mask, value_scale)
+def alphabet_loss(reader: AlphabetReader, texts: Tensor, *options: Tensor) -> float:
+    """Return the loss from token 8 on; options: mask and value_scale of the reader."""
+    logits, _ = reader(texts[:, :-1], *options)
     return F.cross_entropy(logits[:, 8:].mT, texts[:, 9:]).item()

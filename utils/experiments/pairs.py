@@ -16,14 +16,12 @@ def draw_pairs(
 ) -> tuple[Tensor, ...]:
     """Draw lists of letters with digits, and for each list a letter asked for.
 
-    num_letters: None for 26 letters, none of them twice in a list; else that many,
-        which return with new digits, and the last digit counts
+    num_letters: None for 26 letters, none of them twice in a list (so num_pairs is at
+        most 26); else that many, which return with new digits, and the last one counts
     returns: letters and digits (num_lists, num_pairs); a letter and its digit
         (num_lists,). After Arora et al. 2023, *Zoology*, section 3.
     """
     if num_letters is None:
-        if num_pairs > 26:
-            raise ValueError(f"expected at most 26 different letters, got {num_pairs}")
         letters = torch.rand(num_lists, 26).argsort(dim=-1)[:, :num_pairs]
     else:
         letters = torch.randint(num_letters, (num_lists, num_pairs))
@@ -57,10 +55,7 @@ class PairReader(nn.Module):
 
 @torch.no_grad()
 def retrieval_errors(reader: PairReader, lists: tuple[Tensor, ...]) -> list[float]:
-    """Return the relative squared error of what is retrieved: as it is, and rescaled.
-
-    Rescaled, everything is multiplied by the best common factor first.
-    """
+    """Return the relative squared errors as retrieved, and after the best factor."""
     retrieved, values = reader.retrieve(*lists[:-1]), reader.value(lists[-1])
     factor = (retrieved * values).sum() / retrieved.square().sum()
     errors = [(f * retrieved - values).square().sum() for f in (1, factor)]
@@ -70,10 +65,7 @@ def retrieval_errors(reader: PairReader, lists: tuple[Tensor, ...]) -> list[floa
 def train_recall(
     build: Callable[[], nn.Module], draw: Callable, seed: int = 0, steps: int = 600
 ) -> nn.Module:
-    """Return the reader of `build()`, trained on lists of all lengths in `PAIRS`.
-
-    draw: function (num_lists, length) -> a batch: inputs and answers
-    """
+    """Return `build()`, trained on batches `draw(64, length)` of lengths in `PAIRS`."""
     torch.manual_seed(seed)
     batches = [draw(64, PAIRS[i % 4]) for i in range(steps)]
     reader = build()

@@ -33,8 +33,7 @@ def draw_streams(num_streams: int, num_tokens: int) -> tuple[Tensor, ...]:
 class StreamReader(nn.Module):
     """Score the ten digits and NONE for the letter asked for, (B, 11), from a state.
 
-    rule: function (query, key, value, beta, gate) -> outputs (B, T, 8), from (B, T, 8)
-        three times and (B, T) twice, which come from learned tables
+    rule: function (query, key, value, beta, gate) -> outputs, (B, T) or (B, T, 8) each
     """
 
     def __init__(self, rule: Callable):
