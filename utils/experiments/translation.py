@@ -25,7 +25,7 @@ def word_list(text: str) -> list[list[str]]:
 
 
 # English/French; determiners and adjectives: English/masculine/feminine; verbs:
-# English/the same after "does not"/French
+# English/the same after "does not"/French; others: French/English
 NOUNS = word_list(
     "cat/chat, dog/chien, horse/cheval, train/train, boat/bateau, garden/jardin, "
     "book/livre, hat/chapeau, car/voiture, mouse/souris, hen/poule, house/maison, "
@@ -46,9 +46,14 @@ VERBS_WITH_OBJECT = word_list(
     "looks at/look at/regarde, looks for/look for/cherche, follows/follow/suit, "
     "finds/find/trouve, pushes/push/pousse"
 )
-PREPOSITIONS = word_list("in/dans, under/sous, behind/derrière, with/avec")
-CONJUNCTIONS = word_list("and/et, but/mais, because/parce que, while/pendant que")
+PREPOSITIONS = word_list("dans/in, sous/under, derrière/behind, avec/with")
+CONJUNCTIONS = word_list("et/and, mais/but, parce que/because, pendant que/while")
 PAD, START, END = 0, 1, 2
+
+
+def join(parts: list[tuple[str, str]]) -> tuple[str, str]:
+    """Join parts of a sentence, each in French and English."""
+    return tuple(map(" ".join, zip(*parts)))
 
 
 def draw_noun_phrase(draw: random.Random) -> tuple[str, str]:
@@ -67,21 +72,16 @@ def draw_noun_phrase(draw: random.Random) -> tuple[str, str]:
 
 def draw_clause(draw: random.Random) -> tuple[str, str]:
     """Draw a subject, a verb and perhaps an object or a place."""
-    french, english = draw_noun_phrase(draw)
-    has_object = draw.random() < 0.5
+    parts, has_object = [draw_noun_phrase(draw)], draw.random() < 0.5
     verbs = VERBS_WITH_OBJECT if has_object else VERBS_ALONE
     verb, plain_verb, french_verb = draw.choice(verbs)
     if draw.random() < 0.25:
         verb, french_verb = f"does not {plain_verb}", f"ne {french_verb} pas"
-    french, english = f"{french} {french_verb}", f"{english} {verb}"
+    parts.append((french_verb, verb))
     if not has_object and draw.random() < 0.5:
-        preposition, french_preposition = draw.choice(PREPOSITIONS)
-        french, english = f"{french} {french_preposition}", f"{english} {preposition}"
+        parts.append(draw.choice(PREPOSITIONS))
         has_object = True
-    if has_object:
-        more_french, more_english = draw_noun_phrase(draw)
-        french, english = f"{french} {more_french}", f"{english} {more_english}"
-    return french, english
+    return join([*parts, draw_noun_phrase(draw)] if has_object else parts)
 
 
 def translation_pairs(num_pairs: int, seed: int) -> list[tuple[str, str]]:
@@ -97,11 +97,10 @@ def translation_pairs(num_pairs: int, seed: int) -> list[tuple[str, str]]:
     while len(pairs) < num_pairs:
         num_clauses = draw.choice((0, 1, 1, 2, 2, 3, 3, 3))
         clauses = [draw_clause(draw) for _ in range(num_clauses)]
-        french, english = clauses[0] if clauses else draw_noun_phrase(draw)
-        for more_french, more_english in clauses[1:]:
-            conjunction, french_conjunction = draw.choice(CONJUNCTIONS)
-            french = f"{french} {french_conjunction} {more_french}"
-            english = f"{english} {conjunction} {more_english}"
+        parts = clauses[:1] or [draw_noun_phrase(draw)]
+        for clause in clauses[1:]:
+            parts += [draw.choice(CONJUNCTIONS), clause]
+        french, english = join(parts)
         french = french.replace("que un", "qu'un")
         if 3 <= len(french.split()) <= 24:
             pairs.append((french, english))
@@ -209,42 +208,31 @@ class TransformerEncoder(nn.Module):
         return self.norms[2](x), None
 
 
-class DecoderBlock(nn.Module):
-    """Attend to the words so far, then to the French words, then an MLP.
+class TransformerDecoder(nn.Module):
+    """Attend to the words so far, then to the French words, then an MLP: one block.
 
-    returns: x (B, T, D) and the weights of the cross-attention (B, H, T, S)
+    All positions are computed at once; the weights are the mean of the heads.
     """
 
-    def __init__(self, d_model: int, num_heads: int, length: int):
+    def __init__(self, num_words: int, d_model: int, num_heads: int, length: int = 32):
         super().__init__()
         sizes = d_model, d_model, length, 0.0, num_heads  # 0.0: no dropout
+        self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
         self.self_attention = MultiHeadAttention(*sizes)
         self.cross_attention = MultiHeadAttention(*sizes, causal=False)
         self.mlp = feed_forward(d_model)
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(4))
+        self.output = nn.Linear(d_model, num_words)
 
-    def forward(self, x, context, mask):
+    def forward(self, inputs, context, vector, mask):
+        x = self.embedding(inputs)  # (B, T, D)
         x = x + self.self_attention(self.norms[0](x))
         found, weights = self.cross_attention(
             self.norms[1](x), context=context, padding_mask=mask, need_weights=True
         )
         x = x + found
-        return x + self.mlp(self.norms[2](x)), weights
-
-
-class TransformerDecoder(nn.Module):
-    """Write with one block, all positions at once; weights are the heads' mean."""
-
-    def __init__(self, num_words: int, d_model: int, num_heads: int, length: int = 32):
-        super().__init__()
-        self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
-        self.block = DecoderBlock(d_model, num_heads, length)
-        self.norm = nn.LayerNorm(d_model)
-        self.output = nn.Linear(d_model, num_words)
-
-    def forward(self, inputs, context, vector, mask):
-        x, weights = self.block(self.embedding(inputs), context, mask)
-        return self.output(self.norm(x)), weights.mean(dim=1)
+        x = x + self.mlp(self.norms[2](x))
+        return self.output(self.norms[3](x)), weights.mean(dim=1)
 
 
 class Translator(nn.Module):
@@ -299,13 +287,14 @@ def greedy_translate(
 
 @torch.no_grad()
 def exact_matches(model: nn.Module, pairs: list) -> Tensor:
-    """Return 1 for each pair that is translated greedily without a mistake, else 0."""
+    """Return 1 for each pair that is translated greedily without a mistake, else 0.
+
+    Up to the first mistake a model that writes by itself reads the right words. So it
+    makes none if each right word is the most probable one after the right words.
+    """
     source, target = encode(pairs)
-    memory, ids = model.encode(source), torch.full((len(source), 1), START)
-    for _ in range(target.shape[1]):  # the French is encoded once, and decoded often
-        best = model.decoder(ids, *memory)[0][:, -1:].argmax(dim=-1)  # (B, 1)
-        ids = torch.cat((ids, best), dim=1)
-    return ((ids[:, 1:] == target) | (target == PAD)).all(dim=1).float()
+    best = model(source, shift_right(target))[0].argmax(dim=-1)  # (B, T)
+    return ((best == target) | (target == PAD)).all(dim=1).float()
 
 
 def compare_translators(models: dict, pairs: list) -> tuple[list, dict]:
