@@ -136,9 +136,14 @@ def cell_minutes(cell):
         return 0
     if cell.cell_type == "code":
         return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
-    stated = re.search(r"About (\d+) minutes", cell.source)
-    is_task = cell.source.startswith(WITH_MINUTES)
-    return count_words(cell) / 130 + (int(stated[1]) if is_task else 0)
+    minutes = count_words(cell) / 130
+    if cell.source.startswith(WITH_MINUTES):
+        stated = re.search(r"About (\d+) minutes?", cell.source)
+        if not stated:
+            title = cell.source.splitlines()[0]
+            raise ValueError(f"expected 'About N minutes' under {title!r}")
+        minutes += int(stated[1])
+    return minutes
 
 
 def reading_minutes(notebook):

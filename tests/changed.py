@@ -55,6 +55,15 @@ def changed_files(base):
 # ------------------------------------------------------------ from names to notebooks
 
 
+def rename_locals(function):
+    """Number the local names of a function, so that renaming one changes nothing."""
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    assigned = (name.id for name in names if isinstance(name.ctx, ast.Store))
+    numbers = {name: f"_{i}" for i, name in enumerate(dict.fromkeys(assigned))}
+    for name in names:
+        name.id = numbers.get(name.id, name.id)
+
+
 def definitions(source, path):
     """Return the code of each top-level name of a module, without docstrings."""
     code = {}
@@ -63,6 +72,8 @@ def definitions(source, path):
             if isinstance(inner, ast.FunctionDef | ast.ClassDef):
                 if ast.get_docstring(inner) is not None:
                     inner.body[0] = ast.Pass()
+            if isinstance(inner, ast.FunctionDef):
+                rename_locals(inner)
         targets = getattr(node, "targets", [getattr(node, "target", node)])
         names = [ast.unparse(target) for target in targets]
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -48,18 +48,18 @@ def two_wrong(exercise, count):
         if one.name != other.name and {one.name, other.name} != UNDONE
         if one.overrides.keys().isdisjoint(other.overrides)
     ]
-    return random.Random(exercise.id).sample(pairs, count)
+    return random.Random(exercise.id).sample(pairs, min(count, len(pairs)))
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
 def test_of_two_wrong_steps_at_least_one_is_named(exercise):
-    named = 0
-    for pair in two_wrong(exercise, 4):
+    named, pairs = 0, two_wrong(exercise, 4)
+    for pair in pairs:
         result = check(exercise.id, made_by(exercise, *pair))
         names = {one.name for one in pair}
         assert not result.passed, names
         named += bool(names & {result.diagnosis, result.also})
-    assert named >= 2
+    assert named >= len(pairs) / 2
 
 
 def test_a_diagnosis_reads_no_clock(monkeypatch):

@@ -121,6 +121,8 @@ def merge_by(*variants):
 
 
 def right_split(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"expected a multiple of {num_heads}, got {x.shape[-1]}")
     return x.reshape(*x.shape[:2], num_heads, -1).transpose(1, 2)
 
 
