@@ -5,6 +5,7 @@ import os
 import random
 import sys
 
+import answers
 import numpy as np
 import pytest
 import torch
@@ -13,6 +14,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks import check, search
+
+RIGHT = {entry.exercise: entry.answer for entry in answers.answers(answers)}
 
 # ---- what is not right: through every exercise ------------------------------------
 
@@ -143,8 +146,8 @@ def test_whatever_is_handed_in_is_refused_with_a_message(answer):
 )
 def test_an_answer_may_compute_in_float64_whatever_the_default_device_is(id):
     def answer(*inputs):
-        right = EXERCISES[id].oracle(*inputs)
-        return in_each_part(lambda x: x.double() if is_float(x) else x, right)
+        result = RIGHT[EXERCISES[id].name](*inputs)
+        return in_each_part(lambda x: x.double() if is_float(x) else x, result)
 
     with torch.device("meta"):
         result = check(id, answer)
