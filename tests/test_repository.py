@@ -94,7 +94,7 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
 # and from those below.
 FLOORS = [
     {"parallel", "training"},
-    {"experiments", "recall"},
+    {"experiments"},
     {"plots", "checks", "clinic"},
 ]
 MODULES = sorted((ROOT / "utils").rglob("*.py"))

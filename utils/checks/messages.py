@@ -117,9 +117,9 @@ def _summary(value):
     return value.text if isinstance(value, Other) else safe_text(value, 80)
 
 
-def wrapped(text, width=88):
-    """Wrap each line of `text` at `width`, keeping its indent."""
-    wrapper = textwrap.TextWrapper(width, break_on_hyphens=False)
+def wrapped(text):
+    """Wrap each line of `text` at 88 characters, keeping its indent."""
+    wrapper = textwrap.TextWrapper(88, break_on_hyphens=False)
     lines = []
     for line in text.splitlines():
         wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()))

@@ -7,9 +7,9 @@ from torch.overrides import TorchFunctionMode
 from utils.checks.values import number
 
 
-def worst_sum(weights, dim=-1):
-    """Return the finite sum along `dim` that is furthest from 1, as a float."""
-    sums = weights.double().sum(dim)
+def worst_sum(weights):
+    """Return the finite row sum that is furthest from 1, as a float."""
+    sums = weights.double().sum(-1)
     sums = sums[sums.isfinite()]
     return sums[(sums - 1).abs().argmax()].item() if len(sums) else torch.nan
 

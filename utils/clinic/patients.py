@@ -122,7 +122,7 @@ class Kind:
 
 
 BOTH = "with need_weights=True also weights"
-KINDS = FUNCTION, ONE_HEAD, FOUR_HEADS = (
+KINDS = FUNCTION, _, FOUR_HEADS = (
     Kind(
         "f",
         "a function",

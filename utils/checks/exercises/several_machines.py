@@ -54,8 +54,6 @@ FORMS = variants(
     dict(top=lambda s: s.maxima.amax()),
     "maximum-missing: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(factors=lambda s: torch.exp(s.maxima)),
-    "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
-    dict(joined=lambda s: (s.factors * s.terms).mean(0)),
 )
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])

@@ -347,7 +347,7 @@ top_p_probs = Exercise(
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
     pipeline=of_attention.attention(
-        lambda logits, p: {"hidden": logits, "p": p, "V": logits.shape[-1]},
+        lambda logits, p: {"hidden": logits, "p": p},
         {
             **SOFTMAX_STEPS,
             "key": lambda s: s.soft,

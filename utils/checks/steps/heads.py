@@ -22,9 +22,9 @@ HEADS_FORWARD = {"order": to(0, 2, 1, 3)}  # from (B, T, H, K) to (B, H, T, K), 
 IN_PLACE = {"order": to(0, 1, 2, 3)}
 
 
-def shaped(names, by="reshape"):
+def shaped(names):
     """Return the step that lays out the source in these sizes, as it is in memory."""
-    return lambda s: getattr(s.source, by)(*(getattr(s, name) for name in names))
+    return lambda s: s.source.reshape(*(getattr(s, name) for name in names))
 
 
 def refuse(s):

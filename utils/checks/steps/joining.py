@@ -11,7 +11,9 @@ import torch
 from utils.checks.pipeline import variants
 
 RIGHT = {
-    "each": lambda s: s.outputs / s.sums,  # each divided on its own: seldom what helps
+    "each": lambda s: (
+        s.outputs / s.sums
+    ),  # each divided by its own sum: used by variants only
     "top": lambda s: s.maxima.amax(0),
     "base": lambda s: finite(s.top),  # from which all exponentials count in the end
     "factors": lambda s: torch.exp(s.maxima - s.base),

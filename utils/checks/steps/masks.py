@@ -19,7 +19,7 @@ LEFT_ALONE, UNCLEARED = {"hidden": lambda s: s.scores}, {"cleared": lambda s: s.
 
 
 def without_zeros(variants):
-    """Return the same of answers that don't look after rows of nothing either."""
+    """Return these variants as they are if empty rows aren't set to zero either."""
     return [
         replace(one, overrides=one.overrides | UNCLEARED)
         for one in variants
