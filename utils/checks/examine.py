@@ -6,7 +6,7 @@ from utils.checks import search
 from utils.checks.guard import attempt
 from utils.checks.messages import describe, difference, shown_inputs
 from utils.checks.pipeline import AnswerRejected, Diagnosis
-from utils.checks.values import all_finite
+from utils.checks.values import Other, all_finite
 
 LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
 
@@ -82,7 +82,9 @@ def _find_mistakes(exercise, answer, runs, are_right):
 
         certain = certain + search.explain(pipeline, runs, variants)
         explained = {fact.name for fact in _find_facts(exercise, mistaken)}
-    facts = [f for f in _find_facts(exercise, answer) if f.name not in explained]
+    facts = []
+    if not any(isinstance(run.got, Other) for run in runs):  # huge, or no tensor at all
+        facts = [f for f in _find_facts(exercise, answer) if f.name not in explained]
     if not (are_right or certain or facts):
         certain = search.find_partial_match(pipeline, runs)
     return certain + _changed_inputs(exercise, runs) + facts
