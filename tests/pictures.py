@@ -38,7 +38,7 @@ def draw_marks(title):
     picture.grid((3.2, 2.9), [["q", "r"]] * 3, "value")
     picture.grid((4.4, 2.9), torch.arange(12).view(3, 4), owner=[0, 1, 2])
     picture.step((0.2, 2.9), 1)
-    picture.dial((0.9, 4.9), torch.arange(7), "t / 1", seen=2)
+    picture.dial((0.9, 4.9), torch.arange(7), "t / 1", shaded=2)
     vectors = {"roles": ["query", "key"], "radius": 0.5, "reach": 2}
     picture.plane((2.9, 4.9), [[0, 2], [1, 1]], ["q", "k"], angle=True, **vectors)
     picture.plane((5.0, 4.9), [[2, 0], [1, 1]], ["q", "k"], drop=True, **vectors)

@@ -341,7 +341,7 @@ class Picture:
         self._add_sentence(text.replace("\n", " "))
 
     def dial(
-        self, at: tuple, angles, name: str = "", *, radius=0.6, labels=None, seen=0
+        self, at: tuple, angles, name: str = "", *, radius=0.6, labels=None, shaded=0
     ) -> Box:
         """Draw a clock: a hand for each angle, from twelve o'clock clockwise.
 
@@ -349,14 +349,14 @@ class Picture:
             at: the middle.
             angles: in radians, one a hand.
             labels: one a hand; 0, 1, 2 … by default, where there is room.
-            seen: the angle in radians up to which the clock is shaded.
+            shaded: the angle in radians up to which the clock is shaded.
         """
         angles = to_array(angles, "angles", 1)
         labels = range(len(angles)) if labels is None else labels
         names = to_names(labels, len(angles), "labels")
         self._add(Circle, at, radius, facecolor="white", edgecolor=theme.GREY)
-        if seen:  # y grows downwards, so angles run clockwise
-            end = math.degrees(min(float(seen), 2 * math.pi)) - 90
+        if shaded:  # y grows downwards, so angles run clockwise
+            end = math.degrees(min(float(shaded), 2 * math.pi)) - 90
             self._add(Wedge, at, radius, -90, end, facecolor=theme.WEIGHTS(0.2))
         written = []
         for angle, label in zip(angles, names):

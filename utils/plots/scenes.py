@@ -113,20 +113,20 @@ def looks(lines, position: int, weights, *, title: str) -> None:
 # --- angles -------------------------------------------------------------------------
 
 
-def dials(angles, names, *, title: str, labels=None, seen=None) -> None:
+def dials(angles, names, *, title: str, labels=None, shaded=None) -> None:
     """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
 
     Args:
         angles: `(N, T)` in radians, T hands for each of N clocks.
         names: one for each clock.
         labels: one for each hand.
-        seen: for each clock an angle in radians up to which it is shaded.
+        shaded: for each clock an angle in radians up to which it is shaded.
     """
     picture = Picture(1.95 * -(-len(angles) // 4))
     for i, (hands, name) in enumerate(zip(angles, names)):
         at = 0.86 + 1.72 * (i % 4), 1.1 + 1.95 * (i // 4)
-        shaded = 0 if seen is None else seen[i]
-        picture.dial(at, hands, name, labels=labels, seen=shaded)
+        end = 0 if shaded is None else shaded[i]
+        picture.dial(at, hands, name, labels=labels, shaded=end)
     picture.publish(title)
 
 
@@ -346,28 +346,28 @@ def _draw_translator(picture, left, way):
         state = picture.grid((x - 0.15, 2.6), [[""]], "key", cell=0.3)
         picture.wire((x, 3.2), state.bottom, "key")
         states.append(state)
-    found = picture.block(
+    finder = picture.block(
         (left + 0.1, 1.75), f"find:\n{find}", size=(1.0, 0.55), lit=True
     )
     decoder = picture.block((left + 0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
     if has_vector:
         vector = picture.grid((left + 3.0, 2.6), [[""]], "value", cell=0.3)
         picture.wire(encoder.right, vector.bottom, via=[(vector.bottom[0], 3.38)])
-        corner = [(vector.top[0], 2.45), (found.bottom[0], 2.45)]
-        picture.wire(vector.top, found.bottom, "value", via=corner)
+        corner = [(vector.top[0], 2.45), (finder.bottom[0], 2.45)]
+        picture.wire(vector.top, finder.bottom, "value", via=corner)
     else:
         for state in states:
-            corner = [(state.top[0], 2.45), (found.bottom[0], 2.45)]
-            picture.wire(state.top, found.bottom, "key", via=corner)
-    up = found.top[0], decoder.bottom[1]
-    picture.wire(found.top, up, "value", text="found")
+            corner = [(state.top[0], 2.45), (finder.bottom[0], 2.45)]
+            picture.wire(state.top, finder.bottom, "key", via=corner)
+    up = finder.top[0], decoder.bottom[1]
+    picture.wire(finder.top, up, "value", text="found")
     picture.step((left + 0.2, 1.53), 2)
     for x, word in ((1.75, first), (2.85, "the")):
         box = picture.word((left + x, 1.95), word)
         picture.wire(box.top, (left + x, decoder.bottom[1]))
         asking = not has_vector and word == ("the" if first == "<start>" else first)
         if asking:
-            corner, end = (left + x, 2.25), (found.right[0], 2.25)
+            corner, end = (left + x, 2.25), (finder.right[0], 2.25)
             picture.wire(box.bottom, end, "query", via=[corner], text="asks")
             picture.step(corner, 1)
     picture.step((left + 3.03, 1.53), 3)
@@ -599,15 +599,15 @@ def latent_scores(
         key = picture.grid((3.2, y), latent @ W_uk, "key", "key", cell=0.45)
         picture.wire(boxes[0], block, "x")
         picture.wire(block, key, "key")
-        asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
-        _draw_product(picture, 4.95, key, asked, "key", latent @ W_uk @ query)
+        query_row = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+        _draw_product(picture, 4.95, key, query_row, "key", latent @ W_uk @ query)
         y = 1.75
     absorbed = query @ W_uk.mT
     boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
     block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=(0.75, 0.36))
-    asked = picture.grid((5.8, y), query, "query", "query", cell=0.45)
+    query_row = picture.grid((5.8, y), query, "query", "query", cell=0.45)
     end = picture.grid((2.8, y), absorbed, "query", "absorbed query", cell=0.45)
-    picture.wire(asked, block, "query")
+    picture.wire(query_row, block, "query")
     picture.wire(block, end, "query")
     dot = _draw_product(picture, 2.15, boxes[-1], end, "x", absorbed @ latent)
     if rotated is not None:
@@ -671,8 +671,8 @@ def state_and_cache(
     box = picture.grid(at, state, "value", cell=0.42)
     ground = picture.shelf([replace(box, y=box.y - 0.02)], "state S", "memory")
     picture.wire(plus, box, "value")
-    asked = picture.grid((at[0], 0.25), query, "query", "query", cell=0.42)
-    picture.wire(asked.bottom, (box.top[0], ground.y), "query")
+    query_row = picture.grid((at[0], 0.25), query, "query", "query", cell=0.42)
+    picture.wire(query_row.bottom, (box.top[0], ground.y), "query")
     low = ground.y + ground.height
     end = picture.grid(
         (at[0], low + 0.55), query @ state, "output", "query S", cell=0.42

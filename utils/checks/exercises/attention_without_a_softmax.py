@@ -100,11 +100,11 @@ def loop(s):
     state, outputs = torch.zeros(s.key.shape[-1], s.value.shape[-1]), []
     for t in range(len(s.k)):
         b, g = (numbers[min(t, len(numbers) - 1)] for numbers in (s.b, s.g))
-        before, (faded, asked) = state, s.fade(g, state)
-        known = s.read(asked, s.k[t], s.q[t])
+        before, (faded, looked_up) = state, s.fade(g, state)
+        known = s.read(looked_up, s.k[t], s.q[t])
         change = s.change(b, s.value[t], known)
         state = s.late(g, s.keep(faded, b) + torch.outer(s.k[t], change))
-        outputs.append(s.asked(before, faded, state, s.q[t]))
+        outputs.append(s.retrieve(before, faded, state, s.q[t]))
     return torch.stack(outputs), state
 
 
@@ -123,7 +123,7 @@ DELTA = variants(
     "sign-turned: You wrote known − v: write v − known.",
     dict(change=lambda s: lambda b, v, known: b * (known - v)),
     "read-before-write: You let the query read before the token has written: write first, then read.",
-    dict(asked=lambda s: lambda before, faded, new, q: q @ faded),
+    dict(retrieve=lambda s: lambda before, faded, new, q: q @ faded),
     "query-asks-what-is-known: You read what is known with the query: use the key that is about to be written.",
     dict(read=lambda s: lambda S, k, q: q @ S),
     "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = S + …",
@@ -159,7 +159,7 @@ def by_tokens(variants):
             "change": lambda s: lambda b, v, known: b * (v - known),
             "keep": lambda s: lambda S, b: S,
             "late": lambda s: lambda g, S: S,
-            "asked": lambda s: lambda before, faded, new, q: q @ new,
+            "retrieve": lambda s: lambda before, faded, new, q: q @ new,
             "run": loop,
             "result": lambda s: s.outputs,
         },
@@ -222,7 +222,7 @@ GATED = variants(
     "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the matrix, and beta the difference.",
     dict(b=lambda s: s.gate, g=lambda s: s.beta),
     "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
-    dict(asked=lambda s: lambda before, faded, new, q: q @ before),
+    dict(retrieve=lambda s: lambda before, faded, new, q: q @ before),
 )
 
 
