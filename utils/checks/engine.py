@@ -11,7 +11,7 @@ from functools import partial
 
 from utils.checks.guard import Outcome, seeded
 from utils.checks.pipeline import AnswerRejected, Pipeline
-from utils.checks.steps.returned import RETURNED, RIGHT
+from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
 
 
@@ -115,7 +115,7 @@ class Exercise:
     def __post_init__(self):
         self.pipeline = replace(
             self.pipeline,
-            steps=self.pipeline.steps | RIGHT,
+            steps=self.pipeline.steps | RETURNING_STEPS,
             variants=[*self.pipeline.variants, *self.returned],
             words=self.pipeline.words | {"returns": self.returns},
         )

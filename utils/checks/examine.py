@@ -80,7 +80,7 @@ def _find_mistakes(exercise, answer, runs, are_right):
         def mistaken(*args):
             return pipeline.run(args, *variants)
 
-        certain = certain + search.explain(pipeline, runs, variants)
+        certain = certain + search.make_diagnoses(pipeline, runs, variants)
         explained = {fact.name for fact in _find_facts(exercise, mistaken)}
     facts = []
     if not any(isinstance(run.got, Other) for run in runs):  # huge, or no tensor at all

@@ -63,7 +63,7 @@ def find_partial_match(pipeline, runs):
         most = max(map(len, like.values()))
         best = [variant for variant in like if len(like[variant]) == most]
         if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
-            [mistake] = explain(pipeline, like[best[0]], best[:1])
+            [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
             if reproduces(pipeline, ordinary, best[0]):  # only special cases differ
                 return [mistake]
             text = lead + mistake.text[0].lower() + mistake.text[1:]
@@ -71,7 +71,7 @@ def find_partial_match(pipeline, runs):
     return []
 
 
-def explain(pipeline, runs, variants):
+def make_diagnoses(pipeline, runs, variants):
     """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
     fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
     run = first_wrong(fitting) or first_wrong(runs)

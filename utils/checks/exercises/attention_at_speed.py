@@ -34,7 +34,10 @@ def whole_matrix(attention):
 
 
 BLOCKS = {
-    **{name: of_attention.RIGHT[name] for name in ("products", "width", "scores")},
+    **{
+        name: of_attention.ATTENTION_STEPS[name]
+        for name in ("products", "width", "scores")
+    },
     "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.size,
     "blocks": lambda s: s.of_key == s.of_key.unique()[:, None],  # (P, S)
     "met": lambda s: s.blocks,  # what the loop meets of them
@@ -46,7 +49,7 @@ BLOCKS = {
     "weights": lambda s: torch.exp(s.cut - s.maxima),
     "sums": lambda s: s.weights.sum(-1, keepdim=True),
     "outputs": lambda s: s.weights @ s.value,
-    **of_joining.RIGHT,
+    **of_joining.JOINING_STEPS,
     "each": lambda s: torch.softmax(s.cut, -1) @ s.value,
     "top": lambda s: s.maxima[-1:],
 }
@@ -91,7 +94,7 @@ online_softmax_attention = Exercise(
     pipeline=of_attention.attention(
         lambda *args: dict(zip(("query", "key", "value", "size"), args)),
         BLOCKS,
-        *(ONLINE, of_joining.JOIN, of_attention.SCALE, of_attention.SIZES[:2]),
+        *(ONLINE, of_joining.JOIN, of_attention.SCALE, of_attention.WRONG_SIZES[:2]),
         without=("scale-after-softmax",),
         part="block",
     ),
@@ -254,7 +257,7 @@ attend_with_cache = Exercise(
             CACHED,
             CAUSAL,
             of_attention.SCALE,
-            of_attention.SIZES[:2],
+            of_attention.WRONG_SIZES[:2],
             of_attention.AXIS,
         ),
         *(of_attention.FIXED_AXIS, of_attention.SOFTMAX, HIDE, LARGE_FILLS),

@@ -301,7 +301,12 @@ causal_attention = ModuleExercise(
         of_attention.of_module,
         of_attention.steps(**PROJECTED, mask=of_attention.triangle),
         *(of_masks.CAUSAL, HIDE, LARGE_FILLS, of_masks.CUT, SOFTMAX_OVER_BATCH),
-        *(of_attention.AXIS, of_attention.SCALE, of_masks.SIZES, of_attention.SCORE),
+        *(
+            of_attention.AXIS,
+            of_attention.SCALE,
+            of_masks.WRONG_SIZES,
+            of_attention.SCORE,
+        ),
         *(of_attention.BATCH_SCORE, of_attention.PROJECT, of_attention.RETURN_OUTPUT),
         *(of_attention.SOFTMAX, of_attention.AVERAGE),
         without=("batch-axes-fixed",),

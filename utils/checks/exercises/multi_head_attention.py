@@ -74,8 +74,8 @@ def right_layer(weights, x):
     return linear(merged, weights.out_proj.mT, weights.out_proj_bias)
 
 
-SIZES = [
-    *of_masks.SIZES,
+WRONG_SIZES = [
+    *of_masks.WRONG_SIZES,
     size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
     size("scale-of-number-of-heads", "H", num_heads),
 ]
@@ -117,7 +117,14 @@ multi_head_attention = ModuleExercise(
     pipeline=of_attention.attention(
         of_attention.of_module,
         steps(**PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
-        *(of_attention.SCALE, SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE, of_masks.CUT),
+        *(
+            of_attention.SCALE,
+            WRONG_SIZES,
+            OWN,
+            of_masks.CAUSAL,
+            of_masks.HIDE,
+            of_masks.CUT,
+        ),
         *(of_masks.LARGE_FILLS, of_attention.AXIS, of_attention.SOFTMAX),
         *(of_heads.SPLIT, of_heads.MERGE, of_attention.SCORE, of_attention.BATCH_SCORE),
         *(of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),

@@ -29,7 +29,7 @@ attention = Exercise(
     pipeline=of_attention.attention(
         lambda query, key, value: {"query": query, "key": key, "value": value},
         steps(result=lambda s: (s.output, s.weights)),
-        *(of_attention.RETURN_BOTH, of_attention.SCALE, of_attention.SIZES),
+        *(of_attention.RETURN_BOTH, of_attention.SCALE, of_attention.WRONG_SIZES),
         *OF_WEIGHTS,
     ),
     cases=[

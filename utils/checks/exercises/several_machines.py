@@ -5,10 +5,10 @@ import torch
 from utils.checks.engine import Exercise, case
 from utils.checks.inputs import draw
 from utils.checks.pipeline import Pipeline, variants
-from utils.checks.steps.joining import JOIN, RIGHT, finite
+from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
 
 
-def right_merge(outputs, maxima, sums):
+def combine(outputs, maxima, sums):
     outputs, maxima, sums = outputs.double(), maxima.double(), sums.double()
     shares = torch.softmax(maxima + sums.log(), dim=0).nan_to_num()[..., None]
     each = (outputs / sums[..., None]).nan_to_num()  # normalised; nothing is zero
@@ -40,7 +40,7 @@ STEPS = {
     "maxima": lambda s: s.maxima[..., None],
     "sums": lambda s: s.sums[..., None],
     "empty": lambda s: (s.sums == 0).all(0),  # where a token may attend to nothing
-    **RIGHT,
+    **JOINING_STEPS,
     "filled": lambda s: s.divided.masked_fill(s.empty, 0.0),
 }
 FORMS = variants(
@@ -62,7 +62,7 @@ combine_partial_attention = Exercise(
     id="13.1",
     signature="combine_partial_attention(outputs, maxima, sums)",
     returns="the attention (T, d_v) over the keys of all parts together",
-    oracle=right_merge,
+    oracle=combine,
     cases=[
         parts(*THREE_KEYS, [2, 1], note="the three keys of the notebook on speed"),
         drawn(5, 2, [2, 4, 1], scale=2.0),

@@ -182,7 +182,7 @@ transformer_block = ModuleExercise(
 
 # From the logits `s.hidden` to the probabilities `s.soft`.
 SOFTMAX_NAMES = "dim", "maximum", "shifted", "exps", "total", "soft"
-SOFTMAX_STEPS = {name: of_attention.RIGHT[name] for name in SOFTMAX_NAMES}
+SOFTMAX_STEPS = {name: of_attention.ATTENTION_STEPS[name] for name in SOFTMAX_NAMES}
 SOFTMAX = of_attention.SOFTMAX + variants(
     "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
     dict(dim=lambda s: 0),

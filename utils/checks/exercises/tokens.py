@@ -6,10 +6,10 @@ from utils.checks.engine import Exercise, case
 from utils.checks.pipeline import Pipeline, variants
 
 
-def right_merge(ids, pair, new_id):
+def merge_recursively(ids, pair, new_id):
     if tuple(ids[:2]) == pair:
-        return [new_id, *right_merge(ids[2:], pair, new_id)]
-    return ids[:1] + right_merge(ids[1:], pair, new_id) if ids else []
+        return [new_id, *merge_recursively(ids[2:], pair, new_id)]
+    return ids[:1] + merge_recursively(ids[1:], pair, new_id) if ids else []
 
 
 def walk(s):
@@ -66,7 +66,7 @@ merge = Exercise(
     id="1.1",
     signature="merge(ids, pair, new_id)",
     returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
-    oracle=right_merge,
+    oracle=merge_recursively,
     cases=[
         *(case(x, (1, 2), 9) for x in ([1, 2, 3, 1, 2], [4, 1, 2, 4], [2, 1, 2, 1])),
         case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),

@@ -132,7 +132,7 @@ cross_attention = Exercise(
         ),
         *(of_attention.RETURN_BOTH, SOURCES, MASK, without_zeros(HIDE), HIDE),
         [size("scale-of-model-width", "D", lambda s: s.x.shape[-1])],
-        *(of_attention.SCALE, of_attention.SIZES, of_attention.AXIS),
+        *(of_attention.SCALE, of_attention.WRONG_SIZES, of_attention.AXIS),
         *(of_attention.FIXED_AXIS, of_attention.SOFTMAX, of_attention.PROJECT),
         *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
         without=("weight-not-transposed", "keys-times-queries"),

@@ -38,7 +38,7 @@ def zeroed(s):
     return s.soft.masked_fill(allowed(s) == 0, 0.0)
 
 
-RIGHT = {  # in order; an exercise adds its own steps where None stands
+ATTENTION_STEPS = {  # in order; an exercise adds its own steps where None stands
     **dict.fromkeys(("query", "key", "value", "split")),
     "products": lambda s: s.query @ s.key.mT,
     "width": lambda s: s.query.shape[-1],
@@ -71,7 +71,7 @@ WORDS = {  # for the texts, unless an exercise has its own
 
 def steps(leaving_out=(), **own):
     """Return the right steps in order, with those of an exercise's own."""
-    known = (RIGHT | own).items()
+    known = (ATTENTION_STEPS | own).items()
     return {name: step for name, step in known if step and name not in leaving_out}
 
 
@@ -142,7 +142,7 @@ def size(name, size_name, of):
     return Variant(name, text + "√{width_name} = √{d}, the query width.", {"width": of})
 
 
-SIZES = [
+WRONG_SIZES = [
     size("scale-of-values", "d_v", lambda s: s.value.shape[-1]),
     size("scale-of-keys", "S", lambda s: s.key.shape[-2]),
     size("scale-of-tokens", "T", lambda s: s.query.shape[-2]),

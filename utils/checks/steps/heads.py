@@ -104,7 +104,7 @@ def head_width(s):
     return s.learned.build[1] // s.learned.build[4]
 
 
-def each(split, **others):
+def split_each(split, **others):
     """Return the step that splits queries, keys and values this way, some otherwise."""
     splits = {"query": split, "key": split, "value": split} | others
     return lambda s: tuple(splits[name](s, getattr(s, name)) for name in splits)
@@ -131,7 +131,7 @@ def right_merge(x):
 
 
 HEADS = {
-    "split": each(lambda s, x: right_split(x, num_heads(s)).contiguous()),
+    "split": split_each(lambda s, x: right_split(x, num_heads(s)).contiguous()),
     "merged": lambda s: right_merge(s.output),
     "projected": lambda s: F.linear(
         s.merged, s.learned.out_proj.mT, s.learned.out_proj_bias
@@ -139,21 +139,21 @@ HEADS = {
 }
 
 OVER_HEADS = {  # two axes are not exchanged, after the split and before the merge
-    "split": each(lambda s, x: split_by()(s, x).transpose(1, 2)),
+    "split": split_each(lambda s, x: split_by()(s, x).transpose(1, 2)),
     "merged": lambda s: s.output.flatten(2),
 }
 SPLIT = variants(
     "split-by-view: You split and merged the heads with view alone, which mixes tokens and features: use transpose(1, 2) after the split and before the merge.",
-    dict(split=each(split_by(CUT[0])), merged=merge_by(JOIN[0])),
+    dict(split=split_each(split_by(CUT[0])), merged=merge_by(JOIN[0])),
     "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
-    dict(split=each(split_by(), key=split_by(CUT[0]))),
-    dict(split=each(split_by(), value=split_by(CUT[0]))),
+    dict(split=split_each(split_by(), key=split_by(CUT[0]))),
+    dict(split=split_each(split_by(), value=split_by(CUT[0]))),
     "attends-over-heads: You made scores (B, T, H, H), so each token compares its own heads: put the heads before the tokens, transpose(1, 2), before the scores.",
     OVER_HEADS,
     "heads-ignored: You used a single wide head: split query, key and value into {H} heads of {K} features before the scores.",
-    dict(split=each(lambda s, x: x.unsqueeze(1))),
+    dict(split=split_each(lambda s, x: x.unsqueeze(1))),
 )
-SPLIT += [replace(one, overrides={"split": each(split_by(one))}) for one in CUT]
+SPLIT += [replace(one, overrides={"split": split_each(split_by(one))}) for one in CUT]
 MERGE = [replace(one, overrides={"merged": merge_by(one)}) for one in JOIN]
 MERGE += variants(
     "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",

@@ -10,7 +10,7 @@ import torch
 
 from utils.checks.pipeline import variants
 
-RIGHT = {
+JOINING_STEPS = {
     "each": lambda s: (
         s.outputs / s.sums
     ),  # each divided by its own sum: used by variants only

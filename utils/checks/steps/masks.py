@@ -71,7 +71,7 @@ CUT = variants(
     "mask-sliced-by-batch: You cut the mask to {B} tokens, the size of the batch: x is (B, T, d_in), so cut to x.shape[1] = {T}.",
     dict(mask=cut(lambda s: s.x.shape[0])),
 )
-SIZES = [
+WRONG_SIZES = [
     size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
     size("scale-of-tokens", "T", lambda s: s.x.shape[1]),
 ]

@@ -24,7 +24,7 @@ def rows(change):
     return {"selected": lambda s: _in_parts(change, s.arranged)}
 
 
-def each(change):
+def change_each_part(change):
     """Return the step that changes axes or type of the result, or of each part."""
     return {"returned": lambda s: _in_parts(change, s.selected)}
 
@@ -48,7 +48,7 @@ def parts(result):
     return first, second
 
 
-RIGHT = {
+RETURNING_STEPS = {
     "arranged": lambda s: s.result,
     "selected": lambda s: s.arranged,
     "returned": lambda s: s.selected,
@@ -62,20 +62,20 @@ RETURNED = variants(
     "parts-joined: You joined the parts into one: return {returns}.",
     arranged(lambda r: torch.cat(parts(r), -1)),
     "axes-swapped: You returned the axes in another order: return {returns}.",
-    each(lambda x: x.mT),
-    each(lambda x: x.transpose(0, 1)),
-    each(lambda x: x.transpose(1, 2)),
-    each(lambda x: x.movedim(0, -1)),
+    change_each_part(lambda x: x.mT),
+    change_each_part(lambda x: x.transpose(0, 1)),
+    change_each_part(lambda x: x.transpose(1, 2)),
+    change_each_part(lambda x: x.movedim(0, -1)),
     "axis-added: You returned an axis of size 1 too many: return {returns}.",
-    each(lambda x: x[None]),
-    each(lambda x: x[:, None]),
+    change_each_part(lambda x: x[None]),
+    change_each_part(lambda x: x[:, None]),
     "size-one-axes-dropped: You dropped the axes of size 1, as squeeze() does: keep them, because there may be one token or one sample.",
-    each(lambda x: x.squeeze()),
+    change_each_part(lambda x: x.squeeze()),
     "axes-merged: You merged two axes into one: return {returns}.",
-    each(lambda x: x.flatten(0, 1)),
-    each(lambda x: x.flatten(1, 2)),
-    each(lambda x: x.flatten(0, -2)),
-    each(lambda x: x.transpose(1, 2).flatten(2)),
+    change_each_part(lambda x: x.flatten(0, 1)),
+    change_each_part(lambda x: x.flatten(1, 2)),
+    change_each_part(lambda x: x.flatten(0, -2)),
+    change_each_part(lambda x: x.transpose(1, 2).flatten(2)),
     "order-reversed: You returned everything in reverse order: return {returns}.",
     rows(lambda x: x.flip(0) if torch.is_tensor(x) else x[::-1]),
     rows(lambda x: x.flip(1)),
@@ -90,11 +90,11 @@ RETURNED = variants(
     rows(lambda x: x.sum(1)),
     rows(lambda x: x.mean(0)),
     "wrong-type: You returned another type: return {returns}.",
-    each(lambda x: tuple(x) if type(x) is list else list(x)),
-    each(lambda x: torch.tensor(x) if type(x) is list else x.tolist()),
-    each(lambda x: x.float()),
-    each(lambda x: x.long()),
+    change_each_part(lambda x: tuple(x) if type(x) is list else list(x)),
+    change_each_part(lambda x: torch.tensor(x) if type(x) is list else x.tolist()),
+    change_each_part(lambda x: x.float()),
+    change_each_part(lambda x: x.long()),
     "softmax-taken: You took a softmax or a logarithm at the end: leave it out.",
-    each(lambda x: x.softmax(-1)),
-    each(lambda x: x.log()),
+    change_each_part(lambda x: x.softmax(-1)),
+    change_each_part(lambda x: x.log()),
 )
