@@ -3,7 +3,7 @@
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from utils.files import DATA, read_data
+from utils.files import read_data
 from utils.tokenizer import END_OF_TEXT, load_tokenizer
 
 # The first sentence of article 1, as published by the United Nations.
@@ -17,15 +17,14 @@ HUMAN_RIGHTS = {
 }
 
 
-def load_text(name="story", folder=DATA):
-    """Read a text of `data/`; the default is the short story written for the course.
+def load_text():
+    """Read the short story that was written for the course.
 
     returns: str
 
-    Raises FileNotFoundError where the file is missing, ValueError where the name is
-    unknown or the file is damaged.
+    Raises FileNotFoundError if the file is missing, ValueError if it is damaged.
     """
-    return read_data(f"{name}.txt", folder).decode("utf-8")
+    return read_data("story.txt").decode("utf-8")
 
 
 def sliding_windows(ids, context_length, stride):
@@ -82,15 +81,15 @@ class SlidingWindowDataset(Dataset):
         return self.inputs[index], self.targets[index]
 
 
-def create_dataloader(
-    text, batch_size=8, context_length=256, stride=256, shuffle=True, drop_last=True
-):
+def create_dataloader(text, batch_size=8, context_length=256, stride=256, shuffle=True):
     """Tokenize a text with GPT-2's vocabulary and serve it in batches of windows.
 
     returns: `DataLoader` of pairs (inputs, targets), both (batch_size, context_length)
 
-    Raises ValueError where the text gives too few tokens for one window, or, with
-    `drop_last`, too few windows for one batch.
+    Windows that don't fill a batch are left out.
+
+    Raises ValueError if the text gives too few tokens for one window, or too few
+    windows for one batch.
 
     >>> loader = create_dataloader("one two three four five", 2, 2, 1, shuffle=False)
     >>> next(iter(loader))[0]
@@ -99,8 +98,8 @@ def create_dataloader(
     """
     token_ids = load_tokenizer().encode(text, allowed_special={END_OF_TEXT})
     dataset = SlidingWindowDataset(token_ids, context_length, stride)
-    if drop_last and len(dataset) < batch_size:
+    if len(dataset) < batch_size:
         raise ValueError(
             f"expected at least batch_size = {batch_size} windows, got {len(dataset)}"
         )
-    return DataLoader(dataset, batch_size, shuffle=shuffle, drop_last=drop_last)
+    return DataLoader(dataset, batch_size, shuffle=shuffle, drop_last=True)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import tiktoken
 
-from utils.files import DATA, read_data
+from utils.files import read_data
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -21,7 +21,7 @@ GPT2_WORD = (
 )
 
 
-def load_tokenizer(folder=DATA):
+def load_tokenizer():
     """Build GPT-2's byte-pair tokenizer from the file in `data/`, without a network.
 
     returns: `tiktoken.Encoding` with 50,257 ids; `<|endoftext|>` is 50256
@@ -33,7 +33,7 @@ def load_tokenizer(folder=DATA):
 
     Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
     """
-    lines = read_data("r50k_base.tiktoken", folder).splitlines()
+    lines = read_data("r50k_base.tiktoken").splitlines()
     ranks = {
         base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)
     }

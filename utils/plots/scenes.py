@@ -836,15 +836,15 @@ def new_row(weights, words, *, title: str) -> None:
     row(parts[0], "→", parts[1] | {"lit": len(words) - 1}, title=title)
 
 
-def shared_heads(counts, *, num_heads: int = 8, title: str) -> None:
-    """Draw query heads above the key-value heads that they share.
+def shared_heads(counts, *, title: str) -> None:
+    """Draw eight query heads above the key-value heads that they share.
 
     Args:
-        counts: numbers of key-value heads, a line each, each a divisor of `num_heads`.
+        counts: numbers of key-value heads, a line each, each a divisor of eight.
     """
     picture, left, step = Picture(1.75 * len(counts)), 1.35, 0.6
     for i, count in enumerate(counts):
-        y, size = 0.15 + 1.75 * i, num_heads // count
+        y, size = 0.15 + 1.75 * i, 8 // count
         for head in range(count):
             at = left + step * (size * head + (size - 1) / 2)
             key = picture.grid((at, y + 0.75), [[head]], "key", cell=0.34)
