@@ -18,7 +18,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("entry", OURS, ids=lambda entry: entry.answer.__name__)
+def name_of(entry):
+    return f"{IDS[entry.exercise]}-{entry.answer.__name__}"
+
+
+@pytest.mark.parametrize("entry", OURS, ids=name_of)
 def test_a_right_answer_passes(entry):
     result = check(IDS[entry.exercise], entry.answer)
     assert result.passed, result.message
