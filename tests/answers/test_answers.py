@@ -29,7 +29,7 @@ def test_a_right_answer_passes(entry):
 
 
 def test_every_exercise_has_right_answers_in_three_styles():
-    counts = Counter(entry.exercise for entry in OURS)
+    counts = Counter(entry.exercise for entry in OURS + THEIRS if not entry.mistakes)
     assert all(counts[name] >= 3 for name in IDS), counts
 
 
