@@ -10,9 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def load_tool():
-    """Return `.ci/notebooks.py` as a module."""
-    path = ROOT / ".ci/notebooks.py"
+def load_tool(root=ROOT):
+    """Return `.ci/notebooks.py` of a copy of the course as a module."""
+    path = root / ".ci/notebooks.py"
     spec = importlib.util.spec_from_file_location("course_notebooks", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

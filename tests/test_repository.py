@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
-from repository import ROOT, files, imports, make_course, tool
+from repository import ROOT, files, imports, load_tool, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -54,10 +54,11 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
-    assert tool.read_home(tmp_path) == (new, "v2.1")
+    there = load_tool(tmp_path)
+    assert there.read_home() == (new, "v2.1")
     base = new.replace("github.com", "colab.research.google.com/github") + "/blob/v2.1"
     pages = "https://some-reader.github.io/attention-too/"
-    for path in tool.find_notebooks(tmp_path):
+    for path in there.find_notebooks():
         cells = nbformat.read(path, as_version=4).cells
         assert cells[1].source == tool.setup_cell((new, "v2.1"))
         link = f"{base}/{path.relative_to(tmp_path).as_posix()})"

@@ -99,7 +99,7 @@ def test_the_setup_cell_is_not_shown_and_colab_and_the_file_are_offered(texts):
         text = texts[page_of(path)]
         assert "Set-up: run this cell first" not in text
         assert f'<a href="{path.name}" download>Download</a>' in text
-        if link := tool.links(home, path.relative_to(ROOT).as_posix())[0]:
+        if link := tool.links(home, path)[0]:
             address = link.removeprefix(tool.COLAB).removesuffix(")")
             assert f'<a href="{address}">Open in Colab</a>' in text
 
