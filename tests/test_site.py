@@ -73,7 +73,6 @@ def unfold(tab):
 
 
 SAMPLE = "00_start_here", "04_scaled_dot_product_attention", "deeper/glossary"
-sample = pytest.mark.sample(*(f"{name}.ipynb" for name in SAMPLE))
 
 
 # -------------------------------------------------------------- all pages, as files
@@ -138,7 +137,7 @@ def test_a_page_has_all_that_its_notebook_has(texts, path):
 # ---------------------------------------------------------------- pages in a browser
 
 
-@sample
+@pytest.mark.sample(*(f"{name}.ipynb" for name in SAMPLE))
 def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
     tab = look(page_of(path))
     unfold(tab)
@@ -155,7 +154,7 @@ def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
     assert tab.title().startswith(tab.inner_text("h1").rstrip("¶# \n"))
 
 
-@pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
+@pytest.mark.sample("deeper/shared_heads.ipynb")  # short, and has every kind of cell
 def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
     needed((MODULES / "axe-core").is_dir(), "axe-core")
     tab = look(page_of(path))
@@ -163,8 +162,7 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
     tab.evaluate((MODULES / "axe-core/axe.min.js").read_text(encoding="utf-8"))
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)
-        run = "axe.run({exclude: ['.katex']}, {preload: false})"
-        report = tab.evaluate(run)
+        report = tab.evaluate("axe.run({exclude: ['.katex']}, {preload: false})")
         assert "color-contrast" in {rule["id"] for rule in report["passes"]}
         assert [
             (scheme, rule["id"], node["html"][:200], node["failureSummary"])
