@@ -77,7 +77,8 @@ PAIRS = {  # what may go wrong together: neither hides the other
 CAUSAL = PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
 VARIANTS = [
     replace(
-        heads.CUT[0], overrides={"split": heads.split_each(heads.split_by(heads.CUT[0]))}
+        heads.CUT[0],
+        overrides={"split": heads.split_each(heads.split_by(heads.CUT[0]))},
     ),
     *(*attention.SCALE, *attention.BATCH_SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
