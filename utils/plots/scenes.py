@@ -910,9 +910,13 @@ def reduce_scatter(*, title: str) -> None:
             share, to = (rank - turn - 1) % 3, (rank + 1) % 3
             start = boxes[turn][rank].cell(0, 2 * share)
             end = boxes[turn + 1][to].cell(0, 2 * share)
-            down, up = (LINE, 0) if to else (0, LINE)
             x = start.x + start.width, end.x + end.width
-            picture.wire((x[0], start.y + down), (x[1], end.y + up))
+            if to:
+                picture.wire((x[0], start.y + LINE), (x[1], end.y))
+                continue
+            gap = 2.8 + 2.1 * turn  # up between two columns, past the row between
+            via = [(x[0], 1.7), (gap, 1.7), (gap, 0.9), (x[1], 0.9)]
+            picture.wire((x[0], start.y), (x[1], end.y + LINE), via=via)
     picture.publish(title)
 
 
@@ -929,7 +933,7 @@ def splits(*, title: str) -> None:
                 picture.note((left, y + 0.25 + 0.62 * i), name)
                 at, cells = (left, y + 0.38 + 0.62 * i), [[""] * 4] * len(owner)
                 picture.grid(at, cells, owner=owner, cell=0.26)
-        for end in (1.95, 2.8):
+        for end in (2.05, 2.75):
             picture.wire((left + 0.06, 2.38), (left + 0.06, end))
         picture.note((left + 0.16, 2.38), state[-1])
 
