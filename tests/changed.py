@@ -3,13 +3,15 @@
 The change is everything that differs from the commit BASE, new files included. Without
 BASE it is everything since this branch left `main`.
 
-- A changed notebook is run and stored, and its minutes are copied into README and 00.
-  Then it is run again and compared, together with its solutions.
 - After a change in `utils` or `tests` the docstring examples and the tests of that
-  module run, and the notebooks that import a changed name: they are compared, or stored
-  again if the change is in `utils/plots`.
+  module run.
+- A changed notebook is run and stored, and its minutes are copied into README and 00.
+  Then it is run again and compared, together with its solutions. Notebooks that import
+  a changed name are compared, or stored again if the change is in `utils/plots`.
 - After a change in the checks of a notebook all answers to its exercises are judged.
 - Ruff, the tables of the README and the other tests of `test_repository.py` always run.
+
+The quickest comes first. `--plan` only says what would be run.
 """
 
 import argparse
@@ -27,6 +29,7 @@ TESTS = ROOT / "tests"
 # The tests with one case for each notebook, or for each answer to an exercise.
 BY_CASE = ("notebooks", "sections", "drift", "checks", "steps")
 BY_CASE = [*(TESTS / f"test_{name}.py" for name in BY_CASE), TESTS / "answers"]
+EXERCISES = ROOT / "utils/checks/exercises"
 TOUCH_EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
@@ -64,10 +67,10 @@ def rename_locals(function):
         name.id = numbers.get(name.id, name.id)
 
 
-def definitions(source, path):
+def definitions(source):
     """Return the code of each top-level name of a module, without docstrings."""
     code = {}
-    for node in ast.parse(source, path).body:
+    for node in ast.parse(source).body:
         for inner in ast.walk(node):
             if isinstance(inner, ast.FunctionDef | ast.ClassDef):
                 if ast.get_docstring(inner) is not None:
@@ -75,9 +78,7 @@ def definitions(source, path):
             if isinstance(inner, ast.FunctionDef):
                 rename_locals(inner)
         targets = getattr(node, "targets", [getattr(node, "target", node)])
-        names = [ast.unparse(target) for target in targets]
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names = [node.name]
+        names = [getattr(target, "name", ast.unparse(target)) for target in targets]
         code |= dict.fromkeys(names, ast.unparse(node))
     return code
 
@@ -86,7 +87,7 @@ def changed_names(path, base):
     """Return the top-level names of a module that changed or use a changed one."""
     old = git("show", f"{base}:{path.relative_to(ROOT).as_posix()}")
     new = path.read_text(encoding="utf-8") if path.exists() else ""
-    before, after = definitions(old, path), definitions(new, path)
+    before, after = definitions(old), definitions(new)
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     words = {name: {*re.findall(r"\w+", code)} for name, code in after.items()}
     while more := {name for name in words.keys() - changed if words[name] & changed}:
@@ -119,10 +120,22 @@ def importing_tests(module):
     }
 
 
-def notebooks_on(path):
-    """Return the notebooks that a file of checks or answers is about, by its name."""
-    names = path.stem, path.parent.name
-    return {p for p in tool.find_notebooks() if re.sub(r"^\d+_", "", p.stem) in names}
+def subjects_of(path):
+    """Return the subjects, such as `tokens`, of a file of checks or answers.
+
+    Its name says which, or the exercises that import steps from it.
+    """
+    names, known = {path.stem, path.parent.name}, [*EXERCISES.glob("*.py")]
+    if path.parent.name == "steps":
+        line = f"from utils.checks.steps.{path.stem} "
+        return {p.stem for p in known if line in p.read_text(encoding="utf-8")}
+    return names & {p.stem for p in known if p.stem != "__init__"}
+
+
+def ids_of(subject):
+    """Return how the names of the cases of a subject's exercises begin."""
+    text = (EXERCISES / f"{subject}.py").read_text(encoding="utf-8")
+    return {f"[{id}" for id in re.findall(r'id="([\d.]+)"', text)}
 
 
 def with_solutions(notebook):
@@ -139,17 +152,19 @@ def cases_of(notebook):
 
 def make_plan(paths, base):
     """Return what changed files touch."""
-    plan = Plan(set(), set(), {TESTS / "test_repository.py"}, set())
+    plan = Plan(set(), set(), set(), set())
     for path in paths:
         top, *inner = path.relative_to(ROOT).with_suffix("").parts
-        about = notebooks_on(path) if {"checks", "answers"} & {*inner} else set()
+        subjects = subjects_of(path) if {"checks", "answers"} & {*inner} else set()
         if path.suffix == ".ipynb" and path.exists():
             plan.execute.add(path)
             plan.compare.update(with_solutions(path))
             plan.cases.update(cases_of(path))
-        elif about:
+        elif subjects:
+            plan.tests.update({path} if path.exists() else ())
+            plan.cases.update(*map(ids_of, subjects))
+            about = [n for n in tool.find_notebooks() if n.stem[3:] == path.stem]
             plan.compare.update(*map(with_solutions, about))
-            plan.cases.update(*map(cases_of, about))
         elif top == "utils" and path.suffix == ".py":
             plan.tests.update({path} if path.exists() else ())
             plan.tests.update(importing_tests([top, inner[0]]))
@@ -185,22 +200,27 @@ def main():
     parser = argparse.ArgumentParser(description="Run what a change touches.")
     start = git("merge-base", "main", "HEAD").strip() or "HEAD"
     parser.add_argument("base", nargs="?", default=start, help="a commit")
-    base = parser.parse_args().base
-    if not git("rev-parse", "--verify", f"{base}^{{commit}}"):
-        parser.error(f"expected a commit, got {base}")
-    paths = changed_files(base)
-    plan = make_plan(paths, base)
-    print(f"Changed since {base[:12]}: {describe(paths)}")
-    print(f"Notebooks to run and store: {describe(plan.execute)}")
-    print(f"Notebooks to run and compare: {describe(plan.compare)}")
+    parser.add_argument("--plan", action="store_true", help="only say what would run")
+    given = parser.parse_args()
+    if not git("rev-parse", "--verify", f"{given.base}^{{commit}}"):
+        parser.error(f"expected a commit, got {given.base}")
+    paths = changed_files(given.base)
+    plan = make_plan(paths, given.base)
+    cases = sorted(plan.cases)
+    print(f"Changed since {given.base[:12]}: {describe(paths)}")
     print(f"Tests and examples: {describe(plan.tests)}")
-    print(
-        f"Cases of other tests: {', '.join(sorted(plan.cases)) or 'none'}", flush=True
-    )
-    failed = tool.execute(sorted(plan.execute))
-    failed += run_pytest(*sorted(plan.compare), *sorted(plan.tests))
-    if plan.cases:
-        failed += run_pytest(*BY_CASE, "-k", " or ".join(sorted(plan.cases)))
+    print(f"Notebooks to run and store: {describe(plan.execute)}")
+    print(f"Cases of other tests: {', '.join(cases) or 'none'}")
+    print(f"Notebooks to run and compare: {describe(plan.compare)}", flush=True)
+    if given.plan:
+        return False
+    failed = run_pytest(*sorted(plan.tests)) if plan.tests else 0
+    failed += tool.execute(sorted(plan.execute))
+    failed += run_pytest(TESTS / "test_repository.py")
+    if cases:
+        failed += run_pytest(*BY_CASE, "-k", " or ".join(cases))
+    if plan.compare:
+        failed += run_pytest(*sorted(plan.compare))
     if any(path.name in TOUCH_EVERYTHING for path in paths):
         print("The change touches everything: run `python -m pytest`, too.")
     print("Something failed: see above." if failed else "All that it touches holds.")

@@ -9,12 +9,6 @@ import pytest
 from nbformat import v4
 from repository import ROOT, make_repository, tool
 
-SHOW_PLAN = """
-from tests.changed import changed_files, describe, make_plan
-plan = make_plan(changed_files("HEAD"), "HEAD")
-print(*map(describe, plan[:3]), sorted(plan.cases), sep="\\n")
-"""
-
 
 @pytest.fixture
 def course(tmp_path):
@@ -29,25 +23,34 @@ def replace(path, old, new):
 
 
 def run(course, *words):
-    command, env = [sys.executable, *words], os.environ | {"PYTEST_ADDOPTS": "-n 0"}
+    command = [sys.executable, "-m", "tests.changed", "HEAD", *words]
+    env = os.environ | {"PYTEST_ADDOPTS": "-n 0 -k readme_of_the_data"}
     return subprocess.run(command, cwd=course, env=env, capture_output=True, text=True)
 
 
 def plan(course):
-    """Return notebooks to store, to compare, tests and cases, each in a line."""
-    planned = run(course, "-c", SHOW_PLAN)
+    """Return tests, notebooks to store, cases and notebooks to compare."""
+    planned = run(course, "--plan")
     assert planned.returncode == 0, planned.stderr
-    return planned.stdout.splitlines()
+    return [line.partition(": ")[2] for line in planned.stdout.splitlines()[1:]]
 
 
 def test_a_notebook_is_stored_and_compared_with_its_solutions_and_answers(course):
     replace(course / "notebooks/01_tokens.ipynb", "Question.", "The question.")
-    store, compare, tests, cases = plan(course)
-    assert store == "notebooks/01_tokens.ipynb"
     [solutions] = (ROOT / "notebooks/solutions").glob("01_*.ipynb")
-    assert compare == f"{store}, notebooks/solutions/{solutions.name}"
-    assert tests == "tests/test_repository.py"
-    assert cases == str(sorted({"01_tokens", solutions.stem, "[1.1", "[1.2"}))
+    store = "notebooks/01_tokens.ipynb"
+    cases = ", ".join(sorted({"01_tokens", solutions.stem, "[1.1", "[1.2"}))
+    both = f"{store}, notebooks/solutions/{solutions.name}"
+    assert plan(course) == ["nothing", store, cases, both]
+
+
+def test_a_step_of_the_checks_runs_the_answers_to_the_exercises_that_use_it(course):
+    path = course / "utils/checks/steps/masks.py"
+    path.write_text(path.read_text(encoding="utf-8") + "NEW = 1\n", encoding="utf-8")
+    tests, store, cases, compare = plan(course)
+    assert (store, compare) == ("nothing", "nothing")
+    assert tests == "utils/checks/steps/masks.py"
+    assert "[5.3" in cases and "[1.1" not in cases
 
 
 def test_a_function_runs_its_examples_its_tests_and_the_notebooks_that_import_it(
@@ -56,8 +59,8 @@ def test_a_function_runs_its_examples_its_tests_and_the_notebooks_that_import_it
     path = course / "utils/tokenizer.py"
     replace(path, "def decode_bpe(", "def decode_bpe(*unused, ")
     (course / "utils/new.py").touch()
-    store, compare, tests, cases = plan(course)
-    assert (store, cases) == ("nothing", "[]")
+    tests, store, cases, compare = plan(course)
+    assert (store, cases) == ("nothing", "none")
     for name in tool.find_notebooks():
         name = name.relative_to(ROOT).as_posix()
         source = (course / name).read_text(encoding="utf-8")
@@ -66,12 +69,12 @@ def test_a_function_runs_its_examples_its_tests_and_the_notebooks_that_import_it
         assert name in tests
     replace(path, "def decode_bpe(*unused, ", "def decode_bpe(")
     replace(path, "\nimport ", "\n# a comment\nimport ")
-    assert plan(course)[1] == "nothing"
+    assert plan(course)[3] == "nothing"
 
 
 def test_it_fails_with_a_test_that_the_change_breaks(course):
     replace(course / "data/README.md", "| 817 |", "| 818 |")
-    changed = run(course, "-m", "tests.changed")
+    changed = run(course)
     assert changed.returncode == 1
     assert "Changed since " in changed.stdout and ": data/README.md\n" in changed.stdout
     assert "Something failed" in changed.stdout

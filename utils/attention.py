@@ -509,8 +509,17 @@ class MultiHeadAttention(nn.Module):
             query, key = self._rotate(query, start), self._rotate(key, start)
         if cache is not None:
             key, value = cache.append(key, value)
-        options = padding_mask, causal, need_weights
-        output, weights = self._attend(query, key, value, *options)
+        output, weights = attend_with_heads(
+            query,
+            key,
+            value,
+            padding_mask,
+            causal=causal,
+            window=self.window,
+            alibi=self.alibi,
+            dropout_p=self.dropout_p if self.training else 0.0,
+            need_weights=need_weights,
+        )
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
@@ -533,45 +542,6 @@ class MultiHeadAttention(nn.Module):
         for name, t, num_heads in zip(PROJECTIONS, projected, counts):
             check_width(name, t, num_heads * self.head_dim, dims=3)
         return [split_heads(t, n) for t, n in zip(projected, counts)]
-
-    def _attend(self, query, key, value, padding_mask, causal, need_weights):
-        """Return the output (B, H, T, K), and the weights if they are needed."""
-        dropout_p = self.dropout_p if self.training else 0.0
-        enable_gqa = self.num_kv_heads != self.num_heads
-        num_queries, num_keys = query.shape[-2], key.shape[-2]
-        is_square = num_queries == num_keys <= (self.window or num_keys)
-        needs_more = need_weights or self.alibi or padding_mask is not None
-        if causal and is_square and not needs_more:
-            # The kernel then skips the future and needs no (T, S) mask. It aligns its
-            # own mask at the top left, which is right only for a square.
-            options = {"is_causal": True, "enable_gqa": enable_gqa}
-            attend = F.scaled_dot_product_attention
-            return attend(query, key, value, None, dropout_p, **options), None
-        mask = combined_mask(query, key, padding_mask, causal, self.window)
-        bias = None
-        if self.alibi and causal:
-            sizes = self.num_heads, num_keys, num_queries
-            bias = alibi_bias(*sizes, query.device)[None].to(query.dtype)
-        if need_weights or num_queries == 1:  # one token: faster than enable_gqa
-            query, mask, bias = self._group_query_heads(query, mask, bias)
-            enable_gqa = False
-        if need_weights:
-            parts = scaled_dot_product_attention(
-                query, key, value, mask, dropout_p, bias
-            )
-            return [regroup(part, self.num_heads) for part in parts]
-        output = fused_attention(
-            query, key, value, mask, dropout_p, bias, enable_gqa=enable_gqa
-        )
-        return regroup(output, self.num_heads), None
-
-    def _group_query_heads(self, query, mask, bias):
-        # Heads that share their keys become one head, which has all their queries.
-        if self.num_kv_heads == self.num_heads:
-            return query, mask, bias
-        shape = -1, self.num_heads, query.shape[-2], -1
-        tensors = query, *(t if t is None else t.expand(shape) for t in (mask, bias))
-        return [t if t is None else regroup(t, self.num_kv_heads) for t in tensors]
 
     def _rotate(self, x, start):
         return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
@@ -605,6 +575,70 @@ class MultiHeadAttention(nn.Module):
             check_length(num_keys, self.context_length)
         if padding_mask is not None:
             check_padding_mask(padding_mask, (len(x), num_keys))
+
+
+def attend_with_heads(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    padding_mask: Tensor | None = None,
+    *,
+    causal: bool = True,
+    window: int | None = None,
+    alibi: bool = False,
+    scale: float | None = None,
+    dropout_p: float = 0.0,
+    need_weights: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Let the newest tokens attend, by the fastest of PyTorch's kernels that can do it.
+
+    query: (B, H, T, K), the last T of the S tokens
+    key, value: (B, H_kv, S, K) and (B, H_kv, S, V), shared by neighbouring query heads
+    padding_mask: boolean (B, S), True = a real token, which may be attended to
+    causal, window, alibi: as `MultiHeadAttention` takes them
+    scale: factor for the scores; 1 / sqrt(K) by default
+    dropout_p: fraction of the weights that is dropped; 0 except during training
+    returns: output (B, H, T, V), and weights (B, H, T, S) or None
+
+    >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
+    >>> value = torch.tensor([1.0, 2.0, 3.0, 6.0]).view(1, 1, 4, 1)
+    >>> attend_with_heads(query, key, value)[0].flatten()
+    tensor([3., 3.])
+    """
+    num_heads, num_queries = query.shape[1:3]
+    num_kv_heads, num_keys = key.shape[1:3]
+    enable_gqa = num_kv_heads != num_heads
+    is_square = num_queries == num_keys <= (window or num_keys)
+    needs_more = need_weights or alibi or padding_mask is not None
+    if causal and is_square and not needs_more:
+        # The kernel then skips the future and needs no (T, S) mask. It aligns its own
+        # mask at the top left, which is right only for a square.
+        options = {"is_causal": True, "scale": scale, "enable_gqa": enable_gqa}
+        attend = F.scaled_dot_product_attention
+        return attend(query, key, value, None, dropout_p, **options), None
+    mask, bias = combined_mask(query, key, padding_mask, causal, window), None
+    if alibi and causal:
+        bias = alibi_bias(num_heads, num_keys, num_queries, query.device)[None]
+        bias = bias.to(query.dtype)
+    # For one token this is faster than `enable_gqa`, whose kernels don't take values of
+    # another width than the keys without copying both.
+    is_one_width = key.shape[-1] == value.shape[-1]
+    if enable_gqa and (need_weights or num_queries == 1 or not is_one_width):
+        # Heads that share their keys become one head, which has all their queries.
+        shape = -1, num_heads, num_queries, -1
+        tensors = query, *(t if t is None else t.expand(shape) for t in (mask, bias))
+        query, mask, bias = (
+            t if t is None else regroup(t, num_kv_heads) for t in tensors
+        )
+        enable_gqa = False
+    if need_weights:
+        if scale is not None:  # in place of the one that the function divides by
+            query = query * (scale * query.shape[-1] ** 0.5)
+        parts = scaled_dot_product_attention(query, key, value, mask, dropout_p, bias)
+        return tuple(regroup(part, num_heads) for part in parts)
+    options = {"scale": scale, "enable_gqa": enable_gqa}
+    output = fused_attention(query, key, value, mask, dropout_p, bias, **options)
+    return regroup(output, num_heads), None
 
 
 PROJECTIONS = "output of W_query", "output of W_key", "output of W_value"

@@ -5,19 +5,15 @@ R width of a latent, P width of the rotated part.
 """
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.attention import (
+    attend_with_heads,
     check_cache,
     check_divisible,
     check_length,
     check_width,
-    combined_mask,
-    fused_attention,
     merge_heads,
-    regroup,
-    scaled_dot_product_attention,
     split_heads,
 )
 from utils.cache import KeyValueCache
@@ -202,9 +198,26 @@ class LatentAttention(nn.Module):
             latent, turned_key = cache.append(latent, turned_key)
         if absorbed is None:
             absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
-        attend = self._attend_absorbed if absorbed else self._attend_expanded
-        parts = query, turned_query, latent, turned_key, padding_mask, need_weights
-        output, weights = attend(*parts)
+        W_uk, W_uv = self.up_matrices()
+        if absorbed:
+            query, key, value = query @ W_uk.mT, latent, latent
+        else:
+            key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
+            turned_key = turned_key.expand(-1, self.num_heads, -1, -1)
+        output, weights = attend_with_heads(
+            torch.cat((query, turned_query), dim=-1),
+            torch.cat(
+                (key, turned_key), dim=-1
+            ),  # (B, H, S, K + P), or (B, 1, S, R + P)
+            value,
+            padding_mask,
+            scale=(self.head_dim + self.rotary_dim)
+            ** -0.5,  # however they are computed
+            dropout_p=self.dropout_p if self.training else 0.0,
+            need_weights=need_weights,
+        )
+        if absorbed:
+            output = output @ W_uv
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
@@ -223,43 +236,6 @@ class LatentAttention(nn.Module):
         K, R = self.head_dim, self.latent_dim
         expanded = num_keys * K * R + num_queries * num_keys * K
         return num_queries * K * R + num_queries * num_keys * R < expanded
-
-    def _attend_expanded(self, query, turned_query, latent, turned_key, *options):
-        key, value = latent_keys_values(latent[:, 0], *self.up_matrices())
-        turned_key = turned_key.expand(-1, self.num_heads, -1, -1)
-        query = torch.cat((query, turned_query), dim=-1)
-        key = torch.cat((key, turned_key), dim=-1)  # (B, H, S, K + P)
-        return self._attend(query, key, value, *options)
-
-    def _attend_absorbed(self, query, turned_query, latent, turned_key, *options):
-        W_uk, W_uv = self.up_matrices()
-        query = torch.cat((query @ W_uk.mT, turned_query), dim=-1)  # (B, H, T, R + P)
-        key = torch.cat((latent, turned_key), dim=-1)  # (B, 1, S, R + P)
-        output, weights = self._attend(query, key, latent, *options)
-        return output @ W_uv, weights
-
-    def _attend(self, query, key, value, padding_mask, need_weights):
-        """Return the output of all heads, and the weights if they are needed."""
-        # The scores are sums of K + P products, however they are computed.
-        scale = (self.head_dim + self.rotary_dim) ** -0.5
-        dropout_p = self.dropout_p if self.training else 0.0
-        num_queries, is_shared = query.shape[-2], key.shape[1] == 1
-        is_square = num_queries == key.shape[-2] and padding_mask is None
-        if is_square and not is_shared and not need_weights:
-            options = {"is_causal": True, "scale": scale}
-            attend = F.scaled_dot_product_attention
-            return attend(query, key, value, None, dropout_p, **options), None
-        mask = combined_mask(query, key, padding_mask)
-        if is_shared:  # these heads become one head, which has all their queries
-            query = regroup(query, 1)
-            if mask is not None:
-                mask = regroup(mask.expand(-1, self.num_heads, num_queries, -1), 1)
-        if not need_weights:
-            output = fused_attention(query, key, value, mask, dropout_p, scale=scale)
-            return regroup(output, self.num_heads), None
-        query = query * (scale * query.shape[-1] ** 0.5)  # which is divided out again
-        parts = scaled_dot_product_attention(query, key, value, mask, dropout_p)
-        return [regroup(part, self.num_heads) for part in parts]
 
     def _rotate(self, x, start):
         return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])

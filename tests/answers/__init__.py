@@ -1,7 +1,7 @@
-"""Answers to the exercises: ours, all right, and those of strangers (`strangers`).
+"""Answers to the exercises: those of strangers, and ours where these are few.
 
 `@right("softmax")` registers an answer that must pass. `@wrong("softmax", "…")`
-registers one with these mistakes, each in its author's words.
+registers one with these mistakes, each in its author's words. Ours are all right.
 """
 
 import importlib

@@ -7,55 +7,6 @@ import torch.nn.functional as F
 
 from answers import right
 
-# --- 14.1 -------------------------------------------------------------------------
-
-
-@right("latent_keys_values")
-def latent_broadcast(latent, W_uk, W_uv):
-    return latent[:, None] @ W_uk, latent[:, None] @ W_uv
-
-
-@right("latent_keys_values")
-def latent_einsum(latent, W_uk, W_uv):
-    keys = torch.einsum("bsr,hrk->bhsk", latent, W_uk)
-    return keys, torch.einsum("bsr,hrv->bhsv", latent, W_uv)
-
-
-@right("latent_keys_values")
-def latent_head_by_head(latent, W_uk, W_uv):
-    keys, values = [], []
-    for h in range(W_uk.shape[0]):
-        keys.append(latent @ W_uk[h])
-        values.append(latent @ W_uv[h])
-    return torch.stack(keys, dim=1), torch.stack(values, dim=1)
-
-
-# --- 14.2 -------------------------------------------------------------------------
-
-
-@right("absorbed_scores")
-def absorbed_two_products(query, latent, W_uk):
-    return query @ W_uk.transpose(-2, -1) @ latent[:, None].transpose(-2, -1)
-
-
-@right("absorbed_scores")
-def absorbed_einsum(query, latent, W_uk):
-    narrow = torch.einsum("bhtk,hrk->bhtr", query, W_uk)
-    return torch.einsum("bhtr,bsr->bhts", narrow, latent)
-
-
-@right("absorbed_scores")
-def absorbed_by_loops(query, latent, W_uk):
-    B, H, T, _ = query.shape
-    scores = torch.zeros(B, H, T, latent.shape[1])
-    for b in range(B):
-        for h in range(H):
-            scores[b, h] = (query[b, h] @ W_uk[h].T) @ latent[b].T
-    return scores
-
-
-# --- 14.3 -------------------------------------------------------------------------
-
 
 @right("absorbed_attention")
 def step_two_parts(query, turned_query, latent, turned_key, W_uk, W_uv):

@@ -44,12 +44,12 @@ def trained(book, sentences, seed):
 
 def widths(book, seed):
     """Measure how close words of one kind are in narrow and in wide tables."""
-    ratios = {width: book["ratios_after"](width, seed) for width in (2, 8, 64)}
-    rows, scores = ratios[64]
     return {
-        f"rows, width {width}: same kind / different kinds": ratio
-        for width, (ratio, _) in ratios.items()
-    } | {"scores / rows, width 64": scores / rows}
+        f"rows, width {width}: same kind / different kinds": book["ratio_after"](
+            width, seed
+        )
+        for width in (2, 8, 64)
+    }
 
 
 def who_sat(book, seed):

@@ -3,21 +3,23 @@
 import difflib
 
 from utils.checks import records
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
-from utils.checks.messages import wrapped
 from utils.clinic.instruments import fitting, measured
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
 HEADINGS = {
-    "passed": "right",
-    "not-attempted": "no diagnosis yet",
-    "no-such-suspect": "not understood",
+    "passed": (PASSED[0], "right", PASSED[2]),
+    "half-right": (NOT_YET[0], "half right", NOT_YET[2]),
+    "wrong": (NOT_YET[0], "wrong", NOT_YET[2]),
+    "not-attempted": (NOT_ATTEMPTED[0], "no diagnosis yet", NOT_ATTEMPTED[2]),
+    "no-such-suspect": (NOT_YET[0], "not understood", NOT_YET[2]),
 }
 DOTS = "Replace the dots by names in quotes, or by nothing if it's healthy."
 
 
 def diagnose(patient, *slugs) -> Result:
-    """Say whether these are the patient's wrong steps; print why; return the `Result`.
+    """Say whether these are the patient's wrong steps; show why; return the `Result`.
 
     Without slugs the diagnosis is that it is healthy; `...` says that there is none
     yet. What is right is kept and counts in `progress()`.
@@ -32,9 +34,8 @@ def diagnose(patient, *slugs) -> Result:
     if not expect_layer(patient).is_patient:
         raise ValueError(f"expected a patient, such as patient(7); got {patient!r}")
     state, lines = _judge(patient, slugs)
-    heading = HEADINGS.get(state, state.replace("-", " "))
-    message = wrapped("\n".join([f"Patient {patient.number}: {heading}.", *lines]))
-    print(message)
+    name = f"Patient {patient.number}"
+    message = show_block(name, HEADINGS[state], "\n".join(lines))
     if state == "passed":
         records.add(f"patient {patient.number}")
     return Result(state == "passed", None if state == "passed" else state, message)

@@ -237,7 +237,7 @@ class Picture:
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
         box = Box(*at, width, height, text.replace("\n", " "))
         style = {"facecolor": kinds[kind], "edgecolor": INK[None]}
-        self._add_box(box, 0.07, linewidth=2 if lit else 1.1, **style)
+        self._add_box(box, min(0.07, width / 2), linewidth=2 if lit else 1.1, **style)
         style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
         self._write(*box.middle, text, NAME, **style)
         self._add_sentence(f"Box: {box.name}")

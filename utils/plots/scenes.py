@@ -291,6 +291,7 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
         state = [[format_number(n) for n in (largest, total, sums)]]
         columns = ["max m", "sum l", "sum a"]
         end = picture.grid((4.2, y + 0.2), state, "score", columns=columns, cell=0.6)
+        picture.grid((6.15, y + 0.2), [[1]], "query", columns=["query"], cell=0.4)
         corner = 2.3, end.left[1]
         picture.wire(corner, end.left, text="fetched")
         for box, role in ((key, "key"), (value, "value")):
@@ -820,19 +821,19 @@ def causal_blocks(num_blocks: int, *, title: str) -> None:
     row({"values": texts, "role": "score", "cell": 0.95, **names}, title=title)
 
 
-def new_row(weights, words, *, title: str) -> None:
+def new_row(before, after, words, *, title: str) -> None:
     """Draw causal weights before and after the last word, whose row alone is new.
 
     Args:
-        weights: `(T, T)`, the weights with the last word; the others see nothing of it.
+        before, after: `(T - 1, T - 1)` and `(T, T)`, the weights.
         words: T of them.
     """
-    mask = torch.ones(len(words), len(words), dtype=torch.bool).tril()
-    parts = [
-        {"values": weights[:n, :n], "rows": words[:n], "columns": words[:n],
-         "mask": mask[:n, :n], "role": "weight", "name": f"{n} tokens"}
-        for n in (len(words) - 1, len(words))
-    ]  # fmt: skip
+    parts = []
+    for weights in (before, after):
+        n = len(weights)
+        mask = torch.ones(n, n, dtype=torch.bool).tril()
+        names = {"rows": words[:n], "columns": words[:n], "name": f"{n} tokens"}
+        parts.append({"values": weights, "mask": mask, "role": "weight", **names})
     row(parts[0], "→", parts[1] | {"lit": len(words) - 1}, title=title)
 
 
