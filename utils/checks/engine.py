@@ -76,6 +76,7 @@ class Exercise:
         if no mistake is recognised
     observe: function (answer, *args) that returns what is compared, if results are
         random; the oracle and the variants go through it too
+    returned: variants of the last steps, which change only what is returned
     """
 
     id: str
@@ -90,6 +91,7 @@ class Exercise:
     facts: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
+    returned: tuple = (*RETURNED,)
 
     noun = "function"
 
@@ -97,7 +99,7 @@ class Exercise:
         self.pipeline = Pipeline(
             {p.name: p.default for p in signature(self.oracle).parameters.values()},
             self.steps | RETURNING_STEPS,
-            [*self.variants, *RETURNED],
+            [*self.variants, *self.returned],
             self.words | {"returns": self.returns},
         )
 

@@ -128,7 +128,7 @@ multi_head_attention = ModuleExercise(
         steps(**SELF_PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
         *(of_attention.SCALE, WRONG_SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE),
         *(of_masks.CUT, of_heads.SPLIT, of_heads.MERGE, of_heads.OUT),
-        *(of_attention.PROJECT, of_attention.WEIGHING, of_attention.RETURN_OUTPUT),
+        *(of_attention.WEIGHING, of_attention.PROJECT, of_attention.RETURN_OUTPUT),
         # No maximum for each row gives what none gives.
         without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
         width_name="K",
