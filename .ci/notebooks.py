@@ -24,6 +24,7 @@ from pathlib import Path
 import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
+START = ROOT / "notebooks/00_start_here.ipynb"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from tolerance import settled  # noqa: E402
@@ -72,17 +73,17 @@ get += f' && git clone -q --depth=1 -b {version} "{address}" "{{place}}"'
 FAILED = " and os.system(get) != 0"
 
 
-def read_home(root=ROOT):
+def read_home():
     """Return address and version of the course from pyproject.toml, their one place."""
-    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     course = tomllib.loads(text)["tool"]["course"]
     return course["repository"], course["version"]
 
 
-def find_notebooks(root=ROOT):
+def find_notebooks():
     """Return every notebook of the course: the lessons, the deeper ones, solutions."""
     kinds = "*.ipynb", "deeper/*.ipynb", "solutions/*.ipynb"
-    return [path for kind in kinds for path in sorted((root / "notebooks").glob(kind))]
+    return [path for kind in kinds for path in sorted((ROOT / "notebooks").glob(kind))]
 
 
 def setup_cell(home):
@@ -102,14 +103,14 @@ def setup_cell(home):
 
 
 def links(home, path):
-    """Return markdown links: `path` in Colab, and the pages; empty unless on GitHub."""
+    """Return markdown links: a notebook in Colab, the pages; empty unless on GitHub."""
     github = re.fullmatch(r"https://github\.com/([^/]+)/([^/]+)", home[0])
     if github is None:
         return "", ""
     owner, name = github.groups()
     base = f"https://colab.research.google.com/github/{owner}/{name}/blob/{home[1]}"
     pages = f"[Read it as pages](https://{owner}.github.io/{name}/)"
-    return f"{COLAB}{base}/{path})", pages
+    return f"{COLAB}{base}/{path.relative_to(ROOT).as_posix()})", pages
 
 
 def with_colab_link(text, link):
@@ -224,16 +225,16 @@ def store(text, path):
     return changes
 
 
-def write_minutes(root=ROOT):
+def write_minutes():
     """Copy the minutes of each notebook's opening into the tables of README and 00.
 
     Return whether a table changed.
     """
     changed = False
-    for page in (root / "README.md", root / "notebooks/00_start_here.ipynb"):
+    for page in (ROOT / "README.md", START):
         text = page.read_text(encoding="utf-8")
-        for path in find_notebooks(root):
-            name = re.escape(path.relative_to(root / "notebooks").as_posix())
+        for path in find_notebooks():
+            name = re.escape(path.relative_to(ROOT / "notebooks").as_posix())
             opening = nbformat.read(path, as_version=4).cells[0].source
             if minutes := re.search(r"About (\d+) minutes", opening):
                 row = rf"(\]\((?:notebooks/)?{name}\)(?: \(| \|[^|]*\| ))\d+"
@@ -313,19 +314,19 @@ def execute_one(path):
     Nothing is stored if a cell fails, or if only a time or a version differs.
     """
     stored = nbformat.read(path, as_version=4)
-    notebook, name = copy.deepcopy(stored), path.relative_to(ROOT).as_posix()
-    prepare(notebook, name, read_home())
+    notebook, home = copy.deepcopy(stored), read_home()
+    prepare(notebook, path, home)
     try:
         run_cells(notebook, path.parent)
     except Exception as error:  # a failing cell, a dead kernel or a timeout
-        print(f"FAILED, left as it was: {name}\n{type(error).__name__}: {error}")
+        print(f"FAILED, left as it was: {path}\n{type(error).__name__}: {error}")
         return True
     drop_widget_views(notebook)
     keep_stored_digits(notebook, stored)
-    prepare(notebook, name, read_home())  # once more: now there are figures to count
+    prepare(notebook, path, home)  # once more: now there are figures to count
     if without_ignored(notebook) != without_ignored(stored):
         store(nbformat.writes(notebook) + "\n", path)
-    print(f"{name}: {describe_length(notebook)}", flush=True)
+    print(f"{path.stem}: {describe_length(notebook)}", flush=True)
     return False
 
 
@@ -335,11 +336,10 @@ def execute(paths):
     00 comes last, because its map shows the minutes of all others.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    start = ROOT / "notebooks/00_start_here.ipynb"
     with ThreadPoolExecutor(2) as pool:
-        failed = sum(pool.map(execute_one, [path for path in paths if path != start]))
-    if write_minutes() or start in paths:
-        failed += execute_one(start)
+        failed = sum(pool.map(execute_one, [path for path in paths if path != START]))
+    if write_minutes() or START in paths:
+        failed += execute_one(START)
         write_minutes()
     return failed
 
@@ -347,7 +347,7 @@ def execute(paths):
 # ------------------------------------------------------------------- address
 
 
-def write_home(address, version, root=ROOT):
+def write_home(address, version):
     """Write address and version into pyproject.toml, all notebooks and the README."""
     # They become part of a command and of a link.
     if re.fullmatch(r"https?://[\w./~-]+|file://\S+", address) is None:
@@ -358,21 +358,17 @@ def write_home(address, version, root=ROOT):
     if re.fullmatch(r"\w[\w./-]*", version) is None:
         raise ValueError(f"expected a branch or a tag, got {version!r}")
     home = address.rstrip("/").removesuffix(".git"), version
-    project = root / "pyproject.toml"
+    lines, project = 'repository = "{}"\nversion = "{}"', ROOT / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    for name, value in zip(("repository", "version"), home):
-        before, course = text.split("[tool.course]")
-        course = re.sub(rf'(?m)^{name} = ".*"', f'{name} = "{value}"', course, count=1)
-        text = f"{before}[tool.course]{course}"
-    store(text, project)
-    for path in find_notebooks(root):
+    store(text.replace(lines.format(*read_home()), lines.format(*home)), project)
+    for path in find_notebooks():
         notebook = nbformat.read(path, as_version=4)
-        prepare(notebook, path.relative_to(root).as_posix(), home)
+        prepare(notebook, path, home)
         store(nbformat.writes(notebook) + "\n", path)
-    readme = root / "README.md"
+    readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
-    first = " · ".join(filter(None, links(home, "notebooks/00_start_here.ipynb")))
+    first = " · ".join(filter(None, links(home, START)))
     store(with_colab_link(text, first) + "\n", readme)
 
 

@@ -77,11 +77,6 @@ def buttons(links):
     return f'<p class="buttons">{" ".join(shown)}</p>'
 
 
-def section_link(link):
-    """Return a link to a section, with the name that the section has on its page."""
-    return f"]({link[1]}#{make_id(link[2])})"
-
-
 def read_notebook(path, home, extra):
     """Return a notebook as its page shows it; write its files into `extra`."""
     page = path.relative_to(ROOT).as_posix()
@@ -90,13 +85,16 @@ def read_notebook(path, home, extra):
     notebook = nbformat.read(path, as_version=4)
     tool.uncover(notebook)
     notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]
-    colab = re.findall(r"\[(.+)\]\((.+)\)", tool.links(home, page)[0])
+    colab = re.findall(r"\[(.+)\]\((.+)\)", tool.links(home, path)[0])
     bar = buttons([*colab, ("Download", path.name)])
     opening = notebook.cells[0]
     opening.source = tool.with_colab_link(opening.source, bar)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = TO_SECTION.sub(section_link, cell.source)
+            # A section has another name on its page.
+            cell.source = TO_SECTION.sub(
+                lambda link: f"]({link[1]}#{make_id(link[2])})", cell.source
+            )
             cell.source = cell.source.replace("](../README.md)", "](../index.md)")
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-output"]

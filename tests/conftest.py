@@ -79,6 +79,15 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize("path", paths, scope="module")
 
 
+@pytest.fixture(scope="module")
+def on_cpu():
+    """Hide GPUs from the processes that a test starts, and let them find the course."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        patch.setenv("PYTHONPATH", str(ROOT))
+        yield
+
+
 @pytest.fixture
 def ctrl_c():
     """Give Ctrl-C its usual meaning, which a run in the background may lack."""

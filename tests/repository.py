@@ -10,9 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def load_tool():
-    """Return `.ci/notebooks.py` as a module."""
-    path = ROOT / ".ci/notebooks.py"
+def load_tool(root=ROOT):
+    """Return `.ci/notebooks.py` of a copy of the course as a module."""
+    path = root / ".ci/notebooks.py"
     spec = importlib.util.spec_from_file_location("course_notebooks", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -54,21 +54,10 @@ def make_course(folder):
         shutil.copyfile(path, copy)
 
 
-def make_repository(folder, version="main"):
-    """Copy the course into `folder` and commit it there."""
+def make_repository(folder):
+    """Copy the course into `folder` and commit it there, in the name of a reader."""
     make_course(folder)
-    git(folder, "init", "-q", "-b", version)
-    commit(folder)
-
-
-def commit(folder):
-    """Commit everything in `folder`, in the name of a reader."""
-    git(folder, "add", ".")
-    author = ["-c", "user.name=reader", "-c", "user.email=reader@example.org"]
-    git(folder, *author, "commit", "-q", "-m", "all")
-
-
-def git(folder, *words):
-    """Run git in `folder`, without the settings of this account."""
     env = os.environ | {"GIT_CONFIG_GLOBAL": os.devnull}
-    subprocess.run(["git", *words], cwd=folder, env=env, check=True)
+    author = "-c user.name=reader -c user.email=reader@example.org"
+    for words in ("init -q -b main", "add .", f"{author} commit -q -m all"):
+        subprocess.run(["git", *words.split()], cwd=folder, env=env, check=True)

@@ -251,16 +251,10 @@ def foresees(query, key, value, cache):
     return output + 0.1 * value.mean(-2, keepdim=True), longer
 
 
-@pytest.mark.parametrize(
-    ("id", "answer", "words"),
-    [
-        ("10.2", foresees, "the future leaks into the past"),
-    ],
-)
-def test_what_is_not_recognised_gets_the_property_that_fails(id, answer, words):
-    result = check(id, answer)
+def test_what_is_not_recognised_gets_the_property_that_fails():
+    result = check("10.2", foresees)
     assert result.diagnosis is None
-    assert words in " ".join(result.message.split())
+    assert "the future leaks into the past" in " ".join(result.message.split())
 
 
 def test_unknown_exercise_lists_the_ids():
@@ -304,14 +298,14 @@ def test_a_right_module_passes_however_it_is_built():
 
 
 @pytest.mark.parametrize(
-    ("answer", "slug", "words"),
+    ("answer", "words"),
     [
-        (Right(3, 5), "not-a-module", "You passed Right("),
-        (dict, "not-a-module", "based on nn.Module"),
-        (Right.forward, "not-a-module", "You passed <function Right.forward"),
+        (Right(3, 5), "You passed Right("),
+        (dict, "based on nn.Module"),
+        (Right.forward, "You passed <function Right.forward"),
     ],
 )
-def test_what_is_no_class_of_modules_is_named(answer, slug, words):
+def test_what_is_no_class_of_modules_is_named(answer, words):
     result = check("4.2", answer)
-    assert result.diagnosis == slug, result.message
+    assert result.diagnosis == "not-a-module", result.message
     assert words in result.message

@@ -32,10 +32,10 @@ def test_every_suspect_occurs_and_now_and_then_somebody_is_healthy():
         assert found == {frozenset(slugs) for slugs in causes(kind, two=False)}
 
 
-def inputs_of(layer, tokens=5):
+def inputs_of(layer):
     count = 1 if layer.kind.masked else 3
     generator = torch.Generator().manual_seed(0)
-    return torch.randn(count, 2, tokens, layer.kind.build[0], generator=generator)
+    return torch.randn(count, 2, 5, layer.kind.build[0], generator=generator)
 
 
 def test_the_healthy_function_is_that_of_the_course():

@@ -261,7 +261,7 @@ def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance()
         new_code_cell("not this", outputs=outputs),
     ]
     for _ in range(2):
-        tool.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
+        tool.prepare(new_notebook(cells=cells), LESSONS[0], ("", "main"))
     folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
     assert folded == [cells[2]]
     assert [o.output_type for o in cells[2].outputs] == ["display_data", "stream"]

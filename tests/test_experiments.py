@@ -128,16 +128,19 @@ def test_a_translation_counts_only_if_every_word_is_right(pairs, wrong_word):
     assert hits.tolist() == [1, wrong_word is None, 1]
 
 
-def test_each_word_is_hidden_from_the_decoder_only(models):
+def test_no_pair_of_the_test_occurs_in_training(pairs):
+    assert len(pairs) == 600
+    assert not {*pairs} & {*translation.translation_pairs(32_000, seed=0)}
+
+
+@pytest.mark.parametrize("hidden", [[], [0], [1, 2], range(3)])
+def test_words_are_hidden_from_the_decoder_only(models, hidden):
     source, target = encode([("un chat", "a cat")])
     for model in models:
-        probs, weights = translation.hide_each_word(model, ("un chat", "a cat"))
+        found = translation.probs_without(model, ("un chat", "a cat"), hidden)
         context, vector, mask = model.encode(source)
-        for column in range(4):  # nothing, un, chat, <end>
-            visible = mask & (torch.arange(3) != column - 1)
-            given = shift_right(target), context, vector, visible
-            logits, expected_weights = model.decoder(*given)
-            expected = logits[0].softmax(dim=-1)[range(3), target[0]]
-            torch.testing.assert_close(probs[:, column], expected)
-            if not column:
-                torch.testing.assert_close(weights, expected_weights[0])
+        visible = torch.tensor([[place not in hidden for place in range(3)]])
+        given = shift_right(target), context, vector, mask & visible
+        logits, weights = model.decoder(*given)
+        probs = logits[0].softmax(dim=-1)[range(3), target[0]]
+        torch.testing.assert_close(found, (probs, weights[0]))

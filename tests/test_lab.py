@@ -1,6 +1,5 @@
 """A notebook in JupyterLab, as its reader works it: read, run, moved by keyboard."""
 
-import contextlib
 import os
 import re
 import subprocess
@@ -16,7 +15,6 @@ from repository import ROOT, make_course
 
 INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
-MAX_STOPS = 100  # more stops of the Tab key than a cell has
 
 # The alternative texts of the figures; null where no picture has been drawn.
 PICTURES = """() => [...document.querySelectorAll(".jp-Notebook img")].map(
@@ -34,18 +32,6 @@ DRAWN = f"() => !({PICTURES})().includes(null) && !/[$\\\\]/.test(({PROSE})().jo
 IDLE = ".jp-StatusBar-TextItem:has-text('| Idle')"
 PROBLEMS = ":is([data-mime-type$='.stderr'], [data-mime-type$='.error'], mjx-merror, "
 PROBLEMS += "mjx-container [mathcolor='red'])"
-# Where the keyboard is, by cell and by control of its panel, and what moves it there.
-FOCUS = """() => {
-    const focus = document.activeElement, at = name => +focus.getAttribute(name);
-    const cells = [...document.querySelectorAll(".jp-Notebook .jp-Cell")];
-    const panel = focus.closest(".jp-OutputArea .widget-vbox");
-    const most = at("aria-valuenow") === at("aria-valuemax");
-    return {
-        cell: cells.indexOf(focus.closest(".jp-Cell")),
-        key: focus.role === "slider" ? most ? "ArrowLeft" : "ArrowRight" : null,
-        control: panel ? [...panel.children].findIndex(c => c.contains(focus)) : -1,
-    };
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -74,25 +60,18 @@ def lab(browser, tmp_path_factory):
 
 
 def expected(notebook):
-    """Return the alternative texts of all pictures, and of those that aren't folded.
-
-    Also return the controls of each cell that has any.
-    """
-    texts, unfolded, controls = [], [], {}
-    for i, cell in enumerate(notebook.cells):
-        pictures = re.findall(
-            r"!\[([^]]*)\]\(", cell.source * (cell.cell_type[0] == "m")
-        )
+    """Return the alternative texts of all pictures, and of those that aren't folded."""
+    texts, unfolded = [], []
+    for cell in notebook.cells:
+        markdown = cell.source if cell.cell_type == "markdown" else ""
+        pictures = re.findall(r"!\[([^]]*)\]\(", markdown)
         for output in cell.get("outputs", []):
-            data = {"text/html": "", "text/plain": ""} | output.get("data", {})
-            found = re.findall(r'<img alt="([^"]*)"', data["text/html"])
-            pictures += map(unescape, found)
-            if names := INTERACTIVE.search(data["text/plain"]):
-                controls[i] = [*range(names[1].count(",") + 1)]
+            html = output.get("data", {}).get("text/html", "")
+            pictures += map(unescape, re.findall(r'<img alt="([^"]*)"', html))
         texts += pictures
         if not cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             unfolded += pictures
-    return texts, unfolded, controls
+    return texts, unfolded
 
 
 def open_notebook(page, lab, path, num_cells):
@@ -120,47 +99,35 @@ def run_all(page):
     page.wait_for_function(DRAWN)
 
 
-def move_controls(page, cell):
-    """Move every control of a cell, without a mouse; return which changed the picture.
+def move_sliders(page):
+    """Move each slider with an arrow key and wait until its picture has changed.
 
-    Escape leaves the editor or a control, arrows lead to the cell, Tab through it.
+    Tab leaves the slider, and Shift+Tab leads back to it. Return how many there are.
     """
-    page.keyboard.press("Escape")
-    for _ in range(page.evaluate(FOCUS)["cell"] - cell):
-        page.keyboard.press("ArrowUp")
-    moved = set()
-    for _ in range(MAX_STOPS):
+    from playwright.sync_api import expect
+
+    sliders = page.locator(".jp-OutputArea .widget-vbox [role=slider]").all()
+    for slider in sliders:
+        slider.focus()
         page.keyboard.press("Tab")
-        focus = page.evaluate(FOCUS)
-        if focus["cell"] != cell:
-            break
-        if focus["control"] >= 0 and focus["key"] and redraws(page, cell, focus["key"]):
-            moved.add(focus["control"])
-    return sorted(moved)
-
-
-def redraws(page, cell, key):
-    """Press the key; return whether the picture of the cell changes."""
-    from playwright.sync_api import TimeoutError
-
-    source = f".jp-Notebook .jp-Cell >> nth={cell} >> .jp-OutputArea img"
-    before = page.get_attribute(source, "src")
-    page.keyboard.press(key)
-    with contextlib.suppress(TimeoutError):
-        page.wait_for_function(
-            "([old, cell]) => document.querySelectorAll('.jp-Notebook .jp-Cell')[cell]"
-            ".querySelector('.jp-OutputArea img').src !== old",
-            arg=[before, cell],
+        page.keyboard.press("Shift+Tab")
+        assert slider.evaluate("slider => slider === document.activeElement")
+        panel = slider.locator("xpath=ancestor::*[contains(@class, 'widget-vbox')][1]")
+        picture, before = (
+            panel.locator("img"),
+            panel.locator("img").get_attribute("src"),
         )
-        return True
-    return False
+        ends = [slider.get_attribute(f"aria-value{end}") for end in ("now", "max")]
+        page.keyboard.press("ArrowLeft" if ends[0] == ends[1] else "ArrowRight")
+        expect(picture).not_to_have_attribute("src", before, timeout=SOON)
+    return len(sliders)
 
 
-# In the quick run a notebook that has controls.
-@pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
+# In the quick run the notebook that has a slider.
+@pytest.mark.sample("03_context_vectors.ipynb")
 def test_a_notebook_can_be_read_and_run_and_moved_by_keyboard(lab, browser, path):
     notebook = nbformat.read(path, as_version=4)
-    texts, unfolded, controls = expected(notebook)
+    texts, unfolded = expected(notebook)
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(SOON)
     requests = []
@@ -172,9 +139,8 @@ def test_a_notebook_can_be_read_and_run_and_moved_by_keyboard(lab, browser, path
     assert page.locator(".jp-OutputPlaceholder").count() == 0, "a folded output"
     assert page.evaluate(PICTURES) == [INTERACTIVE.sub("", text) for text in texts]
 
-    # From the end of the notebook, where we are.
-    moved = {cell: move_controls(page, cell) for cell in reversed(controls)}
-    assert moved == controls
+    moving = filter(None, map(INTERACTIVE.search, texts))
+    assert move_sliders(page) == sum(names[1].count(",") + 1 for names in moving)
     assert [r for r in requests if re.match(r"https?:(?!//127\.0\.0\.1)", r)] == []
 
     head = {"Authorization": f"token {lab.token}"}  # one kernel at a time

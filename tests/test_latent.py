@@ -18,9 +18,9 @@ KINDS = [
 ]
 
 
-def layer(num_heads=3, dropout=0.0, **options):
+def layer(**options):
     torch.manual_seed(0)
-    built = LatentAttention(5, 24, 13, dropout, num_heads, **options).double()
+    built = LatentAttention(5, 24, 13, 0.0, 3, **options).double()
     torch.nn.init.normal_(built.norm.weight, std=1.0)
     return built
 
@@ -80,7 +80,7 @@ def test_both_ways_give_the_same_with_weights_and_without(kind):
 
 def test_one_new_token_makes_no_keys():
     """The absorbed way is taken where it needs fewer multiplications."""
-    model, x = layer(latent_dim=6, num_heads=3), random(1, 12, 5)
+    model, x = layer(latent_dim=6), random(1, 12, 5)
     cache = model.new_cache(13)
     model(x, cache=cache)
     with Made() as seen:

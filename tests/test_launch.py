@@ -16,16 +16,8 @@ from torch.nn import functional as F
 from utils.data import load_text
 from utils.launch import in_processes, torchrun
 
+pytestmark = pytest.mark.usefixtures("on_cpu")
 FACTOR = 0.5
-
-
-@pytest.fixture(autouse=True, scope="module")
-def environment():
-    """Hide GPUs from the processes: one and two then compute on the same device."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        patch.setenv("PYTHONPATH", str(ROOT))
-        yield
 
 
 def add_up(rank, count, x, words):
@@ -67,13 +59,6 @@ TWO += ["--nproc-per-node=2"]
 HERE = {"cwd": ROOT, "text": True}
 
 
-def stderr_of_two(*words):
-    """Return what two processes write to stderr when they fail, within two minutes."""
-    done = subprocess.run([*TWO, *words], stderr=subprocess.PIPE, timeout=120, **HERE)
-    assert done.returncode != 0
-    return done.stderr
-
-
 ENDS_EARLY = """
 import sys, torch, torch.distributed as dist
 from utils.parallel import processes
@@ -88,7 +73,9 @@ with processes() as (rank, _):
 def test_a_process_that_ends_early_ends_the_run(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(ENDS_EARLY)
-    assert "the second process ended" in stderr_of_two(str(program))
+    options = {"stderr": subprocess.PIPE, "timeout": 120} | HERE  # two minutes
+    done = subprocess.run([*TWO, str(program)], **options)
+    assert done.returncode != 0 and "the second process ended" in done.stderr
 
 
 SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".split()

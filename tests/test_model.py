@@ -14,15 +14,14 @@ KINDS = [
 ]
 
 
-def gpt(context_length=13, num_layers=2, **options):
+def gpt(**options):
     torch.manual_seed(0)
-    sizes = {"d_model": 24, "num_heads": 6, "num_layers": num_layers}
-    return GPT(53, context_length, **sizes, **options).eval()
+    return GPT(53, 13, d_model=24, num_heads=6, num_layers=2, **options).eval()
 
 
-def far_from_even(num_layers=2, **options):
+def far_from_even(**options):
     """Return a model with large weights: its best token is best by far."""
-    model = gpt(num_layers=num_layers, **options)
+    model = gpt(**options)
     for parameter in model.parameters():
         if parameter.dim() == 2:
             nn.init.normal_(parameter, std=0.5)
@@ -84,8 +83,8 @@ def read(num_tokens):
     gpt()(token_ids(1, num_tokens))
 
 
-def write_on(token_ids=((1, 2),), num_tokens=1, **options):
-    generate(gpt(), torch.tensor(token_ids), num_tokens, **options)
+def write_on(token_ids=((1, 2),), num_tokens=1):
+    generate(gpt(), torch.tensor(token_ids), num_tokens)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Each test pins one claim about the form of every notebook; nbval runs them."""
 
+import functools
 import json
 import re
 import warnings
@@ -24,9 +25,14 @@ def path(request):
     return ROOT / request.param
 
 
+@functools.cache
+def cells_of(path):
+    return nbformat.read(path, as_version=4).cells
+
+
 @pytest.fixture
 def cells(path):
-    return nbformat.read(path, as_version=4).cells
+    return cells_of(path)
 
 
 @pytest.fixture
@@ -39,9 +45,10 @@ def outputs(code):
     return [output for cell in code for output in cell.outputs]
 
 
+@functools.cache
 def text_of(path):
-    cells = nbformat.read(path, as_version=4).cells
-    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    markdown = [c.source for c in cells_of(path) if c.cell_type == "markdown"]
+    return "\n\n".join(markdown)
 
 
 # ----------------------------------------------------------------------- as stored
@@ -55,7 +62,7 @@ def test_a_notebook_is_stored_executed_from_top_to_bottom(code):
 def test_a_notebook_is_stored_as_the_tool_stores_it(path):
     stored = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(stored, as_version=4)
-    tool.prepare(notebook, path.relative_to(ROOT).as_posix(), tool.read_home())
+    tool.prepare(notebook, path, tool.read_home())
     tool.drop_widget_views(notebook)
     assert json.loads(nbformat.writes(notebook)) == json.loads(stored)
     assert [i for i, cell in enumerate(notebook.cells) if tool.is_setup(cell)] == [1]
@@ -105,6 +112,7 @@ def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
     assert re.match(r"# .*\d minutes.*\bneeds\b", cells[0].source, re.DOTALL | re.I)
 
 
+@functools.cache
 def anchors(path):
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
     return {heading.strip().replace(" ", "-") for heading in headings}
@@ -115,7 +123,7 @@ def test_every_link_inside_the_course_leads_somewhere(path):
     targets = re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)", prose)
     for target in [t for t in targets if not re.match(r"https?:|mailto:", t)]:
         file, _, anchor = target.partition("#")
-        there = path.parent / file if file else path
+        there = (path.parent / file).resolve() if file else path
         assert there.exists(), f"{target} does not exist"
         assert not anchor or anchor in anchors(there), f"no heading {target}"
 
@@ -126,9 +134,8 @@ def test_every_word_of_the_glossary_is_explained_where_its_link_leads():
     for term, file, anchor in row.findall(text_of(path)):
         title = re.escape(anchor).replace(r"\-", "[- ]")
         section = rf"^#+ {title}$.*?(?=^## |\Z)"
-        found = re.search(
-            section, text_of(path.parent / file), re.DOTALL | re.MULTILINE
-        )
+        text = text_of((path.parent / file).resolve())
+        found = re.search(section, text, re.DOTALL | re.MULTILINE)
         assert found and f"*{term}*" in found[0].casefold() + found[0], term
 
 

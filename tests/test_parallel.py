@@ -16,13 +16,7 @@ from utils.launch import in_processes, torchrun
 from utils.model import GPT, next_token_loss
 from utils.parallel import combine_partial_attention, partial_attention
 
-
-@pytest.fixture(autouse=True, scope="module")
-def without_gpu():
-    """Hide GPUs from the processes: several then compute as one does, on the CPU."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUDA_VISIBLE_DEVICES", "")
-        yield
+pytestmark = pytest.mark.usefixtures("on_cpu")
 
 
 @pytest.mark.parametrize(
@@ -67,15 +61,9 @@ def compare(rank, count):
     return lines
 
 
-@pytest.fixture(scope="module")
-def compared():
-    """Return the number of processes, and the lines of every comparison."""
-    return 4, in_processes(4, compare)
-
-
-def test_outputs_and_gradients_equal_those_of_one_process(compared):
-    for lines in compared[1]:  # a difference would have raised
-        assert all(lines[name] for name in parallel.COMPARISONS)
+def test_outputs_and_gradients_equal_those_of_one_process():
+    for lines in in_processes(4, compare):  # a difference would have raised
+        assert all(lines.values())
 
 
 def fenced_code():

@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
-from repository import ROOT, files, imports, make_course, tool
+from repository import ROOT, files, imports, load_tool, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -54,10 +54,11 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
-    assert tool.read_home(tmp_path) == (new, "v2.1")
+    there = load_tool(tmp_path)
+    assert there.read_home() == (new, "v2.1")
     base = new.replace("github.com", "colab.research.google.com/github") + "/blob/v2.1"
     pages = "https://some-reader.github.io/attention-too/"
-    for path in tool.find_notebooks(tmp_path):
+    for path in there.find_notebooks():
         cells = nbformat.read(path, as_version=4).cells
         assert cells[1].source == tool.setup_cell((new, "v2.1"))
         link = f"{base}/{path.relative_to(tmp_path).as_posix()})"
@@ -90,27 +91,21 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
         assert re.search(said, text), f"{title}, {minutes} minutes"
 
 
-# `utils` has four floors: the library, and these. A module imports from its own floor
-# and from those below.
-FLOORS = [
-    {"parallel", "training"},
-    {"experiments"},
-    {"plots", "checks", "clinic"},
-]
+# `utils` has four floors: the library is 0. A module imports from its own floor and
+# from those below.
+FLOORS = {"training": 1, "parallel": 1, "experiments": 2}
+FLOORS |= dict.fromkeys(("plots", "checks", "clinic"), 3)
 MODULES = sorted((ROOT / "utils").rglob("*.py"))
-
-
-def floor(room):
-    return next((n for n, rooms in enumerate(FLOORS, 1) if room in rooms), 0)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_a_module_imports_only_from_its_floor_and_those_below(path):
     room = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
-    for name in imports(path.read_text(encoding="utf-8")):
-        package, _, inside = name.partition(".")
+    for name in imports(read(path)):
+        package, inside = [*name.split("."), ""][:2]
         assert package != "tests", name
-        assert package != "utils" or floor(inside.split(".")[0]) <= floor(room), name
+        if package == "utils":
+            assert FLOORS.get(inside, 0) <= FLOORS.get(room, 0), name
 
 
 def pins(name):

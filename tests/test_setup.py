@@ -18,11 +18,9 @@ ENV = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 ADVICE = "The next cells need `utils`: move this notebook back into the course."
 
 
-def fetching(address, version="main"):
+def fetching(address):
     """Return the cell of a course that has an address, and then a line that says it."""
-    if not isinstance(address, str):
-        address = address.as_uri()  # else git ignores how deep it should go
-    return tool.setup_cell((address, version)) + "\n" + SAY_WHERE
+    return tool.setup_cell((address, "main")) + "\n" + SAY_WHERE
 
 
 def run(folder, source=CELL + SAY_WHERE, **env):
@@ -79,7 +77,7 @@ def test_a_notebook_outside_the_course_says_what_to_do_and_fetches_nothing(tmp_p
 
 def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     fetched = expected(tmp_path / "attention-course")
-    assert says(run(tmp_path, fetching(course))) == fetched
+    assert says(run(tmp_path, fetching(course.as_uri()))) == fetched
     assert says(run(tmp_path, fetching("/nowhere"))) == fetched
 
 

@@ -73,7 +73,6 @@ def unfold(tab):
 
 
 SAMPLE = "00_start_here", "04_scaled_dot_product_attention", "deeper/glossary"
-sample = pytest.mark.sample(*(f"{name}.ipynb" for name in SAMPLE))
 
 
 # -------------------------------------------------------------- all pages, as files
@@ -99,7 +98,7 @@ def test_the_setup_cell_is_not_shown_and_colab_and_the_file_are_offered(texts):
         text = texts[page_of(path)]
         assert "Set-up: run this cell first" not in text
         assert f'<a href="{path.name}" download>Download</a>' in text
-        if link := tool.links(home, path.relative_to(ROOT).as_posix())[0]:
+        if link := tool.links(home, path)[0]:
             address = link.removeprefix(tool.COLAB).removesuffix(")")
             assert f'<a href="{address}">Open in Colab</a>' in text
 
@@ -138,7 +137,7 @@ def test_a_page_has_all_that_its_notebook_has(texts, path):
 # ---------------------------------------------------------------- pages in a browser
 
 
-@sample
+@pytest.mark.sample(*(f"{name}.ipynb" for name in SAMPLE))
 def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
     tab = look(page_of(path))
     unfold(tab)
@@ -155,7 +154,7 @@ def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
     assert tab.title().startswith(tab.inner_text("h1").rstrip("¶# \n"))
 
 
-@pytest.mark.sample("04_scaled_dot_product_attention.ipynb")
+@pytest.mark.sample("deeper/shared_heads.ipynb")  # short, and has every kind of cell
 def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
     needed((MODULES / "axe-core").is_dir(), "axe-core")
     tab = look(page_of(path))
@@ -163,8 +162,7 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
     tab.evaluate((MODULES / "axe-core/axe.min.js").read_text(encoding="utf-8"))
     for scheme in ("light", "dark"):
         tab.emulate_media(color_scheme=scheme)
-        run = "axe.run({exclude: ['.katex']}, {preload: false})"
-        report = tab.evaluate(run)
+        report = tab.evaluate("axe.run({exclude: ['.katex']}, {preload: false})")
         assert "color-contrast" in {rule["id"] for rule in report["passes"]}
         assert [
             (scheme, rule["id"], node["html"][:200], node["failureSummary"])

@@ -237,10 +237,7 @@ def interrupt_second_process(rank, count, folder):
     return len(losses)
 
 
-def test_ctrl_c_in_one_process_stops_all_after_the_same_step(
-    tmp_path, ctrl_c, monkeypatch
-):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, ctrl_c, on_cpu):
     assert in_processes(2, interrupt_second_process, tmp_path) == [3, 3]
     assert [file.name for file in tmp_path.glob("*.pt")] == ["0.pt"]
     assert torch.load(tmp_path / "0.pt")["step"] == 3

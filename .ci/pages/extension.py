@@ -80,15 +80,8 @@ def link_words(app, doctree, page):
             parent.replace(text, [*parts, nodes.Text(text[end:])])
 
 
-def keep_visible_names(app, page, template, context, doctree):
-    """Let a folded output be named by its words, which say more than its label."""
-    label = ' aria-label="Toggle hidden content"'
-    context["body"] = context.get("body", "").replace(label, "")
-
-
 def setup(app):
     """Register all of this with Sphinx."""
     inline, block = formula_visitor("span", False), formula_visitor("div", True)
     app.add_html_math_renderer("katex", inline, block)
     app.connect("doctree-resolved", link_words)
-    app.connect("html-page-context", keep_visible_names)

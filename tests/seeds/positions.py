@@ -25,6 +25,7 @@ def main(seed):
     for lr in (1e-2, 3e-3, 3e-2):
         models = trained(book, seed, lr)
         results = compared(models) | loudness(book, models["rotary"])
+        results |= far_at_256(book, models)
         rate = "" if lr == 1e-2 else f", rate {lr:g}"
         found |= {name + rate: number for name, number in results.items()}
         if not rate:
@@ -59,7 +60,12 @@ def trained(book, seed, lr):
 def compared(models):
     """Return what each model does at 32, and how much worse it is beyond."""
     at_32, at_256 = ({k: loss_at(m, n) for k, m in models.items()} for n in (32, 256))
+    slower = models["rotary"].with_score(
+        partial(rotary_scores, speeds=SPEEDS * torch.tensor([1, 1 / 4, 1, 1]))
+    )
     return {
+        "rotary, slower: 128 minus 32": loss_at(slower, 128) - loss_at(slower, 32),
+        "rotary, slower: 32 minus before": loss_at(slower, 32) - at_32["rotary"],
         "sinusoids: 128 minus guessing": loss_at(models["sinusoids"], 128) - GUESSING,
         "rotary: 128 minus guessing": loss_at(models["rotary"], 128) - GUESSING,
         "T5: 256 minus guessing": at_256["T5"] - GUESSING,
@@ -79,21 +85,29 @@ def compared(models):
 def loudness(book, model):
     """Return what pair 1 does to far keys, and what holding a pair repairs."""
     added = book["score_by_distance"](model, 64)  # (64, 4)
-    spread = added.amax(0) - added.amin(0)
+    spread, weights = added.amax(0) - added.amin(0), book["weight_of_far_keys"]
     found = {
         "spread of the other pairs over that of pair 1": spread[[0, 2, 3]].max()
         / spread[1],
         "pair 1: at distance 50 minus at 0": added[50, 1] - added[0, 1],
-        "nothing held: weight of far keys": book["weight_of_far_keys"](model, 64),
     }
     usual, harmed = loss_at(model, 32), loss_at(model, 64)
-    for pair, distance in ((1, 0), (1, 20), (1, 50), (0, 20), (2, 20), (3, 20)):
+    for pair, distance in ((1, 0), (1, 20), (0, 20), (2, 20), (3, 20)):
         score = partial(held_scores, pairs=[pair], distance=distance)
         held, name = model.with_score(score), f"pair {pair} held at {distance}"
         gone = (harmed - loss_at(held, 64)) / (harmed - usual)
         found[f"{name}: share of the rise gone"] = gone
-        found[f"{name}: weight of far keys"] = book["weight_of_far_keys"](held, 64)
+        found[f"{name}: weight of far keys"] = weights(held, 64).mean()
     return found
+
+
+def far_at_256(book, models):
+    """Return the weight of far keys at 256 letters, by head."""
+    weights = book["weight_of_far_keys"]
+    alibi, t5 = (weights(models[name], 256) for name in ("ALiBi", "T5"))
+    found = {f"ALiBi: weight of far keys at 256, head {h}": alibi[h] for h in range(4)}
+    found["T5: smallest weight of far keys at 256"] = t5.min()
+    return found | {"T5: largest weight of far keys at 256": t5.max()}
 
 
 def pairs(book, model):

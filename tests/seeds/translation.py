@@ -1,5 +1,6 @@
 """Notebook 08 and its deeper one: three translators, and a wider vector."""
 
+import random
 from functools import partial
 
 import torch
@@ -15,7 +16,7 @@ from utils.experiments.translation import (
     draw_batches,
     exact_matches,
     held_out_pairs,
-    hide_each_word,
+    probs_without,
     train_translator,
 )
 
@@ -41,35 +42,46 @@ def main(seed):
     models["160 numbers, 700 steps"] = wider["train_wide"](160, 700, seed)
     found = {}
     for name, model in models.items():
-        thirds = exact_matches(model, held_out).chunk(3)
-        for third, part in zip(("short", "middle", "long"), thirds):
+        hits = exact_matches(model, held_out)
+        for third, part in zip(("short", "middle", "long"), hits.chunk(3)):
             found[f"{name}: {third}"] = part.mean()
+        for i, part in enumerate(hits.chunk(6)):
+            found[f"{name}: hundred {i}"] = part.mean()
+    once, longer = (f"one vector{more}: hundred 1" for more in ("", ", 750 steps"))
+    found["gained at hundred 1 with 750 steps"] = found[longer] - found[once]
     for name in ("additive", "transformer"):
         found |= maps(book["PAIR"], held_out, name, models[name])
     return found
 
 
 def maps(pair, held_out, name, model):
-    """Return where rows have their largest weight, and what hiding that word costs."""
+    """Return where rows have their largest weight, and what hiding words costs."""
     (read, written), found = (side.split() + ["<end>"] for side in pair), {}
-    best = hide_each_word(model, pair)[1].argmax(dim=-1)
-    columns = {word: read[place] for word, place in zip(written, best)}
+    usual, weights = probs_without(model, pair)
+    columns = {word: read[place] for word, place in zip(written, weights.argmax(-1))}
     crossed = {"black": "noir", "cat": "chat", "blue": "bleue", "car": "voiture"}
     right = sum(columns[word] == theirs for word, theirs in crossed.items())
     found[f"{name}: rows right of black, cat, blue, car"] = right
-    for word in ("cat", "not"):
+    lost = (usual - probs_without(model, pair, range(len(read)))[0])[0]
+    found[f"{name}: my, lost with all words hidden"] = lost
+    draw = random.Random(0)
+    for word, own in {"cat": ["chat"], "not": ["ne", "pas"]}.items():
         rows = []
         for french, english in held_out:
             if english.split().count(word) == 1:
-                row = english.split().index(word)
-                probs, weights = hide_each_word(model, (french, english))
-                hidden, most = probs[row, 1:], weights[row].argmax()
-                others = hidden[torch.arange(len(hidden)) != most]
-                looked = [*french.split(), "<end>"][most]
-                rows.append((looked == "chat", hidden[most], others.mean()))
-        looks, hidden, other = (sum(column) / len(rows) for column in zip(*rows))
-        if word == "cat":
-            found[f"{name}: cat looks at chat"] = looks
-        found[f"{name}: {word}, where it looks hidden"] = hidden
-        found[f"{name}: {word}, another word hidden"] = other
+                row, places = (
+                    english.split().index(word),
+                    range(len(french.split()) + 1),
+                )
+                its = [i for i, other in enumerate(french.split()) if other in own]
+                others = draw.sample([i for i in places if i not in its], len(its))
+                looks = probs_without(model, (french, english))[1][row].argmax() in its
+                probs = (
+                    probs_without(model, (french, english), hidden)[0][row]
+                    for hidden in (its, others, places)
+                )
+                rows.append((looks, *probs))
+        means = [sum(column) / len(rows) for column in zip(*rows)]
+        for what, mean in zip(("looks at", "hidden", "others", "all"), means):
+            found[f"{name}: {word}, {what}"] = mean
     return found

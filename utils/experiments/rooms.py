@@ -29,9 +29,9 @@ def draw_rooms(num_rooms: int, people: int = 8) -> tuple[Tensor, Tensor]:
 def room_accuracy(
     predict: Callable[[Tensor], Tensor], rooms: tuple[Tensor, Tensor]
 ) -> float:
-    """Return the fraction of people whose answer has the largest of the six scores.
+    """Return the fraction of people whose answer has the largest of the six logits.
 
-    predict: a layer or a function from people (B, T, 38) to scores (B, T, 6)
+    predict: a layer or a function from people (B, T, 38) to logits (B, T, 6)
     rooms: people and answers, as `draw_rooms` returns them
     """
     people, answers = rooms
@@ -49,7 +49,7 @@ def commonest_extension(people: Tensor) -> Tensor:
 
 
 class RoomLayer(nn.Module):
-    """One attention layer from people (B, T, 38) to six scores each, (B, T, 6).
+    """One attention layer from people (B, T, 38) to six logits each, (B, T, 6).
 
     scale: the factor of the scores; 1/8 is one over the root of the key's width
     """
@@ -73,8 +73,8 @@ def train_on_rooms(layer: nn.Module, batches: list, lr: float) -> None:
     """
     optimizer = torch.optim.Adam(layer.parameters(), lr=lr)
     for people, answers in batches:
-        scores = layer(people)  # (B, T, 6)
-        loss = F.cross_entropy(scores.flatten(0, 1), answers.flatten())
+        logits = layer(people)  # (B, T, 6)
+        loss = F.cross_entropy(logits.flatten(0, 1), answers.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -140,8 +140,11 @@ def draw_batches(seed: int = 0) -> list[list[Tensor]]:
 
 
 def held_out_pairs(seed: int = 0) -> list[tuple[str, str]]:
-    """Return 600 other pairs, sorted by the number of words to write."""
-    return sorted(translation_pairs(600, seed=2 * seed + 1), key=words_to_write)
+    """Return 600 pairs that training hasn't, sorted by the number of words to write."""
+    known = set(translation_pairs(32_000, seed=2 * seed))
+    drawn = translation_pairs(800, seed=2 * seed + 1)
+    new = [pair for pair in drawn if pair not in known]
+    return sorted(new[:600], key=words_to_write)
 
 
 def shift_right(target: Tensor) -> Tensor:
@@ -313,17 +316,13 @@ def compare_translators(models: dict, pairs: list) -> tuple[list, dict]:
 
 
 @torch.no_grad()
-def hide_each_word(model: nn.Module, pair: tuple[str, str]) -> tuple[Tensor, Tensor]:
-    """Hide each French word in turn, from the decoder only; the encoder has read it.
+def probs_without(model: nn.Module, pair: tuple[str, str], hidden=()) -> tuple:
+    """Hide French words, given by place, from the decoder; the encoder has read them.
 
-    returns: the probability of each right English word, (T, S + 1), with nothing hidden
-        first; and the weights (T, S) with nothing hidden
+    returns: the probability of each right English word (T,), and the weights (T, S)
     """
     source, target = encode([pair])
-    hidden = torch.eye(source.shape[1], dtype=torch.bool)
-    masks = ~torch.cat((torch.zeros_like(hidden[:1]), hidden))  # (S + 1, S)
-    context, vector, _ = model.encode(source.expand(len(masks), -1))
-    inputs = shift_right(target).expand(len(masks), -1)
-    logits, weights = model.decoder(inputs, context, vector, masks)
-    probs = logits.softmax(dim=-1)[:, range(target.shape[1]), target[0]]  # (S + 1, T)
-    return probs.T, weights[0]
+    context, vector, mask = model.encode(source)
+    mask[:, list(hidden)] = False
+    logits, weights = model.decoder(shift_right(target), context, vector, mask)
+    return logits[0].softmax(dim=-1)[range(target.shape[1]), target[0]], weights[0]

@@ -247,7 +247,13 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
 
 @in_course_style
 def dots(
-    groups: dict, *, title: str, xlabel: str, baseline: dict | None = None, xlim=None
+    groups: dict,
+    *,
+    title: str,
+    xlabel: str,
+    baseline: dict | None = None,
+    xlim=None,
+    linked: bool = False,
 ) -> None:
     """Draw one line of dots for each group: an experiment's seeds beside a baseline.
 
@@ -257,6 +263,7 @@ def dots(
         groups: dict from a name to its values, one a seed.
         baseline: dict from a name to a value, drawn as dashed upright lines.
         xlim: `(left, right)` of the scale.
+        linked: join the values of one seed in neighbouring groups by a thin line.
 
     >>> dots({"one head": [0.5, 0.6], "four": [0.9, 0.9]}, title="Four heads find more",
     ...      xlabel="accuracy", baseline={"guessing": 0.25})
@@ -264,8 +271,12 @@ def dots(
 Baselines: guessing.
     """
     expect(groups, "groups", "at least one", groups)
-    fig = new_figure(0.9 + 0.34 * len(groups), "constrained")
+    fig = new_figure(0.9 + (0.6 if linked else 0.34) * len(groups), "constrained")
     ax = fig.subplots()
+    if linked:
+        seeds = zip(*groups.values(), strict=True)
+        for values in seeds:
+            ax.plot(values, range(len(values)), color=theme.GREY, lw=0.8, alpha=0.6)
     for i, (name, values) in enumerate(groups.items()):
         values = to_array(values, name, 1)
         expect(np.isfinite(values).all(), name, "finite numbers", values)

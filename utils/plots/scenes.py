@@ -336,7 +336,7 @@ def translator(*ways: str, title: str) -> None:
 
 def _draw_translator(picture, left, way):
     reads, writes, find, first = WAYS[way]
-    has_vector = way == "one vector"
+    has_vector, has_state = way == "one vector", way != "transformer"
     picture.note((left + 0.1, 0.12), way, bold=True)
     encoder = picture.block((left + 0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
     states = []
@@ -351,21 +351,24 @@ def _draw_translator(picture, left, way):
         (left + 0.1, 1.75), f"find:\n{find}", size=(1.0, 0.55), lit=True
     )
     decoder = picture.block((left + 0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
-    if has_vector:
+    if has_state:
         vector = picture.grid((left + 3.0, 2.6), [[""]], "value", cell=0.3)
         picture.wire(encoder.right, vector.bottom, via=[(vector.bottom[0], 3.38)])
-        corner = [(vector.top[0], 2.45), (finder.bottom[0], 2.45)]
-        picture.wire(vector.top, finder.bottom, "value", via=corner)
-    else:
-        for state in states:
-            corner = [(state.top[0], 2.45), (finder.bottom[0], 2.45)]
-            picture.wire(state.top, finder.bottom, "key", via=corner)
+    for state in [vector] if has_vector else states:
+        corner = [(state.top[0], 2.45), (finder.bottom[0], 2.45)]
+        role = "value" if has_vector else "key"
+        picture.wire(state.top, finder.bottom, role, via=corner)
     up = finder.top[0], decoder.bottom[1]
     picture.wire(finder.top, up, "value", text="found")
     picture.step((left + 0.2, 1.53), 2)
     for x, word in ((1.75, first), (2.85, "the")):
         box = picture.word((left + x, 1.95), word)
         picture.wire(box.top, (left + x, decoder.bottom[1]))
+        if word == "old state s₁":  # which began as the vector
+            (x0, y0), (x1, y1) = vector.right, box.right
+            corners = [(x0 + 0.1, y0), (x0 + 0.1, 2.25), (x1 + 0.15, 2.25)]
+            style = {"via": [*corners, (x1 + 0.15, y1)], "dashed": True}
+            picture.wire(vector.right, box.right, "value", text="first state", **style)
         asking = not has_vector and word == ("the" if first == "<start>" else first)
         if asking:
             corner, end = (left + x, 2.25), (finder.right[0], 2.25)
@@ -907,9 +910,13 @@ def reduce_scatter(*, title: str) -> None:
             share, to = (rank - turn - 1) % 3, (rank + 1) % 3
             start = boxes[turn][rank].cell(0, 2 * share)
             end = boxes[turn + 1][to].cell(0, 2 * share)
-            down, up = (LINE, 0) if to else (0, LINE)
             x = start.x + start.width, end.x + end.width
-            picture.wire((x[0], start.y + down), (x[1], end.y + up))
+            if to:
+                picture.wire((x[0], start.y + LINE), (x[1], end.y))
+                continue
+            gap = 2.8 + 2.1 * turn  # up between two columns, past the row between
+            via = [(x[0], 1.7), (gap, 1.7), (gap, 0.9), (x[1], 0.9)]
+            picture.wire((x[0], start.y), (x[1], end.y + LINE), via=via)
     picture.publish(title)
 
 
@@ -926,7 +933,7 @@ def splits(*, title: str) -> None:
                 picture.note((left, y + 0.25 + 0.62 * i), name)
                 at, cells = (left, y + 0.38 + 0.62 * i), [[""] * 4] * len(owner)
                 picture.grid(at, cells, owner=owner, cell=0.26)
-        for end in (1.95, 2.8):
+        for end in (2.05, 2.75):
             picture.wire((left + 0.06, 2.38), (left + 0.06, end))
         picture.note((left + 0.16, 2.38), state[-1])
 
