@@ -10,6 +10,10 @@ from exercises import EXERCISES, answer_from
 from torch import nn
 
 from utils.checks import check
+from utils.checks.cases import case
+from utils.checks.engine import Exercise
+from utils.checks.examine import examine
+from utils.checks.pipeline import variants
 from utils.checks.steps.returned import RETURNED
 
 VARIANTS = [
@@ -145,3 +149,44 @@ def test_what_fits_in_part_is_said_as_such(id, answer, name, words):
     result = check(id, answer)
     assert result.diagnosis == name, result.message
     assert words in " ".join(result.message.split())
+
+
+TOY = Exercise(  # two steps, each of which may give 1 or 2 too much
+    id="0.1",
+    signature="double(x)",
+    returns="2x",
+    oracle=lambda x: 2 * x,
+    cases=[case(3.0), case(5.0)],
+    steps={
+        "first": lambda s: s.x,
+        "second": lambda s: s.x,
+        "result": lambda s: s.first + s.second,
+    },
+    variants=variants(
+        "first-one-more: Your first term is 1 too large.",
+        dict(first=lambda s: s.x + 1),
+        "second-one-more: Your second term is 1 too large.",
+        dict(second=lambda s: s.x + 1),
+        "first-two-more: Your first term is 2 too large.",
+        dict(first=lambda s: s.x + 2),
+        "second-two-more: Your second term is 2 too large.",
+        dict(second=lambda s: s.x + 2),
+        "halved: You halved x.",
+        dict(x=lambda s: s.x / 2),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "names"),
+    [
+        (lambda x: 2 * x + 1, ("first-one-more", None)),  # of equal ones the first
+        (lambda x: 2 * x + 4, ("first-two-more", "second-two-more")),
+        (lambda x: 2 * x + 3, (None, None)),  # two pairs without a name in common
+        (lambda x: x + 2, ("first-two-more", "halved")),  # or second-two-more
+        (lambda x: x, ("halved", None)),  # an input may be replaced, too
+    ],
+)
+def test_of_variants_that_give_the_same_results_the_first_is_named(answer, names):
+    result = examine(TOY, answer)
+    assert (result.diagnosis, result.also) == names, result.message

@@ -4,9 +4,9 @@
 `examine`, while `guard` and `limit` protect the reader's session. The answer runs on
 every case of the exercise (`engine`; `modules` if the answer is a class). If a result
 isn't what the exercise's oracle gives, `search` looks for the mistake. An exercise has
-the right steps as a `pipeline`, and for each known mistake a variant, which is one
-step done wrong. The variant (or the pair) that gives the answer's results on every
-case is named, with its text. Facts name what results don't show, such as a dropout
+the right steps to the result, and for each known mistake a variant, which is one step
+done wrong (`pipeline`). The variant (or the pair) that gives the answer's results on
+every case is named, with its text. Facts name what results don't show, such as a dropout
 that stays active. If nothing fits, `messages` shows the first difference.
 
 To name a new mistake, add its text and its wrong step to `variants(…)` in `steps/` or

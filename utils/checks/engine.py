@@ -1,39 +1,19 @@
-"""Exercises, their cases, and the runs of an answer on them.
+"""Exercises, and the runs of an answer on their cases.
 
-An exercise is data: an oracle, which gives the right results, a list of cases, and a
-pipeline of steps with wrong variants.
+An exercise is data: an oracle, which gives the right results, a list of cases, the
+steps to the result, and their wrong variants.
 """
 
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+from inspect import signature
 
+from utils.checks.cases import Case
 from utils.checks.guard import Outcome, seeded
 from utils.checks.pipeline import AnswerRejected, Pipeline
 from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """Inputs on which answers are tried.
-
-    args: the positional arguments
-    note: what is special about them, for the message
-    build: for a module, the arguments that build it
-    special: a failure here is shown only if no other case fails
-    """
-
-    args: tuple
-    note: str = ""
-    build: tuple | None = None
-    special: bool = False
-
-
-def case(*args, **settings):
-    """Return the `Case` with these arguments."""
-    return Case(args, **settings)
 
 
 @dataclass(eq=False)
@@ -44,7 +24,7 @@ class Run:
         weights
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
-    call: the answer, or the module that it built
+    call: the answer as a function of these
     observe: if results are random, the function that makes them comparable
     """
 
@@ -86,9 +66,10 @@ class Exercise:
     id: as in the notebook, "4.1"
     signature: the name and the parameters
     returns: ends the sentence "Expected a function … that returns …"
-    oracle: function of a case's arguments that returns what is right
+    oracle: function of a case's arguments that returns what is right; the steps know
+        the arguments by the names of its parameters
     cases: made by `case`
-    pipeline: the steps and their wrong variants
+    steps, variants, words: of the `Pipeline`
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     properties: functions (run) -> text or None that say what is wrong with a result
@@ -103,21 +84,23 @@ class Exercise:
     returns: str
     oracle: Callable
     cases: list
-    pipeline: Pipeline
+    steps: dict
+    variants: list
+    words: dict = field(default_factory=dict)
     parts: tuple = ()
     facts: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
-    returned: list = field(default_factory=lambda: RETURNED)
+    returned: tuple = (*RETURNED,)
 
     noun = "function"
 
     def __post_init__(self):
-        self.pipeline = replace(
-            self.pipeline,
-            steps=self.pipeline.steps | RETURNING_STEPS,
-            variants=[*self.pipeline.variants, *self.returned],
-            words=self.pipeline.words | {"returns": self.returns},
+        self.pipeline = Pipeline(
+            {p.name: p.default for p in signature(self.oracle).parameters.values()},
+            self.steps | RETURNING_STEPS,
+            [*self.variants, *self.returned],
+            self.words | {"returns": self.returns},
         )
 
     @property
@@ -129,21 +112,26 @@ class Exercise:
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
     def prepare(self, answer):
-        """Return what `run_case` takes; raise `AnswerRejected` for another object."""
+        """Return what `bind` takes; raise `AnswerRejected` for another object."""
         if issubclass(type(answer), type) or not callable(answer):
             text = f"You passed {safe_text(answer)}."
             raise AnswerRejected("not-a-function", text)
         return answer
 
+    def bind(self, answer, case):
+        """Return the answer as a function like the oracle, and the arguments."""
+        return answer, case.args
+
     def run_case(self, answer, case):
         """Run the answer on a case; return the `Run`."""
-        outcome, expected = seeded(answer, case.args), seeded(self.oracle, case.args)
+        call, args = self.bind(answer, case)
+        outcome, expected = seeded(call, args), seeded(self.oracle, args)
         if self.parts and type(outcome.value) is list:
             outcome.value = tuple(outcome.value)
-        run = Run(case, case.args, outcome, expected.value, answer)
+        run = Run(case, args, outcome, expected.value, call)
         if self.observe and run.has_right_form:
             run.observe = self.observe
-            run.outcome = run.outcome_of(answer)
+            run.outcome = run.outcome_of(call)
             run.expected = run.outcome_of(self.oracle).value
         return run
 
@@ -155,10 +143,6 @@ class Exercise:
         """Return what the facts take, or None if there is nothing to look at."""
         return (answer,)
 
-    def parameters(self):
-        """Return the names of the inputs."""
-        return [*inspect.signature(self.oracle).parameters]
-
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""
-        return dict(zip(self.parameters(), case.args))
+        return dict(zip(self.pipeline.inputs, case.args))

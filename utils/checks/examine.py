@@ -110,7 +110,7 @@ def _returns_nothing(runs):
 def _changed_inputs(exercise, runs):
     """Name an answer that changes an input in place."""
     changed = [run.outcome.changed for run in runs if run.outcome.changed is not None]
-    names = [exercise.parameters()[position] for position in changed[:1]]
+    names = [[*exercise.pipeline.inputs][position] for position in changed[:1]]
     text = "Your code changes `{}` in place, as methods that end in _ do, `+=` and assigning to entries. Make a new object, or work on a copy."
     return [Diagnosis("input-changed", text.format(name)) for name in names]
 

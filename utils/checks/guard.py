@@ -51,8 +51,8 @@ class Outcome:
 
 def attempt(function, *args):
     """Call `function` on copies of `args` and return the `Outcome` in any case."""
-    copies = [copied(arg) for arg in args]
     try:
+        copies = [copied(arg) for arg in args]
         value = WATCH.call(lambda: function(*copies))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         outcome = Outcome(error=error, where=_line_of(error))

@@ -1,16 +1,17 @@
 """Exercises whose answer is a module: built here, judged by its own weights."""
 
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 
 import torch
 from torch import nn
 
-from utils.checks.engine import Exercise, Run
-from utils.checks.guard import attempt, seeded
+from utils.checks.engine import Exercise
+from utils.checks.guard import attempt
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.training_facts import dropout_in_eval
-from utils.checks.values import safe_text, same_form
+from utils.checks.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
 
@@ -37,20 +38,10 @@ class ModuleExercise(Exercise):
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
         return Modules(answer, self.projections)
 
-    def run_case(self, answer, case):
-        """Run a module on the case, built before or now."""
+    def bind(self, answer, case):
+        """Return the module as a function of weights and x, and the arguments."""
         made, weights = answer.build(case.build)
-        args = (weights, *case.args)
-        if made.error is not None:
-            return Run(case, args, made)
-        outcome = seeded(made.value, case.args)
-        expected = seeded(self.oracle, args).value
-        if type(outcome.value) is tuple and outcome.value:
-            text = "Your module returns a tuple. Return only the output."
-            answer.mistakes.append(Diagnosis("returns-a-tuple", text))
-            fitting = (part for part in outcome.value if same_form(part, expected))
-            outcome.value = next(fitting, outcome.value[0])
-        return Run(case, args, outcome, expected, made.value)
+        return partial(answer.run, made), (weights, *case.args)
 
     def certain_mistakes(self, answer):
         """Return what is wrong with the modules, whatever their outputs are."""
@@ -63,15 +54,10 @@ class ModuleExercise(Exercise):
         made, weights = answer.build(self.cases[0].build)
         return None if weights is None else (made.value, weights)
 
-    def parameters(self):
-        """Return the names of the inputs: the oracle's without the weights."""
-        return super().parameters()[1:]
-
     def inputs(self, case):
-        """Return the names and values of the inputs, with what builds the module."""
+        """Return the input with what builds the module."""
         built = ", ".join(map(safe_text, case.build))
-        named = super().inputs(case)
-        return {f"{self.name}({built}), {name}": x for name, x in named.items()}
+        return {f"{self.name}({built}), x": case.args[0]}
 
 
 class Modules:
@@ -97,6 +83,17 @@ class Modules:
                 weights = self.read(made.value, calm)
             self.built[arguments] = made, weights
         return self.built[arguments]
+
+    def run(self, made, weights, x):
+        """Return the output of a module for x; raise what building it raised."""
+        if made.error is not None:
+            raise made.error
+        output = made.value(x)
+        if type(output) is tuple and output:
+            text = "Your module returns a tuple. Return only the output."
+            self.mistakes.append(Diagnosis("returns-a-tuple", text))
+            return output[0]
+        return output
 
     def make(self, arguments):
         """Return the outcome of building a module in eval mode."""

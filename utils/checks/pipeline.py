@@ -1,11 +1,10 @@
 """An answer as a pipeline of steps, and a mistake as a step done another way.
 
 A step is a function from the state to one value (or several), which the state then
-holds under the step's name. A variant replaces a few steps by wrong ones, so it gives
-what an answer with this mistake gives.
+holds under the step's name. A variant replaces a few steps (or inputs) by wrong ones,
+so it gives what an answer with this mistake gives.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -64,45 +63,48 @@ def variants(*entries):
 class Pipeline:
     """The steps of an exercise, right and wrong.
 
-    start: function of the oracle's arguments; returns what the state holds at first
-    steps: name -> right step, in order; the last one returns the result
+    inputs: names of the arguments -> defaults; a variant may replace arguments too
+    steps: name -> right step, in order; the last one returns the result. A step that
+        returns several values has several names, "keys, values"
     variants: the wrong ways; of two that give the same the first is named
-    outputs: step -> the name under which it stores its value, if not its own, or the
-        names of several values
     words: for the texts, name -> text, or function of the last state
     """
 
-    start: Callable
+    inputs: dict
     steps: dict
-    variants: list
-    outputs: dict = field(default_factory=dict)
+    variants: list = ()
     words: dict = field(default_factory=dict)
 
     def run(self, args, *variants):
         """Return the result with these variants; raise what a step raises."""
-        return self._walk(SimpleNamespace(**self.start(*args)), variants)
+        return self._walk(self._start(args), variants)
 
     def explain(self, args, *variants):
         """Return the text of each variant, all of them at work together.
 
         Braces in a text are filled in from the last state that is reached.
         """
-        state = SimpleNamespace(**self.start(*args))
+        state = self._start(args)
         with suppress(Exception):
             self._walk(state, variants)
         return [self._fill_in(variant.text, state) for variant in variants]
+
+    def _start(self, args):
+        return SimpleNamespace(**self.inputs | dict(zip(self.inputs, args)))
 
     def _walk(self, state, variants):
         """Take all steps, so that the state holds their values; return the last."""
         steps = dict(self.steps)
         for variant in variants:
             steps |= variant.overrides
+        inputs = steps.keys() - self.steps.keys()
+        vars(state).update({name: steps.pop(name)(state) for name in inputs})
         for name, step in steps.items():
-            value, output = step(state), self.outputs.get(name, name)
-            if type(output) is str:
-                setattr(state, output, value)
+            value = step(state)
+            if ", " in name:
+                vars(state).update(zip(name.split(", "), value))
             else:
-                vars(state).update(zip(output, value))
+                setattr(state, name, value)
         return value
 
     def _fill_in(self, text, state):

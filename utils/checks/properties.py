@@ -36,7 +36,7 @@ def past_stays(run, of="tokens"):
     got = run.got[0] if isinstance(run.got, tuple) else run.got
     for position in range(1, got.shape[-2]):
         later = torch.arange(got.shape[-2])[:, None] >= position
-        changed = [x + later if torch.is_tensor(x) else x for x in run.case.args]
+        changed = [x + later if torch.is_tensor(x) else x for x in run.args]
         after = run.call(*changed)
         after = after[0] if isinstance(after, tuple) else after
         moved = (after - got)[..., :position, :].abs().max().item()

@@ -50,8 +50,7 @@ def find_partial_match(pipeline, runs):
     It has to be two cases, and half of them: an unknown mistake is like a known one
     here and there. If two variants fit equally often, neither is named.
     """
-    ordinary = [run for run in runs if not run.case.special]
-    wrong = [run for run in ordinary if not run.is_right]
+    wrong = [run for run in runs if not (run.is_right or run.case.special)]
     for is_like, lead in (
         (reproduces, "It looks as if "),
         (_gives_same_shape, "Judging by the shape alone, it looks as if "),
@@ -64,8 +63,6 @@ def find_partial_match(pipeline, runs):
         best = [variant for variant in like if len(like[variant]) == most]
         if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
             [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
-            if reproduces(pipeline, ordinary, best[0]):  # only special cases differ
-                return [mistake]
             text = lead + mistake.text[0].lower() + mistake.text[1:]
             return [replace(mistake, text=text)]
     return []

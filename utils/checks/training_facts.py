@@ -7,8 +7,8 @@ with d_in, d_out, context_length, dropout and may end with num_heads. `no_gradie
 
 import torch
 
+from utils.checks.cases import draw
 from utils.checks.guard import attempt
-from utils.checks.inputs import draw
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import number
 

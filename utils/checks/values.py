@@ -1,6 +1,7 @@
 """Take an answer's values apart safely, compare them and put them into words."""
 
 import reprlib
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,7 @@ def copied(value):
         return value.clone()
     if isinstance(value, (tuple, list)):
         return type(value)(map(copied, value))
-    return value
+    return copy(value)
 
 
 def same_input(before, after):

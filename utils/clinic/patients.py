@@ -11,7 +11,7 @@ from torch import nn
 
 from utils.checks.pipeline import Pipeline
 from utils.checks.steps import attention, heads, masks
-from utils.checks.steps.attention import OUTPUTS, PROJECTED, of_module, steps
+from utils.checks.steps.attention import SELF_PROJECTED, steps
 
 
 class Suspect(NamedTuple):
@@ -74,11 +74,11 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 # --- the kinds -----------------------------------------------------------------------
 
-CAUSAL = PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
+CAUSAL = SELF_PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
 VARIANTS = [
     replace(
         heads.CUT[0],
-        overrides={"split": heads.split_each(heads.split_by(heads.CUT[0]))},
+        overrides={"query, key, value": heads.split_each(heads.split_by(heads.CUT[0]))},
     ),
     *(*attention.SCALE, *attention.BATCH_SCORE, *attention.AXIS, *attention.SOFTMAX),
     *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
@@ -86,10 +86,10 @@ VARIANTS = [
 ]
 
 
-def _pipeline(start, **own):
+def _pipeline(*inputs, **own):
     """Return the right steps of a layer, which give its output and its weights."""
     both = {"result": lambda s: (s.projected, s.weights)}
-    return Pipeline(start, steps(**own, **both), variants=[], outputs=OUTPUTS)
+    return Pipeline(dict.fromkeys(inputs), steps(**own, **both))
 
 
 def _variant(name):
@@ -130,9 +130,7 @@ KINDS = FUNCTION, _, FOUR_HEADS = (
         "query, key, value, each (…, T, 16)",
         "output (…, T, 16), weights (…, T, T)",
         (16, 16, None, 0.0, 1),
-        _pipeline(
-            lambda query, key, value: {"query": query, "key": key, "value": value}
-        ),
+        _pipeline("query", "key", "value"),
     ),
     Kind(
         "c",
@@ -140,7 +138,7 @@ KINDS = FUNCTION, _, FOUR_HEADS = (
         "x (B, T, 16), T up to 16",
         f"output (B, T, 16); {BOTH} (B, T, T)",
         (16, 16, 16, 0.0, 1),
-        _pipeline(of_module, **CAUSAL),
+        _pipeline("learned", "x", **CAUSAL),
     ),
     Kind(
         "h",
@@ -148,7 +146,7 @@ KINDS = FUNCTION, _, FOUR_HEADS = (
         "x (B, T, 64), T up to 16",
         f"output (B, T, 64); {BOTH} (B, 4, T, T)",
         (64, 64, 16, 0.0, 4),
-        _pipeline(of_module, **CAUSAL, **heads.HEADS),
+        _pipeline("learned", "x", **CAUSAL, **heads.HEADS),
     ),
 )
 

@@ -3,9 +3,9 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw
-from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.cases import case, draw
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import Shapes
 from utils.checks.steps import attention as of_attention
 
@@ -32,7 +32,7 @@ def first_head(s, W):
 
 def both(step):
     """Return the step that goes this way for keys and for values."""
-    return lambda s: (step(s, s.for_keys), step(s, s.for_values))
+    return lambda s: (step(s, s.W_uk), step(s, s.W_uv))
 
 
 NO_HEAD_AXIS = "heads-meet-samples: You let the samples of the latents meet the heads: give the latents an axis for the heads, latent[:, None]."
@@ -41,17 +41,17 @@ FIRST_HEAD = (
 )
 EXPANDED = variants(
     "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
-    dict(for_values=lambda s: s.W_uk),
+    dict(W_uv=lambda s: s.W_uk),
     "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
     dict(result=lambda s: (s.keys.mT, s.values)),
     NO_HEAD_AXIS,
     dict(c=lambda s: s.latent),
     "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
-    dict(made=both(by_reshape)),
+    {"keys, values": both(by_reshape)},
     "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes tokens and heads: view(B, S, H, K), then transpose(1, 2).",
-    dict(made=both(by_view)),
+    {"keys, values": both(by_view)},
     FIRST_HEAD,
-    dict(made=both(first_head)),
+    {"keys, values": both(first_head)},
     "scaled: You divided the keys by a square root: that is done with the scores.",
     dict(result=lambda s: (s.keys / s.keys.shape[-1] ** 0.5, s.values)),
     dict(result=lambda s: (s.keys / s.latent.shape[-1] ** 0.5, s.values)),
@@ -81,18 +81,12 @@ latent_keys_values = Exercise(
         case(*drawn(1, 11, 7, 2, 3, 5), note="one sample"),
         case(*drawn(2, 3, 11, 5, 2, 2), note="K and V are equal"),
     ],
-    pipeline=Pipeline(
-        start=lambda latent, W_uk, W_uv: dict(latent=latent, W_uk=W_uk, W_uv=W_uv),
-        steps={
-            "c": lambda s: s.latent[:, None],
-            "for_keys": lambda s: s.W_uk,
-            "for_values": lambda s: s.W_uv,
-            "made": both(lambda s, W: s.c @ W),
-            "result": lambda s: (s.keys, s.values),
-        },
-        variants=EXPANDED,
-        outputs={"made": ("keys", "values")},
-    ),
+    steps={
+        "c": lambda s: s.latent[:, None],
+        "keys, values": both(lambda s, W: s.c @ W),
+        "result": lambda s: (s.keys, s.values),
+    },
+    variants=EXPANDED,
 )
 
 
@@ -162,16 +156,13 @@ absorbed_scores = Exercise(
         case(*queried(1, 2, 7, 7, 3, 5), note="one sample, T and S are equal"),
         case(*queried(2, 7, 3, 2, 5, 3), note="more queries than latents"),
     ],
-    pipeline=Pipeline(
-        start=lambda query, latent, W_uk: dict(query=query, latent=latent, W_uk=W_uk),
-        steps={
-            "narrow": lambda s: s.query @ s.W_uk.mT,
-            "c": lambda s: s.latent[:, None],
-            "scores": lambda s: s.narrow @ s.c.mT,
-            "result": lambda s: s.scores,
-        },
-        variants=ABSORBED,
-    ),
+    steps={
+        "narrow": lambda s: s.query @ s.W_uk.mT,
+        "c": lambda s: s.latent[:, None],
+        "scores": lambda s: s.narrow @ s.c.mT,
+        "result": lambda s: s.scores,
+    },
+    variants=ABSORBED,
 )
 
 
@@ -182,12 +173,6 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
     queries = torch.cat((query, turned_query), dim=-1).double()
     keys = torch.cat((keys, turned_key), dim=-1).double()
     return torch_attention(queries, keys, values.double()).float()
-
-
-def of_a_step(query, turned_query, latent, turned_key, W_uk, W_uv):
-    """Return what the first step needs: the inputs by name, and their widths."""
-    K, P, R = query.shape[-1], turned_query.shape[-1], latent.shape[-1]
-    return locals()
 
 
 STEP = NARROW + variants(
@@ -231,21 +216,20 @@ absorbed_attention = Exercise(
         case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
         case(*stepped(2, 7, 3, 2, 5, 3, 7, 11), note="more queries than tokens"),
     ],
-    pipeline=of_attention.attention(
-        of_a_step,
-        {
-            "narrow": lambda s: s.query @ s.W_uk.mT,
-            "c": lambda s: s.latent[:, None],
-            "k": lambda s: s.turned_key[:, None],
-            "content": lambda s: s.narrow @ s.c.mT,
-            "places": lambda s: s.turned_query @ s.k.mT,
-            **of_attention.steps(
-                products=lambda s: s.content + s.places,
-                width=lambda s: s.K + s.P,
-                value=lambda s: s.c,
-                merged=lambda s: s.output @ s.W_uv,
-            ),
-        },
+    **of_attention.attention(
+        of_attention.steps(
+            K=lambda s: s.query.shape[-1],
+            P=lambda s: s.turned_query.shape[-1],
+            narrow=lambda s: s.query @ s.W_uk.mT,
+            c=lambda s: s.latent[:, None],
+            k=lambda s: s.turned_key[:, None],
+            content=lambda s: s.narrow @ s.c.mT,
+            places=lambda s: s.turned_query @ s.k.mT,
+            products=lambda s: s.content + s.places,
+            width=lambda s: s.K + s.P,
+            value=lambda s: s.c,
+            merged=lambda s: s.output @ s.W_uv,
+        ),
         *(STEP, of_attention.SCALE, of_attention.AXIS, of_attention.SOFTMAX),
         of_attention.NO_MASK,
         without=("maximum-not-subtracted", "global-maximum-subtracted"),

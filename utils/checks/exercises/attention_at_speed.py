@@ -6,14 +6,14 @@ from functools import partial
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw, special
-from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.cases import case, draw, special
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import Shapes, past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
 from utils.checks.steps.attention import INF, steps, triangle
-from utils.checks.steps.masks import CAUSAL, HIDE, LARGE_FILLS, past
+from utils.checks.steps.masks import CAUSAL, HIDE, past
 from utils.checks.values import shape
 
 
@@ -38,7 +38,7 @@ BLOCKS = {
         name: of_attention.ATTENTION_STEPS[name]
         for name in ("products", "width", "scores")
     },
-    "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.size,
+    "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.block_size,
     "blocks": lambda s: s.of_key == s.of_key.unique()[:, None],  # (P, S)
     "met": lambda s: s.blocks,  # what the loop meets of them
     # The scores of each block, (P, …, T, S): -inf for the keys of others.
@@ -57,7 +57,7 @@ ONLINE = variants(
     "rescaled-inversely: You multiplied the past by exp(new − old), so it grows, or is NaN from the start at −∞: the factor is exp(old − new).",
     dict(factors=lambda s: torch.exp(s.top - s.maxima)),
     "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
-    dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.size]),
+    dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.block_size]),
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
     "maximum-missing: You subtracted no maximum, so exp overflows or vanishes: subtract the running maximum.",
@@ -91,8 +91,7 @@ online_softmax_attention = Exercise(
         case(draw(1, 5), draw(1, 5, seed=1), draw(1, 3), 2, note="one token"),
     ],
     facts=[whole_matrix],
-    pipeline=of_attention.attention(
-        lambda *args: dict(zip(("query", "key", "value", "size"), args)),
+    **of_attention.attention(
         BLOCKS,
         *(ONLINE, of_joining.JOIN, of_attention.SCALE, of_attention.WRONG_SIZES[:2]),
         without=("scale-after-softmax",),
@@ -107,17 +106,19 @@ def right_repeat(x, n_rep):
 
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
-IN_FRONT = {"place": lambda s: s.axis}
 REPEAT = variants(
     "tile-for-interleave: You ordered the heads 0, 1, …, 0, 1, …, as tile does: neighbours share, 0, 0, …, 1, 1, …, so use repeat_interleave.",
-    IN_FRONT,
+    dict(place=lambda s: s.axis),
     "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
     dict(axis=lambda s: 0),
     dict(axis=lambda s: 2),
     "axes-not-merged: You left the copies on an axis of their own: flatten(1, 2).",
     dict(result=lambda s: s.copies),
     "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
-    dict(place=lambda s: 3, result=lambda s: s.copies.reshape_as(s.right)),
+    dict(
+        place=lambda s: 3,
+        result=lambda s: s.copies.reshape(right_repeat(s.x, s.n_rep).shape),
+    ),
     "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     dict(count=lambda s: s.n_rep + 1),
 )
@@ -134,18 +135,15 @@ repeat_kv = Exercise(
         case(draw(3, 1, 5, 2), 7, note="one head for all"),
         case(draw(2, 3, 1, 5), 5, note="one token"),
     ],
-    pipeline=Pipeline(
-        lambda x, n_rep: {"x": x, "n_rep": n_rep, "right": right_repeat(x, n_rep)},
-        steps={
-            "axis": lambda s: 1,
-            "count": lambda s: s.n_rep,
-            "place": lambda s: s.axis + 1,  # of the copies
-            "source": lambda s: s.x.unsqueeze(s.place),
-            "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
-            "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
-        },
-        variants=REPEAT,
-    ),
+    steps={
+        "axis": lambda s: 1,
+        "count": lambda s: s.n_rep,
+        "place": lambda s: s.axis + 1,  # of the copies
+        "source": lambda s: s.x.unsqueeze(s.place),
+        "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
+        "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
+    },
+    variants=REPEAT,
 )
 
 
@@ -163,12 +161,6 @@ def right_cached(query, key, value, cache):
     new, every = query.shape[-2], key.shape[-2]
     mask = torch.ones(new, every, dtype=torch.bool).tril(every - new)
     return attend(query, key, value, mask), (key, value)
-
-
-def start(query, key, value, cache):
-    """Start from what is new and what is old: of no tokens, where there is no cache."""
-    old = cache or (key[..., :0, :], value[..., :0, :])
-    return {"query": query, "new": (key, value), "old": old}
 
 
 def glued(s):
@@ -236,32 +228,23 @@ attend_with_cache = Exercise(
         held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),
         drawn(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
     ],
-    pipeline=of_attention.attention(
-        start,
-        {
-            "past": lambda s: s.old[0].shape[-2],
-            "first": lambda s: s.old,
-            "then": lambda s: s.new,
-            "along": lambda s: -2,
-            "longer": glued,
-            "visible": lambda s: s.longer,
-            **steps(
-                leaving_out=("merged", "projected"),
-                key=lambda s: s.visible[0],
-                value=lambda s: s.visible[1],
-                mask=past,
-                result=lambda s: (s.output, s.longer),
-            ),
-        },
-        *(
-            CACHED,
-            CAUSAL,
-            of_attention.SCALE,
-            of_attention.WRONG_SIZES[:2],
-            of_attention.AXIS,
+    **of_attention.attention(
+        steps(
+            new=lambda s: (s.key, s.value),
+            old=lambda s: s.cache or (s.key[..., :0, :], s.value[..., :0, :]),
+            past=lambda s: s.old[0].shape[-2],
+            first=lambda s: s.old,
+            then=lambda s: s.new,
+            along=lambda s: -2,
+            longer=glued,
+            visible=lambda s: s.longer,
+            key=lambda s: s.visible[0],
+            value=lambda s: s.visible[1],
+            mask=past,
+            result=lambda s: (s.output, s.longer),
         ),
-        *(of_attention.FIXED_AXIS, of_attention.SOFTMAX, HIDE, LARGE_FILLS),
-        *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
+        *(CACHED, CAUSAL, HIDE, of_attention.SCALE, of_attention.WRONG_SIZES[:2]),
+        of_attention.WEIGHING,
     ),
 )
 

@@ -3,9 +3,9 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw
-from utils.checks.pipeline import Pipeline, variants
+from utils.checks.cases import case, draw
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays
 
 
@@ -19,6 +19,7 @@ def softmax(s):
     return s.scaled.masked_fill(~s.mask, -torch.inf).softmax(-1).nan_to_num()
 
 
+K = {"K": lambda s: s.key.shape[-1]}  # for the texts
 LAST_STATE = "for every token: let token t read as soon as it has written, and don't keep one matrix, changed in place, in a list."
 LINEAR = variants(
     "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
@@ -38,13 +39,13 @@ LINEAR = variants(
     "averaged: You divided the sum by the number of tokens so far: return the sum itself.",
     dict(weights=lambda s: s.masked / (s.row + 1)),
     "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query should read it.",
-    dict(products=lambda s: s.k @ s.q.mT),
+    dict(products=lambda s: s.key @ s.query.mT),
     "keys-made-short: You normalised the keys to length 1: leave them as they are.",
-    dict(k=lambda s: F.normalize(s.key, dim=-1)),
+    dict(key=lambda s: F.normalize(s.key, dim=-1)),
     "first-token-twice: You counted token 0 twice: start with a matrix of zeros.",
     dict(weights=lambda s: s.masked * (1.0 + (s.column == 0))),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads from it on the way, (T, V).",
-    dict(result=lambda s: s.k.mT @ s.value),
+    dict(result=lambda s: s.key.mT @ s.value),
 )
 WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
 linear_attention = Exercise(
@@ -61,24 +62,19 @@ linear_attention = Exercise(
         case(*three(1, 3, 2), note="one token"),
         case(*three(11, 5, 2)),
     ],
-    pipeline=Pipeline(
-        start=lambda query, key, value: {"query": query, "key": key, "value": value},
-        steps={
-            "q": lambda s: s.query,
-            "k": lambda s: s.key,
-            "factor": lambda s: 1.0,
-            "products": lambda s: s.q @ s.k.mT,
-            "scaled": lambda s: s.products * s.factor,
-            "column": lambda s: torch.arange(len(s.key)),
-            "row": lambda s: s.column[:, None],
-            "mask": lambda s: s.column <= s.row,
-            "masked": lambda s: s.scaled * s.mask,
-            "weights": lambda s: s.masked,
-            "result": lambda s: s.weights @ s.value,
-        },
-        variants=LINEAR,
-        words={"K": lambda s: s.key.shape[-1]},
-    ),
+    steps={
+        "factor": lambda s: 1.0,
+        "products": lambda s: s.query @ s.key.mT,
+        "scaled": lambda s: s.products * s.factor,
+        "column": lambda s: torch.arange(len(s.key)),
+        "row": lambda s: s.column[:, None],
+        "mask": lambda s: s.column <= s.row,
+        "masked": lambda s: s.scaled * s.mask,
+        "weights": lambda s: s.masked,
+        "result": lambda s: s.weights @ s.value,
+    },
+    variants=LINEAR,
+    words=K,
 )
 
 
@@ -98,22 +94,21 @@ def right_gated(query, key, value, beta, gate):
 def loop(s):
     """Go through the tokens: fade, read what is known, write, read again."""
     state, outputs = torch.zeros(s.key.shape[-1], s.value.shape[-1]), []
-    for t in range(len(s.k)):
-        b, g = (numbers[min(t, len(numbers) - 1)] for numbers in (s.b, s.g))
+    for t in range(len(s.key)):
+        b, g = s.beta[t], s.gate[t]
         before, (faded, looked_up) = state, s.fade(g, state)
-        known = s.read(looked_up, s.k[t], s.q[t])
+        known = s.read(looked_up, s.key[t], s.query[t])
         change = s.change(b, s.value[t], known)
-        state = s.late(g, s.keep(faded, b) + torch.outer(s.k[t], change))
-        outputs.append(s.retrieve(before, faded, state, s.q[t]))
+        state = s.late(g, s.keep(faded, b) + torch.outer(s.key[t], change))
+        outputs.append(s.retrieve(before, faded, state, s.query[t]))
     return torch.stack(outputs), state
 
 
-NOTHING_KNOWN = {"read": lambda s: lambda S, k, q: 0 * (k @ S)}
 DELTA = variants(
     "no-correction: You wrote v as it is: read what the key returns already, k @ S, and write the difference, v − k @ S.",
-    NOTHING_KNOWN,
+    dict(read=lambda s: lambda S, k, q: 0 * (k @ S)),
     "beta-ignored: You didn't use beta: multiply the difference by it.",
-    dict(b=lambda s: torch.ones_like(s.beta)),
+    dict(beta=lambda s: torch.ones_like(s.beta)),
     "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − known).",
     dict(change=lambda s: lambda b, v, known: b * v - known),
     "beta-on-the-known: You multiplied only what is known by beta: put parentheses around the difference, beta * (v − known).",
@@ -129,44 +124,31 @@ DELTA = variants(
     "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = S + …",
     dict(keep=lambda s: lambda S, b: 0 * S),
     "first-beta-for-all: You used the first beta for all tokens: use beta[t].",
-    dict(b=lambda s: s.beta[:1]),
+    dict(beta=lambda s: s.beta[:1].expand_as(s.beta)),
     "inverted-beta: You used 1 − beta: 1 writes the whole difference, 0 nothing.",
-    dict(b=lambda s: 1 - s.beta),
+    dict(beta=lambda s: 1 - s.beta),
     "scaled: You divided by √{K}: leave that out.",
-    dict(q=lambda s: s.query * s.key.shape[-1] ** -0.5),
+    dict(query=lambda s: s.query * s.key.shape[-1] ** -0.5),
     "keys-for-queries: You read the output with the keys: the query should read it, q @ S.",
-    dict(q=lambda s: s.key),
+    dict(query=lambda s: s.key),
     f"last-state-for-all: You read the matrix after the last token {LAST_STATE}",
-    dict(result=lambda s: s.q @ s.state),
+    dict(result=lambda s: s.query @ s.state),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
     dict(result=lambda s: (s.outputs, s.state)),
 )
 
 
-def by_tokens(variants):
-    """Return the pipeline of both rules; where no gate is given nothing fades."""
-    names = "query", "key", "value", "beta", "gate"
-    return Pipeline(
-        start=lambda *args: dict(zip(names, (*args, torch.ones_like(args[3])))),
-        steps={
-            "q": lambda s: s.query,
-            "k": lambda s: s.key,
-            "b": lambda s: s.beta,
-            "g": lambda s: s.gate,
-            "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, what k reads
-            "read": lambda s: lambda S, k, q: k @ S,
-            "change": lambda s: lambda b, v, known: b * (v - known),
-            "keep": lambda s: lambda S, b: S,
-            "late": lambda s: lambda g, S: S,
-            "retrieve": lambda s: lambda before, faded, new, q: q @ new,
-            "run": loop,
-            "result": lambda s: s.outputs,
-        },
-        variants=variants,
-        outputs={"run": ("outputs", "state")},
-        words={"K": lambda s: s.key.shape[-1]},
-    )
+BY_TOKENS = {  # of both rules
+    "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, what k reads
+    "read": lambda s: lambda S, k, q: k @ S,
+    "change": lambda s: lambda b, v, known: b * (v - known),
+    "keep": lambda s: lambda S, b: S,
+    "late": lambda s: lambda g, S: S,
+    "retrieve": lambda s: lambda before, faded, new, q: q @ new,
+    "outputs, state": loop,
+    "result": lambda s: s.outputs,
+}
 
 
 def five(num_tokens, *widths, **given):
@@ -199,14 +181,15 @@ delta_rule = Exercise(
         case(*four(1, 3, 2), note="one token"),
         case(*four(11, 2, 5), note="many more tokens than the keys are wide"),
     ],
-    pipeline=by_tokens(DELTA),
+    steps={"gate": lambda s: torch.ones_like(s.beta)} | BY_TOKENS,
+    variants=DELTA,
+    words=K,
 )
 
-NO_GATE = {"g": lambda s: torch.ones_like(s.gate)}
 LATE = {"late": lambda s: lambda g, S: g * S}
 GATED = variants(
     "gate-ignored: You didn't use the gate: before a token reads and writes, the matrix fades, S = gate * S.",
-    NO_GATE,
+    dict(gate=lambda s: torch.ones_like(s.gate)),
     "fades-after-writing: You let the matrix fade after the token has written or been read: let it fade first, then read, write and read.",
     LATE | dict(fade=lambda s: lambda g, S: (S, S)),
     "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",
@@ -216,11 +199,11 @@ GATED = variants(
     "fades-twice: You applied the gate twice: apply it once, before reading and writing.",
     LATE,
     "inverted-gate: You used 1 − gate: 1 keeps everything, 0 nothing.",
-    dict(g=lambda s: 1 - s.gate),
+    dict(gate=lambda s: 1 - s.gate),
     "gate-on-the-difference: You multiplied the difference by the gate: the gate is for the matrix, and beta for the difference.",
-    dict(b=lambda s: s.gate * s.beta),
+    dict(beta=lambda s: s.gate * s.beta),
     "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the matrix, and beta the difference.",
-    dict(b=lambda s: s.gate, g=lambda s: s.beta),
+    dict(beta=lambda s: s.gate, gate=lambda s: s.beta),
     "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
     dict(retrieve=lambda s: lambda before, faded, new, q: q @ before),
 )
@@ -242,7 +225,9 @@ gated_delta_rule = Exercise(
         case(*five(1, 3, 2), note="one token"),
         case(*five(11, 2, 5), note="many more tokens than the keys are wide"),
     ],
-    pipeline=by_tokens([*GATED, *DELTA]),
+    steps=BY_TOKENS,
+    variants=[*GATED, *DELTA],
+    words=K,
 )
 
 EXERCISES = [linear_attention, delta_rule, gated_delta_rule]

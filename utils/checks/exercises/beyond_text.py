@@ -3,9 +3,9 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw
-from utils.checks.pipeline import Pipeline, variants
+from utils.checks.cases import case, draw
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import variants
 from utils.checks.steps.heads import to
 
 FORMS = variants(
@@ -23,11 +23,11 @@ FORMS = variants(
     "channels-before-patches: You put all squares of channel 0 first: a token holds its square of every channel, (B, H/P, W/P, C, P, P).",
     dict(order=to(0, 1, 2, 4, 3, 5)),
     "height-for-both: You took one side for both: there are H/P rows and W/P columns of patches, and images need not be square.",
-    dict(sizes=lambda s: (*s.pixels.shape[:3], s.images.shape[2])),
+    {"B, C, H, W": lambda s: (*s.images.shape[:3], s.images.shape[2])},
     "first-channel-only: You used only the first channel: a patch holds all of them.",
-    dict(pixels=lambda s: s.images[:, :1]),
+    dict(images=lambda s: s.images[:, :1]),
     "overlapping: Your patches overlap: each should begin patch_size after the one before.",
-    dict(result=lambda s: F.unfold(s.pixels, s.P).mT),
+    dict(result=lambda s: F.unfold(s.images, s.P).mT),
     "pixels-averaged: You averaged each patch to one number a channel: keep all pixels.",
     dict(result=lambda s: s.moved.mean((-2, -1)).flatten(1, 2)),
     "patches-not-flat: You left axes apart: join rows and columns of patches to N, and channels and pixels to C*P*P.",
@@ -37,21 +37,19 @@ patchify = Exercise(
     id="11.1",
     signature="patchify(images, patch_size)",
     returns="the patches (B, N, C*P*P), row by row, each with the channel first",
-    oracle=lambda images, size: F.unfold(images, size, stride=size).mT,
-    pipeline=Pipeline(
-        start=lambda images, patch_size: {"images": images, "P": patch_size},
-        steps={
-            "pixels": lambda s: s.images,
-            "sizes": lambda s: s.pixels.shape,
-            "grid": lambda s: (s.H // s.P, s.W // s.P),
-            "cells": lambda s: s.pixels.reshape(s.B, s.C, s.rows, s.P, s.columns, s.P),
-            "order": to(0, 2, 4, 1, 3, 5),
-            "moved": lambda s: s.cells.permute(s.order),
-            "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.P**2),
-        },
-        variants=FORMS,
-        outputs={"sizes": ("B", "C", "H", "W"), "grid": ("rows", "columns")},
+    oracle=lambda images, patch_size: (
+        F.unfold(images, patch_size, stride=patch_size).mT
     ),
+    steps={
+        "P": lambda s: s.patch_size,
+        "B, C, H, W": lambda s: s.images.shape,
+        "rows, columns": lambda s: (s.H // s.P, s.W // s.P),
+        "cells": lambda s: s.images.reshape(s.B, s.C, s.rows, s.P, s.columns, s.P),
+        "order": to(0, 2, 4, 1, 3, 5),
+        "moved": lambda s: s.cells.permute(s.order),
+        "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.P**2),
+    },
+    variants=FORMS,
     cases=[
         case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
         case(draw(2, 3, 4, 6), 2, note="three channels"),

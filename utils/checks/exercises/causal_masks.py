@@ -3,26 +3,24 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw, integers, special
+from utils.checks.cases import case, draw, integers, special
+from utils.checks.engine import Exercise
 from utils.checks.modules import ModuleExercise
-from utils.checks.pipeline import Pipeline, variants
+from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import (
     INF,
-    PROJECTED,
+    SELF_PROJECTED,
     by_torch,
     fill,
     hidden_and_allowed,
     lower,
     project,
-    zeroed,
 )
 from utils.checks.steps.masks import (
     HIDE,
-    LARGE_FILLS,
     LEFT_ALONE,
     UNCLEARED,
     without_zeros,
@@ -52,31 +50,28 @@ mask = Exercise(
         case(1, note="one token"),
         special("no token", 0),
     ],
-    pipeline=Pipeline(
-        start=lambda num_tokens: {"T": num_tokens},
-        steps={
-            "entries": lambda s: torch.ones(s.T, s.T),
-            "cut": lambda s: s.entries.tril(),
-            "mask": lambda s: s.cut.bool(),
-            "result": lambda s: s.mask,
-        },
-        variants=CAUSAL,
-    ),
+    steps={
+        "entries": lambda s: torch.ones(s.num_tokens, s.num_tokens),
+        "cut": lambda s: s.entries.tril(),
+        "mask": lambda s: s.cut.bool(),
+        "result": lambda s: s.mask,
+    },
+    variants=CAUSAL,
 )
 
 PAD = variants(
     "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
     dict(mask=lambda s: s.row >= s.column),
     "one-too-many: You marked one token too many: positions start at 0, so use < rather than <=.",
-    dict(ends=lambda s: s.lengths + 1),
+    dict(lengths=lambda s: torch.as_tensor(s.lengths) + 1),
     "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
-    dict(ends=lambda s: s.lengths - 1),
+    dict(lengths=lambda s: torch.as_tensor(s.lengths) - 1),
     "left-for-right: You put the padding on the left: a sentence begins at position 0.",
     dict(row=lambda s: torch.arange(s.places).flip(0)),
     "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make the lengths a column, lengths[:, None].",
     dict(column=lambda s: s.ends),
     "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {T} long.",
-    dict(places=lambda s: int(s.lengths.max())),
+    dict(places=lambda s: int(s.ends.max())),
     "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",
     dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
 )
@@ -94,18 +89,15 @@ padding = Exercise(
         case(torch.tensor([1, 1, 1, 1, 1]), 1, note="one token each"),
         special("a list of lengths", [2, 3], 5),
     ],
-    pipeline=Pipeline(
-        start=lambda lengths, T: {"lengths": torch.as_tensor(lengths), "T": T},
-        steps={
-            "ends": lambda s: s.lengths,
-            "places": lambda s: s.T,
-            "row": lambda s: torch.arange(s.places),
-            "column": lambda s: s.ends[:, None],
-            "mask": lambda s: s.row < s.column,
-            "result": lambda s: s.mask,
-        },
-        variants=PAD,
-    ),
+    steps={
+        "ends": lambda s: torch.as_tensor(s.lengths),
+        "places": lambda s: s.T,
+        "row": lambda s: torch.arange(s.places),
+        "column": lambda s: s.ends[:, None],
+        "mask": lambda s: s.row < s.column,
+        "result": lambda s: s.mask,
+    },
+    variants=PAD,
 )
 
 
@@ -122,7 +114,7 @@ MASKED = variants(
     "mask-not-used: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     LEFT_ALONE | UNCLEARED,
     "polarity-inverted: You hid the allowed positions: masked_fill fills where it is given True, so give it ~mask.",
-    dict(mask=lambda s: ~s.allowed),
+    dict(mask=lambda s: ~s.mask),
     "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
     dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),
     f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} after the softmax.",
@@ -153,16 +145,16 @@ masked_softmax = Exercise(
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
     properties=[lambda run: hidden_and_allowed(run.got, run.args[1])],
-    pipeline=of_attention.attention(
-        lambda scores, mask: {"products": scores, "allowed": mask},
-        of_attention.steps(
-            scores=lambda s: s.products,
-            mask=lambda s: s.allowed,
-            cleared=zeroed,
-            result=lambda s: s.weights,
-            leaving_out=("products", "width", "output", "merged", "projected"),
-        ),
-        *(MASKED, without_zeros(HIDE), HIDE, without_zeros(LARGE_FILLS), LARGE_FILLS),
+    **of_attention.attention(
+        {
+            "mask": lambda s: s.mask,
+            "hidden": lambda s: fill(s, -INF),
+            **of_attention.SOFTMAX_STEPS,
+            "cleared": of_attention.zeroed,
+            "weights": lambda s: s.cleared,
+            "result": lambda s: s.weights,
+        },
+        *(MASKED, without_zeros(HIDE), HIDE),
         *(of_attention.AXIS, of_attention.FIXED_AXIS, of_attention.SOFTMAX),
         of_attention.NO_MASK,
     ),
@@ -265,7 +257,7 @@ dropout = Exercise(
     ),
     oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
-    returned=[],  # in any order the coins are as good
+    returned=(),  # in any order the coins are as good
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
@@ -273,16 +265,13 @@ dropout = Exercise(
         case(draw(5, 3), 0.0, note="nothing to drop"),
         special("everything to drop", draw(5, 3), 1.0),
     ],
-    pipeline=Pipeline(
-        start=lambda x, p: {"x": x, "p": p},
-        steps={
-            "random": lambda s: torch.rand(s.x.shape),
-            "coins": lambda s: s.random >= s.p,
-            "factor": lambda s: s.p < 1 and 1 / (1 - s.p),
-            "result": lambda s: s.x * s.coins * s.factor,
-        },
-        variants=DROPOUT,
-    ),
+    steps={
+        "random": lambda s: torch.rand(s.x.shape),
+        "coins": lambda s: s.random >= s.p,
+        "factor": lambda s: s.p < 1 and 1 / (1 - s.p),
+        "result": lambda s: s.x * s.coins * s.factor,
+    },
+    variants=DROPOUT,
 )
 
 SOFTMAX_OVER_BATCH = variants(
@@ -294,22 +283,15 @@ causal_attention = ModuleExercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda weights, x: by_torch(*project(weights, x), lower(x.shape[-2]))[0],
+    oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
     properties=[past_stays],
     facts=TRAINING_FACTS,
-    pipeline=of_attention.attention(
-        of_attention.of_module,
-        of_attention.steps(**PROJECTED, mask=of_attention.triangle),
-        *(of_masks.CAUSAL, HIDE, LARGE_FILLS, of_masks.CUT, SOFTMAX_OVER_BATCH),
-        *(
-            of_attention.AXIS,
-            of_attention.SCALE,
-            of_masks.WRONG_SIZES,
-            of_attention.SCORE,
-        ),
-        *(of_attention.BATCH_SCORE, of_attention.PROJECT, of_attention.RETURN_OUTPUT),
-        *(of_attention.SOFTMAX, of_attention.AVERAGE),
-        without=("batch-axes-fixed",),
+    **of_attention.attention(
+        of_attention.steps(**SELF_PROJECTED, mask=of_attention.triangle),
+        *(of_masks.CAUSAL, HIDE, of_masks.CUT, SOFTMAX_OVER_BATCH),
+        *(of_attention.SCALE, of_masks.WRONG_SIZES, of_attention.WEIGHING),
+        *(of_attention.PROJECT, of_attention.RETURN_OUTPUT),
+        without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
         width_name="d_out",
         **of_masks.OF_BUILD,
     ),

@@ -2,8 +2,8 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw, special
+from utils.checks.cases import case, draw, special
+from utils.checks.engine import Exercise
 from utils.checks.pipeline import variants
 from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
@@ -21,7 +21,7 @@ SOFT = variants(
     "wrong-axis: You used axis 0 whatever `dim` is: pass `dim` on to the maximum and to the sum.",
     dict(dim=lambda s: 0),
     "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
-    dict(dim=lambda s: s.asked or 0),
+    dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
     "base-two: You used powers of 2: use torch.exp.",
@@ -44,14 +44,15 @@ softmax = Exercise(
         special("very negative scores", draw(3, 5, shift=-300.0)),
         special("one score", torch.tensor([[0.7]])),
     ],
-    pipeline=of_attention.attention(
-        lambda scores, dim=None: {"products": scores, "asked": dim},
-        steps(
-            scores=lambda s: s.products,
-            dim=lambda s: -1 if s.asked is None else s.asked,
-            result=lambda s: s.weights,
-            leaving_out=("products", "width", "output", "merged", "projected"),
-        ),
+    **of_attention.attention(
+        {
+            "hidden": lambda s: s.scores,
+            **of_attention.SOFTMAX_STEPS,
+            "dim": lambda s: s.dim,
+            "cleared": lambda s: s.soft,
+            "weights": lambda s: s.cleared,
+            "result": lambda s: s.weights,
+        },
         *(SOFT, of_attention.SOFTMAX),
     ),
 )
@@ -65,7 +66,7 @@ def attend(x):
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = variants(
     "scaled: You divided the scores by √D = √{D}: leave that out. Here they are the plain dot products.",
-    dict(scores=lambda s: s.products / s.D**0.5),
+    dict(scores=lambda s: s.products / s.x.shape[-1] ** 0.5),
     "itself-excluded: You let no token attend to itself: keep the diagonal.",
     dict(mask=lambda s: ~torch.eye(len(s.x)).bool()),
     "features-for-tokens: You compared the {D} features, XᵀX: compare the tokens, X Xᵀ.",
@@ -92,15 +93,18 @@ CONTEXT = variants(
 )
 
 
-def of_tokens(*groups, leaving_out=(), **own):
-    """Return the pipeline of an exercise in which tokens meet as they are."""
+TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
+
+
+def of_tokens(*groups, **own):
+    """Return what an exercise needs in which tokens meet as they are."""
     return of_attention.attention(
-        lambda x: {"x": x, "query": x, "key": x, "D": x.shape[-1]},
-        steps(leaving_out, value=lambda s: s.x, scores=lambda s: s.products, **own),
+        steps(scores=lambda s: s.products, **TOKENS_MEET | own),
         *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE, WEIGHTS),
         *(of_attention.NO_MASK, *groups),
         # All three are the tokens, and what compares them is symmetric.
         without=("keys-for-values", "weights-transposed"),
+        D=lambda s: s.x.shape[-1],
     )
 
 
@@ -121,10 +125,9 @@ weights = Exercise(
     oracle=lambda x: attend(x)[1],
     cases=TOKENS,
     properties=[rows_sum_to_one()],
-    pipeline=of_tokens(
+    **of_tokens(
         RETURN_WEIGHTS,
         result=lambda s: s.weights,
-        leaving_out=("value", "output", "merged", "projected"),
     ),
 )
 context = Exercise(
@@ -133,7 +136,7 @@ context = Exercise(
     returns="the context vectors (T, D), one for each token",
     oracle=lambda x: attend(x)[0],
     cases=TOKENS,
-    pipeline=of_tokens(of_attention.AVERAGE, CONTEXT),
+    **of_tokens(of_attention.AVERAGE, CONTEXT),
 )
 
 EXERCISES = [weights, context, softmax]

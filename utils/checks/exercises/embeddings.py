@@ -5,21 +5,21 @@ import math
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw, integers, special
-from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.cases import case, draw, integers, special
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import Diagnosis, variants
 
 
 def set_in_every_row(s):
     """Return rows that all have a 1 at every id, as `hot[:, ids] = 1` sets them."""
-    hot = torch.zeros(s.rows.numel(), s.classes)
-    hot[:, s.rows.flatten()] = 1
-    return hot.view(*s.rows.shape, s.classes)
+    hot = torch.zeros(s.ids.numel(), s.classes)
+    hot[:, s.ids.flatten()] = 1
+    return hot.view(*s.ids.shape, s.classes)
 
 
 EMBED = variants(
     "class-count-missing: You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.",
-    dict(hot=lambda s: F.one_hot(s.rows)),
+    dict(hot=lambda s: F.one_hot(s.ids)),
     "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
     dict(cast=lambda s: s.hot),
     "one-hot-of-fixed-type: Your code works for float32 only: convert to the table's own type, `.to(table.dtype)`.",
@@ -27,8 +27,8 @@ EMBED = variants(
     "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
     dict(hot=set_in_every_row),
     "ids-from-one: You gave each token the row before its own: id 0 is the first row.",
-    dict(rows=lambda s: (s.ids - 1) % s.V),
-    dict(hot=lambda s: F.one_hot(s.rows, s.classes + 1)[..., 1:]),
+    dict(ids=lambda s: (s.ids - 1) % s.V),
+    dict(hot=lambda s: F.one_hot(s.ids, s.classes + 1)[..., 1:]),
     "table-transposed: You chose columns of the table: a token is a row, so the product is one_hot @ table, with `num_classes=len(table)`.",
     dict(classes=lambda s: s.D, result=lambda s: s.cast @ s.table.T),
     "table-transposed: You transposed the table: (…, V) @ (V, D) fits as it is.",
@@ -57,19 +57,14 @@ embed = Exercise(
         case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
         special("no ids", torch.zeros(0, dtype=torch.long), draw(5, 3)),
     ],
-    pipeline=Pipeline(
-        start=lambda ids, table: {"ids": ids, "table": table},
-        steps={
-            "sizes": lambda s: s.table.shape,
-            "rows": lambda s: s.ids,
-            "classes": lambda s: s.V,
-            "hot": lambda s: F.one_hot(s.rows, s.classes),
-            "cast": lambda s: s.hot.to(s.table.dtype),
-            "result": lambda s: s.cast @ s.table,
-        },
-        outputs={"sizes": ("V", "D")},
-        variants=EMBED,
-    ),
+    steps={
+        "V, D": lambda s: s.table.shape,
+        "classes": lambda s: s.V,
+        "hot": lambda s: F.one_hot(s.ids, s.classes),
+        "cast": lambda s: s.hot.to(s.table.dtype),
+        "result": lambda s: s.cast @ s.table,
+    },
+    variants=EMBED,
     facts=[another_type],
 )
 
@@ -86,17 +81,17 @@ WAVES = variants(
     "sine-and-cosine-swapped: You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].",
     dict(waves=lambda s: (s.even.cos(), s.odd.sin())),
     "exponent-of-feature: You gave every feature a frequency of its own: sine and cosine of a pair share one, with the exponent 2i/D.",
-    dict(pairs=lambda s: torch.arange(s.D)),
+    dict(pairs=lambda s: torch.arange(s.d_model)),
     "exponent-doubled: Your exponent counts features as if they were pairs: 2i is the number of the even feature, `torch.arange(0, d_model, 2)`.",
-    dict(pairs=lambda s: 2 * torch.arange(s.D)),
+    dict(pairs=lambda s: 2 * torch.arange(s.d_model)),
     "exponent-halved: Your exponent is i/D, half of what it should be: 2i is the number of the even feature, `torch.arange(0, d_model, 2) / d_model`.",
-    dict(exponent=lambda s: s.features / 2 / s.D),
+    dict(exponent=lambda s: s.features / 2 / s.d_model),
     "exponent-doubled: Your exponent is 4i/D, twice what it should be: `arange(0, d_model, 2)` is 2i already.",
-    dict(exponent=lambda s: 2 * s.features / s.D),
+    dict(exponent=lambda s: 2 * s.features / s.d_model),
     "power-before-division: You divided the power by D, because Python takes the power first: put the exponent in parentheses, 10000 ** (even / d_model).",
-    dict(divisor=lambda s: s.base**s.features / s.D),
+    dict(divisor=lambda s: s.base**s.features / s.d_model),
     "positions-from-one: You counted positions from 1: position 0 should be [0, 1, 0, 1, …].",
-    dict(positions=lambda s: torch.arange(1, s.T + 1)[:, None]),
+    dict(positions=lambda s: torch.arange(1, s.num_positions + 1)[:, None]),
     "wrong-base: You used a base of about {base:,.0f}: use 10,000. With exp, the factor is the natural logarithm, math.log(10000).",
     dict(base=lambda s: 1000),
     dict(base=lambda s: math.e**4),
@@ -119,24 +114,20 @@ sinusoidal_positions = Exercise(
         case(1, 6, note="one position"),
         case(200, 2, note="a single pair"),
     ],
-    pipeline=Pipeline(
-        start=lambda num_positions, d_model: {"T": num_positions, "D": d_model},
-        steps={
-            "base": lambda s: 10000,
-            "positions": lambda s: torch.arange(s.T)[:, None],
-            "pairs": lambda s: torch.arange(s.D) // 2 * 2,
-            "features": lambda s: s.pairs.double(),
-            "exponent": lambda s: s.features / s.D,
-            "divisor": lambda s: s.base**s.exponent,
-            "angles": lambda s: s.positions / s.divisor,
-            "halves": lambda s: (s.angles[:, 0::2], s.angles[:, 1::2]),
-            "waves": lambda s: (s.even.sin(), s.odd.cos()),
-            "table": lambda s: torch.stack(s.waves, dim=-1).flatten(-2),
-            "result": lambda s: s.table.float(),
-        },
-        outputs={"halves": ("even", "odd")},
-        variants=WAVES,
-    ),
+    steps={
+        "base": lambda s: 10000,
+        "positions": lambda s: torch.arange(s.num_positions)[:, None],
+        "pairs": lambda s: torch.arange(s.d_model) // 2 * 2,
+        "features": lambda s: s.pairs.double(),
+        "exponent": lambda s: s.features / s.d_model,
+        "divisor": lambda s: s.base**s.exponent,
+        "angles": lambda s: s.positions / s.divisor,
+        "even, odd": lambda s: (s.angles[:, 0::2], s.angles[:, 1::2]),
+        "waves": lambda s: (s.even.sin(), s.odd.cos()),
+        "table": lambda s: torch.stack(s.waves, dim=-1).flatten(-2),
+        "result": lambda s: s.table.float(),
+    },
+    variants=WAVES,
 )
 
 EXERCISES = [embed, sinusoidal_positions]

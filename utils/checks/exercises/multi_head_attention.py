@@ -3,16 +3,23 @@
 import torch
 from torch.nn.functional import linear
 
-from utils.checks.engine import Exercise, case
+from utils.checks.cases import case, draw, special
+from utils.checks.engine import Exercise
 from utils.checks.guard import attempt
-from utils.checks.inputs import draw, special
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import PROJECTED, fill, lower, project, size, steps
+from utils.checks.steps.attention import (
+    SELF_PROJECTED,
+    fill,
+    lower,
+    project,
+    size,
+    steps,
+)
 from utils.checks.steps.heads import num_heads, right_merge, right_split
 from utils.checks.training_facts import TRAINING_FACTS
 
@@ -41,7 +48,9 @@ split_heads = Exercise(
     returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
     oracle=right_split,
     facts=[split_not_divided],
-    pipeline=of_heads.SPLITTING,
+    steps=of_heads.SPLITTING.steps,
+    variants=of_heads.SPLITTING.variants,
+    words=of_heads.SPLITTING.words,
     cases=[
         case(LEGIBLE, 2, note=NOTE),
         case(draw(2, 7, 15), 3),
@@ -56,7 +65,8 @@ merge_heads = Exercise(
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
-    pipeline=of_heads.MERGING,
+    steps=of_heads.MERGING.steps,
+    variants=of_heads.MERGING.variants,
     cases=[
         case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
         case(draw(2, 3, 7, 5)),
@@ -68,10 +78,10 @@ merge_heads = Exercise(
 )
 
 
-def right_layer(weights, x):
-    parts = (right_split(part, weights.build[4]) for part in project(weights, x))
+def right_layer(learned, x):
+    parts = (right_split(part, learned.build[4]) for part in project(learned, x))
     merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])
-    return linear(merged, weights.out_proj.mT, weights.out_proj_bias)
+    return linear(merged, learned.out_proj.mT, learned.out_proj_bias)
 
 
 WRONG_SIZES = [
@@ -114,23 +124,13 @@ multi_head_attention = ModuleExercise(
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     properties=[past_stays, where_to_look],
-    pipeline=of_attention.attention(
-        of_attention.of_module,
-        steps(**PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
-        *(
-            of_attention.SCALE,
-            WRONG_SIZES,
-            OWN,
-            of_masks.CAUSAL,
-            of_masks.HIDE,
-            of_masks.CUT,
-        ),
-        *(of_masks.LARGE_FILLS, of_attention.AXIS, of_attention.SOFTMAX),
-        *(of_heads.SPLIT, of_heads.MERGE, of_attention.SCORE, of_attention.BATCH_SCORE),
-        *(of_heads.OUT, of_attention.PROJECT, of_attention.AVERAGE),
-        of_attention.RETURN_OUTPUT,
+    **of_attention.attention(
+        steps(**SELF_PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
+        *(of_attention.SCALE, WRONG_SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE),
+        *(of_masks.CUT, of_heads.SPLIT, of_heads.MERGE, of_heads.OUT),
+        *(of_attention.WEIGHING, of_attention.PROJECT, of_attention.RETURN_OUTPUT),
         # No maximum for each row gives what none gives.
-        without=("global-maximum-subtracted",),
+        without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
         width_name="K",
         **of_masks.OF_BUILD,
         **of_heads.OF_HEADS,

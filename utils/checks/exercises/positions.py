@@ -2,9 +2,9 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw
-from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.cases import case, draw
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import Diagnosis, variants
 
 
 def right_rope(x, positions, base=10000.0):
@@ -35,30 +35,29 @@ def of_halves(first, second):
     return torch.cat((first, second), dim=-1).unflatten(-1, (-1, 2))
 
 
-HALF_ANGLES = {"wide": lambda s: of_halves(s.angles, s.angles)}
 HALF_PARTNERS = {"partners": lambda s: of_halves(-s.halves[1], s.halves[0])}
 ROPE = variants(
     "does-nothing: You returned x as it was: return the rotated tensor.",
     dict(laid=lambda s: s.x),
     "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
-    HALF_ANGLES | HALF_PARTNERS,
-    dict(pair=lambda s: s.halves),
+    {"wide": lambda s: of_halves(s.angles, s.angles)} | HALF_PARTNERS,
+    {"a, b": lambda s: s.halves},
     "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
     dict(laid=lambda s: s.rotated.mT.flatten(-2)),
     "layouts-mixed: You laid out angles for halves and partners for neighbours, or the other way round: feature i's partner is its neighbour, with the same angle.",
     HALF_PARTNERS,
     "backwards: You rotated clockwise: counter-clockwise is (a cos − b sin, a sin + b cos), with the minus in the first line.",
-    dict(angles=lambda s: -s.places[:, None] * s.speeds),
+    dict(angles=lambda s: -s.positions[:, None] * s.speeds),
     "one-frequency: You rotated all pairs at one speed: each has its own, base^(-2p/K).",
     dict(exponents=lambda s: 0 * s.even),
     "positions-from-one: You rotated each token one step too far: position 0 should rotate nothing.",
-    dict(places=lambda s: s.positions + 1),
+    dict(positions=lambda s: s.positions + 1),
     "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
-    dict(places=lambda s: torch.arange(s.x.shape[-2])),
+    dict(positions=lambda s: torch.arange(s.x.shape[-2])),
     "base-ignored: You used the base 10,000 always: use the argument `base`.",
     dict(base=lambda s: 10000.0),
     "wrong-base: You used the base {base} by default: use 10,000.",
-    dict(default=lambda s: 1000.0),
+    dict(base=lambda s: 1000.0 if s.base == 10000 else s.base),
     "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the number of the even feature, `torch.arange(0, K, 2)`.",
     dict(exponents=lambda s: s.even / s.D / 2),
     "exponent-doubled: Your exponent is −4p/K, twice what it should be: `torch.arange(0, K, 2)` is 2p already, divided by K.",
@@ -75,7 +74,7 @@ ROPE = variants(
     "no-minus: You have two plus or two minus signs: (a cos − b sin, a sin + b cos).",
     dict(partners=lambda s: as_pairs(s.b, s.a)),
     "sine-and-cosine-swapped: You swapped sine and cosine: (a cos − b sin, a sin + b cos), so that position 0 changes nothing.",
-    dict(waves=lambda s: (s.wide.sin(), s.wide.cos())),
+    {"cos, sin": lambda s: (s.wide.sin(), s.wide.cos())},
 )
 apply_rope = Exercise(
     id="7.1",
@@ -91,32 +90,24 @@ apply_rope = Exercise(
         case(draw(3, 2), torch.arange(3), note="a single pair"),
     ],
     facts=[later_pairs_faster],
-    pipeline=Pipeline(
-        start=lambda x, positions, base=None: dict(
-            x=x.double(), positions=positions.double(), given=base
-        ),
-        steps={
-            "default": lambda s: 10000.0,
-            "base": lambda s: s.default if s.given is None else s.given,
-            "places": lambda s: s.positions,
-            "D": lambda s: s.x.shape[-1],
-            "even": lambda s: torch.arange(0, s.D, 2).double(),
-            "exponents": lambda s: s.even / s.D,
-            "speeds": lambda s: s.base**-s.exponents,
-            "angles": lambda s: s.places[:, None] * s.speeds,
-            "wide": lambda s: s.angles[..., None],
-            "waves": lambda s: (s.wide.cos(), s.wide.sin()),
-            "halves": lambda s: s.x.chunk(2, dim=-1),
-            "pair": lambda s: (s.x[..., 0::2], s.x[..., 1::2]),
-            "own": lambda s: as_pairs(s.a, s.b),
-            "partners": lambda s: as_pairs(-s.b, s.a),
-            "rotated": lambda s: s.own * s.cos + s.partners * s.sin,
-            "laid": lambda s: s.rotated.flatten(-2),
-            "result": lambda s: s.laid.float(),
-        },
-        variants=ROPE,
-        outputs={"waves": ("cos", "sin"), "pair": ("a", "b")},
-    ),
+    steps={
+        "x": lambda s: s.x.double(),
+        "D": lambda s: s.x.shape[-1],
+        "even": lambda s: torch.arange(0, s.D, 2).double(),
+        "exponents": lambda s: s.even / s.D,
+        "speeds": lambda s: s.base**-s.exponents,
+        "angles": lambda s: s.positions[:, None] * s.speeds,
+        "wide": lambda s: s.angles[..., None],
+        "cos, sin": lambda s: (s.wide.cos(), s.wide.sin()),
+        "halves": lambda s: s.x.chunk(2, dim=-1),
+        "a, b": lambda s: (s.x[..., 0::2], s.x[..., 1::2]),
+        "own": lambda s: as_pairs(s.a, s.b),
+        "partners": lambda s: as_pairs(-s.b, s.a),
+        "rotated": lambda s: s.own * s.cos + s.partners * s.sin,
+        "laid": lambda s: s.rotated.flatten(-2),
+        "result": lambda s: s.laid.float(),
+    },
+    variants=ROPE,
 )
 
 
@@ -140,10 +131,10 @@ def of_powers_of_two(s):
 
     For another number of heads it takes every other slope of twice as many.
     """
-    smaller = 2 ** (s.H.bit_length() - 1)
+    smaller = 2 ** (s.num_heads.bit_length() - 1)
     slopes = [2 ** (-8 * (h + 1) / smaller) for h in range(smaller)]
     more = [2 ** (-4 * (h + 1) / smaller) for h in range(0, 2 * smaller, 2)]
-    return torch.tensor((slopes + more)[: s.H])
+    return torch.tensor((slopes + more)[: s.num_heads])
 
 
 ALIBI = variants(
@@ -152,18 +143,18 @@ ALIBI = variants(
     "distance-transposed: You gave earlier keys no penalty: rows are queries, so i − j is `places[:, None] - places`, and clamp(min=0) keeps the past.",
     dict(distance=lambda s: s.back.relu().T),
     "same-slope: You gave all heads one slope: it depends on the head, 2^(-8(h+1)/H).",
-    dict(slopes=lambda s: 2 ** s.exponents[0].expand(s.H)),
+    dict(slopes=lambda s: 2 ** s.exponents[0].expand(s.num_heads)),
     "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
-    dict(heads=lambda s: torch.arange(float(s.H))),
+    dict(heads=lambda s: torch.arange(float(s.num_heads))),
     "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
     dict(exponents=lambda s: -s.heads),
     "powers-of-two-only: You used slopes for numbers of heads that are powers of two: here the exponent is -8(h + 1)/H for any number.",
     dict(slopes=of_powers_of_two),
     "wrong-exponent: Your exponent isn't -8(h + 1)/H: check its 8, its sign, and what is divided by what.",
-    dict(exponents=lambda s: -s.heads / s.H),
-    dict(exponents=lambda s: 8 * s.heads / s.H),
+    dict(exponents=lambda s: -s.heads / s.num_heads),
+    dict(exponents=lambda s: 8 * s.heads / s.num_heads),
     "exponent-floored: You rounded the exponents down: divide with / rather than //.",
-    dict(exponents=lambda s: -8 * s.heads // s.H),
+    dict(exponents=lambda s: -8 * s.heads // s.num_heads),
     "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
     dict(slopes=lambda s: -s.exponents),
     "slopes-of-e: You used powers of e: use powers of 2, 2 ** (-8 * (h + 1) / H).",
@@ -175,7 +166,7 @@ ALIBI = variants(
     "distance-squared: Your bias isn't linear in the distance: use i − j itself.",
     dict(distance=lambda s: s.back**2),
     "key-place-alone: You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.",
-    dict(distance=lambda s: s.places.flip(0).expand(s.T, -1)),
+    dict(distance=lambda s: s.places.flip(0).expand(s.num_tokens, -1)),
 )
 alibi_bias = Exercise(
     id="7.2",
@@ -191,19 +182,16 @@ alibi_bias = Exercise(
         case(1, 5, note="one head"),
         case(5, 1, note="one token"),
     ],
-    pipeline=Pipeline(
-        start=lambda num_heads, num_tokens: {"H": num_heads, "T": num_tokens},
-        steps={
-            "heads": lambda s: torch.arange(1.0, s.H + 1),
-            "exponents": lambda s: -8 * s.heads / s.H,
-            "slopes": lambda s: 2**s.exponents,
-            "places": lambda s: torch.arange(float(s.T)),
-            "back": lambda s: s.places[:, None] - s.places,
-            "distance": lambda s: s.back,
-            "result": lambda s: -s.slopes[:, None, None] * s.distance,
-        },
-        variants=ALIBI,
-    ),
+    steps={
+        "heads": lambda s: torch.arange(1.0, s.num_heads + 1),
+        "exponents": lambda s: -8 * s.heads / s.num_heads,
+        "slopes": lambda s: 2**s.exponents,
+        "places": lambda s: torch.arange(float(s.num_tokens)),
+        "back": lambda s: s.places[:, None] - s.places,
+        "distance": lambda s: s.back,
+        "result": lambda s: -s.slopes[:, None, None] * s.distance,
+    },
+    variants=ALIBI,
 )
 
 EXERCISES = [apply_rope, alibi_bias]

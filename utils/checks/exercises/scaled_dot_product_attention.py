@@ -2,23 +2,18 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw, special
+from utils.checks.cases import case, draw, special
+from utils.checks.engine import Exercise
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
 from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import PROJECTED, by_torch, project, size, steps
+from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, size, steps
 from utils.checks.training_facts import changes_in_training, no_gradient
 
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
-OF_WEIGHTS = (
-    *(of_attention.AXIS, of_attention.FIXED_AXIS, of_attention.SOFTMAX),
-    *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
-    of_attention.NO_MASK,
-)
 attention = Exercise(
     id="4.1",
     signature="scaled_dot_product_attention(query, key, value)",
@@ -26,11 +21,10 @@ attention = Exercise(
     parts=("output", "weights"),
     oracle=by_torch,
     properties=[rows_sum_to_one(lambda value: value[1])],
-    pipeline=of_attention.attention(
-        lambda query, key, value: {"query": query, "key": key, "value": value},
+    **of_attention.attention(
         steps(result=lambda s: (s.output, s.weights)),
         *(of_attention.RETURN_BOTH, of_attention.SCALE, of_attention.WRONG_SIZES),
-        *OF_WEIGHTS,
+        *(of_attention.WEIGHING, of_attention.NO_MASK),
     ),
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
@@ -55,14 +49,13 @@ self_attention = ModuleExercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda weights, x: by_torch(*project(weights, x))[0],
+    oracle=lambda learned, x: by_torch(*project(learned, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
-    pipeline=of_attention.attention(
-        of_attention.of_module,
-        steps(**PROJECTED),
+    **of_attention.attention(
+        steps(**SELF_PROJECTED),
         [size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1])],
         *(of_attention.RETURN_OUTPUT, of_attention.PROJECT, of_attention.SCALE),
-        *OF_WEIGHTS,
+        *(of_attention.WEIGHING, of_attention.NO_MASK),
         width_name="d_out",
     ),
     cases=[

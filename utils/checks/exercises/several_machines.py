@@ -2,9 +2,9 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw
-from utils.checks.pipeline import Pipeline, variants
+from utils.checks.cases import case, draw
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import variants
 from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
 
 
@@ -36,13 +36,6 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
     return parts(scores, draw(sum(cuts), width, seed=1), cuts, *hidden, **settings)
 
 
-STEPS = {
-    "maxima": lambda s: s.maxima[..., None],
-    "sums": lambda s: s.sums[..., None],
-    "empty": lambda s: (s.sums == 0).all(0),  # where a token may attend to nothing
-    **JOINING_STEPS,
-    "filled": lambda s: s.divided.masked_fill(s.empty, 0.0),
-}
 FORMS = variants(
     "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
     dict(joined=lambda s: (s.factors * s.terms).mean(0)),
@@ -74,12 +67,15 @@ combine_partial_attention = Exercise(
         drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores", special=True),
         drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores", special=True),
     ],
-    pipeline=Pipeline(
-        start=lambda *args: dict(zip(("outputs", "maxima", "sums"), args)),
-        steps=STEPS,
-        variants=[*FORMS, *JOIN],
-        words={"part": "part"},
-    ),
+    steps={
+        "maxima": lambda s: s.maxima[..., None],
+        "sums": lambda s: s.sums[..., None],
+        "empty": lambda s: (s.sums == 0).all(0),  # where a token sees nothing
+        **JOINING_STEPS,
+        "filled": lambda s: s.divided.masked_fill(s.empty, 0.0),
+    },
+    variants=[*FORMS, *JOIN],
+    words={"part": "part"},
 )
 
 EXERCISES = [combine_partial_attention]

@@ -1,16 +1,18 @@
 """Exercises of the notebook on a tiny GPT: its block, and how tokens are chosen."""
 
+from types import SimpleNamespace
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case
-from utils.checks.inputs import draw, special
+from utils.checks.cases import case, draw, special
+from utils.checks.engine import Exercise
 from utils.checks.modules import ModuleExercise
-from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import row_sum, rows_sum_to_one
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import INF
+from utils.checks.steps.attention import INF, SOFTMAX_STEPS
 from utils.checks.training_facts import (
     changes_in_training,
     fresh,
@@ -39,20 +41,23 @@ def layer_norm(x):
     return F.layer_norm(x, x.shape[-1:])
 
 
-def right_block(weights, x, norm1=layer_norm, norm2=layer_norm):
-    attention, feed_forward, _ = weights.build
+def right_block(learned, x, norm1=layer_norm, norm2=layer_norm):
+    attention, feed_forward, _ = learned.build
     x = x + attention(norm1(x))
     return x + feed_forward(norm2(x))
 
 
-def start(weights, x):
-    attention, feed_forward, _ = weights.build
-    return {"x": x, "start": x, "attention": attention, "mlp": feed_forward}
-
-
 def second(first):
-    """Return the same steps for the second half of the block."""
-    return {f"{name}2": step for name, step in first.items()}
+    """Return the same steps for the second half of the block, where names end in 2."""
+
+    def of_second(step):
+        def second_step(s):
+            own = {name[:-1]: v for name, v in vars(s).items() if name[-1] == "2"}
+            return step(SimpleNamespace(**vars(s) | own))
+
+        return second_step
+
+    return {f"{name}2": of_second(step) for name, step in first.items()}
 
 
 def halves(first):
@@ -63,20 +68,18 @@ def halves(first):
 HALF = {
     "read": lambda s: s.norm(s.x),
     "wrote": lambda s: s.part(s.read),
-    "add": lambda s: s.x + s.wrote,
+    "sum": lambda s: s.x + s.wrote,
 }
-REPLACED, BARE = {"add": lambda s: s.wrote}, {"read": lambda s: s.x}
-FROM_START = {"add2": lambda s: s.start + s.wrote}
-MLP_FIRST, ATTENTION_LAST = {"part": lambda s: s.mlp}, {"part2": lambda s: s.attention}
+REPLACED, BARE = {"sum": lambda s: s.wrote}, {"read": lambda s: s.x}
 BLOCK = variants(
     "post-norm: You normalise after the addition, which is post-norm: put the norm before the sublayer, x + attention(norm1(x)).",
-    *halves(BARE | {"add": lambda s: s.norm(s.x + s.wrote)}),
+    *halves(BARE | {"sum": lambda s: s.norm(s.x + s.wrote)}),
     "norm-after-sublayer: You normalise what the sublayer returns: normalise what it reads, x + attention(norm1(x)).",
     *halves(BARE | {"wrote": lambda s: s.norm(s.part(s.read))}),
     "residual-after-norm: You added to the normalised x: add to x itself.",
-    *halves({"add": lambda s: s.read + s.wrote}),
+    *halves({"sum": lambda s: s.read + s.wrote}),
     "sublayer-subtracted: You subtracted what the sublayer returns: add it.",
-    *halves({"add": lambda s: s.x - s.wrote}),
+    *halves({"sum": lambda s: s.x - s.wrote}),
     "residuals-missing: You replaced x in both halves: add each sublayer's output to x.",
     REPLACED | second(REPLACED),
     "attention-residual-missing: You replaced x by the attention: x + attention(norm1(x)).",
@@ -84,11 +87,11 @@ BLOCK = variants(
     "mlp-residual-missing: You replaced x by the MLP: x + feed_forward(norm2(x)).",
     second(REPLACED),
     "first-residual-lost: You added the MLP's output to the x from the start: add it to the x that already holds the attention's.",
-    FROM_START,
+    dict(sum2=lambda s: s.x + s.wrote2),
     "sublayers-parallel: You let the MLP read the x from the start: it should read x plus what the attention returned.",
-    dict(read2=lambda s: s.norm(s.start)),
+    dict(read2=lambda s: s.norm(s.x)),
     "order-swapped: You put the MLP first: attention first, then the MLP.",
-    MLP_FIRST | ATTENTION_LAST,
+    dict(part=lambda s: s.learned.build[1], part2=lambda s: s.learned.build[0]),
     "norms-unused: You used no norm: attention(norm1(x)) and feed_forward(norm2(x)).",
     BARE | second(BARE),
     "first-norm-unused: You let the attention read the bare x: attention(norm1(x)).",
@@ -96,7 +99,7 @@ BLOCK = variants(
     "second-norm-unused: You let the MLP read the bare x: feed_forward(norm2(x)).",
     second(BARE),
     "norm-at-the-end: You normalised the result: a GPT does so once, after the last block.",
-    dict(result=lambda s: s.norm(s.x)),
+    dict(result=lambda s: s.norm(s.sum2)),
 )
 
 
@@ -151,22 +154,16 @@ transformer_block = ModuleExercise(
     oracle=right_block,
     projections=(),
     properties=[stages],
-    pipeline=Pipeline(
-        start,
-        steps={
-            "norm": lambda s: layer_norm,
-            "part": lambda s: s.attention,
-            **HALF,
-            "part2": lambda s: s.mlp,
-            **second(HALF),
-            "result": lambda s: s.x,
-        },
-        variants=BLOCK,
-        outputs={
-            **{f"{name}2": name for name in ("part", "read", "wrote")},
-            **{"add": "x", "add2": "x"},
-        },
-    ),
+    steps={
+        "norm": lambda s: layer_norm,
+        "part": lambda s: s.learned.build[0],
+        **HALF,
+        "x2": lambda s: s.sum,
+        "part2": lambda s: s.learned.build[1],
+        **second(HALF),
+        "result": lambda s: s.sum2,
+    },
+    variants=BLOCK,
     facts=[
         *(norms_missing, sublayers_unregistered, norms_mixed_up),
         *(no_gradient, changes_in_training),
@@ -180,9 +177,6 @@ transformer_block = ModuleExercise(
 )
 
 
-# From the logits `s.hidden` to the probabilities `s.soft`.
-SOFTMAX_NAMES = "dim", "maximum", "shifted", "exps", "total", "soft"
-SOFTMAX_STEPS = {name: of_attention.ATTENTION_STEPS[name] for name in SOFTMAX_NAMES}
 SOFTMAX = of_attention.SOFTMAX + variants(
     "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
     dict(dim=lambda s: 0),
@@ -202,7 +196,9 @@ def right_probs(logits, temperature=1.0, top_k=None):
 
 def keep(choose):
     """Return the step that keeps what `choose(logits, k)` marks; without a k, all."""
-    return lambda s: choose(s.read, s.k) if s.k else torch.ones_like(s.read).bool()
+    return lambda s: (
+        choose(s.read, s.top_k) if s.top_k else torch.ones_like(s.read).bool()
+    )
 
 
 UNCOOLED = {"divisor": lambda s: 1}
@@ -221,9 +217,9 @@ TOP_K = variants(
     "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut what is < it.",
     dict(is_kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
-    dict(k=lambda s: s.k and min(s.k + 1, s.logits.shape[-1])),
+    dict(top_k=lambda s: s.top_k and min(s.top_k + 1, s.logits.shape[-1])),
     "top-k-ignored: Your top_k changes nothing: masked_fill returns a new tensor, so use its result.",
-    dict(k=lambda s: None),
+    dict(top_k=lambda s: None),
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(is_kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
     dict(is_kept=keep(lambda x, k: x >= x.topk(k)[0][-1])),
@@ -238,7 +234,7 @@ TOP_K = variants(
     "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     LATE | dict(final=lambda s: s.cleared / s.cleared.sum()),
     "only-k-returned: You returned k probabilities: return one for each of the V tokens, zero outside the top k.",
-    dict(result=lambda s: s.final.sort(-1, descending=True)[0][..., : s.k or None]),
+    dict(result=lambda s: s.final.sort(-1, descending=True)[0][..., : s.top_k or None]),
 )
 
 next_token_probs = Exercise(
@@ -247,17 +243,15 @@ next_token_probs = Exercise(
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
     properties=[SUMS_TO_ONE],
-    pipeline=of_attention.attention(
-        lambda logits, t=1.0, k=None: {"logits": logits, "temperature": t, "k": k},
+    **of_attention.attention(
         {
             "read": lambda s: s.logits,
-            "k": lambda s: s.k,
             "is_kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
             "fill": lambda s: -INF,
             "cut": lambda s: s.read.where(s.is_kept, s.fill),
             "divisor": lambda s: s.temperature,
             "hidden": lambda s: s.cut / s.divisor,
-            **SOFTMAX_STEPS,
+            **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
             "cooled": lambda s: s.soft,
             "cleared": lambda s: s.cooled,
             "final": lambda s: s.cleared,
@@ -290,8 +284,8 @@ def right_top_p(logits, p):
 
 TOP_P = variants(
     "crossing-token-cut: You cut the token with which the sum reaches p: a token goes only if the better ones hold p without it.",
-    dict(is_kept=lambda s: s.sums <= s.share),
-    dict(is_kept=lambda s: (s.sums <= s.share) | (s.rank == 1)),
+    dict(is_kept=lambda s: s.sums <= s.p),
+    dict(is_kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
     "best-token-cut: You cut a best token that holds more than p, so nothing is left: shift the mask by one position, with False (not cut) in front.",
     dict(is_kept=lambda s: s.reaching & (s.best <= s.p)),
     "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
@@ -313,7 +307,7 @@ TOP_P = variants(
     "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
     dict(is_kept=lambda s: (s.best >= s.p) | (s.rank == 1)),
     "share-cut-for-share-kept: You kept tokens that hold 1 - p: keep a share of p.",
-    dict(share=lambda s: 1 - s.p),
+    dict(p=lambda s: 1 - s.p),
     "best-left-out: You cut off the best tokens: keep them, and cut the others.",
     dict(is_kept=lambda s: ~s.reaching),
     "one-count-for-all: You kept equally many tokens in every row: each row has its own number.",
@@ -346,18 +340,17 @@ top_p_probs = Exercise(
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
     properties=[SUMS_TO_ONE, share_that_is_kept],
-    pipeline=of_attention.attention(
-        lambda logits, p: {"hidden": logits, "p": p},
+    **of_attention.attention(
         {
-            **SOFTMAX_STEPS,
+            "hidden": lambda s: s.logits,
+            **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
             "key": lambda s: s.soft,
             "order": lambda s: s.key.argsort(-1, descending=True),
             "best": lambda s: s.soft.gather(-1, s.order),
             "sorted": lambda s: s.hidden.gather(-1, s.order),
             "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
             "sums": lambda s: s.best.cumsum(-1),
-            "share": lambda s: s.p,
-            "reaching": lambda s: s.sums - s.best < s.share,
+            "reaching": lambda s: s.sums - s.best < s.p,
             "needed": lambda s: s.reaching.sum(-1, keepdim=True),
             "is_kept": lambda s: s.reaching,
             "cut": lambda s: s.best * s.is_kept,

@@ -2,8 +2,9 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case
-from utils.checks.pipeline import Pipeline, variants
+from utils.checks.cases import case
+from utils.checks.engine import Exercise
+from utils.checks.pipeline import variants
 
 
 def merge_recursively(ids, pair, new_id):
@@ -30,17 +31,16 @@ def at(s, *some):
 def replaced(s, positions, dropped=()):
     """Return the ids with the new one at some positions; others are dropped."""
     ids = enumerate(s.ids)
-    return [s.new if i in positions else x for i, x in ids if i not in dropped]
+    return [s.new_id if i in positions else x for i, x in ids if i not in dropped]
 
 
-ONE_EARLY = {"end": lambda s: len(s.ids) - 1}
 MERGE = variants(
     "nothing-merged: You found no pair. A slice of a list is a list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
     dict(matches=lambda s: set()),
     "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
     dict(jump=lambda s: 1),
     "pair-kept: You kept an id of each pair: only `new_id` should stay.",
-    dict(put=lambda s: lambda i: [s.pair[0], s.new]),
+    dict(put=lambda s: lambda i: [s.pair[0], s.new_id]),
     "overlapping-merges: You let two merges share an id: after a match, move on by two.",
     dict(
         merged=lambda s: replaced(s, s.matches, {i + 1 for i in s.matches} - s.matches)
@@ -48,14 +48,14 @@ MERGE = variants(
     "return-inside-the-loop: Your result ends after one id: is `return` in the loop?",
     dict(result=lambda s: s.merged[:1] or None),
     "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
-    dict(put=lambda s: lambda i: [[s.new]]),
+    dict(put=lambda s: lambda i: [[s.new_id]]),
     "first-occurrence-only: You merged the first occurrence only: go on to the end.",
     dict(matches=lambda s: {*sorted(at(s, *s.pair))[:1]}),
     "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
     dict(ids=lambda s: s.ids[::-1], pair=lambda s: s.pair[::-1])
     | dict(result=lambda s: s.merged[::-1]),
     "last-symbol-lost: You lost the last id, because your loop ends one id early: it has no neighbour, but it still belongs in the result.",
-    ONE_EARLY,
+    dict(end=lambda s: len(s.ids) - 1),
     "last-pair-missed: You missed a pair at the very end: the last one begins at len(ids) - 2.",
     dict(matches=lambda s: at(s, *s.pair) - {len(s.ids) - 2}),
     "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
@@ -76,20 +76,15 @@ merge = Exercise(
         case([1], (1, 2), 9, note="one id"),
         case([], (1, 2), 9, note="no ids"),
     ],
-    pipeline=Pipeline(
-        start=lambda ids, pair, new: {"ids": ids, "pair": pair, "new": new},
-        steps={
-            "ids": lambda s: s.ids,
-            "end": lambda s: len(s.ids),
-            "pair": lambda s: s.pair,
-            "matches": lambda s: at(s, *s.pair),
-            "put": lambda s: lambda i: [s.new],
-            "jump": lambda s: 2,
-            "merged": walk,
-            "result": lambda s: s.merged,
-        },
-        variants=MERGE,
-    ),
+    steps={
+        "end": lambda s: len(s.ids),
+        "matches": lambda s: at(s, *s.pair),
+        "put": lambda s: lambda i: [s.new_id],
+        "jump": lambda s: 2,
+        "merged": walk,
+        "result": lambda s: s.merged,
+    },
+    variants=MERGE,
 )
 
 
@@ -100,29 +95,32 @@ def right_windows(ids, context_length, stride):
 
 def rows(s, starts):
     """Return the windows from these positions on, as a tensor."""
-    return s.tensor([s.ids[p : p + s.size] for p in starts])
+    return s.tensor([s.ids[p : p + s.context_length] for p in starts])
 
 
-STACKED = {"tensor": lambda s: lambda rows: torch.stack([*map(torch.tensor, rows)])}
-WHOLE = {"stop": lambda s: len(s.ids) - s.size - s.shift + 1}
+WHOLE = {"stop": lambda s: len(s.ids) - s.context_length - s.shift + 1}
 WINDOWS = variants(
     "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
     dict(shift=lambda s: 0),
     "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
-    *({"shift": lambda s: s.step}, WHOLE | {"shift": lambda s: s.step}),
-    *({"shift": lambda s: s.size}, WHOLE | {"shift": lambda s: s.size}),
+    *({"shift": lambda s: s.stride}, WHOLE | {"shift": lambda s: s.stride}),
+    *(
+        {"shift": lambda s: s.context_length},
+        WHOLE | {"shift": lambda s: s.context_length},
+    ),
     *({"shift": lambda s: 2}, WHOLE | {"shift": lambda s: 2}),
     "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
-    dict(step=lambda s: 1),
+    dict(stride=lambda s: 1),
     "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",
-    dict(step=lambda s: s.size),
+    dict(stride=lambda s: s.context_length),
     "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
     dict(beyond=lambda s: -1),
     "first-window-lost: You lost the first window: the starts begin at 0.",
-    dict(starts=lambda s: range(s.step, s.stop, s.step)),
+    dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
     "window-too-many: You made a window whose targets would end after the last id: a start s needs s + context_length < len(ids).",
     dict(beyond=lambda s: 1),
-    STACKED | dict(beyond=lambda s: 1),
+    {"tensor": lambda s: lambda rows: torch.stack([*map(torch.tensor, rows)])}
+    | dict(beyond=lambda s: 1),
     "target-wraps-round: You rotated the inputs, so the last target is the first input: it should be the id after the window.",
     dict(targets=lambda s: s.inputs.roll(-1, 1)),
 )
@@ -140,22 +138,18 @@ sliding_windows = Exercise(
         case(IDS, 5, 7),
         case(IDS[:8], 7, 3, note="one window"),
     ],
-    pipeline=Pipeline(
-        start=lambda ids, length, stride: dict(ids=ids, size=length, stride=stride),
-        steps={
-            "step": lambda s: s.stride,
-            "shift": lambda s: 1,
-            "beyond": lambda s: 0,
-            "stop": lambda s: len(s.ids) - s.size + s.beyond,
-            "starts": lambda s: range(0, s.stop, s.step),
-            "later": lambda s: [start + s.shift for start in s.starts],
-            "tensor": lambda s: torch.tensor,
-            "inputs": lambda s: rows(s, s.starts),
-            "targets": lambda s: rows(s, s.later),
-            "result": lambda s: (s.inputs, s.targets),
-        },
-        variants=WINDOWS,
-    ),
+    steps={
+        "shift": lambda s: 1,
+        "beyond": lambda s: 0,
+        "stop": lambda s: len(s.ids) - s.context_length + s.beyond,
+        "starts": lambda s: range(0, s.stop, s.stride),
+        "later": lambda s: [start + s.shift for start in s.starts],
+        "tensor": lambda s: torch.tensor,
+        "inputs": lambda s: rows(s, s.starts),
+        "targets": lambda s: rows(s, s.later),
+        "result": lambda s: (s.inputs, s.targets),
+    },
+    variants=WINDOWS,
 )
 
 EXERCISES = [merge, sliding_windows]

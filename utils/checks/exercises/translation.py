@@ -1,15 +1,14 @@
 """Exercises of the notebook on translation: cross-attention and the decoding loop."""
 
 from copy import copy
-from operator import attrgetter
 from types import SimpleNamespace
 
 import torch
 
-from utils.checks.engine import Exercise, case
+from utils.checks.cases import case, draw, special
+from utils.checks.engine import Exercise
 from utils.checks.guard import attempt
-from utils.checks.inputs import draw, special
-from utils.checks.pipeline import Diagnosis, Pipeline, variants
+from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import (
     PROJECTED,
@@ -34,24 +33,13 @@ def spread(words):
     return None if words is None else words[..., None, :]
 
 
-def start(x, context, W_query, W_key, W_value, context_mask=None):
-    everything = torch.ones(1, 1, dtype=torch.bool)
-    return {
-        "given": (x, context),
-        "learned": SimpleNamespace(W_query=W_query, W_key=W_key, W_value=W_value),
-        "words": context_mask,
-        "allowed": everything if context_mask is None else spread(context_mask),
-    }
-
-
 def of_words(made):
     """Return the step that makes a mask of the words' own, where there is one."""
-    return lambda s: None if s.words is None else made(s.words)
+    return lambda s: None if s.context_mask is None else made(s.context_mask)
 
 
 NO_MASK = {"mask": lambda s: None}
-GIVEN = {"x": lambda s: s.given[0], "context": lambda s: s.given[1]}
-FROM_CONTEXT, FROM_X = {"x": GIVEN["context"]}, {"context": GIVEN["x"]}
+FROM_CONTEXT, FROM_X = {"x": lambda s: s.context}, {"context": lambda s: s.x}
 SOURCES = variants(
     "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
     FROM_CONTEXT | FROM_X | NO_MASK,
@@ -71,17 +59,22 @@ MASK = variants(
     "mask-inverted: You hid the real words: masked_fill fills where it is given True, so give it ~mask.",
     dict(mask=of_words(lambda real: ~spread(real))),
     "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
-    dict(mask=lambda s: triangle(s) & s.allowed),
+    dict(
+        mask=lambda s: (
+            triangle(s)
+            if s.context_mask is None
+            else triangle(s) & spread(s.context_mask)
+        )
+    ),
     "mask-on-queries: You laid the mask over the queries: its axis is that of the keys, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[..., None])),
     "mask-axis-missing: You lined up the mask's sentences with the queries: give it an axis for the queries, context_mask[..., None, :].",
-    dict(mask=lambda s: s.words),
+    dict(mask=lambda s: s.context_mask),
     "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[:, None, :])),
     dict(mask=of_words(lambda real: real[:, None, None])),
     f"empty-row-nan: You divided 0 by 0 where all scores are -inf: {ZEROS}.",
     UNCLEARED,
-    f"empty-row-nan: You mended the weights after the output was made: {ZEROS} there too.",
     f"empty-row-uniform: Your large negative number makes an empty row uniform: {ZEROS}.",
     UNCLEARED | dict(hidden=lambda s: fill(s, -1e9)),
 )
@@ -109,6 +102,13 @@ def far_apart():
     return x, torch.cat([far, -far, words]), *matrices, torch.arange(5) > 1
 
 
+def very_low():
+    """Draw two opposite queries, and words that are all far from one of them."""
+    x, words, *matrices = tensors((1, 5), (3, 5), 3, 2)
+    far = words + 300 * draw(1, 5)
+    return torch.cat([x, -x]), far, *matrices, torch.arange(3) < 2
+
+
 MIDDLE = torch.tensor([[True, False, True, True, False], [True] * 5])
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 LARGE = {"scale": 30.0, "special": True}
@@ -119,22 +119,24 @@ cross_attention = Exercise(
     parts=("output", "weights"),
     oracle=right_attention,
     properties=[
-        lambda run: hidden_and_allowed(run.got[1], start(*run.args)["allowed"])
+        lambda run: hidden_and_allowed(
+            run.got[1], spread(*run.args[5:] or [torch.tensor([True])])
+        )
     ],
-    pipeline=of_attention.attention(
-        start,
-        GIVEN
-        | of_attention.steps(
+    **of_attention.attention(
+        of_attention.steps(
+            learned=lambda s: SimpleNamespace(
+                W_query=s.W_query, W_key=s.W_key, W_value=s.W_value
+            ),
             **PROJECTED,
-            mask=lambda s: spread(s.words),
+            mask=lambda s: spread(s.context_mask),
             cleared=of_attention.zeroed,
             result=lambda s: (s.output, s.weights),
         ),
         *(of_attention.RETURN_BOTH, SOURCES, MASK, without_zeros(HIDE), HIDE),
         [size("scale-of-model-width", "D", lambda s: s.x.shape[-1])],
-        *(of_attention.SCALE, of_attention.WRONG_SIZES, of_attention.AXIS),
-        *(of_attention.FIXED_AXIS, of_attention.SOFTMAX, of_attention.PROJECT),
-        *(of_attention.SCORE, of_attention.BATCH_SCORE, of_attention.AVERAGE),
+        *(of_attention.SCALE, of_attention.WRONG_SIZES),
+        *(of_attention.PROJECT, of_attention.WEIGHING),
         without=("weight-not-transposed", "keys-times-queries"),
         width_name="K",
         source="context",
@@ -151,6 +153,7 @@ cross_attention = Exercise(
         drawn("large scores", (2, 5), (7, 5), 3, 2, **LARGE),
         drawn("large scores and a hidden word", (2, 5), (7, 5), 3, 2, real=6, **LARGE),
         special("hidden words whose scores are far from the others", *far_apart()),
+        special("very low scores", *very_low()),
         drawn("one word each", (1, 5), (1, 5), 3, 2, special=True),
     ],
 )
@@ -262,15 +265,8 @@ def start_first(run):
     return text if ids else None
 
 
-class LoopExercise(Exercise):
-    """An exercise whose answer gets a `next_logits` that nobody has called yet."""
-
-    def run_case(self, answer, case):
-        return super().run_case(lambda ask, *rest: answer(copy(ask), *rest), case)
-
-
 def right_loop(next_logits, start_id, end_id, max_length):
-    next_logits, ids = copy(next_logits), []
+    ids = []
     for _ in range(max_length):
         best = int(next_logits([start_id, *ids]).argmax())
         if best == end_id:
@@ -279,30 +275,26 @@ def right_loop(next_logits, start_id, end_id, max_length):
     return ids
 
 
-ARGUMENTS = ("next_logits", "start_id", "end_id", "max_length")
-greedy_translate = LoopExercise(
+greedy_translate = Exercise(
     id="8.2",
     signature="greedy_translate(next_logits, start_id, end_id, max_length)",
     returns="a list of at most max_length ids, without start_id in front and without end_id",
     oracle=right_loop,
     properties=[start_first],
     facts=[never_ends],
-    pipeline=Pipeline(
-        start=lambda *args: dict(zip(ARGUMENTS, args)),
-        steps={
-            "room": attrgetter("max_length"),
-            "ask": always(lambda ids: ids),
-            "pick": always(torch.argmax),
-            "plain": always(lambda id: id.item()),
-            "end": attrgetter("end_id"),
-            "front": lambda s: [],
-            "keep_end": lambda s: False,
-            "written": written,
-            "unwanted": lambda s: [],
-            "result": lambda s: s.front + [i for i in s.written if i not in s.unwanted],
-        },
-        variants=LOOP,
-    ),
+    steps={
+        "room": lambda s: s.max_length,
+        "ask": always(lambda ids: ids),
+        "pick": always(torch.argmax),
+        "plain": always(lambda id: id.item()),
+        "end": lambda s: s.end_id,
+        "front": lambda s: [],
+        "keep_end": lambda s: False,
+        "written": written,
+        "unwanted": lambda s: [],
+        "result": lambda s: s.front + [i for i in s.written if i not in s.unwanted],
+    },
+    variants=LOOP,
     cases=[
         case(Speaker(7, 2, 3), 1, 2, 5),
         case(Speaker(7, 2, 3, seed=5), 1, 2, 3, note="just enough room"),

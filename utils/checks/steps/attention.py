@@ -1,7 +1,6 @@
 """The steps of attention: the right way of each, and what goes wrong in it.
 
-An exercise takes the steps that it has, and of the wrong variants those of its steps
-(`attention`). Where two variants give the same on every case of an exercise, the first
+An exercise takes the steps that it has, and the variants of these (`attention`). Where two variants give the same on every case of an exercise, the first
 is named, and the other belongs to the exercise's `without`.
 
 The texts use an exercise's own words, which it hands to `attention`: `width_name`, and
@@ -16,7 +15,7 @@ from operator import attrgetter
 import torch
 from torch.nn import functional as F
 
-from utils.checks.pipeline import Pipeline, Variant, variants
+from utils.checks.pipeline import Variant, variants
 from utils.checks.properties import row_sum, worst_sum
 from utils.checks.values import number
 
@@ -38,8 +37,8 @@ def zeroed(s):
     return s.soft.masked_fill(allowed(s) == 0, 0.0)
 
 
-ATTENTION_STEPS = {  # in order; an exercise adds its own steps where None stands
-    **dict.fromkeys(("query", "key", "value", "split")),
+ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
+    **dict.fromkeys(("query", "key", "value", "query, key, value")),
     "products": lambda s: s.query @ s.key.mT,
     "width": lambda s: s.query.shape[-1],
     "scores": lambda s: s.products / s.width**0.5,
@@ -58,7 +57,8 @@ ATTENTION_STEPS = {  # in order; an exercise adds its own steps where None stand
     "projected": lambda s: s.merged,
     "result": lambda s: s.projected,
 }
-OUTPUTS = {"split": ("query", "key", "value")}
+SOFTMAX_NAMES = ("dim", "maximum", "shifted", "exps", "total", "soft")
+SOFTMAX_STEPS = {name: ATTENTION_STEPS[name] for name in SOFTMAX_NAMES}
 WORDS = {  # for the texts, unless an exercise has its own
     "width_name": "d_k",
     "source": "x",
@@ -69,14 +69,15 @@ WORDS = {  # for the texts, unless an exercise has its own
 }
 
 
-def steps(leaving_out=(), **own):
-    """Return the right steps in order, with those of an exercise's own."""
-    known = (ATTENTION_STEPS | own).items()
-    return {name: step for name, step in known if step and name not in leaving_out}
+def steps(**own):
+    """Return the right steps in order, after those that an exercise adds to them."""
+    first = {name: own[name] for name in own if name not in ATTENTION_STEPS}
+    known = (first | ATTENTION_STEPS | own).items()
+    return {name: step for name, step in known if step}
 
 
-def attention(start, steps, *groups, without=(), **words):
-    """Return the pipeline of these steps, and of the variants of groups those in it.
+def attention(steps, *groups, without=(), **words):
+    """Return steps, variants and words of an exercise: of groups what fits its steps.
 
     `without` holds names of what an exercise cannot tell apart or does not ask for;
     `words` are for the texts.
@@ -84,9 +85,10 @@ def attention(start, steps, *groups, without=(), **words):
     variants = [
         variant
         for variant in chain(*groups)
-        if variant.name not in without and variant.overrides.keys() <= steps.keys()
+        if variant.name not in without
+        and variant.overrides.keys() & ATTENTION_STEPS.keys() <= steps.keys()
     ]
-    return Pipeline(start, steps, variants, OUTPUTS, WORDS | words)
+    return {"steps": steps, "variants": variants, "words": WORDS | words}
 
 
 def by_torch(query, key, value, mask=None):
@@ -191,10 +193,9 @@ FIXED_AXIS = variants(
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
 )
-UNSHIFTED = {"maximum": lambda s: 0}
 SOFTMAX = variants(
     "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, as torch.softmax does.",
-    UNSHIFTED,
+    dict(maximum=lambda s: 0),
     "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True).",
     dict(maximum=lambda s: s.hidden.max()),
     "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
@@ -234,9 +235,9 @@ NO_MASK = variants(
 # --- the projections -----------------------------------------------------------------
 
 
-def project(weights, x):
+def project(learned, x):
     """Return the queries, keys and values of a module."""
-    return x @ weights.W_query, x @ weights.W_key, x @ weights.W_value
+    return x @ learned.W_query, x @ learned.W_key, x @ learned.W_value
 
 
 def projected(**matrices):
@@ -250,12 +251,7 @@ def projected(**matrices):
 
 
 PROJECTED = projected(query="query", key="key", value="value")
-TRANSPOSED = projected(query="query.mT", key="key.mT", value="value.mT")
-
-
-def of_module(weights, x):
-    """Start from a module's weights and its input, which is its own context."""
-    return {"learned": weights, "x": x, "context": x}
+SELF_PROJECTED = {"context": lambda s: s.x} | PROJECTED  # in a module
 
 
 PROJECT = variants(
@@ -268,7 +264,7 @@ PROJECT = variants(
     "values-not-projected: You averaged {source} itself: average the values, {source} @ W_value.",
     dict(value=lambda s: s.context),
     "weight-not-transposed: You used nn.Linear's weight without a transpose, but it is stored as (d_out, d_in): call the layer, self.W_query(x).",
-    TRANSPOSED,
+    projected(query="query.mT", key="key.mT", value="value.mT"),
 )
 
 
@@ -286,6 +282,7 @@ AVERAGE = variants(
         output=lambda s: s.weights @ s.value + s.weights[..., :1] * s.value[..., :1, :]
     ),
 )
+WEIGHING = [*AXIS, *FIXED_AXIS, *SOFTMAX, *SCORE, *BATCH_SCORE, *AVERAGE]
 RETURN_BOTH = variants(
     "scores-for-weights: You returned the scores: return the weights, as they come out of the softmax.",
     dict(result=lambda s: (s.output, s.scores)),

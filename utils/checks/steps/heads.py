@@ -10,6 +10,17 @@ from torch.nn import functional as F
 
 from utils.checks.pipeline import Pipeline, variants
 
+
+def right_split(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(f"expected a multiple of {num_heads}, got {x.shape[-1]}")
+    return x.reshape(*x.shape[:2], num_heads, -1).transpose(1, 2)
+
+
+def right_merge(x):
+    return x.transpose(1, 2).flatten(2)
+
+
 # --- splitting -----------------------------------------------------------------------
 
 
@@ -31,10 +42,9 @@ def refuse(s):
     raise ValueError
 
 
-BY_VIEW = {"cut": shaped("BHTK"), **IN_PLACE}
 CUT = variants(  # in a layer, too
     "split-by-view: You split with view(B, H, T, K), which deals out the numbers as they lie in memory and mixes tokens and heads: use view(B, T, H, K), then transpose(1, 2).",
-    BY_VIEW,
+    dict(cut=shaped("BHTK"), **IN_PLACE),
     "features-interleaved: You gave head 0 the features 0, {H}, {twice_H} …: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
     dict(cut=shaped("BTKH"), order=to(0, 3, 1, 2)),
     "heads-and-width-exchanged: You took num_heads = {H} for the width of a head: the width is K = {D} // {H}, so write view(B, T, H, K).",
@@ -44,20 +54,24 @@ ONLY_SPLIT = variants(  # in no layer
     "heads-reversed: You put the heads in reverse order: head 0 owns the first features.",
     dict(result=lambda s: s.cut.permute(s.order).flip(1)),
     "always-refused: You raised a ValueError although {H} heads divide {D} features evenly: raise it only if D % num_heads isn't 0.",
-    dict(sizes=refuse),
+    {"B, T, D": refuse},
 )
 SPLITTING = Pipeline(
-    start=lambda x, num_heads: {"x": x, "H": num_heads},
+    dict.fromkeys(("x", "num_heads")),
     steps={
-        "sizes": lambda s: s.x.shape,
+        "B, T, D": lambda s: s.x.shape,
+        "H": lambda s: s.num_heads,
         "K": lambda s: refuse(s) if s.D % s.H else s.D // s.H,
         "source": lambda s: s.x,
         "cut": shaped("BTHK"),
         **HEADS_FORWARD,
         "result": lambda s: s.cut.permute(s.order),
     },
-    outputs={"sizes": ("B", "T", "D")},
-    words={"twice_H": lambda s: 2 * s.H, "D": lambda s: s.x.shape[-1]},
+    words={
+        "H": lambda s: s.num_heads,
+        "twice_H": lambda s: 2 * s.num_heads,
+        "D": lambda s: s.x.shape[-1],
+    },
     variants=[*CUT, *ONLY_SPLIT],
 )
 
@@ -81,14 +95,13 @@ ALONE = variants(
     dict(result=lambda s: s.x.flatten(1, 2)),
 )
 MERGING = Pipeline(
-    start=lambda x: {"x": x},
+    {"x": None},
     steps={
-        "sizes": lambda s: s.x.shape,
+        "B, H, T, K": lambda s: s.x.shape,
         **HEADS_FORWARD,
         "tokens": lambda s: s.x.permute(s.order),
         "result": lambda s: s.tokens.reshape(s.B, s.T, s.H * s.K),
     },
-    outputs={"sizes": ("B", "H", "T", "K")},
     variants=[*JOIN, *ALONE],
 )
 
@@ -120,18 +133,10 @@ def merge_by(*variants):
     return lambda s: MERGING.run((s.output,), *variants)
 
 
-def right_split(x, num_heads):
-    if x.shape[-1] % num_heads:
-        raise ValueError(f"expected a multiple of {num_heads}, got {x.shape[-1]}")
-    return x.reshape(*x.shape[:2], num_heads, -1).transpose(1, 2)
-
-
-def right_merge(x):
-    return x.transpose(1, 2).flatten(2)
-
-
 HEADS = {
-    "split": split_each(lambda s, x: right_split(x, num_heads(s)).contiguous()),
+    "query, key, value": split_each(
+        lambda s, x: right_split(x, num_heads(s)).contiguous()
+    ),
     "merged": lambda s: right_merge(s.output),
     "projected": lambda s: F.linear(
         s.merged, s.learned.out_proj.mT, s.learned.out_proj_bias
@@ -139,21 +144,24 @@ HEADS = {
 }
 
 OVER_HEADS = {  # two axes are not exchanged, after the split and before the merge
-    "split": split_each(lambda s, x: split_by()(s, x).transpose(1, 2)),
+    "query, key, value": split_each(lambda s, x: split_by()(s, x).transpose(1, 2)),
     "merged": lambda s: s.output.flatten(2),
 }
 SPLIT = variants(
     "split-by-view: You split and merged the heads with view alone, which mixes tokens and features: use transpose(1, 2) after the split and before the merge.",
-    dict(split=split_each(split_by(CUT[0])), merged=merge_by(JOIN[0])),
+    {"query, key, value": split_each(split_by(CUT[0])), "merged": merge_by(JOIN[0])},
     "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
-    dict(split=split_each(split_by(), key=split_by(CUT[0]))),
-    dict(split=split_each(split_by(), value=split_by(CUT[0]))),
+    {"query, key, value": split_each(split_by(), key=split_by(CUT[0]))},
+    {"query, key, value": split_each(split_by(), value=split_by(CUT[0]))},
     "attends-over-heads: You made scores (B, T, H, H), so each token compares its own heads: put the heads before the tokens, transpose(1, 2), before the scores.",
     OVER_HEADS,
     "heads-ignored: You used a single wide head: split query, key and value into {H} heads of {K} features before the scores.",
-    dict(split=split_each(lambda s, x: x.unsqueeze(1))),
+    {"query, key, value": split_each(lambda s, x: x.unsqueeze(1))},
 )
-SPLIT += [replace(one, overrides={"split": split_each(split_by(one))}) for one in CUT]
+SPLIT += [
+    replace(one, overrides={"query, key, value": split_each(split_by(one))})
+    for one in CUT
+]
 MERGE = [replace(one, overrides={"merged": merge_by(one)}) for one in JOIN]
 MERGE += variants(
     "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",

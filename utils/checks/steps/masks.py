@@ -100,6 +100,7 @@ HIDE = variants(
     dict(hidden=lambda s: fill(s, 0.0)),
     "fill-not-small-enough: You filled hidden scores with a number that isn't small enough, so allowed scores below it lose: use float('-inf').",
     dict(hidden=lambda s: fill(s, -10.0)),
+    dict(hidden=lambda s: fill(s, -100.0)),
     "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).",
     dict(hidden=lambda s: s.scores + allowed(s)),
     "mask-after-softmax: You masked after the softmax, so a row {row_sum}: fill the scores with -inf, before it.",
@@ -112,7 +113,3 @@ OF_BUILD = {  # words of a layer
     "T": lambda s: s.x.shape[1],
     "B": lambda s: len(s.x),
 }
-LARGE_FILLS = variants(  # only for exercises with very low scores
-    "fill-not-small-enough: You filled hidden scores with a number that isn't small enough, so allowed scores below it lose: use float('-inf').",
-    dict(hidden=lambda s: fill(s, -100.0)),
-)

@@ -1,10 +1,36 @@
-"""The inputs of cases. Each tensor seeds itself, so a new case changes no other."""
+"""Cases and their inputs. Each tensor seeds itself, so a new case changes no other."""
+
+from dataclasses import dataclass
 
 import torch
 
-from utils.checks.engine import case
-
 DTYPE = torch.float32  # whatever the reader's default is
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Inputs on which answers are tried.
+
+    args: the positional arguments
+    note: what is special about them, for the message
+    build: for a module, the arguments that build it
+    special: a failure here is shown only if no other case fails
+    """
+
+    args: tuple
+    note: str = ""
+    build: tuple | None = None
+    special: bool = False
+
+
+def case(*args, **settings):
+    """Return the `Case` with these arguments."""
+    return Case(args, **settings)
+
+
+def special(note, *args, **settings):
+    """Return a case that is shown only if no other fails."""
+    return case(*args, note=note, special=True, **settings)
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=DTYPE):
@@ -21,11 +47,6 @@ def integers(low, high, shape, seed=0):
     """Return integers from `low` up to, but without, `high`."""
     generator = _generator(shape, seed)
     return torch.randint(low, high, shape, generator=generator, device="cpu")
-
-
-def special(note, *args, **settings):
-    """Return a case that is shown only if no other fails."""
-    return case(*args, note=note, special=True, **settings)
 
 
 def _generator(shape, seed):
