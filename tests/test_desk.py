@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from repository import ROOT, tool
 from tolerance import settled
 
-from utils.checks import check, progress, records, solution
+from utils.checks import check, progress, records
 from utils.checks.course import CASES, DEEPER, chapters, course_version
 
 LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
@@ -34,13 +34,12 @@ def code_of(path):
     return [cell.source for cell in cells if cell.cell_type == "code"]
 
 
-# ---- every exercise ------------------------------------------------------------
+# ---- every exercise, in a kernel -----------------------------------------------
 
 
-def is_needed_later(node):
-    if isinstance(node, ast.Assign):
-        return "solution(" in ast.unparse(node)
-    return isinstance(node, ast.Import | ast.ImportFrom)
+def statements(source, kinds, words=""):
+    nodes = [node for node in ast.parse(source).body if isinstance(node, kinds)]
+    return [code for code in map(ast.unparse, nodes) if words in code]
 
 
 def exercises_of(path):
@@ -52,51 +51,54 @@ def exercises_of(path):
     before, stub, asked = [], "", None
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code" and not tool.is_setup(cell):
-            before += filter(is_needed_later, ast.parse(cell.source).body)
+            before += statements(cell.source, ast.Import | ast.ImportFrom)
+            before += statements(cell.source, ast.Assign, "solution(")
             if (match := CHECK.search(cell.source)) and "NotImplementedError" in stub:
                 asked = *match.groups(), stub
             stub = cell.source
         elif asked and (answer := folded_solution(cell)):
-            yield *asked, answer, "\n".join(map(ast.unparse, before))
+            yield *asked, answer, "\n".join(before)
             before, asked = [], None
 
 
-def test_no_stub_and_no_function_of_the_course_passes_and_each_solution_does(capsys):
-    names, ids = {}, set()
-    for id, name, stub, answer, before in (e for p in LESSONS for e in exercises_of(p)):
-        exec(f"{before}\n{stub}", names)
-        assert check(id, names[name]).diagnosis == "not-attempted"
-        if ours := course_version(name):
-            assert check(id, ours).diagnosis == "not-yours"
-        assert id in ids or name not in records.load()
-        exec(answer, names)
-        result = check(id, names[name])
-        assert result.passed and name in records.load(), result.message
-        if ours:
-            capsys.readouterr()
-            assert solution(id) is names[name]
-            assert capsys.readouterr().out == f"Using your own {name}.\n"
-        else:
-            with pytest.raises(ValueError, match="whose function utils has as well"):
-                solution(id)
-        ids.add(id)
-    assert ids == EXERCISES.keys()
+@pytest.fixture(scope="module")
+def worked():
+    """Work on every exercise in one kernel; return what each step shows."""
+    cells, steps = [], {}
 
+    def run(source):
+        cells.append(new_code_cell(source, metadata={"tags": ["raises-exception"]}))
+        return cells[-1]
 
-STUB = "def softmax(scores, dim=-1):\n    raise NotImplementedError"
-BROKEN = STUB.replace("raise NotImplementedError", "return (")
-RIGHT = "def softmax(scores, dim=-1):\n    return scores.softmax(dim)"
-FAILED = "not yet. The cell that defines softmax failed (SyntaxError: "
-AGAIN = "Correct that cell, run it, then run the check again."
-OLDER = "So this is about the older definition: "
-SHOWN = [  # what a reader runs, and words that the check shows then
-    ("", ["not attempted yet. No cell has defined softmax yet. Run the cell"]),
-    (BROKEN, [FAILED, AGAIN]),
-    (STUB, ["not attempted yet. Expected: "]),
-    (BROKEN, [FAILED, OLDER, AGAIN]),
-    (RIGHT, ["passed."]),
-    (BROKEN, [FAILED, OLDER, AGAIN]),
-]
+    run(tool.setup_cell(("", "main")))
+    run("from utils.checks import check, records, solution")
+    for path in LESSONS:
+        for id, name, stub, answer, before in exercises_of(path):
+            if id in steps:
+                continue
+            broken = stub.replace("raise NotImplementedError", "return (", 1)
+            given = f'solution("{id}")'
+            steps[id] = {}
+            run(f"{before}\nglobals().pop({name!r}, None)")
+            for step, source, handed_in in (
+                ("nothing", "", name),
+                ("never ran", broken, name),
+                ("stub", stub, name),
+                ("broken", broken, name),
+                ("the course's", "", given),
+                ("right", answer, name),
+                ("used", f"print({given} is {name})", None),
+                ("older", broken, name),
+            ):
+                cell = run(source)
+                if handed_in:
+                    cell = run(
+                        f'result = check("{id}", {handed_in})\n'
+                        f"print(result.passed, {name!r} in records.load())"
+                    )
+                steps[id][step] = cell
+    tool.run_cells(new_notebook(cells=cells), ROOT / "notebooks")
+    return {id: {s: texts(c) for s, c in each.items()} for id, each in steps.items()}
 
 
 def texts(cell):
@@ -108,18 +110,38 @@ def texts(cell):
     return " ".join(" ".join(filter(None, outputs)).split())
 
 
-def test_a_check_says_if_the_cell_of_the_answer_failed_or_never_ran():
-    setup = "from utils.checks import check"
-    sources = [
-        setup,
-        *(s for code, _ in SHOWN for s in (code, 'check("3.3", softmax)')),
-    ]
-    allowed = {"tags": ["raises-exception"]}
-    cells = [new_code_cell(source, metadata=allowed) for source in sources]
-    tool.run_cells(new_notebook(cells=cells), ROOT)
-    for cell, (_, shown) in zip(cells[2::2], SHOWN):
-        for words in shown:
-            assert words in texts(cell)
+FAILED = "not yet. The cell that defines {name} failed (SyntaxError: "
+AGAIN = "Correct that cell, run it, then run the check again."
+OLDER = "So this is about the older definition: "
+OWN = "This is the course's own function, so it doesn't count."
+UNRECORDED = "False False"  # neither passed nor recorded
+SHOWN = {  # step: the words that a check shows
+    "nothing": ["not attempted yet. No cell has defined {name} yet. Run the cell"],
+    "never ran": [FAILED, AGAIN],
+    "stub": ["not attempted yet. Expected: ", UNRECORDED],
+    "broken": [FAILED, OLDER, AGAIN, UNRECORDED],
+    "the course's": [OWN, UNRECORDED],
+    "right": ["passed.", "True True"],
+    "older": [FAILED, OLDER, AGAIN, "False True"],
+}
+
+
+@pytest.mark.parametrize("step", SHOWN)
+def test_a_check_says_what_it_found_and_only_a_right_answer_is_recorded(worked, step):
+    assert worked.keys() == EXERCISES.keys()
+    for id, shown in worked.items():
+        name = EXERCISES[id].name
+        if step == "the course's" and not course_version(name):
+            assert "ValueError" in shown[step]
+            continue
+        for words in SHOWN[step]:
+            assert words.format(name=name) in shown[step], (id, shown[step])
+
+
+def test_a_right_answer_is_used_by_later_cells(worked):
+    for id, shown in worked.items():
+        if course_version(name := EXERCISES[id].name):
+            assert shown["used"] == f"Using your own {name}. True"
 
 
 def names_in(source, context):
@@ -261,7 +283,7 @@ def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance()
         new_code_cell("not this", outputs=outputs),
     ]
     for _ in range(2):
-        tool.prepare(new_notebook(cells=cells), LESSONS[0], ("", "main"))
+        tool.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
     folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
     assert folded == [cells[2]]
     assert [o.output_type for o in cells[2].outputs] == ["display_data", "stream"]
