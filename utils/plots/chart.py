@@ -49,6 +49,7 @@ def heat(
     signed: bool = False,
     show_values: bool | None = None,
     vmax: float | None = None,
+    numbered: bool = True,
 ) -> None:
     """Draw matrices on one colour scale, by default attention weights.
 
@@ -65,6 +66,7 @@ def heat(
         signed: colours centred on zero.
         show_values: write the numbers; by default in cells that have room for them.
         vmax: the end of the colour scale; 1, or the largest magnitude if signed.
+        numbered: write positions before the tokens.
 
     Raises:
         ValueError: for a wrong number of labels, a mask of another shape, or
@@ -87,8 +89,8 @@ def heat(
     known = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
     known = known[np.isfinite(known)]
     scale = _color_scale(known, signed, vmax)
-    row_labels = _axis_labels(rows, shape[0], "rows")
-    column_labels = _axis_labels(columns, shape[1], "columns")
+    row_labels = _axis_labels(rows, shape[0], "rows", numbered)
+    column_labels = _axis_labels(columns, shape[1], "columns", numbered)
     room = 0.16 if show_values is False or max(shape) > 8 else 0.35
     labels = _label_texts(row_labels), _label_texts(column_labels)
     fig, axes, cell, across = _map_panels(len(maps), shape, labels, room)
@@ -112,7 +114,7 @@ def heat(
     publish(fig, title, describe("Heat map", title, **parts))
 
 
-def _axis_labels(labels, size, what):
+def _axis_labels(labels, size, what, numbered):
     """Return tick labels "position token", or the pairs (name, number) as they are."""
     if labels is None:
         return [str(i) for i in range(size)]
@@ -120,7 +122,8 @@ def _axis_labels(labels, size, what):
         total = sum(number for _, number in labels)
         expect(total == size, what, f"numbers that sum to {size}", total)
         return labels
-    return [f"{i} {name}" for i, name in enumerate(to_names(labels, size, what))]
+    names = to_names(labels, size, what)
+    return [f"{i} {name}" for i, name in enumerate(names)] if numbered else names
 
 
 def _label_texts(labels):
@@ -271,17 +274,28 @@ def dots(
 Baselines: guessing.
     """
     expect(groups, "groups", "at least one", groups)
-    fig = new_figure(0.9 + (0.6 if linked else 0.34) * len(groups), "constrained")
+    groups = {name: to_array(values, name, 1) for name, values in groups.items()}
+    for name, values in groups.items():
+        expect(np.isfinite(values).all(), name, "finite numbers", values)
+    ends = [*np.concatenate([*groups.values()]), *(baseline or {}).values()]
+    width = 0.016 * (np.ptp(xlim) if xlim else max(ends) - min(ends))  # of a dot
+    levels = [
+        np.zeros(len(v)) if linked else _levels(v, width) for v in groups.values()
+    ]
+    most = max(abs(level).max(initial=0) for level in levels)
+    height = 0.6 if linked else 0.34 if most < 2 else 0.46
+    fig = new_figure(0.9 + height * len(groups), "constrained")
     ax = fig.subplots()
     if linked:
         seeds = zip(*groups.values(), strict=True)
         for values in seeds:
             ax.plot(values, range(len(values)), color=theme.GREY, lw=0.8, alpha=0.6)
-    for i, (name, values) in enumerate(groups.items()):
-        values = to_array(values, name, 1)
-        expect(np.isfinite(values).all(), name, "finite numbers", values)
-        ax.plot(values, [i] * len(values), "o", color=theme.SERIES[0], alpha=0.55)
-        ax.plot([np.median(values)] * 2, [i - 0.3, i + 0.3], color="black")
+    style = {"markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+    style |= {"color": theme.SERIES[0], "alpha": 0.55 if linked else 1}
+    for i, (values, level) in enumerate(zip(groups.values(), levels)):
+        at, step = np.median(values), min(0.22, 0.4 / max(1, *abs(level)))
+        ax.plot([at, at], [i - 0.4, i + 0.4], color="black", zorder=1)
+        ax.plot(values, i + level * step, "o", **style)
     _draw_references(ax.axvline, baseline, zorder=0)
     ax.set_yticks(range(len(groups)), list(groups))
     ax.set(xlabel=xlabel, ylim=(len(groups) - 0.5, -0.5))
@@ -293,6 +307,17 @@ Baselines: guessing.
         fig.legend(loc="outside lower right", ncols=3)
     parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
     publish(fig, title, describe("Dots", title, Across=xlabel, **parts))
+
+
+def _levels(values, width):
+    """Return how many lines above or below its own each dot is, to hide no other."""
+    levels, placed = np.zeros(len(values)), []
+    for i in np.argsort(values, kind="stable"):
+        near = {level for value, level in placed if values[i] - value < width}
+        order = sorted(range(-len(values), len(values)), key=abs)
+        levels[i] = next(level for level in order if level not in near)
+        placed.append((values[i], levels[i]))
+    return levels
 
 
 def _draw_references(draw, places, **style):
@@ -374,7 +399,8 @@ def _place_ticks(ax, x, log_x, log_y):
             low, high = axis.get_view_interval()
             axis.set_major_formatter("{x:,.9g}")
             axis.set_minor_formatter("{x:,.9g}" if high < 10 * low else "")
-    if log_x and x is not None and len(x) <= 12:
+    few = x is not None and len(x) <= (12 if log_x else 8)
+    if few and (log_x or min(np.diff(x)) >= 0.07 * (x[-1] - x[0])):
         ax.set_xticks([float(v) for v in x])
         ax.set_xticks([], minor=True)
     elif not log_x and all(num_digits(line.get_xdata()) == 0 for line in ax.lines):

@@ -228,15 +228,15 @@ class Picture:
         """Draw a box that something is done in, its upper left corner at `at`.
 
         Args:
-            kind: "op", or "learned" (a matrix, grey).
+            kind: "op", "learned" (a matrix, grey), or a role.
             size: `(width, height)` in inches, if not as wide as its text.
         """
-        kinds = {"op": "white", "learned": theme.LEARNED}
+        kinds = {"op": "white", "learned": theme.LEARNED} | theme.FILL
         expect_one_of(kinds, "kind", kind)
         lines = text.count("\n") + 1
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
         box = Box(*at, width, height, text.replace("\n", " "))
-        style = {"facecolor": kinds[kind], "edgecolor": INK[None]}
+        style = {"facecolor": kinds[kind], "edgecolor": INK.get(kind, INK[None])}
         self._add_box(box, min(0.07, width / 2), linewidth=2 if lit else 1.1, **style)
         style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
         self._write(*box.middle, text, NAME, **style)
@@ -292,9 +292,11 @@ class Picture:
     def sign(self, at: tuple, text: str, role: str | None = None) -> Box:
         """Draw +, ×, = or an operation such as "softmax" or "÷ √2", its middle at `at`.
 
-        A + or × is in a circle and an operation in a pill; =, @ and → have no edge,
-        and a space leaves a gap.
+        A + or × is in a circle and an operation in a pill; = and @ have no edge, a → is
+        an arrow, below the text before it, and a space leaves a gap.
         """
+        if text.endswith("→"):
+            return self._draw_arrow(at, text)
         is_round = len(text) == 1
         half = 0.12 if is_round else text_width(text) / 2 + 0.1
         box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24, text)
@@ -305,6 +307,15 @@ class Picture:
             self._add_box(box, 0.12, zorder=5, **style)
         size = theme.TITLE if is_round else LABEL
         self._write(*box.middle, text, size, color=INK[role])
+        self._add_sentence(text)
+        return box
+
+    def _draw_arrow(self, at, text):
+        above = text[:-1].strip()
+        half = max(text_width(above) / 2, 0.2) if above else 0.18
+        box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24)
+        self.wire(box.left, box.right)
+        self._write(at[0], at[1] - 0.13, above, color=INK[None])
         self._add_sentence(text)
         return box
 
@@ -336,12 +347,22 @@ class Picture:
         """Write a label or a remark; `at` is the middle of its left side."""
         style = {"ha": align, "va": "center", "linespacing": 1.3}
         style["weight"] = "bold" if bold else "normal"
+        if bold and "\n" not in text:  # so that headings side by side are level
+            style["va"], at = "baseline", (at[0], at[1] + 0.36 * NAME / 72)
         color = INK[role] if role else "#333333"
         self._write(*at, text, NAME if bold else LABEL, color=color, **style)
         self._add_sentence(text.replace("\n", " "))
 
     def dial(
-        self, at: tuple, angles, name: str = "", *, radius=0.6, labels=None, shaded=0
+        self,
+        at: tuple,
+        angles,
+        name: str = "",
+        *,
+        radius=0.6,
+        labels=None,
+        shaded=0,
+        roles=None,
     ) -> Box:
         """Draw a clock: a hand for each angle, from twelve o'clock clockwise.
 
@@ -350,6 +371,7 @@ class Picture:
             angles: in radians, one a hand.
             labels: one a hand; 0, 1, 2 … by default, where there is room.
             shaded: the angle in radians up to which the clock is shaded.
+            roles: one a hand; of two hands at one place, both show.
         """
         angles = to_array(angles, "angles", 1)
         labels = range(len(angles)) if labels is None else labels
@@ -358,11 +380,15 @@ class Picture:
         if shaded:  # y grows downwards, so angles run clockwise
             end = math.degrees(min(float(shaded), 2 * math.pi)) - 90
             self._add(Wedge, at, radius, -90, end, facecolor=theme.WEIGHTS(0.2))
-        written = []
-        for angle, label in zip(angles, names):
+        written, roles = [], list(roles or ())
+        if roles and len(set(angles.tolist())) == 1:
+            names[0] = " = ".join(names)
+        for i, (angle, label) in enumerate(zip(angles, names)):
             ahead = np.array([math.sin(angle), -math.cos(angle)])
             place = at + (radius + 0.12) * ahead
             style = {"color": INK["weight"], "linewidth": 1.2}
+            if roles:  # each is thinner than the one below it
+                style = {"color": INK[roles[i]], "linewidth": 3.6 / (i + 1)}
             self._add_line(at, at + radius * ahead, **style)
             if all(math.dist(place, other) > 0.17 for other in written):
                 written.append(place)
@@ -557,6 +583,7 @@ def _room(part):
     """Return the inches that a part of a row needs around and between its cells."""
     if isinstance(part, str):
         width = 0.26 if len(part) == 1 else text_width(part) + 0.2
+        width = 0.4 if part == "→" else width
         return {"above": 0, "height": 0.26, "below": 0, "before": 0, "width": width}
     if isinstance(part, tuple):
         factor, product = map(_room, part)

@@ -73,7 +73,8 @@ def to_names(labels, size, what):
 def _characters():
     faces = ("DejaVu Sans", "DejaVu Sans Mono")
     paths = [font_manager.findfont(face) for face in faces]
-    return set.intersection(*(set(ft2font.FT2Font(p).get_charmap()) for p in paths))
+    common = (set(ft2font.FT2Font(path).get_charmap()) for path in paths)
+    return set.intersection(*common) | {ord("ℓ")}  # which no shape contains
 
 
 def drawable(text):

@@ -113,7 +113,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
 # --- angles -------------------------------------------------------------------------
 
 
-def dials(angles, names, *, title: str, labels=None, shaded=None) -> None:
+def dials(angles, names, *, title: str, labels=None, shaded=None, roles=None) -> None:
     """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
 
     Args:
@@ -121,12 +121,13 @@ def dials(angles, names, *, title: str, labels=None, shaded=None) -> None:
         names: one for each clock.
         labels: one for each hand.
         shaded: for each clock an angle in radians up to which it is shaded.
+        roles: one for each hand, which gives its colour.
     """
     picture = Picture(1.95 * -(-len(angles) // 4))
     for i, (hands, name) in enumerate(zip(angles, names)):
         at = 0.86 + 1.72 * (i % 4), 1.1 + 1.95 * (i // 4)
         end = 0 if shaded is None else shaded[i]
-        picture.dial(at, hands, name, labels=labels, shaded=end)
+        picture.dial(at, hands, name, labels=labels, shaded=end, roles=roles)
     picture.publish(title)
 
 
@@ -224,15 +225,15 @@ def stream(states, reads, *, title: str) -> None:
     picture, boxes = Picture(2.6), []
     for i, state in enumerate(states):
         name = ("x", "+ attention", "+ MLP")[i]
-        boxes.append(_draw_stream(picture, (0.55 + 2.45 * i, 0.35), state, name))
+        boxes.append(_draw_stream(picture, (0.53 + 2.42 * i, 0.35), state, name))
     for i, (read, part) in enumerate(zip(reads, ("attention", "MLP"))):
-        plus = picture.sign((boxes[i].right[0] + 0.5, boxes[i].middle[1]), "+")
+        plus = picture.sign((boxes[i].right[0] + 0.47, boxes[i].middle[1]), "+")
         picture.wire(boxes[i].right, plus.left, "x")
         picture.wire(plus.right, boxes[i + 1].left, "x")
         box = _draw_stream(picture, (boxes[i].x, 1.75), read, "norm")
         picture.wire(boxes[i].bottom, (box.middle[0], box.y - 0.24), "x")
-        at = plus.middle[0] - 0.38, box.middle[1] - 0.19
-        work = picture.block(at, part, size=(0.76, 0.38))
+        at = plus.middle[0] - 0.36, box.middle[1] - 0.19
+        work = picture.block(at, part, size=(0.72, 0.38))
         picture.wire(box.right, work.left, "x")
         picture.wire(work.top, plus.bottom, "x")
     for text, row_ in (("first", 0), ("second", 1)):
@@ -244,21 +245,22 @@ def _draw_stream(picture, at, vectors, name):
     texts = [
         [format_number(v, 1).removesuffix(".0") for v in vector] for vector in vectors
     ]
-    return picture.grid(at, texts, "x", name, cell=0.35)
+    return picture.grid(at, texts, "x", name, cell=0.38)
 
 
 def true_scale(shapes: dict, *, title: str) -> None:
     """Draw matrices of 4 bytes a number true to scale, so that their areas compare.
 
     Args:
-        shapes: dict from a name to `(rows, columns)`.
+        shapes: dict from the name of a role to `(rows, columns)`.
     """
     picture, unit = Picture(2.95), 2.2 / max(map(max, shapes.values()))
     free = WIDTH - 0.9 - sum(unit * columns for _, columns in shapes.values())
     x = 0.45
     for name, (rows, columns) in shapes.items():
         size = unit * columns, unit * rows
-        middle, *_ = picture.block((x, 0.3), "", "learned", size=size).middle
+        kind = name.removesuffix("s")
+        middle, *_ = picture.block((x, 0.3), "", kind, size=size).middle
         picture.note((middle, 0.12), name, align="center", bold=True)
         text = f"({rows:,}, {columns:,})\n{4 * rows * columns / 2**20:g} MiB"
         picture.note((middle, 0.52 + size[1]), text, "x", align="center")
@@ -289,22 +291,25 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
         total = total * factor + float(exps.sum())
         sums = sums * factor + float(exps @ values[part])
         state = [[format_number(n) for n in (largest, total, sums)]]
-        columns = ["max m", "sum l", "sum a"]
+        columns = ["max m", "sum ℓ", "sum a"]
         end = picture.grid((4.2, y + 0.2), state, "score", columns=columns, cell=0.6)
         picture.grid((6.15, y + 0.2), [[1]], "query", columns=["query"], cell=0.4)
         corner = 2.3, end.left[1]
-        picture.wire(corner, end.left, text="fetched")
+        gap = 3.65, corner[1]  # the text is between the two memories
+        picture.wire(corner, gap, text="fetched", head=False)
+        picture.wire(gap, end.left)
         for box, role in ((key, "key"), (value, "value")):
             via = [(corner[0], box.right[1])]
             picture.wire(box.right, corner, role, via=via, head=False)
         for j in (1, 2) if before else ():  # both sums, not the maximum
             start, text = before.cell(0, j).bottom, f"× {format_number(factor)}"
-            picture.wire(start, (start[0], end.y - 0.22), "score", text=text)
+            picture.wire(start, (start[0], end.y - 0.22), "score")
+            picture.note((start[0] + 0.07, start[1] + 0.3), text, "score")
     result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
-    for j, text in ((1, ""), (2, "a ÷ l")):
-        start = end.cell(0, j).bottom
-        corner = [(start[0], result.right[1])]
-        picture.wire(start, result.right, "value", via=corner, text=text)
+    y = result.right[1]
+    for start in (end.cell(0, j).bottom for j in (1, 2)):
+        picture.wire(start, (4.05, y), "value", via=[(start[0], y)], head=False)
+    picture.wire((4.05, y), result.right, "value", text="a ÷ ℓ")
     picture.publish(title)
 
 
@@ -340,8 +345,8 @@ def _draw_translator(picture, left, way):
     picture.note((left + 0.1, 0.12), way, bold=True)
     encoder = picture.block((left + 0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
     states = []
-    for i, word in enumerate(FRENCH):
-        x = left + 0.4 + 0.76 * i
+    for x, word in zip((0.28, 0.96, 1.82, 2.67), FRENCH):
+        x += left
         box = picture.word((x, 4.0), word)
         picture.wire(box.top, (x, 3.57))
         state = picture.grid((x - 0.15, 2.6), [[""]], "key", cell=0.3)
@@ -353,7 +358,9 @@ def _draw_translator(picture, left, way):
     decoder = picture.block((left + 0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
     if has_state:
         vector = picture.grid((left + 3.0, 2.6), [[""]], "value", cell=0.3)
-        picture.wire(encoder.right, vector.bottom, via=[(vector.bottom[0], 3.38)])
+        picture.wire(
+            encoder.right, vector.bottom, via=[(vector.bottom[0], encoder.right[1])]
+        )
     for state in [vector] if has_vector else states:
         corner = [(state.top[0], 2.45), (finder.bottom[0], 2.45)]
         role = "value" if has_vector else "key"
