@@ -112,17 +112,16 @@ def texts(cell):
 
 FAILED = "not yet. The cell that defines {name} failed (SyntaxError: "
 AGAIN = "Correct that cell, run it, then run the check again."
-OLDER = "So this is about the older definition: "
 OWN = "This is the course's own function, so it doesn't count."
 UNRECORDED = "False False"  # neither passed nor recorded
 SHOWN = {  # step: the words that a check shows
     "nothing": ["not attempted yet. No cell has defined {name} yet. Run the cell"],
     "never ran": [FAILED, AGAIN],
     "stub": ["not attempted yet. Expected: ", UNRECORDED],
-    "broken": [FAILED, OLDER, AGAIN, UNRECORDED],
+    "broken": [FAILED, AGAIN, UNRECORDED],
     "the course's": [OWN, UNRECORDED],
     "right": ["passed.", "True True"],
-    "older": [FAILED, OLDER, AGAIN, "False True"],
+    "older": [FAILED, AGAIN, "False True"],
 }
 
 
@@ -175,7 +174,7 @@ def test_a_worked_solution_passes_without_credit(own_progress):
 @pytest.mark.parametrize(
     "missing, ending",
     [
-        (NAMES, f"1 of {TOTAL}; next: 4.1, in 04 Scaled dot-product attention."),
+        (NAMES, f"1 of {TOTAL} exercises; next: 4.1, in 04 Scaled dot-product attention."),
         (["context_vectors"], "next: 3.2."),
         (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
         (["dropout"], "next: 5.5, in Dropout, measured."),
