@@ -118,7 +118,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
 def _bends(boxes, position, given):
     """Return how far each arrow hangs: those of one side below each other's numbers."""
     bends = {}
-    for side in (range(position - 1, -1, -1), range(position + 1, len(row))):
+    for side in (range(position - 1, -1, -1), range(position + 1, len(given))):
         seen = [j for j in side if given[j] >= THINNEST]
         spans = [abs(boxes[j].middle[0] - boxes[position].middle[0]) for j in seen]
         for i, (j, span) in enumerate(zip(seen, spans)):
