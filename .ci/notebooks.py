@@ -169,16 +169,17 @@ def predicted_cells(cells):
     """Return the code cells whose outputs answer a *Predict*, stored folded.
 
     For each it is the next cell with an output that isn't a check's, unless a new
-    section or exercise begins before it.
+    section or exercise begins before it, and those that follow without a text between.
     """
-    predicted, is_waiting = [], False
+    predicted, is_waiting, is_answered = [], False, False
     for cell in cells:
         if cell.cell_type == "markdown":
+            is_waiting, is_answered = is_waiting and not is_answered, False
             is_waiting &= re.match("## |### Exercise", cell.source) is None
             is_waiting |= re.search(r"^\W*\*\*Predict", cell.source, re.M) is not None
         elif is_waiting and cell.outputs and not re.search("^check", cell.source, re.M):
             predicted.append(cell)
-            is_waiting = False
+            is_answered = True
     return predicted
 
 
@@ -211,8 +212,8 @@ def prepare(notebook, path, home):
             cell.metadata |= nbformat.from_dict(FOLDED)
     uncover(notebook)
     for cell in predicted_cells(notebook.cells):
-        cell.metadata.setdefault("jupyter", nbformat.NotebookNode())
-        cell.metadata.jupyter.outputs_hidden = True
+        # Not its code as well: JupyterLab shows nothing of a cell without both.
+        cell.metadata.jupyter = nbformat.NotebookNode(outputs_hidden=True)
         cell.outputs.insert(0, COVER)
 
 

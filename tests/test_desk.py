@@ -112,17 +112,16 @@ def texts(cell):
 
 FAILED = "not yet. The cell that defines {name} failed (SyntaxError: "
 AGAIN = "Correct that cell, run it, then run the check again."
-OLDER = "So this is about the older definition: "
 OWN = "This is the course's own function, so it doesn't count."
 UNRECORDED = "False False"  # neither passed nor recorded
 SHOWN = {  # step: the words that a check shows
     "nothing": ["not attempted yet. No cell has defined {name} yet. Run the cell"],
     "never ran": [FAILED, AGAIN],
     "stub": ["not attempted yet. Expected: ", UNRECORDED],
-    "broken": [FAILED, OLDER, AGAIN, UNRECORDED],
+    "broken": [FAILED, AGAIN, UNRECORDED],
     "the course's": [OWN, UNRECORDED],
     "right": ["passed.", "True True"],
-    "older": [FAILED, OLDER, AGAIN, "False True"],
+    "older": [FAILED, AGAIN, "False True"],
 }
 
 
@@ -175,7 +174,10 @@ def test_a_worked_solution_passes_without_credit(own_progress):
 @pytest.mark.parametrize(
     "missing, ending",
     [
-        (NAMES, f"1 of {TOTAL}; next: 4.1, in 04 Scaled dot-product attention."),
+        (
+            NAMES,
+            f"1 of {TOTAL} exercises; next: 4.1, in 04 Scaled dot-product attention.",
+        ),
         (["context_vectors"], "next: 3.2."),
         (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
         (["dropout"], "next: 5.5, in Dropout, measured."),
@@ -277,6 +279,8 @@ def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance()
         new_markdown_cell("# A\n\n**Predict.** It?\n\nAbout 5 minutes"),
         new_code_cell("definition"),
         new_code_cell("loss", outputs=outputs),
+        new_code_cell("# @title The same, drawn", outputs=outputs),
+        new_markdown_cell("**What to see:** it."),
         new_code_cell("later", outputs=outputs),
         new_markdown_cell("**Predict.** And now?\n"),
         new_markdown_cell("## A new section"),
@@ -285,7 +289,8 @@ def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance()
     for _ in range(2):
         tool.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
     folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
-    assert folded == [cells[2]]
+    assert folded == cells[2:4]
+    assert "source_hidden" not in cells[3].metadata.jupyter, "nothing would be seen"
     assert [o.output_type for o in cells[2].outputs] == ["display_data", "stream"]
     new = [new_output("stream", text="loss 1.12")]
     assert settled(new, cells[2].outputs, 0.05) == [cells[2].outputs[1]]

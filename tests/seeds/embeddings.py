@@ -44,11 +44,12 @@ def trained(book, sentences, seed):
 
 def widths(book, seed):
     """Measure how close words of one kind are in narrow and in wide tables."""
+    tables = {"2": (2, 1.0), "64": (64, 1.0), "64, small start": (64, 0.02)}
     return {
-        f"rows, width {width}: same kind / different kinds": book["ratio_after"](
-            width, seed
+        f"rows, width {name}: same kind / different kinds": book["ratio_after"](
+            width, seed, start
         )
-        for width in (2, 8, 64)
+        for name, (width, start) in tables.items()
     }
 
 

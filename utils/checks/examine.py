@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from utils.checks import search
 from utils.checks.guard import attempt
 from utils.checks.messages import describe, difference, shown_inputs
@@ -86,7 +88,8 @@ def _find_mistakes(exercise, answer, runs, are_right):
     if not any(isinstance(run.got, Other) for run in runs):  # huge, or no tensor at all
         facts = [f for f in _find_facts(exercise, answer) if f.name not in explained]
     if not (are_right or certain or facts):
-        certain = search.find_partial_match(pipeline, runs)
+        certain = _uses_the_notebook(pipeline, answer)
+        certain = certain or search.find_partial_match(pipeline, runs)
     return certain + _changed_inputs(exercise, runs) + facts
 
 
@@ -105,6 +108,17 @@ def _returns_nothing(runs):
     nothing = [run for run in runs if run.error is None and run.got is None]
     text = "Your code returns None here: a `return` is missing, perhaps in one branch."
     return [Diagnosis("returns-nothing", text, run) for run in nothing[:1]]
+
+
+def _uses_the_notebook(pipeline, answer):
+    """Name a function that computes with a tensor of the notebook."""
+    code = getattr(answer, "__code__", None)
+    for name in code.co_names if code else ():
+        if isinstance(answer.__globals__.get(name), torch.Tensor):
+            own = ", ".join(pipeline.inputs)
+            text = f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
+            return [Diagnosis("notebook-tensor", text)]
+    return []
 
 
 def _changed_inputs(exercise, runs):

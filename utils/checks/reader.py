@@ -33,8 +33,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         return _show(f"Exercise {safe_text(exercise)}", result)
     result, failure = _examine(known, answer)
     if failure:
-        text = f"{failure} So this is about the older definition:\n{result.message}"
-        result = Result(False, "newer-cell-failed", f"{text}\n{cells.CORRECT}")
+        result = Result(False, "newer-cell-failed", f"{failure}\n{cells.CORRECT}")
     elif result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
@@ -90,7 +89,7 @@ def _say_what_is_next(name):
     ]
     names = [name for name, _, _ in asks]
     passed, place = records.load() | {name}, names.index(name)
-    text = f"{len(passed.intersection(names))} of {len(names)}"
+    text = f"{len(passed.intersection(names))} of {len(names)} exercises"
     left = [ask for ask in asks[place:] + asks if ask[0] not in passed]
     if not left:
         return f"{text}: all of them."
@@ -129,7 +128,10 @@ def solution(exercise: str):
     if known.name in _passed_answers:
         print(f"Using your own {known.name}.")
         return _passed_answers[known.name]
-    print(f"Using the course's {known.name} until yours passes {known.id}.")
+    until = f"until yours passes {known.id}"
+    if known.name in records.load():  # in another session
+        until = f"until you run your cell and its check, {known.id}, again"
+    print(f"Using the course's {known.name} {until}.")
     return finished
 
 
@@ -145,7 +147,8 @@ def progress():
         if count:
             here = [label for _, label in chapter.asks if label not in course.DEEPER]
             left_here = chapter.minutes * len(set(here) & set(left)) / len(here)
-            time = f"{'' if left else '✓ '}{count - len(left)} of {count} passed"
+            is_done = not set(here) & set(left)  # but perhaps those of deeper notebooks
+            time = f"{'✓ ' if is_done else ''}{count - len(left)} of {count} passed"
             time += f", {5 * round(left_here / 5)} minutes left" if left_here else ""
             minutes_left += left_here
         rows.append(f"{_link(chapter.path, chapter.title)}: {time}{_deeper(chapter)}")

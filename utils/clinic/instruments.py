@@ -14,6 +14,7 @@ from utils.clinic.patients import FOUR_HEADS, FUNCTION, even, expect_layer, seed
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 FACTORS |= {"8": 8.0, "10,000": 1e4}
+LEAK_TITLE = "How far each output moves when a token is replaced"
 INSTRUMENTS = {}  # name -> what measures one layer, as a doctor might take them
 
 
@@ -21,16 +22,17 @@ def instrument(heading):
     """Make an instrument of a function that measures one layer; it returns nothing.
 
     With slugs it compares with a twin that has these wrong steps, not the healthy one.
+    A leak test draws a picture, and its title may state the finding.
     """
 
     def decorate(measure):
         @wraps(measure)
-        def read(layer, *slugs):
+        def read(layer, *slugs, title=LEAK_TITLE):
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             both = measured(layer, name), measured(other, name)
             show(f"{name}: {heading}", layer, *both, beside)
             if name == "leak_test":
-                _draw_moves(layer, other, beside)
+                _draw_moves(layer, other, beside, title)
 
         name = measure.__name__
         INSTRUMENTS[name] = measure
@@ -173,13 +175,12 @@ def _moves(layer):
     return torch.stack(moves, dim=1)
 
 
-def _draw_moves(layer, other, beside):
+def _draw_moves(layer, other, beside, title):
     from utils import plots  # only here: most instruments need no pictures
 
     maps = torch.stack([_moves(layer), _moves(other)])
     style = {"row_axis": "output", "column_axis": "replaced token"}
     style |= {"names": [name_of(layer), beside], "vmax": maps.max().item()}
-    title = "How far each output moves when a token is replaced"
     plots.chart.heat(maps, title=title, **style)
 
 

@@ -77,7 +77,9 @@ def train_on_words(layer, steps: int = 200, seed: int = 0) -> list[float]:
     return losses
 
 
-def training_curve(layer, steps: int = 200) -> None:
+def training_curve(
+    layer, steps: int = 200, title="The loss of the next word, in training"
+) -> None:
     """Train a patient and its healthy twin on the same words; draw both losses.
 
     Raises ValueError as `train_on_words` does.
@@ -93,5 +95,4 @@ def training_curve(layer, steps: int = 200) -> None:
     style = {"xlabel": "step", "ylabel": "loss (nats)", "smooth": 10}
     style["reference"] = {"lowest honest loss": lowest_loss()}
     losses = {"healthy": there, name_of(layer): here}  # the patient, dashed, on top
-    title = "The loss of the next word, in training"
     plots.chart.lines(losses, title=title, **style)

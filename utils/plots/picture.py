@@ -482,6 +482,11 @@ def column(*lines, title: str) -> None:
     Picture: Two. a →. 1. b →. 2.
     """
     sizes = [[_room(part) for part in line] for line in lines]
+    for parts, rooms in zip(zip(*lines), zip(*sizes)):
+        if all(isinstance(part, str) for part in parts):  # what follows is aligned
+            widest = max(room["width"] for room in rooms)
+            for room in rooms:
+                room["width"] = widest
     heights = [
         [max(size[side] for size in line) for side in ("above", "height", "below")]
         for line in sizes

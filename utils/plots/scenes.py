@@ -552,13 +552,12 @@ def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
         cells = [[""] * width] * T
         return picture.grid((x, y), cells, role, name, cell=0.12, **style)
 
-    def learned(x, y, text, width=0.8):
-        return picture.block((x, y - 0.17), text, "learned", size=(width, 0.34))
+    def learned(x, y, text, width=0.8, height=0.34):
+        at = x, y - height / 2
+        return picture.block(at, text, "learned", size=(width, height))
 
     style = {"rows": words, "shape": f"({T}, {d_in})"}
     x = blank(0.62, middle - high / 2, d_in, "x", "x", **style)
-    query = learned(1.35, middle - 1.3, "W_query")
-    picture.wire(x.right, query.left, "x", via=[(1.22, middle), (1.22, query.left[1])])
     down = learned(1.35, middle, "W_latent")
     picture.wire(x.right, down.left, "x")
     at = 2.53, middle - high / 2
@@ -567,7 +566,7 @@ def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
     picture.shelf([ground], "cached")
     picture.wire(down.right, latent.left, "x")
     joined = blank(6.2, tops[0] + 0.2, D, "output", "joined", shape=f"({T}, {D})")
-    out = learned(6.02, middle + 0.12, "out_proj", 0.85)
+    out = learned(6.08, middle + 0.12, "out_proj", 0.72)
     output = blank(6.2, tops[1] + 0.2, D, "output", "output", shape=f"({T}, {D})")
     for head, top in enumerate(tops):
         ground = [Box(4.22, top, 1.6, high + 0.35)]
@@ -577,9 +576,14 @@ def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
             for i, role in enumerate(MATRICES)
         ]
         y = boxes[0].middle[1]
-        corner = [(2.28, query.right[1]), (2.28, y - 0.4)]
-        picture.wire(query.right, (shelf.x, y - 0.4), "query", via=corner)
-        for role, text, place in (("key", "W_uk", y), ("value", "W_uv", y + 0.5)):
+        above = y - 0.45, y, y + 0.5  # of query, key and value: no wire crosses another
+        places = above if head == 0 else (y + 0.55, y - 0.4, y + 0.1)
+        query = learned(1.35, places[0], f"W_query,\nhead {head}", height=0.46)
+        corner = [(1.22, middle), (1.22, places[0])]
+        picture.wire(x.right, query.left, "x", via=corner)
+        picture.wire(query.right, (shelf.x, places[0]), "query")
+        kinds = ("key", "W_uk", places[1]), ("value", "W_uv", places[2])
+        for role, text, place in kinds:
             block = learned(3.3, place, f"{text}[{head}]", 0.7)
             corner = [(3.15, middle), (3.15, place)]
             picture.wire(latent.right, block.left, "x", via=corner)
@@ -605,7 +609,7 @@ def latent_scores(
     """
     picture, boxes, y = Picture(2.45), [], 0.65
     if rotated is None:
-        boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+        boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.48))
         block = picture.block((1.95, y - 0.04), "W_uk", "learned", size=(0.75, 0.36))
         key = picture.grid((3.2, y), latent @ W_uk, "key", "key", cell=0.45)
         picture.wire(boxes[0], block, "x")
@@ -614,7 +618,7 @@ def latent_scores(
         _draw_product(picture, 4.95, key, query_row, "key", latent @ W_uk @ query)
         y = 1.75
     absorbed = query @ W_uk.mT
-    boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.42))
+    boxes.append(picture.grid((0.2, y), latent, "x", "latent", cell=0.48))
     block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=(0.75, 0.36))
     query_row = picture.grid((5.8, y), query, "query", "query", cell=0.45)
     end = picture.grid((2.8, y), absorbed, "query", "absorbed query", cell=0.45)
@@ -627,7 +631,7 @@ def latent_scores(
         end = picture.grid((2.8, 1.75), turned, "query", "rotated query", cell=0.5)
         second = _draw_product(picture, 2.15, boxes[-1], end, "key", turned @ key)
         score = absorbed @ latent + turned @ key
-        plus, y = picture.sign((4.6, 1.32), "+", "score"), 1.32
+        plus, y = picture.sign((4.6, 1.58), "+", "score"), 1.58
         for start in (dot, second):
             at = start.bottom[1] + 0.12
             picture.wire((2.45, at), plus, "score", via=[(4.6, at)])
@@ -672,11 +676,10 @@ def state_and_cache(
         left = picture.grid((0.65, y), key[:, None], "key", "key", cell=0.42)
         picture.note((0.05, left.middle[1]), name, bold=True)
         picture.sign((1.3, left.middle[1]), "×")
-        style = {"columns": columns, "cell": 0.42}
-        row = picture.grid((1.55, left.middle[1] - LINE / 2), value, "value", **style)
-        product = torch.outer(key, value)
-        part = picture.grid((2.7, y), product, "value", cell=0.42)
-        picture.wire(row, part, "value")
+        at, style = (1.55, left.middle[1] - LINE / 2), {"columns": columns}
+        picture.grid(at, value, "value", "value", cell=0.42, **style)
+        picture.sign((2.55, left.middle[1]), "=")
+        part = picture.grid((2.7, y), torch.outer(key, value), "value", cell=0.42)
         picture.wire(part, plus, "value", via=[(3.85, part.middle[1])])
     at = 4.3, plus_y - 0.28 - len(state) * LINE / 2
     box = picture.grid(at, state, "value", cell=0.42)
@@ -754,10 +757,10 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     block_1 = picture.block((2.55, 3.855), "block")
     block_2 = picture.block((3.4, 3.855), "block")
     style = {"rows": ["class"], "cell": 0.14, "shape": "(D,) = (32,)"}
-    last = picture.grid((4.7, 3.2), blank[:1], "x", **style)
-    head = picture.block((5.95, 3.155), "Linear", "learned")
+    last = picture.grid((4.8, 3.2), blank[:1], "x", **style)
+    head = picture.block((6.05, 3.155), "Linear", "learned")
     style = {"columns": range(10), "cell": 0.23, "shape": "(digits,) = (10,)"}
-    end = picture.grid((4.4, 4.6), [[""] * 10], "x", "scores", **style)
+    end = picture.grid((3.8, 4.6), [[""] * 10], "x", "scores", **style)
     picture.wire(start.right, (2.7, start.right[1]))
     picture.wire(patches, linear)
     picture.wire(linear.right, (5.4, linear.right[1]))
@@ -768,11 +771,11 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     picture.note((4.0, turn - 0.13), text, align="center")
     picture.wire((tokens.right[0], block_1.left[1]), block_1)
     picture.wire(block_1, block_2)
-    corner = 4.12, block_2.right[1]
-    picture.wire(block_2.right, (4.3, last.left[1]), via=[corner, (4.12, last.left[1])])
+    corners = [(4.12, block_2.right[1]), (4.12, last.left[1])]
+    picture.wire(block_2.right, (4.38, last.left[1]), via=corners)
     picture.wire(last, head)
-    picture.wire(head.bottom, (head.bottom[0], end.y - 0.2))
-    steps = (2.55, 1.2), (4.35, 1.2), (2.1, turn - 0.15), (2.3, 3.9), (5.82, 3.15)
+    picture.wire(head.bottom, end.right, via=[(head.bottom[0], end.right[1])])
+    steps = (2.55, 1.2), (4.35, 1.2), (2.1, turn - 0.15), (2.3, 3.9), (5.91, 3.15)
     for number, at in enumerate(steps, start=1):
         picture.step(at, number)
     picture.publish(title)
@@ -900,18 +903,19 @@ def _colours(text):
 
 def reduce_scatter(*, title: str) -> None:
     """Draw how three processes in a ring add up six numbers, in two turns."""
-    picture, boxes = Picture(2.5), []
+    picture, boxes = Picture(2.65), []
     for turn, (name, lines) in enumerate(RING.items()):
-        left = 0.85 + 2.1 * turn
-        picture.note((left + 0.9, 0.1), name, align="center", bold=True)
+        left = 0.1 + 2.27 * turn
+        picture.note((left + 1.08, 0.1), name, align="center", bold=True)
         boxes.append([])
         for rank, line in enumerate(lines):
             texts, first = line.split(), RING["before"][rank].split()
             owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
             cells = [["" if t == "-" else t for t in texts]]
-            style = {"owner": [owner], "cell": 0.3}
-            style |= {"rows": [f"process {rank}"]} if turn == 0 else {}
-            boxes[-1].append(picture.grid((left, 0.35 + 0.8 * rank), cells, **style))
+            y, style = 0.5 + 0.8 * rank, {"owner": [owner], "cell": 0.36}
+            if turn == 0:
+                picture.note((left, y - 0.12), f"process {rank}")
+            boxes[-1].append(picture.grid((left, y), cells, **style))
     for turn in range(2):
         for rank in range(3):
             share, to = (rank - turn - 1) % 3, (rank + 1) % 3
@@ -921,8 +925,8 @@ def reduce_scatter(*, title: str) -> None:
             if to:
                 picture.wire((x[0], start.y + LINE), (x[1], end.y))
                 continue
-            gap = 2.8 + 2.1 * turn  # up between two columns, past the row between
-            via = [(x[0], 1.7), (gap, 1.7), (gap, 0.9), (x[1], 0.9)]
+            gap = 2.315 + 2.27 * turn  # up between two columns, past the row between
+            via = [(x[0], 1.85), (gap, 1.85), (gap, 1.05), (x[1], 1.05)]
             picture.wire((x[0], start.y), (x[1], end.y + LINE), via=via)
     picture.publish(title)
 
@@ -936,10 +940,11 @@ def splits(*, title: str) -> None:
             picture.note((left, y), f"process {rank}", bold=True)
             names = "holds weights", "computes tokens"
             for i, name in enumerate(names):
-                owner = _colours(state[2 * i + rank])
+                owner = torch.tensor(_colours(state[2 * i + rank]))
                 picture.note((left, y + 0.25 + 0.62 * i), name)
                 at, cells = (left, y + 0.38 + 0.62 * i), [[""] * 4] * len(owner)
-                picture.grid(at, cells, owner=owner, cell=0.26)
+                style = {} if (owner == 4).any() else {"owner": owner}  # white: both
+                picture.grid(at, cells, mask=owner >= 0, cell=0.26, **style)
         for end in (2.05, 2.75):
             picture.wire((left + 0.06, 2.38), (left + 0.06, end))
         picture.note((left + 0.16, 2.38), state[-1])
@@ -961,10 +966,10 @@ def sharded_weights(block: int, rest: int, *, title: str) -> None:
         [sizes[name] // (1 if i in at else 2) for i in range(6)]
         for name, at in whole.items()
     ]
-    owner = [[2 if i in at else 0 for i in range(6)] for at in whole.values()]
+    owner = [[3 if i in at else 0 for i in range(6)] for at in whole.values()]
     held.append([sum(numbers) for numbers in zip(*held)])
     texts = [[f"{n:,}" for n in line] for line in held]
-    picture = Picture(2.75)
+    picture = Picture(2.9)
     style = {"rows": [*whole, "together"], "owner": [*owner, [-1] * 6], "cell": 0.98}
     box = picture.grid((0.85, 0.5), texts, **style)
     for i, name in enumerate(moments):
@@ -974,7 +979,9 @@ def sharded_weights(block: int, rest: int, *, title: str) -> None:
         x = box.cell(0, i).x
         picture.wire((x, 2.0), (x, box.bottom[1]))
         picture.note((x, 2.2), f"all-gather\n{name}", align="center")
-    for i, name in (4, "block 2"), (5, "block 1, rest"):
-        x = box.cell(0, i).x + 0.2 * (i - 4)
-        picture.note((x, 2.65), f"reduce-scatter\n{name}", align="center")
+    for i, name in (3, "block 2"), (4, "block 1, rest"):
+        x, y = box.cell(3, i).bottom
+        picture.wire((x, y), (x, 2.55))
+        at = x + 0.2 * (i - 3.5), 2.72
+        picture.note(at, f"reduce-scatter\n{name}", align="center")
     picture.publish(title)

@@ -129,6 +129,8 @@ SCALE = variants(
     dict(scores=lambda s: s.products / s.width),
     "scale-multiplied: You multiplied the scores by √{width_name}, so the weights are far too peaked: divide by it.",
     dict(scores=lambda s: s.products * s.width**0.5),
+    "scale-fixed: You divided by √2 whatever the width, which fits queries of two numbers: divide by the root of query.shape[-1].",
+    dict(scores=lambda s: s.products / 2**0.5),
     "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / s.width / 2),
     "root-rounded: You divided by {isqrt}, the rounded root of {width}: don't round it.",
