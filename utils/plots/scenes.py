@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from utils.attention import masked_softmax
-from utils.plots.picture import LINE, Box, Picture, column, frames, row
-from utils.plots.publishing import expect, format_number
+from utils.plots.picture import LINE, THINNEST, Box, Picture, column, frames, row
+from utils.plots.publishing import expect, format_number, to_array
 from utils.plots.theme import WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
@@ -87,27 +87,49 @@ def looks(lines, position: int, weights, *, title: str) -> None:
         weights: a row for each line, one number a word; arrows from 0.05 on.
 
     >>> looks([["Hello", "sun"]], 1, [[0.9, 0.1]], title="sun looks at Hello")
-    Picture: sun looks at Hello. Words: Hello sun. sun → Hello. sun → sun.
+    Picture: sun looks at Hello. Words: Hello sun. sun → Hello. sun → sun. 0.10.
     """
     expect(len(lines) == len(weights), "weights", f"{len(lines)} rows", len(weights))
-    height = 0.75 + 0.03 * max(map(len, lines))
-    picture = Picture(height * len(lines) + 0.1)
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
-    for i, (words, shares) in enumerate(zip(lines, weights)):
-        best = max(range(len(words)), key=lambda j: shares[j])
+    shares = to_array(weights, "weights", 2)
+    above = 0.25 * bool((shares[:, position] >= THINNEST).any())  # for the loops
+    sides = shares[:, :position], shares[:, position + 1 :]
+    most = max((side >= THINNEST).sum(axis=1).max() for side in sides)
+    height = 0.75 + above + 0.2 * max(0, most - 2) + 0.03 * max(map(len, lines))
+    picture = Picture(height * len(lines) + 0.1)
+    for i, (words, given) in enumerate(zip(lines, shares)):
+        best = max(range(len(words)), key=lambda j: given[j])
         style = {"roles": {best: "key", position: "query"}, "lit": changed, "gap": 0.9}
-        boxes = picture.sentence((0.1, 0.25 + i * height), words, **style)
-        for j, box in enumerate(boxes):
-            start, text = boxes[position], format_number(shares[j])
-            if j == position:  # from its left half to its right half
-                start = replace(box, width=box.width / 3)
-                box = replace(start, x=box.x + 2 * start.width)
-            style = {
-                "weight": float(shares[j]),
-                "bend": 0.15 + 0.035 * abs(j - position),
-            }
-            picture.wire(start, box, "weight", text=text, **style)
+        place = 0.1, above + 0.25 + i * height
+        boxes = picture.sentence(place, words, **style)
+        start = boxes[position]
+        for j, bend in _bends(boxes, position, given).items():
+            style = {"weight": given[j], "bend": bend, "text": format_number(given[j])}
+            picture.wire(start, boxes[j], "weight", **style)
+        if given[position] >= THINNEST:  # a loop above the word
+            x, y = start.top
+            ends = [replace(start, x=x + side, width=0) for side in (-0.17, 0.17)]
+            picture.wire(*ends, "weight", weight=given[position], bend=-0.2)
+            text = format_number(given[position])
+            picture.note((x, y - 0.3), text, "weight", align="center")
     picture.publish(title)
+
+
+def _bends(boxes, position, given):
+    """Return how far each arrow hangs: those of one side below each other's numbers."""
+    bends = {}
+    for side in (range(position - 1, -1, -1), range(position + 1, len(given))):
+        seen = [j for j in side if given[j] >= THINNEST]
+        spans = [abs(boxes[j].middle[0] - boxes[position].middle[0]) for j in seen]
+        for i, (j, span) in enumerate(zip(seen, spans)):
+            bends[j] = 0.15 + 0.035 * abs(j - position)
+            if i > 0:  # so far below the middle of the arrow before it
+                at = spans[i - 1] / span / 2
+                least = (bends[seen[i - 1]] + 0.15) / (4 * at * (1 - at))
+                bends[j] = max(bends[j], least)
+            elif len(seen) > 1:
+                bends[j] = 0.1
+    return bends
 
 
 # --- angles -------------------------------------------------------------------------
