@@ -399,8 +399,10 @@ def _place_ticks(ax, x, log_x, log_y):
             low, high = axis.get_view_interval()
             axis.set_major_formatter("{x:,.9g}")
             axis.set_minor_formatter("{x:,.9g}" if high < 10 * low else "")
-    few = x is not None and len(x) <= (12 if log_x else 8)
-    if few and (log_x or min(np.diff(x)) >= 0.07 * (x[-1] - x[0])):
+    few = x is not None and 1 < len(x) <= (12 if log_x else 8)
+    if few and not log_x and min(np.diff(x)) >= max(1, 0.07 * (x[-1] - x[0])):
+        ax.set_xticks([float(v) for v in x], [f"{v:,.0f}" for v in x])
+    elif few and log_x:
         ax.set_xticks([float(v) for v in x])
         ax.set_xticks([], minor=True)
     elif not log_x and all(num_digits(line.get_xdata()) == 0 for line in ax.lines):
