@@ -113,6 +113,7 @@ SCENES = {
     "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
     "machine": ((), {}),
     "looks": (([IT, [*IT[:-1], "wide"]], 7, [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
+    "both_ways": ((["sun", "Hello"], X[:2], X[:1].T, X[1:2].T), {}),
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
     "dials": ((torch.arange(7).view(1, 7) / torch.ones(5, 1), "abcde"), {}),

@@ -399,8 +399,10 @@ def _place_ticks(ax, x, log_x, log_y):
             low, high = axis.get_view_interval()
             axis.set_major_formatter("{x:,.9g}")
             axis.set_minor_formatter("{x:,.9g}" if high < 10 * low else "")
-    few = x is not None and len(x) <= (12 if log_x else 8)
-    if few and (log_x or min(np.diff(x)) >= 0.07 * (x[-1] - x[0])):
+    few = x is not None and 1 < len(x) <= (12 if log_x else 8)
+    if few and not log_x and min(np.diff(x)) >= max(1, 0.07 * (x[-1] - x[0])):
+        ax.set_xticks([float(v) for v in x], [f"{v:,.0f}" for v in x])
+    elif few and log_x:
         ax.set_xticks([float(v) for v in x])
         ax.set_xticks([], minor=True)
     elif not log_x and all(num_digits(line.get_xdata()) == 0 for line in ax.lines):
@@ -451,18 +453,34 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
 
 
 def _label_points(ax, positions, labels):
-    """Write each label beside its point, where it covers the fewest others."""
+    """Write each label near its point, with a line to it where the points are dense."""
     pixels, inch = ax.transData.transform(positions), theme.DPI
-    taken = [Bbox([p - 0.05 * inch, p + 0.05 * inch]) for p in pixels]
-    gap, height = 0.08 * inch, 0.13 * inch
-    for point, label in zip(pixels, labels):
-        width = text_width(label, theme.SMALLEST) * inch + 0.03 * inch
-        corners = [(x, -height / 2) for x in (gap, -gap - width)]
-        corners += [(-width / 2, y) for y in (gap, -gap - height)]
-        corners += [(x, y) for x, _ in corners[:2] for _, y in corners[2:]]
-        boxes = [Bbox.from_bounds(*(point + c), width, height) for c in corners]
-        best = min(boxes, key=lambda box: box.count_overlaps(taken))
-        taken.append(best)
+    marks = [Bbox([p - 0.05 * inch, p + 0.05 * inch]) for p in pixels]
+    turns = np.arange(16) * np.pi / 8
+    ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)  # (16, 2)
+    height, boxes = 0.13 * inch, {}
+    for _ in range(4):  # again, now that the others have their places
+        for i, (point, label) in enumerate(zip(pixels, labels)):
+            width = text_width(label, theme.SMALLEST) * inch + 0.03 * inch
+            half, others = np.array([width, height]) / 2, [*marks]
+            others += [box for j, box in boxes.items() if j != i]
+            best = math.inf
+            for gap in np.array([0.08, 0.16, 0.26, 0.38, 0.52]) * inch:
+                for way in ways:
+                    x, y = point + way * (half + gap)
+                    box = Bbox([(x - half[0], y - half[1]), (x + half[0], y + half[1])])
+                    cost = 3 * box.count_overlaps(others) + gap / inch
+                    cost += 3 * (box.x0 < ax.bbox.x0 or box.x1 > ax.bbox.x1)
+                    nearest = np.hypot(*(pixels - (x, y)).T)
+                    cost += 0.3 * (nearest < nearest[i] - 1).sum()
+                    if cost < best:
+                        best, boxes[i] = cost, box
+    for i, label in enumerate(labels):
+        box, point = boxes[i], pixels[i]
         style = {"xycoords": "figure pixels", "fontsize": theme.SMALLEST}
-        at = best.x0, best.y0 + 0.03 * inch
+        at = box.x0, box.y0 + 0.03 * inch
         ax.annotate(label, at, annotation_clip=False, **style)
+        end = np.clip(point, (box.x0, box.y0), (box.x1, box.y1))
+        if math.dist(point, end) > 0.14 * inch:
+            places = ax.transData.inverted().transform([point, end])
+            ax.plot(*places.T, color=theme.GREY, linewidth=0.6, zorder=0.9)

@@ -132,6 +132,33 @@ def _bends(boxes, position, given):
     return bends
 
 
+def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
+    """Draw the score of two words, and below it the one with the words exchanged.
+
+    Args:
+        words, vectors: two of each; a vector has three numbers.
+        W_q, W_k: `(3, 1)`, so that a query and a key are one number.
+    """
+    picture, cell, size = Picture(2.15), 0.45, (0.48, 0.38)
+    for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
+        query, key = vectors[i] @ W_q, vectors[j] @ W_k
+        dot = picture.sign((3.45, y + 0.14), "·", "score")
+        sides = (  # the places of the word, its matrix and its query or key
+            ("query", query, i, "W_q", (0.25, 1.83, 2.6)),
+            ("key", key, j, "W_k", (5.3, 4.59, 3.85)),
+        )
+        for role, vector, word, name, (x, middle, near) in sides:
+            start = picture.grid((x, y), vectors[word], "x", words[word], cell=cell)
+            block = picture.block((middle, y - 0.05), name, "learned", size=size)
+            end = picture.grid((near, y), vector, role, role, cell=cell)
+            picture.wire(start, block, "x")
+            picture.wire(block, end, role)
+            picture.wire(end, dot, role)
+        at, style = (3.45, y + 0.47), {"align": "center", "bold": True}
+        picture.note(at, f"score {query @ key:.0f}", "score", **style)
+    picture.publish(title)
+
+
 # --- angles -------------------------------------------------------------------------
 
 
@@ -525,6 +552,10 @@ def draw_attention(
 
     def draw(j, lane, numbers, role, cell=cell, **style):
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
+        if lane in ("query", "keys", "values") and torch.allclose(
+            numbers, numbers.round(decimals=1)
+        ):  # 1 and −0.6 take less room than 1.00 and −0.60
+            numbers = [[format_number(n, 1).removesuffix(".0") for n in numbers]]
         return picture.grid((x, LANES[lane]), numbers, role, cell=cell, **style)
 
     start = draw(followed, "query", query, roles[0])
