@@ -130,13 +130,11 @@ def cell_minutes(cell):
     """Return a reader's minutes with a cell.
 
     Prose takes a minute per 130 words, an exercise what it states besides, a code cell
-    one minute to run and read, and each figure one more. A folded cell after the
-    set-up takes none.
+    one minute to run and read, unless it is folded, and each figure one more.
     """
-    if is_folded(cell) and not is_setup(cell):
-        return 0
     if cell.cell_type == "code":
-        return 1 + sum("image/png" in o.get("data", {}) for o in cell.outputs)
+        figures = sum("image/png" in o.get("data", {}) for o in cell.outputs)
+        return figures + (is_setup(cell) or not is_folded(cell))
     minutes = count_words(cell) / 130
     if cell.source.startswith(WITH_MINUTES):
         stated = re.search(r"About (\d+) minutes?", cell.source)

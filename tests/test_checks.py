@@ -257,6 +257,19 @@ def test_what_is_not_recognised_gets_the_property_that_fails():
     assert "the future leaks into the past" in " ".join(result.message.split())
 
 
+KEYS = torch.ones(6, 2)
+
+
+def test_a_tensor_of_the_notebook_in_an_answer_is_named():
+    def scaled_dot_product_attention(query, key, value):
+        weights = torch.softmax(query @ KEYS.mT, dim=-1)
+        return weights @ value, weights
+
+    result = check("4.1", scaled_dot_product_attention)
+    assert result.diagnosis == "notebook-tensor"
+    assert "uses `KEYS`, a tensor of the notebook" in result.message
+
+
 def test_unknown_exercise_lists_the_ids():
     for id in ("99.1", 3.1, None, Hostile()):
         result = check(id, None)
