@@ -189,7 +189,7 @@ class RecurrentDecoder(nn.Module):
             state = self.gru(torch.cat((word, found), dim=-1), state)
             states.append(state)
             all_weights.append(weights)
-        # All words are written at once: in the loop it would take a third longer.
+        # All words are written at once, which is a little faster than in the loop.
         return self.output(torch.stack(states, dim=1)), torch.stack(all_weights, dim=1)
 
 
