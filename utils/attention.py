@@ -68,7 +68,7 @@ def context_vectors(x: Tensor) -> Tensor:
     return attention_weights(x) @ x
 
 
-def causal_mask(num_tokens: int, device: torch.device | None = None) -> Tensor:
+def causal_mask(num_tokens: int) -> Tensor:
     """Allow each token to attend to itself and to the tokens before it.
 
     returns: boolean (T, T), True = may attend: row i is True up to column i
@@ -82,7 +82,7 @@ def causal_mask(num_tokens: int, device: torch.device | None = None) -> Tensor:
     """
     if num_tokens < 0:
         raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
-    return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).tril()
+    return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
@@ -127,7 +127,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
         return torch.softmax(scores, dim=-1)
     if mask.dtype != torch.bool:  # True = may attend
         raise ValueError(f"expected a boolean mask, got {mask.dtype}")
-    check_broadcastable("mask", mask, scores.shape)
+    check_broadcastable("a mask", mask, scores.shape)
     weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
     return weights.masked_fill(~mask, 0.0)
 
@@ -188,7 +188,7 @@ def scaled_dot_product_attention(
     check_query_key_value(query, key, value)
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
     if bias is not None:
-        check_broadcastable("bias", bias, scores.shape)
+        check_broadcastable("a bias", bias, scores.shape)
         scores = scores + bias
     weights = masked_softmax(scores, mask)
     if dropout_p:
@@ -305,7 +305,7 @@ class SelfAttention(nn.Module):
         return (output, weights) if need_weights else output
 
 
-class CausalAttention(nn.Module):
+class CausalAttention(SelfAttention):
     """Let every token attend to itself and to the tokens before it.
 
     x: (B, T, d_in) with T up to `context_length`
@@ -331,11 +331,7 @@ class CausalAttention(nn.Module):
         dropout: float,
         qkv_bias: bool = False,
     ):
-        super().__init__()
-        self.d_in = d_in
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        super().__init__(d_in, d_out, qkv_bias)
         self.dropout_p = dropout
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 

@@ -37,11 +37,6 @@ def check_config(config: dict, path: str | Path, choices: dict, numbers: dict):
 
     choices: from a setting to its possible values, of which the first is the default
     numbers: from a setting that has to be above 0 to its type, int or float
-
-    >>> check_config({"width": 0}, "config.json", {}, {"width": int})
-    Traceback (most recent call last):
-    ...
-    ValueError: config.json: expected width of type int above 0, got 0
     """
     for name, values in choices.items():
         if config.get(name, values[0]) not in values:
@@ -135,14 +130,7 @@ def assign_weights(
 
 
 def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
-    """Raise ValueError if a weight is missing, unknown, or of another shape.
-
-    >>> check_shapes(nn.Linear(1, 2, bias=False), {}, "tiny_gpt2")
-    Traceback (most recent call last):
-    ...
-    ValueError: tiny_gpt2 has the weights of another model: expected weight of shape \
-(2, 1), got none
-    """
+    """Raise ValueError if a weight is missing, unknown, or of another shape."""
     expected, received = (
         {name: tuple(weight.shape) for name, weight in tensors.items()}
         for tensors in (model.state_dict(), weights)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.validation import check_length, check_token_ids
+from utils.validation import check_broadcastable, check_length, check_token_ids
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
@@ -131,18 +131,8 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     """
     if not x.is_floating_point():
         raise ValueError(f"expected floating-point numbers to rotate, got {x.dtype}")
-    width = x.shape[-1]
-    try:
-        together = torch.broadcast_shapes(positions.shape, x.shape[:-1])
-        fits = positions.dim() > 0 and together == x.shape[:-1]
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"expected positions that broadcast to {tuple(x.shape[:-1])}, "
-            f"got {tuple(positions.shape)}"
-        )
-    return rotate_pairs(x, *rotary_tables(positions, width, base))
+    check_broadcastable("positions", positions, x.shape[:-1])
+    return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
 def rotary_tables(

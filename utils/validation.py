@@ -43,12 +43,13 @@ def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
 
 
 def check_broadcastable(name: str, x: Tensor, shape: tuple):
-    """Expect a tensor that broadcasts to a shape."""
+    """Expect a shape that broadcasts to another; name: of x, with its article."""
     try:
         x.expand(shape)
     except RuntimeError:
         raise ValueError(
-            f"expected a {name} that broadcasts to {tuple(shape)}, got {tuple(x.shape)}"
+            f"expected {name} of a shape that broadcasts to {tuple(shape)}, "
+            f"got {tuple(x.shape)}"
         ) from None
 
 
