@@ -9,15 +9,11 @@ from tests.seeds import definitions
 from utils.experiments.translation import (
     ENGLISH,
     FRENCH,
-    RecurrentDecoder,
     RecurrentEncoder,
-    TransformerDecoder,
-    TransformerEncoder,
     draw_batches,
     encode,
     exact_matches,
     held_out_pairs,
-    probs_without,
     shift_right,
     train_translator,
 )
@@ -32,12 +28,12 @@ def main(seed):
         ("additive", partial(book["AdditiveAttention"], 80), 500),
     ):
         torch.manual_seed(seed)
-        decoder = RecurrentDecoder(len(ENGLISH), 80, find())
+        decoder = book["RecurrentDecoder"](len(ENGLISH), 80, find())
         encoder = RecurrentEncoder(len(FRENCH), 80)
         models[name] = train_translator(encoder, decoder, batches, steps)
     torch.manual_seed(seed)
-    encoder = TransformerEncoder(len(FRENCH), 64, num_heads=4)
-    decoder = TransformerDecoder(len(ENGLISH), 64, num_heads=4)
+    encoder = book["TransformerEncoder"](len(FRENCH), 64, num_heads=4)
+    decoder = book["TransformerDecoder"](len(ENGLISH), 64, num_heads=4)
     models["transformer"] = train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
@@ -59,7 +55,7 @@ def main(seed):
     found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - found[once]
     found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
     for name in ("additive", "transformer"):
-        found |= maps(book["PAIR"], held_out, name, models[name])
+        found |= maps(book, held_out, name, models[name])
     found["additive: my, with another vector"] = my_with_another_vector(
         book["PAIR"], models["additive"]
     )
@@ -76,8 +72,9 @@ def my_with_another_vector(pair, model):
     return logits[0, 0].softmax(dim=-1)[target[0, 0]]
 
 
-def maps(pair, held_out, name, model):
+def maps(book, held_out, name, model):
     """Return where rows have their largest weight, and what hiding words costs."""
+    pair, probs_without = book["PAIR"], book["probs_without"]
     (read, written), found = (side.split() + ["<end>"] for side in pair), {}
     usual, weights = probs_without(model, pair)
     columns = {word: read[place] for word, place in zip(written, weights.argmax(-1))}
