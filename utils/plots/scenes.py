@@ -328,7 +328,6 @@ def translator(*ways: str, title: str) -> None:
     """
     picture = Picture()
     for i, way in enumerate(ways):
-        expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
         _draw_translator(picture, i * WIDTH / 2, way)
     picture.publish(title)
 
@@ -384,7 +383,7 @@ def exchange(operations, numbers, *, title: str) -> None:
     """Draw what two processes hold before and after an operation, and what they send.
 
     Args:
-        operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
+        operations: of "all-reduce", "all-gather" and "reduce-scatter".
         numbers: `(2, n)`, n even: what each process holds at first.
     """
     first, second = ([(int(n), rank) for n in n_] for rank, n_ in enumerate(numbers))
@@ -394,7 +393,6 @@ def exchange(operations, numbers, *, title: str) -> None:
         return [a[:half] + [("", -1)] * half, [("", -1)] * half + b[half:]]
 
     states = {  # pairs (number, owner) of both processes, before and after
-        "send": ([first, second], [first, first]),
         "all-reduce": ([first, second], [sums, sums]),
         "all-gather": (halves(first, second), [first[:half] + second[half:]] * 2),
         "reduce-scatter": ([first, second], halves(sums, sums)),
@@ -410,9 +408,8 @@ def exchange(operations, numbers, *, title: str) -> None:
             }
             for state in states[name]
         )
-        sent = 4 * (2 * half if name in ("send", "all-reduce") else half)
-        text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
-        lines.append([before | {"name": name}, text, after])
+        sent = 4 * (2 * half if name == "all-reduce" else half)
+        lines.append([before | {"name": name}, f"{sent} bytes each →", after])
     column(*lines, title=title)
 
 
