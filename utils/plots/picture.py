@@ -306,7 +306,7 @@ class Picture:
         box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24, text, role)
         style = {"facecolor": "white", "edgecolor": INK[role], "linewidth": 1.2}
         if is_arrow:
-            self.wire(box.left, box.right)
+            self.wire(box.at(0.1, 0.5), box.at(0.9, 0.5))
         elif not is_round:
             self._add_box(box, 0.12, zorder=5, **style)
         elif text not in FREE_SIGNS:

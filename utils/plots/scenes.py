@@ -483,8 +483,8 @@ def draw_attention(
     allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
     weights = masked_softmax(scaled, allowed)
     cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
-    roles = dict.fromkeys(LANES, "x") if plain else {"query": "query", "keys": "key"}
-    roles |= {} if plain else {"values": "value", "context": "output"}
+    roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
+    roles = dict.fromkeys(roles, "x") if plain else roles
     digits, middle = 2 if step > 1.2 else 1, LANES["score"] + LINE / 2
 
     def draw(j, lane, numbers, **style):
@@ -507,18 +507,11 @@ def draw_attention(
         texts = [format_number(float(s[j]), digits) for s in numbers]
         text = " → ".join(texts if allowed[j] else [*texts, "−∞"])
         picture.note((x, middle), text, "score", align="center")
-        sides = (
-            (start.bottom, context.top)
-            if j == followed
-            else (start.left, context.left)
-            if j < followed
-            else (start.right, context.right)
-        )
-        picture.wire(sides[0], key.top, roles["query"], turn=x)
+        picture.wire(start, key.top, turn=x)
         picture.wire(key.bottom, (x, middle - 0.1), "score")
         picture.wire((x, middle + 0.1), weight.top, "weight")
         picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
-        picture.wire(value.bottom, sides[1], roles["values"], weight=share, turn=x)
+        picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
     return start, context
 
 
