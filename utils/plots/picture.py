@@ -501,17 +501,17 @@ def _cell_texts(values):
 
 def _grid_sentence(name, texts, shown, rows, shape):
     """Return what the alternative text gives of a grid: all of it, if it is small."""
-    parts = [name] if name else []
+    labels, parts = [visible(label) for label in rows or ()], [name]
     if texts.size <= MAX_DESCRIBED:
         cells = np.where(shown, texts, "hidden")
         lines = [" ".join(filter(None, line)) for line in cells]
-        if rows:
-            lines = [f"{visible(r)} {line}".strip() for r, line in zip(rows, lines)]
-        parts += [" / ".join(lines)] if any(lines) else []
-    elif rows:
-        parts.append("rows " + ", ".join(map(visible, rows)))
-    shape = shape.replace("\n", " = ")
-    return ": ".join(parts) + (f", shape {shape}" if shape and parts else shape)
+        if labels:
+            lines = [f"{label} {line}".strip() for label, line in zip(labels, lines)]
+        parts.append(" / ".join(lines) if any(lines) else "")
+    elif labels:
+        parts.append("rows " + ", ".join(labels))
+    text = ": ".join(filter(None, parts))
+    return ", ".join(filter(None, (text, shape and f"shape {shape}")))
 
 
 def _route(start, end, turn, via, bend):
