@@ -17,6 +17,7 @@ from utils.experiments.streams import (
     NONE,
     StreamReader,
     draw_streams,
+    old_digit_fraction,
     stream_accuracy,
 )
 
@@ -60,6 +61,7 @@ def streams(rules, seed):
             reader.value.weight[NONE] = 0
         _, silenced = stream_accuracy(reader, texts)
         row = {
+            "old digit when silenced": old_digit_fraction(reader, texts),
             "a digit": digit,
             "none": none,
             "none lost when silenced": none - silenced,
@@ -67,6 +69,12 @@ def streams(rules, seed):
             "gate of the reset": torch.sigmoid(reader.numbers.weight[-1, 1]),
         }
         found |= {f"{name}, {steps}: {what}": row[what] for what in row}
+    without = partial(draw_streams, reset=0)
+    for name in ("add", "correct"):
+        reader = train_recall(partial(StreamReader, rules[name]), without, seed)
+        found[f"{name}, no resets: a digit"] = stream_accuracy(
+            reader, without(2000, 24)
+        )[0]
     return found
 
 

@@ -12,15 +12,17 @@ LETTERS = 8
 RESET, NONE = LETTERS, 10  # the reset token, and the answer "none"
 
 
-def draw_streams(num_streams: int, num_tokens: int) -> tuple[Tensor, ...]:
-    """Draw texts of letters with digits, where one token of seven is a reset.
+def draw_streams(
+    num_streams: int, num_tokens: int, reset: float = 1 / 7
+) -> tuple[Tensor, ...]:
+    """Draw texts of letters with digits, where a token is a reset by a chance.
 
     returns: tokens and digits (num_streams, num_tokens), RESET and NONE for a reset; a
         letter, and its last digit since the last reset or NONE (num_streams,)
     """
     tokens = torch.randint(LETTERS, (num_streams, num_tokens))
     digits = torch.randint(10, tokens.shape)
-    resets = torch.rand(tokens.shape) < 1 / 7
+    resets = torch.rand(tokens.shape) < reset
     tokens, digits = tokens.masked_fill(resets, RESET), digits.masked_fill(resets, NONE)
     asked = torch.randint(LETTERS, (num_streams, 1))
     positions = ((tokens == asked) | resets) * torch.arange(1, num_tokens + 1)
@@ -54,3 +56,12 @@ def stream_accuracy(reader: StreamReader, texts: tuple[Tensor, ...]) -> list[flo
     """Return the fraction of right answers where there is a digit, and where not."""
     hits, is_none = is_right(reader, texts).float(), texts[-1] == NONE
     return [hits[~is_none].mean().item(), hits[is_none].mean().item()]
+
+
+def old_digit_fraction(reader: StreamReader, texts: tuple[Tensor, ...]) -> float:
+    """Return how often an answer is the digit that a reset should have cleared."""
+    tokens, digits, asked, answer = texts
+    positions = (tokens == asked[:, None]) * torch.arange(1, tokens.shape[1] + 1)
+    last, is_over = positions.argmax(dim=-1, keepdim=True), positions.any(dim=-1)
+    is_old = is_right(reader, (tokens, digits, asked, digits.gather(1, last)[:, 0]))
+    return is_old[is_over & (answer == NONE)].float().mean().item()
