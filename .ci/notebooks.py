@@ -366,7 +366,7 @@ def write_home(address, version):
         store(nbformat.writes(notebook) + "\n", path)
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
+    text = re.sub(r"(?m)^(git clone --depth 1) \S+", rf"\1 {home[0]}", text)
     first = " · ".join(filter(None, links(home, START)))
     store(with_colab_link(text, first) + "\n", readme)
 

@@ -66,7 +66,7 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     start = f"{base}/notebooks/00_start_here.ipynb"
     line = f"[Open in Colab]({start}) · [Read it as pages]({pages})"
     readme = read("README.md", tmp_path)
-    assert readme.splitlines()[2] == line and f"\ngit clone {new} " in readme
+    assert readme.splitlines()[2] == line and f"\ngit clone --depth 1 {new} " in readme
 
 
 def openings(pattern):
