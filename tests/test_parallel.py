@@ -7,9 +7,9 @@ import nbformat
 import pytest
 import torch
 import torch.distributed as dist
-from repository import ROOT
-from small_layers import random
 
+from tests.repository import ROOT
+from tests.small_layers import random
 from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.launch import in_processes, torchrun
