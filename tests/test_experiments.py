@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from seeds import definitions
 
+from tests.seeds import definitions
 from utils.experiments import translation
 from utils.experiments.pairs import draw_pairs
 from utils.experiments.rooms import draw_rooms

@@ -9,11 +9,11 @@ import nbformat
 import pytest
 import torch
 import torch.distributed as dist
-from repository import ROOT
-from small_layers import random
 from torch.distributed.tensor import DTensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from tests.repository import ROOT
+from tests.small_layers import random
 from utils import parallel
 from utils.attention import MultiHeadAttention
 from utils.launch import in_processes
