@@ -69,14 +69,15 @@ class Exercise:
     oracle: function of a case's arguments that returns what is right; the steps know
         the arguments by the names of its parameters
     cases: made by `case`
-    steps, variants, words: of the `Pipeline`
+    steps, variants, words: of the `Pipeline`; variants of steps that the exercise
+        hasn't are left out
+    without: names of variants that the exercise cannot tell apart, or doesn't ask for
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     properties: functions (run) -> text or None that say what is wrong with a result
         if no mistake is recognised
     observe: function (answer, *args) that returns what is compared, if results are
         random; the oracle and the variants go through it too
-    returned: variants of the last steps, which change only what is returned
     """
 
     id: str
@@ -87,21 +88,26 @@ class Exercise:
     steps: dict
     variants: list
     words: dict = field(default_factory=dict)
+    without: tuple = ()
     parts: tuple = ()
     facts: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
-    returned: tuple = (*RETURNED,)
 
     noun = "function"
 
     def __post_init__(self):
-        self.pipeline = Pipeline(
-            {p.name: p.default for p in signature(self.oracle).parameters.values()},
-            self.steps | RETURNING_STEPS,
-            [*self.variants, *self.returned],
-            self.words | {"returns": self.returns},
-        )
+        parameters = signature(self.oracle).parameters.values()
+        inputs = {parameter.name: parameter.default for parameter in parameters}
+        steps = self.steps | RETURNING_STEPS
+        variants = [
+            variant
+            for variant in (*self.variants, *RETURNED)
+            if variant.name not in self.without
+            and variant.overrides.keys() <= inputs.keys() | steps.keys()
+        ]
+        words = self.words | {"returns": self.returns}
+        self.pipeline = Pipeline(inputs, steps, variants, words)
 
     @property
     def name(self):

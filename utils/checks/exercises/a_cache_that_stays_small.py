@@ -216,25 +216,25 @@ absorbed_attention = Exercise(
         case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
         case(*stepped(2, 7, 3, 2, 5, 3, 7, 11), note="more queries than tokens"),
     ],
-    **of_attention.attention(
-        of_attention.steps(
-            K=lambda s: s.query.shape[-1],
-            P=lambda s: s.turned_query.shape[-1],
-            narrow=lambda s: s.query @ s.W_uk.mT,
-            c=lambda s: s.latent[:, None],
-            k=lambda s: s.turned_key[:, None],
-            content=lambda s: s.narrow @ s.c.mT,
-            places=lambda s: s.turned_query @ s.k.mT,
-            products=lambda s: s.content + s.places,
-            width=lambda s: s.K + s.P,
-            value=lambda s: s.c,
-            merged=lambda s: s.output @ s.W_uv,
-        ),
-        *(STEP, of_attention.SCALE, of_attention.AXIS, of_attention.SOFTMAX),
-        of_attention.NO_MASK,
-        without=("maximum-not-subtracted", "global-maximum-subtracted"),
-        width_name="(K + P)",
+    steps=of_attention.steps(
+        K=lambda s: s.query.shape[-1],
+        P=lambda s: s.turned_query.shape[-1],
+        narrow=lambda s: s.query @ s.W_uk.mT,
+        c=lambda s: s.latent[:, None],
+        k=lambda s: s.turned_key[:, None],
+        content=lambda s: s.narrow @ s.c.mT,
+        places=lambda s: s.turned_query @ s.k.mT,
+        products=lambda s: s.content + s.places,
+        width=lambda s: s.K + s.P,
+        value=lambda s: s.c,
+        merged=lambda s: s.output @ s.W_uv,
     ),
+    variants=[
+        *(*STEP, *of_attention.SCALE, *of_attention.AXIS, *of_attention.SOFTMAX),
+        *of_attention.NO_MASK,
+    ],
+    without=("maximum-not-subtracted", "global-maximum-subtracted"),
+    words=of_attention.WORDS | {"width_name": "(K + P)"},
 )
 
 EXERCISES = [latent_keys_values, absorbed_scores, absorbed_attention]

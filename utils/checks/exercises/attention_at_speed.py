@@ -91,12 +91,13 @@ online_softmax_attention = Exercise(
         case(draw(1, 5), draw(1, 5, seed=1), draw(1, 3), 2, note="one token"),
     ],
     facts=[whole_matrix],
-    **of_attention.attention(
-        BLOCKS,
-        *(ONLINE, of_joining.JOIN, of_attention.SCALE, of_attention.WRONG_SIZES[:2]),
-        without=("scale-after-softmax",),
-        part="block",
-    ),
+    steps=BLOCKS,
+    variants=[
+        *(*ONLINE, *of_joining.JOIN, *of_attention.SCALE),
+        *of_attention.WRONG_SIZES[:2],
+    ],
+    without=("scale-after-softmax",),
+    words=of_attention.WORDS | {"part": "block"},
 )
 
 
@@ -228,24 +229,25 @@ attend_with_cache = Exercise(
         held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),
         drawn(past=3, new=5, d_k=11, d_v=2, dtype=torch.float64, note="float64"),
     ],
-    **of_attention.attention(
-        steps(
-            new=lambda s: (s.key, s.value),
-            old=lambda s: s.cache or (s.key[..., :0, :], s.value[..., :0, :]),
-            past=lambda s: s.old[0].shape[-2],
-            first=lambda s: s.old,
-            then=lambda s: s.new,
-            along=lambda s: -2,
-            longer=glued,
-            visible=lambda s: s.longer,
-            key=lambda s: s.visible[0],
-            value=lambda s: s.visible[1],
-            mask=past,
-            result=lambda s: (s.output, s.longer),
-        ),
-        *(CACHED, CAUSAL, HIDE, of_attention.SCALE, of_attention.WRONG_SIZES[:2]),
-        of_attention.WEIGHING,
+    steps=steps(
+        new=lambda s: (s.key, s.value),
+        old=lambda s: s.cache or (s.key[..., :0, :], s.value[..., :0, :]),
+        past=lambda s: s.old[0].shape[-2],
+        first=lambda s: s.old,
+        then=lambda s: s.new,
+        along=lambda s: -2,
+        longer=glued,
+        visible=lambda s: s.longer,
+        key=lambda s: s.visible[0],
+        value=lambda s: s.visible[1],
+        mask=past,
+        result=lambda s: (s.output, s.longer),
     ),
+    variants=[
+        *(*CACHED, *CAUSAL, *HIDE, *of_attention.SCALE, *of_attention.WEIGHING),
+        *of_attention.WRONG_SIZES[:2],
+    ],
+    words=of_attention.WORDS,
 )
 
 EXERCISES = [online_softmax_attention, attend_with_cache, repeat_kv]

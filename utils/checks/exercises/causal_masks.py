@@ -12,6 +12,7 @@ from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import INF, by_torch, fill, lower
 from utils.checks.steps.masks import HIDE, LEFT_ALONE, UNCLEARED, without_zeros
+from utils.checks.steps.returned import RETURNED
 from utils.checks.training_facts import TRAINING_FACTS
 
 CAUSAL = variants(
@@ -129,19 +130,19 @@ masked_softmax = Exercise(
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
     properties=[lambda run: of_attention.hidden_and_allowed(run.got, run.args[1])],
-    **of_attention.attention(
-        {
-            "mask": lambda s: s.mask,
-            "hidden": lambda s: fill(s, -INF),
-            **of_attention.SOFTMAX_STEPS,
-            "cleared": of_attention.zeroed,
-            "weights": lambda s: s.cleared,
-            "result": lambda s: s.weights,
-        },
-        *(MASKED, without_zeros(HIDE), HIDE),
-        *(of_attention.AXIS, of_attention.FIXED_AXIS, of_attention.SOFTMAX),
-        of_attention.NO_MASK,
-    ),
+    steps={
+        "mask": lambda s: s.mask,
+        "hidden": lambda s: fill(s, -INF),
+        **of_attention.SOFTMAX_STEPS,
+        "cleared": of_attention.zeroed,
+        "weights": lambda s: s.cleared,
+        "result": lambda s: s.weights,
+    },
+    variants=[
+        *(*MASKED, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
+        *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
+    ],
+    words=of_attention.WORDS,
     cases=[
         case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
         case(draw(5, 7), draw(5, 7, seed=1) > 0, note="some positions hidden"),
@@ -226,7 +227,7 @@ dropout = Exercise(
     ),
     oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
-    returned=(),  # in any order the coins are as good
+    without=[one.name for one in RETURNED],  # in any order the coins are as good
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
@@ -257,15 +258,14 @@ causal_attention = ModuleExercise(
     )[0],
     properties=[past_stays],
     facts=TRAINING_FACTS,
-    **of_attention.attention(
-        of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
-        *(of_masks.CAUSAL, HIDE, of_masks.CUT, SOFTMAX_OVER_BATCH),
-        *(of_attention.SCALE, of_masks.WRONG_SIZES, of_attention.WEIGHING),
-        *(of_attention.PROJECT, of_attention.RETURN_OUTPUT),
-        without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
-        width_name="d_out",
-        **of_masks.OF_BUILD,
-    ),
+    steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
+    variants=[
+        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT, *SOFTMAX_OVER_BATCH),
+        *(*of_attention.SCALE, *of_masks.WRONG_SIZES, *of_attention.WEIGHING),
+        *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
+    ],
+    without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
+    words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "d_out"},
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
         case(draw(2, 11, 3, scale=2.0), build=LONG, note="the full length"),

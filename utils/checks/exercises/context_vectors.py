@@ -44,17 +44,16 @@ softmax = Exercise(
         special("very negative scores", draw(3, 5, shift=-300.0)),
         special("one score", torch.tensor([[0.7]])),
     ],
-    **of_attention.attention(
-        {
-            "hidden": lambda s: s.scores,
-            **of_attention.SOFTMAX_STEPS,
-            "dim": lambda s: s.dim,
-            "cleared": lambda s: s.soft,
-            "weights": lambda s: s.cleared,
-            "result": lambda s: s.weights,
-        },
-        *(SOFT, of_attention.SOFTMAX),
-    ),
+    steps={
+        "hidden": lambda s: s.scores,
+        **of_attention.SOFTMAX_STEPS,
+        "dim": lambda s: s.dim,
+        "cleared": lambda s: s.soft,
+        "weights": lambda s: s.cleared,
+        "result": lambda s: s.weights,
+    },
+    variants=SOFT + of_attention.SOFTMAX,
+    words=of_attention.WORDS,
 )
 
 
@@ -96,16 +95,18 @@ CONTEXT = variants(
 TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
 
 
-def of_tokens(*groups, **own):
+def of_tokens(variants, **own):
     """Return what an exercise needs in which tokens meet as they are."""
-    return of_attention.attention(
-        steps(scores=lambda s: s.products, **TOKENS_MEET | own),
-        *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE, WEIGHTS),
-        *(of_attention.NO_MASK, *groups),
+    return {
+        "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
+        "variants": [
+            *(*of_attention.AXIS, *of_attention.SOFTMAX, *of_attention.SCORE),
+            *(*WEIGHTS, *of_attention.NO_MASK, *variants),
+        ],
         # All three are the tokens, and what compares them is symmetric.
-        without=("keys-for-values", "weights-transposed"),
-        D=lambda s: s.x.shape[-1],
-    )
+        "without": ("keys-for-values", "weights-transposed"),
+        "words": of_attention.WORDS | {"D": lambda s: s.x.shape[-1]},
+    }
 
 
 TOKENS = [
@@ -125,10 +126,7 @@ weights = Exercise(
     oracle=lambda x: attend(x)[1],
     cases=TOKENS,
     properties=[rows_sum_to_one()],
-    **of_tokens(
-        RETURN_WEIGHTS,
-        result=lambda s: s.weights,
-    ),
+    **of_tokens(RETURN_WEIGHTS, result=lambda s: s.weights),
 )
 context = Exercise(
     id="3.2",
@@ -136,7 +134,7 @@ context = Exercise(
     returns="the context vectors (T, D), one for each token",
     oracle=lambda x: attend(x)[0],
     cases=TOKENS,
-    **of_tokens(of_attention.AVERAGE, CONTEXT),
+    **of_tokens(of_attention.AVERAGE + CONTEXT),
 )
 
 EXERCISES = [weights, context, softmax]

@@ -124,17 +124,15 @@ multi_head_attention = ModuleExercise(
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     properties=[past_stays, where_to_look],
-    **of_attention.attention(
-        steps(**SELF_PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
-        *(of_attention.SCALE, WRONG_SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE),
-        *(of_masks.CUT, of_heads.SPLIT, of_heads.MERGE, of_heads.OUT),
-        *(of_attention.WEIGHING, of_attention.PROJECT, of_attention.RETURN_OUTPUT),
-        # No maximum for each row gives what none gives.
-        without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
-        width_name="K",
-        **of_masks.OF_BUILD,
-        **of_heads.OF_HEADS,
-    ),
+    steps=steps(**SELF_PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
+    variants=[
+        *(*of_attention.SCALE, *WRONG_SIZES, *OWN, *of_masks.CAUSAL, *of_masks.HIDE),
+        *(*of_masks.CUT, *of_heads.SPLIT, *of_heads.MERGE, *of_heads.OUT),
+        *(*of_attention.WEIGHING, *of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
+    ],
+    # No maximum for each row gives what none gives.
+    without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
+    words=of_attention.WORDS | of_masks.OF_BUILD | of_heads.OF_HEADS,
     cases=[
         case(draw(2, 7, 11), build=BUILD),
         case(draw(2, 5, 11), build=BUILD, note="another length"),

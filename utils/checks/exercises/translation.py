@@ -1,7 +1,6 @@
 """Exercises of the notebook on translation: cross-attention and the decoding loop."""
 
 from copy import copy
-from types import SimpleNamespace
 
 import torch
 
@@ -123,24 +122,21 @@ cross_attention = Exercise(
             run.got[1], spread(*run.args[5:] or [torch.tensor([True])])
         )
     ],
-    **of_attention.attention(
-        of_attention.steps(
-            learned=lambda s: SimpleNamespace(
-                W_query=s.W_query, W_key=s.W_key, W_value=s.W_value
-            ),
-            **PROJECTED,
-            mask=lambda s: spread(s.context_mask),
-            cleared=of_attention.zeroed,
-            result=lambda s: (s.output, s.weights),
-        ),
-        *(of_attention.RETURN_BOTH, SOURCES, MASK, without_zeros(HIDE), HIDE),
-        [size("scale-of-model-width", "D", lambda s: s.x.shape[-1])],
-        *(of_attention.SCALE, of_attention.WRONG_SIZES),
-        *(of_attention.PROJECT, of_attention.WEIGHING),
-        without=("weight-not-transposed", "keys-times-queries"),
-        width_name="K",
-        source="context",
+    steps=of_attention.steps(
+        learned=lambda s: s,  # the matrices are arguments
+        **PROJECTED,
+        mask=lambda s: spread(s.context_mask),
+        cleared=of_attention.zeroed,
+        result=lambda s: (s.output, s.weights),
     ),
+    variants=[
+        *(*of_attention.RETURN_BOTH, *SOURCES, *MASK, *without_zeros(HIDE), *HIDE),
+        size("scale-of-model-width", "D", lambda s: s.x.shape[-1]),
+        *(*of_attention.SCALE, *of_attention.WRONG_SIZES),
+        *(*of_attention.PROJECT, *of_attention.WEIGHING),
+    ],
+    without=("weight-not-transposed", "keys-times-queries"),
+    words=of_attention.WORDS | {"width_name": "K", "source": "context"},
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
         drawn("the last word hidden", (2, 5), (3, 5), 7, 11, real=2),

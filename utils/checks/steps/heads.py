@@ -174,6 +174,7 @@ OUT = variants(
     dict(output=lambda s: s.weights.mean(1, True) @ s.value),
 )
 OF_HEADS = {  # words of a layer
+    "width_name": "K",
     "H": num_heads,
     "twice_H": lambda s: 2 * num_heads(s),
     "K": head_width,
