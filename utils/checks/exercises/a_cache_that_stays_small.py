@@ -3,8 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
-from utils.checks.cases import case, draw
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import Shapes
 from utils.checks.steps import attention as of_attention
@@ -178,15 +177,10 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
 STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score is a sum of K + P products, however it is computed, so divide by √({K} + {P}).",
     dict(width=lambda s: s.K),
-    "one-part-scaled: You divided the two parts of the score apart: add them first, then divide by √(K + P).",
-    dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
-    dict(products=lambda s: s.content, width=lambda s: s.K),
     "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",
     dict(k=lambda s: s.turned_key),
-    "mixture-returned: You returned the averaged latents: multiply them by W_uv.",
-    dict(merged=lambda s: s.output),
 )
 
 

@@ -6,8 +6,7 @@ from functools import partial
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import Shapes, past_stays
 from utils.checks.steps import attention as of_attention
@@ -185,7 +184,6 @@ CACHED = variants(
     "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
     dict(along=lambda s: 0),
     dict(along=lambda s: 1),
-    dict(along=lambda s: 2),
     f"cache-not-longer: You returned the cache without the new tokens: {RETURN_ALL}",
     dict(result=lambda s: (s.output, s.old)),
     f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",

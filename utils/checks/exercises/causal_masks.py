@@ -3,8 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.cases import case, draw, integers, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, integers, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays

@@ -3,8 +3,7 @@
 import torch
 from torch.nn.functional import linear
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.guard import attempt
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants

@@ -2,8 +2,7 @@
 
 import torch
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
 from utils.checks.properties import rows_sum_to_one

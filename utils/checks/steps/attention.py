@@ -246,8 +246,6 @@ PROJECT = variants(
     projected(key="query"),
     "keys-times-queries: You swapped queries and keys, K Qᵀ instead of Q Kᵀ: row i of the scores belongs to the query of token i, x_i @ W_query.",
     projected(query="key", key="query"),
-    "keys-and-values-exchanged: You made the values with W_key and the keys with W_value: swap the two.",
-    projected(key="value", value="key"),
     "values-not-projected: You averaged {source} itself: average the values, {source} @ W_value.",
     dict(value=lambda s: s.context),
     "weight-not-transposed: You used nn.Linear's weight without a transpose, but it is stored as (d_out, d_in): call the layer, self.W_query(x).",
