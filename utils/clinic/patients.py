@@ -126,7 +126,7 @@ KINDS = (
         "x (B, T, 64), T up to 16",
         f"output (B, T, 64); {BOTH} (B, 4, T, T)",
         (64, 64, 16, 0.0, 4),
-        _pipeline("learned", "x", **CAUSAL, **heads.HEADS),
+        _pipeline("learned", "x", **CAUSAL, **heads.LAYER),
     ),
 )
 

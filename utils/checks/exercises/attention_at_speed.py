@@ -1,7 +1,6 @@
 """Exercises of the notebook on speed: online softmax, shared heads, the cached step."""
 
 import math
-from functools import partial
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
@@ -215,7 +214,7 @@ attend_with_cache = Exercise(
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     oracle=right_cached,
     parts=("output", ("keys", "values")),
-    properties=[partial(past_stays, of="new tokens")],
+    properties=[past_stays],
     cases=[
         drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
         drawn(past=0, new=3, d_k=2, d_v=5, note="the beginning"),

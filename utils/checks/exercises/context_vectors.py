@@ -112,7 +112,7 @@ weights = Exercise(
     returns="the weights (T, T): a row for each query, which sums to 1",
     oracle=lambda x: attend(x)[1],
     cases=TOKENS,
-    properties=[rows_sum_to_one()],
+    properties=[rows_sum_to_one],
     **of_tokens([], result=lambda s: s.weights),
 )
 context = Exercise(

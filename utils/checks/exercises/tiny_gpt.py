@@ -179,7 +179,6 @@ SOFTMAX = of_attention.SOFTMAX + variants(
     dict(dim=lambda s: 0),
 )
 WORDS = {"row_sum": lambda s: row_sum(s.result)}
-SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
 
@@ -235,7 +234,7 @@ next_token_probs = Exercise(
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
-    properties=[SUMS_TO_ONE],
+    properties=[rows_sum_to_one],
     steps={
         "read": lambda s: s.logits,
         "is_kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
@@ -324,7 +323,7 @@ top_p_probs = Exercise(
     signature="top_p_probs(logits, p)",
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
-    properties=[SUMS_TO_ONE, share_that_is_kept],
+    properties=[rows_sum_to_one, share_that_is_kept],
     steps={
         "hidden": lambda s: s.logits,
         **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
