@@ -73,7 +73,11 @@ X = torch.zeros(3, 4)
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
         (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),
-        (scaled_dot_product_attention, (X, X, X, None, 0.0, X), "expected a bias that"),
+        (
+            scaled_dot_product_attention,
+            (X, X, X, None, 0.0, X),
+            "expected a bias of a shape",
+        ),
         (dropout, (X, 1.5), "from 0 to 1, got 1.5"),
         (split_heads, (torch.zeros(2, 5, 8), 3), "got width 8 and 3 heads"),
     ],

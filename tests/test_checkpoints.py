@@ -6,7 +6,6 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from utils.checkpoints import open_tensors
 from utils.files import DATA
 from utils.llama import load_llama
 from utils.model import load_gpt2
@@ -61,7 +60,7 @@ def test_a_truncated_file_is_named(tmp_path, kept):
     file = copied(LLAMA, tmp_path) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:kept])
     with pytest.raises(ValueError, match="model.safetensors is damaged: "):
-        open_tensors(tmp_path)
+        load_llama(tmp_path)
 
 
 def test_tensors_may_be_in_several_files(tmp_path):
@@ -201,7 +200,7 @@ OF_A_GPT2_ARE_REFUSED = [
 OF_A_LLAMA_ARE_REFUSED = [
     (without("model.norm.weight"), {}, r"norm.weight of shape \(24,\), got none"),
     (adding(model__layers__0__q__bias=torch.ones(3)), {}, "expected no tensor mod"),
-    (dict, {"tie_word_embeddings": True}, "lm_head.weight to be model.embed_tok"),
+    (dict, {"tie_word_embeddings": True}, "lm_head.weight to be the token emb"),
     (dict, {"model_type": "gpt2"}, "model_type of 'llama', got 'gpt2'"),
     (dict, {"num_key_value_heads": 4}, r"W_key.weight of shape \(24, 24\), got \(12"),
     (dict, {"num_attention_heads": 8}, "expected head_dim of 3, got 6"),

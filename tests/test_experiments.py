@@ -1,17 +1,19 @@
-"""Each test pins one claim about the experiments in `utils/experiments`."""
+"""Each test pins one claim about the experiments of the notebooks."""
 
 import pytest
 import torch
+from seeds import definitions
 
 from utils.experiments import translation
 from utils.experiments.pairs import draw_pairs
-from utils.experiments.pronouns import CREATURES, PLACES, VEHICLES, pronoun_sentences
 from utils.experiments.rooms import draw_rooms
-from utils.experiments.streams import NONE, RESET, draw_streams
 from utils.experiments.translation import ENGLISH, FRENCH, PAD, encode, shift_right
 from utils.experiments.words_back import draw_words_back
 
-NOUNS = {*CREATURES, *VEHICLES, *PLACES}
+PRONOUNS = definitions("deeper/heads_that_resolve_it")
+NOUNS = {*PRONOUNS["CREATURES"], *PRONOUNS["VEHICLES"], *PRONOUNS["PLACES"]}
+STREAMS = definitions("15_attention_without_a_softmax")
+TRANSLATION = definitions("08_translation")
 
 
 def test_a_room_answers_with_the_extension_of_the_person_wanted():
@@ -33,7 +35,7 @@ def test_held_out_scenes_never_occur_in_training():
     def scenes(*options):
         return {
             frozenset(NOUNS & {*words} | {words[pronoun + 3]})
-            for words, pronoun, _ in pronoun_sentences(*options)
+            for words, pronoun, _ in PRONOUNS["pronoun_sentences"](*options)
         }
 
     held_out = scenes(1000, True)
@@ -43,7 +45,7 @@ def test_held_out_scenes_never_occur_in_training():
 
 
 def test_neither_position_nor_noun_tells_what_the_pronoun_stands_for():
-    sentences = pronoun_sentences(5000)
+    sentences = PRONOUNS["pronoun_sentences"](5000)
     is_first = [
         noun == min(i for i, word in enumerate(words) if word in NOUNS)
         for words, _, noun in sentences
@@ -64,13 +66,12 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
 
 
 def test_a_text_with_resets_asks_for_the_last_digit_since_the_last_reset():
-    for tokens, digits, asked, answer in zip(
-        *(t.tolist() for t in draw_streams(99, 9))
-    ):
+    texts = (t.tolist() for t in STREAMS["draw_streams"](99, 9))
+    for tokens, digits, asked, answer in zip(*texts):
         last = {}
         for token, digit in zip(tokens, digits):
-            last = {} if token == RESET else last | {token: digit}
-        assert last.get(asked, NONE) == answer
+            last = {} if token == STREAMS["RESET"] else last | {token: digit}
+        assert last.get(asked, STREAMS["NONE"]) == answer
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +90,11 @@ def models():
 
     recurrent = translation.Translator(
         translation.RecurrentEncoder(french, 8),
-        translation.RecurrentDecoder(english, 8, same_vector),
+        TRANSLATION["RecurrentDecoder"](english, 8, same_vector),
     )
     transformer = translation.Translator(
-        translation.TransformerEncoder(french, 8, 2),
-        translation.TransformerDecoder(english, 8, 2),
+        TRANSLATION["TransformerEncoder"](french, 8, 2),
+        TRANSLATION["TransformerDecoder"](english, 8, 2),
     )
     return [recurrent.eval(), transformer.eval()]
 
@@ -137,7 +138,7 @@ def test_no_pair_of_the_test_occurs_in_training(pairs):
 def test_words_are_hidden_from_the_decoder_only(models, hidden):
     source, target = encode([("un chat", "a cat")])
     for model in models:
-        found = translation.probs_without(model, ("un chat", "a cat"), hidden)
+        found = TRANSLATION["probs_without"](model, ("un chat", "a cat"), hidden)
         context, vector, mask = model.encode(source)
         visible = torch.tensor([[place not in hidden for place in range(3)]])
         given = shift_right(target), context, vector, mask & visible

@@ -146,5 +146,6 @@ def test_every_exercise_links_to_its_worked_solution(path, cells):
     asked = [re.findall(r'^check\("(.+?)"', c.source, re.MULTILINE) for c in cells]
     assert ids == sum(asked, [])
     for id, card in zip(ids, cards):
-        link = re.search(r"\[Worked solution\]\((.+?)\)", card)[1]
-        assert f'check(\\"{id}\\"' in (path.parent / link).read_text(encoding="utf-8")
+        file, title = re.search(r"\[Worked solution\]\((.+?)#(.+)\)", card).groups()
+        assert title.startswith(f"Exercise-{id}:")
+        assert f'check(\\"{id}\\"' in (path.parent / file).read_text(encoding="utf-8")

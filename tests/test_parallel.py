@@ -2,6 +2,8 @@
 
 import copy
 import re
+import subprocess
+import sys
 
 import nbformat
 import pytest
@@ -9,10 +11,12 @@ import torch
 import torch.distributed as dist
 from repository import ROOT
 from small_layers import random
+from torch.distributed.tensor import DTensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from utils import parallel
 from utils.attention import MultiHeadAttention
-from utils.launch import in_processes, torchrun
+from utils.launch import in_processes
 from utils.model import GPT, next_token_loss
 from utils.parallel import combine_partial_attention, partial_attention
 
@@ -65,7 +69,10 @@ def fenced_code():
 def test_the_program_in_the_notebook_sends_its_message(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(fenced_code()[0], encoding="utf-8")
-    assert torchrun(2, str(program)).strip() == "tensor([10., 20., 30., 40.])"
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node=2", str(program)]
+    output = subprocess.check_output(command, text=True)
+    assert output.strip() == "tensor([10., 20., 30., 40.])"
 
 
 def run_fenced_code(rank, count, code, model, sentences):
@@ -76,7 +83,13 @@ def run_fenced_code(rank, count, code, model, sentences):
     exec(code, names)
     if "loss" not in names:
         loss(names["model"], batch).backward()
-    return [gradient.clone() for gradient in parallel._gradients(names["model"])]
+    return gradients(names["model"])
+
+
+def gradients(module):
+    """Return the gradients of a module's weights; shares are put together."""
+    found = [weight.grad for weight in module.parameters()]
+    return [g.full_tensor() if isinstance(g, DTensor) else g.clone() for g in found]
 
 
 def run_some_heads(rank, count, layer, x):
@@ -87,7 +100,27 @@ def run_some_heads(rank, count, layer, x):
     sizes += [tuple(matrix.to_local().shape) for matrix in matrices]
     output = layer(x)
     output.square().sum().backward()
-    return sizes, [output.detach(), *parallel._gradients(layer)]
+    return sizes, [output.detach(), *gradients(layer)]
+
+
+def run_some_tokens(rank, count, inputs):
+    """Return outputs and gradients of ring attention: open, causal, and striped."""
+    results = []
+    for striped, causal in ((False, False), (False, True), (True, True)):
+        positions = parallel.local_positions(inputs.shape[-2], striped)
+        own = inputs[..., positions, :].requires_grad_()
+        output = parallel.ring_attention(*own, positions if causal else None)
+        output.square().sum().backward()
+        results.append((positions, causal, output.detach(), own.grad))
+    return results
+
+
+def run_sharded(rank, count, model, sentences):
+    """Return the gradients of a model whose weights are shared out."""
+    parallel.split_weights_over_processes(model)
+    local = sentences.chunk(count)[rank]
+    next_token_loss(model, (local[:, :-1], local[:, 1:])).backward()
+    return gradients(model)
 
 
 def run_what_cannot_be_shared(rank, count):
@@ -106,18 +139,14 @@ def run_what_cannot_be_shared(rank, count):
     return messages
 
 
-def run_all(rank, count, layer, x, model, sentences):
-    """Return what these functions return, in one start of the processes.
-
-    A comparison raises where outputs or gradients differ from those of one process.
-    """
-    for comparison in parallel.COMPARISONS.values():
-        torch.manual_seed(0)
-        assert comparison()
+def run_all(rank, count, layer, x, inputs, model, sentences):
+    """Return what these functions return, in one start of the processes."""
     codes = fenced_code()[1:3]
     return (
         run_some_heads(rank, count, layer, x),
+        run_some_tokens(rank, count, inputs),
         run_what_cannot_be_shared(rank, count),
+        run_sharded(rank, count, copy.deepcopy(model), sentences),
         *(
             run_fenced_code(rank, count, c, copy.deepcopy(model), sentences)
             for c in codes
@@ -125,19 +154,29 @@ def run_all(rank, count, layer, x, model, sentences):
     )
 
 
+def attention_alone(inputs, causal):
+    """Return the output of one process, and the gradients of its inputs."""
+    inputs = inputs.clone().requires_grad_()
+    output = scaled_dot_product_attention(*inputs, is_causal=causal)
+    output.square().sum().backward()
+    return output.detach(), inputs.grad
+
+
 def test_four_processes_compute_together_what_one_computes():
-    """A quarter of the heads each, and the notebook's two ways to train on a batch."""
+    """A quarter of heads, tokens, weights, or a batch (in the notebook's two ways)."""
     torch.manual_seed(0)
     layer = MultiHeadAttention(5, 56, 11, 0.0, num_heads=8, num_kv_heads=4).double()
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
     x, sentences = random(2, 11, 5), torch.randint(11, (12, 8))
-    results = in_processes(4, run_all, layer, x, model, sentences)
+    inputs = random(3, 2, 3, 24, 7)
+    results = in_processes(4, run_all, layer, x, inputs, model, sentences)
     output = layer(x)
     output.square().sum().backward()
     of_layer = [output, *(weight.grad for weight in layer.parameters())]
     next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
     of_model = [weight.grad for weight in model.parameters()]
-    for (sizes, received), messages, *gradients in results:
+    whole = {causal: attention_alone(inputs, causal) for causal in (False, True)}
+    for (sizes, received), tokens, messages, *of_models in results:
         assert sizes == [2, 1, (14, 5), (56, 14)]
         torch.testing.assert_close(received, of_layer)
         assert messages == [
@@ -145,5 +184,8 @@ def test_four_processes_compute_together_what_one_computes():
             "expected a number of heads that 4 processes can share equally, got 6",
             "expected a layer without ALiBi, got alibi=True",
         ]
-        for each in gradients:
-            torch.testing.assert_close(each, of_model)
+        for positions, causal, *of_tokens in tokens:
+            expected = [tensor[..., positions, :] for tensor in whole[causal]]
+            torch.testing.assert_close(of_tokens, expected)
+        for received in of_models:
+            torch.testing.assert_close(received, of_model)

@@ -10,7 +10,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.cache import KeyValueCache
-from utils.embeddings import alibi_bias, check_padding_mask, rotary_tables, rotate_pairs
+from utils.embeddings import alibi_bias, rotary_tables, rotate_pairs
+from utils.validation import (
+    check_broadcastable,
+    check_cache,
+    check_divisible,
+    check_length,
+    check_query_key_value,
+    check_tokens,
+    check_width,
+)
 
 
 def softmax(scores: Tensor, dim: int = -1) -> Tensor:
@@ -59,7 +68,7 @@ def context_vectors(x: Tensor) -> Tensor:
     return attention_weights(x) @ x
 
 
-def causal_mask(num_tokens: int, device: torch.device | None = None) -> Tensor:
+def causal_mask(num_tokens: int) -> Tensor:
     """Allow each token to attend to itself and to the tokens before it.
 
     returns: boolean (T, T), True = may attend: row i is True up to column i
@@ -73,7 +82,7 @@ def causal_mask(num_tokens: int, device: torch.device | None = None) -> Tensor:
     """
     if num_tokens < 0:
         raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
-    return torch.ones(num_tokens, num_tokens, dtype=torch.bool, device=device).tril()
+    return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
@@ -116,7 +125,9 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    _check_mask(mask, scores.shape)
+    if mask.dtype != torch.bool:  # True = may attend
+        raise ValueError(f"expected a boolean mask, got {mask.dtype}")
+    check_broadcastable("a mask", mask, scores.shape)
     weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
     return weights.masked_fill(~mask, 0.0)
 
@@ -177,7 +188,7 @@ def scaled_dot_product_attention(
     check_query_key_value(query, key, value)
     scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
     if bias is not None:
-        _check_broadcastable("bias", bias, scores.shape)
+        check_broadcastable("a bias", bias, scores.shape)
         scores = scores + bias
     weights = masked_softmax(scores, mask)
     if dropout_p:
@@ -294,7 +305,7 @@ class SelfAttention(nn.Module):
         return (output, weights) if need_weights else output
 
 
-class CausalAttention(nn.Module):
+class CausalAttention(SelfAttention):
     """Let every token attend to itself and to the tokens before it.
 
     x: (B, T, d_in) with T up to `context_length`
@@ -320,11 +331,7 @@ class CausalAttention(nn.Module):
         dropout: float,
         qkv_bias: bool = False,
     ):
-        super().__init__()
-        self.d_in = d_in
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        super().__init__(d_in, d_out, qkv_bias)
         self.dropout_p = dropout
         self.register_buffer("mask", causal_mask(context_length), persistent=False)
 
@@ -395,20 +402,6 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     return x.repeat_interleave(n_rep, dim=-3)
 
 
-def regroup(x: Tensor, num_heads: int) -> Tensor:
-    """Stack the rows of neighbouring heads into fewer heads, or undo that.
-
-    x: (B, H, T, N)
-    returns: (B, num_heads, H * T / num_heads, N)
-
-    >>> regroup(torch.tensor([[[[1]], [[2]], [[3]], [[4]]]]), num_heads=2)[0, 1]
-    tensor([[3],
-            [4]])
-    """
-    batch_size, heads, num_rows, width = x.shape
-    return x.reshape(batch_size, num_heads, heads * num_rows // num_heads, width)
-
-
 class MultiHeadAttention(nn.Module):
     """Attend with several heads, each in its own slice of the features.
 
@@ -470,8 +463,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         check_divisible(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        _check_groups(num_heads, num_kv_heads)
-        _check_window(window, alibi, causal)
+        _check_options(num_heads, num_kv_heads, window, alibi, causal)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -535,7 +527,7 @@ class MultiHeadAttention(nn.Module):
         if is_joint and all(map(_is_plain_linear, layers)):
             # A GPU takes longer to start three products than to compute a larger one.
             # A step of decoding would wait for the copy of the weights instead.
-            heads = project_together(x, layers).view(*x.shape[:2], -1, self.head_dim)
+            heads = _project_together(x, layers).view(*x.shape[:2], -1, self.head_dim)
             return [t.transpose(1, 2) for t in heads.split(counts, dim=2)]
         source = x if context is None else context
         projected = [W(t) for W, t in zip(layers, (x, source, source))]
@@ -558,23 +550,22 @@ class MultiHeadAttention(nn.Module):
         return self.causal if causal is None else causal
 
     def _check_inputs(self, x, context, padding_mask, causal, cache):
-        is_self_attention = context is None
-        check_width("x", x, self._input_width(self.W_query), dims=3)
-        if not is_self_attention:
-            check_width("context", context, self._input_width(self.W_key), dims=3)
+        width = self._input_width(self.W_query)
+        check_cache(cache, causal and context is None, self.window)
+        if context is not None:
+            check_width("x", x, width, dims=3)
+            width = self._input_width(self.W_key)
+            check_tokens("context", context, width, padding_mask)
             if len(context) != len(x):
                 raise ValueError(
                     f"expected a context for each of {len(x)} sentences, "
                     f"got {len(context)}"
                 )
-        num_keys = (x if is_self_attention else context).shape[-2]
-        if cache is not None:
-            check_cache(cache, causal and is_self_attention, self.window)
-            num_keys += len(cache)
-        if is_self_attention and (causal or self.rotary):
+            return
+        num_cached = 0 if cache is None else len(cache)
+        num_keys = check_tokens("x", x, width, padding_mask, num_cached)
+        if causal or self.rotary:
             check_length(num_keys, self.context_length)
-        if padding_mask is not None:
-            check_padding_mask(padding_mask, (len(x), num_keys))
 
 
 def attend_with_heads(
@@ -616,7 +607,7 @@ def attend_with_heads(
         options = {"is_causal": True, "scale": scale, "enable_gqa": enable_gqa}
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, None, dropout_p, **options), None
-    mask, bias = combined_mask(query, key, padding_mask, causal, window), None
+    mask, bias = _combine_masks(query, key, padding_mask, causal, window), None
     if alibi and causal:
         bias = alibi_bias(num_heads, num_keys, num_queries, query.device)[None]
         bias = bias.to(query.dtype)
@@ -628,33 +619,24 @@ def attend_with_heads(
         shape = -1, num_heads, num_queries, -1
         tensors = query, *(t if t is None else t.expand(shape) for t in (mask, bias))
         query, mask, bias = (
-            t if t is None else regroup(t, num_kv_heads) for t in tensors
+            t if t is None else _regroup(t, num_kv_heads) for t in tensors
         )
         enable_gqa = False
     if need_weights:
         if scale is not None:  # in place of the one that the function divides by
             query = query * (scale * query.shape[-1] ** 0.5)
         parts = scaled_dot_product_attention(query, key, value, mask, dropout_p, bias)
-        return tuple(regroup(part, num_heads) for part in parts)
+        return tuple(_regroup(part, num_heads) for part in parts)
     options = {"scale": scale, "enable_gqa": enable_gqa}
     output = fused_attention(query, key, value, mask, dropout_p, bias, **options)
-    return regroup(output, num_heads), None
+    return _regroup(output, num_heads), None
 
 
 PROJECTIONS = "output of W_query", "output of W_key", "output of W_value"
 
 
-def project_together(x: Tensor, layers: tuple[nn.Linear, ...]) -> Tensor:
-    """Apply several linear layers to the same x, as one product.
-
-    x: (..., D)
-    layers: each takes the width D, and either all of them have a bias or none has
-    returns: (..., sum of their widths), their outputs next to each other
-
-    >>> x, layers = torch.ones(2, 3), [nn.Linear(3, 4), nn.Linear(3, 5)]
-    >>> project_together(x, layers).shape
-    torch.Size([2, 9])
-    """
+def _project_together(x, layers):
+    """Apply linear layers to the same x as one product; all have a bias, or none."""
     weight, bias = torch.cat([layer.weight for layer in layers]), None
     if layers[0].bias is not None:
         bias = torch.cat([layer.bias for layer in layers])
@@ -668,24 +650,17 @@ def _is_plain_linear(layer):
     return is_linear and not hooks
 
 
-def combined_mask(
-    query: Tensor,
-    key: Tensor,
-    padding_mask: Tensor | None,
-    causal: bool = True,
-    window: int | None = None,
-) -> Tensor | None:
+def _regroup(x, num_heads):
+    """Stack the rows of neighbouring heads into fewer heads, or undo that."""
+    batch_size, heads, num_rows, width = x.shape
+    return x.reshape(batch_size, num_heads, heads * num_rows // num_heads, width)
+
+
+def _combine_masks(query, key, padding_mask, causal, window):
     """Combine the causal mask, a window and the padding, for the newest tokens.
 
-    query: (B, H, T, K), the last T of the S tokens
-    key: (B, H_kv, S, K)
-    padding_mask: boolean (B, S), True = a real token
     returns: boolean (B or 1, 1, T or 1, S), True = may attend; None if every query may
         attend to every key
-
-    >>> combined_mask(torch.zeros(1, 1, 2, 4), torch.zeros(1, 1, 3, 4), None)
-    tensor([[[[ True,  True, False],
-              [ True,  True,  True]]]])
     """
     num_queries, num_keys = query.shape[-2], key.shape[-2]
     exceeds_window = window is not None and num_keys > window
@@ -701,114 +676,13 @@ def combined_mask(
     return keys if mask is None else mask & keys  # (B, 1, T, S)
 
 
-def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
-    """Raise ValueError unless numbers of tokens and widths of the three fit.
-
-    >>> check_query_key_value(torch.zeros(5, 3), torch.zeros(7, 2), torch.zeros(7, 2))
-    Traceback (most recent call last):
-    ...
-    ValueError: expected query and key of one width d_k, got (5, 3) and (7, 2)
-    """
-    shapes = [tuple(t.shape) for t in (query, key, value)]
-    if min(len(shape) for shape in shapes) < 2:
-        raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
-    if query.shape[-1] != key.shape[-1]:
-        raise ValueError(
-            f"expected query and key of one width d_k, got {shapes[0]} and {shapes[1]}"
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(
-            f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
-        )
-    try:
-        torch.broadcast_shapes(*(shape[:-2] for shape in shapes))
-    except RuntimeError:
-        raise ValueError(f"expected leading axes that fit, got {shapes}") from None
-
-
-def _check_mask(mask, shape):
-    if mask.dtype != torch.bool:  # True = may attend
-        raise ValueError(f"expected a boolean mask, got {mask.dtype}")
-    _check_broadcastable("mask", mask, shape)
-
-
-def _check_broadcastable(name, x, shape):
-    try:
-        x.expand(shape)
-    except RuntimeError:
-        raise ValueError(
-            f"expected a {name} that broadcasts to {tuple(shape)}, got {tuple(x.shape)}"
-        ) from None
-
-
-def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
-    """Raise ValueError unless x is (..., T, width), with `dims` axes if that is given.
-
-    >>> check_width("x", torch.zeros(5, 3), 4)
-    Traceback (most recent call last):
-    ...
-    ValueError: expected x (..., T, 4), got (5, 3)
-    """
-    if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
-        axes = "B, T" if dims else "..., T"
-        raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
-
-
-def check_length(num_tokens: int, context_length: int):
-    """Raise ValueError for more tokens than the layer is built for.
-
-    >>> check_length(7, 5)
-    Traceback (most recent call last):
-    ...
-    ValueError: expected up to context_length = 5 tokens, got 7
-    """
-    if num_tokens > context_length:
-        raise ValueError(
-            f"expected up to context_length = {context_length} tokens, got {num_tokens}"
-        )
-
-
-def check_divisible(width: int, num_heads: int):
-    """Raise ValueError unless the heads can share the width equally.
-
-    >>> check_divisible(8, 3)
-    Traceback (most recent call last):
-    ...
-    ValueError: expected a width that is divisible by the number of heads, got width 8 \
-and 3 heads
-    """
-    if num_heads < 1 or width % num_heads:
-        raise ValueError(
-            f"expected a width that is divisible by the number of heads, "
-            f"got width {width} and {num_heads} heads"
-        )
-
-
-def _check_groups(num_heads, num_kv_heads):
+def _check_options(num_heads, num_kv_heads, window, alibi, causal):
     if num_kv_heads < 1 or num_heads % num_kv_heads:
         raise ValueError(
             f"expected num_kv_heads to divide num_heads, "
             f"got {num_kv_heads} and {num_heads}"
         )
-
-
-def _check_window(window, alibi, causal):
     if window is not None and window < 1:
         raise ValueError(f"expected a window of 1 or more, got {window}")
     if (alibi or window is not None) and not causal:
         raise ValueError("expected window and alibi only with causal=True")
-
-
-def check_cache(cache: KeyValueCache, causal: bool, window: int | None):
-    """Raise ValueError for a cache that does not fit the layer.
-
-    >>> from utils.cache import KeyValueCache
-    >>> check_cache(KeyValueCache(8), causal=True, window=3)
-    Traceback (most recent call last):
-    ...
-    ValueError: expected a cache with window=3, got None
-    """
-    if not causal:
-        raise ValueError("expected a cache only with causal self-attention")
-    if cache.window != window:
-        raise ValueError(f"expected a cache with window={window}, got {cache.window}")

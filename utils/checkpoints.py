@@ -1,12 +1,17 @@
-"""Published checkpoints: config.json with one or several safetensors files, checked.
-
-Tensors stay in their files until they are converted, one after the other.
-"""
+"""Published checkpoints: config.json with one or several safetensors files, checked."""
 
 import json
+import re
 from pathlib import Path
 
 from torch import Tensor, nn
+
+# A tensor's name: perhaps the number of its block, then its layer and its kind.
+NAME = re.compile(
+    r"(?:transformer\.|model\.)?(?:(?:h|layers)\.(\d+)\.)?(.+)\.(weight|bias)"
+)
+# Masks and frequencies, which older files store in each block.
+COMPUTED = re.compile(r".+\.(attn\.bias|attn\.masked_bias|rotary_emb\.inv_freq)")
 
 
 def read_json(path: str | Path) -> dict:
@@ -32,11 +37,6 @@ def check_config(config: dict, path: str | Path, choices: dict, numbers: dict):
 
     choices: from a setting to its possible values, of which the first is the default
     numbers: from a setting that has to be above 0 to its type, int or float
-
-    >>> check_config({"width": 0}, "config.json", {}, {"width": int})
-    Traceback (most recent call last):
-    ...
-    ValueError: config.json: expected width of type int above 0, got 0
     """
     for name, values in choices.items():
         if config.get(name, values[0]) not in values:
@@ -51,18 +51,42 @@ def check_config(config: dict, path: str | Path, choices: dict, numbers: dict):
             raise ValueError(f"{path}: expected {name} {expected}, got {value!r}")
 
 
-def open_tensors(folder: str | Path) -> dict:
-    """Open model.safetensors, or else all files that its index names.
+def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, Tensor]:
+    """Read model.safetensors, or all files that its index names, for our own layers.
 
-    returns: from each tensor's name to a "slice" of safetensors: `get_shape()` and
-        `get_dtype()` describe the tensor, and `[:]` reads it from the file
+    layers: from a published layer to ours: to one, or to several whose tensors are next
+        to each other in the published one, along its last axis
+    returns: from our names to float32 tensors. They no longer use the file's memory,
+        and are read one after the other.
 
-    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged.
+    Masks and frequencies, which older files store in each block, are left out. Raises
+    FileNotFoundError if a file is missing, and ValueError if one is damaged, for an
+    unknown tensor, and for one that isn't float.
 
     >>> from utils.files import DATA
-    >>> open_tensors(DATA / "tiny_gpt2")["transformer.wte.weight"][:].shape
-    torch.Size([128, 16])
+    >>> read_weights(DATA / "tiny_gpt2", {"wte": ["embedding"]})
+    Traceback (most recent call last):
+    ...
+    ValueError: ...: expected no tensor transformer.h.0.attn.c_attn.bias
     """
+    weights = {}
+    for name, tensor in _open_tensors(folder).items():
+        if COMPUTED.fullmatch(name):
+            continue
+        match = NAME.fullmatch(name)
+        if not match or match[2] not in layers:
+            raise ValueError(f"{folder}: expected no tensor {name}")
+        if (dtype := tensor.get_dtype()) not in ("F64", "F32", "F16", "BF16"):
+            raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
+        block, layer, kind = match.groups()
+        prefix, names = f"blocks.{block}." if block else "", layers[layer]
+        for our_name, part in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
+            weights[f"{prefix}{our_name}.{kind}"] = part.clone()
+    return weights
+
+
+def _open_tensors(folder):
+    """Map the names of all tensors to slices of safetensors, which aren't read yet."""
     from safetensors import SafetensorError, safe_open  # needed only here
 
     path = Path(folder, "model.safetensors")
@@ -83,34 +107,30 @@ def open_tensors(folder: str | Path) -> dict:
     return tensors
 
 
-def drop_copy(tensors: dict, copy: str, original: str, folder: str | Path):
-    """Remove a tensor that repeats another; raise ValueError if the two differ."""
-    if copy in tensors and original in tensors:
-        if not tensors.pop(copy)[:].equal(tensors[original][:]):
-            raise ValueError(
-                f"{folder}: expected {copy} to be {original}, got other numbers"
-            )
+def assign_weights(
+    model: nn.Module, weights: dict[str, Tensor], path: str | Path, tied: bool
+):
+    """Make weights those of a GPT, if they are complete.
 
+    tied: whether its output head is its token embedding, which a file may repeat
 
-def to_float(tensor, name: str, folder: str | Path) -> Tensor:
-    """Read a tensor of `open_tensors` in float32; raise ValueError unless it is float.
-
-    The result no longer uses the memory of the file.
+    Raises ValueError as `check_shapes` does, and if the two differ in spite of `tied`.
     """
-    if (dtype := tensor.get_dtype()) not in ("F64", "F32", "F16", "BF16"):
-        raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
-    return tensor[:].float().clone()
+    table = weights.get("embedding.token_embedding.weight")
+    if tied and table is not None:
+        if not weights.setdefault("output.weight", table).equal(table):
+            raise ValueError(
+                f"{path}: expected lm_head.weight to be the token embedding, "
+                "got other numbers"
+            )
+    check_shapes(model, weights, path)
+    model.load_state_dict(weights, assign=True)
+    if tied:
+        model.output.weight = model.embedding.token_embedding.weight
 
 
 def check_shapes(model: nn.Module, weights: dict[str, Tensor], path: str | Path):
-    """Raise ValueError if a weight is missing, unknown, or of another shape.
-
-    >>> check_shapes(nn.Linear(1, 2, bias=False), {}, "tiny_gpt2")
-    Traceback (most recent call last):
-    ...
-    ValueError: tiny_gpt2 has the weights of another model: expected weight of shape \
-(2, 1), got none
-    """
+    """Raise ValueError if a weight is missing, unknown, or of another shape."""
     expected, received = (
         {name: tuple(weight.shape) for name, weight in tensors.items()}
         for tensors in (model.state_dict(), weights)

@@ -8,15 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.attention import (
+from utils.attention import merge_heads, split_heads
+from utils.validation import (
     check_divisible,
     check_length,
     check_query_key_value,
-    check_width,
-    merge_heads,
-    split_heads,
+    check_tokens,
 )
-from utils.embeddings import check_padding_mask
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -263,7 +261,11 @@ class DeltaAttention(nn.Module):
         padding_mask: Tensor | None = None,
         cache: DeltaState | None = None,
     ) -> Tensor:
-        self._check_inputs(x, padding_mask, cache)
+        if not isinstance(cache, DeltaState | None):
+            raise ValueError(f"expected a DeltaState as cache, got {type(cache)}")
+        num_cached = 0 if cache is None else len(cache)
+        num_tokens = check_tokens("x", x, self.d_in, padding_mask, num_cached)
+        check_length(num_tokens, self.context_length)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
         query, key, value = (split_heads(t, self.num_heads) for t in projected)
         query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
@@ -288,15 +290,6 @@ class DeltaAttention(nn.Module):
     def new_cache(self, num_tokens: int) -> DeltaState:
         """Return the state before the first token; its size is always the same."""
         return DeltaState()
-
-    def _check_inputs(self, x, padding_mask, cache):
-        check_width("x", x, self.d_in, dims=3)
-        if not isinstance(cache, DeltaState | None):
-            raise ValueError(f"expected a DeltaState as cache, got {type(cache)}")
-        num_tokens = x.shape[1] + (0 if cache is None else len(cache))
-        check_length(num_tokens, self.context_length)
-        if padding_mask is not None:
-            check_padding_mask(padding_mask, (len(x), num_tokens))
 
 
 def _empty_state(key, value):

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from utils.validation import check_broadcastable, check_length, check_token_ids
+
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Look up embeddings as the product of one-hot rows with the table.
@@ -104,49 +106,9 @@ class TokenAndPositionEmbedding(nn.Module):
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
-        context_length = self.position_embedding.num_embeddings
-        if end > context_length:
-            raise ValueError(
-                f"expected up to context_length = {context_length} tokens, got {end}"
-            )
+        check_length(end, self.position_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
-
-
-def check_padding_mask(mask: Tensor, shape: tuple):
-    """Raise ValueError unless the mask is boolean, True = a real token, and (B, S).
-
-    >>> check_padding_mask(torch.ones(5).bool(), (2, 5))
-    Traceback (most recent call last):
-    ...
-    ValueError: expected a boolean padding mask (B, S) = (2, 5), got torch.bool (5,)
-    """
-    if mask.dtype != torch.bool or mask.shape != shape:
-        raise ValueError(
-            f"expected a boolean padding mask (B, S) = {shape}, "
-            f"got {mask.dtype} {tuple(mask.shape)}"
-        )
-
-
-def check_token_ids(ids: Tensor, vocab_size: int):
-    """Raise ValueError unless all ids are integers from 0 to `vocab_size - 1`.
-
-    On a GPU, and under `torch.compile`, their values are left to the embedding itself.
-
-    >>> check_token_ids(torch.tensor([6]), 6)
-    Traceback (most recent call last):
-    ...
-    ValueError: expected token ids from 0 to 5, got 6
-    """
-    if ids.dtype not in (torch.int32, torch.int64):  # what an embedding takes
-        raise ValueError(f"expected token ids as int64 or int32, got {ids.dtype}")
-    if ids.device.type != "cpu" or torch.compiler.is_compiling():
-        return  # looking at the values would wait for the GPU, or break the graph
-    outside = ids[(ids < 0) | (ids >= vocab_size)]
-    if len(outside):
-        raise ValueError(
-            f"expected token ids from 0 to {vocab_size - 1}, got {outside[0].item()}"
-        )
 
 
 def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
@@ -169,18 +131,8 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     """
     if not x.is_floating_point():
         raise ValueError(f"expected floating-point numbers to rotate, got {x.dtype}")
-    width = x.shape[-1]
-    try:
-        together = torch.broadcast_shapes(positions.shape, x.shape[:-1])
-        fits = positions.dim() > 0 and together == x.shape[:-1]
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"expected positions that broadcast to {tuple(x.shape[:-1])}, "
-            f"got {tuple(positions.shape)}"
-        )
-    return rotate_pairs(x, *rotary_tables(positions, width, base))
+    check_broadcastable("positions", positions, x.shape[:-1])
+    return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
 def rotary_tables(

@@ -7,17 +7,10 @@ R width of a latent, P width of the rotated part.
 import torch
 from torch import Tensor, nn
 
-from utils.attention import (
-    attend_with_heads,
-    check_cache,
-    check_divisible,
-    check_length,
-    check_width,
-    merge_heads,
-    split_heads,
-)
+from utils.attention import attend_with_heads, merge_heads, split_heads
 from utils.cache import KeyValueCache
-from utils.embeddings import check_padding_mask, rotary_tables, rotate_pairs
+from utils.embeddings import rotary_tables, rotate_pairs
+from utils.validation import check_cache, check_divisible, check_length, check_tokens
 
 
 def latent_keys_values(
@@ -157,7 +150,8 @@ class LatentAttention(nn.Module):
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
-        _check_latent(self.latent_dim)
+        if self.latent_dim < 1:
+            raise ValueError(f"expected latent_dim of 1 or more, got {latent_dim}")
         rotary_dim = head_dim // 2 if rotary_dim is None else rotary_dim
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
@@ -184,7 +178,9 @@ class LatentAttention(nn.Module):
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         start = 0 if cache is None else len(cache)
-        self._check_inputs(x, padding_mask, cache, start)
+        check_cache(cache, True, None)
+        num_tokens = check_tokens("x", x, self.d_in, padding_mask, start)
+        check_length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
         query, turned_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, R), in 16 bits under autocast
@@ -239,20 +235,6 @@ class LatentAttention(nn.Module):
 
     def _rotate(self, x, start):
         return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
-
-    def _check_inputs(self, x, padding_mask, cache, start):
-        check_width("x", x, self.d_in, dims=3)
-        if cache is not None:
-            check_cache(cache, True, None)
-        num_keys = start + x.shape[-2]
-        check_length(num_keys, self.context_length)
-        if padding_mask is not None:
-            check_padding_mask(padding_mask, (len(x), num_keys))
-
-
-def _check_latent(latent_dim):
-    if latent_dim < 1:
-        raise ValueError(f"expected latent_dim of 1 or more, got {latent_dim}")
 
 
 def _check_matrix(name, matrix, latent):

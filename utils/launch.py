@@ -1,9 +1,7 @@
-"""Start several processes: of a function, or of a program as `torchrun` does it."""
+"""Call a function in several processes."""
 
 import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +11,6 @@ import cloudpickle
 import torch
 import torch.distributed as dist
 from torch.multiprocessing import start_processes
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def in_processes(count: int, function: Callable, *inputs) -> list:
@@ -62,26 +58,3 @@ def _call(rank, count, call, folder):
     (folder / str(rank)).write_bytes(cloudpickle.dumps(result))
     dist.barrier()  # a process that left would break the connecting of a slower one
     dist.destroy_process_group()
-
-
-def torchrun(count: int, *arguments: str) -> str:
-    """Start a program in several processes, as `torchrun` in a shell does.
-
-    arguments: the program and its arguments, or `-m`, a module and its arguments
-    returns: what the processes print
-
-    Raises RuntimeError with the end of what they write to stderr if one of them fails.
-    """
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += [f"--nproc-per-node={count}", *arguments]
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    env = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=env, **pipes) as process:
-        try:
-            output, errors = process.communicate()
-        finally:  # if the cell is interrupted
-            process.terminate()
-    if process.returncode:
-        raise RuntimeError(errors[-8000:])
-    return output.strip()

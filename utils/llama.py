@@ -3,21 +3,13 @@
 Shapes: B batch, T tokens, D model width, H heads, K head width, V vocabulary.
 """
 
-import re
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.checkpoints import (
-    check_config,
-    check_shapes,
-    drop_copy,
-    open_tensors,
-    read_json,
-    to_float,
-)
+from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.model import GPT
 
 
@@ -118,18 +110,18 @@ NUMBERS = {"rms_norm_eps": 1e-6, "rope_theta": 10000.0}
 LLAMA3 = dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor"), float)
 LLAMA3["original_max_position_embeddings"] = int
 LAYERS = {  # names of layers, and ours
-    "model.embed_tokens": "embedding.token_embedding",
-    "input_layernorm": "norm1",
-    "self_attn.q_proj": "attention.W_query",
-    "self_attn.k_proj": "attention.W_key",
-    "self_attn.v_proj": "attention.W_value",
-    "self_attn.o_proj": "attention.out_proj",
-    "post_attention_layernorm": "norm2",
-    "mlp.gate_proj": "feed_forward.gate",
-    "mlp.up_proj": "feed_forward.up",
-    "mlp.down_proj": "feed_forward.down",
-    "model.norm": "norm",
-    "lm_head": "output",
+    "embed_tokens": ["embedding.token_embedding"],
+    "input_layernorm": ["norm1"],
+    "self_attn.q_proj": ["attention.W_query"],
+    "self_attn.k_proj": ["attention.W_key"],
+    "self_attn.v_proj": ["attention.W_value"],
+    "self_attn.o_proj": ["attention.out_proj"],
+    "post_attention_layernorm": ["norm2"],
+    "mlp.gate_proj": ["feed_forward.gate"],
+    "mlp.up_proj": ["feed_forward.up"],
+    "mlp.down_proj": ["feed_forward.down"],
+    "norm": ["norm"],
+    "lm_head": ["output"],
 }
 
 
@@ -213,11 +205,7 @@ def load_llama(path: str | Path) -> Llama:
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes
         model = Llama(*sizes, d_inner=d_inner, tied=tied, **options)
-    weights = _read_weights(path, tied)
-    check_shapes(model, weights, path)
-    model.load_state_dict(weights, assign=True)
-    if tied:
-        model.output.weight = model.embedding.token_embedding.weight
+    assign_weights(model, read_weights(path, LAYERS), path, tied)
     tables = _rotary_tables(config, model.blocks[0].attention.head_dim)
     for attention in (block.attention for block in model.blocks):
         attention.tables = tables  # no file contains them
@@ -227,25 +215,6 @@ def load_llama(path: str | Path) -> Llama:
         ):
             layer.weight.data = from_halves(layer.weight.data, heads)
     return model.eval()
-
-
-def _read_weights(path, tied):
-    """Return the tensors of a folder under our names."""
-    tensors, weights = open_tensors(path), {}
-    if tied:
-        drop_copy(tensors, "lm_head.weight", "model.embed_tokens.weight", path)
-    for name, tensor in tensors.items():
-        if name.endswith(".rotary_emb.inv_freq"):
-            continue
-        match = re.fullmatch(r"(?:model\.layers\.(\d+)\.)?(.+)\.weight", name)
-        if not match or match[2] not in LAYERS:
-            raise ValueError(f"{path}: expected no tensor {name}")
-        block, layer = match.groups()
-        prefix = f"blocks.{block}." if block else ""
-        weights[f"{prefix}{LAYERS[layer]}.weight"] = to_float(tensor, name, path)
-    if tied and "embedding.token_embedding.weight" in weights:
-        weights["output.weight"] = weights["embedding.token_embedding.weight"]
-    return weights
 
 
 def _rotary_tables(config, head_dim):

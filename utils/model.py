@@ -8,9 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.attention import MultiHeadAttention
-from utils.checkpoints import check_shapes
+from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
-from utils.gpt2 import SIZES, read_gpt2
 
 
 class TransformerBlock(nn.Module):
@@ -162,16 +161,44 @@ def _init_weights(module):
         nn.init.zeros_(module.bias)
 
 
+# What GPT-2's files may ask for, of what our layers compute, first the default.
+GPT2_CHOICES = {
+    "model_type": ["gpt2"],
+    "activation_function": ["gelu_new"],  # GELU by way of tanh
+    "scale_attn_weights": [True],
+    "scale_attn_by_inverse_layer_idx": [False],
+    "add_cross_attention": [False],
+    "tie_word_embeddings": [True],
+}
+# In the order in which `GPT` takes them.
+GPT2_SIZES = "vocab_size", "n_positions", "n_embd", "n_head", "n_layer"
+GPT2_LAYERS = {  # names of layers, and ours
+    "wte": ["embedding.token_embedding"],
+    "wpe": ["embedding.position_embedding"],
+    "ln_1": ["norm1"],
+    "attn.c_attn": [f"attention.W_{x}" for x in ("query", "key", "value")],
+    "attn.c_proj": ["attention.out_proj"],
+    "ln_2": ["norm2"],
+    "mlp.c_fc": ["feed_forward.0"],
+    "mlp.c_proj": ["feed_forward.2"],
+    "ln_f": ["norm"],
+    "lm_head": ["output"],
+}
+
+
 def load_gpt2(path: str | Path) -> GPT:
     """Build a `GPT` from GPT-2's published files: its layers are those of this course.
 
-    path: a folder with config.json and model.safetensors, or several such files
+    path: a folder with config.json and model.safetensors, or several such files, named
+        in model.safetensors.index.json
     returns: the model in float32, without dropout, in evaluation mode
 
     Unlike our other models, GPT-2 has biases on queries, keys and values, computes GELU
     by way of tanh, and sets the epsilon of its norms.
 
-    Raises FileNotFoundError and ValueError as `read_gpt2` and `check_shapes` do.
+    Raises FileNotFoundError if a file is missing, and ValueError for a file that is
+    damaged, a setting that our layers do not compute, and a tensor that is missing,
+    unknown, or of another shape than the configuration says.
 
     >>> from utils.files import DATA
     >>> load_gpt2(DATA / "tiny_gpt2")(torch.tensor([[1, 2]])).shape
@@ -179,14 +206,16 @@ def load_gpt2(path: str | Path) -> GPT:
 
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
-    config, weights = read_gpt2(path)
-    with torch.device("meta"):  # only shapes, because the weights are read already
-        model = GPT(*(config[size] for size in SIZES), qkv_bias=True)
-    if "embedding.token_embedding.weight" in weights:  # as the output head
-        weights["output.weight"] = weights["embedding.token_embedding.weight"]
-    check_shapes(model, weights, path)
-    model.load_state_dict(weights, assign=True)
-    model.output.weight = model.embedding.token_embedding.weight
+    config = {"layer_norm_epsilon": 1e-5} | read_json(Path(path, "config.json"))
+    numbers = dict.fromkeys(GPT2_SIZES, int) | {"layer_norm_epsilon": float}
+    check_config(config, Path(path, "config.json"), GPT2_CHOICES, numbers)
+    with torch.device("meta"):  # only shapes
+        model = GPT(*(config[size] for size in GPT2_SIZES), qkv_bias=True)
+    weights = read_weights(path, GPT2_LAYERS)
+    for name, weight in weights.items():
+        if name.startswith("blocks.") and weight.dim() == 2:  # stored as (in, out)
+            weights[name] = weight.T.contiguous()
+    assign_weights(model, weights, path, tied=True)
     for module in model.modules():
         if isinstance(module, nn.GELU):
             module.approximate = "tanh"

@@ -1,32 +1,14 @@
 """Attention and training over several processes, on `torch.distributed`.
 
-    torchrun --nproc-per-node 2 -m utils.parallel batch
-    torchrun --nproc-per-node 2 -m utils.parallel heads
-    torchrun --nproc-per-node 2 -m utils.parallel tokens
-    torchrun --nproc-per-node 2 -m utils.parallel striped
-    torchrun --nproc-per-node 2 -m utils.parallel bidirectional
-    torchrun --nproc-per-node 2 -m utils.parallel weights
-
-The usual names are data parallelism, tensor parallelism, context parallelism (three
-times, as ring attention) and fully sharded data parallelism.
-
-Each command computes something twice, in one process and split over all of them. It
-raises an error if outputs or gradients differ; otherwise it prints what a process holds
-and sends. Of the three commands that split the tokens, `striped` gives a process every
-P-th token, and `bidirectional` has no causal mask. The processes compute on GPUs if
-each has one, else on the CPU. The same commands also run on several machines, if
-`torchrun` is told where they meet.
+The usual names are data parallelism, tensor parallelism, context parallelism (ring
+attention) and fully sharded data parallelism. Each split gives the outputs and
+gradients of one process.
 
 Shapes: P processes, B batch, H heads, T tokens of one process, K head width.
 """
 
-import argparse
 import contextlib
-import copy
-import datetime
-import functools
 import os
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,22 +23,18 @@ from torch.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-from torch.nn.functional import scaled_dot_product_attention
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from utils.attention import MultiHeadAttention
-from utils.model import GPT, next_token_loss
-
-TIMEOUT = datetime.timedelta(seconds=30)  # for a process that doesn't answer
+from utils.model import GPT
 
 
 @contextlib.contextmanager
-def processes(timeout: datetime.timedelta | None = None) -> Iterator[tuple[int, int]]:
+def processes() -> Iterator[tuple[int, int]]:
     """Join the group of processes that `torchrun` started, and leave it at the end.
 
-    timeout: how long to wait for another process
     yields: the rank of this process and the number of processes; 0 and 1 if the program
         wasn't started by torchrun
 
@@ -70,7 +48,7 @@ def processes(timeout: datetime.timedelta | None = None) -> Iterator[tuple[int, 
     if has_own_gpu():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     # Without a name PyTorch takes NCCL on any machine that has a GPU.
-    dist.init_process_group("nccl" if has_own_gpu() else "gloo", timeout=timeout)
+    dist.init_process_group("nccl" if has_own_gpu() else "gloo")
     try:
         yield dist.get_rank(), dist.get_world_size()
     finally:
@@ -361,160 +339,3 @@ def num_bytes(x: Tensor) -> int:
     """Return the bytes of a tensor; of a split one, those that this process holds."""
     x = x.to_local() if isinstance(x, DTensor) else x
     return x.numel() * x.element_size()
-
-
-# The command: each function returns what it prints, name -> value.
-
-
-def compare_batch() -> dict[str, str]:
-    """Train in one process, and with some sentences of the batch in each process."""
-    (model, split_model), batch = _two_equal_models(), _random_batch()
-    next_token_loss(model, batch).backward()
-    split_model, local_batch = DistributedDataParallel(split_model), _local_batch(batch)
-    with Traffic() as traffic:
-        next_token_loss(split_model, local_batch).backward()
-    _expect_equal(_gradients(split_model), _gradients(model))
-    return {
-        "sentences": f"{len(local_batch[0])} of {len(batch[0])}",
-        "bytes of weights": _weights_held(split_model, model),
-        **_describe(traffic),
-    }
-
-
-def compare_heads() -> dict[str, str]:
-    """Attend in one process, and with some of the heads in each process."""
-    layer = MultiHeadAttention(64, 64, 32, 0.0, num_heads=8)
-    split_layer = copy.deepcopy(layer)
-    split_heads_over_processes(split_layer)
-    x = torch.randn(2, 32, 64, requires_grad=True)
-    split_x = x.detach().requires_grad_()
-    output = layer(x)
-    with Traffic() as forward:
-        split_output = split_layer(split_x)
-    output.square().sum().backward()
-    with Traffic() as backward:
-        split_output.square().sum().backward()
-    _expect_equal([split_output, split_x.grad], [output, x.grad])
-    _expect_equal(_gradients(split_layer), _gradients(layer))
-    return {
-        "heads": f"{split_layer.num_heads} of {layer.num_heads}",
-        "bytes of weights": _weights_held(split_layer, layer),
-        **_describe(forward, "forward: "),
-        **_describe(backward, "backward: "),
-    }
-
-
-def compare_tokens(causal: bool = True, striped: bool = False) -> dict[str, str]:
-    """Attend in one process, and with some of the tokens in each process."""
-    num_tokens = 64
-    inputs = [torch.randn(2, 8, num_tokens, 16, requires_grad=True) for _ in range(3)]
-    output = scaled_dot_product_attention(*inputs, is_causal=causal)
-    positions = local_positions(num_tokens, striped)
-    local = [x.detach()[..., positions, :].requires_grad_() for x in inputs]
-    with Traffic() as traffic:
-        split_output = ring_attention(*local, positions if causal else None)
-        split_output.square().sum().backward()
-    output.square().sum().backward()
-    _expect_equal([split_output], [output[..., positions, :]])
-    _expect_equal([x.grad for x in local], [x.grad[..., positions, :] for x in inputs])
-    allowed = torch.ones(len(positions), num_tokens, dtype=torch.bool)
-    if causal:
-        allowed = torch.arange(num_tokens) <= positions[:, None]
-    return {
-        "tokens": f"{len(positions)} of {num_tokens}",
-        "scores that count": f"{allowed.sum()} of {allowed.numel()}",
-        "bytes of keys and values": f"{sum(map(num_bytes, local[1:])):,}",
-        **_describe(traffic),
-    }
-
-
-def compare_weights() -> dict[str, str]:
-    """Train in one process, and with a shard of every weight in each process."""
-    (model, split_model), batch = _two_equal_models(), _random_batch()
-    next_token_loss(model, batch).backward()
-    split_weights_over_processes(split_model)
-    before = _weights_held(split_model, model)
-    sizes = []
-    for block in split_model.blocks:  # its weights are complete while it computes
-        block.norm2.register_forward_hook(
-            lambda *_: sizes.append(_num_weight_bytes(split_model))
-        )
-    with Traffic() as traffic:
-        next_token_loss(split_model, _local_batch(batch)).backward()
-    _expect_equal(_gradients(split_model), _gradients(model))
-    return {
-        "bytes of weights": before,
-        "bytes of weights while computing": f"{max(sizes):,}",
-        "bytes of weights afterwards": f"{_num_weight_bytes(split_model):,}",
-        **_describe(traffic),
-    }
-
-
-def _two_equal_models():
-    model = GPT(512, 32, d_model=64, num_heads=4, num_layers=2)
-    return model, copy.deepcopy(model)
-
-
-def _random_batch():
-    tokens = torch.randint(512, (8, 33))
-    return tokens[:, :-1], tokens[:, 1:]
-
-
-def _gradients(model):
-    gradients = [weight.grad for weight in model.parameters()]
-    return [g.full_tensor() if isinstance(g, DTensor) else g for g in gradients]
-
-
-def _expect_equal(received, expected):
-    tolerance = 1e-10 if expected[0].dtype == torch.float64 else 1e-5
-    for ours, theirs in zip(received, expected):
-        torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)
-
-
-def _num_weight_bytes(model):
-    return sum(map(num_bytes, model.parameters()))
-
-
-def _weights_held(split_model, model):
-    return f"{_num_weight_bytes(split_model):,} of {_num_weight_bytes(model):,}"
-
-
-def _describe(traffic, prefix=""):
-    return {
-        f"{prefix}bytes sent by {name}": f"{sum(sizes):,}, calls: {len(sizes)}"
-        for name, sizes in traffic.sent.items()
-    }
-
-
-COMPARISONS = {
-    "batch": compare_batch,
-    "heads": compare_heads,
-    "tokens": compare_tokens,
-    "striped": functools.partial(compare_tokens, striped=True),
-    "bidirectional": functools.partial(compare_tokens, causal=False),
-    "weights": compare_weights,
-}
-
-
-def main():
-    """Run the comparisons named on the command line; the first process prints."""
-    parser = argparse.ArgumentParser(prog="torchrun ... -m utils.parallel")
-    parser.add_argument("what", choices=COMPARISONS, nargs="+")
-    parser.add_argument("--double", action="store_true", help="compute in float64")
-    options = parser.parse_args()
-    torch.set_default_dtype(torch.float64 if options.double else torch.float32)
-    with processes(TIMEOUT) as (rank, count):
-        if count < 2:
-            parser.error("start two processes or more: torchrun --nproc-per-node 2 ...")
-        if has_own_gpu():
-            torch.set_default_device("cuda")  # the one that `processes` chose
-        for name in options.what:
-            torch.manual_seed(0)  # the same weights and inputs in every process
-            lines = COMPARISONS[name]()
-            if rank == 0:
-                print(f"{name} over {count} processes, equal to one process")
-                print("\n".join(f"{name:36} {value}" for name, value in lines.items()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

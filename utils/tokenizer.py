@@ -136,14 +136,14 @@ def encode_bpe(text, merges):
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
     """
-    ids = []
-    for word in WORD.findall(text):
+    words, pieces = WORD.findall(text), {}
+    for word in set(words):
         piece = list(word.encode("utf-8"))
         while pairs := [p for p in pairwise(piece) if p in merges]:
             pair = min(pairs, key=merges.get)
             piece = merge(piece, pair, merges[pair])
-        ids += piece
-    return ids
+        pieces[word] = piece
+    return [i for word in words for i in pieces[word]]
 
 
 def decode_bpe(ids, merges):

@@ -5,13 +5,6 @@ from functools import partial
 import torch
 
 from tests.seeds import definitions
-from utils.experiments.alphabets import (
-    AGAIN,
-    BEGIN,
-    alphabet_loss,
-    train_alphabet_reader,
-)
-from utils.experiments.pairs import two_way_accuracy
 
 
 def main(seed):
@@ -28,7 +21,7 @@ def two_ways(book, seed):
     runs += [(name, 0.01, 2700) for name in ("shared, 4 + 4", "shared, 8 + 8")]
     found = {}
     for name, lr, steps in runs:
-        fractions = two_way_accuracy(kinds[name], seed, lr, steps)
+        fractions = book["two_way_accuracy"](kinds[name], seed, lr, steps)
         found[f"{name}; {lr}; {steps}"] = min(fractions)
         found[f"{name}; {lr}; {steps}; better"] = max(fractions)
     return found
@@ -37,22 +30,23 @@ def two_ways(book, seed):
 def first_tokens(book, seed):
     """Measure where a head leaves its weight, and what a window without it costs."""
     WINDOW, QUIET = book["WINDOW"], book["QUIET"]
-    reader, texts = train_alphabet_reader(seed)
+    train, loss_of = book["train_alphabet_reader"], book["alphabet_loss"]
+    reader, texts = train(seed)
     ids = texts[:, :-1]
-    asks, start = ids == AGAIN, reader(ids)[1][:, :, 0].detach()
+    asks, start = ids == book["AGAIN"], reader(ids)[1][:, :, 0].detach()
     values = reader.projections[2](reader.tokens(torch.arange(28))).norm(dim=-1)
-    loss = partial(alphabet_loss, reader, texts)
+    loss = partial(loss_of, reader, texts)
     first = WINDOW | (torch.arange(32) == 0)
     another = min(loss(WINDOW | book["another"]()) for _ in range(10))
-    used_to_it, _ = train_alphabet_reader(seed, WINDOW)
+    used_to_it, _ = train(seed, WINDOW)
     length, whole = partial(book["length"], reader, ids), loss()
     return {
         "start, at a ?": start[:, 8:][asks[:, 8:]].mean(),
         "start, at token 8": start[:, 8][~asks[:, 8]].mean(),
-        "length of the value of the start": values[BEGIN],
+        "length of the value of the start": values[book["BEGIN"]],
         "length of the shortest value of a letter": values[:26].min(),
         "loss: everything": whole,
-        "loss: trained with the window": alphabet_loss(used_to_it, texts, WINDOW),
+        "loss: trained with the window": loss_of(used_to_it, texts, WINDOW),
         "window and start minus everything": loss(first) - whole,
         "window and quiet start minus everything": loss(first, QUIET) - whole,
         "window minus everything": loss(WINDOW) - whole,

@@ -6,30 +6,18 @@ import torch
 
 from tests.seeds import definitions
 from utils.experiments import is_right
-from utils.experiments.pairs import (
-    PairReader,
-    draw_pairs,
-    recall_accuracy,
-    retrieval_errors,
-    train_recall,
-)
-from utils.experiments.streams import (
-    NONE,
-    StreamReader,
-    draw_streams,
-    stream_accuracy,
-)
+from utils.experiments.pairs import draw_pairs, recall_accuracy, train_recall
 
 
 def main(seed):
     book = definitions("15_attention_without_a_softmax")
     deeper = definitions("deeper/a_layer_with_the_delta_rule")
-    return pairs(book, seed) | streams(book["RULES"], seed) | layers(deeper, seed)
+    return pairs(book, seed) | streams(book, seed) | layers(deeper, seed)
 
 
 def pairs(book, seed):
     """Recall 24 pairs with states of several shapes, and by several ways to write."""
-    found = {}
+    found, PairReader = {}, book["PairReader"]
     for name, shape in book["SHAPES"].items():
         reader = train_recall(partial(PairReader, *shape), draw_pairs, seed)
         found[name] = recall_accuracy(reader, draw_pairs)[-1]
@@ -38,7 +26,7 @@ def pairs(book, seed):
     ways["β learned"] = lambda: PairReader(book["ReadWithLearnedBeta"]())
     for name, build in ways.items():
         reader, lists = train_recall(build, draw_pairs, seed), draw_pairs(2000, 24)
-        error, after_factor = retrieval_errors(reader, lists)
+        error, after_factor = book["retrieval_errors"](reader, lists)
         row = is_right(reader, lists).float().mean().item(), error, after_factor
         for what, number in zip(("right", "error", "after the factor"), row):
             found[f"{name}: {what}"] = number
@@ -46,19 +34,18 @@ def pairs(book, seed):
     return found
 
 
-def streams(rules, seed):
+def streams(book, seed):
     """Follow a text by each rule; then once more with the value of a reset zero."""
-    found = {}
+    found, rules, NONE, draw = {}, book["RULES"], book["NONE"], book["draw_streams"]
     runs = [*((name, 600) for name in rules), ("correct", 1800)]
     for name, steps in runs:
-        reader = train_recall(
-            partial(StreamReader, rules[name]), draw_streams, seed, steps
-        )
-        texts, lengths = draw_streams(2000, 24), reader.value.weight.norm(dim=-1)
-        digit, none = stream_accuracy(reader, texts)
+        build = partial(book["StreamReader"], rules[name])
+        reader = train_recall(build, draw, seed, steps)
+        texts, lengths = draw(2000, 24), reader.value.weight.norm(dim=-1)
+        digit, none = book["stream_accuracy"](reader, texts)
         with torch.no_grad():
             reader.value.weight[NONE] = 0
-        _, silenced = stream_accuracy(reader, texts)
+        _, silenced = book["stream_accuracy"](reader, texts)
         row = {
             "a digit": digit,
             "none": none,

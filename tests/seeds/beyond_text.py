@@ -7,7 +7,7 @@ import torch
 from tests.seeds import definitions
 from utils.embeddings import patchify
 from utils.experiments import is_right
-from utils.experiments.digits import split_digits, train_on_digits
+from utils.experiments.digits import split_digits
 from utils.experiments.strands import (
     LENGTH,
     LOOP,
@@ -38,7 +38,7 @@ def digits(book, seed):
         if not positions:
             torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
         rows = known[:num_images]
-        return train_on_digits(model, images[rows], labels[rows], steps, lr)
+        return book["train_on_digits"](model, images[rows], labels[rows], steps, lr)
 
     squares, mlp = partial(book["build"], patchify), book["mlp"]
 

@@ -5,33 +5,27 @@ import torch.nn.functional as F
 
 from tests.seeds import definitions
 from utils.attention import CausalAttention, SelfAttention
-from utils.experiments.story import (
-    LateMaskAttention,
-    StoryModel,
-    prefix_loss,
-    story_windows,
-    train_on_story,
-)
 
 
 def main(seed):
-    return masks(seed) | dropout(seed)
+    book = definitions("05_causal_masks")
+    return masks(book, seed) | dropout(book, seed)
 
 
-def masks(seed):
+def masks(book, seed):
     """Train the three models of the notebook; test where they guess and leak."""
-    leak_test = definitions("05_causal_masks")["leak_test"]
+    StoryModel, LateMask = book["StoryModel"], book["LateMaskAttention"]
     sizes, found, losses, written = (32, 32, 32, 0.0), {}, {}, {}
     kinds = {
         "no mask": lambda: StoryModel(SelfAttention(32, 32)),
-        "late mask": lambda: StoryModel(LateMaskAttention(*sizes)),
+        "late mask": lambda: StoryModel(LateMask(*sizes)),
         "mask": lambda: StoryModel(CausalAttention(*sizes)),
     }
-    _, (unseen, answers) = story_windows()
+    _, (unseen, answers) = book["story_windows"]()
     for name, build in kinds.items():
-        model, _, losses[name] = train_on_story(build, seed)
-        written[name] = prefix_loss(model)
-        found[f"{name}: leak"] = leak_test(model, unseen)
+        model, _, losses[name] = book["train_on_story"](build, seed)
+        written[name] = book["prefix_loss"](model)
+        found[f"{name}: leak"] = book["leak_test"](model, unseen)
         if name == "no mask":
             with torch.no_grad():
                 places = F.cross_entropy(model(unseen).mT, answers, reduction="none")
@@ -43,10 +37,10 @@ def masks(seed):
     return found
 
 
-def dropout(seed):
+def dropout(book, seed):
     """Measure what dropout gains with little text and costs with more."""
     train, found = definitions("deeper/dropout_measured")["loss_after_training"], {}
-    (inputs, targets), unseen = story_windows()
+    (inputs, targets), unseen = book["story_windows"]()
     for size, steps in ((3_000, 400), (3_000, 40), (30_000, 400)):
         data = inputs[: size - 32], targets[: size - 32], *unseen, steps, seed
         gain = train(0.0, *data) - train(0.3, *data)

@@ -5,26 +5,21 @@ from torch import nn
 
 from tests.seeds import definitions
 from utils.experiments import answer_loss
-from utils.experiments.pronouns import (
-    encode_pronouns,
-    pronoun_sentences,
-    train_pronoun_model,
-)
 from utils.experiments.words_back import (
     LastWords,
     draw_words_back,
     mean_attention,
     train_last_words,
-    weight_by_distance,
     words_back_accuracy,
 )
 from utils.training import train
 
 
 def main(seed):
+    book = definitions("06_multi_head_attention")
     library = definitions("deeper/into_the_library_layers")
     deeper = definitions("deeper/heads_that_resolve_it")
-    found = words_back(seed) | where_it_looks(seed) | control(seed)
+    found = words_back(seed) | where_it_looks(book, seed) | control(seed)
     return found | scrambled(library, seed) | pronouns(deeper, seed)
 
 
@@ -43,7 +38,7 @@ def words_back(seed):
     return found
 
 
-def where_it_looks(seed):
+def where_it_looks(book, seed):
     """Measure the weights of two heads (four words) and of one (four, eight words)."""
     found = {}
     heads = mean_attention(train_last_words(2, 4, seed), 4)[:, 4:]
@@ -55,7 +50,7 @@ def where_it_looks(seed):
     )
     for n in (4, 8):
         model = train_last_words(1, n, seed)
-        back = weight_by_distance(model, n)
+        back = book["weight_by_distance"](model, n)
         order = back.argsort(descending=True)
         back, rights = back[order], words_back_accuracy(model, n)[order]
         if n == 4:
@@ -108,10 +103,11 @@ def scrambled(book, seed):
 @torch.no_grad()
 def pronouns(book, seed):
     """Measure what the two layers of the model of *it* do, and what is left without."""
+    encode, train_model = book["encode_pronouns"], book["train_pronoun_model"]
     with torch.enable_grad():
-        model, narrow = train_pronoun_model(seed), train_pronoun_model(seed, 1)
-    held_out = pronoun_sentences(1000, held_out=True, seed=1)
-    ids, places, nouns = encode_pronouns(held_out)
+        model, narrow = train_model(seed), train_model(seed, 1)
+    held_out = book["pronoun_sentences"](1000, held_out=True, seed=1)
+    ids, places, nouns = encode(held_out)
 
     def right(model, replace, where=True):
         answers = book["answer"](model, ids, places, replace, where)
@@ -119,7 +115,7 @@ def pronouns(book, seed):
 
     start = "the animal didn't cross the street because it was too".split()
     famous = [(start + ["tired"], 7, 1), (start + ["wide"], 7, 5)]
-    _, weights = model(encode_pronouns(famous)[0])
+    _, weights = model(encode(famous)[0])
     to_nouns = torch.stack([weights[0, :, 7, 1], weights[1, :, 7, 5]])  # (2, H)
     nouns_at = book["noun_places"](held_out, ids.shape[1])
     it_at = torch.arange(ids.shape[1]) == places[:, None]

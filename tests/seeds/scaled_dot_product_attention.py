@@ -8,12 +8,13 @@ from utils.experiments.rooms import (
     draw_rooms,
     room_accuracy,
     train_on_rooms,
-    train_room_layer,
 )
 
 
 def main(seed):
     found, scales = {}, {"with": 1 / 8, "without": 1.0}
+    book = definitions("deeper/why_the_root")
+    train_room_layer, accuracy_after = book["train_room_layer"], book["accuracy_after"]
     for root, scale in scales.items():
         _, found[f"new rooms at each step, {root}"] = train_room_layer(
             scale, 19_200, 3e-3, seed
@@ -28,7 +29,6 @@ def main(seed):
     for root in scales:
         found[f"256 rooms at 0.01, {root}"] = few[root, 1e-2][1]
 
-    accuracy_after = definitions("deeper/why_the_root")["accuracy_after"]
     ways = {"start": (1.0, 8**-0.5), "steps": (1 / 8, 8**0.5)}
     part = {name: accuracy_after(*way, seed) for name, way in ways.items()}
     found["the steps minus the start of the root"] = part["steps"] - part["start"]

@@ -9,14 +9,10 @@ from tests.seeds import definitions
 from utils.experiments.translation import (
     ENGLISH,
     FRENCH,
-    RecurrentDecoder,
     RecurrentEncoder,
-    TransformerDecoder,
-    TransformerEncoder,
     draw_batches,
     exact_matches,
     held_out_pairs,
-    probs_without,
     train_translator,
 )
 
@@ -30,12 +26,12 @@ def main(seed):
         ("additive", partial(book["AdditiveAttention"], 80), 500),
     ):
         torch.manual_seed(seed)
-        decoder = RecurrentDecoder(len(ENGLISH), 80, find())
+        decoder = book["RecurrentDecoder"](len(ENGLISH), 80, find())
         encoder = RecurrentEncoder(len(FRENCH), 80)
         models[name] = train_translator(encoder, decoder, batches, steps)
     torch.manual_seed(seed)
-    encoder = TransformerEncoder(len(FRENCH), 64, num_heads=4)
-    decoder = TransformerDecoder(len(ENGLISH), 64, num_heads=4)
+    encoder = book["TransformerEncoder"](len(FRENCH), 64, num_heads=4)
+    decoder = book["TransformerDecoder"](len(ENGLISH), 64, num_heads=4)
     models["transformer"] = train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
@@ -50,12 +46,13 @@ def main(seed):
     once, longer = (f"one vector{more}: hundred 1" for more in ("", ", 750 steps"))
     found["gained at hundred 1 with 750 steps"] = found[longer] - found[once]
     for name in ("additive", "transformer"):
-        found |= maps(book["PAIR"], held_out, name, models[name])
+        found |= maps(book, held_out, name, models[name])
     return found
 
 
-def maps(pair, held_out, name, model):
+def maps(book, held_out, name, model):
     """Return where rows have their largest weight, and what hiding words costs."""
+    pair, probs_without = book["PAIR"], book["probs_without"]
     (read, written), found = (side.split() + ["<end>"] for side in pair), {}
     usual, weights = probs_without(model, pair)
     columns = {word: read[place] for word, place in zip(written, weights.argmax(-1))}

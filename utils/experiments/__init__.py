@@ -1,7 +1,7 @@
-"""The experiments of the notebooks: data, model, loss and result, one file each.
+"""The parts of notebooks' experiments that another notebook uses again.
 
-A file holds all that is needed to rebuild an experiment, and its notebook shows the
-same code. A name is defined in one of the files only.
+A file's code is also on the page of the notebook that it names. What no other notebook
+uses is only on its page.
 """
 
 import torch

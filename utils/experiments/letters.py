@@ -1,20 +1,28 @@
 """Notebook 07: read pieces of the story longer than those in training."""
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils import attention as course
-from utils.data import sliding_windows
+from utils.data import load_text, sliding_windows
 from utils.embeddings import rotate_pairs
 from utils.experiments import answer_loss
-from utils.experiments.story import story_letters
 from utils.training import train
 
 SPEEDS = 10000 ** (-torch.arange(0, 8, 2) / 8)  # of the four rotary pairs of a head
 HELD_OUT = 6000  # letters at the end of the story
+
+
+@cache
+def story_letters() -> tuple[list[str], Tensor]:
+    """Return the 75 letters that occur in the story, sorted, and the story as ids."""
+    text = load_text()
+    letters = sorted(set(text))
+    return letters, torch.tensor([letters.index(letter) for letter in text])
 
 
 def plain_scores(query: Tensor, key: Tensor) -> Tensor:

@@ -78,20 +78,3 @@ def train_on_rooms(layer: nn.Module, batches: list, lr: float) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-
-
-def train_room_layer(
-    scale: float, num_rooms: int, lr: float, seed: int
-) -> tuple[float, float]:
-    """Train a layer for 600 steps of 32 rooms.
-
-    num_rooms: how many rooms it sees; 19,200 are new at each step, fewer come back
-
-    returns: its accuracy in (up to 256 of) these rooms, and in 500 that it hasn't seen
-    """
-    torch.manual_seed(seed)
-    test, layer = draw_rooms(500), RoomLayer(scale)
-    batches = [draw_rooms(32) for _ in range(num_rooms // 32)]
-    train_on_rooms(layer, batches * (600 // len(batches)), lr)
-    own = sum(room_accuracy(layer, rooms) for rooms in batches[:8]) / 8
-    return own, room_accuracy(layer, test)

@@ -13,9 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from utils.attention import MultiHeadAttention
-from utils.embeddings import TokenAndPositionEmbedding
-from utils.model import feed_forward
 from utils.training import TrainingConfig, train
 
 
@@ -170,74 +167,6 @@ class RecurrentEncoder(nn.Module):
         return context, torch.cat((last[0], last[1]), dim=-1)
 
 
-class RecurrentDecoder(nn.Module):
-    """Write with a GRU, word by word, and use what `find` returns.
-
-    find: function (state (B, D), context, vector, mask) -> found (B, D), weights (B, S)
-    """
-
-    def __init__(self, num_words: int, d_model: int, find: Callable):
-        super().__init__()
-        self.embedding = nn.Embedding(num_words, d_model)
-        self.gru, self.find = nn.GRUCell(2 * d_model, d_model), find
-        self.output = nn.Linear(d_model, num_words)
-
-    def forward(self, inputs, context, vector, mask):
-        state, states, all_weights = vector, [], []
-        for word in self.embedding(inputs).unbind(dim=1):  # (B, D) each
-            found, weights = self.find(state, context, vector, mask)
-            state = self.gru(torch.cat((word, found), dim=-1), state)
-            states.append(state)
-            all_weights.append(weights)
-        # All words are written at once: in the loop it would take a third longer.
-        return self.output(torch.stack(states, dim=1)), torch.stack(all_weights, dim=1)
-
-
-class TransformerEncoder(nn.Module):
-    """Let every French word attend to every French word, then an MLP: one block."""
-
-    def __init__(self, num_words: int, d_model: int, num_heads: int, length: int = 32):
-        super().__init__()
-        sizes = d_model, d_model, length, 0.0, num_heads
-        self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
-        self.attention = MultiHeadAttention(*sizes, causal=False)
-        self.mlp = feed_forward(d_model)
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(3))
-
-    def forward(self, source, mask):
-        x = self.embedding(source)
-        x = x + self.attention(self.norms[0](x), padding_mask=mask)
-        x = x + self.mlp(self.norms[1](x))
-        return self.norms[2](x), None
-
-
-class TransformerDecoder(nn.Module):
-    """Attend to the words so far, then to the French words, then an MLP: one block.
-
-    All positions are computed at once; the weights are the mean of the heads.
-    """
-
-    def __init__(self, num_words: int, d_model: int, num_heads: int, length: int = 32):
-        super().__init__()
-        sizes = d_model, d_model, length, 0.0, num_heads  # 0.0: no dropout
-        self.embedding = TokenAndPositionEmbedding(num_words, length, d_model)
-        self.self_attention = MultiHeadAttention(*sizes)
-        self.cross_attention = MultiHeadAttention(*sizes, causal=False)
-        self.mlp = feed_forward(d_model)
-        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(4))
-        self.output = nn.Linear(d_model, num_words)
-
-    def forward(self, inputs, context, vector, mask):
-        x = self.embedding(inputs)  # (B, T, D)
-        x = x + self.self_attention(self.norms[0](x))
-        found, weights = self.cross_attention(
-            self.norms[1](x), context=context, padding_mask=mask, need_weights=True
-        )
-        x = x + found
-        x = x + self.mlp(self.norms[2](x))
-        return self.output(self.norms[3](x)), weights.mean(dim=1)
-
-
 class Translator(nn.Module):
     """An encoder, which runs once for a sentence, and a decoder."""
 
@@ -313,16 +242,3 @@ def compare_translators(models: dict, pairs: list) -> tuple[list, dict]:
         results[name] = [exact_matches(model, part).mean().item() for part in parts]
         print(f"{name:24}", *(f"{share:5.2f}" for share in results[name]))
     return lengths, results
-
-
-@torch.no_grad()
-def probs_without(model: nn.Module, pair: tuple[str, str], hidden=()) -> tuple:
-    """Hide French words, given by place, from the decoder; the encoder has read them.
-
-    returns: the probability of each right English word (T,), and the weights (T, S)
-    """
-    source, target = encode([pair])
-    context, vector, mask = model.encode(source)
-    mask[:, list(hidden)] = False
-    logits, weights = model.decoder(shift_right(target), context, vector, mask)
-    return logits[0].softmax(dim=-1)[range(target.shape[1]), target[0]], weights[0]

@@ -84,12 +84,3 @@ def mean_attention(model: LastWords, n: int) -> Tensor:
     x = model.embedding(new_sentences(n)[0])
     _, weights = model.attention(x, need_weights=True)  # (500, H, 16, 16)
     return weights.mean(dim=0)
-
-
-def weight_by_distance(model: LastWords, n: int) -> Tensor:
-    """Return the first head's mean weight for each distance, (n,), nearest first.
-
-    Tokens without all answers don't count.
-    """
-    weights = mean_attention(model, n)[0, n:]  # (16 - n, 16)
-    return torch.stack([weights.diagonal(n - k).mean() for k in range(1, n + 1)])

@@ -23,7 +23,7 @@ from torch import Tensor
 from utils.data import sliding_windows
 from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
-from utils.tokenizer import WORD, decode_bpe, encode_bpe, train_bpe
+from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
 from utils.training import (
     TrainingConfig,
     load_checkpoint,
@@ -200,7 +200,8 @@ def _prepare(options):
     text = _read_text(options.text)
     border = len(text) * 9 // 10
     merges = train_bpe(text[: min(border, 1_000_000)], options.merges)
-    parts = [_encode(part, merges) for part in (text[:border], text[border:])]
+    parts = text[:border], text[border:]
+    parts = [torch.tensor(encode_bpe(part, merges)) for part in parts]
     if min(map(len, parts)) <= options.context:
         raise ValueError(
             f"{options.text} is too short: expected more than --context "
@@ -227,12 +228,6 @@ def _read_text(path):
     if not text.strip():
         raise ValueError(f"{path} is empty: expected a text")
     return text
-
-
-def _encode(text, merges):
-    words = WORD.findall(text)
-    pieces = {word: encode_bpe(word, merges) for word in set(words)}
-    return torch.tensor([i for word in words for i in pieces[word]])
 
 
 def _build_gpt(metadata, dropout=0.0):

@@ -1,0 +1,103 @@
+"""What functions and layers expect of their inputs; all raise ValueError otherwise.
+
+Shapes: B batch, T tokens (queries), S tokens attended to (keys).
+"""
+
+import torch
+from torch import Tensor
+
+
+def check_token_ids(ids: Tensor, vocab_size: int):
+    """Expect integers from 0 to `vocab_size - 1`.
+
+    On a GPU, and under `torch.compile`, their values are left to the embedding itself.
+    """
+    if ids.dtype not in (torch.int32, torch.int64):  # what an embedding takes
+        raise ValueError(f"expected token ids as int64 or int32, got {ids.dtype}")
+    if ids.device.type != "cpu" or torch.compiler.is_compiling():
+        return  # looking at the values would wait for the GPU, or break the graph
+    outside = ids[(ids < 0) | (ids >= vocab_size)]
+    if len(outside):
+        raise ValueError(
+            f"expected token ids from 0 to {vocab_size - 1}, got {outside[0].item()}"
+        )
+
+
+def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
+    """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v)."""
+    shapes = [tuple(t.shape) for t in (query, key, value)]
+    if min(len(shape) for shape in shapes) < 2:
+        raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"expected query and key of one width d_k, got {shapes[0]} and {shapes[1]}"
+        )
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
+        )
+    try:
+        torch.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    except RuntimeError:
+        raise ValueError(f"expected leading axes that fit, got {shapes}") from None
+
+
+def check_broadcastable(name: str, x: Tensor, shape: tuple):
+    """Expect a shape that broadcasts to another; name: of x, with its article."""
+    try:
+        x.expand(shape)
+    except RuntimeError:
+        raise ValueError(
+            f"expected {name} of a shape that broadcasts to {tuple(shape)}, "
+            f"got {tuple(x.shape)}"
+        ) from None
+
+
+def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
+    """Expect (..., T, width), with `dims` axes if that is given."""
+    if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
+        axes = "B, T" if dims else "..., T"
+        raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
+
+
+def check_length(num_tokens: int, context_length: int):
+    """Expect no more tokens than a layer is built for."""
+    if num_tokens > context_length:
+        raise ValueError(
+            f"expected up to context_length = {context_length} tokens, got {num_tokens}"
+        )
+
+
+def check_divisible(width: int, num_heads: int):
+    """Expect a width that the heads can share equally."""
+    if num_heads < 1 or width % num_heads:
+        raise ValueError(
+            f"expected a width that is divisible by the number of heads, "
+            f"got width {width} and {num_heads} heads"
+        )
+
+
+def check_tokens(
+    name: str, x: Tensor, width: int, padding_mask: Tensor | None, num_cached: int = 0
+) -> int:
+    """Expect x (B, T, width), and a boolean padding mask (B, S) or None.
+
+    returns: S, the number of tokens of x and of those in the cache
+    """
+    check_width(name, x, width, dims=3)
+    shape = len(x), num_cached + x.shape[1]
+    mask = padding_mask
+    if mask is not None and (mask.dtype != torch.bool or mask.shape != shape):
+        raise ValueError(
+            f"expected a boolean padding mask (B, S) = {shape}, "
+            f"got {mask.dtype} {tuple(mask.shape)}"
+        )
+    return shape[1]
+
+
+def check_cache(cache, causal: bool, window: int | None):
+    """Expect a `KeyValueCache` that fits the layer, or None."""
+    if cache is not None and not causal:
+        raise ValueError("expected a cache only with causal self-attention")
+    if cache is not None and cache.window != window:
+        raise ValueError(f"expected a cache with window={window}, got {cache.window}")
