@@ -14,9 +14,9 @@ import pytest
 import torch
 from matplotlib import pyplot
 from matplotlib.text import Text
-from pictures import CAUSAL, WEIGHTS, WORDS, every_picture, one_weight, parts_of
 from PIL import Image
 
+from tests.pictures import CAUSAL, WEIGHTS, WORDS, every_picture, one_weight, parts_of
 from utils import plots
 from utils.plots import chart, exploring, publishing, theme
 

@@ -6,12 +6,11 @@ import time
 
 import pytest
 import torch
-from exercises import EXERCISES, answer_from
 from torch import nn
 
+from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
-from utils.checks.cases import case
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case
 from utils.checks.examine import examine
 from utils.checks.pipeline import variants
 from utils.checks.steps.returned import RETURNED
