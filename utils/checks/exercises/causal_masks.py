@@ -134,7 +134,6 @@ masked_softmax = Exercise(
         "hidden": lambda s: fill(s, -INF),
         **of_attention.SOFTMAX_STEPS,
         "cleared": of_attention.zeroed,
-        "weights": lambda s: s.cleared,
         "result": lambda s: s.weights,
     },
     variants=[

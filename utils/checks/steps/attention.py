@@ -57,8 +57,8 @@ ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
     "projected": lambda s: s.merged,
     "result": lambda s: s.projected,
 }
-SOFTMAX_NAMES = ("dim", "maximum", "shifted", "exps", "total", "soft")
-SOFTMAX_STEPS = {name: ATTENTION_STEPS[name] for name in SOFTMAX_NAMES}
+SOFTMAX_NAMES = ("dim", "maximum", "shifted", "exps", "total", "soft", "cleared")
+SOFTMAX_STEPS = {name: ATTENTION_STEPS[name] for name in (*SOFTMAX_NAMES, "weights")}
 WORDS = {  # for the texts, unless an exercise has its own
     "width_name": "d_k",
     "source": "x",
