@@ -262,7 +262,7 @@ causal_attention = ModuleExercise(
         *(*of_attention.SCALE, *of_masks.WRONG_SIZES, *of_attention.WEIGHING),
         *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
     ],
-    without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
+    without=("fixed-axis", "batch-axes-fixed"),
     words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "d_out"},
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),

@@ -114,8 +114,6 @@ SCALE = variants(
     dict(scores=lambda s: s.products / s.width),
     "scale-multiplied: You multiplied the scores by √{width_name}, so the weights are far too peaked: divide by it.",
     dict(scores=lambda s: s.products * s.width**0.5),
-    "scale-fixed: You divided by √2 whatever the width, which fits queries of two numbers: divide by the root of query.shape[-1].",
-    dict(scores=lambda s: s.products / 2**0.5),
     "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / s.width / 2),
     "root-rounded: You divided by {isqrt}, the rounded root of {width}: don't round it.",
@@ -175,8 +173,6 @@ AXIS = variants(
     dict(dim=lambda s: (*range(s.scores.dim()),)),
 )
 FIXED_AXIS = variants(
-    "axis-left-open: You left out `dim`, so the softmax chooses an axis by the number of axes, and with a batch it chooses the batch: use dim=-1.",
-    dict(dim=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1),
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
 )

@@ -43,27 +43,20 @@ CAUSAL = variants(
 )
 
 
-def cut(count):
-    """Return the mask for all positions, cut to a number of tokens.
+def uncut(s):
+    """Return the mask for all positions.
 
-    Where the sizes don't fit, it fails in the words of any way to apply a mask.
+    If it doesn't fit, it fails in the words of any way to apply a mask.
     """
-
-    def mask(s):
-        made = lower(s.learned.build[2])[: count(s), : count(s)]
-        num_tokens = s.x.shape[1]
-        if len(made) not in (1, num_tokens):
-            raise RuntimeError("must match the" if num_tokens > 1 else "")
-        return made
-
+    mask, num_tokens = lower(s.learned.build[2]), s.x.shape[1]
+    if len(mask) != num_tokens:
+        raise RuntimeError("must match the" if num_tokens > 1 else "")
     return mask
 
 
 CUT = variants(
     "mask-not-sliced: You used the mask for all {context_length} positions on {T} tokens: cut it in forward, mask[:T, :T] with T = x.shape[1].",
-    dict(mask=cut(lambda s: s.learned.build[2])),
-    "mask-sliced-by-batch: You cut the mask to {B} tokens, the size of the batch: x is (B, T, d_in), so cut to x.shape[1] = {T}.",
-    dict(mask=cut(lambda s: s.x.shape[0])),
+    dict(mask=uncut),
 )
 WRONG_SIZES = [
     size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
@@ -89,5 +82,4 @@ HIDE = variants(
 OF_BUILD = {  # words of a layer
     "context_length": lambda s: s.learned.build[2],
     "T": lambda s: s.x.shape[1],
-    "B": lambda s: len(s.x),
 }
