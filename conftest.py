@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, coalesce_streams
-from tolerance import settled
+
+from tests.tolerance import settled
 
 # Set before any worker or kernel starts, so that all of them inherit it: one thread
 # each, because two files run side by side, and no IPython habits of the reader's.

@@ -25,10 +25,9 @@ import nbformat
 
 ROOT = Path(__file__).resolve().parents[1]
 START = ROOT / "notebooks/00_start_here.ipynb"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
-from tolerance import settled  # noqa: E402
-
+from tests.tolerance import settled  # noqa: E402
 from utils.files import write_atomically  # noqa: E402
 
 KEPT_METADATA = ("tags", "tolerance", "reason")
@@ -122,8 +121,9 @@ def with_colab_link(text, link):
 
 def count_words(cell):
     """Return how many words a cell has: none in code, and one for each formula."""
-    prose = cell.source * (cell.cell_type == "markdown")
-    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", prose)))
+    if cell.cell_type == "code":
+        return 0
+    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", cell.source)))
 
 
 def cell_minutes(cell):
@@ -366,7 +366,7 @@ def write_home(address, version):
         store(nbformat.writes(notebook) + "\n", path)
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^git clone \S+", f"git clone {home[0]}", text)
+    text = re.sub(r"(?m)^(git clone --depth 1) \S+", rf"\1 {home[0]}", text)
     first = " · ".join(filter(None, links(home, START)))
     store(with_colab_link(text, first) + "\n", readme)
 

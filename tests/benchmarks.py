@@ -1,12 +1,17 @@
-"""Measure what the README says of speed: `python -m tests.benchmarks [today ...]`.
+"""Measure speed and renew the table of benchmarks.md.
 
-Layers that are compared are first shown to compute the same. Each table ends with the
-load of the machine, because a table measured on a busy machine says little.
+    python -m tests.benchmarks [attention ...]
+
+
+Layers that are compared are first shown to compute the same. The load of the machine is
+printed, because what is measured on a busy machine says little.
 """
 
 import argparse
+import datetime
 import itertools
 import os
+import platform
 import statistics
 import sysconfig
 import time
@@ -19,6 +24,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.benchmark import Timer
 
+from tests import guide
 from utils.attention import MultiHeadAttention
 from utils.delta import DeltaAttention, attend_in_chunks
 from utils.latent import LatentAttention
@@ -27,6 +33,8 @@ from utils.tokenizer import train_bpe
 from utils.training import TrainingConfig, train
 
 WIDTH, HEADS = 768, 12
+TABLE = "the last benchmarks"
+HEAD = "| name | what | measured | machine | day |\n|---|---|---|---|---|\n"
 
 
 def measure(runs):
@@ -38,10 +46,13 @@ def measure(runs):
     return {n: t.blocked_autorange(min_run_time=5).median for n, t in timers.items()}
 
 
-def print_rows(seconds, reference, notes):
+def relative_rows(about, seconds, notes=None):
+    """Yield what was run and its time, relative to the first, and a note on it."""
+    reference = next(iter(seconds))
     for name, taken in seconds.items():
-        relative = taken / seconds[reference]
-        print(f"{name:23} {1000 * taken:9.3f} ms {relative:7.3f}  {notes[name]}")
+        relative = f"{taken / seconds[reference]:.2f} times {reference}"
+        note = f", {notes[name]}" if notes else ""
+        yield f"{about}: {name}", f"{1000 * taken:.3g} ms, {relative}{note}"
 
 
 class Bound(nn.Module):
@@ -94,14 +105,15 @@ def peak_bytes(layer, x):
 def attention():
     """`MultiHeadAttention`, causal, width 768, forward and backward, and others."""
     for batch_size, num_tokens in ((8, 256), (4, 1024), (1, 4096)):
+        ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS)
         layers = {
-            "lower bound": Bound([WIDTH] * 4),
-            "ours": MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS),
-            "nn.MultiheadAttention": PyTorchAttention(num_tokens),
-            "like nanoGPT": Bound([3 * WIDTH, WIDTH]),
+            "the lower bound": Bound([WIDTH] * 4),
+            "`MultiHeadAttention`": ours,
+            "`nn.MultiheadAttention`": PyTorchAttention(num_tokens),
+            "a layer like nanoGPT's": Bound([3 * WIDTH, WIDTH]),
         }
         x = torch.randn(batch_size, num_tokens, WIDTH, requires_grad=True)
-        matrices = torch.cat([*layers["lower bound"].parameters()])
+        matrices = torch.cat([*layers["the lower bound"].parameters()])
         for layer in layers.values():
             of_layer = [p for p in layer.parameters() if p.dim() == 2]
             sizes = [len(matrix) for matrix in of_layer]
@@ -110,15 +122,12 @@ def attention():
             for matrix, rows in zip(of_layer, matrices.detach().split(sizes)):
                 matrix.data.copy_(rows)
             matrices = torch.cat(of_layer)
-        expected = step(layers["lower bound"], x)
+        expected = step(layers["the lower bound"], x)
         for layer in layers.values():
             torch.testing.assert_close(step(layer, x), expected, atol=1e-3, rtol=1e-3)
-        print(f"B = {batch_size}, T = {num_tokens}: the same output and gradients")
         seconds = measure({n: partial(step, layer, x) for n, layer in layers.items()})
-        peaks = {n: peak_bytes(layer, x) / 2**20 for n, layer in layers.items()}
-        print_rows(
-            seconds, "lower bound", {n: f"{p:.1f} MiB" for n, p in peaks.items()}
-        )
+        peaks = {n: f"{peak_bytes(lay, x) / 1e6:.1f} MB" for n, lay in layers.items()}
+        yield from relative_rows(f"(B, T) = {batch_size, num_tokens}", seconds, peaks)
 
 
 @torch.no_grad()
@@ -128,11 +137,11 @@ def today():
         sizes = 1024, 1024, num_tokens + 20_000, 0.0, 16
         latent = LatentAttention(*sizes, latent_dim=256, rotary=True)
         layers = {
-            "heads": (MultiHeadAttention(*sizes), {}),
+            "all keys and values": (MultiHeadAttention(*sizes), {}),
             "2 shared heads": (MultiHeadAttention(*sizes, num_kv_heads=2), {}),
-            "latents, keys expanded": (latent, {"absorbed": False}),
-            "latents, absorbed": (latent, {"absorbed": True}),
-            "a window": (MultiHeadAttention(*sizes, window=1024), {}),
+            "latents of 256 numbers, absorbed": (latent, {"absorbed": True}),
+            "latents, keys and values expanded": (latent, {"absorbed": False}),
+            "a window of 1,024": (MultiHeadAttention(*sizes, window=1024), {}),
             "a state": (DeltaAttention(*sizes), {}),
         }
         word, runs, notes = torch.randn(1, 1, 1024), {}, {}
@@ -140,25 +149,25 @@ def today():
             cache = layer.new_cache(sizes[2])
             for _ in range(num_tokens // 1024):
                 layer(torch.randn(1, 1024, 1024), cache=cache)
-            notes[name] = f"{cache.nbytes:,} bytes"
+            notes[name] = f"{cache.nbytes / 1e6:.1f} MB"
             runs[name] = partial(layer, word, cache=cache, **options)
-        print(f"one token after {num_tokens:,}")
-        print_rows(measure(runs), "heads", notes)
+        about = f"one token after {num_tokens:,}"
+        yield from relative_rows(about, measure(runs), notes)
     times = []
     for num_tokens in (2048, 8192):
         query, key, value = torch.randn(3, 1, 4, num_tokens, 64).unbind()
         inputs = query, F.normalize(key, dim=-1), value
         softmax = partial(F.scaled_dot_product_attention, is_causal=True)
         runs = {
-            "softmax": partial(softmax, *inputs),
-            "sum": partial(attend_in_chunks, *inputs),
-            "delta rule": partial(
+            "fused softmax": partial(softmax, *inputs),
+            "a state in chunks": partial(attend_in_chunks, *inputs),
+            "the delta rule in chunks": partial(
                 attend_in_chunks, *inputs, torch.rand(1, 4, num_tokens)
             ),
         }
         times.append(measure(runs))
     for name, taken in times[1].items():
-        print(f"reading 8,192 tokens, {name}: {taken / times[0][name]:.1f} times 2,048")
+        yield f"8,192 tokens: {name}", f"{taken / times[0][name]:.1f} times 2,048"
 
 
 def byte_pairs():
@@ -167,22 +176,19 @@ def byte_pairs():
     text = b"".join(module.read_bytes() for module in modules)[:1_000_000]
     start = time.perf_counter()
     merges = train_bpe(text.decode("utf-8", errors="ignore"), 1000)
-    print(f"{len(merges):,} merges: {time.perf_counter() - start:.1f} s")
+    yield f"{len(merges):,} merges", f"{time.perf_counter() - start:.1f} s"
 
 
 def gpu():
     """On a GPU in bfloat16: the layer against its bound, and training GPT-2 small."""
-    if not torch.cuda.is_available():
-        return print("needs a GPU")
-    print(torch.cuda.get_device_name())
     for batch_size, num_tokens in ((32, 256), (16, 1024), (4, 4096), (1, 16384)):
         x = torch.randn(batch_size, num_tokens, WIDTH).cuda().requires_grad_()
         ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS).cuda()
-        layers = {"lower bound": Bound([3 * WIDTH, WIDTH]).cuda(), "ours": ours}
+        bound = Bound([3 * WIDTH, WIDTH]).cuda()
+        layers = {"the lower bound": bound, "`MultiHeadAttention`": ours}
         with torch.autocast("cuda", torch.bfloat16):
             seconds = measure({n: partial(step, lay, x) for n, lay in layers.items()})
-        print(f"B = {batch_size}, T = {num_tokens}")
-        print_rows(seconds, "lower bound", dict.fromkeys(layers, ""))
+        yield from relative_rows(f"(B, T) = {batch_size, num_tokens}", seconds)
     for name, loss in (
         ("as it is", next_token_loss),
         ("compiled", torch.compile(next_token_loss)),
@@ -197,19 +203,27 @@ def gpu():
         batches, config = [(ids[:, :-1], ids[:, 1:])], TrainingConfig(clip=1.0)
         train(model, batches, loss, 25, 1e-4, on_step=note_time, config=config)
         taken = statistics.median(b - a for a, b in zip(times[5:], times[6:]))
-        print(f"training, {name}: {16 * 1024 / taken:,.0f} tokens per second")
+        yield f"GPT-2 small, {name}", f"{16 * 1024 / taken:,.0f} tokens per second"
 
 
 def main():
-    """Print the tables that are named on the command line, or all."""
-    tables = {f.__name__: f for f in (byte_pairs, attention, today, gpu)}
+    """Run the benchmarks that are named on the command line, or all."""
+    benchmarks = {f.__name__: f for f in (byte_pairs, attention, today, gpu)}
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", help=", ".join(tables))
+    parser.add_argument("names", nargs="*", help=", ".join(benchmarks))
     torch.set_num_threads(2)
-    for name in parser.parse_args().tables or tables:
-        print(f"\n{name}: {tables[name].__doc__}", flush=True)
-        tables[name]()
+    processors = f"{os.cpu_count()} processors ({platform.machine()})"
+    for name in parser.parse_args().names or benchmarks:
+        if name == "gpu" and not torch.cuda.is_available():
+            print("gpu: needs a GPU")
+            continue
+        machine = torch.cuda.get_device_name() if name == "gpu" else processors
+        rows, end = [], f"{machine} | {datetime.date.today()}"
+        for what, measured in benchmarks[name]():
+            rows.append(f"| {name} | {what} | {measured} | {end} |\n")
+            print(rows[-1], end="", flush=True)
         print(f"load of the last minute: {os.getloadavg()[0]:.1f}", flush=True)
+        guide.store(TABLE, HEAD, rows, list(benchmarks))
 
 
 if __name__ == "__main__":

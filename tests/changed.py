@@ -97,27 +97,35 @@ def changed_names(path, base):
 
 def names_from_utils(path):
     """Return what a notebook imports from `utils`, and `x` where it calls `plots.x`."""
-    names = set()
-    for cell in nbformat.read(path, as_version=4).cells:
-        for node in ast.walk(ast.parse(cell.source * (cell.cell_type == "code"))):
-            if isinstance(node, ast.ImportFrom) and node.module.startswith("utils"):
-                names |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in names:
-                names.add(node.attr)
+    cells, names = nbformat.read(path, as_version=4).cells, set()
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    for node in [node for source in code for node in ast.walk(ast.parse(source))]:
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("utils"):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in names:
+            names.add(node.attr)
     return names
 
 
 # --------------------------------------------------------------- from files to a plan
 
 
-def importing_tests(module):
-    """Return the test files that import `module`, its full name split at the dots."""
+def importers(paths, module):
+    """Return which files import `module`, its full name split at the dots."""
     return {
         path
-        for path in TESTS.rglob("test_*.py")
+        for path in paths
         for name in imports(path.read_text(encoding="utf-8"))
         if name.split(".")[: len(module)] == module
     }
+
+
+def importing_tests(module):
+    """Return the tests that import a module, or else those of the modules that do."""
+    if tests := importers(TESTS.rglob("test_*.py"), module):
+        return tests
+    users = importers((ROOT / "utils").glob("*.py"), module)
+    return set().union(*(importing_tests(["utils", path.stem]) for path in users))
 
 
 def subjects_of(path):
@@ -161,27 +169,26 @@ def make_plan(paths, base):
             plan.compare.update(with_solutions(path))
             plan.cases.update(cases_of(path))
         elif subjects:
-            plan.tests.update({path} if path.exists() else ())
+            plan.tests.add(path)
             plan.cases.update(*map(ids_of, subjects))
             about = [n for n in tool.find_notebooks() if n.stem[3:] == path.stem]
             plan.compare.update(*map(with_solutions, about))
         elif top == "utils" and path.suffix == ".py":
-            plan.tests.update({path} if path.exists() else ())
-            plan.tests.update(importing_tests([top, inner[0]]))
+            plan.tests.update({path}, importing_tests([top, inner[0]]))
             names = changed_names(path, base)
             users = {p for p in tool.find_notebooks() if names_from_utils(p) & names}
             plan.compare.update(users)
-            plan.execute.update(users if inner[0] == "plots" else ())
+            if inner[0] == "plots":
+                plan.execute.update(users)
             if inner[0] not in ("plots", "checks", "clinic"):
                 plan.tests.add(TESTS / "test_drift.py")
         elif top == "tests" and path.suffix == ".py":
-            is_test = path.stem.startswith("test_") and path.exists()
-            helper = [name for name in inner if name != "__init__"][:1]
-            plan.tests.update([path] if is_test else importing_tests(helper))
+            is_test = path.stem.startswith("test_")
+            plan.tests.update([path] if is_test else importing_tests([top, inner[0]]))
         elif top == ".ci":
             names = "notebooks", "setup", "site"
             plan.tests.update(TESTS / f"test_{name}.py" for name in names)
-    return plan
+    return plan._replace(tests={path for path in plan.tests if path.exists()})
 
 
 def describe(paths):

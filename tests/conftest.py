@@ -4,9 +4,9 @@ import signal
 from types import SimpleNamespace
 
 import pytest
-from browser import browser
-from repository import ROOT, tool
 
+from tests.browser import browser
+from tests.repository import ROOT, tool
 from utils.plots import chart, picture
 
 __all__ = ["browser"]
@@ -29,8 +29,8 @@ def published(monkeypatch):
         assert raw and metadata == {"image/png": {"width": 759}}
         outputs.append(bundle)
 
-    for room in ("publishing", "exploring"):
-        monkeypatch.setattr(f"utils.plots.{room}.get_ipython", SimpleNamespace)
+    for module in ("publishing", "exploring"):
+        monkeypatch.setattr(f"utils.plots.{module}.get_ipython", SimpleNamespace)
     monkeypatch.setattr("utils.plots.publishing.display", display)
     return outputs
 

@@ -36,9 +36,10 @@ def works(*command):
 
 def steps():
     """Map the name of each step to what it runs, its command and its environment."""
-    offline = OFFLINE if works(*OFFLINE, "true") else []
-    everything = "all tests, with every notebook" + ", offline" * bool(offline)
-    known = {"everything": (everything, [*offline, sys.executable, *PYTEST], {})}
+    what, offline = "all tests, with every notebook", []
+    if works(*OFFLINE, "true"):
+        what, offline = f"{what}, offline", OFFLINE
+    known = {"everything": (what, [*offline, sys.executable, *PYTEST], {})}
     for name in ("gpt2", "llama", "layers"):
         command = [sys.executable, "-m", "tests.references", name]
         env = {"PYTHONPATH": str(CACHE / "gpt2")}

@@ -7,6 +7,7 @@ TESTS = Path(__file__).resolve().parent
 PAGES = {  # table: its page
     "the last full run": TESTS / "README.md",
     "the last seeds": TESTS / "seeds" / "README.md",
+    "the last benchmarks": TESTS / "benchmarks.md",
 }
 
 

@@ -19,7 +19,7 @@ IT = "the animal didn't cross the street because it was too tired".split()
 
 def draw_marks(title):
     """Draw each mark of a `Picture` once, in every role."""
-    picture = plots.Picture(5.6)
+    picture = plots.Picture()
     words = picture.sentence((0.2, 0.2), IT, roles={7: "query", 1: "key"})
     picture.wire(words[7], words[1], "weight", weight=0.9, bend=0.3, text="0.90")
     picture.word((0.6, 1.0), " sun", lit=True)
@@ -38,10 +38,8 @@ def draw_marks(title):
     picture.grid((3.2, 2.9), [["q", "r"]] * 3, "value")
     picture.grid((4.4, 2.9), torch.arange(12).view(3, 4), owner=[0, 1, 2])
     picture.step((0.2, 2.9), 1)
-    picture.dial((0.9, 4.9), torch.arange(7), "t / 1", shaded=2)
-    vectors = {"roles": ["query", "key"], "radius": 0.5, "reach": 2}
-    picture.plane((2.9, 4.9), [[0, 2], [1, 1]], ["q", "k"], angle=True, **vectors)
-    picture.plane((5.0, 4.9), [[2, 0], [1, 1]], ["q", "k"], drop=True, **vectors)
+    vectors = {"roles": ["query", "key"], "reach": 2}
+    picture.angle((2.9, 4.9), [[0, 2], [1, 1]], ["q", "k"], **vectors)
     picture.note((5.8, 5.2), "a note\nin two lines", "key")
     picture.publish(title)
 
@@ -61,7 +59,7 @@ PICTURES = {
         title=title,
     ),
     "frames": lambda title: plots.frames(
-        draw_frame_of, {"prefill": 2, "decode": 3}, height=1, title=title
+        draw_frame_of, {"prefill": 2, "decode": 3}, title=title
     ),
     "heat": lambda title: chart.heat(WEIGHTS, WORDS, mask=CAUSAL, title=title),
     "heat of eleven": lambda title: chart.heat(
@@ -97,6 +95,13 @@ PICTURES = {
         ylabel="loss",
         title=title,
     ),
+    "dials": lambda title: chart.dials(
+        torch.arange(7).view(1, 7) / torch.ones(5, 1),
+        "abcde",
+        labels="0123456",
+        shaded=[2, 3, 4, 5, 9],
+        title=title,
+    ),
     "points": lambda title: chart.points(
         torch.arange(12.0).reshape(2, 3, 2),
         WORDS,
@@ -116,7 +121,6 @@ SCENES = {
     "both_ways": ((["sun", "Hello"], X[:2], X[:1].T, X[1:2].T), {}),
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
-    "dials": ((torch.arange(7).view(1, 7) / torch.ones(5, 1), "abcde"), {}),
     "stream": (([VECTORS[:2]] * 3, [VECTORS[1:]] * 2), {}),
     "true_scale": ((SHAPES,), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),

@@ -1,8 +1,9 @@
 """Run cells of a notebook again, and compare what they print with what is stored."""
 
 import nbformat
-from repository import tool
-from tolerance import agree
+
+from tests.repository import tool
+from tests.tolerance import agree
 
 CHEAP = "deeper/my_numbers_differ.ipynb"
 

@@ -5,9 +5,9 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from small_layers import Made, everywhere, random
 from torch import nn
 
+from tests.small_layers import Made, everywhere, random
 from utils.attention import (
     MultiHeadAttention,
     SelfAttention,

@@ -5,15 +5,15 @@ import os
 import random
 import sys
 
-import answers
 import numpy as np
 import pytest
 import torch
-from answers import strangers
-from exercises import EXERCISES, answer_from
 from torch import nn
 from torch.nn import functional as F
 
+from tests import answers
+from tests.answers import strangers
+from tests.exercises import EXERCISES, answer_from
 from utils.checks import check, search
 
 ANSWERS = answers.answers(answers) + answers.answers(strangers)

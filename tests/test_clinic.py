@@ -7,8 +7,8 @@ import re
 import nbformat
 import pytest
 import torch
-from repository import ROOT
 
+from tests.repository import ROOT
 from utils import attention, clinic
 from utils.checks import Result, records
 from utils.checks.course import CASES

@@ -6,9 +6,9 @@ import itertools
 import nbformat
 import pytest
 import torch
-from markdown_text import folded_solution
-from repository import ROOT
 
+from tests.markdown_text import folded_solution
+from tests.repository import ROOT
 from utils import clinic, plots
 from utils.clinic import patient, twin
 from utils.clinic.instruments import INSTRUMENTS, fitting, measured

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from small_layers import CACHED, random
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tests.small_layers import CACHED, random
 from utils.attention import fused_attention
 from utils.checks import check
 from utils.delta import DeltaAttention

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
-from small_layers import computed, everywhere, random
 
+from tests.small_layers import computed, everywhere, random
 from utils.cache import KeyValueCache
 from utils.delta import (
     DeltaAttention,

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
-from repository import ROOT, make_course
+
+from tests.repository import ROOT, make_course
 
 INTERACTIVE = re.compile(r" \(interactive: (.*)\)$")
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from small_layers import Made, computed, random
 
+from tests.small_layers import Made, computed, random
 from utils.latent import (
     LatentAttention,
     absorbed_attention,

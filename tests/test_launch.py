@@ -9,10 +9,10 @@ import sys
 import pytest
 import torch
 import torch.distributed as dist
-from repository import ROOT
 from torch.multiprocessing import ProcessRaisedException
 from torch.nn import functional as F
 
+from tests.repository import ROOT
 from utils.data import load_text
 from utils.launch import in_processes
 

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from small_layers import CACHED, random
 
+from tests.small_layers import CACHED, random
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention

@@ -1,8 +1,8 @@
 """An answer that never ends is stopped, and nothing of it is left."""
 
 from nbformat.v4 import new_code_cell, new_notebook
-from repository import ROOT, tool
 
+from tests.repository import ROOT, tool
 from utils.attention import softmax as right
 from utils.checks import check, limit
 from utils.checks.guard import attempt

@@ -8,8 +8,9 @@ from html import escape
 
 import nbformat
 import pytest
-from markdown_text import FORMULA, without_code
-from repository import ROOT, tool
+
+from tests.markdown_text import FORMULA, without_code
+from tests.repository import ROOT, tool
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]

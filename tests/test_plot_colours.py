@@ -7,8 +7,8 @@ import pytest
 from matplotlib import colors as mcolors
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
-from pictures import every_picture
 
+from tests.pictures import every_picture
 from utils.plots.publishing import luminance
 from utils.plots.theme import FILL, INK, OWNERS, SERIES, SHELVES
 

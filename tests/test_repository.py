@@ -8,7 +8,8 @@ from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
-from repository import ROOT, files, imports, load_tool, make_course, tool
+
+from tests.repository import ROOT, files, imports, load_tool, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -66,7 +67,7 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     start = f"{base}/notebooks/00_start_here.ipynb"
     line = f"[Open in Colab]({start}) · [Read it as pages]({pages})"
     readme = read("README.md", tmp_path)
-    assert readme.splitlines()[2] == line and f"\ngit clone {new} " in readme
+    assert readme.splitlines()[2] == line and f"\ngit clone --depth 1 {new} " in readme
 
 
 def openings(pattern):
@@ -91,21 +92,21 @@ def test_a_table_gives_names_and_minutes_of_all_notebooks_and_the_deeper_ones(ta
         assert re.search(said, text), f"{title}, {minutes} minutes"
 
 
-# `utils` has four floors: the library is 0. A module imports from its own floor and
+# `utils` has four levels: the library is 0. A module imports from its own level and
 # from those below.
-FLOORS = {"training": 1, "parallel": 1, "experiments": 2}
-FLOORS |= dict.fromkeys(("plots", "checks", "clinic"), 3)
+LEVELS = {"training": 1, "parallel": 1, "experiments": 2}
+LEVELS |= dict.fromkeys(("plots", "checks", "clinic"), 3)
 MODULES = sorted((ROOT / "utils").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_a_module_imports_only_from_its_floor_and_those_below(path):
-    room = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
+def test_a_module_imports_only_from_its_level_and_those_below(path):
+    part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
     for name in imports(read(path)):
         package, inside = [*name.split("."), ""][:2]
         assert package != "tests", name
         if package == "utils":
-            assert FLOORS.get(inside, 0) <= FLOORS.get(room, 0), name
+            assert LEVELS.get(inside, 0) <= LEVELS.get(part, 0), name
 
 
 def pins(name):

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import nbformat
 import pytest
-from repository import ROOT, tool
-from reruns import CHEAP, compare
+
+from tests.repository import ROOT, tool
+from tests.reruns import CHEAP, compare
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
 LOADS = "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"

@@ -1,8 +1,6 @@
 """Each test pins one sentence about the claims of `tests/seeds/README.md`."""
 
-import seeds
-
-from tests import guide
+from tests import guide, seeds
 
 
 def test_every_sentence_that_is_measured_is_in_its_notebook():

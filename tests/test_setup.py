@@ -7,8 +7,9 @@ import sys
 
 import nbformat
 import pytest
-from repository import make_repository, tool
-from reruns import assert_prints, printed
+
+from tests.repository import make_repository, tool
+from tests.reruns import assert_prints, printed
 
 CELL = tool.setup_cell(("", "main")) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"

@@ -11,10 +11,11 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
-from browser import needed
 from bs4 import BeautifulSoup
-from markdown_text import FORMULA, without_code
-from repository import ROOT, tool
+
+from tests.browser import needed
+from tests.markdown_text import FORMULA, without_code
+from tests.repository import ROOT, tool
 
 MODULES = Path(sys.prefix, "node_modules")
 MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE)

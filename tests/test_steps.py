@@ -6,9 +6,9 @@ import time
 
 import pytest
 import torch
-from exercises import EXERCISES, answer_from
 from torch import nn
 
+from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
 from utils.checks.engine import Exercise, case
 from utils.checks.examine import examine

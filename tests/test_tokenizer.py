@@ -5,8 +5,8 @@ import socket
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from small_layers import everywhere
 
+from tests.small_layers import everywhere
 from utils.data import load_text
 from utils.tokenizer import decode_bpe, encode_bpe, load_tokenizer, train_bpe
 

@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from answers import right
+from tests.answers import right
 
 
 @right("absorbed_attention")

@@ -2,7 +2,7 @@
 
 import torch
 
-from answers import right
+from tests.answers import right
 
 
 @right("gated_delta_rule")

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from answers import right
+from tests.answers import right
 
 # --- 13.1 -------------------------------------------------------------------------
 

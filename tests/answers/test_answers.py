@@ -5,11 +5,11 @@ from collections import Counter
 
 import pytest
 import torch
-from exercises import EXERCISES
-from repository import ROOT
 
-import answers
-from answers import strangers
+from tests import answers
+from tests.answers import strangers
+from tests.exercises import EXERCISES
+from tests.repository import ROOT
 from utils.checks import check
 
 IDS = {exercise.name: id for id, exercise in EXERCISES.items()}

@@ -11,8 +11,10 @@ from utils.experiments.translation import (
     FRENCH,
     RecurrentEncoder,
     draw_batches,
+    encode,
     exact_matches,
     held_out_pairs,
+    shift_right,
     train_translator,
 )
 
@@ -35,7 +37,8 @@ def main(seed):
     models["transformer"] = train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
-    models["160 numbers, 700 steps"] = wider["train_wide"](160, 700, seed)
+    for steps in (500, 700):
+        models[f"160 numbers, {steps} steps"] = wider["train_wide"](160, steps, seed)
     found = {}
     for name, model in models.items():
         hits = exact_matches(model, held_out)
@@ -45,9 +48,28 @@ def main(seed):
             found[f"{name}: hundred {i}"] = part.mean()
     once, longer = (f"one vector{more}: hundred 1" for more in ("", ", 750 steps"))
     found["gained at hundred 1 with 750 steps"] = found[longer] - found[once]
+    wide, widest = (
+        [found[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
+        for steps in (500, 700)
+    )
+    found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - found[once]
+    found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
     for name in ("additive", "transformer"):
         found |= maps(book, held_out, name, models[name])
+    found["additive: my, with another vector"] = my_with_another_vector(
+        book["PAIR"], models["additive"]
+    )
     return found
+
+
+@torch.no_grad()
+def my_with_another_vector(pair, model):
+    """Return the probability of the first word, with all words hidden."""
+    (source, target), (other, _) = encode([pair]), encode([("la voiture bleue", "")])
+    context, _, mask = model.encode(source)
+    _, vector, _ = model.encode(other)
+    logits, _ = model.decoder(shift_right(target), context, vector, mask & False)
+    return logits[0, 0].softmax(dim=-1)[target[0, 0]]
 
 
 def maps(book, held_out, name, model):
@@ -59,6 +81,9 @@ def maps(book, held_out, name, model):
     crossed = {"black": "noir", "cat": "chat", "blue": "bleue", "car": "voiture"}
     right = sum(columns[word] == theirs for word, theirs in crossed.items())
     found[f"{name}: rows right of black, cat, blue, car"] = right
+    found[f"{name}: rows right of black, cat"] = sum(
+        columns[word] == crossed[word] for word in ("black", "cat")
+    )
     lost = (usual - probs_without(model, pair, range(len(read)))[0])[0]
     found[f"{name}: my, lost with all words hidden"] = lost
     draw = random.Random(0)

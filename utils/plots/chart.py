@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.patches import PathPatch
-from matplotlib.path import Path
+from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import Bbox
 
@@ -61,8 +59,7 @@ def heat(
         rows, columns: token strings, or pairs (name, number) that name several
             neighbours at once; without columns the rows name both axes.
         names: one for each of several matrices.
-        mask: boolean `(T, S)`, True = may attend; or a list with one, or None, for
-            each matrix.
+        mask: boolean `(T, S)` or `(H, T, S)`, True = may attend.
         signed: colours centred on zero.
         show_values: write the numbers; by default in cells that have room for them.
         vmax: the end of the colour scale; 1, or the largest magnitude if signed.
@@ -83,11 +80,8 @@ def heat(
         columns = rows
     names = [""] * len(maps) if names is None else names
     expect(len(names) == len(maps), "names", f"{len(maps)} of them", len(names))
-    masks = mask if isinstance(mask, (list, tuple)) else [mask] * len(maps)
-    expect(len(masks) == len(maps), "mask", f"{len(maps)} of them", len(masks))
-    masks = [to_mask(mask, shape) for mask in masks]
-    known = np.concatenate([values[mask] for values, mask in zip(maps, masks)])
-    known = known[np.isfinite(known)]
+    masks = to_mask(mask, maps.shape)
+    known = maps[masks & np.isfinite(maps)]
     scale = _color_scale(known, signed, vmax)
     row_labels = _axis_labels(rows, shape[0], "rows", numbered)
     column_labels = _axis_labels(columns, shape[1], "columns", numbered)
@@ -118,7 +112,7 @@ def _axis_labels(labels, size, what, numbered):
     """Return tick labels "position token", or the pairs (name, number) as they are."""
     if labels is None:
         return [str(i) for i in range(size)]
-    if all(isinstance(label, tuple) for label in labels):
+    if isinstance(labels[0], tuple):
         total = sum(number for _, number in labels)
         expect(total == size, what, f"numbers that sum to {size}", total)
         return labels
@@ -177,11 +171,9 @@ def _draw_map(ax, values, mask, scale, cell, digits):
     ax.set(aspect="equal", xticks=[], yticks=[], ylim=(len(values), 0))
     ax.spines[:].set(visible=cell < 0.12, color=theme.PALE)
     if not mask.all():
-        square = Path.unit_rectangle().vertices
-        squares = [Path(square + (j, i)) for i, j in np.argwhere(~mask)]
-        style = {"facecolor": theme.HIDDEN, "edgecolor": "#808080", "hatch": "////"}
-        hidden = Path.make_compound_path(*squares)
-        ax.add_patch(PathPatch(hidden, linewidth=0, **style))
+        hidden, color = np.ma.masked_array(values, mask), ListedColormap([theme.HIDDEN])
+        style = {"hatch": "////", "edgecolor": "#808080", "linewidth": 0}
+        ax.pcolor(hidden, cmap=color, clip_on=False, **style)
     for i, j in np.argwhere(mask) if digits is not None else ():
         color = text_color(cmap(norm(values[i, j])) if known[i, j] else "white")
         text = format_number(values[i, j], digits)
@@ -195,11 +187,11 @@ def _label_axis(axis, labels, cell, is_plain=False):
     """
     if isinstance(labels[0], tuple):
         names, numbers = zip(*labels)
-        ends = np.cumsum(numbers)
-        axis.set_ticks(ends - np.array(numbers) / 2, names)
-        axis.set_ticks(np.array([0, *ends]), minor=True)
+        ends = np.cumsum([0, *numbers])
+        axis.set_ticks((ends[:-1] + ends[1:]) / 2, names)
+        axis.set_ticks(ends, minor=True)
         draw = axis.axes.axvline if axis.axis_name == "x" else axis.axes.axhline
-        for border in ends[:-1]:
+        for border in ends[1:-1]:
             draw(border, color="black", linewidth=1)
         axis.set_tick_params(length=0)
         return axis.set_tick_params(which="minor", length=8)
@@ -279,9 +271,8 @@ Baselines: guessing.
         expect(np.isfinite(values).all(), name, "finite numbers", values)
     ends = [*np.concatenate([*groups.values()]), *(baseline or {}).values()]
     width = 0.016 * (np.ptp(xlim) if xlim else max(ends) - min(ends))  # of a dot
-    levels = [
-        np.zeros(len(v)) if linked else _levels(v, width) for v in groups.values()
-    ]
+    width = 0 if linked else width
+    levels = [_levels(values, width) for values in groups.values()]
     most = max(abs(level).max(initial=0) for level in levels)
     height = 0.6 if linked else 0.34 if most < 2 else 0.46
     fig = new_figure(0.9 + height * len(groups), "constrained")
@@ -484,3 +475,50 @@ def _label_points(ax, positions, labels):
         if math.dist(point, end) > 0.14 * inch:
             places = ax.transData.inverted().transform([point, end])
             ax.plot(*places.T, color=theme.GREY, linewidth=0.6, zorder=0.9)
+
+
+# --- angles -----------------------------------------------------------------------
+
+
+@in_course_style
+def dials(angles, names, *, title: str, labels, shaded=None, roles=None) -> None:
+    """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
+
+    Args:
+        angles: `(N, T)` in radians, T hands for each of N clocks.
+        names: one for each clock.
+        labels: one for each hand.
+        shaded: for each clock an angle in radians up to which it is shaded.
+        roles: one for each hand, which gives its colour; of two hands at one place,
+            both show.
+
+    >>> dials([[0, 1.6], [0, 3.1]], ["fast", "slow"], labels=["k", "q"], title="Two")
+    Clocks: Two. Names: fast, slow. Hands: k, q.
+    """
+    down = math.ceil(len(angles) / 4)
+    fig = new_figure(1.95 * down)
+    room = {"left": 0.04, "right": 0.96, "wspace": 0.4, "hspace": 0.55}
+    kinds = {"squeeze": False, "subplot_kw": {"projection": "polar"}}
+    axes = fig.subplots(down, 4, **kinds, gridspec_kw=room).flat
+    for ax in axes[len(angles) :]:
+        ax.axis("off")
+    for i, (ax, hands) in enumerate(zip(axes, to_array(angles, "angles", 2))):
+        ax.set(theta_zero_location="N", theta_direction=-1, xticks=[], yticks=[])
+        ax.spines["polar"].set_color(theme.GREY)
+        ax.set_title(names[i], weight="bold", pad=20)
+        if shaded is not None:
+            end, color = min(float(shaded[i]), 2 * math.pi), theme.WEIGHTS(0.2)
+            ax.bar(0, 1, end, align="edge", color=color)
+        written, same = [], len(set(hands)) == 1
+        for j, (hand, label) in enumerate(zip(hands, labels)):
+            style = {"color": theme.SERIES[0], "linewidth": 1.2}
+            if roles:  # each is thinner than the one below it
+                style = {"color": theme.INK[roles[j]], "linewidth": 3.6 / (j + 1)}
+            ax.plot([hand, hand], [0, 1], **style)
+            if all(math.cos(hand - other) < 0.97 for other in written):
+                text = " = ".join(labels) if same else label
+                style = {"ha": "center", "va": "center", "size": theme.SMALLEST}
+                ax.text(hand, 1.2, text, **style)
+                written.append(hand)
+        ax.set_ylim(0, 1)
+    publish(fig, title, describe("Clocks", title, Names=names, Hands=labels))

@@ -28,12 +28,8 @@ def explore(draw, **controls) -> None:
     """
     png, alt = _draw_once(draw, controls)
     views = {}
-    try:
-        import ipywidgets
-    except ImportError:
-        ipywidgets = None  # then the picture stands alone
-    if ipywidgets and get_ipython() is not None:
-        panel = _panel(ipywidgets, draw, controls, to_html(png, alt))
+    if get_ipython() is not None:
+        panel = _panel(draw, controls, to_html(png, alt))
         view = {"version_major": 2, "version_minor": 0, "model_id": panel.model_id}
         views["application/vnd.jupyter.widget-view+json"] = view
     show(png, f"{alt} (interactive: {', '.join(controls)})", **views)
@@ -50,8 +46,10 @@ def _draw_once(draw, controls):
     return pictures[0]
 
 
-def _panel(ipywidgets, draw, controls, first):
+def _panel(draw, controls, first):
     """Return the controls above their picture, tied together."""
+    import ipywidgets  # only here: other pictures need none
+
     picture, trouble = ipywidgets.HTML(value=first), ipywidgets.HTML()
 
     def redraw(change):

@@ -6,18 +6,21 @@ downwards. Every mark returns a `Box`, whose sides are the ends of wires.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Arc, Circle, FancyArrowPatch, FancyBboxPatch, Wedge
+from matplotlib.patches import Arc, Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
+from matplotlib.text import Text
 
 from utils.plots import theme
 from utils.plots.publishing import (
     drawable,
     end_sentence,
     expect,
-    expect_one_of,
     format_number,
     in_course_style,
     new_figure,
@@ -48,6 +51,7 @@ class Box:
     width: float
     height: float
     name: str = ""
+    role: str | None = None
     rows: int = 1
     columns: int = 1
 
@@ -75,45 +79,34 @@ class Box:
 class Picture:
     """A sheet to draw on, which keeps what is drawn for its alternative text.
 
-    Args:
-        height: in inches, without the title; the width is 6.9.
+    It is 6.9 inches wide and as high as the marks need.
 
-    >>> picture = Picture(1.0)
+    >>> picture = Picture()
     >>> hello, sun = picture.sentence((0.2, 0.3), ["Hello", "sun"], lit=[1])
     >>> _ = picture.wire(sun, hello, "weight", weight=0.8, bend=0.3)
     >>> picture.publish("sun looks at Hello")
     Picture: sun looks at Hello. Words: Hello sun. sun → Hello.
     """
 
-    @in_course_style
-    def __init__(self, height: float):
-        self.figure = new_figure(height)
-        self.axes = self.figure.add_axes((0, 0, 1, 1))
-        self.axes.set(xlim=(0, WIDTH), ylim=(height, 0))
-        self.axes.axis("off")
+    def __init__(self):
+        self.marks = []  # functions that return artists of matplotlib
         self.sentences = []  # of the alternative text
 
     # --- marks ----------------------------------------------------------------
 
-    @in_course_style
+    def _add(self, kind, *args, **style):
+        self.marks.append(partial(kind, *args, **style))
+
     def _write(self, x, y, text, size=LABEL, color="black", **style):
         style = {"ha": "center", "va": "center_baseline", "zorder": 6} | style
-        self.axes.text(x, y, text, fontsize=size, color=color, **style)
-
-    @in_course_style
-    def _add(self, kind, *args, **style):
-        artist = kind(*args, **style)
-        artist.set_clip_on(False)  # so that `publish` notices what lies outside
-        self.axes.add_artist(artist)
+        if text:
+            self._add(Text, x, y, text, fontsize=size, color=color, **style)
 
     def _add_box(self, box, rounding=0, gap=0, **style):
         size = box.width + 2 * gap, box.height + 2 * gap
         shape = f"round,pad=0,rounding_size={rounding}" if rounding else "square,pad=0"
         corner = box.x - gap, box.y - gap
         self._add(FancyBboxPatch, corner, *size, boxstyle=shape, **style)
-
-    def _add_line(self, start, end, **style):
-        self._add(Line2D, *zip(start, end), **style)
 
     def _add_sentence(self, sentence):
         if sentence.strip():
@@ -151,24 +144,25 @@ class Picture:
             cell: the width of a cell in inches, if not as wide as its text.
 
         Raises:
-            ValueError: for an unknown role, or sizes that don't agree.
+            ValueError: if sizes don't agree.
         """
-        expect_one_of(INK, "role", role)
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
-        owners = None if owner is None else _owner_of_cells(owner, texts.shape)
-        width = cell or _cell_width(texts)
-        box = Box(*at, texts.shape[1] * width, len(texts) * LINE, name, *texts.shape)
+        owners = np.array(-1 if owner is None else owner)
+        owners = owners[:, None] if owners.ndim == 1 else owners
+        owners = np.broadcast_to(owners, texts.shape)
+        size = texts.shape[1] * (cell or _cell_width(texts)), len(texts) * LINE
+        box = Box(*at, *size, name or role or "", role, *texts.shape)
         for (i, j), text in np.ndenumerate(texts):
             place, fill = box.cell(i, j), theme.FILL[role]
             if not shown[i, j]:
                 fill, text = theme.HIDDEN, ""
-            elif owners is not None:
-                fill = theme.OWNERS[owners[i, j]] if owners[i, j] >= 0 else "white"
+            elif owner is not None:
+                fill = (*theme.OWNERS, "white")[owners[i, j]]
             elif role == "weight" and numbers is not None:
                 fill = theme.WEIGHTS(float(np.clip(numbers[i, j], 0, 1)))
             style = {"facecolor": fill, "hatch": None if shown[i, j] else "/////"}
-            style["edgecolor"] = ink if owners is None else "white"
+            style["edgecolor"] = ink if owner is None else "white"
             self._add_box(place, linewidth=0.9, **style)
             color = ink if role == "score" else text_color(fill)
             self._write(*place.middle, text, color=color)
@@ -186,8 +180,8 @@ class Picture:
         self._write(box.top[0], box.y - (0.33 if columns else 0.14), name, **style)
         style = {"color": theme.GREY, "family": "DejaVu Sans Mono"}
         self._write(box.bottom[0], box.bottom[1] + 0.05, shape, va="top", **style)
-        self._add_sentence(_grid_sentence(name or role, texts, shown, rows, shape))
-        return replace(box, name=name or role or "")
+        self._add_sentence(_grid_sentence(box.name, texts, shown, rows, shape))
+        return box
 
     def word(self, at: tuple, text, *, lit=False) -> Box:
         """Write a word in a rounded frame, its middle at `at`; bold if it is `lit`."""
@@ -215,11 +209,10 @@ class Picture:
         gap, x = min(gap, free / max(1, len(texts) - 1)), at[0]
         expect(gap > 0.04, "words", f"a line of {WIDTH} inches", " ".join(texts))
         for i, (text, width) in enumerate(zip(texts, widths)):
-            box = Box(x, at[1] - 0.1, width, 0.2, text)
+            boxes.append(Box(x, at[1] - 0.1, width, 0.2, text))
             color = INK[roles[i]] if i in roles else "black"
             weight = "bold" if i in lit or i in roles else "normal"
-            self._write(*box.middle, text, NAME, color=color, weight=weight)
-            boxes.append(box)
+            self._write(*boxes[i].middle, text, NAME, color=color, weight=weight)
             x += width + gap
         self._add_sentence(f"Words: {' '.join(texts)}")
         return boxes
@@ -232,7 +225,6 @@ class Picture:
             size: `(width, height)` in inches, if not as wide as its text.
         """
         kinds = {"op": "white", "learned": theme.LEARNED} | theme.FILL
-        expect_one_of(kinds, "kind", kind)
         lines = text.count("\n") + 1
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
         box = Box(*at, width, height, text.replace("\n", " "))
@@ -250,6 +242,7 @@ class Picture:
         role: str | None = None,
         *,
         weight: float | None = None,
+        turn: float | None = None,
         via=(),
         bend: float = 0,
         text: str = "",
@@ -260,16 +253,23 @@ class Picture:
 
         Args:
             start, end: boxes or points; of boxes the sides that face each other.
+            role: by default that of the box at the start, or at the end.
             weight: from 0 to 1, gives the width; below 0.05 nothing is drawn.
-            via: the points between, for right angles.
+            turn: where across a wire with right angles goes up or down.
+            via: other points between.
             bend: how many inches the middle of an arrow hangs below its ends.
-            text: on the middle of the longest part.
+            text: on the middle of the longest part, or above the word at the end of an
+                arrow that hangs.
             head: False for a line without its head.
         """
-        expect_one_of(INK, "role", role)
         if weight is not None and weight < THINNEST:
             return
-        points = _facing(start, end, via, bend)
+        boxes = [mark for mark in (start, end) if isinstance(mark, Box)]
+        role = role or next((box.role for box in boxes if box.role), None)
+        if len(boxes) == 2 and start.name and end.name:
+            flows = f" ({role})" if role in ("query", "key", "value") else ""
+            self._add_sentence(f"{start.name} → {end.name}{flows}")
+        points = _route(start, end, turn, via, bend)
         longest = max(zip(points, points[1:]), key=lambda part: math.dist(*part))
         x, y = np.mean(longest, axis=0)
         path = Path(points)
@@ -281,13 +281,16 @@ class Picture:
         style |= {"mutation_scale": 9 + 1.5 * width, "capstyle": "butt"}
         style["arrowstyle"] = "-|>" if head else "-"
         self._add(FancyArrowPatch, path=path, **style)
-        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        if text:
-            self._write(x, y + bend, text, color=INK[role], bbox=paper)
-        names = [getattr(mark, "name", "") for mark in (start, end)]
-        if all(names):
-            has_role = role in ("query", "key", "value")
-            self._add_sentence(" → ".join(names) + (f" ({role})" if has_role else ""))
+        if bend > 0 and text:
+            self._write(end.top[0], end.y - 0.11, text, color=INK[role])
+        elif text:
+            paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+            self._write(x, y, text, color=INK[role], bbox=paper)
+
+    def chain(self, *boxes) -> None:
+        """Draw a wire from each box to the next."""
+        for start, end in pairwise(boxes):
+            self.wire(start, end)
 
     def sign(self, at: tuple, text: str, role: str | None = None) -> Box:
         """Draw +, ×, = or an operation such as "softmax" or "÷ √2", its middle at `at`.
@@ -299,7 +302,7 @@ class Picture:
             return self._draw_arrow(at, text)
         is_round = len(text) == 1
         half = 0.12 if is_round else text_width(text) / 2 + 0.1
-        box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24, text)
+        box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24, text, role)
         style = {"facecolor": "white", "edgecolor": INK[role], "linewidth": 1.2}
         if is_round and text not in FREE_SIGNS:
             self._add(Circle, at, half, zorder=5, **style)
@@ -325,7 +328,6 @@ class Picture:
         Args:
             kind: "cached", "process" or "memory"; also the text, by default.
         """
-        expect_one_of(theme.SHELVES, "kind", kind)
         left, top = (min(getattr(box, side) for box in boxes) for side in "xy")
         right, bottom = (max(box.at(1, 1)[i] for box in boxes) for i in (0, 1))
         size = right - left + 0.2, bottom - top + 0.4
@@ -353,108 +355,49 @@ class Picture:
         self._write(*at, text, NAME if bold else LABEL, color=color, **style)
         self._add_sentence(text.replace("\n", " "))
 
-    def dial(
-        self,
-        at: tuple,
-        angles,
-        name: str = "",
-        *,
-        radius=0.6,
-        labels=None,
-        shaded=0,
-        roles=None,
-    ) -> Box:
-        """Draw a clock: a hand for each angle, from twelve o'clock clockwise.
-
-        Args:
-            at: the middle.
-            angles: in radians, one a hand.
-            labels: one a hand; 0, 1, 2 … by default, where there is room.
-            shaded: the angle in radians up to which the clock is shaded.
-            roles: one a hand; of two hands at one place, both show.
-        """
-        angles = to_array(angles, "angles", 1)
-        labels = range(len(angles)) if labels is None else labels
-        names = to_names(labels, len(angles), "labels")
-        self._add(Circle, at, radius, facecolor="white", edgecolor=theme.GREY)
-        if shaded:  # y grows downwards, so angles run clockwise
-            end = math.degrees(min(float(shaded), 2 * math.pi)) - 90
-            self._add(Wedge, at, radius, -90, end, facecolor=theme.WEIGHTS(0.2))
-        written, roles = [], list(roles or ())
-        if roles and len(set(angles.tolist())) == 1:
-            names[0] = " = ".join(names)
-        for i, (angle, label) in enumerate(zip(angles, names)):
-            ahead = np.array([math.sin(angle), -math.cos(angle)])
-            place = at + (radius + 0.12) * ahead
-            style = {"color": INK["weight"], "linewidth": 1.2}
-            if roles:  # each is thinner than the one below it
-                style = {"color": INK[roles[i]], "linewidth": 3.6 / (i + 1)}
-            self._add_line(at, at + radius * ahead, **style)
-            if all(math.dist(place, other) > 0.17 for other in written):
-                written.append(place)
-                self._write(*place, label, theme.SMALLEST, va="center")
-        self._write(at[0], at[1] - radius - 0.32, name, NAME, weight="bold")
-        self._add_sentence(f"Clock {name} with {len(angles)} hands")
-        return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, name)
-
-    def plane(
-        self,
-        at: tuple,
-        vectors,
-        names,
-        *,
-        roles=None,
-        reach: float = 1,
-        radius: float = 0.8,
-        angle: bool = False,
-        drop: bool = False,
-    ) -> Box:
-        """Draw vectors of two numbers as arrows from one point.
+    def angle(self, at: tuple, vectors, names, *, roles, reach: float) -> None:
+        """Draw two vectors as arrows from one point, and the angle between them.
 
         Args:
             at: that point.
-            vectors, names, roles: `(N, 2)`, and N of each.
-            reach: the length that is `radius` inches long.
-            angle: mark by how many degrees the first is ahead of the second.
-            drop: let a dashed line fall from each tip to the line of the first, with
-                the product of the two at its foot.
+            vectors, names, roles: `(2, 2)`, and two of each; the angle is that by
+                which the first is ahead of the second.
+            reach: the length that is 0.62 inches long.
         """
-        vectors = to_array(vectors, "vectors", 2)
-        names = to_names(names, len(vectors), "names")
-        first, unit = vectors[0], np.array([1, -1]) * radius / reach
-        box = Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius)
-        for axis in ((box.left, box.right), (box.top, box.bottom)):
-            self._add_line(*axis, color=theme.PALE, linewidth=0.8, zorder=0.8)
-        for vector, label, role in zip(vectors, names, roles or [None] * len(names)):
-            tip = at + unit * vector
-            self.wire(at, tuple(tip), role)
-            place = tip + 0.14 * (tip - at) / max(math.dist(tip, at), 1e-9)
-            self._write(*place, label, color=INK[role], weight="bold", va="center")
-            if drop:
-                foot = at + unit * first * (vector @ first) / (first @ first)
-                style = {"linestyle": "--", "linewidth": 0.9, "zorder": 0.8}
-                self._add_line(tip, foot, color=theme.GREY, **style)
-                product = format_number(vector @ first, 3)
-                self._write(foot[0], foot[1] + 0.15, product, color=INK["score"])
-        if angle:
-            self._mark_angle(at, first, vectors[1])
-        self._add_sentence(f"Arrows: {', '.join(names)}")
-        return box
-
-    def _mark_angle(self, at, first, second):
-        start, ahead = (math.atan2(v[1], v[0]) for v in (second, first))
-        between = (ahead - start) % (2 * math.pi)
-        turn = math.degrees(-start - between), math.degrees(-start)
-        self._add(Arc, at, 0.5, 0.5, theta1=turn[0], theta2=turn[1], color=theme.GREY)
-        middle = start + between / 2
-        place = at[0] + 0.45 * math.cos(middle), at[1] - 0.4 * math.sin(middle)
+        vectors, at = to_array(vectors, "vectors", 2), np.array(at)
+        for axis in np.eye(2) * 0.62:
+            style = {"color": theme.PALE, "linewidth": 0.8, "zorder": 0.8}
+            self._add(Line2D, *zip(at - axis, at + axis), **style)
+        for vector, name, role in zip(vectors, names, roles):
+            ahead = vector / np.hypot(*vector) * (1, -1)  # y grows downwards
+            tip = at + 0.62 / reach * np.hypot(*vector) * ahead
+            self.wire(tuple(at), tuple(tip), role)
+            style = {"color": INK[role], "weight": "bold", "va": "center"}
+            self._write(*(tip + 0.14 * ahead), name, **style)
+        first, second = np.arctan2(vectors[:, 1], vectors[:, 0])
+        between = (first - second) % (2 * math.pi)
+        ends = np.degrees([-second - between, -second])
+        self._add(Arc, at, 0.5, 0.5, theta1=ends[0], theta2=ends[1], color=theme.GREY)
+        middle = second + between / 2
+        place = at + (0.45 * math.cos(middle), -0.4 * math.sin(middle))
         self._write(*place, f"{math.degrees(between):.0f}°", va="center")
+        self._add_sentence(f"Arrows: {', '.join(names)}")
 
     @in_course_style
     def publish(self, title: str) -> None:
         """Show the picture below its title, which states the finding."""
         alt = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
-        publish(self.figure, title, alt)
+        publish(self.draw(), title, alt)
+
+    def draw(self) -> Figure:
+        """Return a figure with all marks, one unit an inch."""
+        figure = new_figure(0.1)
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, WIDTH), ylim=(0.1, 0))
+        axes.axis("off")
+        for mark in self.marks:
+            artist = axes.add_artist(mark())
+            artist.set_clip_on(False)  # so that `publish` notices what lies outside
+        return figure
 
 
 # --- compositions -----------------------------------------------------------------
@@ -481,54 +424,65 @@ def column(*lines, title: str) -> None:
     >>> column(["a →", dict(values=[[1]])], ["b →", dict(values=[[2]])], title="Two")
     Picture: Two. a →. 1. b →. 2.
     """
-    sizes = [[_room(part) for part in line] for line in lines]
-    for parts, rooms in zip(zip(*lines), zip(*sizes)):
+    rooms = [[_room(part) for part in line] for line in lines]
+    for i, parts in enumerate(zip(*lines)):
         if all(isinstance(part, str) for part in parts):  # what follows is aligned
-            widest = max(room["width"] for room in rooms)
-            for room in rooms:
-                room["width"] = widest
-    heights = [
-        [max(size[side] for size in line) for side in ("above", "height", "below")]
-        for line in sizes
-    ]
-    picture, y = Picture(sum(map(sum, heights)) + 0.1 * len(lines)), 0.0
-    for line, line_sizes, (above, height, below) in zip(lines, sizes, heights):
-        needed = sum(size["before"] + size["width"] for size in line_sizes)
-        free = WIDTH - 0.2 - needed
-        gap = min(0.3, free / max(1, len(line) - 1))
+            left, right = (max(line[i][side] for line in rooms) for side in (0, 1))
+            for line in rooms:
+                line[i][:2] = left, right
+    picture, y = Picture(), 0.0
+    for parts, line in zip(lines, rooms):
+        lefts, rights, above, below = zip(*line)
+        needed = sum(lefts) + sum(rights)
+        gap = min(0.3, (WIDTH - 0.2 - needed) / max(1, len(line) - 1))
         expect(gap >= 0, "parts", f"at most {WIDTH - 0.2} inches", f"{needed:.2f}")
-        x, y = 0.1, y + above + 0.05
-        for part, size in zip(line, line_sizes):
-            x, top = x + size["before"], y + (height - size["height"]) / 2
-            if isinstance(part, str):
-                picture.sign((x + size["width"] / 2, y + height / 2), part)
-            elif isinstance(part, tuple):
-                picture.grid(
-                    (x, top - size["above"] + _room(part[0])["above"]), **part[0]
-                )
-                picture.grid((x, top), **part[1])
-            else:
-                picture.grid((x, top), **part)
-            x += size["width"] + gap
-        y += height + below + 0.05
+        x, y = 0.1, y + 0.05 + max(above)
+        for part, left, right in zip(parts, lefts, rights):
+            _draw_part(picture, (x + left, y), part)
+            x += left + right + gap
+        y += max(below) + 0.1
     picture.publish(title)
 
 
-def frames(draw, states: dict, *, height: float, title: str) -> None:
+def _draw_part(picture, at, part):
+    """Draw a part of a row; `at` is the middle of a sign, or of a grid's left side."""
+    if isinstance(part, str):
+        return picture.sign(at, part)
+    factor, part = part if isinstance(part, tuple) else (None, part)
+    top = at[1] - len(_cell_texts(part["values"])[1]) * LINE / 2
+    if factor:
+        height = len(_cell_texts(factor["values"])[1]) * LINE
+        picture.grid((at[0], top - height - 0.1), **factor)
+    return picture.grid((at[0], top), **part)
+
+
+@in_course_style
+def _room(part):
+    """Return the inches that a part takes to the left, right, above and below `at`."""
+    picture = Picture()
+    box = _draw_part(picture, (0, 0), part)
+    [axes], ends = picture.draw().axes, [box.at(0, 0), box.at(1, 1)]
+    for mark in (*axes.texts, *axes.patches):
+        pixels = mark.get_window_extent().get_points()
+        ends += axes.transData.inverted().transform(pixels).tolist()
+    (left, above), (right, below) = np.min(ends, axis=0), np.max(ends, axis=0)
+    return [-left, right, -above, below]
+
+
+def frames(draw, states: dict, *, title: str) -> None:
     """Draw one state after the other, side by side in frames of one width.
 
     Args:
         draw: called as `draw(picture, left, state)` for each state; `left` is where
             its frame begins. A state has `6.9 / len(states)` inches.
         states: dict from the name above a frame to its state.
-        height: in inches, without the title.
 
     >>> def tokens(picture, left, count):
     ...     picture.grid((left + 0.2, 0.6), [range(count)], "key")
-    >>> frames(tokens, {"prefill": 2, "decode": 3}, height=1, title="A key a token")
+    >>> frames(tokens, {"prefill": 2, "decode": 3}, title="A key a token")
     Picture: A key a token. prefill. key: 0 1. decode. key: 0 1 2.
     """
-    picture, width = Picture(height), WIDTH / len(states)
+    picture, width = Picture(), WIDTH / len(states)
     for i, (name, state) in enumerate(states.items()):
         picture.note(((i + 0.5) * width, 0.12), name, align="center", bold=True)
         draw(picture, i * width, state)
@@ -541,32 +495,18 @@ def frames(draw, states: dict, *, height: float, title: str) -> None:
 def _cell_texts(values):
     """Return the numbers of a grid, or None for texts, and what its cells show."""
     lines = [v.tolist() if hasattr(v, "tolist") else v for v in values]
-    if not all(isinstance(line, (list, tuple, range)) for line in lines):
+    if not isinstance(lines[0], (list, tuple, range)):
         lines = [lines]
-    widths = {len(line) for line in lines}
-    fits = len(widths) == 1 and not isinstance(lines[0][0], list)
-    expect(fits, "values", "one or two axes", f"rows of {sorted(widths)}")
-    texts, numbers = np.empty((len(lines), *widths), object), None
     if any(isinstance(v, (str, bytes)) for line in lines for v in line):
-        texts[:] = [[visible(v) if v != "" else "" for v in line] for line in lines]
-    else:
-        numbers = np.array(lines, float)
-        digits = num_digits(numbers)
-        texts[:] = [
-            ["" if v != v else format_number(v, digits) for v in n] for n in numbers
-        ]
-    return numbers, texts
+        return None, np.array([[visible(v) for v in line] for line in lines])
+    numbers = np.array([[*line] for line in lines], float)
+    digits = num_digits(numbers)
+    texts = [["" if v != v else format_number(v, digits) for v in n] for n in numbers]
+    return numbers, np.array(texts)
 
 
 def _cell_width(texts):
     return max(CELL, max(text_width(text) for text in texts.flat) + 0.12)
-
-
-def _owner_of_cells(owner, shape):
-    owners = to_array(owner, "owner").astype(int)
-    owners = owners[:, None].repeat(shape[1], 1) if owners.ndim == 1 else owners
-    expect(owners.shape == shape, "owner", f"shape {shape}", owners.shape)
-    return owners
 
 
 def _grid_sentence(name, texts, shown, rows, shape):
@@ -584,46 +524,23 @@ def _grid_sentence(name, texts, shown, rows, shape):
     return ": ".join(parts) + (f", shape {shape}" if shape and parts else shape)
 
 
-def _room(part):
-    """Return the inches that a part of a row needs around and between its cells."""
-    if isinstance(part, str):
-        width = 0.26 if len(part) == 1 else text_width(part) + 0.2
-        width = 0.4 if part == "→" else width
-        return {"above": 0, "height": 0.26, "below": 0, "before": 0, "width": width}
-    if isinstance(part, tuple):
-        factor, product = map(_room, part)
-        room = {side: max(factor[side], product[side]) for side in factor}
-        above = factor["above"] + factor["height"] + 0.1 + product["above"]
-        return room | {"above": above, "height": product["height"]}
-    _, texts = _cell_texts(part["values"])
-    labels = max((text_width(visible(r)) for r in part.get("rows") or ()), default=0)
-    cells = texts.shape[1] * (part.get("cell") or _cell_width(texts))
-    name = text_width(part.get("name", ""), NAME, "bold")
-    lines = part.get("shape", "").split("\n")
-    shape = max(map(len, lines)) * MONO
-    over = max(0, name - cells, shape - cells) / 2
-    return {
-        "above": 0.22 * bool(part.get("columns")) + 0.26 * bool(name),
-        "height": len(texts) * LINE,
-        "below": 0.08 + 0.17 * len(lines) if shape else 0,
-        "before": max(over, labels + 0.1 if labels else 0),
-        "width": cells + over,
-    }
-
-
-def _facing(start, end, via, bend):
+def _route(start, end, turn, via, bend):
     """Return the points of a wire; of a box the side that faces the next point."""
-    ends = [start, *via, end]
-    points = [mark.middle if isinstance(mark, Box) else mark for mark in ends]
-    for i, neighbour in ((0, 1), (-1, -2)):
-        box = ends[i]
-        if isinstance(box, Box):
-            (x, y), other = points[i], points[neighbour]
-            dx, dy = other[0] - x, other[1] - y
-            if bend:
-                points[i] = box.bottom if bend > 0 else box.top
-            elif abs(dx) * box.height > abs(dy) * box.width:
-                points[i] = box.right if dx > 0 else box.left
-            else:
-                points[i] = box.bottom if dy > 0 else box.top
-    return points
+    ends = [mark.middle if isinstance(mark, Box) else mark for mark in (start, end)]
+    if turn is not None:
+        via = [(turn, y) for x, y in ends if not math.isclose(x, turn)]
+    goals = [*via[:1], *via[-1:]] or ends[::-1]
+    if bend:
+        goals = [(x, y + math.copysign(99, bend)) for x, y in ends]
+    first, last = map(_facing, (start, end), goals)
+    return [first, *via, last]
+
+
+def _facing(mark, goal):
+    """Return the point of a wire that ends at a mark and comes from a goal."""
+    if not isinstance(mark, Box):
+        return mark
+    dx, dy = np.subtract(goal, mark.middle)
+    if abs(dx) * mark.height > abs(dy) * mark.width:
+        return mark.right if dx > 0 else mark.left
+    return mark.bottom if dy > 0 else mark.top

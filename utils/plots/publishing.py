@@ -34,11 +34,6 @@ def expect(condition, what, expected, got):
         raise ValueError(f"{what}: expected {expected}, got {got}")
 
 
-def expect_one_of(choices, what, got):
-    """Raise ValueError unless `got` is one of the choices."""
-    expect(got in choices, what, f"one of {', '.join(filter(None, choices))}", got)
-
-
 def to_array(values, what, ndim=None):
     """Return a NumPy copy of a tensor, an array or nested lists of numbers."""
     if isinstance(values, (list, tuple)) and any(torch.is_tensor(v) for v in values):
@@ -52,12 +47,11 @@ def to_array(values, what, ndim=None):
 
 def to_mask(mask, shape):
     """Return a boolean array, True = may attend; without a mask all may."""
-    if mask is None:
-        return np.ones(shape, dtype=bool)
-    mask = torch.as_tensor(mask).cpu().numpy()
+    mask = torch.as_tensor(True if mask is None else mask).cpu().numpy()
     expect(mask.dtype == bool, "mask", "booleans, True = may attend", mask.dtype)
-    expect(mask.shape == shape, "mask", f"shape {shape}", mask.shape)
-    return mask
+    expected = shape[len(shape) - mask.ndim :]
+    expect(mask.shape == expected, "mask", f"shape {expected}", mask.shape)
+    return np.broadcast_to(mask, shape)
 
 
 def to_names(labels, size, what):

@@ -2,7 +2,7 @@
 
 import torch
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # -------------------------------------------------------------- 14.1 latent_keys_values
 

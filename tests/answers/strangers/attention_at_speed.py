@@ -5,7 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # --------------------------------------------- 10.1 online_softmax_attention
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ---------------------------------------------------------------- 15.1 linear_attention
 

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 
 @right("patchify")

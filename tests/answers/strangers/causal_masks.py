@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ---------------------------------------------------------- 5.1 causal_mask
 

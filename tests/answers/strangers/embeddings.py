@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ---------------------------------------------------------------- 2.1 embed
 

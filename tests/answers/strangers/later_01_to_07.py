@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ---------------------------------------------------------------- helpers
 # What the cards take from the course, all of it right. The names start with

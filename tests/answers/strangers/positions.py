@@ -2,7 +2,7 @@
 
 import torch
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ----------------------------------------------------------- 7.1 apply_rope
 

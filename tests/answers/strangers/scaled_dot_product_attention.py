@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ----------------------------------------- 4.1 scaled_dot_product_attention
 

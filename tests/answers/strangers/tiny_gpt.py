@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ----------------------------------------------------- 9.1 TransformerBlock
 

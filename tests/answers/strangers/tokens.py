@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 import torch
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ---------------------------------------------------------------- 1.1 merge
 

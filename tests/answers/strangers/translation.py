@@ -6,7 +6,7 @@ from itertools import islice
 import torch
 import torch.nn.functional as F
 
-from answers import right, wrong
+from tests.answers import right, wrong
 
 # ------------------------------------------------------ 8.1 cross_attention
 

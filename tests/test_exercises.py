@@ -1,4 +1,4 @@
-"""What happens around a lesson: checks, the reader's own functions, progress, folds."""
+"""What a reader sees of an exercise: its check, their own function, their progress."""
 
 import ast
 import json
@@ -10,12 +10,11 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 import torch
-from exercises import EXERCISES
-from markdown_text import folded_solution
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from repository import ROOT, tool
-from tolerance import settled
+from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.exercises import EXERCISES
+from tests.markdown_text import folded_solution
+from tests.repository import ROOT, tool
 from utils.checks import check, progress, records
 from utils.checks.course import CASES, DEEPER, chapters, course_version
 
@@ -268,29 +267,3 @@ def test_the_hours_that_a_page_states_are_those_of_the_numbered_notebooks(name):
     hours = round(sum(chapter.minutes for chapter in chapters()) / 60)
     text = (ROOT / name).read_text(encoding="utf-8")
     assert f"the numbered ones take about {hours} hours together" in text
-
-
-# ---- predictions ---------------------------------------------------------------
-
-
-def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance():
-    outputs = [new_output("stream", text="loss 1.08")]
-    cells = [
-        new_markdown_cell("# A\n\n**Predict.** It?\n\nAbout 5 minutes"),
-        new_code_cell("definition"),
-        new_code_cell("loss", outputs=outputs),
-        new_code_cell("# @title The same, drawn", outputs=outputs),
-        new_markdown_cell("**What to see:** it."),
-        new_code_cell("later", outputs=outputs),
-        new_markdown_cell("**Predict.** And now?\n"),
-        new_markdown_cell("## A new section"),
-        new_code_cell("not this", outputs=outputs),
-    ]
-    for _ in range(2):
-        tool.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
-    folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
-    assert folded == cells[2:4]
-    assert "source_hidden" not in cells[3].metadata.jupyter, "nothing would be seen"
-    assert [o.output_type for o in cells[2].outputs] == ["display_data", "stream"]
-    new = [new_output("stream", text="loss 1.12")]
-    assert settled(new, cells[2].outputs, 0.05) == [cells[2].outputs[1]]

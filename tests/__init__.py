@@ -1,0 +1,1 @@
+"""The tests, and the commands that measure and compare; see README.md."""

@@ -1,0 +1,67 @@
+"""Each test pins one claim about how `.ci/notebooks.py` stores notebooks."""
+
+import re
+import shutil
+
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from tests.repository import ROOT, tool
+from tests.tolerance import settled
+
+
+def test_minutes_are_copied_into_readme_and_00(tmp_path, monkeypatch):
+    pages = "README.md", "notebooks/00_start_here.ipynb"
+    (tmp_path / "notebooks").mkdir()
+    for name in (*pages, "notebooks/02_embeddings.ipynb"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "START", tmp_path / pages[1])
+    assert not tool.write_minutes()
+    for name in pages:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        other = re.sub(r"order\? \| \d+ \|", "order? | 20 |", text)
+        (tmp_path / name).write_text(other, encoding="utf-8")
+        assert other != text and tool.write_minutes()
+        assert (tmp_path / name).read_text(encoding="utf-8") == text
+
+
+def test_digits_stay_as_stored_within_their_tolerance():
+    def notebook(*texts):
+        cells = [new_code_cell("train()") for _ in texts]
+        for cell, text in zip(cells, texts):
+            cell.outputs = [new_output("stream", text=text)]
+            cell.metadata = {"tolerance": 0.1} if "loss" in text else {}
+        return new_notebook(cells=cells)
+
+    new = notebook("loss 1.52", "loss 1.71", "rate 1.52")
+    tool.keep_stored_digits(new, notebook("loss 1.50", "loss 1.50", "rate 1.50"))
+    texts = [cell.outputs[0].text for cell in new.cells]
+    assert texts == ["loss 1.50", "loss 1.71", "rate 1.52"]
+    picture = new_output("display_data", {"image/png": "new"})
+    new = notebook("loss 1.52")
+    new.cells[0].outputs.append(picture)
+    tool.keep_stored_digits(new, notebook("loss 1.50"))
+    assert new.cells[0].outputs[0].text == "loss 1.52"
+
+
+def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance():
+    outputs = [new_output("stream", text="loss 1.08")]
+    cells = [
+        new_markdown_cell("# A\n\n**Predict.** It?\n\nAbout 5 minutes"),
+        new_code_cell("definition"),
+        new_code_cell("loss", outputs=outputs),
+        new_code_cell("# @title The same, drawn", outputs=outputs),
+        new_markdown_cell("**What to see:** it."),
+        new_code_cell("later", outputs=outputs),
+        new_markdown_cell("**Predict.** And now?\n"),
+        new_markdown_cell("## A new section"),
+        new_code_cell("not this", outputs=outputs),
+    ]
+    for _ in range(2):
+        tool.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
+    folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
+    assert folded == cells[2:4]
+    assert "source_hidden" not in cells[3].metadata.jupyter, "nothing would be seen"
+    assert [o.output_type for o in cells[2].outputs] == ["display_data", "stream"]
+    new = [new_output("stream", text="loss 1.12")]
+    assert settled(new, cells[2].outputs, 0.05) == [cells[2].outputs[1]]
