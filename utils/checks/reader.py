@@ -84,9 +84,7 @@ def _say_what_is_next(name):
 
     An exercise of another deeper notebook comes only when all others have passed.
     """
-    asks = [
-        (*ask, chapter.path) for chapter in course.chapters() for ask in chapter.asks
-    ]
+    asks = [(*ask, each.path) for each in course.chapters() for ask in each.asks]
     names = [name for name, _, _ in asks]
     passed, place = records.load() | {name}, names.index(name)
     text = f"{len(passed.intersection(names))} of {len(names)} exercises"
@@ -122,9 +120,8 @@ def solution(exercise: str):
     known = _find(exercise)
     finished = course.course_version(known.name) if known else None
     if finished is None:
-        raise ValueError(
-            f"expected the id of an exercise whose function utils has as well, got {safe_text(exercise)}"
-        )
+        text = "expected the id of an exercise whose function utils has as well, got "
+        raise ValueError(text + safe_text(exercise))
     if known.name in _passed_answers:
         print(f"Using your own {known.name}.")
         return _passed_answers[known.name]

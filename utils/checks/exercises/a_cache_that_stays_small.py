@@ -35,9 +35,7 @@ def both(step):
 
 
 NO_HEAD_AXIS = "heads-meet-samples: You let the samples of the latents meet the heads: give the latents an axis for the heads, latent[:, None]."
-FIRST_HEAD = (
-    "first-head-alone: You used the matrix of head 0 for all heads: each has one."
-)
+FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 EXPANDED = variants(
     "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
     dict(W_uv=lambda s: s.W_uk),
@@ -197,10 +195,7 @@ absorbed_attention = Exercise(
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,
-    facts=[
-        expands(*KEYS_MADE, 13, *SIZES),
-        expands(*VALUES_MADE, 19, *SIZES),
-    ],
+    facts=[expands(*KEYS_MADE, 13, *SIZES), expands(*VALUES_MADE, 19, *SIZES)],
     cases=[
         case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         case(*stepped(2, 3, 5, 7, 11, 13, 17, 19)),

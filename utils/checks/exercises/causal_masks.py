@@ -9,7 +9,7 @@ from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import INF, by_torch, fill, lower
+from utils.checks.steps.attention import INF, by_torch, fill, lower, project
 from utils.checks.steps.masks import HIDE, LEFT_ALONE, UNCLEARED, without_zeros
 from utils.checks.steps.returned import RETURNED
 from utils.checks.training_facts import TRAINING_FACTS
@@ -93,9 +93,7 @@ def right_softmax(scores, mask):
     return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
 
 
-EMPTY = (
-    "a row without any allowed position must be all zeros, so set hidden weights to 0"
-)
+EMPTY = "a row with nothing allowed must be all zeros, so set hidden weights to 0"
 MASKED = variants(
     "mask-not-used: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     LEFT_ALONE | UNCLEARED,
@@ -168,9 +166,8 @@ def habits(dropout, x, p):
     dropout(x, p)  # on x itself, so that a change in place is seen
     dropped = made == 0
     axes = [a for a in range(x.dim()) if (dropped == dropped.narrow(a + 1, 0, 1)).all()]
-    together = (
-        f"along the axes {axes}" if axes and 0 < dropped.float().mean() < 1 else "none"
-    )
+    is_partly = bool(axes) and 0 < dropped.float().mean() < 1
+    together = f"along the axes {axes}" if is_partly else "none"
     masks, count = len(dropped.unique(dim=0)), "different"
     if masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1:
         count = "always the same"
@@ -251,9 +248,7 @@ causal_attention = ModuleExercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(
-        *of_attention.project(learned, x), lower(x.shape[-2])
-    )[0],
+    oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
     properties=[past_stays],
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),

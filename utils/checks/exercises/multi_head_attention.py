@@ -63,10 +63,7 @@ merge_heads = Exercise(
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
-    steps={
-        "merge": lambda s: right_merge,
-        "result": lambda s: s.merge(s.x),
-    },
+    steps={"merge": lambda s: right_merge, "result": lambda s: s.merge(s.x)},
     variants=of_heads.MERGE + of_heads.ALONE,
     cases=[
         case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),

@@ -172,9 +172,7 @@ def right_probs(logits, temperature=1.0, top_k=None):
 
 def keep(choose):
     """Return the step that keeps what `choose(logits, k)` marks; without a k, all."""
-    return lambda s: (
-        choose(s.read, s.top_k) if s.top_k else torch.ones_like(s.read).bool()
-    )
+    return lambda s: choose(s.read, s.top_k) if s.top_k else s.read < INF
 
 
 UNCOOLED = {"divisor": lambda s: 1}

@@ -168,9 +168,7 @@ class Speaker:
         vocab_size, end_id, key, ties = self.settings
         self.calls += 1
         if not isinstance(ids, (list, tuple)):
-            raise TypeError(
-                f"next_logits takes a list of ids, got {type(ids).__name__}"
-            )
+            raise TypeError(f"expected a list of ids, got {type(ids).__name__}")
         if self.calls > LIMIT or len(ids) > LIMIT:
             raise TooManyCalls(f"next_logits was called more than {LIMIT} times")
         for id in ids:  # in order: another id, or another position, is another key

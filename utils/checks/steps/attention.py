@@ -96,9 +96,7 @@ def hidden_and_allowed(weights, mask):
     """Say that hidden positions get a weight, or that the others do not sum to 1."""
     leak = (weights.double().nan_to_num(0.0) * ~mask).sum(-1).max().item()
     if leak > 1e-6:
-        return (
-            f"Your hidden positions get a weight of up to {number(leak)} instead of 0."
-        )
+        return f"Your hidden positions get a weight of up to {number(leak)}, not 0."
     total = worst_sum(filled_rows(weights, mask))
     text = f"Your weights in a row sum to {number(total)} instead of 1."
     return None if abs(total - 1) < 1e-3 else text
