@@ -10,19 +10,17 @@ from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import INF, by_torch, fill, lower, project
-from utils.checks.steps.masks import HIDE, LEFT_ALONE, UNCLEARED, without_zeros
+from utils.checks.steps.masks import (
+    EMPTY_ROWS,
+    HIDE,
+    LEFT_ALONE,
+    UNCLEARED,
+    without_zeros,
+)
 from utils.checks.steps.returned import RETURNED
 from utils.checks.training_facts import TRAINING_FACTS
 
-CAUSAL = variants(
-    "upper-for-lower: You kept the upper triangle: row i is True up to column i, so keep the lower triangle, tril.",
-    dict(cut=lambda s: s.entries.triu()),
-    "polarity-inverted: You put True where the query must not look: return ~mask.",
-    dict(cut=lambda s: s.entries.triu(1)),
-    "diagonal-masked: You hid each token from itself: key j is allowed where j <= i, so the diagonal belongs to the mask.",
-    dict(cut=lambda s: s.entries.tril(-1)),
-    "one-step-leaked: You let row i see past column i: use tril() with diagonal 0.",
-    dict(cut=lambda s: s.entries.tril(1)),
+ADDITIVE = variants(
     "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
     dict(result=lambda s: s.mask.log()),
 )
@@ -37,12 +35,11 @@ mask = Exercise(
         special("no token", 0),
     ],
     steps={
-        "entries": lambda s: torch.ones(s.num_tokens, s.num_tokens),
-        "cut": lambda s: s.entries.tril(),
-        "mask": lambda s: s.cut.bool(),
+        "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
+        "mask": of_masks.past,
         "result": lambda s: s.mask,
     },
-    variants=CAUSAL,
+    variants=of_masks.CAUSAL + ADDITIVE,
 )
 
 PAD = variants(
@@ -93,7 +90,6 @@ def right_softmax(scores, mask):
     return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
 
 
-EMPTY = "a row with nothing allowed must be all zeros, so set hidden weights to 0"
 MASKED = variants(
     "mask-not-used: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     LEFT_ALONE | UNCLEARED,
@@ -101,10 +97,6 @@ MASKED = variants(
     dict(mask=lambda s: ~s.mask),
     "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
     dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),
-    f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} after the softmax.",
-    UNCLEARED,
-    f"empty-row-uniform: Your empty rows are uniform and see everything: {EMPTY} after the softmax.",
-    UNCLEARED | dict(hidden=lambda s: s.scores + ~s.mask * -1e9),
     "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other: a row {row_sum}. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
 )
@@ -135,7 +127,7 @@ masked_softmax = Exercise(
         "result": lambda s: s.weights,
     },
     variants=[
-        *(*MASKED, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
+        *(*MASKED, *EMPTY_ROWS, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
         *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
     ],
     words=of_attention.WORDS,
@@ -239,10 +231,6 @@ dropout = Exercise(
     variants=DROPOUT,
 )
 
-SOFTMAX_OVER_BATCH = variants(
-    "softmax-over-batch: Your softmax runs over the batch (dim=0, or no `dim`): use dim=-1, the keys.",
-    dict(dim=lambda s: 0),
-)
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
     id="5.2",
@@ -253,7 +241,7 @@ causal_attention = ModuleExercise(
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
     variants=[
-        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT, *SOFTMAX_OVER_BATCH),
+        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT),
         *(*of_attention.SCALE, *of_masks.WRONG_SIZES, *of_attention.WEIGHING),
         *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
     ],

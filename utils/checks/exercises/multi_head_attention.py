@@ -91,8 +91,6 @@ OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
     dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
-    "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the keys.",
-    dict(dim=lambda s: 0),
 )
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.

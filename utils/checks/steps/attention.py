@@ -171,6 +171,8 @@ AXIS = variants(
     dict(dim=lambda s: (*range(s.scores.dim()),)),
 )
 FIXED_AXIS = variants(
+    "softmax-over-batch: Your softmax runs over the first axis, the batch (dim=0, or no `dim`): use dim=-1, the keys.",
+    dict(dim=lambda s: 0),
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
 )

@@ -38,7 +38,7 @@ CAUSAL = variants(
     dict(mask=lambda s: past(s, 1)),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
     dict(mask=lambda s: ~past(s, -1)),
-    "polarity-inverted: You hid the past and showed the future: masked_fill hides where it is given True, while attn_mask of PyTorch's function shows where it is True.",
+    "polarity-inverted: You hid the past and showed the future: swap True and False. (masked_fill hides where it is given True, attn_mask of PyTorch's function shows there.)",
     dict(mask=lambda s: ~past(s)),
 )
 
@@ -78,6 +78,13 @@ HIDE = variants(
     dict(hidden=lambda s: s.scores + allowed(s)),
     "mask-after-softmax: You masked after the softmax, so a row {row_sum}: fill the scores with -inf, before it.",
     LEFT_ALONE | {"cleared": lambda s: s.soft * allowed(s)},
+)
+ZEROS = "such a row must be all zeros, so set hidden weights to 0 after the softmax."
+EMPTY_ROWS = variants(
+    f"empty-row-nan: You get NaN where nothing may be attended to, because all scores are -inf: {ZEROS}",
+    UNCLEARED,
+    f"empty-row-uniform: Your large negative number makes a row uniform where nothing may be attended to: {ZEROS}",
+    UNCLEARED | dict(hidden=lambda s: fill(s, -1e9)),
 )
 OF_BUILD = {  # words of a layer
     "context_length": lambda s: s.learned.build[2],
