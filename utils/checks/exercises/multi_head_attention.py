@@ -11,14 +11,7 @@ from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import (
-    SELF_PROJECTED,
-    fill,
-    lower,
-    project,
-    size,
-    steps,
-)
+from utils.checks.steps.attention import fill, lower, project, size, steps
 from utils.checks.steps.heads import right_merge, right_split
 from utils.checks.training_facts import TRAINING_FACTS
 
@@ -118,7 +111,9 @@ multi_head_attention = ModuleExercise(
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     properties=[past_stays, where_to_look],
-    steps=steps(**SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle),
+    steps=steps(
+        **of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle
+    ),
     variants=[
         *(*of_attention.SCALE, *WRONG_SIZES, *OWN, *of_masks.CAUSAL, *of_masks.HIDE),
         *(*of_masks.CUT, *of_heads.SPLIT, *of_heads.MERGE, *of_heads.OUT),

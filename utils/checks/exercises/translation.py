@@ -8,13 +8,7 @@ from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import (
-    PROJECTED,
-    by_torch,
-    hidden_and_allowed,
-    size,
-    triangle,
-)
+from utils.checks.steps.attention import by_torch, hidden_and_allowed, size, triangle
 from utils.checks.steps.masks import EMPTY_ROWS, HIDE, without_zeros
 
 
@@ -106,7 +100,7 @@ cross_attention = Exercise(
     properties=[lambda run: hidden_and_allowed(run.got[1], spread(*run.args[5:]))],
     steps=of_attention.steps(
         learned=lambda s: s,  # the matrices are arguments
-        **PROJECTED,
+        **of_attention.PROJECTED,
         mask=lambda s: spread(s.context_mask),
         cleared=of_attention.zeroed,
         result=lambda s: (s.output, s.weights),
