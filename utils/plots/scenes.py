@@ -328,7 +328,6 @@ def translator(*ways: str, title: str) -> None:
     """
     picture = Picture()
     for i, way in enumerate(ways):
-        expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
         _draw_translator(picture, i * WIDTH / 2, way)
     picture.publish(title)
 
@@ -384,7 +383,7 @@ def exchange(operations, numbers, *, title: str) -> None:
     """Draw what two processes hold before and after an operation, and what they send.
 
     Args:
-        operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
+        operations: of "all-reduce", "all-gather" and "reduce-scatter".
         numbers: `(2, n)`, n even: what each process holds at first.
     """
     first, second = ([(int(n), rank) for n in n_] for rank, n_ in enumerate(numbers))
@@ -394,7 +393,6 @@ def exchange(operations, numbers, *, title: str) -> None:
         return [a[:half] + [("", -1)] * half, [("", -1)] * half + b[half:]]
 
     states = {  # pairs (number, owner) of both processes, before and after
-        "send": ([first, second], [first, first]),
         "all-reduce": ([first, second], [sums, sums]),
         "all-gather": (halves(first, second), [first[:half] + second[half:]] * 2),
         "reduce-scatter": ([first, second], halves(sums, sums)),
@@ -410,9 +408,8 @@ def exchange(operations, numbers, *, title: str) -> None:
             }
             for state in states[name]
         )
-        sent = 4 * (2 * half if name in ("send", "all-reduce") else half)
-        text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
-        lines.append([before | {"name": name}, text, after])
+        sent = 4 * (2 * half if name == "all-reduce" else half)
+        lines.append([before | {"name": name}, f"{sent} bytes each →", after])
     column(*lines, title=title)
 
 
@@ -486,8 +483,8 @@ def draw_attention(
     allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
     weights = masked_softmax(scaled, allowed)
     cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
-    roles = dict.fromkeys(LANES, "x") if plain else {"query": "query", "keys": "key"}
-    roles |= {} if plain else {"values": "value", "context": "output"}
+    roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
+    roles = dict.fromkeys(roles, "x") if plain else roles
     digits, middle = 2 if step > 1.2 else 1, LANES["score"] + LINE / 2
 
     def draw(j, lane, numbers, **style):
@@ -510,18 +507,11 @@ def draw_attention(
         texts = [format_number(float(s[j]), digits) for s in numbers]
         text = " → ".join(texts if allowed[j] else [*texts, "−∞"])
         picture.note((x, middle), text, "score", align="center")
-        sides = (
-            (start.bottom, context.top)
-            if j == followed
-            else (start.left, context.left)
-            if j < followed
-            else (start.right, context.right)
-        )
-        picture.wire(sides[0], key.top, roles["query"], turn=x)
+        picture.wire(start, key.top, turn=x)
         picture.wire(key.bottom, (x, middle - 0.1), "score")
         picture.wire((x, middle + 0.1), weight.top, "weight")
         picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
-        picture.wire(value.bottom, sides[1], roles["values"], weight=share, turn=x)
+        picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
     return start, context
 
 
