@@ -45,25 +45,23 @@ def machine(*, title: str) -> None:
     for (role, matrix), y in zip(MATRICES.items(), (1.6, 2.65, 3.7)):
         place, size = (2.45, y + 0.095), (0.8, 0.37)
         block = picture.block(place, f"W_{role}", "learned", size=size)
-        picture.wire(inputs.right, block.left, "x", turn=2.37)
+        picture.wire(inputs, block, turn=2.37)
         vectors[role] = x @ torch.tensor(matrix)
         ends[role] = picture.grid((3.4, y), vectors[role], role, role, cell=0.4)
-        picture.wire(block.right, ends[role].left, role)
+        picture.wire(block, ends[role])
     mask = causal_mask(2)
     weights = masked_softmax(vectors["query"] @ vectors["key"].mT / 2**0.5, mask)
     score = picture.sign((4.55, 2.4), "×")
-    for role, end in (("query", score.top), ("key", score.bottom)):
-        picture.wire(ends[role].right, end, role, turn=4.55)
+    for role in ("query", "key"):
+        picture.wire(ends[role], score, turn=4.55)
     softmax = picture.sign((5.12, 2.4), "softmax", "weight")
     style = {"mask": mask, "cell": 0.45}
     share = picture.grid((5.7, 2.12), weights, "weight", "weights", **style)
     mix = picture.sign((6.15, 3.2), "×")
-    picture.chain(score, softmax, share)
-    picture.wire(share.bottom, mix.top, "weight")
-    picture.wire(ends["value"].right, mix.left, "value", turn=4.75)
+    picture.wire(ends["value"], mix, turn=4.75)
     context = weights @ vectors["value"]
     end = picture.grid((5.65, 3.65), context, "output", cell=0.5)
-    picture.wire(mix.bottom, end.top, "value")
+    picture.chain(score, softmax, share, mix, end)
     for x, y, number in ((2.8, 1.55, "04"), (4.75, 2.2, "03"), (6.15, 1.72, "05")):
         picture.note((x, y), number, align="center")
     picture.publish(title)
@@ -227,14 +225,12 @@ def stream(states, reads, *, title: str) -> None:
     ]
     for before, after, read, part in zip(boxes, boxes[1:], reads, ("attention", "MLP")):
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
-        picture.wire(before.right, plus.left, "x")
-        picture.wire(plus.right, after.left, "x")
+        picture.chain(before, plus, after)
         norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
-        picture.wire(norm.right, work.left, "x")
-        picture.wire(work.top, plus.bottom, "x")
+        picture.chain(norm, work, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
     picture.publish(title)
@@ -684,8 +680,8 @@ def state_and_cache(
         for x, role, vector in zip((5.55, 6.2), ("key", "value"), pair)
     ]
     picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
-    at = 6.17, boxes[-1].bottom[1] + 0.3
-    picture.note(at, "two more rows\nper token", align="center")
+    at = 6.17, boxes[-1].bottom[1] + 0.4
+    picture.note(at, "one more key and\none more value\nper token", align="center")
     picture.publish(title)
 
 
@@ -705,6 +701,13 @@ def two_writes(before, value, axes, *, title: str) -> None:
         picture.wire(place(0, 0), place(*goal), "x")
         x, y = place(*goal)
         picture.note((x + 0.1, y), name)
+    for n in range(1, 5):  # the scales of both axes
+        for (x, y), mark, at in (
+            (place(n, 0), (0, 0.06), (0, 0.18)),
+            (place(0, n), (-0.06, 0), (-0.18, 0)),
+        ):
+            picture.wire((x, y), (x + mark[0], y + mark[1]), "x", head=False)
+            picture._write(x + at[0], y + at[1], str(n), color="#333333")
     added = [a + b for a, b in zip(before, value)]
     half = [(a + b) / 2 for a, b in zip(before, value)]
     for goal in (added, value, half):
