@@ -93,7 +93,7 @@ def loudness(book, model):
         "pair 1: at distance 50 minus at 0": added[50, 1] - added[0, 1],
     }
     usual, harmed = loss_at(model, 32), loss_at(model, 64)
-    for pair, distance in ((1, 0), (1, 20), (0, 20), (2, 20), (3, 20)):
+    for pair, distance in ((1, 0), (1, 20), (1, 33), (0, 17), (2, 20), (3, 20)):
         score = partial(held_scores, pairs=[pair], distance=distance)
         held, name = model.with_score(score), f"pair {pair} held at {distance}"
         gone = (harmed - loss_at(held, 64)) / (harmed - usual)
@@ -108,7 +108,11 @@ def far_at_256(book, models):
     alibi, t5 = (weights(models[name], 256) for name in ("ALiBi", "T5"))
     found = {f"ALiBi: weight of far keys at 256, head {h}": alibi[h] for h in range(4)}
     found["T5: smallest weight of far keys at 256"] = t5.min()
-    return found | {"T5: largest weight of far keys at 256": t5.max()}
+    found["T5: largest weight of far keys at 256"] = t5.max()
+    for name in ("ALiBi", "T5"):
+        largest = weights(models[name], 256, torch.amax).max()
+        found[f"{name}: largest weight of one far key at 256"] = largest
+    return found
 
 
 def pairs(book, model):
