@@ -110,14 +110,22 @@ def names_from_utils(path):
 # --------------------------------------------------------------- from files to a plan
 
 
-def importing_tests(module):
-    """Return the test files that import `module`, its full name split at the dots."""
+def importers(paths, module):
+    """Return which files import `module`, its full name split at the dots."""
     return {
         path
-        for path in TESTS.rglob("test_*.py")
+        for path in paths
         for name in imports(path.read_text(encoding="utf-8"))
         if name.split(".")[: len(module)] == module
     }
+
+
+def importing_tests(module):
+    """Return the tests that import a module, or else those of the modules that do."""
+    if tests := importers(TESTS.rglob("test_*.py"), module):
+        return tests
+    users = importers((ROOT / "utils").glob("*.py"), module)
+    return set().union(*(importing_tests(["utils", path.stem]) for path in users))
 
 
 def subjects_of(path):

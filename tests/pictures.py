@@ -125,7 +125,7 @@ SCENES = {
     "true_scale": ((SHAPES,), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
     "translator": (("one vector", "transformer"), {}),
-    "exchange": ((["send", "all-gather"], VECTORS[:2]), {}),
+    "exchange": ((["all-reduce", "all-gather"], VECTORS[:2]), {}),
 }
 PICTURES |= {
     name: partial(getattr(plots.scenes, name), *args, **kwargs)

@@ -187,6 +187,17 @@ def nearly(scores, dim=-1):  # the same to four digits
     return weights
 
 
+def stub_line_above(scores, dim=-1):
+    """Turn scores into weights."""
+    raise NotImplementedError
+    return torch.softmax(scores, dim)
+
+
+def stub_line_below(scores, dim=-1):
+    torch.softmax(scores, dim)
+    raise NotImplementedError
+
+
 def without_dim(scores):
     return torch.softmax(scores, -1)
 
@@ -195,6 +206,8 @@ def without_dim(scores):
     ("answer", "slug", "words"),
     [
         (stub, "not-attempted", "3.3 softmax: not attempted yet."),
+        (stub_line_above, "stub-line-left", ": raise NotImplementedError\nDelete that"),
+        (stub_line_below, "stub-line-left", ": raise NotImplementedError\nDelete that"),
         (on_no_device, None, "your code raised"),
         (unfinished, None, "NotImplementedError: batches"),
         (larger, None, "expected [0.09, 0.2447, 0.6652]"),
@@ -322,3 +335,50 @@ def test_what_is_no_class_of_modules_is_named(answer, words):
     result = check("4.2", answer)
     assert result.diagnosis == "not-a-module", result.message
     assert words in result.message
+
+
+class StubLineLeft(Right):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+        raise NotImplementedError
+
+    def forward(self, x):
+        return x
+
+
+class HalfWritten(Right):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+        raise NotImplementedError
+
+    def forward(self, x):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [(StubLineLeft, "stub-line-left"), (HalfWritten, "not-attempted")],
+)
+def test_a_class_that_still_has_a_stubs_line_is_told_so_once_it_is_written(
+    answer, name
+):
+    assert check("4.2", answer).diagnosis == name
+
+
+class AssignsAtOnce(nn.Module):
+    def __init__(self, *build):
+        self.W_query = nn.Linear(3, 5)
+        super().__init__()
+
+
+class AssignsNothing(nn.Module):
+    def __init__(self, *build):
+        self.build = build
+
+
+@pytest.mark.parametrize("answer", [AssignsAtOnce, AssignsNothing])
+@pytest.mark.parametrize("id", [i for i, e in EXERCISES.items() if e.noun == "class"])
+def test_a_module_without_super_init_is_told_which_line_is_missing(id, answer):
+    result = check(id, answer)
+    assert (result.diagnosis, result.also) == ("super-init-missing", None)
+    assert "call super().__init__() first" in result.message

@@ -89,9 +89,6 @@ CASES = {
         list(f(text, 60).items()) for text in (TEXT, load_text()[:3000])
     ],
     "encode_bpe": lambda f: f(TEXT, MERGES),
-    "SlidingWindowDataset": lambda f: [
-        (len(built), *built[1]) for built in (f(range(13), 4, s) for s in (1, 3))
-    ],
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
     "SelfAttention": layer(5, 7, x=random(11, 5)),
     "CausalAttention": layer(5, 7, 13, 0.3, x=random(2, 11, 5)),

@@ -1,5 +1,7 @@
 """Each test pins one claim about the experiments of the notebooks."""
 
+import functools
+
 import pytest
 import torch
 
@@ -10,10 +12,16 @@ from utils.experiments.rooms import draw_rooms
 from utils.experiments.translation import ENGLISH, FRENCH, PAD, encode, shift_right
 from utils.experiments.words_back import draw_words_back
 
-PRONOUNS = definitions("deeper/heads_that_resolve_it")
-NOUNS = {*PRONOUNS["CREATURES"], *PRONOUNS["VEHICLES"], *PRONOUNS["PLACES"]}
-STREAMS = definitions("15_attention_without_a_softmax")
-TRANSLATION = definitions("08_translation")
+page = functools.cache(definitions)  # not while tests are collected
+PRONOUNS = "deeper/heads_that_resolve_it"
+STREAMS = "15_attention_without_a_softmax"
+TRANSLATION = "08_translation"
+
+
+@functools.cache
+def nouns():
+    kinds = (page(PRONOUNS)[name] for name in ("CREATURES", "VEHICLES", "PLACES"))
+    return {noun for kind in kinds for noun in kind}
 
 
 def test_a_room_answers_with_the_extension_of_the_person_wanted():
@@ -34,8 +42,8 @@ def test_answers_are_the_words_before_and_are_left_out_where_there_are_too_few()
 def test_held_out_scenes_never_occur_in_training():
     def scenes(*options):
         return {
-            frozenset(NOUNS & {*words} | {words[pronoun + 3]})
-            for words, pronoun, _ in PRONOUNS["pronoun_sentences"](*options)
+            frozenset(nouns() & {*words} | {words[pronoun + 3]})
+            for words, pronoun, _ in page(PRONOUNS)["pronoun_sentences"](*options)
         }
 
     held_out = scenes(1000, True)
@@ -45,9 +53,9 @@ def test_held_out_scenes_never_occur_in_training():
 
 
 def test_neither_position_nor_noun_tells_what_the_pronoun_stands_for():
-    sentences = PRONOUNS["pronoun_sentences"](5000)
+    sentences = page(PRONOUNS)["pronoun_sentences"](5000)
     is_first = [
-        noun == min(i for i, word in enumerate(words) if word in NOUNS)
+        noun == min(i for i, word in enumerate(words) if word in nouns())
         for words, _, noun in sentences
     ]
     assert 0.45 < sum(is_first) / len(is_first) < 0.55
@@ -66,12 +74,12 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
 
 
 def test_a_text_with_resets_asks_for_the_last_digit_since_the_last_reset():
-    texts = (t.tolist() for t in STREAMS["draw_streams"](99, 9))
+    texts = (t.tolist() for t in page(STREAMS)["draw_streams"](99, 9))
     for tokens, digits, asked, answer in zip(*texts):
         last = {}
         for token, digit in zip(tokens, digits):
-            last = {} if token == STREAMS["RESET"] else last | {token: digit}
-        assert last.get(asked, STREAMS["NONE"]) == answer
+            last = {} if token == page(STREAMS)["RESET"] else last | {token: digit}
+        assert last.get(asked, page(STREAMS)["NONE"]) == answer
 
 
 @pytest.fixture(scope="module")
@@ -90,11 +98,11 @@ def models():
 
     recurrent = translation.Translator(
         translation.RecurrentEncoder(french, 8),
-        TRANSLATION["RecurrentDecoder"](english, 8, same_vector),
+        page(TRANSLATION)["RecurrentDecoder"](english, 8, same_vector),
     )
     transformer = translation.Translator(
-        TRANSLATION["TransformerEncoder"](french, 8, 2),
-        TRANSLATION["TransformerDecoder"](english, 8, 2),
+        page(TRANSLATION)["TransformerEncoder"](french, 8, 2),
+        page(TRANSLATION)["TransformerDecoder"](english, 8, 2),
     )
     return [recurrent.eval(), transformer.eval()]
 
@@ -138,7 +146,7 @@ def test_no_pair_of_the_test_occurs_in_training(pairs):
 def test_words_are_hidden_from_the_decoder_only(models, hidden):
     source, target = encode([("un chat", "a cat")])
     for model in models:
-        found = TRANSLATION["probs_without"](model, ("un chat", "a cat"), hidden)
+        found = page(TRANSLATION)["probs_without"](model, ("un chat", "a cat"), hidden)
         context, vector, mask = model.encode(source)
         visible = torch.tensor([[place not in hidden for place in range(3)]])
         given = shift_right(target), context, vector, mask & visible

@@ -15,7 +15,6 @@ from torch.nn.functional import scaled_dot_product_attention
 from tests.repository import ROOT
 from tests.small_layers import random
 from utils import parallel
-from utils.attention import MultiHeadAttention
 from utils.launch import in_processes
 from utils.model import GPT, next_token_loss
 from utils.parallel import combine_partial_attention, partial_attention
@@ -92,17 +91,6 @@ def gradients(module):
     return [g.full_tensor() if isinstance(g, DTensor) else g.clone() for g in found]
 
 
-def run_some_heads(rank, count, layer, x):
-    """Return sizes, outputs and gradients of a layer whose heads are split."""
-    parallel.split_heads_over_processes(layer)
-    matrices = layer.W_query.weight, layer.out_proj.weight
-    sizes = [layer.num_heads, layer.num_kv_heads]
-    sizes += [tuple(matrix.to_local().shape) for matrix in matrices]
-    output = layer(x)
-    output.square().sum().backward()
-    return sizes, [output.detach(), *gradients(layer)]
-
-
 def run_some_tokens(rank, count, inputs):
     """Return outputs and gradients of ring attention: open, causal, and striped."""
     results = []
@@ -123,29 +111,19 @@ def run_sharded(rank, count, model, sentences):
     return gradients(model)
 
 
-def run_what_cannot_be_shared(rank, count):
-    """Return the messages about what these processes can't share."""
-    layer = MultiHeadAttention(6, 6, 8, 0.0, num_heads=6)
-    alibi = MultiHeadAttention(8, 8, 8, 0.0, num_heads=4, alibi=True)
-    messages = []
-    for function, argument in (
-        (parallel.local_positions, 7),
-        (parallel.split_heads_over_processes, layer),
-        (parallel.split_heads_over_processes, alibi),
-    ):
-        with pytest.raises(ValueError) as error:
-            function(argument)
-        messages.append(str(error.value))
-    return messages
+def message_of_uneven_tokens():
+    """Return the message about tokens that these processes can't share equally."""
+    with pytest.raises(ValueError) as error:
+        parallel.local_positions(7)
+    return str(error.value)
 
 
-def run_all(rank, count, layer, x, inputs, model, sentences):
+def run_all(rank, count, inputs, model, sentences):
     """Return what these functions return, in one start of the processes."""
     codes = fenced_code()[1:3]
     return (
-        run_some_heads(rank, count, layer, x),
         run_some_tokens(rank, count, inputs),
-        run_what_cannot_be_shared(rank, count),
+        message_of_uneven_tokens(),
         run_sharded(rank, count, copy.deepcopy(model), sentences),
         *(
             run_fenced_code(rank, count, c, copy.deepcopy(model), sentences)
@@ -163,27 +141,16 @@ def attention_alone(inputs, causal):
 
 
 def test_four_processes_compute_together_what_one_computes():
-    """A quarter of heads, tokens, weights, or a batch (in the notebook's two ways)."""
+    """A quarter of the tokens, weights, or a batch (in the notebook's two ways)."""
     torch.manual_seed(0)
-    layer = MultiHeadAttention(5, 56, 11, 0.0, num_heads=8, num_kv_heads=4).double()
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
-    x, sentences = random(2, 11, 5), torch.randint(11, (12, 8))
-    inputs = random(3, 2, 3, 24, 7)
-    results = in_processes(4, run_all, layer, x, inputs, model, sentences)
-    output = layer(x)
-    output.square().sum().backward()
-    of_layer = [output, *(weight.grad for weight in layer.parameters())]
+    inputs, sentences = random(3, 2, 3, 24, 7), torch.randint(11, (12, 8))
+    results = in_processes(4, run_all, inputs, model, sentences)
     next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
     of_model = [weight.grad for weight in model.parameters()]
     whole = {causal: attention_alone(inputs, causal) for causal in (False, True)}
-    for (sizes, received), tokens, messages, *of_models in results:
-        assert sizes == [2, 1, (14, 5), (56, 14)]
-        torch.testing.assert_close(received, of_layer)
-        assert messages == [
-            "expected a number of tokens that 4 processes can share equally, got 7",
-            "expected a number of heads that 4 processes can share equally, got 6",
-            "expected a layer without ALiBi, got alibi=True",
-        ]
+    for tokens, message, *of_models in results:
+        assert message.endswith("tokens that 4 processes can share equally, got 7")
         for positions, causal, *of_tokens in tokens:
             expected = [tensor[..., positions, :] for tensor in whole[causal]]
             torch.testing.assert_close(of_tokens, expected)

@@ -76,8 +76,7 @@ WRONG = {
     "one: expected finite": partial(chart.dots, {"one": NAN}, xlabel="x"),
     "groups: expected at least one": partial(chart.dots, {}, xlabel="x"),
     "one: expected 2 values": partial(chart.lines, **LINES, x=[1, 2]),
-    "positions: expected shape (N, 2) for each": partial(chart.points, FLAT, **PLANE),
-    "groups: expected 3 of": partial(chart.points, [WIDE.T], **PLANE),
+    "positions: expected 3 axes": partial(chart.points, FLAT, **PLANE),
 }
 
 

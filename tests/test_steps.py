@@ -10,8 +10,7 @@ from torch import nn
 
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
-from utils.checks.cases import case
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case
 from utils.checks.examine import examine
 from utils.checks.pipeline import variants
 from utils.checks.steps.returned import RETURNED

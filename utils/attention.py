@@ -644,7 +644,7 @@ def _project_together(x, layers):
 
 
 def _is_plain_linear(layer):
-    # A projection that was replaced, split over processes or hooked is called itself.
+    # A projection that was replaced, split or hooked is called itself.
     hooks = layer._forward_hooks or layer._forward_pre_hooks
     is_linear = type(layer) is nn.Linear and type(layer.weight) is nn.Parameter
     return is_linear and not hooks

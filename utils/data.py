@@ -1,7 +1,7 @@
 """Texts and training pairs."""
 
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, TensorDataset
 
 from utils.files import read_data
 from utils.tokenizer import END_OF_TEXT, load_tokenizer
@@ -60,27 +60,6 @@ def sliding_windows(ids, context_length, stride):
     return windows[:, :-1].clone(), windows[:, 1:].clone()
 
 
-class SlidingWindowDataset(Dataset):
-    """Training pairs for next-token prediction, cut from one sequence of ids.
-
-    An item is a pair (inputs, targets), both integer tensors (context_length,).
-
-    Raises ValueError as `sliding_windows` does.
-
-    >>> len(SlidingWindowDataset(range(10), context_length=4, stride=1))
-    6
-    """
-
-    def __init__(self, token_ids, context_length, stride):
-        self.inputs, self.targets = sliding_windows(token_ids, context_length, stride)
-
-    def __len__(self):
-        return len(self.inputs)
-
-    def __getitem__(self, index):
-        return self.inputs[index], self.targets[index]
-
-
 def create_dataloader(text, batch_size=8, context_length=256, stride=256, shuffle=True):
     """Tokenize a text with GPT-2's vocabulary and serve it in batches of windows.
 
@@ -97,7 +76,7 @@ def create_dataloader(text, batch_size=8, context_length=256, stride=256, shuffl
             [ 734, 1115]])
     """
     token_ids = load_tokenizer().encode(text, allowed_special={END_OF_TEXT})
-    dataset = SlidingWindowDataset(token_ids, context_length, stride)
+    dataset = TensorDataset(*sliding_windows(token_ids, context_length, stride))
     if len(dataset) < batch_size:
         raise ValueError(
             f"expected at least batch_size = {batch_size} windows, got {len(dataset)}"

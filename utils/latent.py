@@ -200,15 +200,14 @@ class LatentAttention(nn.Module):
         else:
             key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
             turned_key = turned_key.expand(-1, self.num_heads, -1, -1)
+        query = torch.cat((query, turned_query), dim=-1)  # (B, H, T, K + P or R + P)
+        key = torch.cat((key, turned_key), dim=-1)  # (B, H or 1, S, K + P or R + P)
         output, weights = attend_with_heads(
-            torch.cat((query, turned_query), dim=-1),
-            torch.cat(
-                (key, turned_key), dim=-1
-            ),  # (B, H, S, K + P), or (B, 1, S, R + P)
+            query,
+            key,
             value,
             padding_mask,
-            scale=(self.head_dim + self.rotary_dim)
-            ** -0.5,  # however they are computed
+            scale=(self.head_dim + self.rotary_dim) ** -0.5,  # in both forms
             dropout_p=self.dropout_p if self.training else 0.0,
             need_weights=need_weights,
         )

@@ -1,10 +1,9 @@
 """Attention and training over several processes, on `torch.distributed`.
 
-The usual names are data parallelism, tensor parallelism, context parallelism (ring
-attention) and fully sharded data parallelism. Each split gives the outputs and
-gradients of one process.
+The usual names are data parallelism, fully sharded data parallelism, and context
+parallelism (ring attention). Each split gives the outputs and gradients of one process.
 
-Shapes: P processes, B batch, H heads, T tokens of one process, K head width.
+Shapes: P processes, T tokens of one process, K head width.
 """
 
 import contextlib
@@ -18,16 +17,10 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    RowwiseParallel,
-    parallelize_module,
-)
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from utils.attention import MultiHeadAttention
 from utils.model import GPT
 
 
@@ -209,33 +202,6 @@ def _exchange(x, step):
     return received
 
 
-def split_heads_over_processes(layer: MultiHeadAttention):
-    """Leave each process some of the heads of a layer, in place.
-
-    A process keeps the rows of `W_query`, `W_key` and `W_value` that project its heads,
-    and the columns of `out_proj` that read them. The outputs of all processes are
-    summed.
-
-    Raises ValueError if the processes can't have equally many heads, and for a layer
-    with ALiBi, whose slopes depend on a head's index in the whole layer.
-
-    Source: Shoeybi et al. 2019, section 3.
-    """
-    count = dist.get_world_size()
-    if layer.num_kv_heads % count:
-        raise ValueError(
-            f"expected a number of heads that {count} processes can share equally, "
-            f"got {layer.num_kv_heads}"
-        )
-    if layer.alibi:
-        raise ValueError("expected a layer without ALiBi, got alibi=True")
-    plan = {name: ColwiseParallel() for name in ("W_query", "W_key", "W_value")}
-    plan["out_proj"] = RowwiseParallel()
-    parallelize_module(layer, _mesh(layer), plan)
-    layer.num_heads //= count
-    layer.num_kv_heads //= count
-
-
 def split_weights_over_processes(model: GPT):
     """Leave each process a shard of every weight of a model, in place.
 
@@ -245,15 +211,11 @@ def split_weights_over_processes(model: GPT):
 
     Source: Rajbhandari et al. 2020, section 5; Zhao et al. 2023, section 3.
     """
-    mesh = _mesh(model)
+    device = next(model.parameters()).device
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
-
-
-def _mesh(module):
-    device = next(module.parameters()).device
-    return init_device_mesh(device.type, (dist.get_world_size(),))
 
 
 def split_batch_over_processes(

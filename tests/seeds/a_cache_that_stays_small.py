@@ -15,7 +15,7 @@ def main(seed):
 
 def two_ways(book, seed):
     """Ask by letter and by number, with several kinds of layers."""
-    kinds = book["KINDS"] | {"shared, 4 + 4": partial(book["shared_head"], 4)}
+    kinds = book["KINDS"]
     runs = [(name, 0.01, 900) for name in kinds]
     runs += [(name, 0.03, 900) for name in ("own keys, 32", "8 for both", "latent, 8")]
     runs += [(name, 0.01, 2700) for name in ("shared, 4 + 4", "shared, 8 + 8")]

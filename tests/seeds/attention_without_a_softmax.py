@@ -47,6 +47,7 @@ def streams(book, seed):
             reader.value.weight[NONE] = 0
         _, silenced = book["stream_accuracy"](reader, texts)
         row = {
+            "old digit when silenced": book["old_digit_fraction"](reader, texts),
             "a digit": digit,
             "none": none,
             "none lost when silenced": none - silenced,
@@ -54,6 +55,12 @@ def streams(book, seed):
             "gate of the reset": torch.sigmoid(reader.numbers.weight[-1, 1]),
         }
         found |= {f"{name}, {steps}: {what}": row[what] for what in row}
+    without = partial(draw, reset=0)
+    for name in ("add", "correct"):
+        build = partial(book["StreamReader"], rules[name])
+        reader = train_recall(build, without, seed)
+        digit, _ = book["stream_accuracy"](reader, without(2000, 24))
+        found[f"{name}, no resets: a digit"] = digit
     return found
 
 

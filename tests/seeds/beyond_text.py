@@ -95,6 +95,16 @@ def strands(book, seed):
         "random strands: least weight from 2 to 17": min(to_17),
     }
 
+    torch.manual_seed(seed)
+    embedding, block, last = book["build_reader"]()
+    deeper = torch.nn.Sequential(
+        embedding, block, book["open_block"](32, 1, LENGTH), last
+    )
+    train_on_strands(deeper, steps=1000)
+    for shift, name in enumerate(("as drawn", "moved by one position")):
+        shares = strand_accuracy(deeper, unseen.roll(shift, dims=1))
+        found[f"two blocks, {name}"] = shares.mean()
+
     def begins_anywhere(num_strands):
         strands = hairpins(num_strands)
         strands[1::2] = strands[1::2].roll(1, dims=1)

@@ -37,6 +37,7 @@ def main(seed):
         found
         | pairs(deeper, rotary)
         | no_slow_pairs(deeper, fast, loss_at(rotary, 128) - loss_at(rotary, 32))
+        | held_at(book, deeper, fast)
         | cures(deeper, rotary, loss_at(rotary, 32), seed)
         | layouts(seed)
     )
@@ -138,6 +139,20 @@ def no_slow_pairs(book, model, usual_rise):
         "base 5, all held: share of the rise gone at 128": 1 - left[0] / rise,
         "base 5, far hidden: 128 minus 32": left[1],
     }
+
+
+def held_at(book, deeper, model):
+    """Return the weight of far keys with base 5, and what holding them at 0 costs."""
+    every, weights = {"pairs": list(range(4)), "speeds": deeper["FAST"]}, {}
+    weights["as trained"] = book["weight_of_far_keys"](model, 128).mean()
+    for distance in (0, 31):
+        score = partial(held_scores, **every, distance=distance)
+        held = model.with_score(score)
+        weights[f"held at {distance}"] = book["weight_of_far_keys"](held, 128).mean()
+        if not distance:
+            cost = loss_at(held, 128) - loss_at(model, 128)
+    found = {f"base 5, {name}: weight of far keys": w for name, w in weights.items()}
+    return found | {"base 5, held at 0: 128 minus as trained": cost}
 
 
 def cures(book, model, at_32, seed):

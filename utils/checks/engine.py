@@ -1,7 +1,8 @@
-"""Exercises, and the runs of an answer on their cases.
+"""Exercises, their cases, and the runs of an answer on these.
 
 An exercise is data: an oracle, which gives the right results, a list of cases, the
-steps to the result, and their wrong variants.
+steps to the result, and their wrong variants. Each tensor of a case seeds itself, so a
+new case changes no other.
 """
 
 from collections.abc import Callable
@@ -9,11 +10,61 @@ from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
 
-from utils.checks.cases import Case
+import torch
+
 from utils.checks.guard import Outcome, seeded
 from utils.checks.pipeline import AnswerRejected, Pipeline
 from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Inputs on which answers are tried.
+
+    args: the positional arguments
+    note: what is special about them, for the message
+    build: for a module, the arguments that build it
+    special: a failure here is shown only if no other case fails
+    """
+
+    args: tuple
+    note: str = ""
+    build: tuple | None = None
+    special: bool = False
+
+
+def case(*args, **settings):
+    """Return the `Case` with these arguments."""
+    return Case(args, **settings)
+
+
+def special(note, *args, **settings):
+    """Return a case that is shown only if no other fails."""
+    return case(*args, note=note, special=True, **settings)
+
+
+def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=torch.float32):
+    """Return normal numbers, always the same for a shape and a seed.
+
+    Tensors of one shape in one case need different seeds.
+    """
+    generator = _generator(shape, seed)
+    drawn = torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
+    return drawn * scale + shift
+
+
+def integers(low, high, shape, seed=0):
+    """Return integers from `low` up to, but without, `high`."""
+    generator = _generator(shape, seed)
+    return torch.randint(low, high, shape, generator=generator, device="cpu")
+
+
+def _generator(shape, seed):
+    """Return a generator whose state depends on all these numbers."""
+    for size in shape:
+        seed = 1009 * seed + size + 1
+    return torch.Generator(device="cpu").manual_seed(seed % 2**32)
 
 
 @dataclass(eq=False)
@@ -69,14 +120,15 @@ class Exercise:
     oracle: function of a case's arguments that returns what is right; the steps know
         the arguments by the names of its parameters
     cases: made by `case`
-    steps, variants, words: of the `Pipeline`
+    steps, variants, words: of the `Pipeline`; variants of steps that the exercise
+        hasn't are left out
+    without: names of variants that the exercise cannot tell apart, or doesn't ask for
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     properties: functions (run) -> text or None that say what is wrong with a result
         if no mistake is recognised
     observe: function (answer, *args) that returns what is compared, if results are
         random; the oracle and the variants go through it too
-    returned: variants of the last steps, which change only what is returned
     """
 
     id: str
@@ -87,21 +139,26 @@ class Exercise:
     steps: dict
     variants: list
     words: dict = field(default_factory=dict)
+    without: tuple = ()
     parts: tuple = ()
     facts: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
-    returned: tuple = (*RETURNED,)
 
     noun = "function"
 
     def __post_init__(self):
-        self.pipeline = Pipeline(
-            {p.name: p.default for p in signature(self.oracle).parameters.values()},
-            self.steps | RETURNING_STEPS,
-            [*self.variants, *self.returned],
-            self.words | {"returns": self.returns},
-        )
+        parameters = signature(self.oracle).parameters.values()
+        inputs = {parameter.name: parameter.default for parameter in parameters}
+        steps = self.steps | RETURNING_STEPS
+        variants = [
+            variant
+            for variant in (*self.variants, *RETURNED)
+            if variant.name not in self.without
+            and variant.overrides.keys() <= inputs.keys() | steps.keys()
+        ]
+        words = self.words | {"returns": self.returns}
+        self.pipeline = Pipeline(inputs, steps, variants, words)
 
     @property
     def name(self):

@@ -1,5 +1,8 @@
 """Examine an answer: run it on all cases, and name what is wrong with it."""
 
+import ast
+import inspect
+import textwrap
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +34,7 @@ class Result:
 
 def examine(exercise, answer):
     """Return the `Result` of an answer; its text has no heading yet."""
+    written = answer
     try:
         answer = exercise.prepare(answer)
         runs = _run_cases(exercise, answer)
@@ -38,6 +42,9 @@ def examine(exercise, answer):
         name, text = rejected.args
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
     if runs[0].outcome.is_unfinished:
+        if _has_code_beside_the_stub(written):
+            text = f"Your code is there, but a line of the stub still stops it\n  at {runs[0].outcome.where}\nDelete that line."
+            return Result(False, "stub-line-left", text)
         return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
     are_right = all(run.is_right for run in runs)
     mistakes = {}  # of several with the same name, the first
@@ -58,6 +65,27 @@ def _run_cases(exercise, answer):
         if runs[-1].outcome.is_unfinished or runs[-1].outcome.is_stopped:
             break
     return runs
+
+
+def _has_code_beside_the_stub(answer):
+    """Return whether every function is written, though one still has the stub's line.
+
+    That line is then the first or the last. Between others it is where a stub has given
+    lines; and where it is all of a function, that one isn't written.
+    """
+    functions = vars(answer).values() if isinstance(answer, type) else [answer]
+    bodies = []
+    for function in filter(inspect.isfunction, functions):
+        try:
+            source = textwrap.dedent(inspect.getsource(function))
+            [definition] = ast.parse(source).body
+        except (OSError, SyntaxError, ValueError):  # written in no cell and no file
+            return False
+        statements = definition.body[ast.get_docstring(definition) is not None :]
+        bodies.append([ast.unparse(statement) for statement in statements])
+    left = "raise NotImplementedError", "raise NotImplementedError()"
+    stops = any({body[0], body[-1]} & {*left} for body in bodies if body)
+    return stops and not any(len(body) < 2 and body[0] in left for body in bodies)
 
 
 def _find_mistakes(exercise, answer, runs, are_right):

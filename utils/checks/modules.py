@@ -14,6 +14,8 @@ from utils.checks.training_facts import dropout_in_eval
 from utils.checks.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
+# What PyTorch says of a module that doesn't call `super().__init__()`, or too late.
+NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 
 
 @dataclass(eq=False)
@@ -98,7 +100,11 @@ class Modules:
     def make(self, arguments):
         """Return the outcome of building a module in eval mode."""
         torch.default_generator.manual_seed(789)
-        return attempt(lambda: self.kind(*arguments).eval())
+        made = attempt(lambda: self.kind(*arguments).eval())
+        if any(words in str(made.error) for words in NOT_BEGUN):
+            text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
+            self.mistakes.append(Diagnosis("super-init-missing", text))
+        return made
 
     def read(self, module, arguments):
         """Return the weights as matrices; a bias that isn't asked for becomes zero."""

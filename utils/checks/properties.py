@@ -20,28 +20,27 @@ def row_sum(weights):
     return "need not sum to 1" if abs(total - 1) < 1e-3 else f"sums to {number(total)}"
 
 
-def rows_sum_to_one(pick=lambda value: value, of="weights"):
-    """Return the property that the weights in each row sum to 1."""
-
-    def property(run):
-        total = worst_sum(pick(run.got))
-        text = f"A row of your {of} sums to {number(total)} instead of 1."
-        return None if abs(total - 1) < 1e-4 else text
-
-    return property
+def rows_sum_to_one(run):
+    """Say that in a row the weights, the last of what is returned, don't sum to 1."""
+    total = worst_sum(run.got[-1] if isinstance(run.got, tuple) else run.got)
+    text = f"One of your rows sums to {number(total)} instead of 1."
+    return None if abs(total - 1) < 1e-4 else text
 
 
-def past_stays(run, of="tokens"):
+def past_stays(run):
     """Return by how much a later position changes an earlier one, if it does."""
-    got = run.got[0] if isinstance(run.got, tuple) else run.got
+
+    def output(args):
+        value = run.call(*args)
+        return value[0] if isinstance(value, tuple) else value
+
+    got = output(run.args)
     for position in range(1, got.shape[-2]):
         later = torch.arange(got.shape[-2])[:, None] >= position
         changed = [x + later if torch.is_tensor(x) else x for x in run.args]
-        after = run.call(*changed)
-        after = after[0] if isinstance(after, tuple) else after
-        moved = (after - got)[..., :position, :].abs().max().item()
+        moved = (output(changed) - got)[..., :position, :].abs().max().item()
         if moved > 1e-4:
-            return f"Adding 1 to the {of} from {position} on moves an earlier output by {number(moved)}: the future leaks into the past."
+            return f"Adding 1 to the input from position {position} on moves an earlier output by {number(moved)}: the future leaks into the past."
     return None
 
 

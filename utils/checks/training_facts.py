@@ -7,7 +7,7 @@ with d_in, d_out, context_length, dropout and may end with num_heads. `no_gradie
 
 import torch
 
-from utils.checks.cases import draw
+from utils.checks.engine import draw
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import number

@@ -70,13 +70,13 @@ def _joined(slugs):
 
 def _proofs(patient):
     """Yield each wrong step, what shows it, and what excludes its nearest rival."""
-    possible = {*suspects(patient)} - patient._wrong
+    known = suspects(patient)
     for slug in sorted(patient._wrong):
         others = patient._wrong - {slug}
-        yield f"{slug}: {SUSPECTS[slug].line}."
+        yield f"{slug}: {known[slug]}."
         yield "  " + _evidence(patient, others)
         rivals = [rival for one, rival, *_ in RIVALS if one == slug]
-        for rival in [rival for rival in rivals if rival in possible][:1]:
+        for rival in [r for r in rivals if r in {*known} - patient._wrong][:1]:
             yield "  " + _evidence(patient, others | {rival}, f"with {rival} instead")
     if not patient._wrong:
         yield "It is healthy: no instrument finds a difference."
@@ -93,7 +93,7 @@ def _evidence(patient, claimed, beside=None):
     differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
     decides = {name: label for *two, name, label in RIVALS if two == differing}
     known = fitting(patient)
-    names = [*decides, *(SUSPECTS[slug].shown_by for slug in differing), *known]
+    names = [*decides, *(SUSPECTS[slug][1] for slug in differing), *known]
     other = twin(patient, *sorted(claimed))
     for name in dict.fromkeys(name for name in names if name in known):
         here, there = measured(patient, name), measured(other, name)

@@ -9,7 +9,7 @@ from functools import wraps
 import torch
 
 from utils.attention import merge_heads, split_heads
-from utils.clinic.patients import FOUR_HEADS, FUNCTION, even, expect_layer, seeded, twin
+from utils.clinic.patients import even, expect_layer, seeded, twin
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
@@ -104,8 +104,8 @@ def bisect(layer):
     output, weights = _run(layer, *inputs)
     _, healthy = _run(twin(layer), *inputs)
     with torch.no_grad():
-        value = inputs[2] if layer.kind is FUNCTION else layer.W_value(inputs[0])
-        if layer.kind is FOUR_HEADS:
+        value = inputs[2] if not layer.kind.masked else layer.W_value(inputs[0])
+        if layer.kind.has_heads:
             value = split_heads(value, layer.kind.build[4])
             expected = layer.out_proj(merge_heads(weights @ value))
         else:
@@ -148,7 +148,7 @@ def permute_tokens(layer):
     """
     inputs = _inputs(layer)
     before = _run(layer, *inputs)[0]
-    if layer.kind is FUNCTION:
+    if not layer.kind.masked:
         query, key, value = inputs
         keys_reversed = _run(layer, query, key.flip(-2), value.flip(-2))[0]
         queries_reversed = _run(layer, query.flip(-2), key, value)[0].flip(-2)
@@ -202,11 +202,11 @@ def one_token(layer):
     """Give one token alone, whose weight can only be 1, and see what comes out."""
     inputs = _inputs(layer, tokens=1)
     output = _run(layer, *inputs)[0]
-    if layer.kind is FUNCTION:
+    if not layer.kind.masked:
         parts = dict(zip(("query", "key", "value"), inputs))
     else:
         [x] = inputs
         parts = {"x": x, "key": layer.W_key(x), "value": layer.W_value(x)}
-    if layer.kind is FOUR_HEADS:
+    if layer.kind.has_heads:
         parts |= {f"out_proj({n})": layer.out_proj(part) for n, part in parts.items()}
     return {name: _distance(output, part.detach()) for name, part in parts.items()}

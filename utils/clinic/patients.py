@@ -1,7 +1,6 @@
 """The patients: attention layers with wrong steps, put together from the checks'."""
 
 import hashlib
-from dataclasses import dataclass, replace
 from itertools import product
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -13,33 +12,21 @@ from utils.checks.pipeline import Pipeline
 from utils.checks.steps import attention, heads, masks
 from utils.checks.steps.attention import SELF_PROJECTED, steps
 
-
-class Suspect(NamedTuple):
-    """What can be wrong: in which kinds of layer (f, c, h), what shows it, a line."""
-
-    kinds: str
-    shown_by: str
-    line: str
-
-
-SUSPECTS = {
-    slug: Suspect(*facts)
-    for slug, *facts in [
-        ("scale-missing", "fch", "scale_scores", "the scores are not divided by √d_k"),
-        ("divided-by-width", "f", "scale_scores", "the scores are divided by d_k"),
-        ("keys-times-queries", "f", "permute_tokens", "the scores are K Qᵀ, not Q Kᵀ"),
-        ("softmax-over-queries", "f", "row_sums", "the softmax runs over the queries"),
-        ("softmax-twice", "fch", "scale_scores", "the softmax is taken twice"),
-        ("mask-not-used", "ch", "leak_test", "no mask reaches the scores"),
-        ("one-step-leaked", "ch", "leak_test", "each token also sees the next one"),
-        ("mask-after-softmax", "ch", "row_sums", "the mask comes after the softmax"),
-        ("keys-for-values", "fch", "one_token", "the weights average the keys"),
-        ("values-not-projected", "ch", "one_token", "the weights average x itself"),
-        ("split-by-view", "h", "bisect", "view alone splits the heads"),
-        ("merge-without-transpose", "h", "leak_test", "reshape alone merges the heads"),
-        ("heads-share-weights", "h", "bisect", "heads use the mean of their weights"),
-        ("output-projection-unused", "h", "one_token", "out_proj is left out"),
-    ]
+SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
+    "scale-missing": ("fch", "scale_scores", "the scores are not divided by √d_k"),
+    "divided-by-width": ("f", "scale_scores", "the scores are divided by d_k"),
+    "keys-times-queries": ("f", "permute_tokens", "the scores are K Qᵀ, not Q Kᵀ"),
+    "softmax-over-queries": ("f", "row_sums", "the softmax runs over the queries"),
+    "softmax-twice": ("fch", "scale_scores", "the softmax is taken twice"),
+    "mask-not-used": ("ch", "leak_test", "no mask reaches the scores"),
+    "one-step-leaked": ("ch", "leak_test", "each token also sees the next one"),
+    "mask-after-softmax": ("ch", "row_sums", "the mask comes after the softmax"),
+    "keys-for-values": ("fch", "one_token", "the weights average the keys"),
+    "values-not-projected": ("ch", "one_token", "the weights average x itself"),
+    "split-by-view": ("h", "bisect", "view alone splits the heads"),
+    "merge-without-transpose": ("h", "leak_test", "reshape alone merges the heads"),
+    "heads-share-weights": ("h", "bisect", "heads use the mean of their weights"),
+    "output-projection-unused": ("h", "one_token", "out_proj is left out"),
 }
 RIVALS = [  # a slug, what it is easily taken for, and the number that excludes that
     ("softmax-twice", "divided-by-width", "scale_scores", "scores × 10,000"),
@@ -74,34 +61,19 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 # --- the kinds -----------------------------------------------------------------------
 
-CAUSAL = SELF_PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
-VARIANTS = [
-    replace(
-        heads.CUT[0],
-        overrides={"query, key, value": heads.split_each(heads.split_by(heads.CUT[0]))},
-    ),
-    *(*attention.SCALE, *attention.BATCH_SCORE, *attention.AXIS, *attention.SOFTMAX),
-    *(*masks.CAUSAL, *masks.HIDE, *attention.AVERAGE, *attention.PROJECT),
-    *(*heads.MERGE, *heads.OUT),
-]
+MASKS = masks.CAUSAL + masks.HIDE  # who hides nothing zeroes nothing either
+VARIANTS = {  # of two with one name the last
+    variant.name: variant
+    for variant in [
+        *(*attention.PROJECT, *attention.SCALE, *attention.BATCH_SCORE),
+        *(*attention.AXIS, *attention.SOFTMAX, *attention.AVERAGE),
+        *(*MASKS, *masks.without_zeros(MASKS)),
+        *(*heads.SPLIT, *heads.MERGE, *heads.OUT),
+    ]
+}
 
 
-def _pipeline(*inputs, **own):
-    """Return the right steps of a layer, which give its output and its weights."""
-    both = {"result": lambda s: (s.projected, s.weights)}
-    return Pipeline(dict.fromkeys(inputs), steps(**own, **both))
-
-
-def _variant(name):
-    """Return the variant of a suspect: the first of this name."""
-    variant = next(one for one in VARIANTS if one.name == name)
-    if [*variant.overrides] == ["hidden"]:  # who hides nothing zeroes nothing either
-        return replace(variant, overrides=variant.overrides | masks.UNCLEARED)
-    return variant
-
-
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of layer: its letter, what it is, takes and gives, its sizes, its steps.
 
     `build` is (d_in, d_out, context_length, dropout, num_heads), as in the course.
@@ -118,12 +90,20 @@ class Kind:
     def masked(self):
         return self.letter != "f"
 
-    def __deepcopy__(self, memo):
-        return self  # there is one of each kind
+    @property
+    def has_heads(self):
+        return self.letter == "h"
+
+
+def _pipeline(*inputs, **own):
+    """Return the right steps of a layer, which give its output and its weights."""
+    both = {"result": lambda s: (s.projected, s.weights)}
+    return Pipeline(dict.fromkeys(inputs), steps(**own, **both))
 
 
 BOTH = "with need_weights=True also weights"
-KINDS = FUNCTION, _, FOUR_HEADS = (
+CAUSAL = SELF_PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
+KINDS = (
     Kind(
         "f",
         "a function",
@@ -146,7 +126,7 @@ KINDS = FUNCTION, _, FOUR_HEADS = (
         "x (B, T, 64), T up to 16",
         f"output (B, T, 64); {BOTH} (B, 4, T, T)",
         (64, 64, 16, 0.0, 4),
-        _pipeline("learned", "x", **CAUSAL, **heads.HEADS),
+        _pipeline("learned", "x", **CAUSAL, **heads.LAYER),
     ),
 )
 
@@ -172,7 +152,7 @@ class Layer(nn.Module):
             for name in ("W_query", "W_key", "W_value"):
                 layer = nn.utils.skip_init(nn.Linear, d_in, d_out, bias=False)
                 setattr(self, name, layer)
-        if kind is FOUR_HEADS:
+        if kind.has_heads:
             self.out_proj = nn.utils.skip_init(nn.Linear, d_out, d_out)
         generator = seeded(number)
         for parameter in self.parameters():  # makes queries, keys, values of variance 1
@@ -184,13 +164,13 @@ class Layer(nn.Module):
         self._check(inputs)
         if self.kind.masked:  # the steps take weights as matrices (d_in, d_out)
             learned = {name: layer.weight.mT for name, layer in self.named_children()}
-            if self.kind is FOUR_HEADS:
+            if self.kind.has_heads:
                 learned["out_proj_bias"] = self.out_proj.bias
             inputs = SimpleNamespace(**learned, build=self.kind.build), *inputs
         # Of two variants of one step the later takes the other's place.
-        variants = map(_variant, sorted(self._wrong))
+        variants = [VARIANTS[name] for name in sorted(self._wrong)]
         output, weights = self.kind.pipeline.run(inputs, *variants)
-        both = need_weights or self.kind is FUNCTION
+        both = need_weights or not self.kind.masked
         return (output, weights) if both else output
 
     def _check(self, inputs):
@@ -257,7 +237,7 @@ def causes(kind, two):
     """Return what may be wrong with a kind of layer, as tuples of slugs."""
     if two:
         return [pair for both in PAIRS[kind.letter] for pair in product(*both)]
-    return [(), *((s,) for s, known in SUSPECTS.items() if kind.letter in known.kinds)]
+    return [(), *((s,) for s, (kinds, *_) in SUSPECTS.items() if kind.letter in kinds)]
 
 
 def twin(layer: Layer, *slugs: str) -> Layer:
@@ -291,7 +271,7 @@ def suspects(layer: Layer) -> dict[str, str]:
     'the softmax runs over the queries'
     """
     letter = expect_layer(layer).kind.letter
-    return {slug: s.line for slug, s in SUSPECTS.items() if letter in s.kinds}
+    return {s: line for s, (kinds, _, line) in SUSPECTS.items() if letter in kinds}
 
 
 def expect_layer(layer):

@@ -49,7 +49,9 @@ class _NextWord(nn.Module):
         return self.readout(x + self.layer(x))
 
 
-def train_on_words(layer, steps: int = 200, seed: int = 0) -> list[float]:
+def train_on_words(
+    layer, steps: int = 200, seed: int = 0, lr: float = 1e-2
+) -> list[float]:
     """Train a copy of a layer to predict the next word; return the losses, in nats.
 
     Four words in five repeat the word three places before them, the others are drawn.
@@ -65,7 +67,7 @@ def train_on_words(layer, steps: int = 200, seed: int = 0) -> list[float]:
         torch.default_generator.manual_seed(seed)
         model = _NextWord(copy.deepcopy(layer).train())
         generator, losses = torch.Generator().manual_seed(seed), []
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
         for _ in range(steps):
             words = _draw_sentences(32, generator)
             scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known

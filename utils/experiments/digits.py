@@ -1,4 +1,4 @@
-"""Notebook 11: a small vision transformer names handwritten digits."""
+"""Notebook 11: handwritten digits, and a block of a vision transformer."""
 
 import torch
 from sklearn.datasets import load_digits

@@ -1,4 +1,4 @@
-"""Notebooks 14 and 15: recall what was paired with a letter in a list of pairs."""
+"""Notebook 15: recall what was paired with a letter in a list of pairs."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Notebook 08: translate French with one vector, with attention, and as a transformer.
+"""Notebook 08: French sentences and their translations, and how translators learn.
 
 Shapes: B batch, S French words, T English words, D model width, V English vocabulary.
 An encoder returns the words' vectors, context (B, S, D), and one vector for all, (B, D)

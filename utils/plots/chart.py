@@ -22,6 +22,7 @@ from utils.plots.publishing import (
     to_array,
     to_mask,
     to_names,
+    visible,
     wrap,
 )
 
@@ -86,7 +87,10 @@ def heat(
     row_labels = _axis_labels(rows, shape[0], "rows", numbered)
     column_labels = _axis_labels(columns, shape[1], "columns", numbered)
     room = 0.16 if show_values is False or max(shape) > 8 else 0.35
-    labels = _label_texts(row_labels), _label_texts(column_labels)
+    labels = [
+        [name if number == 1 else f"{number} {name}" for name, number in pairs]
+        for pairs in (row_labels, column_labels)
+    ]
     fig, axes, cell, across = _map_panels(len(maps), shape, labels, room)
     digits = num_digits(known)
     widest = max(text_width(format_number(value, digits)) for value in known[:1000])
@@ -109,21 +113,15 @@ def heat(
 
 
 def _axis_labels(labels, size, what, numbered):
-    """Return tick labels "position token", or the pairs (name, number) as they are."""
+    """Return pairs (label, how many cells it names): positions, tokens, or as given."""
     if labels is None:
-        return [str(i) for i in range(size)]
+        return [(str(i), 1) for i in range(size)]
     if isinstance(labels[0], tuple):
         total = sum(number for _, number in labels)
         expect(total == size, what, f"numbers that sum to {size}", total)
         return labels
-    names = to_names(labels, size, what)
-    return [f"{i} {name}" for i, name in enumerate(names)] if numbered else names
-
-
-def _label_texts(labels):
-    """Return labels for the alternative text: "number name" for pairs."""
-    pairs = isinstance(labels[0], tuple)
-    return [f"{number} {name}" for name, number in labels] if pairs else labels
+    names = enumerate(to_names(labels, size, what))
+    return [(f"{i} {name}" if numbered else name, 1) for i, name in names]
 
 
 def _color_scale(known, signed, vmax):
@@ -183,11 +181,11 @@ def _draw_map(ax, values, mask, scale, cell, digits):
 def _label_axis(axis, labels, cell, is_plain=False):
     """Write a label at each cell, or at every second, fifth … where cells are small.
 
-    Pairs (name, number) label several neighbours at once, with a line at each border.
+    Labels of several cells are all written, with a line at each border.
     """
-    if isinstance(labels[0], tuple):
-        names, numbers = zip(*labels)
-        ends = np.cumsum([0, *numbers])
+    names, numbers = zip(*labels)
+    ends = np.cumsum([0, *numbers])
+    if max(numbers) > 1:
         axis.set_ticks((ends[:-1] + ends[1:]) / 2, names)
         axis.set_ticks(ends, minor=True)
         draw = axis.axes.axvline if axis.axis_name == "x" else axis.axes.axhline
@@ -197,13 +195,13 @@ def _label_axis(axis, labels, cell, is_plain=False):
         return axis.set_tick_params(which="minor", length=8)
     needed = len(labels) / 13 if is_plain else 0.14 / cell
     step = next(n for n in (1, 2, 5, 10, 20, 50, 100, 500, 10_000) if n >= needed)
-    ticks, style = np.arange(0, len(labels), step), {}
-    widest = max(text_width(labels[i]) for i in ticks)
+    ticks, style = ends[:-1:step], {}
+    widest = max(map(text_width, names[::step]))
     if axis.axis_name == "x" and widest > cell * step * 0.92:
         is_steep = cell * step < 0.25
         style = {"rotation": 90 if is_steep else 45, "rotation_mode": "anchor"}
         style |= {"ha": "right", "va": "center" if is_steep else "top"}
-    axis.set_ticks(ticks + 0.5, [labels[i] for i in ticks], **style)
+    axis.set_ticks(ticks + 0.5, names[::step], **style)
     axis.set_tick_params(length=2)
 
 
@@ -221,7 +219,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
     >>> bars({"one": [0.2, 0.8]}, ["a", "b"], title="b is heavier")
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
     """
-    names = to_names(labels, len(labels), "labels")
+    names = [visible(label) for label in labels]
     fig = new_figure(2.6, "constrained")
     axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)
@@ -234,7 +232,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
             ax.bar_label(bar, numbers, padding=1)
         ax.set_title(wrap(name, slot * len(names)))
         ax.margins(x=0.02, y=0.15)
-        _label_axis(ax.xaxis, names, slot)
+        _label_axis(ax.xaxis, [(name, 1) for name in names], slot)
     axes[0].set_ylabel(ylabel)
     parts = {"Panels": list(groups), "Categories": names, "Height": ylabel}
     publish(fig, title, describe("Bars", title, **parts))
@@ -419,12 +417,7 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     ...        groups=["animal", "vehicle"], title="Two words")
     Points: Two words. Panels: before. Labels: cat, bus. Groups: animal, vehicle.
     """
-    panels = to_array(positions, "positions")
-    fits = panels.ndim == 3 and panels.shape[2] == 2
-    expect(fits, "positions", "shape (N, 2) for each panel", panels.shape)
-    labels = to_names(labels, panels.shape[1], "labels")
-    expect(len(names) == len(panels), "names", f"{len(panels)} of them", len(names))
-    expect(len(groups) == len(labels), "groups", f"{len(labels)} of them", len(groups))
+    panels, labels = to_array(positions, "positions", 3), [*map(visible, labels)]
     fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
     axes = fig.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
     axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))

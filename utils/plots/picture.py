@@ -38,7 +38,7 @@ INK, LABEL, NAME, WIDTH = theme.INK, theme.LABEL, theme.NAME, theme.WIDTH
 CELL, LINE = 0.3, 0.28  # inches: the least width of a cell, and its height
 MONO = 0.602 * LABEL / 72  # inches: the width of a letter of DejaVu Sans Mono
 MAX_DESCRIBED = 40  # cells of a grid whose content the alternative text gives
-FREE_SIGNS = "=→←@ "
+FREE_SIGNS = "=←@ "
 THINNEST = 0.05  # the smallest weight that gets a wire
 
 
@@ -151,7 +151,8 @@ class Picture:
         owners = np.array(-1 if owner is None else owner)
         owners = owners[:, None] if owners.ndim == 1 else owners
         owners = np.broadcast_to(owners, texts.shape)
-        size = texts.shape[1] * (cell or _cell_width(texts)), len(texts) * LINE
+        cell = cell or max(CELL, 0.12 + max(map(text_width, texts.flat)))
+        size = texts.shape[1] * cell, len(texts) * LINE
         box = Box(*at, *size, name or role or "", role, *texts.shape)
         for (i, j), text in np.ndenumerate(texts):
             place, fill = box.cell(i, j), theme.FILL[role]
@@ -298,27 +299,20 @@ class Picture:
         A + or × is in a circle and an operation in a pill; = and @ have no edge, a → is
         an arrow, below the text before it, and a space leaves a gap.
         """
-        if text.endswith("→"):
-            return self._draw_arrow(at, text)
-        is_round = len(text) == 1
-        half = 0.12 if is_round else text_width(text) / 2 + 0.1
+        is_arrow, is_round = text.endswith("→"), len(text) == 1
+        label = text.removesuffix("→").strip()
+        half = 0.12 if is_round else text_width(label) / 2 + 0.1
+        half = max(half, 0.2) if is_arrow else half
         box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24, text, role)
         style = {"facecolor": "white", "edgecolor": INK[role], "linewidth": 1.2}
-        if is_round and text not in FREE_SIGNS:
-            self._add(Circle, at, half, zorder=5, **style)
+        if is_arrow:
+            self.wire(box.at(0.1, 0.5), box.at(0.9, 0.5))
         elif not is_round:
             self._add_box(box, 0.12, zorder=5, **style)
-        size = theme.TITLE if is_round else LABEL
-        self._write(*box.middle, text, size, color=INK[role])
-        self._add_sentence(text)
-        return box
-
-    def _draw_arrow(self, at, text):
-        above = text[:-1].strip()
-        half = max(text_width(above) / 2, 0.2) if above else 0.18
-        box = Box(at[0] - half, at[1] - 0.12, 2 * half, 0.24)
-        self.wire(box.left, box.right)
-        self._write(at[0], at[1] - 0.13, above, color=INK[None])
+        elif text not in FREE_SIGNS:
+            self._add(Circle, at, half, zorder=5, **style)
+        y, size = at[1] - 0.13 * is_arrow, theme.TITLE if is_round else LABEL
+        self._write(at[0], y, label, size, color=INK[role])
         self._add_sentence(text)
         return box
 
@@ -505,23 +499,19 @@ def _cell_texts(values):
     return numbers, np.array(texts)
 
 
-def _cell_width(texts):
-    return max(CELL, max(text_width(text) for text in texts.flat) + 0.12)
-
-
 def _grid_sentence(name, texts, shown, rows, shape):
     """Return what the alternative text gives of a grid: all of it, if it is small."""
-    parts = [name] if name else []
+    labels, parts = [visible(label) for label in rows or ()], [name]
     if texts.size <= MAX_DESCRIBED:
         cells = np.where(shown, texts, "hidden")
         lines = [" ".join(filter(None, line)) for line in cells]
-        if rows:
-            lines = [f"{visible(r)} {line}".strip() for r, line in zip(rows, lines)]
-        parts += [" / ".join(lines)] if any(lines) else []
-    elif rows:
-        parts.append("rows " + ", ".join(map(visible, rows)))
-    shape = shape.replace("\n", " = ")
-    return ": ".join(parts) + (f", shape {shape}" if shape and parts else shape)
+        if labels:
+            lines = [f"{label} {line}".strip() for label, line in zip(labels, lines)]
+        parts.append(" / ".join(lines) if any(lines) else "")
+    elif labels:
+        parts.append("rows " + ", ".join(labels))
+    text = ": ".join(filter(None, parts))
+    return ", ".join(filter(None, (text, shape and f"shape {shape}")))
 
 
 def _route(start, end, turn, via, bend):

@@ -45,25 +45,23 @@ def machine(*, title: str) -> None:
     for (role, matrix), y in zip(MATRICES.items(), (1.6, 2.65, 3.7)):
         place, size = (2.45, y + 0.095), (0.8, 0.37)
         block = picture.block(place, f"W_{role}", "learned", size=size)
-        picture.wire(inputs.right, block.left, "x", turn=2.37)
+        picture.wire(inputs, block, turn=2.37)
         vectors[role] = x @ torch.tensor(matrix)
         ends[role] = picture.grid((3.4, y), vectors[role], role, role, cell=0.4)
-        picture.wire(block.right, ends[role].left, role)
+        picture.wire(block, ends[role])
     mask = causal_mask(2)
     weights = masked_softmax(vectors["query"] @ vectors["key"].mT / 2**0.5, mask)
     score = picture.sign((4.55, 2.4), "×")
-    for role, end in (("query", score.top), ("key", score.bottom)):
-        picture.wire(ends[role].right, end, role, turn=4.55)
+    for role in ("query", "key"):
+        picture.wire(ends[role], score, turn=4.55)
     softmax = picture.sign((5.12, 2.4), "softmax", "weight")
     style = {"mask": mask, "cell": 0.45}
     share = picture.grid((5.7, 2.12), weights, "weight", "weights", **style)
     mix = picture.sign((6.15, 3.2), "×")
-    picture.chain(score, softmax, share)
-    picture.wire(share.bottom, mix.top, "weight")
-    picture.wire(ends["value"].right, mix.left, "value", turn=4.75)
+    picture.wire(ends["value"], mix, turn=4.75)
     context = weights @ vectors["value"]
     end = picture.grid((5.65, 3.65), context, "output", cell=0.5)
-    picture.wire(mix.bottom, end.top, "value")
+    picture.chain(score, softmax, share, mix, end)
     for x, y, number in ((2.8, 1.55, "04"), (4.75, 2.2, "03"), (6.15, 1.72, "05")):
         picture.note((x, y), number, align="center")
     picture.publish(title)
@@ -227,14 +225,12 @@ def stream(states, reads, *, title: str) -> None:
     ]
     for before, after, read, part in zip(boxes, boxes[1:], reads, ("attention", "MLP")):
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
-        picture.wire(before.right, plus.left, "x")
-        picture.wire(plus.right, after.left, "x")
+        picture.chain(before, plus, after)
         norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
-        picture.wire(norm.right, work.left, "x")
-        picture.wire(work.top, plus.bottom, "x")
+        picture.chain(norm, work, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
     picture.publish(title)
@@ -328,7 +324,6 @@ def translator(*ways: str, title: str) -> None:
     """
     picture = Picture()
     for i, way in enumerate(ways):
-        expect(way in WAYS, "way", f"one of {', '.join(WAYS)}", repr(way))
         _draw_translator(picture, i * WIDTH / 2, way)
     picture.publish(title)
 
@@ -384,7 +379,7 @@ def exchange(operations, numbers, *, title: str) -> None:
     """Draw what two processes hold before and after an operation, and what they send.
 
     Args:
-        operations: of "send", "all-reduce", "all-gather" and "reduce-scatter".
+        operations: of "all-reduce", "all-gather" and "reduce-scatter".
         numbers: `(2, n)`, n even: what each process holds at first.
     """
     first, second = ([(int(n), rank) for n in n_] for rank, n_ in enumerate(numbers))
@@ -394,7 +389,6 @@ def exchange(operations, numbers, *, title: str) -> None:
         return [a[:half] + [("", -1)] * half, [("", -1)] * half + b[half:]]
 
     states = {  # pairs (number, owner) of both processes, before and after
-        "send": ([first, second], [first, first]),
         "all-reduce": ([first, second], [sums, sums]),
         "all-gather": (halves(first, second), [first[:half] + second[half:]] * 2),
         "reduce-scatter": ([first, second], halves(sums, sums)),
@@ -410,9 +404,8 @@ def exchange(operations, numbers, *, title: str) -> None:
             }
             for state in states[name]
         )
-        sent = 4 * (2 * half if name in ("send", "all-reduce") else half)
-        text = f"{sent} bytes" + (" each" if name != "send" else "") + " →"
-        lines.append([before | {"name": name}, text, after])
+        sent = 4 * (2 * half if name == "all-reduce" else half)
+        lines.append([before | {"name": name}, f"{sent} bytes each →", after])
     column(*lines, title=title)
 
 
@@ -486,8 +479,8 @@ def draw_attention(
     allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
     weights = masked_softmax(scaled, allowed)
     cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
-    roles = dict.fromkeys(LANES, "x") if plain else {"query": "query", "keys": "key"}
-    roles |= {} if plain else {"values": "value", "context": "output"}
+    roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
+    roles = dict.fromkeys(roles, "x") if plain else roles
     digits, middle = 2 if step > 1.2 else 1, LANES["score"] + LINE / 2
 
     def draw(j, lane, numbers, **style):
@@ -510,18 +503,11 @@ def draw_attention(
         texts = [format_number(float(s[j]), digits) for s in numbers]
         text = " → ".join(texts if allowed[j] else [*texts, "−∞"])
         picture.note((x, middle), text, "score", align="center")
-        sides = (
-            (start.bottom, context.top)
-            if j == followed
-            else (start.left, context.left)
-            if j < followed
-            else (start.right, context.right)
-        )
-        picture.wire(sides[0], key.top, roles["query"], turn=x)
+        picture.wire(start, key.top, turn=x)
         picture.wire(key.bottom, (x, middle - 0.1), "score")
         picture.wire((x, middle + 0.1), weight.top, "weight")
         picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
-        picture.wire(value.bottom, sides[1], roles["values"], weight=share, turn=x)
+        picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
     return start, context
 
 

@@ -115,7 +115,8 @@ def train(
     callbacks = [on_step] if on_step else []
     if show_progress and _in_notebook():
         callbacks.append(_progress_bar(steps))
-    writes_checkpoint = config.checkpoint is not None and _is_first_process()
+    is_first_process = not _is_distributed() or dist.get_rank() == 0
+    writes_checkpoint = config.checkpoint is not None and is_first_process
     if writes_checkpoint:
         remove_parts(config.checkpoint)
     model.train()
@@ -339,10 +340,6 @@ def _is_distributed():
     return dist.is_available() and dist.is_initialized()
 
 
-def _is_first_process():
-    return not _is_distributed() or dist.get_rank() == 0
-
-
 def _interrupted_on_any_rank(interrupts, device):
     """Return whether Ctrl-C was pressed in this process or another of its group."""
     if not _is_distributed():
@@ -420,11 +417,8 @@ def _with_current_names(state):
 
 
 def _in_notebook():
-    if "IPython" not in sys.modules:  # it may not be installed where a GPT is trained
-        return False
-    from IPython import get_ipython
-
-    return hasattr(get_ipython(), "kernel")
+    ipython = sys.modules.get("IPython")  # not imported: it may not be installed
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
 def _progress_bar(steps):

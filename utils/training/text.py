@@ -33,17 +33,6 @@ from utils.training import (
 )
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
-COUNTS = {  # the options that are whole numbers: default and help
-    "steps": (1000, "number of steps"),
-    "save-every": (100, "steps between checkpoints, and between reports"),
-    "batch": (8, "windows per batch"),
-    "accumulate": (1, "batches per step"),
-    "context": (64, "tokens per window"),
-    "width": (96, "features per token"),
-    "heads": (4, "heads per block, a divisor of the width"),
-    "layers": (2, "number of blocks"),
-    "merges": (256, "byte pairs to learn on the text"),
-}
 
 
 def load_text_model(
@@ -107,12 +96,21 @@ def _parse(arguments):
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
+    count = {"metavar": "N", "type": _positive}
     add("text", metavar="TEXT", type=Path, help="a text file in UTF-8")
     checkpoint_help = "a file to save the training run in: after a crash or Ctrl-C the "
     checkpoint_help += "same command continues from it and ends with the same losses"
     add("--checkpoint", metavar="FILE", type=Path, help=checkpoint_help)
-    for name, (default, meaning) in COUNTS.items():
-        add(f"--{name}", metavar="N", type=_positive, default=default, help=meaning)
+    add("--steps", default=1000, help="number of steps", **count)
+    saving_help = "steps between checkpoints, and between reports"
+    add("--save-every", default=100, help=saving_help, **count)
+    add("--batch", default=8, help="windows per batch", **count)
+    add("--accumulate", default=1, help="batches per step", **count)
+    add("--context", default=64, help="tokens per window", **count)
+    add("--width", default=96, help="features per token", **count)
+    add("--heads", default=4, help="heads per block, a divisor of the width", **count)
+    add("--layers", default=2, help="number of blocks", **count)
+    add("--merges", default=256, help="byte pairs to learn on the text", **count)
     add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate")
     add("--dropout", metavar="X", type=float, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
@@ -208,16 +206,20 @@ def _prepare(options):
             f"{options.context} tokens to train on, and as many in the last tenth, "
             f"got {len(parts[0])} and {len(parts[1])}"
         )
-    metadata = {name: getattr(options, name) for name in ("context", "width", "heads")}
-    metadata |= {"layers": options.layers, "vocabulary": 256 + len(merges)}
-    metadata["text"] = f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
-    metadata["merges"] = [list(pair) for pair in merges]  # they decode the tokens
-    return *parts, metadata
+    return *parts, {
+        "context": options.context,
+        "width": options.width,
+        "heads": options.heads,
+        "layers": options.layers,
+        "vocabulary": 256 + len(merges),
+        "text": f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}",
+        "merges": [list(pair) for pair in merges],  # they decode the tokens
+    }
 
 
 def _read_text(path):
     try:
-        text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:  # UTF-16 in which all bytes are also UTF-8

@@ -3,8 +3,7 @@
 import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
-from utils.checks.cases import case, draw
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import Shapes
 from utils.checks.steps import attention as of_attention
@@ -178,15 +177,10 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
 STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score is a sum of K + P products, however it is computed, so divide by √({K} + {P}).",
     dict(width=lambda s: s.K),
-    "one-part-scaled: You divided the two parts of the score apart: add them first, then divide by √(K + P).",
-    dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
-    dict(products=lambda s: s.content, width=lambda s: s.K),
     "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",
     dict(k=lambda s: s.turned_key),
-    "mixture-returned: You returned the averaged latents: multiply them by W_uv.",
-    dict(merged=lambda s: s.output),
 )
 
 
@@ -216,25 +210,25 @@ absorbed_attention = Exercise(
         case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
         case(*stepped(2, 7, 3, 2, 5, 3, 7, 11), note="more queries than tokens"),
     ],
-    **of_attention.attention(
-        of_attention.steps(
-            K=lambda s: s.query.shape[-1],
-            P=lambda s: s.turned_query.shape[-1],
-            narrow=lambda s: s.query @ s.W_uk.mT,
-            c=lambda s: s.latent[:, None],
-            k=lambda s: s.turned_key[:, None],
-            content=lambda s: s.narrow @ s.c.mT,
-            places=lambda s: s.turned_query @ s.k.mT,
-            products=lambda s: s.content + s.places,
-            width=lambda s: s.K + s.P,
-            value=lambda s: s.c,
-            merged=lambda s: s.output @ s.W_uv,
-        ),
-        *(STEP, of_attention.SCALE, of_attention.AXIS, of_attention.SOFTMAX),
-        of_attention.NO_MASK,
-        without=("maximum-not-subtracted", "global-maximum-subtracted"),
-        width_name="(K + P)",
+    steps=of_attention.steps(
+        K=lambda s: s.query.shape[-1],
+        P=lambda s: s.turned_query.shape[-1],
+        narrow=lambda s: s.query @ s.W_uk.mT,
+        c=lambda s: s.latent[:, None],
+        k=lambda s: s.turned_key[:, None],
+        content=lambda s: s.narrow @ s.c.mT,
+        places=lambda s: s.turned_query @ s.k.mT,
+        products=lambda s: s.content + s.places,
+        width=lambda s: s.K + s.P,
+        value=lambda s: s.c,
+        merged=lambda s: s.output @ s.W_uv,
     ),
+    variants=[
+        *(*STEP, *of_attention.SCALE, *of_attention.AXIS, *of_attention.SOFTMAX),
+        *of_attention.NO_MASK,
+    ],
+    without=("maximum-not-subtracted", "global-maximum-subtracted"),
+    words=of_attention.WORDS | {"width_name": "(K + P)"},
 )
 
 EXERCISES = [latent_keys_values, absorbed_scores, absorbed_attention]

@@ -3,8 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.cases import case, draw
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays
 
@@ -111,8 +110,6 @@ DELTA = variants(
     dict(beta=lambda s: torch.ones_like(s.beta)),
     "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − known).",
     dict(change=lambda s: lambda b, v, known: b * v - known),
-    "beta-on-the-known: You multiplied only what is known by beta: put parentheses around the difference, beta * (v − known).",
-    dict(change=lambda s: lambda b, v, known: v - b * known),
     "added-for-subtracted: You added what the key returns already: subtract it from v.",
     dict(change=lambda s: lambda b, v, known: b * (v + known)),
     "sign-turned: You wrote known − v: write v − known.",
@@ -135,7 +132,6 @@ DELTA = variants(
     dict(result=lambda s: s.query @ s.state),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
-    dict(result=lambda s: (s.outputs, s.state)),
 )
 
 
@@ -186,24 +182,15 @@ delta_rule = Exercise(
     words=K,
 )
 
-LATE = {"late": lambda s: lambda g, S: g * S}
 GATED = variants(
     "gate-ignored: You didn't use the gate: before a token reads and writes, the matrix fades, S = gate * S.",
     dict(gate=lambda s: torch.ones_like(s.gate)),
     "fades-after-writing: You let the matrix fade after the token has written or been read: let it fade first, then read, write and read.",
-    LATE | dict(fade=lambda s: lambda g, S: (S, S)),
+    dict(fade=lambda s: lambda g, S: (S, S), late=lambda s: lambda g, S: g * S),
     "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
-    "known-alone-fades: You multiplied only what is known by the gate: the whole matrix should fade, S = gate * S.",
-    dict(fade=lambda s: lambda g, S: (S, g * S)),
-    "fades-twice: You applied the gate twice: apply it once, before reading and writing.",
-    LATE,
     "inverted-gate: You used 1 − gate: 1 keeps everything, 0 nothing.",
     dict(gate=lambda s: 1 - s.gate),
-    "gate-on-the-difference: You multiplied the difference by the gate: the gate is for the matrix, and beta for the difference.",
-    dict(beta=lambda s: s.gate * s.beta),
-    "beta-and-gate-swapped: You mixed up beta and the gate: the gate multiplies the matrix, and beta the difference.",
-    dict(beta=lambda s: s.gate, gate=lambda s: s.beta),
     "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
     dict(retrieve=lambda s: lambda before, faded, new, q: q @ before),
 )

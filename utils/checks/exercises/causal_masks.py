@@ -3,30 +3,16 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.cases import case, draw, integers, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, integers, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import (
-    INF,
-    SELF_PROJECTED,
-    by_torch,
-    fill,
-    hidden_and_allowed,
-    lower,
-    project,
-)
-from utils.checks.steps.masks import (
-    HIDE,
-    LEFT_ALONE,
-    UNCLEARED,
-    without_zeros,
-)
+from utils.checks.steps.attention import INF, by_torch, fill, lower
+from utils.checks.steps.masks import HIDE, LEFT_ALONE, UNCLEARED, without_zeros
+from utils.checks.steps.returned import RETURNED
 from utils.checks.training_facts import TRAINING_FACTS
-from utils.checks.values import number
 
 CAUSAL = variants(
     "upper-for-lower: You kept the upper triangle: row i is True up to column i, so keep the lower triangle, tril.",
@@ -123,8 +109,6 @@ MASKED = variants(
     UNCLEARED | dict(hidden=lambda s: s.scores + ~s.mask * -1e9),
     "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other: a row {row_sum}. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
-    "softmax-missing: You returned scores: take a softmax over the last axis.",
-    UNCLEARED | dict(soft=lambda s: s.hidden),
 )
 
 
@@ -144,20 +128,20 @@ masked_softmax = Exercise(
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
-    properties=[lambda run: hidden_and_allowed(run.got, run.args[1])],
-    **of_attention.attention(
-        {
-            "mask": lambda s: s.mask,
-            "hidden": lambda s: fill(s, -INF),
-            **of_attention.SOFTMAX_STEPS,
-            "cleared": of_attention.zeroed,
-            "weights": lambda s: s.cleared,
-            "result": lambda s: s.weights,
-        },
-        *(MASKED, without_zeros(HIDE), HIDE),
-        *(of_attention.AXIS, of_attention.FIXED_AXIS, of_attention.SOFTMAX),
-        of_attention.NO_MASK,
-    ),
+    properties=[lambda run: of_attention.hidden_and_allowed(run.got, run.args[1])],
+    steps={
+        "mask": lambda s: s.mask,
+        "hidden": lambda s: fill(s, -INF),
+        **of_attention.SOFTMAX_STEPS,
+        "cleared": of_attention.zeroed,
+        "weights": lambda s: s.cleared,
+        "result": lambda s: s.weights,
+    },
+    variants=[
+        *(*MASKED, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
+        *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
+    ],
+    words=of_attention.WORDS,
     cases=[
         case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
         case(draw(5, 7), draw(5, 7, seed=1) > 0, note="some positions hidden"),
@@ -184,35 +168,26 @@ def habits(dropout, x, p):
     made = torch.stack([dropout(x.clone(), p) for _ in range(20)]).detach()
     dropout(x, p)  # on x itself, so that a change in place is seen
     dropped = made == 0
-    masks, together = len(dropped.unique(dim=0)), fall_together(dropped)
-    same_count = masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1
-    count = "always the same" if same_count else "different"
+    axes = [a for a in range(x.dim()) if (dropped == dropped.narrow(a + 1, 0, 1)).all()]
+    together = (
+        f"along the axes {axes}" if axes and 0 < dropped.float().mean() < 1 else "none"
+    )
+    masks, count = len(dropped.unique(dim=0)), "different"
+    if masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1:
+        count = "always the same"
     share = dropped.double().mean().item() if together == "none" else "not asked"
     if share != "not asked":  # p, 1 - p or one decimal: another draw gives the same
         near = (c for c in (p, 1 - p) if abs(share - c) < 0.05)
         share = next(near, round(share, 1))
-    return factor(made, x), count, masks, share, together
+    return factor((made / x)[~dropped]), count, masks, share, together
 
 
-def fall_together(dropped):
-    """Return the axes along which entries fall or stay together, as text."""
-    axes = range(1, dropped.dim())
-    axes = [a - 1 for a in axes if (dropped == dropped.narrow(a, 0, 1)).all()]
-    some = axes and dropped.any() and not dropped.all()
-    return f"along the axes {axes}" if some else "none"
-
-
-def factor(made, x):
+def factor(ratios):
     """Return the one factor on all survivors, or in words that there is none."""
-    ratios, values = (made / x)[made != 0], made[made != 0]
     if not len(ratios):
         return "no survivors"
-    if not made.isfinite().all():
-        return "not finite"
-    if ratios.max() - ratios.min() < 1e-3:
-        return round(ratios.mean().item(), 4)
-    alike = values.max() - values.min() < 1e-3
-    return f"all become {number(values[0].item())}" if alike else "several"
+    same = ratios.max() - ratios.min() < 1e-3
+    return round(ratios.mean().item(), 4) if same else "several"
 
 
 COIN = "each entry should have a coin of its own, torch.rand_like(x)."
@@ -224,21 +199,15 @@ DROPOUT = variants(
     "factors-differ: You used different factors: divide all survivors by 1 - p. The average over many calls stays, not that of each call or row.",
     dict(factor=lambda s: 1 / s.coins.float().mean().clamp(0.01)),
     "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
-    dict(factor=lambda s: 1 / (1 - s.p)),
     dict(factor=lambda s: torch.ones(()) / (1 - s.p)),
     "keeps-p: You kept a share of p: drop it, so keep an entry where its random number is at least p.",
     dict(coins=lambda s: s.random < s.p),
-    "nothing-dropped: You dropped nothing: multiply by the coins, as in training mode.",
-    dict(result=lambda s: s.x),
     f"one-coin-for-all: You used one coin for the whole tensor: {COIN}",
     dict(random=lambda s: torch.rand(())),
     f"whole-rows: You dropped whole rows: {COIN}",
     dict(random=lambda s: torch.rand(*s.x.shape[:-1], 1)),
-    f"whole-columns: You dropped whole columns: {COIN}",
-    dict(random=lambda s: torch.rand(s.x.shape[-1:])),
     "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
     dict(random=lambda s: integers(0, 99, s.x.shape) / 99),
-    dict(random=lambda s: s.x),
     "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
     dict(random=lambda s: torch.randperm(s.x.numel()).view_as(s.x) / s.x.numel()),
     "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
@@ -257,7 +226,7 @@ dropout = Exercise(
     ),
     oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
-    returned=(),  # in any order the coins are as good
+    without=[one.name for one in RETURNED],  # in any order the coins are as good
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
@@ -283,18 +252,19 @@ causal_attention = ModuleExercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
+    oracle=lambda learned, x: by_torch(
+        *of_attention.project(learned, x), lower(x.shape[-2])
+    )[0],
     properties=[past_stays],
     facts=TRAINING_FACTS,
-    **of_attention.attention(
-        of_attention.steps(**SELF_PROJECTED, mask=of_attention.triangle),
-        *(of_masks.CAUSAL, HIDE, of_masks.CUT, SOFTMAX_OVER_BATCH),
-        *(of_attention.SCALE, of_masks.WRONG_SIZES, of_attention.WEIGHING),
-        *(of_attention.PROJECT, of_attention.RETURN_OUTPUT),
-        without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
-        width_name="d_out",
-        **of_masks.OF_BUILD,
-    ),
+    steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
+    variants=[
+        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT, *SOFTMAX_OVER_BATCH),
+        *(*of_attention.SCALE, *of_masks.WRONG_SIZES, *of_attention.WEIGHING),
+        *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
+    ],
+    without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
+    words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "d_out"},
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
         case(draw(2, 11, 3, scale=2.0), build=LONG, note="the full length"),

@@ -2,8 +2,7 @@
 
 import torch
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.pipeline import variants
 from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
@@ -11,13 +10,10 @@ from utils.checks.steps.attention import steps
 
 SOFT = variants(
     "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
-    dict(dim=lambda s: (*range(s.scores.dim()),)),
     dict(total=lambda s: s.exps.sum()),
     "dim-ignored: You used the last axis although `dim` asks for another one: the maximum and the sum should both run along `dim`.",
     dict(dim=lambda s: -1),
     dict(total=lambda s: s.exps.sum(-1, True)),
-    "dim-ignored: You took the maximum along another axis than `dim`: the maximum and the sum should both run along `dim`.",
-    dict(maximum=lambda s: s.hidden.amax(0, True)),
     "wrong-axis: You used axis 0 whatever `dim` is: pass `dim` on to the maximum and to the sum.",
     dict(dim=lambda s: 0),
     "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
@@ -44,17 +40,16 @@ softmax = Exercise(
         special("very negative scores", draw(3, 5, shift=-300.0)),
         special("one score", torch.tensor([[0.7]])),
     ],
-    **of_attention.attention(
-        {
-            "hidden": lambda s: s.scores,
-            **of_attention.SOFTMAX_STEPS,
-            "dim": lambda s: s.dim,
-            "cleared": lambda s: s.soft,
-            "weights": lambda s: s.cleared,
-            "result": lambda s: s.weights,
-        },
-        *(SOFT, of_attention.SOFTMAX),
-    ),
+    steps={
+        "hidden": lambda s: s.scores,
+        **of_attention.SOFTMAX_STEPS,
+        "dim": lambda s: s.dim,
+        "cleared": lambda s: s.soft,
+        "weights": lambda s: s.cleared,
+        "result": lambda s: s.weights,
+    },
+    variants=SOFT + of_attention.SOFTMAX,
+    words=of_attention.WORDS,
 )
 
 
@@ -72,40 +67,33 @@ WEIGHTS = variants(
     "features-for-tokens: You compared the {D} features, XᵀX: compare the tokens, X Xᵀ.",
     dict(products=lambda s: s.x.mT @ s.x),
 )
-RETURN_WEIGHTS = variants(
-    "context-returned: You returned the context vectors: return the weights.",
-    dict(result=lambda s: s.weights @ s.x),
-)
-
 CONTEXT = variants(
     "weights-returned: You returned the weights: multiply them with the tokens, weights @ x.",
     dict(result=lambda s: s.weights),
     "one-vector-for-all: You returned one plain average of the sentence: every token gets a vector, with weights of its own.",
     dict(result=lambda s: s.x.mean(0)),
-    "last-token-missing: You left the last token out of every sum: range(T - 1) ends one too early.",
-    dict(output=lambda s: s.weights[:, :-1] @ s.x[:-1]),
     "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
     dict(result=lambda s: s.x + s.output),
     "weights-returned-too: You returned the weights as well: return the context vectors.",
     dict(result=lambda s: (s.output, s.weights)),
-    "features-for-tokens: You mixed the features by a softmax of XᵀX: the weights are the softmax of X Xᵀ, and come first in the product.",
-    dict(products=lambda s: s.x.mT @ s.x, output=lambda s: s.x @ s.weights),
 )
 
 
 TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
 
 
-def of_tokens(*groups, **own):
+def of_tokens(variants, **own):
     """Return what an exercise needs in which tokens meet as they are."""
-    return of_attention.attention(
-        steps(scores=lambda s: s.products, **TOKENS_MEET | own),
-        *(of_attention.AXIS, of_attention.SOFTMAX, of_attention.SCORE, WEIGHTS),
-        *(of_attention.NO_MASK, *groups),
+    return {
+        "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
+        "variants": [
+            *(*of_attention.AXIS, *of_attention.SOFTMAX, *of_attention.SCORE),
+            *(*WEIGHTS, *of_attention.NO_MASK, *variants),
+        ],
         # All three are the tokens, and what compares them is symmetric.
-        without=("keys-for-values", "weights-transposed"),
-        D=lambda s: s.x.shape[-1],
-    )
+        "without": ("keys-for-values", "weights-transposed"),
+        "words": of_attention.WORDS | {"D": lambda s: s.x.shape[-1]},
+    }
 
 
 TOKENS = [
@@ -124,11 +112,8 @@ weights = Exercise(
     returns="the weights (T, T): a row for each query, which sums to 1",
     oracle=lambda x: attend(x)[1],
     cases=TOKENS,
-    properties=[rows_sum_to_one()],
-    **of_tokens(
-        RETURN_WEIGHTS,
-        result=lambda s: s.weights,
-    ),
+    properties=[rows_sum_to_one],
+    **of_tokens([], result=lambda s: s.weights),
 )
 context = Exercise(
     id="3.2",
@@ -136,7 +121,7 @@ context = Exercise(
     returns="the context vectors (T, D), one for each token",
     oracle=lambda x: attend(x)[0],
     cases=TOKENS,
-    **of_tokens(of_attention.AVERAGE, CONTEXT),
+    **of_tokens(of_attention.AVERAGE + CONTEXT),
 )
 
 EXERCISES = [weights, context, softmax]

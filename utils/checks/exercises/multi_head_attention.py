@@ -3,8 +3,7 @@
 import torch
 from torch.nn.functional import linear
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.guard import attempt
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
@@ -20,7 +19,7 @@ from utils.checks.steps.attention import (
     size,
     steps,
 )
-from utils.checks.steps.heads import num_heads, right_merge, right_split
+from utils.checks.steps.heads import right_merge, right_split
 from utils.checks.training_facts import TRAINING_FACTS
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -48,9 +47,8 @@ split_heads = Exercise(
     returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
     oracle=right_split,
     facts=[split_not_divided],
-    steps=of_heads.SPLITTING.steps,
-    variants=of_heads.SPLITTING.variants,
-    words=of_heads.SPLITTING.words,
+    steps=of_heads.WIDTHS | {"result": lambda s: s.split(s.x)},
+    variants=of_heads.SPLIT,
     cases=[
         case(LEGIBLE, 2, note=NOTE),
         case(draw(2, 7, 15), 3),
@@ -65,8 +63,11 @@ merge_heads = Exercise(
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
-    steps=of_heads.MERGING.steps,
-    variants=of_heads.MERGING.variants,
+    steps={
+        "merge": lambda s: right_merge,
+        "result": lambda s: s.merge(s.x),
+    },
+    variants=of_heads.MERGE + of_heads.ALONE,
     cases=[
         case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
         case(draw(2, 3, 7, 5)),
@@ -87,7 +88,7 @@ def right_layer(learned, x):
 WRONG_SIZES = [
     *of_masks.WRONG_SIZES,
     size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
-    size("scale-of-number-of-heads", "H", num_heads),
+    size("scale-of-number-of-heads", "H", lambda s: s.H),
 ]
 OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
@@ -95,8 +96,6 @@ OWN = variants(
     dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
     "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the keys.",
     dict(dim=lambda s: 0),
-    "always-refused: You raised a ValueError although the heads divide d_out: raise it only if d_out % num_heads isn't 0.",
-    dict(query=of_heads.refuse),
 )
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
@@ -124,17 +123,15 @@ multi_head_attention = ModuleExercise(
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     properties=[past_stays, where_to_look],
-    **of_attention.attention(
-        steps(**SELF_PROJECTED, **of_heads.HEADS, mask=of_attention.triangle),
-        *(of_attention.SCALE, WRONG_SIZES, OWN, of_masks.CAUSAL, of_masks.HIDE),
-        *(of_masks.CUT, of_heads.SPLIT, of_heads.MERGE, of_heads.OUT),
-        *(of_attention.WEIGHING, of_attention.PROJECT, of_attention.RETURN_OUTPUT),
-        # No maximum for each row gives what none gives.
-        without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
-        width_name="K",
-        **of_masks.OF_BUILD,
-        **of_heads.OF_HEADS,
-    ),
+    steps=steps(**SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle),
+    variants=[
+        *(*of_attention.SCALE, *WRONG_SIZES, *OWN, *of_masks.CAUSAL, *of_masks.HIDE),
+        *(*of_masks.CUT, *of_heads.SPLIT, *of_heads.MERGE, *of_heads.OUT),
+        *(*of_attention.WEIGHING, *of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
+    ],
+    # No maximum for each row gives what none gives.
+    without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
+    words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "K"},
     cases=[
         case(draw(2, 7, 11), build=BUILD),
         case(draw(2, 5, 11), build=BUILD, note="another length"),

@@ -2,8 +2,7 @@
 
 import torch
 
-from utils.checks.cases import case, draw
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import Diagnosis, variants
 
 
@@ -41,7 +40,6 @@ ROPE = variants(
     dict(laid=lambda s: s.x),
     "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
     {"wide": lambda s: of_halves(s.angles, s.angles)} | HALF_PARTNERS,
-    {"a, b": lambda s: s.halves},
     "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
     dict(laid=lambda s: s.rotated.mT.flatten(-2)),
     "layouts-mixed: You laid out angles for halves and partners for neighbours, or the other way round: feature i's partner is its neighbour, with the same angle.",
@@ -63,7 +61,6 @@ ROPE = variants(
     "exponent-doubled: Your exponent is −4p/K, twice what it should be: `torch.arange(0, K, 2)` is 2p already, divided by K.",
     dict(exponents=lambda s: s.even / s.D * 2),
     "wrong-exponent: Your exponent isn't −2p/K, with p = 0 for the first pair.",
-    dict(exponents=lambda s: s.even / max(1, s.D - 2)),
     dict(exponents=lambda s: s.even),
     "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
     dict(rotated=lambda s: s.own + torch.cat((s.sin, s.cos), -1)),
@@ -152,7 +149,6 @@ ALIBI = variants(
     dict(slopes=of_powers_of_two),
     "wrong-exponent: Your exponent isn't -8(h + 1)/H: check its 8, its sign, and what is divided by what.",
     dict(exponents=lambda s: -s.heads / s.num_heads),
-    dict(exponents=lambda s: 8 * s.heads / s.num_heads),
     "exponent-floored: You rounded the exponents down: divide with / rather than //.",
     dict(exponents=lambda s: -8 * s.heads // s.num_heads),
     "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",

@@ -2,8 +2,7 @@
 
 import torch
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
 from utils.checks.properties import rows_sum_to_one
@@ -20,12 +19,13 @@ attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     oracle=by_torch,
-    properties=[rows_sum_to_one(lambda value: value[1])],
-    **of_attention.attention(
-        steps(result=lambda s: (s.output, s.weights)),
-        *(of_attention.RETURN_BOTH, of_attention.SCALE, of_attention.WRONG_SIZES),
-        *(of_attention.WEIGHING, of_attention.NO_MASK),
-    ),
+    properties=[rows_sum_to_one],
+    steps=steps(result=lambda s: (s.output, s.weights)),
+    variants=[
+        *(*of_attention.RETURN_BOTH, *of_attention.SCALE, *of_attention.WRONG_SIZES),
+        *(*of_attention.WEIGHING, *of_attention.NO_MASK),
+    ],
+    words=of_attention.WORDS,
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
         case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
@@ -51,13 +51,13 @@ self_attention = ModuleExercise(
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda learned, x: by_torch(*project(learned, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
-    **of_attention.attention(
-        steps(**SELF_PROJECTED),
-        [size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1])],
-        *(of_attention.RETURN_OUTPUT, of_attention.PROJECT, of_attention.SCALE),
-        *(of_attention.WEIGHING, of_attention.NO_MASK),
-        width_name="d_out",
-    ),
+    steps=steps(**SELF_PROJECTED),
+    variants=[
+        size("scale-of-input-width", "d_in", lambda s: s.x.shape[-1]),
+        *(*of_attention.RETURN_OUTPUT, *of_attention.PROJECT, *of_attention.SCALE),
+        *(*of_attention.WEIGHING, *of_attention.NO_MASK),
+    ],
+    words=of_attention.WORDS | {"width_name": "d_out"},
     cases=[
         case(draw(7, 3, scale=3.0), build=(3, 5)),
         case(draw(2, 7, 3, scale=3.0), build=(3, 5)),

@@ -2,8 +2,7 @@
 
 import torch
 
-from utils.checks.cases import case, draw
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
 
@@ -38,7 +37,7 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
 
 FORMS = variants(
     "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
-    dict(joined=lambda s: (s.factors * s.terms).mean(0)),
+    dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(filled=lambda s: s.divided.masked_fill(s.empty, torch.nan)),
     "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",

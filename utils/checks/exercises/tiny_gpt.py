@@ -6,8 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import row_sum, rows_sum_to_one
@@ -92,8 +91,6 @@ BLOCK = variants(
     dict(read2=lambda s: s.norm(s.x)),
     "order-swapped: You put the MLP first: attention first, then the MLP.",
     dict(part=lambda s: s.learned.build[1], part2=lambda s: s.learned.build[0]),
-    "norms-unused: You used no norm: attention(norm1(x)) and feed_forward(norm2(x)).",
-    BARE | second(BARE),
     "first-norm-unused: You let the attention read the bare x: attention(norm1(x)).",
     BARE,
     "second-norm-unused: You let the MLP read the bare x: feed_forward(norm2(x)).",
@@ -180,10 +177,8 @@ transformer_block = ModuleExercise(
 SOFTMAX = of_attention.SOFTMAX + variants(
     "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
     dict(dim=lambda s: 0),
-    dict(dim=lambda s: [*range(s.hidden.dim())]),
 )
 WORDS = {"row_sum": lambda s: row_sum(s.result)}
-SUMS_TO_ONE = rows_sum_to_one(of="probabilities")
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
 
@@ -212,8 +207,6 @@ TOP_K = variants(
     UNCOOLED | dict(cooled=lambda s: s.soft / s.temperature),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
     dict(is_kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
-    "best-left-out: You cut off the k best tokens: keep them, and cut the others.",
-    dict(is_kept=keep(lambda x, k: x < x.topk(k)[0][..., -1:])),
     "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut what is < it.",
     dict(is_kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
@@ -222,7 +215,6 @@ TOP_K = variants(
     dict(top_k=lambda s: None),
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(is_kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
-    dict(is_kept=keep(lambda x, k: x >= x.topk(k)[0][-1])),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
     "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
@@ -242,24 +234,22 @@ next_token_probs = Exercise(
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
-    properties=[SUMS_TO_ONE],
-    **of_attention.attention(
-        {
-            "read": lambda s: s.logits,
-            "is_kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
-            "fill": lambda s: -INF,
-            "cut": lambda s: s.read.where(s.is_kept, s.fill),
-            "divisor": lambda s: s.temperature,
-            "hidden": lambda s: s.cut / s.divisor,
-            **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
-            "cooled": lambda s: s.soft,
-            "cleared": lambda s: s.cooled,
-            "final": lambda s: s.cleared,
-            "result": lambda s: s.final,
-        },
-        *(TOP_K, SOFTMAX),
-        **WORDS,
-    ),
+    properties=[rows_sum_to_one],
+    steps={
+        "read": lambda s: s.logits,
+        "is_kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
+        "fill": lambda s: -INF,
+        "cut": lambda s: s.read.where(s.is_kept, s.fill),
+        "divisor": lambda s: s.temperature,
+        "hidden": lambda s: s.cut / s.divisor,
+        **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
+        "cooled": lambda s: s.soft,
+        "cleared": lambda s: s.cooled,
+        "final": lambda s: s.cleared,
+        "result": lambda s: s.final,
+    },
+    variants=TOP_K + SOFTMAX,
+    words=WORDS,
     cases=[
         case(FIVE_LOGITS, 0.5),
         case(FIVE_LOGITS, 2.0, 2),
@@ -306,12 +296,6 @@ TOP_P = variants(
     dict(key=lambda s: -s.soft),
     "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
     dict(is_kept=lambda s: (s.best >= s.p) | (s.rank == 1)),
-    "share-cut-for-share-kept: You kept tokens that hold 1 - p: keep a share of p.",
-    dict(p=lambda s: 1 - s.p),
-    "best-left-out: You cut off the best tokens: keep them, and cut the others.",
-    dict(is_kept=lambda s: ~s.reaching),
-    "one-count-for-all: You kept equally many tokens in every row: each row has its own number.",
-    dict(is_kept=lambda s: s.rank <= s.needed.max()),
     "sum-of-logits: You added up logits: p is a share of probability, so take the softmax first.",
     dict(is_kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p),
     "zero-for-minus-inf: You set the logits outside the set to 0, and exp(0) = 1 is a share like any other: set them to -inf.",
@@ -339,28 +323,26 @@ top_p_probs = Exercise(
     signature="top_p_probs(logits, p)",
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
-    properties=[SUMS_TO_ONE, share_that_is_kept],
-    **of_attention.attention(
-        {
-            "hidden": lambda s: s.logits,
-            **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
-            "key": lambda s: s.soft,
-            "order": lambda s: s.key.argsort(-1, descending=True),
-            "best": lambda s: s.soft.gather(-1, s.order),
-            "sorted": lambda s: s.hidden.gather(-1, s.order),
-            "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
-            "sums": lambda s: s.best.cumsum(-1),
-            "reaching": lambda s: s.sums - s.best < s.p,
-            "needed": lambda s: s.reaching.sum(-1, keepdim=True),
-            "is_kept": lambda s: s.reaching,
-            "cut": lambda s: s.best * s.is_kept,
-            "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
-            "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
-            "result": lambda s: s.final,
-        },
-        *(TOP_P, SOFTMAX),
-        **WORDS,
-    ),
+    properties=[rows_sum_to_one, share_that_is_kept],
+    steps={
+        "hidden": lambda s: s.logits,
+        **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
+        "key": lambda s: s.soft,
+        "order": lambda s: s.key.argsort(-1, descending=True),
+        "best": lambda s: s.soft.gather(-1, s.order),
+        "sorted": lambda s: s.hidden.gather(-1, s.order),
+        "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
+        "sums": lambda s: s.best.cumsum(-1),
+        "reaching": lambda s: s.sums - s.best < s.p,
+        "needed": lambda s: s.reaching.sum(-1, keepdim=True),
+        "is_kept": lambda s: s.reaching,
+        "cut": lambda s: s.best * s.is_kept,
+        "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
+        "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
+        "result": lambda s: s.final,
+    },
+    variants=TOP_P + SOFTMAX,
+    words=WORDS,
     cases=[
         case(EXAMPLE, 0.75),
         case(FIVE_LOGITS, 0.9),

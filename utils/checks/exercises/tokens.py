@@ -2,8 +2,7 @@
 
 import torch
 
-from utils.checks.cases import case
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case
 from utils.checks.pipeline import variants
 
 
@@ -39,8 +38,6 @@ MERGE = variants(
     dict(matches=lambda s: set()),
     "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
     dict(jump=lambda s: 1),
-    "pair-kept: You kept an id of each pair: only `new_id` should stay.",
-    dict(put=lambda s: lambda i: [s.pair[0], s.new_id]),
     "overlapping-merges: You let two merges share an id: after a match, move on by two.",
     dict(
         merged=lambda s: replaced(s, s.matches, {i + 1 for i in s.matches} - s.matches)
@@ -103,12 +100,9 @@ WINDOWS = variants(
     "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
     dict(shift=lambda s: 0),
     "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
-    *({"shift": lambda s: s.stride}, WHOLE | {"shift": lambda s: s.stride}),
-    *(
-        {"shift": lambda s: s.context_length},
-        WHOLE | {"shift": lambda s: s.context_length},
-    ),
-    *({"shift": lambda s: 2}, WHOLE | {"shift": lambda s: 2}),
+    WHOLE | {"shift": lambda s: s.stride},
+    WHOLE | {"shift": lambda s: s.context_length},
+    WHOLE | {"shift": lambda s: 2},
     "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
     dict(stride=lambda s: 1),
     "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",

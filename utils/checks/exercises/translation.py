@@ -1,12 +1,10 @@
 """Exercises of the notebook on translation: cross-attention and the decoding loop."""
 
 from copy import copy
-from types import SimpleNamespace
 
 import torch
 
-from utils.checks.cases import case, draw, special
-from utils.checks.engine import Exercise
+from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
@@ -28,9 +26,9 @@ def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
     return by_torch(query, key, value, spread(context_mask))
 
 
-def spread(words):
-    """Give the mask of the words an axis for the queries: (…, 1, S)."""
-    return None if words is None else words[..., None, :]
+def spread(words=None):
+    """Give the mask of the words, if there is one, an axis for the queries."""
+    return torch.tensor([[True]]) if words is None else words[..., None, :]
 
 
 def of_words(made):
@@ -59,20 +57,13 @@ MASK = variants(
     "mask-inverted: You hid the real words: masked_fill fills where it is given True, so give it ~mask.",
     dict(mask=of_words(lambda real: ~spread(real))),
     "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
-    dict(
-        mask=lambda s: (
-            triangle(s)
-            if s.context_mask is None
-            else triangle(s) & spread(s.context_mask)
-        )
-    ),
+    dict(mask=lambda s: triangle(s) & spread(s.context_mask)),
     "mask-on-queries: You laid the mask over the queries: its axis is that of the keys, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[..., None])),
     "mask-axis-missing: You lined up the mask's sentences with the queries: give it an axis for the queries, context_mask[..., None, :].",
     dict(mask=lambda s: s.context_mask),
     "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[:, None, :])),
-    dict(mask=of_words(lambda real: real[:, None, None])),
     f"empty-row-nan: You divided 0 by 0 where all scores are -inf: {ZEROS}.",
     UNCLEARED,
     f"empty-row-uniform: Your large negative number makes an empty row uniform: {ZEROS}.",
@@ -118,29 +109,22 @@ cross_attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     oracle=right_attention,
-    properties=[
-        lambda run: hidden_and_allowed(
-            run.got[1], spread(*run.args[5:] or [torch.tensor([True])])
-        )
-    ],
-    **of_attention.attention(
-        of_attention.steps(
-            learned=lambda s: SimpleNamespace(
-                W_query=s.W_query, W_key=s.W_key, W_value=s.W_value
-            ),
-            **PROJECTED,
-            mask=lambda s: spread(s.context_mask),
-            cleared=of_attention.zeroed,
-            result=lambda s: (s.output, s.weights),
-        ),
-        *(of_attention.RETURN_BOTH, SOURCES, MASK, without_zeros(HIDE), HIDE),
-        [size("scale-of-model-width", "D", lambda s: s.x.shape[-1])],
-        *(of_attention.SCALE, of_attention.WRONG_SIZES),
-        *(of_attention.PROJECT, of_attention.WEIGHING),
-        without=("weight-not-transposed", "keys-times-queries"),
-        width_name="K",
-        source="context",
+    properties=[lambda run: hidden_and_allowed(run.got[1], spread(*run.args[5:]))],
+    steps=of_attention.steps(
+        learned=lambda s: s,  # the matrices are arguments
+        **PROJECTED,
+        mask=lambda s: spread(s.context_mask),
+        cleared=of_attention.zeroed,
+        result=lambda s: (s.output, s.weights),
     ),
+    variants=[
+        *(*of_attention.RETURN_BOTH, *SOURCES, *MASK, *without_zeros(HIDE), *HIDE),
+        size("scale-of-model-width", "D", lambda s: s.x.shape[-1]),
+        *(*of_attention.SCALE, *of_attention.WRONG_SIZES),
+        *(*of_attention.PROJECT, *of_attention.WEIGHING),
+    ],
+    without=("weight-not-transposed", "keys-times-queries"),
+    words=of_attention.WORDS | {"width_name": "K", "source": "context"},
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
         drawn("the last word hidden", (2, 5), (3, 5), 7, 11, real=2),
@@ -229,8 +213,6 @@ LOOP = variants(
     dict(room=lambda s: s.max_length - 1),
     "one-too-many: You return up to {room} ids where max_length = {max_length}: compare with < rather than <=.",
     dict(room=lambda s: s.max_length + 1),
-    "limit-checked-late: You write an id where max_length = 0: check the room first.",
-    dict(room=lambda s: max(s.max_length, 1)),
     "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
     dict(ask=always(lambda ids: ids[-1:])),
     "start-missing: You gave next_logits the ids without start_id: it is always first.",

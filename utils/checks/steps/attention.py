@@ -1,15 +1,15 @@
 """The steps of attention: the right way of each, and what goes wrong in it.
 
-An exercise takes the steps that it has, and the variants of these (`attention`). Where two variants give the same on every case of an exercise, the first
-is named, and the other belongs to the exercise's `without`.
+An exercise takes the steps that it has (`steps`) and groups of variants. Where two
+variants give the same on every case of an exercise, the first is named, and the other
+belongs to the exercise's `without`.
 
-The texts use an exercise's own words, which it hands to `attention`: `width_name`, and
-`source`, what is projected to keys and values.
+The texts use `WORDS`, some of which an exercise may replace by its own: `width_name`,
+and `source`, what is projected to keys and values.
 """
 
 import math
 from functools import cache
-from itertools import chain
 from operator import attrgetter
 
 import torch
@@ -74,21 +74,6 @@ def steps(**own):
     first = {name: own[name] for name in own if name not in ATTENTION_STEPS}
     known = (first | ATTENTION_STEPS | own).items()
     return {name: step for name, step in known if step}
-
-
-def attention(steps, *groups, without=(), **words):
-    """Return steps, variants and words of an exercise: of groups what fits its steps.
-
-    `without` holds names of what an exercise cannot tell apart or does not ask for;
-    `words` are for the texts.
-    """
-    variants = [
-        variant
-        for variant in chain(*groups)
-        if variant.name not in without
-        and variant.overrides.keys() & ATTENTION_STEPS.keys() <= steps.keys()
-    ]
-    return {"steps": steps, "variants": variants, "words": WORDS | words}
 
 
 def by_torch(query, key, value, mask=None):
@@ -261,8 +246,6 @@ PROJECT = variants(
     projected(key="query"),
     "keys-times-queries: You swapped queries and keys, K Qᵀ instead of Q Kᵀ: row i of the scores belongs to the query of token i, x_i @ W_query.",
     projected(query="key", key="query"),
-    "keys-and-values-exchanged: You made the values with W_key and the keys with W_value: swap the two.",
-    projected(key="value", value="key"),
     "values-not-projected: You averaged {source} itself: average the values, {source} @ W_value.",
     dict(value=lambda s: s.context),
     "weight-not-transposed: You used nn.Linear's weight without a transpose, but it is stored as (d_out, d_in): call the layer, self.W_query(x).",

@@ -11,15 +11,12 @@ import torch
 from utils.checks.pipeline import variants
 
 JOINING_STEPS = {
-    "each": lambda s: (
-        s.outputs / s.sums
-    ),  # each divided by its own sum: used by variants only
+    "each": lambda s: s.outputs / s.sums,  # each by itself: used by variants only
     "top": lambda s: s.maxima.amax(0),
     "base": lambda s: finite(s.top),  # from which all exponentials count in the end
     "factors": lambda s: torch.exp(s.maxima - s.base),
     "total": lambda s: (s.factors * s.sums).sum(0),
-    "terms": lambda s: s.outputs,
-    "joined": lambda s: (s.factors * s.terms).sum(0),
+    "joined": lambda s: (s.factors * s.outputs).sum(0),
     "divided": lambda s: s.joined / s.total,
     "filled": lambda s: s.divided,
     "result": lambda s: s.filled,
@@ -45,22 +42,14 @@ JOIN = variants(
     dict(divided=lambda s: s.joined),
     "averaged: You averaged the {part}s as if all counted alike: weigh each {part} by its sum of exponentials, measured from the maximum of all.",
     put_together(lambda s: s.each.mean(0)),
-    "parts-added: You divided each {part} by its own sum and added the results, so the weights sum to more than 1: divide once, at the end, by the sum of all.",
-    put_together(lambda s: s.each.sum(0)),
     "first-part-alone: You returned {part} 0 only: is the return inside the loop?",
     put_together(lambda s: s.each[0]),
     "last-part-alone: You returned the last {part} only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
     put_together(lambda s: s.each[-1]),
-    "divided-twice: You divided each {part} by its own sum and then by the sum of all: divide once, at the end.",
-    dict(terms=lambda s: s.each),
     "outputs-not-rescaled: You didn't rescale the outputs: multiply them by exp(old maximum − new) too.",
-    dict(joined=lambda s: s.terms.sum(0)),
+    dict(joined=lambda s: s.outputs.sum(0)),
     "sums-not-rescaled: You didn't rescale the sums: multiply them by exp(old maximum − new) too.",
     dict(total=lambda s: s.sums.sum(0)),
     "nothing-rescaled: You added outputs and sums of different maxima as they are: multiply both by exp(old maximum − new).",
     dict(factors=ones),
-    "sums-ignored: You divided by the sum of the factors: divide by factor times sum, added up.",
-    dict(total=lambda s: s.factors.sum(0)),
-    "outputs-taken-as-normalised: You weighted the outputs with factor times sum, as if they had been divided by their sums: use the factor only.",
-    dict(terms=lambda s: s.sums * s.outputs),
 )

@@ -7,13 +7,7 @@ The right way: `mask` is True where a query may attend, `hidden` are the scores 
 from dataclasses import replace
 
 from utils.checks.pipeline import variants
-from utils.checks.steps.attention import (
-    INF,
-    allowed,
-    fill,
-    lower,
-    size,
-)
+from utils.checks.steps.attention import INF, allowed, fill, lower, size
 
 LEFT_ALONE, UNCLEARED = {"hidden": lambda s: s.scores}, {"cleared": lambda s: s.soft}
 
@@ -57,8 +51,8 @@ def cut(count):
 
     def mask(s):
         made = lower(s.learned.build[2])[: count(s), : count(s)]
-        num_tokens = s.scores.shape[-1]
-        if made.shape[-1] not in (1, num_tokens):
+        num_tokens = s.x.shape[1]
+        if len(made) not in (1, num_tokens):
             raise RuntimeError("must match the" if num_tokens > 1 else "")
         return made
 
@@ -80,19 +74,6 @@ WRONG_SIZES = [
 # --- how the scores are hidden -------------------------------------------------------
 
 
-def after(clear):
-    """Return the overrides that hide no score and mend the weights instead."""
-    return LEFT_ALONE | {"cleared": clear}
-
-
-def masked_late(s):
-    return s.soft * allowed(s)
-
-
-def renormalised(s):
-    return masked_late(s) / masked_late(s).sum(-1, keepdim=True)
-
-
 HIDE = variants(
     "zero-times-infinity: You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).",
     dict(hidden=lambda s: s.scores if s.mask is None else s.scores + ~s.mask * -INF),
@@ -100,13 +81,10 @@ HIDE = variants(
     dict(hidden=lambda s: fill(s, 0.0)),
     "fill-not-small-enough: You filled hidden scores with a number that isn't small enough, so allowed scores below it lose: use float('-inf').",
     dict(hidden=lambda s: fill(s, -10.0)),
-    dict(hidden=lambda s: fill(s, -100.0)),
     "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).",
     dict(hidden=lambda s: s.scores + allowed(s)),
     "mask-after-softmax: You masked after the softmax, so a row {row_sum}: fill the scores with -inf, before it.",
-    after(masked_late),
-    "renormalised-after: You masked after the softmax and divided by what is left, which may be 0: hide the scores before the softmax.",
-    after(renormalised),
+    LEFT_ALONE | {"cleared": lambda s: s.soft * allowed(s)},
 )
 OF_BUILD = {  # words of a layer
     "context_length": lambda s: s.learned.build[2],
