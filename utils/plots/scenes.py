@@ -672,8 +672,8 @@ def state_and_cache(
         for x, role, vector in zip((5.55, 6.2), ("key", "value"), pair)
     ]
     picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
-    at = 6.17, boxes[-1].bottom[1] + 0.3
-    picture.note(at, "two more rows\nper token", align="center")
+    at = 6.17, boxes[-1].bottom[1] + 0.4
+    picture.note(at, "one more key and\none more value\nper token", align="center")
     picture.publish(title)
 
 
@@ -693,6 +693,13 @@ def two_writes(before, value, axes, *, title: str) -> None:
         picture.wire(place(0, 0), place(*goal), "x")
         x, y = place(*goal)
         picture.note((x + 0.1, y), name)
+    for n in range(1, 5):  # the scales of both axes
+        for (x, y), mark, at in (
+            (place(n, 0), (0, 0.06), (0, 0.18)),
+            (place(0, n), (-0.06, 0), (-0.18, 0)),
+        ):
+            picture.wire((x, y), (x + mark[0], y + mark[1]), "x", head=False)
+            picture._write(x + at[0], y + at[1], str(n), color="#333333")
     added = [a + b for a, b in zip(before, value)]
     half = [(a + b) / 2 for a, b in zip(before, value)]
     for goal in (added, value, half):
