@@ -309,8 +309,7 @@ FRENCH = "la", "voiture", "bleue", "<end>"
 WAYS = {  # how it reads, how it writes, what `find` does, what goes in
     "one vector": ("a GRU, both ways", "a GRU", "the same\nvector", "old state s₁"),
     "additive": ("a GRU, both ways", "a GRU", "additive\nattention", "old state s₁"),
-    "transformer": ("self-attention, MLP", "self-attention, MLP",
-                    "cross-\nattention", "<start>"),
+    "transformer": ("self-attention, MLP", "MLP", "cross-\nattention", "<start>"),
 }  # fmt: skip
 
 
@@ -322,18 +321,18 @@ def translator(*ways: str, title: str) -> None:
     Args:
         ways: one or two of "one vector", "additive" and "transformer".
     """
-    picture = Picture()
+    picture, lower = Picture(), 0.4 * ("transformer" in ways)
     for i, way in enumerate(ways):
-        _draw_translator(picture, i * WIDTH / 2, way)
+        _draw_translator(picture, i * WIDTH / 2, way, lower)
     picture.publish(title)
 
 
-def _draw_translator(picture, left, way):
+def _draw_translator(picture, left, way, lower):
     reads, writes, find, first = WAYS[way]
     has_vector, has_state = way == "one vector", way != "transformer"
 
     def at(x, y):
-        return left + x, y
+        return left + x, y + lower * (y > 2.4)
 
     picture.note(at(0.1, 0.12), way, bold=True)
     encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
@@ -347,27 +346,36 @@ def _draw_translator(picture, left, way):
     finder = picture.block(place, f"find:\n{find}", **style)
     decoder = picture.block(at(0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
     if has_state:
-        vector = picture.grid(at(3.0, 2.6), [[""]], "value", cell=0.3)
+        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
         picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
     for source in [vector] if has_vector else sources:
-        corners = (source.top[0], 2.45), (finder.bottom[0], 2.45)
+        corners = at(source.top[0] - left, 2.45), at(finder.bottom[0] - left, 2.45)
         picture.wire(source.top, finder.bottom, source.role, via=corners)
     up = finder.top[0], decoder.bottom[1]
     picture.wire(finder.top, up, "value", text="found")
     picture.step(at(0.2, 1.53), 2)
-    for x, word in ((1.75, first), (2.85, "the")):
-        box = picture.word(at(x, 1.95), word)
-        picture.wire(box.top, at(x, decoder.bottom[1]))
+    reader = decoder  # what reads the words
+    if not has_state:
+        place, size = at(1.85, 1.75), (1.45, 0.37)
+        reader = picture.block(place, "self-attention", size=size)
+        picture.wire(reader.top, (reader.top[0], decoder.bottom[1]))
+        picture.wire(
+            reader.left, (finder.right[0], reader.left[1]), "query", text="asks"
+        )
+        picture.step((reader.left[0], reader.left[1]), 1)
+    for x, word in ((1.75 if has_state else 2.1, first), (2.85, "the")):
+        box = picture.word((left + x, 1.95 if has_state else 2.15 + lower), word)
+        picture.wire(box.top, at(x, reader.bottom[1]))
         if word == "old state s₁":  # which began as the vector
             (x0, y0), (x1, y1) = vector.right, box.right
             corners = [(x0 + 0.1, y0), (x0 + 0.1, 2.25), (x1 + 0.15, 2.25)]
             style = {"via": [*corners, (x1 + 0.15, y1)], "dashed": True}
-            picture.wire(vector.right, box.right, "value", text="first state", **style)
-        if not has_vector and has_state == (word == first):  # this word asks
+            picture.wire(vector.right, box.right, "value", text="<start>", **style)
+        if way == "additive" and word == first:  # the state asks
             end = finder.right[0], 2.25
             picture.wire(box.bottom, end, "query", turn=box.bottom[0], text="asks")
             picture.step(at(x, 2.25), 1)
-    picture.step(at(3.03, 1.53), 3)
+    picture.step(at(3.03, 1.53 if has_state else 2.25), 3)
     blue = picture.word(at(1.7, 0.5), "blue", lit=True)
     picture.wire(at(1.7, 0.95), blue.bottom)
     picture.step(at(1.88, 0.8), 4)
