@@ -217,20 +217,24 @@ def stream(states, reads, *, title: str) -> None:
         states: `(2, D)` each: the tokens before attention, between, and after the MLP.
         reads: their normalised vectors, as attention reads them, and as the MLP does.
     """
-    picture, y = Picture(), 1.75
+    picture, y = Picture(), 2.3
     names = "x", "+ attention", "+ MLP"
     boxes = [
         picture.grid((0.53 + 2.42 * i, 0.35), _short(state), "x", name, cell=0.38)
         for i, (state, name) in enumerate(zip(states, names))
     ]
-    for before, after, read, part in zip(boxes, boxes[1:], reads, ("attention", "MLP")):
+    changes = [after - before for before, after in zip(states, states[1:])]
+    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
+    for before, after, read, change, part in parts:
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
         picture.chain(before, plus, after)
         norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
-        picture.chain(norm, work, plus)
+        at = plus.middle[0] - 0.76, 1.25
+        returned = picture.grid(at, _short(change), "x", cell=0.38)
+        picture.chain(norm, work, returned, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
     picture.publish(title)
