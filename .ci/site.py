@@ -22,6 +22,7 @@ from pathlib import Path
 
 import nbformat
 from docutils.nodes import make_id
+from pages.book import write_book
 from pages.extension import KATEX
 from sphinx.application import Sphinx
 
@@ -68,12 +69,11 @@ def picture(png, text, page, extra):
     return shown
 
 
-def buttons(links):
-    """Return the HTML of some links, names and addresses, that look like buttons."""
-    shown = [
-        f'<a href="{address}"{" download" * (name == "Download")}>{name}</a>'
-        for name, address in links
-    ]
+def buttons(links, download=None):
+    """Return the HTML of buttons: names with addresses, and a file to download."""
+    shown = [f'<a href="{address}">{name}</a>' for name, address in links]
+    if download:
+        shown.append(f'<a href="{download}" download>Download</a>')
     return f'<p class="buttons">{" ".join(shown)}</p>'
 
 
@@ -86,7 +86,7 @@ def read_notebook(path, home, extra):
     tool.uncover(notebook)
     notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]
     colab = re.findall(r"\[(.+)\]\((.+)\)", tool.links(home, path)[0])
-    bar = buttons([*colab, ("Download", path.name)])
+    bar = buttons(colab, path.name)
     opening = notebook.cells[0]
     opening.source = tool.with_colab_link(opening.source, bar)
     for cell in notebook.cells:
@@ -130,9 +130,11 @@ def index_page(titles, home, extra, pdf):
     solutions = [name for name in titles if "/solutions/" in name]
     ways_in = lessons[0], lessons[-1]  # the whole course, and the hour
     first = [(titles[name], f"{name}.html") for name in ways_in]
+    if pdf:
+        first.append(("All as a PDF", PDF))
     parts = [
         f"# {TITLE}",
-        buttons([*first, ("All as a PDF", PDF)] if pdf else first),
+        buttons(first),
         text,
         toctree("The course", lessons, titles),
         toctree("Deeper", deeper, titles),
@@ -173,8 +175,6 @@ def build(folder, pdf):
         app = Sphinx(source, source, folder, cache, "html", **options)
         app.build()
     if pdf and not app.statuscode:
-        from pages.book import write_book
-
         numbered = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
         names = [f"notebooks/{path.stem}" for path in numbered]
         write_book(folder, folder / PDF, TITLE, names)

@@ -2,21 +2,19 @@
 
 import importlib.util
 import os
-import shutil
 import sys
 
 import pytest
 
-COMMANDS = ("chromium", "chromium-browser", "google-chrome")
-# Containers lack the kernel's sandbox and a GPU; a test asks nothing of the network.
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-FLAGS += "--disable-background-networking --disable-component-update"
+from tests.repository import ROOT, load
+
+book = load(ROOT / ".ci/pages/book.py")
 
 
 def needed(found, what):
     """Return what was found; where it is missing skip, but fail on a CI with Linux.
 
-    `needed(shutil.which("chromium"), "Chromium")`
+    `needed(shutil.which("node"), "node")`
     """
     if not found:
         must = os.environ.get("CI") and sys.platform == "linux"  # see `.ci/run`
@@ -29,10 +27,11 @@ def needed(found, what):
 def browser():
     """Open one Chromium for all tests of a file; return Playwright's browser."""
     needed(importlib.util.find_spec("playwright"), "the package playwright")
-    path = needed(next(filter(None, map(shutil.which, COMMANDS)), None), "Chromium")
+    path = needed(book.find_browser(), "Chromium")
     from playwright.sync_api import sync_playwright
 
+    options = book.FLAGS.split()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
+        browser = playwright.chromium.launch(executable_path=path, args=options)
         yield browser
         browser.close()

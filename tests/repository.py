@@ -10,16 +10,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def load_tool(root=ROOT):
-    """Return `.ci/notebooks.py` of a copy of the course as a module."""
-    path = root / ".ci/notebooks.py"
-    spec = importlib.util.spec_from_file_location("course_notebooks", path)
+def load(path):
+    """Return a file of `.ci`, which is no package, as a module."""
+    spec = importlib.util.spec_from_file_location(f"course_{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-tool = load_tool()
+tool = load(ROOT / ".ci/notebooks.py")
 
 
 def files():

@@ -21,7 +21,7 @@ from utils.checks.course import CASES, DEEPER, chapters, course_version
 LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
 TOTAL = len(EXERCISES) + len(CASES)
-NAMES = [name for chapter in chapters() for name, _ in chapter.asks]
+NAMES = [ask.name for chapter in chapters() for ask in chapter.asks]
 
 
 def softmax(scores, dim=-1):

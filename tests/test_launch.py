@@ -47,8 +47,8 @@ def test_if_one_process_fails_its_error_is_shown_and_the_others_are_stopped():
     assert multiprocessing.active_children() == []
 
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-TWO = [*TORCHRUN, "--nproc-per-node=2"]
+TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+TWO += ["--nproc-per-node=2"]
 HERE = {"cwd": ROOT, "text": True}
 
 
@@ -82,10 +82,10 @@ def text(tmp_path_factory):
     return str(path)
 
 
-def train(count, text, *options):
-    """Train in several processes; return the printed lines."""
-    command = [*TORCHRUN, f"--nproc-per-node={count}", "-m", "utils.training", text]
-    return subprocess.check_output([*command, *SMALL, *options], **HERE).splitlines()
+def train(start, text, *options):
+    """Train in the processes that a command starts; return the printed lines."""
+    command = [*start, "-m", "utils.training", text, *SMALL, *options]
+    return subprocess.check_output(command, **HERE).splitlines()
 
 
 def kill_after_step_10(text, file):
@@ -103,15 +103,15 @@ def kill_after_step_10(text, file):
 @pytest.fixture(scope="module")
 def expected(text):
     """Return the lines of an undisturbed training run in one process."""
-    command = [sys.executable, "-m", "utils.training", text, *SMALL]
-    return subprocess.check_output(command, **HERE).splitlines()
+    return train([sys.executable], text)
 
 
 def test_two_processes_print_once_what_one_process_prints(text, expected):
-    assert train(2, text) == expected
+    assert train(TWO, text) == expected
 
 
 def test_one_process_ends_what_two_killed_processes_began(text, expected, tmp_path):
     file = str(tmp_path / "training.pt")
     kill_after_step_10(text, file)
-    assert train(1, text, "--checkpoint", file)[-1] == expected[-1]
+    lines = train([sys.executable], text, "--checkpoint", file)
+    assert lines[-1] == expected[-1]

@@ -9,7 +9,7 @@ from importlib.metadata import packages_distributions
 import nbformat
 import pytest
 
-from tests.repository import ROOT, files, imports, load_tool, make_course, tool
+from tests.repository import ROOT, files, imports, load, make_course, tool
 
 
 def read(name, root=ROOT):
@@ -55,7 +55,7 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
-    there = load_tool(tmp_path)
+    there = load(tmp_path / ".ci/notebooks.py")
     assert there.read_home() == (new, "v2.1")
     base = new.replace("github.com", "colab.research.google.com/github") + "/blob/v2.1"
     pages = "https://some-reader.github.io/attention-too/"

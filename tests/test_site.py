@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser import needed
+from tests.browser import book, needed
 from tests.markdown_text import FORMULA, without_code
 from tests.repository import ROOT, tool
 
@@ -183,24 +183,14 @@ def test_search_finds_words_from_a_disk(look):
 
 # ---------------------------------------------------------------------- on paper
 
-PRINT = """
-import sys
-from pathlib import Path
-sys.path.insert(0, ".ci")
-from pages.book import write_book
-folder, pdf, *names = sys.argv[1:]
-write_book(Path(folder), pdf, "Attention", names)
-"""
-
 
 def test_the_book_has_bookmarks_every_picture_and_what_was_folded(site, tmp_path):
-    needed(shutil.which("chromium"), "Chromium")
+    needed(book.find_browser(), "Chromium")
     import pypdf
 
     lessons = [ROOT / f"notebooks/{name}.ipynb" for name in SAMPLE[:2]]
     names = [page_of(path).removesuffix(".html") for path in lessons]
-    command = [sys.executable, "-c", PRINT, site, tmp_path / "book.pdf", *names]
-    subprocess.run(command, cwd=ROOT, check=True)
+    book.write_book(site, tmp_path / "book.pdf", "Attention", names)
     pdf = pypdf.PdfReader(tmp_path / "book.pdf")
     cells = [cell for path in lessons for cell in cells_of(path)]
     titles = [cells_of(path)[0].source.partition("\n")[0][2:] for path in lessons]

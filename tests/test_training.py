@@ -17,8 +17,6 @@ from utils.training import (
     TrainingConfig,
     decay_groups,
     learning_rate,
-    load_checkpoint,
-    save_checkpoint,
     train,
 )
 
@@ -172,8 +170,14 @@ def test_checkpoint_of_an_earlier_version_is_resumed(tmp_path):
         )
 
 
+def take_a_step(model, path, heads=2, **options):
+    """Train a model for a step more, with a checkpoint that says how many heads."""
+    config = TrainingConfig(checkpoint=path, metadata={"heads": heads}, **options)
+    train(model, [torch.ones(1, 100)], lambda m, x: m(x).mean(), 1, config=config)
+
+
 def write_damaged(model, path):
-    save_checkpoint(model, path, metadata={"heads": 2})
+    take_a_step(model, path)
     content = bytearray(path.read_bytes())
     content[content.index(model.weight.detach().numpy().tobytes()) + 1234] ^= 1
     path.write_bytes(content)
@@ -185,8 +189,12 @@ def write_damaged(model, path):
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (
-            lambda model, path: save_checkpoint(model, path, metadata={"heads": 4}),
+            lambda model, path: take_a_step(model, path, heads=4),
             "another model: expected heads of 2, got 4",
+        ),
+        (
+            lambda model, path: take_a_step(nn.Linear(100, 7), path),
+            r"expected weight of shape \(100, 100\), got \(7, 100\)",
         ),
     ],
 )
@@ -195,7 +203,7 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
     write(model, path)
     before = model.weight.clone()
     with pytest.raises(ValueError, match=message):
-        load_checkpoint(model, path, metadata={"heads": 2})
+        take_a_step(model, path, resume=True)
     assert torch.equal(model.weight, before)
 
 

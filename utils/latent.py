@@ -194,7 +194,9 @@ class LatentAttention(nn.Module):
             latent, turned_key = cache.append(latent, turned_key)
         if absorbed is None:
             absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
-        W_uk, W_uv = self.up_matrices()
+        shape = self.num_heads, self.head_dim, self.latent_dim
+        W_uk = self.W_up_key.weight.view(shape).mT  # (H, R, K)
+        W_uv = self.W_up_value.weight.view(shape).mT
         if absorbed:
             query, key, value = query @ W_uk.mT, latent, latent
         else:
@@ -219,12 +221,6 @@ class LatentAttention(nn.Module):
     def new_cache(self, num_tokens: int) -> KeyValueCache:
         """Return an empty cache with room for `num_tokens`."""
         return KeyValueCache(num_tokens)
-
-    def up_matrices(self) -> list[Tensor]:
-        """Return W_uk and W_uv, (H, R, K) each, as `latent_keys_values` takes them."""
-        shape = self.num_heads, self.head_dim, self.latent_dim
-        layers = self.W_up_key, self.W_up_value
-        return [layer.weight.view(shape).mT for layer in layers]
 
     def _is_absorbing_cheaper(self, num_queries, num_keys):
         # Multiplications per head, without those of the rotated part, which are equal.

@@ -235,25 +235,21 @@ def split_batch_over_processes(
     parallel_model = DistributedDataParallel(model)
 
     def compute(model, batch):
-        loss = compute_loss(parallel_model, _local_batch(batch))
+        rank, count = dist.get_rank(), dist.get_world_size()
+        if len(batch[0]) % count:
+            raise ValueError(
+                f"expected a batch that {count} processes can share equally, "
+                f"got {len(batch[0])}"
+            )
+        local_batch = [part.chunk(count)[rank] for part in batch]
+        loss = compute_loss(parallel_model, local_batch)
         mean = loss.detach().clone()
         dist.all_reduce(mean)
         # The gradient has to come from `loss`, but the value has to be the mean over
         # all processes. The parentheses hold their difference, without a gradient.
-        return loss + (mean / dist.get_world_size() - loss.detach())
+        return loss + (mean / count - loss.detach())
 
     return compute
-
-
-def _local_batch(batch):
-    """Return this process's share of the sentences."""
-    rank, count = dist.get_rank(), dist.get_world_size()
-    if len(batch[0]) % count:
-        raise ValueError(
-            f"expected a batch that {count} processes can share equally, "
-            f"got {len(batch[0])}"
-        )
-    return [part.chunk(count)[rank] for part in batch]
 
 
 class Traffic(TorchDispatchMode):

@@ -59,7 +59,8 @@ def link_words(app, doctree, page):
     words, pattern = glossary_words()
     if page == GLOSSARY:
         for term in doctree.findall(nodes.emphasis):
-            term["ids"] += [glossary_anchor(term.astext())] * (term.astext() in words)
+            if term.astext() in words:
+                term["ids"].append(glossary_anchor(term.astext()))
     if page == GLOSSARY or not page.startswith("notebooks/"):
         return
     base, linked = app.builder.get_relative_uri(page, GLOSSARY), set()

@@ -47,29 +47,26 @@ def test_of_strangers_answers_right_ones_pass_and_wrong_ones_do_not(verdicts):
         assert (verdict == "passed") == right, f"{entry.mistakes}: {message}"
 
 
-def test_the_readme_states_how_many_mistakes_of_strangers_are_named(verdicts, request):
+def test_as_many_mistakes_are_named_as_the_readme_states_or_more(verdicts, request):
     one, two = strangers.scoreboard(
         [(entry, verdict) for entry, verdict, _ in verdicts]
     )
     both, misleading = two["both named"], one["misleading"] + two["misleading"]
-    single = one["named"] + one["both named"]
-    score = single, both + two["named"], both, misleading
-    request.node.user_properties.append(
-        (
-            "summary",
-            f"strangers' answers: of {one.total()} with one mistake {score[0]} named, "
-            f"of {two.total()} with two {score[1]} one at least and {score[2]} both, "
-            f"{score[3]} misled",
-        )
+    single, either = one["named"] + one["both named"], two["named"] + both
+    summary = (
+        f"strangers' answers: of {one.total()} with one mistake {single} named, "
+        f"of {two.total()} with two {either} one at least and {both} both, "
+        f"{misleading} misled"
     )
-    assert score[0] >= 244 and score[1] >= 178 and score[2] >= 148 and score[3] <= 1
+    request.node.user_properties.append(("summary", summary))
     rows = (
         r"\| 255 with one mistake \| (\d+) get its name",
         r"\| 227 with two mistakes \| (\d+) get .* at least one, (\d+) of both",
         r"\| all \| (\d+) gets? a misleading message",
     )
     stated = [int(n) for row in rows for n in re.search(row, README).groups()]
-    assert stated == [*score], f"state {score}"
+    assert single >= stated[0] and either >= stated[1] and both >= stated[2], summary
+    assert misleading <= stated[3], summary
 
 
 def test_the_readme_shows_what_a_check_prints():

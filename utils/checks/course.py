@@ -26,10 +26,18 @@ DEEPER = {
 }
 
 
-class Chapter(NamedTuple):
-    """A numbered notebook: what it says of itself, and what it asks the reader to do.
+class Ask(NamedTuple):
+    """What a reader is asked to do: name in the records, label, and the notebook."""
 
-    `asks` are pairs: the name under which a passed exercise is recorded, and its label.
+    name: str
+    label: str
+    page: Path
+
+
+class Chapter(NamedTuple):
+    """A numbered notebook: what it says of itself, and what it asks.
+
+    Some of this it asks in a deeper notebook.
     """
 
     path: Path
@@ -45,8 +53,9 @@ def chapters() -> list[Chapter]:
 
 def _asks(path):
     if path.stem == "12_the_clinic":
-        return [(f"patient {case}", f"patient {case}") for case in CASES]
-    return [(exercise.name, exercise.id) for exercise in _load(path)]
+        return [Ask(f"patient {case}", f"patient {case}", path) for case in CASES]
+    pages = {id: path.parent / f"deeper/{name}.ipynb" for id, name in DEEPER.items()}
+    return [Ask(each.name, each.id, pages.get(each.id, path)) for each in _load(path)]
 
 
 def read_opening(path: Path) -> tuple[str, int]:

@@ -98,14 +98,7 @@ def _set_device(device):
         torch.set_default_device(None if device.type == "cpu" else device)
 
 
-def _set_streams(streams):
-    sys.stdout, sys.stderr = streams
-
-
-def _set_printing(options):
-    vars(torch._tensor_str.PRINT_OPTS).update(options)
-
-
+PRINTING = vars(torch._tensor_str.PRINT_OPTS)
 SETTINGS = [  # how each is read, how it is put back
     (torch.get_rng_state, torch.set_rng_state),
     (random.getstate, random.setstate),
@@ -116,8 +109,8 @@ SETTINGS = [  # how each is read, how it is put back
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
     (sys.getrecursionlimit, sys.setrecursionlimit),
-    (lambda: (sys.stdout, sys.stderr), _set_streams),
-    (lambda: vars(torch._tensor_str.PRINT_OPTS).copy(), _set_printing),
+    (lambda: {"stdout": sys.stdout, "stderr": sys.stderr}, vars(sys).update),
+    (PRINTING.copy, PRINTING.update),
     (os.getcwd, os.chdir),
 ]
 

@@ -95,9 +95,9 @@ def _first_difference(names, got, expected):
 
 def _in_parentheses(names):
     """Return the name of a result's part, or of several: `(output, weights)`."""
-    return (
-        names if type(names) is str else f"({', '.join(map(_in_parentheses, names))})"
-    )
+    if type(names) is str:
+        return names
+    return f"({', '.join(map(_in_parentheses, names))})"
 
 
 def _with_enough_digits(as_text, expected, got):

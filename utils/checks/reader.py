@@ -84,27 +84,18 @@ def _say_what_is_next(name):
 
     An exercise of another deeper notebook comes only when all others have passed.
     """
-    asks = [
-        (*ask, chapter.path) for chapter in course.chapters() for ask in chapter.asks
-    ]
-    names = [name for name, _, _ in asks]
+    asks = [ask for chapter in course.chapters() for ask in chapter.asks]
+    names = [ask.name for ask in asks]
     passed, place = records.load() | {name}, names.index(name)
     text = f"{len(passed.intersection(names))} of {len(names)} exercises"
-    left = [ask for ask in asks[place:] + asks if ask[0] not in passed]
+    left = [ask for ask in asks[place:] + asks if ask.name not in passed]
     if not left:
         return f"{text}: all of them."
-    here, main_road = _page(*asks[place][1:]), [ask[2] for ask in asks]
-    near = [ask for ask in left if _page(*ask[1:]) in (here, *main_road)]
-    _, label, path = (near or left)[0]
-    page = _page(label, path)
-    place = "" if page == here else f", in {_title(page)}"
-    return f"{text}; next: {label}{place}."
-
-
-def _page(label, path):
-    """Return the notebook that asks an exercise of the numbered notebook `path`."""
-    deeper = course.DEEPER.get(label)
-    return course.COURSE / f"notebooks/deeper/{deeper}.ipynb" if deeper else path
+    here = asks[place].page
+    near = [a for a in left if a.page == here or a.page.parent.name != "deeper"]
+    ask = (near or left)[0]
+    where = "" if ask.page == here else f", in {_title(ask.page)}"
+    return f"{text}; next: {ask.label}{where}."
 
 
 def _title(path):
@@ -122,9 +113,8 @@ def solution(exercise: str):
     known = _find(exercise)
     finished = course.course_version(known.name) if known else None
     if finished is None:
-        raise ValueError(
-            f"expected the id of an exercise whose function utils has as well, got {safe_text(exercise)}"
-        )
+        text = "expected the id of an exercise whose function utils has as well, got "
+        raise ValueError(text + safe_text(exercise))
     if known.name in _passed_answers:
         print(f"Using your own {known.name}.")
         return _passed_answers[known.name]
@@ -141,19 +131,19 @@ def progress():
     title, minutes = course.read_opening(course.HOUR)
     rows = [f"{_link(course.HOUR, title)}: {minutes} minutes, for a single evening"]
     for chapter in course.chapters():
-        left = [label for name, label in chapter.asks if name not in passed]
+        left = [ask for ask in chapter.asks if ask.name not in passed]
         count = len(chapter.asks)
         time = f"{chapter.minutes} minutes"
         if count:
-            here = [label for _, label in chapter.asks if label not in course.DEEPER]
-            left_here = chapter.minutes * len(set(here) & set(left)) / len(here)
-            is_done = not set(here) & set(left)  # but perhaps those of deeper notebooks
-            time = f"{'✓ ' if is_done else ''}{count - len(left)} of {count} passed"
-            time += f", {5 * round(left_here / 5)} minutes left" if left_here else ""
-            minutes_left += left_here
+            here = [ask for ask in chapter.asks if ask.page == chapter.path]
+            left_here = len({*here} & {*left})  # the others are in deeper notebooks
+            minutes = chapter.minutes * left_here / len(here)
+            time = f"{'' if left_here else '✓ '}{count - len(left)} of {count} passed"
+            time += f", {5 * round(minutes / 5)} minutes left" if left_here else ""
+            minutes_left += minutes
         rows.append(f"{_link(chapter.path, chapter.title)}: {time}{_deeper(chapter)}")
         total += count
-        open_labels += left
+        open_labels += [ask.label for ask in left]
     text = f"{total - len(open_labels)} of {total} exercises passed"
     if open_labels:
         hours = round(minutes_left / 60)
@@ -171,11 +161,12 @@ def _link(path, title):
 
 def _deeper(chapter):
     """Return where those exercises of a chapter are that a deeper notebook asks."""
-    labels = {label for _, label in chapter.asks}
-    links = []
-    for name in dict.fromkeys(course.DEEPER.values()):
-        asked = [id for id, other in course.DEEPER.items() if other == name]
-        if labels.issuperset(asked):
-            path = course.COURSE / f"notebooks/deeper/{name}.ipynb"
-            links.append(f"{' and '.join(asked)} in {_link(path, _title(path))}")
+    labels = {}
+    for ask in chapter.asks:
+        if ask.page != chapter.path:
+            labels.setdefault(ask.page, []).append(ask.label)
+    links = [
+        f"{' and '.join(some)} in {_link(page, _title(page))}"
+        for page, some in labels.items()
+    ]
     return f" ({', '.join(links)})" if links else ""

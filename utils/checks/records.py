@@ -22,27 +22,20 @@ DAMAGED = """\
 The next exercise that you pass starts a new file, and the damaged one is kept next to \
 it."""
 # Before version 2 the file listed ids, which have been renumbered since.
-EARLIER_EXERCISES = {  # number of a notebook: names, in the order of the ids
-    1: "merge sliding_windows",
-    2: "embed sinusoidal_positions",
-    3: "softmax attention_weights context_vectors",
-    4: "scaled_dot_product_attention SelfAttention",
-    5: "causal_mask masked_softmax padding_mask dropout CausalAttention",
-    6: "split_heads merge_heads MultiHeadAttention",
-    7: "apply_rope alibi_bias",
-    8: "cross_attention greedy_translate",
-    9: "TransformerBlock next_token_probs top_p_probs",
-    10: "online_softmax_attention repeat_kv attend_with_cache",
-    11: "patchify",
-    13: "combine_partial_attention",
-    14: "latent_keys_values absorbed_scores absorbed_attention",
-    15: "linear_attention delta_rule gated_delta_rule",
-}
-EARLIER_IDS = {
-    f"{number}.{position}": name
-    for number, names in EARLIER_EXERCISES.items()
-    for position, name in enumerate(names.split(), 1)
-}
+EARLIER_IDS = dict(
+    entry.split()
+    for entry in """\
+1.1 merge, 1.2 sliding_windows, 2.1 embed, 2.2 sinusoidal_positions, 3.1 softmax,
+3.2 attention_weights, 3.3 context_vectors, 4.1 scaled_dot_product_attention,
+4.2 SelfAttention, 5.1 causal_mask, 5.2 masked_softmax, 5.3 padding_mask, 5.4 dropout,
+5.5 CausalAttention, 6.1 split_heads, 6.2 merge_heads, 6.3 MultiHeadAttention,
+7.1 apply_rope, 7.2 alibi_bias, 8.1 cross_attention, 8.2 greedy_translate,
+9.1 TransformerBlock, 9.2 next_token_probs, 9.3 top_p_probs,
+10.1 online_softmax_attention, 10.2 repeat_kv, 10.3 attend_with_cache, 11.1 patchify,
+13.1 combine_partial_attention, 14.1 latent_keys_values, 14.2 absorbed_scores,
+14.3 absorbed_attention, 15.1 linear_attention, 15.2 delta_rule,
+15.3 gated_delta_rule""".split(",")
+)
 
 
 def path() -> Path:

@@ -21,21 +21,3 @@ from utils.clinic.instruments import (
 from utils.clinic.own_tests import try_tests
 from utils.clinic.patients import patient, suspects, twin
 from utils.clinic.training import lowest_loss, train_on_words, training_curve
-
-__all__ = [
-    "bisect",
-    "diagnose",
-    "leak_test",
-    "lowest_loss",
-    "measured",
-    "one_token",
-    "patient",
-    "permute_tokens",
-    "row_sums",
-    "scale_scores",
-    "suspects",
-    "train_on_words",
-    "training_curve",
-    "try_tests",
-    "twin",
-]

@@ -9,11 +9,11 @@ from utils.clinic.instruments import fitting, measured
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
 HEADINGS = {
-    "passed": (PASSED[0], "right", PASSED[2]),
-    "half-right": (NOT_YET[0], "half right", NOT_YET[2]),
-    "wrong": (NOT_YET[0], "wrong", NOT_YET[2]),
-    "not-attempted": (NOT_ATTEMPTED[0], "no diagnosis yet", NOT_ATTEMPTED[2]),
-    "no-such-suspect": (NOT_YET[0], "not understood", NOT_YET[2]),
+    "passed": (PASSED, "right"),
+    "half-right": (NOT_YET, "half right"),
+    "wrong": (NOT_YET, "wrong"),
+    "not-attempted": (NOT_ATTEMPTED, "no diagnosis yet"),
+    "no-such-suspect": (NOT_YET, "not understood"),
 }
 DOTS = "Replace the dots by names in quotes, or by nothing if it's healthy."
 
@@ -35,7 +35,8 @@ def diagnose(patient, *slugs) -> Result:
         raise ValueError(f"expected a patient, such as patient(7); got {patient!r}")
     state, lines = _judge(patient, slugs)
     name = f"Patient {patient.number}"
-    message = show_block(name, HEADINGS[state], "\n".join(lines))
+    (sign, _, color), words = HEADINGS[state]
+    message = show_block(name, (sign, words, color), "\n".join(lines))
     if state == "passed":
         records.add(f"patient {patient.number}")
     return Result(state == "passed", None if state == "passed" else state, message)

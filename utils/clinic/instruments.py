@@ -53,12 +53,11 @@ def measured(layer, name: str) -> dict[str, float]:
     name: of an instrument, such as "row_sums"
     returns: what is measured -> number
 
-    Raises ValueError for another name, and for a mask's instrument on a function.
+    Raises ValueError for a name of no instrument that fits the layer.
     """
-    if name not in INSTRUMENTS:
-        raise ValueError(f"expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
-    if name not in fitting(expect_layer(layer)):
-        raise ValueError(f"{name} expects a layer with a mask; got {layer.kind.name}")
+    names = fitting(expect_layer(layer))
+    if name not in names:
+        raise ValueError(f"expected one of {', '.join(names)}; got {name!r}")
     values = INSTRUMENTS[name](layer)
     return {label: float(value) for label, value in values.items()}
 
@@ -151,12 +150,10 @@ def permute_tokens(layer):
     if not layer.kind.masked:
         query, key, value = inputs
         keys_reversed = _run(layer, query, key.flip(-2), value.flip(-2))[0]
-        queries_reversed = _run(layer, query.flip(-2), key, value)[0].flip(-2)
+        put_back = _run(layer, query.flip(-2), key, value)[0].flip(-2)
         return {
             "keys and values in reverse order": _distance(keys_reversed, before),
-            "queries in reverse order, outputs put back": _distance(
-                queries_reversed, before
-            ),
+            "queries in reverse order, outputs put back": _distance(put_back, before),
         }
     x = inputs[0]
     after = _run(layer, torch.cat([x[:, :-1].flip(1), x[:, -1:]], dim=1))[0]

@@ -45,10 +45,7 @@ PAIRS = {  # what may go wrong together: neither hides the other
         (("keys-times-queries",), ("softmax-twice",)),
         (("keys-times-queries", "softmax-over-queries", "softmax-twice"), VALUES[:1]),
     ],
-    "c": [
-        (("scale-missing",), (*VALUES, *LEAKS)),
-        ((*LEAKS, "softmax-twice"), VALUES),
-    ],
+    "c": [(("scale-missing",), (*VALUES, *LEAKS)), ((*LEAKS, "softmax-twice"), VALUES)],
     "h": [
         (("split-by-view",), ("merge-without-transpose",)),
         (("split-by-view", "merge-without-transpose", "softmax-twice"), VALUES),

@@ -45,25 +45,23 @@ def machine(*, title: str) -> None:
     for (role, matrix), y in zip(MATRICES.items(), (1.6, 2.65, 3.7)):
         place, size = (2.45, y + 0.095), (0.8, 0.37)
         block = picture.block(place, f"W_{role}", "learned", size=size)
-        picture.wire(inputs.right, block.left, "x", turn=2.37)
+        picture.wire(inputs, block, turn=2.37)
         vectors[role] = x @ torch.tensor(matrix)
         ends[role] = picture.grid((3.4, y), vectors[role], role, role, cell=0.4)
-        picture.wire(block.right, ends[role].left, role)
+        picture.wire(block, ends[role])
     mask = causal_mask(2)
     weights = masked_softmax(vectors["query"] @ vectors["key"].mT / 2**0.5, mask)
     score = picture.sign((4.55, 2.4), "×")
-    for role, end in (("query", score.top), ("key", score.bottom)):
-        picture.wire(ends[role].right, end, role, turn=4.55)
+    for role in ("query", "key"):
+        picture.wire(ends[role], score, turn=4.55)
     softmax = picture.sign((5.12, 2.4), "softmax", "weight")
     style = {"mask": mask, "cell": 0.45}
     share = picture.grid((5.7, 2.12), weights, "weight", "weights", **style)
     mix = picture.sign((6.15, 3.2), "×")
-    picture.chain(score, softmax, share)
-    picture.wire(share.bottom, mix.top, "weight")
-    picture.wire(ends["value"].right, mix.left, "value", turn=4.75)
+    picture.wire(ends["value"], mix, turn=4.75)
     context = weights @ vectors["value"]
     end = picture.grid((5.65, 3.65), context, "output", cell=0.5)
-    picture.wire(mix.bottom, end.top, "value")
+    picture.chain(score, softmax, share, mix, end)
     for x, y, number in ((2.8, 1.55, "04"), (4.75, 2.2, "03"), (6.15, 1.72, "05")):
         picture.note((x, y), number, align="center")
     picture.publish(title)
@@ -227,14 +225,12 @@ def stream(states, reads, *, title: str) -> None:
     ]
     for before, after, read, part in zip(boxes, boxes[1:], reads, ("attention", "MLP")):
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
-        picture.wire(before.right, plus.left, "x")
-        picture.wire(plus.right, after.left, "x")
+        picture.chain(before, plus, after)
         norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
-        picture.wire(norm.right, work.left, "x")
-        picture.wire(work.top, plus.bottom, "x")
+        picture.chain(norm, work, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
     picture.publish(title)
@@ -313,8 +309,7 @@ FRENCH = "la", "voiture", "bleue", "<end>"
 WAYS = {  # how it reads, how it writes, what `find` does, what goes in
     "one vector": ("a GRU, both ways", "a GRU", "the same\nvector", "old state s₁"),
     "additive": ("a GRU, both ways", "a GRU", "additive\nattention", "old state s₁"),
-    "transformer": ("self-attention, MLP", "self-attention, MLP",
-                    "cross-\nattention", "<start>"),
+    "transformer": ("self-attention, MLP", "MLP", "cross-\nattention", "<start>"),
 }  # fmt: skip
 
 
@@ -326,18 +321,18 @@ def translator(*ways: str, title: str) -> None:
     Args:
         ways: one or two of "one vector", "additive" and "transformer".
     """
-    picture = Picture()
+    picture, lower = Picture(), 0.4 * ("transformer" in ways)
     for i, way in enumerate(ways):
-        _draw_translator(picture, i * WIDTH / 2, way)
+        _draw_translator(picture, i * WIDTH / 2, way, lower)
     picture.publish(title)
 
 
-def _draw_translator(picture, left, way):
+def _draw_translator(picture, left, way, lower):
     reads, writes, find, first = WAYS[way]
     has_vector, has_state = way == "one vector", way != "transformer"
 
     def at(x, y):
-        return left + x, y
+        return left + x, y + lower * (y > 2.4)
 
     picture.note(at(0.1, 0.12), way, bold=True)
     encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
@@ -351,27 +346,36 @@ def _draw_translator(picture, left, way):
     finder = picture.block(place, f"find:\n{find}", **style)
     decoder = picture.block(at(0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
     if has_state:
-        vector = picture.grid(at(3.0, 2.6), [[""]], "value", cell=0.3)
+        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
         picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
     for source in [vector] if has_vector else sources:
-        corners = (source.top[0], 2.45), (finder.bottom[0], 2.45)
+        corners = at(source.top[0] - left, 2.45), at(finder.bottom[0] - left, 2.45)
         picture.wire(source.top, finder.bottom, source.role, via=corners)
     up = finder.top[0], decoder.bottom[1]
     picture.wire(finder.top, up, "value", text="found")
     picture.step(at(0.2, 1.53), 2)
-    for x, word in ((1.75, first), (2.85, "the")):
-        box = picture.word(at(x, 1.95), word)
-        picture.wire(box.top, at(x, decoder.bottom[1]))
+    reader = decoder  # what reads the words
+    if not has_state:
+        place, size = at(1.85, 1.75), (1.45, 0.37)
+        reader = picture.block(place, "self-attention", size=size)
+        picture.wire(reader.top, (reader.top[0], decoder.bottom[1]))
+        picture.wire(
+            reader.left, (finder.right[0], reader.left[1]), "query", text="asks"
+        )
+        picture.step((reader.left[0], reader.left[1]), 1)
+    for x, word in ((1.75 if has_state else 2.1, first), (2.85, "the")):
+        box = picture.word((left + x, 1.95 if has_state else 2.15 + lower), word)
+        picture.wire(box.top, at(x, reader.bottom[1]))
         if word == "old state s₁":  # which began as the vector
             (x0, y0), (x1, y1) = vector.right, box.right
             corners = [(x0 + 0.1, y0), (x0 + 0.1, 2.25), (x1 + 0.15, 2.25)]
             style = {"via": [*corners, (x1 + 0.15, y1)], "dashed": True}
-            picture.wire(vector.right, box.right, "value", text="first state", **style)
-        if not has_vector and has_state == (word == first):  # this word asks
+            picture.wire(vector.right, box.right, "value", text="<start>", **style)
+        if way == "additive" and word == first:  # the state asks
             end = finder.right[0], 2.25
             picture.wire(box.bottom, end, "query", turn=box.bottom[0], text="asks")
             picture.step(at(x, 2.25), 1)
-    picture.step(at(3.03, 1.53), 3)
+    picture.step(at(3.03, 1.53 if has_state else 2.25), 3)
     blue = picture.word(at(1.7, 0.5), "blue", lit=True)
     picture.wire(at(1.7, 0.95), blue.bottom)
     picture.step(at(1.88, 0.8), 4)
@@ -676,8 +680,8 @@ def state_and_cache(
         for x, role, vector in zip((5.55, 6.2), ("key", "value"), pair)
     ]
     picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
-    at = 6.17, boxes[-1].bottom[1] + 0.3
-    picture.note(at, "two more rows\nper token", align="center")
+    at = 6.17, boxes[-1].bottom[1] + 0.4
+    picture.note(at, "one more key and\none more value\nper token", align="center")
     picture.publish(title)
 
 
@@ -697,6 +701,13 @@ def two_writes(before, value, axes, *, title: str) -> None:
         picture.wire(place(0, 0), place(*goal), "x")
         x, y = place(*goal)
         picture.note((x + 0.1, y), name)
+    for n in range(1, 5):  # the scales of both axes
+        for (x, y), mark, at in (
+            (place(n, 0), (0, 0.06), (0, 0.18)),
+            (place(0, n), (-0.06, 0), (-0.18, 0)),
+        ):
+            picture.wire((x, y), (x + mark[0], y + mark[1]), "x", head=False)
+            picture._write(x + at[0], y + at[1], str(n), color="#333333")
     added = [a + b for a, b in zip(before, value)]
     half = [(a + b) / 2 for a, b in zip(before, value)]
     for goal in (added, value, half):

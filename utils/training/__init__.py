@@ -98,7 +98,8 @@ def train(
     needs `torch.use_deterministic_algorithms`, too, or its last digits vary.
 
     Raises ValueError if there are no batches left to use, if the model has no weights,
-    and as `load_checkpoint` does.
+    and for a checkpoint to resume from that is damaged or of another model, which then
+    changes nothing.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -267,24 +268,26 @@ class _TrainingState:
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
-        save_checkpoint(
-            self.model,
-            self.config.checkpoint,
-            metadata=self.config.metadata,
-            step=self.step,
-            losses=self.losses[: self.step].clone(),  # a slice would save all of them
-            optimizer=self.optimizer.state_dict()["state"],
-            scaler=self.scaler.state_dict(),
-            random=random,
-            batches_used=self.batches_used,
-            random_at_start=self.random_at_start,
-        )
+        state = {
+            "model": self.model.state_dict(),
+            "metadata": self.config.metadata,
+            "step": self.step,
+            "losses": self.losses[: self.step].clone(),  # a slice would save all
+            "optimizer": self.optimizer.state_dict()["state"],
+            "scaler": self.scaler.state_dict(),
+            "random": random,
+            "batches_used": self.batches_used,
+            "random_at_start": self.random_at_start,
+        }
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        write_atomically(self.config.checkpoint, buffer.getvalue())
 
     def load(self):
         path = self.config.checkpoint
-        saved = load_checkpoint(self.model, path, self.config.metadata)
-        if "optimizer" not in saved:
-            raise ValueError(f"{path} has only weights: a run can't be resumed from it")
+        saved = read_checkpoint(path, self.config.metadata)
+        check_shapes(self.model, saved["model"], path)
+        self.model.load_state_dict(saved["model"])
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict(
             {"state": saved["optimizer"], "param_groups": groups}
@@ -349,49 +352,14 @@ def _interrupted_on_any_rank(interrupts, device):
     return bool(count)
 
 
-def save_checkpoint(model: nn.Module, path: str | Path, **state):
-    """Write the weights of a model, and more, to a file that is never half-written.
+def read_checkpoint(path: str | Path, metadata: dict | None = None) -> dict:
+    """Read a file that `train` has written, without running any code in it.
 
-    state: what `torch.load` reads with `weights_only=True`: numbers, tensors, dicts ...
-
-    Raises OSError if the folder is not writable; an old file then stays as it was.
-    """
-    buffer = io.BytesIO()
-    torch.save({"model": model.state_dict(), **state}, buffer)
-    write_atomically(path, buffer.getvalue())
-
-
-def load_checkpoint(
-    model: nn.Module, path: str | Path, metadata: dict | None = None
-) -> dict:
-    """Read the weights of a model from a file, without running any code in it.
-
-    metadata: what the checkpoint must have as its metadata, see `TrainingConfig`
-    returns: dict, what else is in the file
-
-    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
-    has the weights of another model; the model is then unchanged.
-    """
-    state = read_checkpoint(path)
-    weights = state.pop("model")
-    for name, expected in (metadata or {}).items():
-        received = (state["metadata"] or {}).get(name)
-        if received != expected:
-            raise ValueError(
-                f"{path} has the weights of another model: expected {name} of "
-                f"{expected}, got {received}"
-            )
-    check_shapes(model, weights, path)
-    model.load_state_dict(weights)
-    return state
-
-
-def read_checkpoint(path: str | Path) -> dict:
-    """Read what is in a file of `save_checkpoint`, without running any code in it.
-
+    metadata: what the file must have as its metadata, see `TrainingConfig`
     returns: dict, with the weights as "model"
 
-    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged.
+    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
+    has other metadata.
     """
     content = io.BytesIO(Path(path).read_bytes())
     try:
@@ -403,16 +371,19 @@ def read_checkpoint(path: str | Path) -> dict:
     except Exception as error:
         reason = str(error).partition("\n")[0].partition(". ")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
-    return _with_current_names(state)
-
-
-def _with_current_names(state):
-    """Rename what earlier versions wrote: `about`, and `round` with `taken`."""
+    # Earlier versions wrote `about`, and `round` with `taken`.
     state.setdefault("metadata", state.pop("about", None))
     state.setdefault("scaler", {})
     if "round" in state:
         epoch = state.pop("round")
         state |= {"batches_used": epoch["taken"], "random_at_start": epoch["random"]}
+    for name, expected in (metadata or {}).items():
+        received = (state["metadata"] or {}).get(name)
+        if received != expected:
+            raise ValueError(
+                f"{path} has the weights of another model: expected {name} of "
+                f"{expected}, got {received}"
+            )
     return state
 
 

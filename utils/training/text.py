@@ -24,13 +24,7 @@ from utils.data import sliding_windows
 from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
-from utils.training import (
-    TrainingConfig,
-    load_checkpoint,
-    read_checkpoint,
-    to_device,
-    train,
-)
+from utils.training import TrainingConfig, read_checkpoint, to_device, train
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
 
@@ -47,14 +41,15 @@ def load_text_model(
     Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
     was not written by this command.
     """
-    metadata = read_checkpoint(path)["metadata"]
+    saved = read_checkpoint(path)
+    metadata = saved["metadata"]
     if not isinstance(metadata, dict) or not {*SIZES, "merges"} <= metadata.keys():
         raise ValueError(
             f"expected a checkpoint of `python -m utils.training`, got {path}, "
             "which doesn't say how it was trained"
         )
     model, merges = _build_gpt(metadata), _merges(metadata)
-    load_checkpoint(model, path)
+    model.load_state_dict(saved["model"])
     return (
         model.eval(),
         partial(encode_bpe, merges=merges),

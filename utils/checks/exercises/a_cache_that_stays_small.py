@@ -35,9 +35,7 @@ def both(step):
 
 
 NO_HEAD_AXIS = "heads-meet-samples: You let the samples of the latents meet the heads: give the latents an axis for the heads, latent[:, None]."
-FIRST_HEAD = (
-    "first-head-alone: You used the matrix of head 0 for all heads: each has one."
-)
+FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 EXPANDED = variants(
     "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
     dict(W_uv=lambda s: s.W_uk),
@@ -89,7 +87,7 @@ latent_keys_values = Exercise(
 )
 
 
-def expands(name, text, width, *sizes):
+def expands(name, text, width, *given):
     """Return a fact: it names an answer that makes what is so wide for all tokens."""
     B, H, S, W = 2, 3, 7, width
     full = (B, H, S, W), (B, S, H * W), (B * H, S, W), (H, B * S, W), (B * S, H * W)
@@ -97,7 +95,7 @@ def expands(name, text, width, *sizes):
 
     def fact(answer):
         with Shapes() as shapes:
-            answer(*map(torch.zeros, sizes))
+            answer(*given)
         return Diagnosis(name, text) if full & shapes.sizes else None
 
     return fact
@@ -145,7 +143,7 @@ absorbed_scores = Exercise(
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
-    facts=[expands(*KEYS_MADE, 13, (2, 3, 5, 13), (2, 7, 11), (3, 11, 13))],
+    facts=[expands(*KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
         case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         case(*queried(2, 3, 5, 7, 11, 13)),
@@ -191,19 +189,16 @@ def stepped(B, H, T, S, R, K, P, V):
     return *queries, *cached, draw(H, R, K), draw(H, R, V, seed=1)
 
 
-SIZES = [given.shape for given in stepped(2, 3, 5, 7, 11, 13, 17, 19)]
+GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 absorbed_attention = Exercise(
     id="14.3",
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,
-    facts=[
-        expands(*KEYS_MADE, 13, *SIZES),
-        expands(*VALUES_MADE, 19, *SIZES),
-    ],
+    facts=[expands(*KEYS_MADE, 13, *GIVEN), expands(*VALUES_MADE, 19, *GIVEN)],
     cases=[
         case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
-        case(*stepped(2, 3, 5, 7, 11, 13, 17, 19)),
+        case(*GIVEN),
         case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
         case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and V are equal"),
         case(*stepped(2, 3, 1, 11, 5, 7, 7, 2), note="one query; K and P are equal"),

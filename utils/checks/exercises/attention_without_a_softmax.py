@@ -19,11 +19,10 @@ def softmax(s):
 
 
 K = {"K": lambda s: s.key.shape[-1]}  # for the texts
-LAST_STATE = "for every token: let token t read as soon as it has written, and don't keep one matrix, changed in place, in a list."
 LINEAR = variants(
     "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
     dict(weights=softmax),
-    f"no-causal-mask: You read the matrix after all tokens {LAST_STATE}",
+    "no-causal-mask: You read the matrix after all tokens for every token: let token t read as soon as it has written, and don't keep one matrix, changed in place, in a list.",
     dict(mask=lambda s: s.column > -1),
     "past-alone: You read the matrix before adding the token's own key and value: add first, then read.",
     dict(mask=lambda s: s.column < s.row),
@@ -128,8 +127,6 @@ DELTA = variants(
     dict(query=lambda s: s.query * s.key.shape[-1] ** -0.5),
     "keys-for-queries: You read the output with the keys: the query should read it, q @ S.",
     dict(query=lambda s: s.key),
-    f"last-state-for-all: You read the matrix after the last token {LAST_STATE}",
-    dict(result=lambda s: s.query @ s.state),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
 )
@@ -189,8 +186,6 @@ GATED = variants(
     dict(fade=lambda s: lambda g, S: (S, S), late=lambda s: lambda g, S: g * S),
     "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
-    "inverted-gate: You used 1 − gate: 1 keeps everything, 0 nothing.",
-    dict(gate=lambda s: 1 - s.gate),
     "read-before-write: You let the query read before the matrix has faded: fade, write, then read.",
     dict(retrieve=lambda s: lambda before, faded, new, q: q @ before),
 )

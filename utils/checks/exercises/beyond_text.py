@@ -24,8 +24,6 @@ FORMS = variants(
     "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
     dict(order=to(0, 2, 4, 3, 5, 1)),
     dict(order=to(0, 2, 4, 5, 3, 1)),
-    "height-for-both: You took one side for both: there are H/P rows and W/P columns of patches, and images need not be square.",
-    {"B, C, H, W": lambda s: (*s.images.shape[:3], s.images.shape[2])},
     "first-channel-only: You used only the first channel: a patch holds all of them.",
     dict(images=lambda s: s.images[:, :1]),
     "overlapping: Your patches overlap: each should begin patch_size after the one before.",

@@ -9,20 +9,18 @@ from utils.checks.pipeline import variants
 from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import INF, by_torch, fill, lower
-from utils.checks.steps.masks import HIDE, LEFT_ALONE, UNCLEARED, without_zeros
+from utils.checks.steps.attention import INF, by_torch, fill, lower, project
+from utils.checks.steps.masks import (
+    EMPTY_ROWS,
+    HIDE,
+    LEFT_ALONE,
+    UNCLEARED,
+    without_zeros,
+)
 from utils.checks.steps.returned import RETURNED
 from utils.checks.training_facts import TRAINING_FACTS
 
-CAUSAL = variants(
-    "upper-for-lower: You kept the upper triangle: row i is True up to column i, so keep the lower triangle, tril.",
-    dict(cut=lambda s: s.entries.triu()),
-    "polarity-inverted: You put True where the query must not look: return ~mask.",
-    dict(cut=lambda s: s.entries.triu(1)),
-    "diagonal-masked: You hid each token from itself: key j is allowed where j <= i, so the diagonal belongs to the mask.",
-    dict(cut=lambda s: s.entries.tril(-1)),
-    "one-step-leaked: You let row i see past column i: use tril() with diagonal 0.",
-    dict(cut=lambda s: s.entries.tril(1)),
+ADDITIVE = variants(
     "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
     dict(result=lambda s: s.mask.log()),
 )
@@ -37,12 +35,11 @@ mask = Exercise(
         special("no token", 0),
     ],
     steps={
-        "entries": lambda s: torch.ones(s.num_tokens, s.num_tokens),
-        "cut": lambda s: s.entries.tril(),
-        "mask": lambda s: s.cut.bool(),
+        "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
+        "mask": of_masks.past,
         "result": lambda s: s.mask,
     },
-    variants=CAUSAL,
+    variants=of_masks.CAUSAL + ADDITIVE,
 )
 
 PAD = variants(
@@ -93,9 +90,6 @@ def right_softmax(scores, mask):
     return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
 
 
-EMPTY = (
-    "a row without any allowed position must be all zeros, so set hidden weights to 0"
-)
 MASKED = variants(
     "mask-not-used: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     LEFT_ALONE | UNCLEARED,
@@ -103,10 +97,6 @@ MASKED = variants(
     dict(mask=lambda s: ~s.mask),
     "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
     dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),
-    f"empty-row-nan: You get NaN from the softmax of a row that is all -inf: {EMPTY} after the softmax.",
-    UNCLEARED,
-    f"empty-row-uniform: Your empty rows are uniform and see everything: {EMPTY} after the softmax.",
-    UNCLEARED | dict(hidden=lambda s: s.scores + ~s.mask * -1e9),
     "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other: a row {row_sum}. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
 )
@@ -134,11 +124,10 @@ masked_softmax = Exercise(
         "hidden": lambda s: fill(s, -INF),
         **of_attention.SOFTMAX_STEPS,
         "cleared": of_attention.zeroed,
-        "weights": lambda s: s.cleared,
         "result": lambda s: s.weights,
     },
     variants=[
-        *(*MASKED, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
+        *(*MASKED, *EMPTY_ROWS, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
         *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
     ],
     words=of_attention.WORDS,
@@ -169,9 +158,8 @@ def habits(dropout, x, p):
     dropout(x, p)  # on x itself, so that a change in place is seen
     dropped = made == 0
     axes = [a for a in range(x.dim()) if (dropped == dropped.narrow(a + 1, 0, 1)).all()]
-    together = (
-        f"along the axes {axes}" if axes and 0 < dropped.float().mean() < 1 else "none"
-    )
+    is_partly = bool(axes) and 0 < dropped.float().mean() < 1
+    together = f"along the axes {axes}" if is_partly else "none"
     masks, count = len(dropped.unique(dim=0)), "different"
     if masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1:
         count = "always the same"
@@ -243,27 +231,21 @@ dropout = Exercise(
     variants=DROPOUT,
 )
 
-SOFTMAX_OVER_BATCH = variants(
-    "softmax-over-batch: Your softmax runs over the batch (dim=0, or no `dim`): use dim=-1, the keys.",
-    dict(dim=lambda s: 0),
-)
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(
-        *of_attention.project(learned, x), lower(x.shape[-2])
-    )[0],
+    oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
     properties=[past_stays],
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
     variants=[
-        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT, *SOFTMAX_OVER_BATCH),
+        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT),
         *(*of_attention.SCALE, *of_masks.WRONG_SIZES, *of_attention.WEIGHING),
         *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
     ],
-    without=("axis-left-open", "fixed-axis", "batch-axes-fixed"),
+    without=("fixed-axis", "batch-axes-fixed"),
     words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "d_out"},
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),

@@ -44,8 +44,6 @@ softmax = Exercise(
         "hidden": lambda s: s.scores,
         **of_attention.SOFTMAX_STEPS,
         "dim": lambda s: s.dim,
-        "cleared": lambda s: s.soft,
-        "weights": lambda s: s.cleared,
         "result": lambda s: s.weights,
     },
     variants=SOFT + of_attention.SOFTMAX,

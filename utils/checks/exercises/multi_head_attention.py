@@ -11,14 +11,7 @@ from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import (
-    SELF_PROJECTED,
-    fill,
-    lower,
-    project,
-    size,
-    steps,
-)
+from utils.checks.steps.attention import fill, lower, project, size, steps
 from utils.checks.steps.heads import right_merge, right_split
 from utils.checks.training_facts import TRAINING_FACTS
 
@@ -63,10 +56,7 @@ merge_heads = Exercise(
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,
-    steps={
-        "merge": lambda s: right_merge,
-        "result": lambda s: s.merge(s.x),
-    },
+    steps={"merge": lambda s: right_merge, "result": lambda s: s.merge(s.x)},
     variants=of_heads.MERGE + of_heads.ALONE,
     cases=[
         case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
@@ -94,8 +84,6 @@ OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
     dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
-    "softmax-over-batch: Your softmax runs over the batch, axis 0: use dim=-1, the keys.",
-    dict(dim=lambda s: 0),
 )
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
@@ -123,14 +111,16 @@ multi_head_attention = ModuleExercise(
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     properties=[past_stays, where_to_look],
-    steps=steps(**SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle),
+    steps=steps(
+        **of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle
+    ),
     variants=[
         *(*of_attention.SCALE, *WRONG_SIZES, *OWN, *of_masks.CAUSAL, *of_masks.HIDE),
         *(*of_masks.CUT, *of_heads.SPLIT, *of_heads.MERGE, *of_heads.OUT),
         *(*of_attention.WEIGHING, *of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
     ],
     # No maximum for each row gives what none gives.
-    without=("axis-left-open", "fixed-axis", "global-maximum-subtracted"),
+    without=("fixed-axis", "global-maximum-subtracted"),
     words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "K"},
     cases=[
         case(draw(2, 7, 11), build=BUILD),

@@ -39,7 +39,7 @@ FORMS = variants(
     "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
     dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
-    dict(filled=lambda s: s.divided.masked_fill(s.empty, torch.nan)),
+    dict(divided=lambda s: s.joined / s.total),
     "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",
     dict(factors=lambda s: torch.exp(s.base - s.maxima)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
@@ -71,7 +71,7 @@ combine_partial_attention = Exercise(
         "sums": lambda s: s.sums[..., None],
         "empty": lambda s: (s.sums == 0).all(0),  # where a token sees nothing
         **JOINING_STEPS,
-        "filled": lambda s: s.divided.masked_fill(s.empty, 0.0),
+        "divided": lambda s: (s.joined / s.total).masked_fill(s.empty, 0.0),
     },
     variants=[*FORMS, *JOIN],
     words={"part": "part"},

@@ -1,7 +1,5 @@
 """Exercises of the notebook on a tiny GPT: its block, and how tokens are chosen."""
 
-from types import SimpleNamespace
-
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -46,57 +44,40 @@ def right_block(learned, x, norm1=layer_norm, norm2=layer_norm):
     return x + feed_forward(norm2(x))
 
 
-def second(first):
-    """Return the same steps for the second half of the block, where names end in 2."""
-
-    def of_second(step):
-        def second_step(s):
-            own = {name[:-1]: v for name, v in vars(s).items() if name[-1] == "2"}
-            return step(SimpleNamespace(**vars(s) | own))
-
-        return second_step
-
-    return {f"{name}2": of_second(step) for name, step in first.items()}
-
-
-def halves(first):
+def halves(half):
     """Return what may go wrong in both halves, in the first, or in the second."""
-    return first | second(first), first, second(first)
+    return [{name: lambda s: half} for name in ("half", "first", "second")]
 
 
-HALF = {
-    "read": lambda s: s.norm(s.x),
-    "wrote": lambda s: s.part(s.read),
-    "sum": lambda s: s.x + s.wrote,
-}
-REPLACED, BARE = {"sum": lambda s: s.wrote}, {"read": lambda s: s.x}
+REPLACED = halves(lambda x, part: part(layer_norm(x)))
+BARE = halves(lambda x, part: x + part(x))
 BLOCK = variants(
     "post-norm: You normalise after the addition, which is post-norm: put the norm before the sublayer, x + attention(norm1(x)).",
-    *halves(BARE | {"sum": lambda s: s.norm(s.x + s.wrote)}),
+    *halves(lambda x, part: layer_norm(x + part(x))),
     "norm-after-sublayer: You normalise what the sublayer returns: normalise what it reads, x + attention(norm1(x)).",
-    *halves(BARE | {"wrote": lambda s: s.norm(s.part(s.read))}),
+    *halves(lambda x, part: x + layer_norm(part(x))),
     "residual-after-norm: You added to the normalised x: add to x itself.",
-    *halves({"sum": lambda s: s.read + s.wrote}),
+    *halves(lambda x, part: layer_norm(x) + part(layer_norm(x))),
     "sublayer-subtracted: You subtracted what the sublayer returns: add it.",
-    *halves({"sum": lambda s: s.x - s.wrote}),
+    *halves(lambda x, part: x - part(layer_norm(x))),
     "residuals-missing: You replaced x in both halves: add each sublayer's output to x.",
-    REPLACED | second(REPLACED),
+    REPLACED[0],
     "attention-residual-missing: You replaced x by the attention: x + attention(norm1(x)).",
-    REPLACED,
+    REPLACED[1],
     "mlp-residual-missing: You replaced x by the MLP: x + feed_forward(norm2(x)).",
-    second(REPLACED),
+    REPLACED[2],
     "first-residual-lost: You added the MLP's output to the x from the start: add it to the x that already holds the attention's.",
-    dict(sum2=lambda s: s.x + s.wrote2),
+    dict(last=lambda s: s.x + s.mlp(layer_norm(s.middle))),
     "sublayers-parallel: You let the MLP read the x from the start: it should read x plus what the attention returned.",
-    dict(read2=lambda s: s.norm(s.x)),
+    dict(last=lambda s: s.middle + s.mlp(layer_norm(s.x))),
     "order-swapped: You put the MLP first: attention first, then the MLP.",
-    dict(part=lambda s: s.learned.build[1], part2=lambda s: s.learned.build[0]),
+    {"attention, mlp": lambda s: s.learned.build[1::-1]},
     "first-norm-unused: You let the attention read the bare x: attention(norm1(x)).",
-    BARE,
+    BARE[1],
     "second-norm-unused: You let the MLP read the bare x: feed_forward(norm2(x)).",
-    second(BARE),
+    BARE[2],
     "norm-at-the-end: You normalised the result: a GPT does so once, after the last block.",
-    dict(result=lambda s: s.norm(s.sum2)),
+    dict(result=lambda s: layer_norm(s.last)),
 )
 
 
@@ -152,13 +133,13 @@ transformer_block = ModuleExercise(
     projections=(),
     properties=[stages],
     steps={
-        "norm": lambda s: layer_norm,
-        "part": lambda s: s.learned.build[0],
-        **HALF,
-        "x2": lambda s: s.sum,
-        "part2": lambda s: s.learned.build[1],
-        **second(HALF),
-        "result": lambda s: s.sum2,
+        "half": lambda s: lambda x, part: x + part(layer_norm(x)),
+        "first": lambda s: s.half,
+        "second": lambda s: s.half,
+        "attention, mlp": lambda s: s.learned.build[:2],
+        "middle": lambda s: s.first(s.x, s.attention),
+        "last": lambda s: s.second(s.middle, s.mlp),
+        "result": lambda s: s.last,
     },
     variants=BLOCK,
     facts=[
@@ -191,20 +172,18 @@ def right_probs(logits, temperature=1.0, top_k=None):
 
 def keep(choose):
     """Return the step that keeps what `choose(logits, k)` marks; without a k, all."""
-    return lambda s: (
-        choose(s.read, s.top_k) if s.top_k else torch.ones_like(s.read).bool()
-    )
+    return lambda s: choose(s.read, s.top_k) if s.top_k else s.read < INF
 
 
 UNCOOLED = {"divisor": lambda s: 1}
-LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.cooled.where(s.is_kept, 0.0)}
+LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.soft.where(s.is_kept, 0.0)}
 TOP_K = variants(
     "temperature-multiplied: You multiplied the logits by the temperature: divide, so that a low one sharpens.",
     dict(divisor=lambda s: 1 / s.temperature),
     "temperature-ignored: Your temperature changes nothing: divide the logits by it, before the softmax.",
     UNCOOLED,
     "temperature-after-softmax: You divided by the temperature after the softmax, so a row {row_sum}: divide the logits.",
-    UNCOOLED | dict(cooled=lambda s: s.soft / s.temperature),
+    UNCOOLED | dict(weights=lambda s: s.cleared / s.temperature),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
     dict(is_kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
     "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut what is < it.",
@@ -222,7 +201,7 @@ TOP_K = variants(
     "not-renormalised: You cut tokens after the softmax, so a row {row_sum}: set logits to -inf before it, or divide by the new sum.",
     LATE,
     "softmax-twice: You took a softmax of probabilities: give it logits, or divide the probabilities by their sum.",
-    LATE | dict(final=lambda s: s.cooled.where(s.is_kept, -INF).softmax(-1)),
+    LATE | dict(final=lambda s: s.soft.where(s.is_kept, -INF).softmax(-1)),
     "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     LATE | dict(final=lambda s: s.cleared / s.cleared.sum()),
     "only-k-returned: You returned k probabilities: return one for each of the V tokens, zero outside the top k.",
@@ -242,10 +221,8 @@ next_token_probs = Exercise(
         "cut": lambda s: s.read.where(s.is_kept, s.fill),
         "divisor": lambda s: s.temperature,
         "hidden": lambda s: s.cut / s.divisor,
-        **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
-        "cooled": lambda s: s.soft,
-        "cleared": lambda s: s.cooled,
-        "final": lambda s: s.cleared,
+        **SOFTMAX_STEPS,  # from `hidden`, the logits, to `weights`
+        "final": lambda s: s.weights,
         "result": lambda s: s.final,
     },
     variants=TOP_K + SOFTMAX,
@@ -291,9 +268,9 @@ TOP_P = variants(
     "gather-for-scatter: You used `gather` with the order, which sorts once more: `scatter` undoes the sorting.",
     dict(final=lambda s: s.shares.gather(-1, s.order)),
     "mask-in-order: You applied a mask in the order of the probabilities to tokens in the order of the vocabulary: scatter(-1, order, mask) first.",
-    dict(cut=lambda s: s.soft * s.is_kept, final=lambda s: s.shares),
+    dict(cut=lambda s: s.weights * s.is_kept, final=lambda s: s.shares),
     "from-the-least-likely: You began the sum with the least likely tokens, or didn't sort: sort with descending=True.",
-    dict(key=lambda s: -s.soft),
+    dict(key=lambda s: -s.weights),
     "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
     dict(is_kept=lambda s: (s.best >= s.p) | (s.rank == 1)),
     "sum-of-logits: You added up logits: p is a share of probability, so take the softmax first.",
@@ -326,10 +303,10 @@ top_p_probs = Exercise(
     properties=[rows_sum_to_one, share_that_is_kept],
     steps={
         "hidden": lambda s: s.logits,
-        **SOFTMAX_STEPS,  # from `hidden`, the logits, to `soft`
-        "key": lambda s: s.soft,
+        **SOFTMAX_STEPS,
+        "key": lambda s: s.weights,
         "order": lambda s: s.key.argsort(-1, descending=True),
-        "best": lambda s: s.soft.gather(-1, s.order),
+        "best": lambda s: s.weights.gather(-1, s.order),
         "sorted": lambda s: s.hidden.gather(-1, s.order),
         "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
         "sums": lambda s: s.best.cumsum(-1),

@@ -42,8 +42,6 @@ MERGE = variants(
     dict(
         merged=lambda s: replaced(s, s.matches, {i + 1 for i in s.matches} - s.matches)
     ),
-    "return-inside-the-loop: Your result ends after one id: is `return` in the loop?",
-    dict(result=lambda s: s.merged[:1] or None),
     "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
     dict(put=lambda s: lambda i: [[s.new_id]]),
     "first-occurrence-only: You merged the first occurrence only: go on to the end.",

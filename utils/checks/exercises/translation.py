@@ -8,15 +8,8 @@ from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import (
-    PROJECTED,
-    by_torch,
-    fill,
-    hidden_and_allowed,
-    size,
-    triangle,
-)
-from utils.checks.steps.masks import HIDE, UNCLEARED, without_zeros
+from utils.checks.steps.attention import by_torch, hidden_and_allowed, size, triangle
+from utils.checks.steps.masks import EMPTY_ROWS, HIDE, without_zeros
 
 
 def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
@@ -50,7 +43,6 @@ SOURCES = variants(
     "query-and-key-matrices-exchanged: You multiplied x by W_key and context by W_query: swap the two.",
     of_attention.projected(query="key", key="query"),
 )
-ZEROS = "a sentence without any word that may be attended to must give zeros"
 MASK = variants(
     "mask-ignored: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     NO_MASK,
@@ -64,10 +56,6 @@ MASK = variants(
     dict(mask=lambda s: s.context_mask),
     "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=of_words(lambda real: real[:, None, :])),
-    f"empty-row-nan: You divided 0 by 0 where all scores are -inf: {ZEROS}.",
-    UNCLEARED,
-    f"empty-row-uniform: Your large negative number makes an empty row uniform: {ZEROS}.",
-    UNCLEARED | dict(hidden=lambda s: fill(s, -1e9)),
 )
 
 
@@ -112,13 +100,20 @@ cross_attention = Exercise(
     properties=[lambda run: hidden_and_allowed(run.got[1], spread(*run.args[5:]))],
     steps=of_attention.steps(
         learned=lambda s: s,  # the matrices are arguments
-        **PROJECTED,
+        **of_attention.PROJECTED,
         mask=lambda s: spread(s.context_mask),
         cleared=of_attention.zeroed,
         result=lambda s: (s.output, s.weights),
     ),
     variants=[
-        *(*of_attention.RETURN_BOTH, *SOURCES, *MASK, *without_zeros(HIDE), *HIDE),
+        *(
+            *of_attention.RETURN_BOTH,
+            *SOURCES,
+            *MASK,
+            *EMPTY_ROWS,
+            *without_zeros(HIDE),
+            *HIDE,
+        ),
         size("scale-of-model-width", "D", lambda s: s.x.shape[-1]),
         *(*of_attention.SCALE, *of_attention.WRONG_SIZES),
         *(*of_attention.PROJECT, *of_attention.WEIGHING),
@@ -168,9 +163,7 @@ class Speaker:
         vocab_size, end_id, key, ties = self.settings
         self.calls += 1
         if not isinstance(ids, (list, tuple)):
-            raise TypeError(
-                f"next_logits takes a list of ids, got {type(ids).__name__}"
-            )
+            raise TypeError(f"expected a list of ids, got {type(ids).__name__}")
         if self.calls > LIMIT or len(ids) > LIMIT:
             raise TooManyCalls(f"next_logits was called more than {LIMIT} times")
         for id in ids:  # in order: another id, or another position, is another key

@@ -57,8 +57,8 @@ ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
     "projected": lambda s: s.merged,
     "result": lambda s: s.projected,
 }
-SOFTMAX_NAMES = ("dim", "maximum", "shifted", "exps", "total", "soft")
-SOFTMAX_STEPS = {name: ATTENTION_STEPS[name] for name in SOFTMAX_NAMES}
+SOFTMAX_NAMES = ("dim", "maximum", "shifted", "exps", "total", "soft", "cleared")
+SOFTMAX_STEPS = {name: ATTENTION_STEPS[name] for name in (*SOFTMAX_NAMES, "weights")}
 WORDS = {  # for the texts, unless an exercise has its own
     "width_name": "d_k",
     "source": "x",
@@ -96,9 +96,7 @@ def hidden_and_allowed(weights, mask):
     """Say that hidden positions get a weight, or that the others do not sum to 1."""
     leak = (weights.double().nan_to_num(0.0) * ~mask).sum(-1).max().item()
     if leak > 1e-6:
-        return (
-            f"Your hidden positions get a weight of up to {number(leak)} instead of 0."
-        )
+        return f"Your hidden positions get a weight of up to {number(leak)}, not 0."
     total = worst_sum(filled_rows(weights, mask))
     text = f"Your weights in a row sum to {number(total)} instead of 1."
     return None if abs(total - 1) < 1e-3 else text
@@ -114,8 +112,6 @@ SCALE = variants(
     dict(scores=lambda s: s.products / s.width),
     "scale-multiplied: You multiplied the scores by √{width_name}, so the weights are far too peaked: divide by it.",
     dict(scores=lambda s: s.products * s.width**0.5),
-    "scale-fixed: You divided by √2 whatever the width, which fits queries of two numbers: divide by the root of query.shape[-1].",
-    dict(scores=lambda s: s.products / 2**0.5),
     "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width_name} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / s.width / 2),
     "root-rounded: You divided by {isqrt}, the rounded root of {width}: don't round it.",
@@ -175,8 +171,8 @@ AXIS = variants(
     dict(dim=lambda s: (*range(s.scores.dim()),)),
 )
 FIXED_AXIS = variants(
-    "axis-left-open: You left out `dim`, so the softmax chooses an axis by the number of axes, and with a batch it chooses the batch: use dim=-1.",
-    dict(dim=lambda s: 0 if s.scores.dim() in (0, 1, 3) else 1),
+    "softmax-over-batch: Your softmax runs over the first axis, the batch (dim=0, or no `dim`): use dim=-1, the keys.",
+    dict(dim=lambda s: 0),
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
 )

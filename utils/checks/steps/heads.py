@@ -64,7 +64,7 @@ SPLIT = variants(
     dict(split_value=split_by_view),
     "split-by-view: You split with view(B, H, T, K), which deals out the numbers as they lie in memory and mixes tokens and heads: use view(B, T, H, K), then transpose(1, 2).",
     dict(split=split_by_view),
-    "features-interleaved: You gave head 0 the features 0, {H}, 2·{H} …: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
+    "features-interleaved: You gave head 0 the features 0, {H} and so on, in steps of {H}: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
     dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).permute(0, 3, 1, 2)),
     "heads-and-width-exchanged: You took num_heads = {H} for the width of a head: the width is K = {D} // {H}, so write view(B, T, H, K).",
     dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).transpose(1, 2)),

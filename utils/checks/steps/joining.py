@@ -18,8 +18,7 @@ JOINING_STEPS = {
     "total": lambda s: (s.factors * s.sums).sum(0),
     "joined": lambda s: (s.factors * s.outputs).sum(0),
     "divided": lambda s: s.joined / s.total,
-    "filled": lambda s: s.divided,
-    "result": lambda s: s.filled,
+    "result": lambda s: s.divided,
 }
 
 
@@ -28,28 +27,19 @@ def finite(top):
     return top.masked_fill(top == -torch.inf, 0.0)
 
 
-def ones(s):
-    return torch.ones_like(s.maxima)
-
-
-def put_together(step):
-    """Return the overrides that put parts together in one step, and stop there."""
-    return {"divided": step, "filled": lambda s: s.divided}
-
-
 JOIN = variants(
     "not-divided: You added the outputs of all {part}s and didn't divide: divide by the rescaled sums, added up.",
     dict(divided=lambda s: s.joined),
     "averaged: You averaged the {part}s as if all counted alike: weigh each {part} by its sum of exponentials, measured from the maximum of all.",
-    put_together(lambda s: s.each.mean(0)),
+    dict(divided=lambda s: s.each.mean(0)),
     "first-part-alone: You returned {part} 0 only: is the return inside the loop?",
-    put_together(lambda s: s.each[0]),
+    dict(divided=lambda s: s.each[0]),
     "last-part-alone: You returned the last {part} only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
-    put_together(lambda s: s.each[-1]),
+    dict(divided=lambda s: s.each[-1]),
     "outputs-not-rescaled: You didn't rescale the outputs: multiply them by exp(old maximum − new) too.",
     dict(joined=lambda s: s.outputs.sum(0)),
     "sums-not-rescaled: You didn't rescale the sums: multiply them by exp(old maximum − new) too.",
     dict(total=lambda s: s.sums.sum(0)),
     "nothing-rescaled: You added outputs and sums of different maxima as they are: multiply both by exp(old maximum − new).",
-    dict(factors=ones),
+    dict(factors=lambda s: torch.ones_like(s.maxima)),
 )

@@ -38,32 +38,25 @@ CAUSAL = variants(
     dict(mask=lambda s: past(s, 1)),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
     dict(mask=lambda s: ~past(s, -1)),
-    "polarity-inverted: You hid the past and showed the future: masked_fill hides where it is given True, while attn_mask of PyTorch's function shows where it is True.",
+    "polarity-inverted: You hid the past and showed the future: swap True and False. (masked_fill hides where it is given True, attn_mask of PyTorch's function shows there.)",
     dict(mask=lambda s: ~past(s)),
 )
 
 
-def cut(count):
-    """Return the mask for all positions, cut to a number of tokens.
+def uncut(s):
+    """Return the mask for all positions.
 
-    Where the sizes don't fit, it fails in the words of any way to apply a mask.
+    If it doesn't fit, it fails in the words of any way to apply a mask.
     """
-
-    def mask(s):
-        made = lower(s.learned.build[2])[: count(s), : count(s)]
-        num_tokens = s.x.shape[1]
-        if len(made) not in (1, num_tokens):
-            raise RuntimeError("must match the" if num_tokens > 1 else "")
-        return made
-
+    mask, num_tokens = lower(s.learned.build[2]), s.x.shape[1]
+    if len(mask) != num_tokens:
+        raise RuntimeError("must match the" if num_tokens > 1 else "")
     return mask
 
 
 CUT = variants(
     "mask-not-sliced: You used the mask for all {context_length} positions on {T} tokens: cut it in forward, mask[:T, :T] with T = x.shape[1].",
-    dict(mask=cut(lambda s: s.learned.build[2])),
-    "mask-sliced-by-batch: You cut the mask to {B} tokens, the size of the batch: x is (B, T, d_in), so cut to x.shape[1] = {T}.",
-    dict(mask=cut(lambda s: s.x.shape[0])),
+    dict(mask=uncut),
 )
 WRONG_SIZES = [
     size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
@@ -86,8 +79,14 @@ HIDE = variants(
     "mask-after-softmax: You masked after the softmax, so a row {row_sum}: fill the scores with -inf, before it.",
     LEFT_ALONE | {"cleared": lambda s: s.soft * allowed(s)},
 )
+ZEROS = "such a row must be all zeros, so set hidden weights to 0 after the softmax."
+EMPTY_ROWS = variants(
+    f"empty-row-nan: You get NaN where nothing may be attended to, because all scores are -inf: {ZEROS}",
+    UNCLEARED,
+    f"empty-row-uniform: Your large negative number makes a row uniform where nothing may be attended to: {ZEROS}",
+    UNCLEARED | dict(hidden=lambda s: fill(s, -1e9)),
+)
 OF_BUILD = {  # words of a layer
     "context_length": lambda s: s.learned.build[2],
     "T": lambda s: s.x.shape[1],
-    "B": lambda s: len(s.x),
 }
