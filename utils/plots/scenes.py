@@ -135,7 +135,7 @@ def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
 
 
 def cache(*, title: str) -> None:
-    """Draw three steps with a cache: only the new token's query, key and value come."""
+    """Draw three steps with a cache: each new query looks at all keys so far."""
 
     def draw(picture, left, tokens):
         num_cached, num_new = tokens
@@ -144,11 +144,11 @@ def cache(*, title: str) -> None:
             for y, role in ((0.75, "key"), (1.1, "value")):
                 picture.grid((left + 0.4 * i, y), [i], role, cell=0.34)
             if i >= num_cached:
-                at = left + 0.4 * i, 1.75
-                query = picture.grid(at, [i], "query", cell=0.34)
-                picture.wire(query.top, (query.top[0], 1.5), "query")
+                query = picture.grid((left + 0.4 * i, 2.1), [i], "query", cell=0.34)
+                for j in range(i + 1):
+                    picture.wire(query.top, (left + 0.4 * j + 0.17, 1.5), "query")
         picture.shelf([Box(left, 0.75, 1.54, 0.63)], kind="cached")
-        for y, role in ((0.89, "key"), (1.24, "value"), (1.89, "query")):
+        for y, role in ((0.89, "key"), (1.24, "value"), (2.24, "query")):
             if not num_cached:
                 picture.note((0.02, y), role, role)
 
