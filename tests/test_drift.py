@@ -67,15 +67,6 @@ def model(cls):
     return begun, built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
 
 
-def remembered(cls):
-    """Give a cache a prompt and then two tokens; return what they may see."""
-    cache, seen = cls(7), []
-    for i, num_tokens in enumerate((4, 1, 1)):
-        new = (random(2, 3, num_tokens, 5, seed=2 * i + part) for part in (0, 1))
-        seen += [*map(torch.clone, cache.append(*new))]
-    return seen, len(cache)
-
-
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 LINEAR = Linear(6, 6)
@@ -97,7 +88,6 @@ CASES = {
         random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
     ),
     "merge_parts": lambda f: functools.reduce(f, zip(*parts())),
-    "KeyValueCache": remembered,
     "feed_forward": layer(6, x=random(2, 5, 6)),
     "TransformerBlock": layer(LINEAR, LINEAR, 6, x=random(2, 5, 6)),
     "SwiGLU": layer(6, x=random(2, 5, 6)),

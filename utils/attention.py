@@ -272,6 +272,29 @@ def online_softmax_attention(
     return accumulator / denominator
 
 
+def attend_with_cache(
+    query: Tensor, key: Tensor, value: Tensor, cache: tuple[Tensor, Tensor] | None
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Let new tokens attend to those in a cache, to themselves and to new ones before.
+
+    query, key: (..., T, d_k), of the new tokens
+    value: (..., T, d_v)
+    cache: keys and values of all tokens before, or None at the beginning
+    returns: output (..., T, d_v), and a new pair of the keys and values of all tokens
+
+    It copies the cache for each step; `utils.cache.KeyValueCache` doesn't.
+
+    >>> key, value = torch.tensor([[1.0], [2.0]]).log(), torch.tensor([[6.0], [12.0]])
+    >>> _, cache = attend_with_cache(torch.ones(1, 1), key[:1], value[:1], None)
+    >>> attend_with_cache(torch.ones(1, 1), key[1:], value[1:], cache)[0]
+    tensor([[10.]])
+    """
+    if cache is not None:
+        key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
+    mask = causal_mask(key.shape[-2])[-query.shape[-2] :].to(query.device)
+    return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
+
+
 class SelfAttention(nn.Module):
     """Let every token attend to every token of its own sentence.
 

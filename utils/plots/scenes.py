@@ -135,7 +135,7 @@ def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
 
 
 def cache(*, title: str) -> None:
-    """Draw three steps with a cache: only the new token's query, key and value come."""
+    """Draw three steps with a cache: each new query looks at all keys so far."""
 
     def draw(picture, left, tokens):
         num_cached, num_new = tokens
@@ -144,11 +144,11 @@ def cache(*, title: str) -> None:
             for y, role in ((0.75, "key"), (1.1, "value")):
                 picture.grid((left + 0.4 * i, y), [i], role, cell=0.34)
             if i >= num_cached:
-                at = left + 0.4 * i, 1.75
-                query = picture.grid(at, [i], "query", cell=0.34)
-                picture.wire(query.top, (query.top[0], 1.5), "query")
+                query = picture.grid((left + 0.4 * i, 2.1), [i], "query", cell=0.34)
+                for j in range(i + 1):
+                    picture.wire(query.top, (left + 0.4 * j + 0.17, 1.5), "query")
         picture.shelf([Box(left, 0.75, 1.54, 0.63)], kind="cached")
-        for y, role in ((0.89, "key"), (1.24, "value"), (1.89, "query")):
+        for y, role in ((0.89, "key"), (1.24, "value"), (2.24, "query")):
             if not num_cached:
                 picture.note((0.02, y), role, role)
 
@@ -217,20 +217,24 @@ def stream(states, reads, *, title: str) -> None:
         states: `(2, D)` each: the tokens before attention, between, and after the MLP.
         reads: their normalised vectors, as attention reads them, and as the MLP does.
     """
-    picture, y = Picture(), 1.75
+    picture, y = Picture(), 2.3
     names = "x", "+ attention", "+ MLP"
     boxes = [
         picture.grid((0.53 + 2.42 * i, 0.35), _short(state), "x", name, cell=0.38)
         for i, (state, name) in enumerate(zip(states, names))
     ]
-    for before, after, read, part in zip(boxes, boxes[1:], reads, ("attention", "MLP")):
+    changes = [after - before for before, after in zip(states, states[1:])]
+    parts = zip(boxes, boxes[1:], reads, changes, ("attention", "MLP"))
+    for before, after, read, change, part in parts:
         plus = picture.sign((before.right[0] + 0.47, before.middle[1]), "+")
         picture.chain(before, plus, after)
         norm = picture.grid((before.x, y), _short(read), "x", "norm", cell=0.38)
         picture.wire(before.bottom, (norm.top[0], y - 0.24), "x")
         at = plus.middle[0] - 0.36, norm.middle[1] - 0.19
         work = picture.block(at, part, size=(0.72, 0.38))
-        picture.chain(norm, work, plus)
+        at = plus.middle[0] - 0.76, 1.25
+        returned = picture.grid(at, _short(change), "x", cell=0.38)
+        picture.chain(norm, work, returned, plus)
     for i, text in enumerate(("first", "second")):
         picture.note((0.03, boxes[0].row(i).middle[1]), text)
     picture.publish(title)

@@ -10,6 +10,7 @@ from utils.checks.steps.attention import steps
 
 SOFT = variants(
     "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
+    dict(dim=lambda s: (*range(s.scores.dim()),)),
     dict(total=lambda s: s.exps.sum()),
     "dim-ignored: You used the last axis although `dim` asks for another one: the maximum and the sum should both run along `dim`.",
     dict(dim=lambda s: -1),
