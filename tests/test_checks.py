@@ -346,6 +346,16 @@ class StubLineLeft(Right):
         return x
 
 
+class StubLineBetween(Right):
+    def __init__(self, d_in, d_out):
+        super().__init__(d_in, d_out)
+        raise NotImplementedError
+        self.W_query = nn.Linear(d_in, d_out)
+
+    def forward(self, x):
+        return x
+
+
 class HalfWritten(Right):
     def __init__(self, d_in, d_out):
         super().__init__(d_in, d_out)
@@ -357,7 +367,11 @@ class HalfWritten(Right):
 
 @pytest.mark.parametrize(
     ("answer", "name"),
-    [(StubLineLeft, "stub-line-left"), (HalfWritten, "not-attempted")],
+    [
+        (StubLineLeft, "stub-line-left"),
+        (StubLineBetween, "stub-line-left"),
+        (HalfWritten, "not-attempted"),
+    ],
 )
 def test_a_class_that_still_has_a_stubs_line_is_told_so_once_it_is_written(
     answer, name

@@ -70,10 +70,11 @@ def _run_cases(exercise, answer):
 def _has_code_beside_the_stub(answer):
     """Return whether every function is written, though one still has the stub's line.
 
-    That line is then the first or the last. Between others it is where a stub has given
-    lines; and where it is all of a function, that one isn't written.
+    In a function that line is then the first or the last, as between others it is where
+    a stub has given lines. Where it is all of a function, that one isn't written.
     """
-    functions = vars(answer).values() if isinstance(answer, type) else [answer]
+    is_class = isinstance(answer, type)
+    functions = vars(answer).values() if is_class else [answer]
     bodies = []
     for function in filter(inspect.isfunction, functions):
         try:
@@ -84,7 +85,8 @@ def _has_code_beside_the_stub(answer):
         statements = definition.body[ast.get_docstring(definition) is not None :]
         bodies.append([ast.unparse(statement) for statement in statements])
     left = "raise NotImplementedError", "raise NotImplementedError()"
-    stops = any({body[0], body[-1]} & {*left} for body in bodies if body)
+    places = [body if is_class else (body[0], body[-1]) for body in bodies if body]
+    stops = any({*left}.intersection(place) for place in places)
     return stops and not any(len(body) < 2 and body[0] in left for body in bodies)
 
 

@@ -27,7 +27,7 @@ ADDITIVE = variants(
 mask = Exercise(
     id="5.1",
     signature="causal_mask(num_tokens)",
-    returns="a boolean tensor (T, T), True where the query (row) may attend to the key (column)",
+    returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     oracle=lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
     cases=[
         *map(case, (3, 5, 2, 11)),
