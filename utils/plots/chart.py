@@ -292,6 +292,7 @@ Baselines: guessing.
         ax.set_xlim(xlim)
     ax.tick_params(axis="y", length=0)
     ax.grid(axis="x", color="#E5E5E5")
+    ax.set_axisbelow(True)  # or the grid crosses the median bars
     if baseline:
         fig.legend(loc="outside lower right", ncols=3)
     parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
