@@ -120,10 +120,11 @@ def with_colab_link(text, link):
 
 
 def count_words(cell):
-    """Return how many words a cell has: none in code, and one for each formula."""
+    """Return how many words a reader sees in a cell: none in code, one in a formula."""
     if cell.cell_type == "code":
         return 0
-    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", cell.source)))
+    text = re.sub(r"\]\([^)]*\)", "]", cell.source)  # without the targets of links
+    return len(re.findall(r"\w+", re.sub(r"\$[^$]*\$", " M ", text)))
 
 
 def cell_minutes(cell):
