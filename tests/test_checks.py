@@ -337,15 +337,6 @@ def test_what_is_no_class_of_modules_is_named(answer, words):
     assert words in result.message
 
 
-class StubLineLeft(Right):
-    def __init__(self, d_in, d_out):
-        super().__init__(d_in, d_out)
-        raise NotImplementedError
-
-    def forward(self, x):
-        return x
-
-
 class StubLineBetween(Right):
     def __init__(self, d_in, d_out):
         super().__init__(d_in, d_out)
@@ -367,11 +358,7 @@ class HalfWritten(Right):
 
 @pytest.mark.parametrize(
     ("answer", "name"),
-    [
-        (StubLineLeft, "stub-line-left"),
-        (StubLineBetween, "stub-line-left"),
-        (HalfWritten, "not-attempted"),
-    ],
+    [(StubLineBetween, "stub-line-left"), (HalfWritten, "not-attempted")],
 )
 def test_a_class_that_still_has_a_stubs_line_is_told_so_once_it_is_written(
     answer, name
