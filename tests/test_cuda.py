@@ -115,14 +115,14 @@ def test_a_compiled_model_has_the_same_loss(kind):
 
 
 def softmax(scores, dim=-1):
-    return scores.cuda().exp() / scores.cuda().exp().sum(dim, keepdim=True)
+    exponentials = (scores - scores.amax(dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim, keepdim=True)
 
 
 @pytest.mark.parametrize(
-    "id, answer",
-    [("3.3", lambda scores, dim=-1: softmax(scores, dim)), ("3.3", softmax)],
+    "answer", [softmax, lambda scores, dim=-1: softmax(scores.cuda(), dim)]
 )
-def test_a_right_answer_passes_while_the_gpu_is_the_default_device(id, answer):
+def test_a_right_answer_passes_while_the_gpu_is_the_default_device(answer):
     with torch.device("cuda"):
-        result = check(id, answer)
+        result = check("3.3", answer)
     assert result.passed, result.message

@@ -36,8 +36,8 @@ def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
         raise ValueError(
             f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
         )
-    try:
-        torch.broadcast_shapes(*(shape[:-2] for shape in shapes))
+    try:  # not `broadcast_shapes`, which first imports sympy for half a second
+        torch.broadcast_tensors(*(t[..., :1, :1] for t in (query, key, value)))
     except RuntimeError:
         raise ValueError(f"expected leading axes that fit, got {shapes}") from None
 
