@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from utils.checkpoints import check_shapes
-from utils.files import remove_parts, write_atomically
+from utils.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,6 @@ def train(
         callbacks.append(_progress_bar(steps))
     is_first_process = not _is_distributed() or dist.get_rank() == 0
     writes_checkpoint = config.checkpoint is not None and is_first_process
-    if writes_checkpoint:
-        remove_parts(config.checkpoint)
     model.train()
     try:
         with _defer_interrupt(writes_checkpoint or _is_distributed()) as interrupts:
