@@ -21,6 +21,8 @@ SOFT = variants(
     dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
+    "absolute-maximum: You subtracted the largest absolute value, so that exp() of large negative scores is 0 and you get 0/0: subtract the maximum.",
+    dict(maximum=lambda s: s.hidden.abs().amax(s.dim, True)),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
 )

@@ -95,6 +95,8 @@ MERGE = variants(
 ALONE = variants(  # in no layer
     "heads-under-each-other: You put the heads one below the other, (B, H*T, K): put them side by side, by transpose(1, 2) before the reshape, or torch.cat with dim=-1.",
     dict(merge=lambda s: lambda x: x.flatten(1, 2)),
+    "tokens-side-by-side: You put the tokens of a head side by side, (B, H, T*K), as if the axes were (B, T, H, K): transpose(1, 2) first, then flatten(2).",
+    dict(merge=lambda s: lambda x: x.flatten(2)),
 )
 OUT = variants(
     "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",
