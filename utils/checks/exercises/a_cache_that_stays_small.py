@@ -175,6 +175,10 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
 STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score is a sum of K + P products, however it is computed, so divide by √({K} + {P}).",
     dict(width=lambda s: s.K),
+    dict(width=lambda s: s.latent.shape[-1] + s.P),
+    "one-part-scaled: You divided only one of the two parts by √({K} + {P}): put parentheses around their sum.",
+    dict(scores=lambda s: s.content + s.places / s.width**0.5),
+    dict(scores=lambda s: s.content / s.width**0.5 + s.places),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
     "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",

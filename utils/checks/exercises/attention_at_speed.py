@@ -118,6 +118,20 @@ REPEAT = variants(
         place=lambda s: 3,
         result=lambda s: s.copies.reshape(right_repeat(s.x, s.n_rep).shape),
     ),
+    dict(
+        place=lambda s: 3,
+        result=lambda s: (
+            s.copies.flatten(2, 3)
+            .transpose(1, 2)
+            .reshape(right_repeat(s.x, s.n_rep).shape)
+        ),
+    ),
+    "divided-by-number-of-heads: You took head h // {heads} for head h: n_rep neighbours share a head, so take h // n_rep.",
+    dict(
+        result=lambda s: torch.stack(
+            [s.x[:, h // s.heads] for h in range(s.heads * s.n_rep)], dim=1
+        )
+    ),
     "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     dict(count=lambda s: s.n_rep + 1),
 )
@@ -135,6 +149,7 @@ repeat_kv = Exercise(
         case(draw(2, 3, 1, 5), 5, note="one token"),
     ],
     steps={
+        "heads": lambda s: s.x.shape[1],
         "axis": lambda s: 1,
         "count": lambda s: s.n_rep,
         "place": lambda s: s.axis + 1,  # of the copies

@@ -21,6 +21,7 @@ FORMS = variants(
     dict(order=to(0, 2, 4, 1, 5, 3)),
     "height-for-width: You swapped height and width: images are (B, C, H, W).",
     dict(order=to(0, 4, 2, 1, 5, 3)),
+    {"B, C, H, W": lambda s: (*s.images.shape[:2], *s.images.shape[:1:-1])},
     "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
     dict(order=to(0, 2, 4, 3, 5, 1)),
     dict(order=to(0, 2, 4, 5, 3, 1)),

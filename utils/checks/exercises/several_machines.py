@@ -44,6 +44,10 @@ FORMS = variants(
     dict(factors=lambda s: torch.exp(s.base - s.maxima)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
+    "maximum-over-tokens: You took a maximum over the tokens of each part: take it over the parts, maxima.amax(dim=0).",
+    dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
+    "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
+    dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
     "maximum-missing: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(factors=lambda s: torch.exp(s.maxima)),
 )

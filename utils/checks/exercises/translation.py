@@ -210,6 +210,7 @@ LOOP = variants(
     dict(ask=always(lambda ids: ids[-1:])),
     "start-missing: You gave next_logits the ids without start_id: it is always first.",
     dict(ask=always(lambda ids: ids[1:])),
+    dict(ask=always(lambda ids: ids[1:] or ids)),
     "tensors-in-list: You collected tensors: .item() makes a plain integer.",
     dict(plain=always(lambda id: id)),
     "smallest-taken: You took the id with the smallest logit: take the largest.",
