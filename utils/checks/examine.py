@@ -70,8 +70,9 @@ def _run_cases(exercise, answer):
 def _has_code_beside_the_stub(answer):
     """Return whether every function is written, though one still has the stub's line.
 
-    In a function that line is then the first or the last, as between others it is where
-    a stub has given lines. Where it is all of a function, that one isn't written.
+    In a function of one's own the line counts if it is the first or the last, because a
+    stub with given lines has it between them. A function with no other line isn't
+    written yet.
     """
     is_class = isinstance(answer, type)
     functions = vars(answer).values() if is_class else [answer]

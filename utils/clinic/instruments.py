@@ -15,7 +15,7 @@ BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 FACTORS |= {"8": 8.0, "10,000": 1e4}
 LEAK_TITLE = "How far each output moves when a token is replaced"
-INSTRUMENTS = {}  # name -> what measures one layer, as a doctor might take them
+INSTRUMENTS = {}  # name -> function that measures one layer, in a useful order
 
 
 def instrument(heading):
