@@ -156,7 +156,7 @@ def _changed_inputs(exercise, runs):
     """Name an answer that changes an input in place."""
     changed = [run.outcome.changed for run in runs if run.outcome.changed is not None]
     names = [[*exercise.pipeline.inputs][position] for position in changed[:1]]
-    text = "Your code changes `{}` in place, as methods that end in _ do, `+=` and assigning to entries. Make a new object, or work on a copy."
+    text = "Your code changes `{}` in place, as `append`, `pop`, `+=`, assigning to entries and methods that end in _ do. Make a new object, or work on a copy."
     return [Diagnosis("input-changed", text.format(name)) for name in names]
 
 

@@ -68,6 +68,7 @@ def show(heading, layer, here, there, beside="healthy"):
     print(f"{heading:52}{name_of(layer):>14}{beside:>{width}}")
     for label, value in here.items():
         print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
+    print()  # the next instrument is often in the same cell
 
 
 def name_of(layer):
