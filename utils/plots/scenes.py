@@ -758,8 +758,8 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     picture.wire(start.right, (2.7, start.right[1]))
     picture.wire(patches, linear)
     picture.wire(linear.right, (5.4, linear.right[1]))
-    x, y, below = vectors.bottom[0], 2.82, tokens.top[0] + 0.55
-    picture.wire((x, 2.45), (below, tokens.y - 0.03), via=[(x, y), (below, y)])
+    x, y, below = vectors.bottom[0], 2.8, tokens.at(1, 0)[0] - 0.07
+    picture.wire((x, 2.38), (below, tokens.y), via=[(x, y), (below, y)])
     text = "a class token in front, and a position added to each"
     picture.note((4.0, y - 0.13), text, align="center")
     picture.wire((tokens.right[0], block_1.left[1]), block_1)
@@ -891,8 +891,8 @@ def reduce_scatter(*, title: str) -> None:
     """Draw how three processes in a ring add up six numbers, in two turns."""
     picture, boxes = Picture(), []
     for turn, (name, lines) in enumerate(RING.items()):
-        left = 0.1 + 2.27 * turn
-        picture.note((left + 1.08, 0.1), name, align="center", bold=True)
+        left = 0.1 + 2.41 * turn
+        picture.note((left + 0.96, 0.1), name, align="center", bold=True)
         for rank, line in enumerate(lines):
             texts, first = line.split(), RING["before"][rank].split()
             owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
@@ -900,7 +900,7 @@ def reduce_scatter(*, title: str) -> None:
             y = 0.5 + 0.8 * rank
             if turn == 0:
                 picture.note((left, y - 0.12), f"process {rank}")
-            boxes.append(picture.grid((left, y), cells, owner=[owner], cell=0.36))
+            boxes.append(picture.grid((left, y), cells, owner=[owner], cell=0.32))
     for i in range(6):
         turn, rank = divmod(i, 3)
         share, to = 2 * (rank - turn - 1) % 6, (rank + 1) % 3
@@ -908,7 +908,7 @@ def reduce_scatter(*, title: str) -> None:
         (x0, y0), (x1, y1) = start.at(1, 1), end.at(1, 0)
         via = []
         if to == 0:  # up between two columns, past the row between
-            y0, y1, gap = start.y, end.at(1, 1)[1], 2.315 + 2.27 * turn
+            y0, y1, gap = start.y, end.at(1, 1)[1], 2.265 + 2.41 * turn
             via = [(x0, 1.85), (gap, 1.85), (gap, 1.05), (x1, 1.05)]
         picture.wire((x0, y0), (x1, y1), via=via)
     picture.publish(title)
@@ -916,9 +916,10 @@ def reduce_scatter(*, title: str) -> None:
 
 def splits(*, title: str) -> None:
     """Draw what two processes hold, compute and send in four ways to share the work."""
-
-    def draw(picture, left, state):
-        left += 0.12
+    picture, width = Picture(), WIDTH / len(SPLITS)
+    for split, (name, state) in enumerate(SPLITS.items()):
+        left = 0.12 + split * width
+        picture.note((left, 0.12), name, bold=True)
         for i, shares in enumerate(state[:4]):
             y = 0.7 + 2.5 * (i // 2) + 0.62 * (i % 2)
             if i % 2 == 0:
@@ -931,8 +932,7 @@ def splits(*, title: str) -> None:
         for end in (2.05, 2.75):
             picture.wire((left + 0.06, 2.38), (left + 0.06, end))
         picture.note((left + 0.16, 2.38), state[-1])
-
-    frames(draw, SPLITS, title=title)
+    picture.publish(title)
 
 
 def sharded_weights(block: int, rest: int, *, title: str) -> None:
