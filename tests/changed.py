@@ -6,9 +6,10 @@ BASE it is everything since this branch left `main`.
 - After a change in `utils` or `tests` the docstring examples and the tests of that
   module run.
 - A changed notebook is run and stored, and its minutes are copied into README and 00.
-  Then it is run again and compared, together with its solutions. Notebooks that import
-  a changed name are compared, or stored again if the change is in `utils/plots`.
-- After a change in the checks of a notebook all answers to its exercises are judged.
+  Its solutions, and notebooks that import a changed name, are run and compared, or
+  stored again if the change is in `utils/plots`.
+- After a change in the checks of a notebook all answers to its exercises are judged,
+  and 00, which has a map of all exercises, is stored again.
 - Ruff, the tables of the README and the other tests of `test_repository.py` always run.
 
 The quickest comes first. `--plan` only says what would be run.
@@ -30,6 +31,7 @@ TESTS = ROOT / "tests"
 BY_CASE = ("notebooks", "sections", "drift", "checks", "steps")
 BY_CASE = [*(TESTS / f"test_{name}.py" for name in BY_CASE), TESTS / "answers"]
 EXERCISES = ROOT / "utils/checks/exercises"
+MAP = ROOT / "notebooks/00_start_here.ipynb"
 TOUCH_EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
@@ -135,8 +137,8 @@ def subjects_of(path):
     """
     names, known = {path.stem, path.parent.name}, [*EXERCISES.glob("*.py")]
     if path.parent.name == "steps":
-        line = f"from utils.checks.steps.{path.stem} "
-        return {p.stem for p in known if line in p.read_text(encoding="utf-8")}
+        module = ["utils", "checks", "steps", path.stem]
+        return {user.stem for user in importers(known, module)}
     return names & {p.stem for p in known if p.stem != "__init__"}
 
 
@@ -173,6 +175,7 @@ def make_plan(paths, base):
             plan.cases.update(*map(ids_of, subjects))
             about = [n for n in tool.find_notebooks() if n.stem[3:] == path.stem]
             plan.compare.update(*map(with_solutions, about))
+            plan.execute.update([MAP] if path.parent == EXERCISES else [])
         elif top == "utils" and path.suffix == ".py":
             plan.tests.update({path}, importing_tests([top, inner[0]]))
             names = changed_names(path, base)
@@ -188,7 +191,8 @@ def make_plan(paths, base):
         elif top == ".ci":
             names = "notebooks", "setup", "site"
             plan.tests.update(TESTS / f"test_{name}.py" for name in names)
-    return plan._replace(tests={path for path in plan.tests if path.exists()})
+    tests = {path for path in plan.tests if path.exists()}
+    return plan._replace(tests=tests, compare=plan.compare - plan.execute)
 
 
 def describe(paths):

@@ -125,6 +125,7 @@ SCENES = {
     "true_scale": ((SHAPES,), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
     "translator": (("one vector", "transformer"), {}),
+    "two_turns": ((), {}),
     "exchange": ((["all-reduce", "all-gather"], VECTORS[:2]), {}),
 }
 PICTURES |= {

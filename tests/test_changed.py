@@ -10,12 +10,12 @@ from tests.repository import ROOT, tool
 TOKENIZER = ROOT / "utils/tokenizer.py"
 
 
-def test_a_notebook_is_stored_and_compared_with_its_solutions_and_answers():
+def test_a_notebook_is_stored_and_its_solutions_and_answers_are_compared():
     path = ROOT / "notebooks/01_tokens.ipynb"
     [solutions] = (ROOT / "notebooks/solutions").glob("01_*.ipynb")
     plan = changed.make_plan([path], "HEAD")
     assert (plan.execute, plan.tests) == ({path}, set())
-    assert plan.compare == {path, solutions}
+    assert plan.compare == {solutions}
     assert plan.cases == {path.stem, solutions.stem, "[1.1", "[1.2"}
 
 
@@ -39,6 +39,12 @@ def test_a_function_runs_its_examples_its_tests_and_the_notebooks_that_import_it
         text = path.read_text(encoding="utf-8")
         is_user = bool(name) and name in text and "utils.tok" in text
         assert (path in plan.compare) == is_user, path.name
+
+
+def test_steps_judge_the_answers_of_each_exercise_that_imports_them():
+    plan = changed.make_plan([ROOT / "utils/checks/steps/heads.py"], "HEAD")
+    assert "[6.1" in plan.cases and "[1.1" not in plan.cases
+    assert not plan.execute
 
 
 @pytest.mark.parametrize("fails", [True, False])

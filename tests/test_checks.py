@@ -327,8 +327,9 @@ def test_a_right_module_passes_however_it_is_built():
     ("answer", "words"),
     [
         (Right(3, 5), "You passed Right("),
-        (dict, "based on nn.Module"),
-        (Right.forward, "You passed <function Right.forward"),
+        (dict, "You passed dict: pass a class"),
+        (Right.forward, "You passed Right.forward: pass"),
+        (torch.softmax, "You passed softmax: pass"),
     ],
 )
 def test_what_is_no_class_of_modules_is_named(answer, words):

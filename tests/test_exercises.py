@@ -173,10 +173,7 @@ def test_a_worked_solution_passes_without_credit(own_progress):
 @pytest.mark.parametrize(
     "missing, ending",
     [
-        (
-            NAMES,
-            f"1 of {TOTAL} exercises; next: 4.1, in 04 Scaled dot-product attention.",
-        ),
+        (NAMES, f"1 of {TOTAL} exercises; next: 1.1, in 01 Tokens."),
         (["context_vectors"], "next: 3.2."),
         (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
         (["dropout"], "next: 5.5, in Dropout, measured."),
@@ -189,11 +186,6 @@ def test_a_pass_is_recorded_by_name_and_the_next_exercise_named(
     own_progress.write_text(json.dumps({"passed": passed}))
     assert check("3.3", softmax).message.endswith(ending)
     assert records.load() == {*passed, "softmax"}
-
-
-def test_the_file_of_an_earlier_version_is_read_by_names(own_progress):
-    own_progress.write_text('{"passed": ["1.1", "5.5", "10.2", "patient 10"]}')
-    assert records.load() == {"merge", "CausalAttention", "repeat_kv", "patient 10"}
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"passed": [1]}', "\x00\xff"])

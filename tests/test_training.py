@@ -1,10 +1,8 @@
 """Tests of `utils.training`, the training loop and its checkpoints."""
 
 import contextlib
-import shutil
 import signal
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
@@ -152,22 +150,6 @@ def test_on_a_gpu_training_is_in_half_precision_and_resumed_exactly(tmp_path):
     train(dropout_model().cuda(), [torch.ones(5, 1)], loss, steps=3)
     assert dtypes <= {torch.bfloat16, torch.float16}
     assert_resumes_exactly(shuffled_batches, tmp_path / "run.pt", [6, 8], "cuda")
-
-
-def test_checkpoint_of_an_earlier_version_is_resumed(tmp_path):
-    """The file was written after 6 steps, when `train` had `about` and no scaler."""
-    earlier = Path(__file__).with_name("earlier_checkpoint.pt")
-    path = shutil.copy(earlier, tmp_path)
-    settings = {"checkpoint": path, "resume": True}
-    with pytest.raises(ValueError, match="expected width of 9, got 8"):
-        run(shuffled_batches(), metadata={"width": 9}, **settings)
-    losses, weights = run(shuffled_batches(), metadata={"width": 8}, **settings)
-    expected_losses, expected_weights = run(shuffled_batches())
-    assert losses == pytest.approx(expected_losses, rel=1e-4)
-    for received, expected in zip(weights, expected_weights):
-        torch.testing.assert_close(
-            torch.tensor(received), torch.tensor(expected), rtol=1e-4, atol=1e-4
-        )
 
 
 def take_a_step(model, path, heads=2, **options):

@@ -1,9 +1,12 @@
 """Texts and training pairs."""
 
+from collections.abc import Sequence
+
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from utils.files import read_data
+from utils.files import DATA
 from utils.tokenizer import END_OF_TEXT, load_tokenizer
 
 # The first sentence of article 1, as published by the United Nations.
@@ -17,17 +20,17 @@ HUMAN_RIGHTS = {
 }
 
 
-def load_text():
+def load_text() -> str:
     """Read the short story that was written for the course.
 
-    returns: str
-
-    Raises FileNotFoundError if the file is missing, ValueError if it is damaged.
+    Raises FileNotFoundError if the file is missing.
     """
-    return read_data("story.txt").decode("utf-8")
+    return (DATA / "story.txt").read_text(encoding="utf-8")
 
 
-def sliding_windows(ids, context_length, stride):
+def sliding_windows(
+    ids: Sequence[int] | Tensor, context_length: int, stride: int
+) -> tuple[Tensor, Tensor]:
     """Cut a sequence of ids into inputs and targets, shifted by one.
 
     The windows start at 0, stride, 2 * stride ... as long as their targets exist.
@@ -60,7 +63,13 @@ def sliding_windows(ids, context_length, stride):
     return windows[:, :-1].clone(), windows[:, 1:].clone()
 
 
-def create_dataloader(text, batch_size=8, context_length=256, stride=256, shuffle=True):
+def create_dataloader(
+    text: str,
+    batch_size: int = 8,
+    context_length: int = 256,
+    stride: int = 256,
+    shuffle: bool = True,
+) -> DataLoader:
     """Tokenize a text with GPT-2's vocabulary and serve it in batches of windows.
 
     returns: `DataLoader` of pairs (inputs, targets), both (batch_size, context_length)

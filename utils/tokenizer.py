@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import tiktoken
 
-from utils.files import read_data
+from utils.files import DATA
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -21,19 +21,19 @@ GPT2_WORD = (
 )
 
 
-def load_tokenizer():
+def load_tokenizer() -> tiktoken.Encoding:
     """Build GPT-2's byte-pair tokenizer from the file in `data/`, without a network.
 
     returns: `tiktoken.Encoding` with 50,257 ids; `<|endoftext|>` is 50256
 
-    Raises FileNotFoundError where the file is missing, ValueError where it is damaged.
+    Raises FileNotFoundError if the file is missing.
 
     >>> load_tokenizer().encode("Hello shiny sun!")
     [15496, 22441, 4252, 0]
 
     Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
     """
-    lines = read_data("r50k_base.tiktoken").splitlines()
+    lines = (DATA / "r50k_base.tiktoken").read_bytes().splitlines()
     ranks = {
         base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)
     }
@@ -45,11 +45,10 @@ def load_tokenizer():
     )
 
 
-def merge(ids, pair, new_id):
+def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
     """Replace each occurrence of a pair of neighbours by one new id.
 
-    ids: list of integers, read from left to right and left untouched
-    pair: two ids
+    ids: read from left to right and left untouched
     returns: a new list; in `aaa` the pair `aa` is merged once, at the left
 
     >>> merge([1, 1, 1, 2], (1, 1), 9)
@@ -66,7 +65,7 @@ def merge(ids, pair, new_id):
     return merged
 
 
-def count_pairs(words):
+def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     """Count neighbouring ids over all words, each as often as its word occurs.
 
     words: dict from a tuple of ids to the number of its occurrences
@@ -82,7 +81,7 @@ def count_pairs(words):
     return counts
 
 
-def train_bpe(text, num_merges):
+def train_bpe(text: str, num_merges: int) -> dict[tuple[int, int], int]:
     """Learn byte-pair merges: join the most frequent pair, again and again.
 
     The text is split into words first, and a merge never crosses their border. Of
@@ -127,7 +126,7 @@ def _count_word(ids, occurrences, index, counts, places):
             places[pair].add(index)
 
 
-def encode_bpe(text, merges):
+def encode_bpe(text: str, merges: dict[tuple[int, int], int]) -> list[int]:
     """Turn text into ids with learned merges, the earliest learned merge first.
 
     merges: dict from a pair of ids to its new id, as `train_bpe` returns it
@@ -146,7 +145,7 @@ def encode_bpe(text, merges):
     return [i for word in words for i in pieces[word]]
 
 
-def decode_bpe(ids, merges):
+def decode_bpe(ids: list[int], merges: dict[tuple[int, int], int]) -> str:
     """Turn ids back into text; bytes that are no character become U+FFFD.
 
     Raises ValueError for an id that is neither a byte nor learned.

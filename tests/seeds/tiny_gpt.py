@@ -16,8 +16,6 @@ def main(seed):
     }
     replaced = trained(book, seed, book["AttentionReplaces"])[-1]
     found["attention replaces: above single tokens"] = replaced - book["table_loss"](1)
-    own = trained(book, seed, book["OwnValueReplaces"])[-1]
-    found["own value replaces: above single tokens"] = own - book["table_loss"](1)
     lowest = min(trained(book, seed, book["MLPReplaces"]))
     found["MLP replaces minus plain, lowest"] = lowest - min(plain)
     return found

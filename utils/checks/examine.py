@@ -70,8 +70,9 @@ def _run_cases(exercise, answer):
 def _has_code_beside_the_stub(answer):
     """Return whether every function is written, though one still has the stub's line.
 
-    In a function that line is then the first or the last, as between others it is where
-    a stub has given lines. Where it is all of a function, that one isn't written.
+    In a function of one's own the line counts if it is the first or the last, because a
+    stub with given lines has it between them. A function with no other line isn't
+    written yet.
     """
     is_class = isinstance(answer, type)
     functions = vars(answer).values() if is_class else [answer]
@@ -155,7 +156,7 @@ def _changed_inputs(exercise, runs):
     """Name an answer that changes an input in place."""
     changed = [run.outcome.changed for run in runs if run.outcome.changed is not None]
     names = [[*exercise.pipeline.inputs][position] for position in changed[:1]]
-    text = "Your code changes `{}` in place, as methods that end in _ do, `+=` and assigning to entries. Make a new object, or work on a copy."
+    text = "Your code changes `{}` in place, as `append`, `pop`, `+=`, assigning to entries and methods that end in _ do. Make a new object, or work on a copy."
     return [Diagnosis("input-changed", text.format(name)) for name in names]
 
 

@@ -53,9 +53,9 @@ class Watch:
     def call(self, function):
         """Return what `function` returns, unless it takes too long.
 
-        The interpreter raises `NeverEnds` where a call begins or ends. So `since` is
-        put back before any other call, and what was on its way by then comes while we
-        wait for the other thread, twice at most.
+        The interpreter raises `NeverEnds` a little after the other thread has asked for
+        it, perhaps when `function` has just returned. We then wait here for it, so that
+        it doesn't interrupt the check itself.
         """
         if self.since:  # within another call
             return function()

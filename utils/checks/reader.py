@@ -82,18 +82,20 @@ def _show(heading, result):
 def _say_what_is_next(name):
     """Return how many exercises have passed, this one included, and the next one.
 
-    An exercise of another deeper notebook comes only when all others have passed.
+    The next one is a later one of this notebook, or else the first of all that are left,
+    where those of deeper notebooks come last.
     """
     asks = [ask for chapter in course.chapters() for ask in chapter.asks]
     names = [ask.name for ask in asks]
     passed, place = records.load() | {name}, names.index(name)
     text = f"{len(passed.intersection(names))} of {len(names)} exercises"
-    left = [ask for ask in asks[place:] + asks if ask.name not in passed]
+    left = [ask for ask in asks if ask.name not in passed]
     if not left:
         return f"{text}: all of them."
     here = asks[place].page
-    near = [a for a in left if a.page == here or a.page.parent.name != "deeper"]
-    ask = (near or left)[0]
+    later = [ask for ask in asks[place:] if ask in left and ask.page == here]
+    numbered = [ask for ask in left if ask.page.parent.name != "deeper"]
+    ask = (later or numbered or left)[0]
     where = "" if ask.page == here else f", in {_title(ask.page)}"
     return f"{text}; next: {ask.label}{where}."
 

@@ -21,21 +21,6 @@ DAMAGED = """\
 {file} is damaged, so nothing counts as passed.
 The next exercise that you pass starts a new file, and the damaged one is kept next to \
 it."""
-# Before version 2 the file listed ids, which have been renumbered since.
-EARLIER_IDS = dict(
-    entry.split()
-    for entry in """\
-1.1 merge, 1.2 sliding_windows, 2.1 embed, 2.2 sinusoidal_positions, 3.1 softmax,
-3.2 attention_weights, 3.3 context_vectors, 4.1 scaled_dot_product_attention,
-4.2 SelfAttention, 5.1 causal_mask, 5.2 masked_softmax, 5.3 padding_mask, 5.4 dropout,
-5.5 CausalAttention, 6.1 split_heads, 6.2 merge_heads, 6.3 MultiHeadAttention,
-7.1 apply_rope, 7.2 alibi_bias, 8.1 cross_attention, 8.2 greedy_translate,
-9.1 TransformerBlock, 9.2 next_token_probs, 9.3 top_p_probs,
-10.1 online_softmax_attention, 10.2 repeat_kv, 10.3 attend_with_cache, 11.1 patchify,
-13.1 combine_partial_attention, 14.1 latent_keys_values, 14.2 absorbed_scores,
-14.3 absorbed_attention, 15.1 linear_attention, 15.2 delta_rule,
-15.3 gated_delta_rule""".split(",")
-)
 
 
 def path() -> Path:
@@ -86,7 +71,7 @@ def _read():
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError("expected the names of exercises") from error
     if type(passed) is list and all(type(name) is str for name in passed):
-        return {EARLIER_IDS.get(name, name) for name in passed}
+        return set(passed)
     raise ValueError("expected a list of names of exercises")
 
 

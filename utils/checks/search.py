@@ -47,8 +47,9 @@ def find_mistake_pair(pipeline, runs):
 def find_partial_match(pipeline, runs):
     """Return the diagnosis of a variant that gives most of what is wrong, in a list.
 
-    It has to be two cases, and half of them: an unknown mistake is like a known one
-    here and there. If two variants fit equally often, neither is named.
+    The variant has to fit two of the wrong cases and half of them, because an unknown
+    mistake agrees with a known one now and then. If two variants fit equally often,
+    neither is named.
     """
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
     for is_like, lead in (

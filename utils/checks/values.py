@@ -7,7 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-SHORT = reprlib.Repr()
+
+class Short(reprlib.Repr):
+    """Short texts of objects, in which functions and classes have only their names."""
+
+    def repr_function(self, value, level):
+        name = value.__qualname__.rpartition("<locals>.")[2]
+        return name.replace("<lambda>", "a lambda")
+
+    def repr_builtin_function_or_method(self, value, level):
+        return value.__name__
+
+    repr_type = repr_method = repr_function
+
+
+SHORT = Short()
 SHORT.maxlist = SHORT.maxtuple = 24
 SHORT.maxother = 60
 LONGEST_LIST = 5_000  # a longer list is described, not compared

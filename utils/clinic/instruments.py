@@ -15,7 +15,7 @@ BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 FACTORS |= {"8": 8.0, "10,000": 1e4}
 LEAK_TITLE = "How far each output moves when a token is replaced"
-INSTRUMENTS = {}  # name -> what measures one layer, as a doctor might take them
+INSTRUMENTS = {}  # name -> function that measures one layer, in a useful order
 
 
 def instrument(heading):
@@ -68,6 +68,7 @@ def show(heading, layer, here, there, beside="healthy"):
     print(f"{heading:52}{name_of(layer):>14}{beside:>{width}}")
     for label, value in here.items():
         print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
+    print()  # the next instrument is often in the same cell
 
 
 def name_of(layer):

@@ -58,7 +58,7 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 # --- the kinds -----------------------------------------------------------------------
 
-MASKS = masks.CAUSAL + masks.HIDE  # who hides nothing zeroes nothing either
+MASKS = masks.CAUSAL + masks.HIDE  # a layer that hides nothing zeroes no row either
 VARIANTS = {  # of two with one name the last
     variant.name: variant
     for variant in [

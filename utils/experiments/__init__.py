@@ -1,7 +1,7 @@
 """The parts of notebooks' experiments that another notebook uses again.
 
-A file's code is also on the page of the notebook that it names. What no other notebook
-uses is only on its page.
+Each file has the code of the notebook that it names. Code that no other notebook uses
+isn't here, but only in its notebook.
 """
 
 import torch

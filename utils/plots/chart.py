@@ -294,9 +294,20 @@ Baselines: guessing.
     ax.grid(axis="x", color="#E5E5E5")
     ax.set_axisbelow(True)  # or the grid crosses the median bars
     if baseline:
-        fig.legend(loc="outside lower right", ncols=3)
+        _draw_legend(fig, ax, "outside lower right", 3)
     parts = {"Rows": list(groups), "Baselines": list(baseline or ())}
     publish(fig, title, describe("Dots", title, Across=xlabel, **parts))
+
+
+def _draw_legend(fig, ax, loc, most):
+    """Draw a legend of at most so many columns that is read row by row.
+
+    Matplotlib fills one column after the other, so the entries are sorted for that.
+    """
+    entries = [*zip(*ax.get_legend_handles_labels())]
+    columns = min(most, len(entries))
+    entries = [entry for start in range(columns) for entry in entries[start::columns]]
+    fig.legend(*zip(*entries), loc=loc, ncols=columns)
 
 
 def _levels(values, width):
@@ -377,7 +388,7 @@ def lines(
     ax.grid(axis="y", color="#E5E5E5")
     names = [*series, *(reference or {}), *(marks or {})]
     columns = int((theme.WIDTH - 0.4) / (max(map(text_width, names)) + 0.65))
-    fig.legend(loc="outside lower center", ncols=max(1, min(columns, len(names))))
+    _draw_legend(fig, ax, "outside lower center", max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
     publish(fig, title, describe("Lines", title, **parts))
 
@@ -428,8 +439,7 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
             ax.plot(*at.T, MARKERS[i % 8], color=theme.SERIES[i % 6], label=kind)
         ax.set_title(name)
         ax.grid(color="#EEEEEE")
-    keys = axes[0].get_legend_handles_labels()
-    fig.legend(*keys, loc="outside lower center", ncols=min(6, len(kinds)))
+    _draw_legend(fig, axes[0], "outside lower center", 6)
     fig.draw_without_rendering()
     for ax, panel in zip(axes, panels):
         _label_points(ax, panel, labels)

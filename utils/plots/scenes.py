@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -320,7 +321,8 @@ WAYS = {  # how it reads, how it writes, what `find` does, what goes in
 def translator(*ways: str, title: str) -> None:
     """Draw one or two translators from bottom to top, while they write "blue".
 
-    The steps are 1 ask, 2 find, 3 read, 4 write; what is written is read next.
+    The steps are ask, find, read and write, numbered in the order in which they run;
+    what is written is read next.
 
     Args:
         ways: one or two of "one vector", "additive" and "transformer".
@@ -339,25 +341,16 @@ def _draw_translator(picture, left, way, lower):
         return left + x, y + lower * (y > 2.4)
 
     picture.note(at(0.1, 0.12), way, bold=True)
-    encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
-    sources = []
-    for x, word in zip((0.28, 0.96, 1.82, 2.67), FRENCH):
-        picture.wire(picture.word(at(x, 4.0), word).top, at(x, 3.57))
-        state = picture.grid(at(x - 0.15, 2.6), [[""]], "key", cell=0.3)
-        picture.wire(at(x, 3.2), state.bottom, "key")
-        sources.append(state)
+    sources, vector = _draw_encoder(picture, at, reads, has_vector=has_state)
     place, style = at(0.1, 1.75), {"size": (1.0, 0.55), "lit": True}
     finder = picture.block(place, f"find:\n{find}", **style)
     decoder = picture.block(at(0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
-    if has_state:
-        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
-        picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
     for source in [vector] if has_vector else sources:
         corners = at(source.top[0] - left, 2.45), at(finder.bottom[0] - left, 2.45)
         picture.wire(source.top, finder.bottom, source.role, via=corners)
     up = finder.top[0], decoder.bottom[1]
     picture.wire(finder.top, up, "value", text="found")
-    picture.step(at(0.2, 1.53), 2)
+    picture.step(at(0.2, 1.53), 2 if has_state else 3)
     reader = decoder  # what reads the words
     if not has_state:
         place, size = at(1.85, 1.75), (1.45, 0.37)
@@ -366,7 +359,7 @@ def _draw_translator(picture, left, way, lower):
         picture.wire(
             reader.left, (finder.right[0], reader.left[1]), "query", text="asks"
         )
-        picture.step((reader.left[0], reader.left[1]), 1)
+        picture.step((reader.left[0], reader.left[1]), 2)
     for x, word in ((1.75 if has_state else 2.1, first), (2.85, "the")):
         box = picture.word((left + x, 1.95 if has_state else 2.15 + lower), word)
         picture.wire(box.top, at(x, reader.bottom[1]))
@@ -374,17 +367,68 @@ def _draw_translator(picture, left, way, lower):
             (x0, y0), (x1, y1) = vector.right, box.right
             corners = [(x0 + 0.1, y0), (x0 + 0.1, 2.25), (x1 + 0.15, 2.25)]
             style = {"via": [*corners, (x1 + 0.15, y1)], "dashed": True}
-            picture.wire(vector.right, box.right, "value", text="<start>", **style)
+            picture.wire(vector.right, box.right, "value", text="turn 1", **style)
         if way == "additive" and word == first:  # the state asks
             end = finder.right[0], 2.25
             picture.wire(box.bottom, end, "query", turn=box.bottom[0], text="asks")
             picture.step(at(x, 2.25), 1)
-    picture.step(at(3.03, 1.53 if has_state else 2.25), 3)
+    picture.step(at(3.03, 1.53 if has_state else 2.25), 3 if has_state else 1)
     blue = picture.word(at(1.7, 0.5), "blue", lit=True)
     picture.wire(at(1.7, 0.95), blue.bottom)
     picture.step(at(1.88, 0.8), 4)
     picture.wire(blue.right, box.right, turn=left + 3.36, dashed=True)
     picture.note(at(2.3, 0.37), "read next")
+
+
+def _draw_encoder(picture, at, reads, *, has_vector):
+    encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
+    sources, vector = [], None
+    for x, word in zip((0.28, 0.96, 1.82, 2.67), FRENCH):
+        picture.wire(picture.word(at(x, 4.0), word).top, at(x, 3.57))
+        state = picture.grid(at(x - 0.15, 2.6), [[""]], "key", cell=0.3)
+        picture.wire(at(x, 3.2), state.bottom, "key")
+        sources.append(state)
+    if has_vector:
+        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
+        picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
+    return sources, vector
+
+
+def two_turns(*, title: str) -> None:
+    """Draw a translator with one vector, while it writes "the" and then "blue"."""
+    picture = Picture()
+    _, vector = _draw_encoder(
+        picture, lambda *place: place, WAYS["one vector"][0], has_vector=True
+    )
+    cells, ends, start, bus = [], [], vector.top, 2.45
+    for i, (word, written) in enumerate(pairwise(("<start>", "the", "blue"))):
+        left = 0.65 + 3.5 * i
+        picture.note((left, 0.12), f"turn {i + 1}", bold=True)
+        size = (2.4, 0.37)
+        cells.append(picture.block((left, 0.95), "decoder: a GRU", size=size))
+        place, style = (left, 1.75), {"size": (1.0, 0.55), "lit": True}
+        finder = picture.block(place, "find:\nthe same\nvector", **style)
+        corners = (start[0], bus), (finder.bottom[0], bus)
+        picture.wire(start, finder.bottom, "value", via=corners)
+        up = finder.top[0], cells[i].bottom[1]
+        picture.wire(finder.top, up, "value", text="found")
+        picture.step((left + 0.1, 1.53), 2)
+        box = picture.word((left + 1.85, 1.95), word)
+        picture.wire(box.top, (left + 1.85, cells[i].bottom[1]))
+        picture.step((left + 2.03, 1.53), 3)
+        if i:  # around the word that turn 2 writes
+            right = left + 2.6, box.right[1]
+            corners = (left + 0.8, 0.5), (left + 0.8, 0.25), (right[0], 0.25), right
+            picture.wire(ends[0].right, box.right, via=corners, dashed=True)
+            picture.note((ends[0].right[0] + 0.1, 0.37), "read next")
+        ends.append(picture.word((left + 1.2, 0.5), written, lit=True))
+        picture.wire((left + 1.2, 0.95), ends[i].bottom)
+        picture.step((left + 1.38, 0.8), 4)
+    corners = (start[0], bus), (0.3, bus), (0.3, cells[0].left[1])
+    picture.wire(start, cells[0].left, "value", via=corners)
+    picture.note((0.05, 0.92), "state s₀", "value")
+    picture.wire(*cells, text="state s₁")
+    picture.publish(title)
 
 
 def exchange(operations, numbers, *, title: str) -> None:
@@ -758,8 +802,8 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     picture.wire(start.right, (2.7, start.right[1]))
     picture.wire(patches, linear)
     picture.wire(linear.right, (5.4, linear.right[1]))
-    x, y, below = vectors.bottom[0], 2.82, tokens.top[0] + 0.55
-    picture.wire((x, 2.45), (below, tokens.y - 0.03), via=[(x, y), (below, y)])
+    x, y, below = vectors.bottom[0], 2.8, tokens.at(1, 0)[0] - 0.07
+    picture.wire((x, 2.38), (below, tokens.y), via=[(x, y), (below, y)])
     text = "a class token in front, and a position added to each"
     picture.note((4.0, y - 0.13), text, align="center")
     picture.wire((tokens.right[0], block_1.left[1]), block_1)
@@ -877,8 +921,8 @@ def reduce_scatter(*, title: str) -> None:
     """Draw how three processes in a ring add up six numbers, in two turns."""
     picture, boxes = Picture(), []
     for turn, (name, lines) in enumerate(RING.items()):
-        left = 0.1 + 2.27 * turn
-        picture.note((left + 1.08, 0.1), name, align="center", bold=True)
+        left = 0.1 + 2.41 * turn
+        picture.note((left + 0.96, 0.1), name, align="center", bold=True)
         for rank, line in enumerate(lines):
             texts, first = line.split(), RING["before"][rank].split()
             owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
@@ -886,7 +930,7 @@ def reduce_scatter(*, title: str) -> None:
             y = 0.5 + 0.8 * rank
             if turn == 0:
                 picture.note((left, y - 0.12), f"process {rank}")
-            boxes.append(picture.grid((left, y), cells, owner=[owner], cell=0.36))
+            boxes.append(picture.grid((left, y), cells, owner=[owner], cell=0.32))
     for i in range(6):
         turn, rank = divmod(i, 3)
         share, to = 2 * (rank - turn - 1) % 6, (rank + 1) % 3
@@ -894,7 +938,7 @@ def reduce_scatter(*, title: str) -> None:
         (x0, y0), (x1, y1) = start.at(1, 1), end.at(1, 0)
         via = []
         if to == 0:  # up between two columns, past the row between
-            y0, y1, gap = start.y, end.at(1, 1)[1], 2.315 + 2.27 * turn
+            y0, y1, gap = start.y, end.at(1, 1)[1], 2.265 + 2.41 * turn
             via = [(x0, 1.85), (gap, 1.85), (gap, 1.05), (x1, 1.05)]
         picture.wire((x0, y0), (x1, y1), via=via)
     picture.publish(title)
@@ -902,9 +946,10 @@ def reduce_scatter(*, title: str) -> None:
 
 def splits(*, title: str) -> None:
     """Draw what two processes hold, compute and send in four ways to share the work."""
-
-    def draw(picture, left, state):
-        left += 0.12
+    picture, width = Picture(), WIDTH / len(SPLITS)
+    for split, (name, state) in enumerate(SPLITS.items()):
+        left = 0.12 + split * width
+        picture.note((left, 0.12), name, bold=True)
         for i, shares in enumerate(state[:4]):
             y = 0.7 + 2.5 * (i // 2) + 0.62 * (i % 2)
             if i % 2 == 0:
@@ -917,8 +962,7 @@ def splits(*, title: str) -> None:
         for end in (2.05, 2.75):
             picture.wire((left + 0.06, 2.38), (left + 0.06, end))
         picture.note((left + 0.16, 2.38), state[-1])
-
-    frames(draw, SPLITS, title=title)
+    picture.publish(title)
 
 
 def sharded_weights(block: int, rest: int, *, title: str) -> None:

@@ -30,7 +30,7 @@ FILL = dict.fromkeys(INK, "#FFFFFF") | {
     "output": "#E38799",
 }
 # Whose number it is, where that is the question; never beside the colours of roles.
-# Light and less light tints: to the colour-blind, equally light ones look alike.
+# They differ in lightness, because a colour-blind reader may see nothing else.
 OWNERS = ("#99C7E0", "#EFC159", "#4DBB9D", "#E49659", "#CCCCCC", "#F8F2A0")
 # Lines of charts: the colours of Okabe and Ito (2008) that stand out from white, and
 # the wine of Paul Tol.

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from utils.checkpoints import check_shapes
-from utils.files import remove_parts, write_atomically
+from utils.files import write_atomically
 
 
 @dataclass(frozen=True)
@@ -118,8 +118,6 @@ def train(
         callbacks.append(_progress_bar(steps))
     is_first_process = not _is_distributed() or dist.get_rank() == 0
     writes_checkpoint = config.checkpoint is not None and is_first_process
-    if writes_checkpoint:
-        remove_parts(config.checkpoint)
     model.train()
     try:
         with _defer_interrupt(writes_checkpoint or _is_distributed()) as interrupts:
@@ -368,21 +366,15 @@ def read_checkpoint(path: str | Path, metadata: dict | None = None) -> dict:
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
         state["model"].items()
+        received = state["metadata"] or {}
     except Exception as error:
         reason = str(error).partition("\n")[0].partition(". ")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
-    # Earlier versions wrote `about`, and `round` with `taken`.
-    state.setdefault("metadata", state.pop("about", None))
-    state.setdefault("scaler", {})
-    if "round" in state:
-        epoch = state.pop("round")
-        state |= {"batches_used": epoch["taken"], "random_at_start": epoch["random"]}
     for name, expected in (metadata or {}).items():
-        received = (state["metadata"] or {}).get(name)
-        if received != expected:
+        if received.get(name) != expected:
             raise ValueError(
                 f"{path} has the weights of another model: expected {name} of "
-                f"{expected}, got {received}"
+                f"{expected}, got {received.get(name)}"
             )
     return state
 

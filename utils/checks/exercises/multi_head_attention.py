@@ -24,7 +24,7 @@ def not_divided(runs, fails, where):
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
-    text = f"You don't raise a ValueError {where}, although 3 heads don't divide 8 features: an assert, or PyTorch's own error, is none, and rounding loses features."
+    text = f"You don't raise a ValueError {where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features."
     return Diagnosis("width-not-divided", text)
 
 
