@@ -11,6 +11,17 @@ from utils.training import train
 PAIRS = 4, 8, 16, 24  # the lengths of the lists
 
 
+def last_positions(mask: Tensor) -> Tensor:
+    """Return where the last True of each row is: (B, 1) of (B, T), and 0 without one.
+
+    >>> last_positions(torch.tensor([[True, True, False], [False, False, False]]))
+    tensor([[1],
+            [0]])
+    """
+    numbered = mask * torch.arange(1, mask.shape[-1] + 1)  # 1 to T, or 0 for False
+    return numbered.argmax(dim=-1, keepdim=True)  # (B, 1), and 0 without a True
+
+
 def draw_pairs(
     num_lists: int, num_pairs: int, num_letters: int | None = None
 ) -> tuple[Tensor, ...]:
@@ -27,8 +38,7 @@ def draw_pairs(
         letters = torch.randint(num_letters, (num_lists, num_pairs))
     digits = torch.randint(10, letters.shape)
     asked = letters.gather(1, torch.randint(num_pairs, (num_lists, 1)))
-    positions = (letters == asked) * torch.arange(1, num_pairs + 1)
-    last = positions.argmax(dim=-1, keepdim=True)  # where the letter occurs last
+    last = last_positions(letters == asked)
     return letters, digits, asked[:, 0], digits.gather(1, last)[:, 0]
 
 

@@ -1,4 +1,4 @@
-"""Notebooks 10 and 15: how long attention takes on one core."""
+"""Notebook 15: how long attention takes on one core."""
 
 import time
 from collections.abc import Callable

@@ -855,20 +855,6 @@ def cuts(image: Tensor, ways, *, title: str) -> None:
 # --- 10: what blocks, caches and shared heads save ------------------------------------
 
 
-def causal_blocks(num_blocks: int, *, title: str) -> None:
-    """Draw the blocks of a causal score matrix: computed, masked, or hidden."""
-    numbers = range(1, num_blocks + 1)
-    texts = [
-        ["with a mask" if i == j else "computed" for j in numbers] for i in numbers
-    ]
-    names = {
-        "rows": [f"queries {i}" for i in numbers],
-        "columns": [f"keys {j}" for j in numbers],
-        "mask": causal_mask(num_blocks),
-    }
-    row({"values": texts, "role": "score", "cell": 0.95, **names}, title=title)
-
-
 def new_row(before, after, words, *, title: str) -> None:
     """Draw causal weights before and after the last word, whose row alone is new.
 
