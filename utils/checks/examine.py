@@ -13,6 +13,7 @@ from utils.checks.messages import describe, difference, shown_inputs
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.values import Other, all_finite
 
+ONCE_WRITTEN = "Once you have written it, run its cell and then this one again."
 LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
 
 
@@ -45,7 +46,8 @@ def examine(exercise, answer):
         if _has_code_beside_the_stub(written):
             text = f"Your code is there, but a line of the stub still stops it\n  at {runs[0].outcome.where}\nDelete that line."
             return Result(False, "stub-line-left", text)
-        return Result(False, "not-attempted", f"Expected: {exercise.expectation}.")
+        text = f"Expected: {exercise.expectation}.\n{ONCE_WRITTEN}"
+        return Result(False, "not-attempted", text)
     are_right = all(run.is_right for run in runs)
     mistakes = {}  # of several with the same name, the first
     for mistake in _find_mistakes(exercise, answer, runs, are_right):
