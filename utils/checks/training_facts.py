@@ -80,7 +80,7 @@ def dropout_in_eval(module, weights):
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
-    text = f"Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training."
+    text = f"Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training."
     return Diagnosis("dropout-in-eval", text)
 
 

@@ -34,7 +34,7 @@ def both(step):
     return lambda s: (step(s, s.W_uk), step(s, s.W_uv))
 
 
-NO_HEAD_AXIS = "heads-meet-samples: You let the samples of the latents meet the heads: give the latents an axis for the heads, latent[:, None]."
+NO_HEAD_AXIS = "heads-meet-samples: The batch axis of your latents met the heads: give them an axis for the heads, latent[:, None]."
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 EXPANDED = variants(
     "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
@@ -173,7 +173,7 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
 
 
 STEP = NARROW + variants(
-    "wrong-root: You divided by √{width}: a score is a sum of K + P products, however it is computed, so divide by √({K} + {P}).",
+    "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
     "one-part-scaled: You divided only one of the two parts by √({K} + {P}): put parentheses around their sum.",
@@ -181,7 +181,7 @@ STEP = NARROW + variants(
     dict(scores=lambda s: s.content / s.width**0.5 + s.places),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
-    "heads-meet-samples: You let the samples of the turned keys meet the heads: give them an axis for the heads, turned_key[:, None].",
+    "heads-meet-samples: The batch axis of your turned keys met the heads: give them an axis for the heads, turned_key[:, None].",
     dict(k=lambda s: s.turned_key),
 )
 

@@ -22,7 +22,7 @@ K = {"K": lambda s: s.key.shape[-1]}  # for the texts
 LINEAR = variants(
     "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
     dict(weights=softmax),
-    "no-causal-mask: You read the matrix after all tokens for every token: let token t read as soon as it has written, and don't keep one matrix, changed in place, in a list.",
+    "no-causal-mask: You let every query read the matrix after all tokens had written: let token t read as soon as it has written itself. (A matrix that is changed in place and kept in a list is the same one each time.)",
     dict(mask=lambda s: s.column > -1),
     "past-alone: You read the matrix before adding the token's own key and value: add first, then read.",
     dict(mask=lambda s: s.column < s.row),

@@ -15,7 +15,7 @@ def to(*order):
 FORMS = variants(
     "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
     dict(order=to(0, 1, 2, 3, 4, 5)),
-    "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as a page.",
+    "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
     dict(order=to(0, 4, 2, 1, 3, 5)),
     "transposed-inside: You transposed the pixels of each patch: they should run row by row.",
     dict(order=to(0, 2, 4, 1, 5, 3)),

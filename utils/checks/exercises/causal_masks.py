@@ -155,11 +155,12 @@ def habits(dropout, x, p):
     The last thing that differs is shown.
     """
     made = torch.stack([dropout(x.clone(), p) for _ in range(20)]).detach()
+    on_survivors = factor((made / x)[made != 0])
     dropout(x, p)  # on x itself, so that a change in place is seen
     dropped = made == 0
     axes = [a for a in range(x.dim()) if (dropped == dropped.narrow(a + 1, 0, 1)).all()]
     is_partly = bool(axes) and 0 < dropped.float().mean() < 1
-    together = f"along the axes {axes}" if is_partly else "none"
+    together = f"all along the axes {axes}" if is_partly else "none"
     masks, count = len(dropped.unique(dim=0)), "different"
     if masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1:
         count = "always the same"
@@ -167,7 +168,7 @@ def habits(dropout, x, p):
     if share != "not asked":  # p, 1 - p or one decimal: another draw gives the same
         near = (c for c in (p, 1 - p) if abs(share - c) < 0.05)
         share = next(near, round(share, 1))
-    return factor((made / x)[~dropped]), count, masks, share, together
+    return on_survivors, count, masks, share, together
 
 
 def factor(ratios):
@@ -212,7 +213,7 @@ dropout = Exercise(
         "number of zeros in 20 calls",
         "number of different masks in 20 calls",
         "share of zeros",
-        "group of entries that fall together",
+        "entries that are always dropped together",
     ),
     oracle=lambda x, p: F.dropout(x, p),
     observe=habits,

@@ -24,14 +24,14 @@ def not_divided(runs, fails, where):
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
-    text = f"You don't raise a ValueError {where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features."
+    text = f"You don't raise a ValueError{where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features."
     return Diagnosis("width-not-divided", text)
 
 
 def split_not_divided(answer):
     """Name an answer that splits 8 features into 3 heads."""
     x = draw(2, 5, 8)
-    return not_divided(lambda: answer(x, 2), lambda: answer(x, 3), "first")
+    return not_divided(lambda: answer(x, 2), lambda: answer(x, 3), "")
 
 
 split_heads = Exercise(
@@ -93,7 +93,7 @@ LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 def width_not_divided(module, weights):
     """Name a layer that divides a width of 8 among 3 heads."""
     builds = ((3, 8, 7, 0.0, heads) for heads in (2, 3))
-    return not_divided(*(lambda b=b: type(module)(*b) for b in builds), "in __init__")
+    return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")
 
 
 def where_to_look(run):

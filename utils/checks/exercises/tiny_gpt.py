@@ -119,7 +119,7 @@ def stages(run):
     weights, x = run.args
     streams = x, x + weights.build[0](layer_norm(x)), run.expected
     first, middle, last = (numbers(stream[0, 0]) for stream in streams)
-    return f"The stream of the first token should be {first} at first, {middle} after the attention and {last} after the MLP: print yours."
+    return f"The stream of the first token should be {first} at first, {middle} after the attention and {last} after the feed-forward part: print yours."
 
 
 FIVE, SEVEN = (
@@ -186,7 +186,7 @@ TOP_K = variants(
     UNCOOLED | dict(weights=lambda s: s.cleared / s.temperature),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
     dict(is_kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
-    "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut what is < it.",
+    "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut only what is smaller.",
     dict(is_kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
     dict(top_k=lambda s: s.top_k and min(s.top_k + 1, s.logits.shape[-1])),
@@ -195,6 +195,12 @@ TOP_K = variants(
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(is_kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
     dict(is_kept=keep(lambda x, k: x >= x.topk(k)[0].min())),
+    "threshold-of-other-logits: You compared logits that are divided by the temperature with a threshold from logits that aren't: take both from the same.",
+    dict(
+        is_kept=lambda s: keep(
+            lambda x, k: x / s.temperature >= x.topk(k)[0][..., -1:]
+        )(s)
+    ),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
     "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",

@@ -46,7 +46,7 @@ SOURCES = variants(
 MASK = variants(
     "mask-ignored: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
     NO_MASK,
-    "mask-inverted: You hid the real words: masked_fill fills where it is given True, so give it ~mask.",
+    "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
     dict(mask=of_words(lambda real: ~spread(real))),
     "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
     dict(mask=lambda s: triangle(s) & spread(s.context_mask)),

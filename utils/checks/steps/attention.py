@@ -165,7 +165,7 @@ BATCH_SCORE = variants(  # where there are other axes before the tokens
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: Your softmax runs over the queries, so a row {row_sum}: use dim=-1, the keys.",
+    "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys, so a row {row_sum}: use dim=-1 in the softmax, and don't transpose its result.",
     dict(dim=lambda s: -2),
     "softmax-over-everything: Your softmax runs over all scores at once, so a row {row_sum}: use dim=-1.",
     dict(dim=lambda s: (*range(s.scores.dim()),)),

@@ -36,10 +36,10 @@ JOIN = variants(
     dict(divided=lambda s: s.each[0]),
     "last-part-alone: You returned the last {part} only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
     dict(divided=lambda s: s.each[-1]),
-    "outputs-not-rescaled: You didn't rescale the outputs: multiply them by exp(old maximum − new) too.",
+    "outputs-not-rescaled: You rescaled the sums of exponentials but not the outputs: multiply both by the same factors.",
     dict(joined=lambda s: s.outputs.sum(0)),
-    "sums-not-rescaled: You didn't rescale the sums: multiply them by exp(old maximum − new) too.",
+    "sums-not-rescaled: You rescaled the outputs but not the sums of exponentials, by which they are divided: multiply both by the same factors.",
     dict(total=lambda s: s.sums.sum(0)),
-    "nothing-rescaled: You added outputs and sums of different maxima as they are: multiply both by exp(old maximum − new).",
+    "nothing-rescaled: You added outputs and sums that count from different maxima: multiply both by exp(their maximum − the largest).",
     dict(factors=lambda s: torch.ones_like(s.maxima)),
 )

@@ -30,15 +30,15 @@ def past(s, more=0):
 # --- which positions a causal mask allows ---------------------------------------------
 
 CAUSAL = variants(
-    "mask-not-used: Your mask doesn't reach the scores, so tokens see later ones. masked_fill returns a new tensor, so use its result.",
+    "mask-not-used: No mask reaches your scores, so tokens see later ones: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
     LEFT_ALONE,
-    "diagonal-masked: You hid each token from itself, but it should see itself too: keep the diagonal, and hide torch.triu(…, diagonal=1).",
+    "diagonal-masked: You hid each token from itself, but it should see itself too: keep the diagonal, as tril() without an offset does.",
     dict(mask=lambda s: past(s, -1)),
-    "one-step-leaked: You let each token see the next one: hide from the first diagonal on, torch.triu(…, diagonal=1).",
+    "one-step-leaked: You let each token see the next one: what it may see ends at the diagonal, as with tril() without an offset.",
     dict(mask=lambda s: past(s, 1)),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
     dict(mask=lambda s: ~past(s, -1)),
-    "polarity-inverted: You hid the past and showed the future: swap True and False. (masked_fill hides where it is given True, attn_mask of PyTorch's function shows there.)",
+    "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
     dict(mask=lambda s: ~past(s)),
 )
 
