@@ -11,7 +11,7 @@ from utils.checks import search
 from utils.checks.guard import attempt
 from utils.checks.messages import describe, difference, shown_inputs
 from utils.checks.pipeline import AnswerRejected, Diagnosis
-from utils.checks.values import Other, all_finite
+from utils.checks.values import Other
 
 ONCE_WRITTEN = "Once you have written it, run its cell and then this one again."
 LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
@@ -101,15 +101,12 @@ def _find_mistakes(exercise, answer, runs, are_right):
     certain, pipeline = exercise.certain_mistakes(answer), exercise.pipeline
     if runs[-1].outcome.is_stopped:
         return certain + _never_ends(exercise, runs[-1])
-    variants, explained = (), set()
-    if not are_right:
-        variants = search.find_single_mistake(pipeline, runs)
-        if not variants and not certain:
-            certain = _returns_nothing(runs)
-            variants = () if certain else search.find_mistake_pair(pipeline, runs)
-        if not variants and not certain:  # a second mistake fails or makes NaN
-            finite = [r for r in runs if r.error is None and all_finite(r.got)]
-            variants = search.find_single_mistake(pipeline, finite)
+    if not (are_right or certain):
+        certain = _returns_nothing(runs)
+    variants, explained = (
+        search.find_variants(pipeline, runs, 1 if certain else 2),
+        set(),
+    )
     if variants:
 
         def mistaken(*args):

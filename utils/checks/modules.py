@@ -126,11 +126,6 @@ class Modules:
         return weights
 
 
-def read_weights(module, arguments, projections=QKV):
-    """Return the weights of a module that was built elsewhere."""
-    return Modules(type(module), projections).read(module, arguments)
-
-
 def read_matrix(layer, name, size):
     """Return a projection as a matrix of this size; raise `AnswerRejected` otherwise.
 

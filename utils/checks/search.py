@@ -4,7 +4,22 @@ from dataclasses import replace
 from itertools import combinations
 
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import agrees, clean, safe_text, same_form
+from utils.checks.values import agrees, all_finite, clean, safe_text, same_form
+
+
+def find_variants(pipeline, runs, at_most):
+    """Return the variants, one or two, that explain the wrong results of an answer.
+
+    If no variant and no pair fits, one may fit where the results are finite: then a
+    second mistake fails, or makes NaN, elsewhere.
+    """
+    found = find_single_mistake(pipeline, runs)
+    if not found and at_most == 2:
+        found = find_mistake_pair(pipeline, runs)
+    if not found and at_most == 2:
+        finite = [r for r in runs if r.error is None and all_finite(r.got)]
+        found = find_single_mistake(pipeline, finite)
+    return found
 
 
 def find_single_mistake(pipeline, runs):
