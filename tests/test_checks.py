@@ -283,6 +283,14 @@ def test_a_tensor_of_the_notebook_in_an_answer_is_named():
     assert "uses `KEYS`, a tensor of the notebook" in result.message
 
 
+def test_an_answer_that_is_checked_again_unchanged_is_told_so():
+    def softmax(scores, dim=-1):
+        return scores
+
+    messages = [check("3.3", softmax).message for _ in range(2)]
+    assert ["have checked before" in message for message in messages] == [False, True]
+
+
 def test_unknown_exercise_lists_the_ids():
     for id in ("99.1", 3.1, None, Hostile()):
         result = check(id, None)

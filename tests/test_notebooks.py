@@ -148,5 +148,5 @@ def test_every_exercise_links_to_its_worked_solution(path, cells):
     assert ids == sum(asked, [])
     for id, card in zip(ids, cards):
         file, title = re.search(r"\[Worked solution\]\((.+?)#(.+)\)", card).groups()
-        assert title.startswith(f"Exercise-{id}:")
+        assert title.startswith(f"Solution-{id}:")
         assert f'check(\\"{id}\\"' in (path.parent / file).read_text(encoding="utf-8")
