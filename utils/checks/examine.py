@@ -103,10 +103,8 @@ def _find_mistakes(exercise, answer, runs, are_right):
         return certain + _never_ends(exercise, runs[-1])
     if not (are_right or certain):
         certain = _returns_nothing(runs)
-    variants, explained = (
-        search.find_variants(pipeline, runs, 1 if certain else 2),
-        set(),
-    )
+    variants = search.find_variants(pipeline, runs, at_most=1 if certain else 2)
+    explained = set()
     if variants:
 
         def mistaken(*args):
