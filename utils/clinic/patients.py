@@ -58,13 +58,12 @@ PAIRS = {  # what may go wrong together: neither hides the other
 
 # --- the kinds -----------------------------------------------------------------------
 
-MASKS = masks.CAUSAL + masks.HIDE  # a layer that hides nothing zeroes no row either
 VARIANTS = {  # of two with one name the last
     variant.name: variant
     for variant in [
         *(*attention.PROJECT, *attention.SCALE, *attention.BATCH_SCORE),
         *(*attention.AXIS, *attention.SOFTMAX, *attention.AVERAGE),
-        *(*MASKS, *masks.without_zeros(MASKS)),
+        *(*masks.CAUSAL, *masks.HIDE),
         *(*heads.SPLIT, *heads.MERGE, *heads.OUT),
     ]
 }
@@ -99,7 +98,7 @@ def _pipeline(*inputs, **own):
 
 
 BOTH = "with need_weights=True also weights"
-CAUSAL = SELF_PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
+CAUSAL = SELF_PROJECTED | {"mask": attention.triangle}
 KINDS = (
     Kind(
         "f",
