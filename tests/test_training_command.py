@@ -70,7 +70,7 @@ NOT_UTF_8 = "text.txt is not a text in UTF-8: save it as UTF-8 in an editor"
     "content, message",
     [
         (None, "text.txt: No such file or directory"),
-        (b"", "text.txt is empty: expected a text"),
+        (b"", "text.txt is too short"),
         ("Schöne Wörter".encode("latin-1"), NOT_UTF_8),
         ("Schöne Wörter".encode("utf-16"), NOT_UTF_8),
         (b"too short", "too short: expected more than --context 64 tokens to train on"),

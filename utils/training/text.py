@@ -110,10 +110,7 @@ def _parse(arguments):
     add("--dropout", metavar="X", type=float, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
     add("--compile", action="store_true", help="compile the model with torch.compile")
-    options = parser.parse_args(arguments)
-    if not 0 <= options.dropout < 1:
-        parser.error(f"expected --dropout from 0 to below 1, got {options.dropout}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def _positive(text):
@@ -140,13 +137,12 @@ def _train_on_text(options, num_processes, write):
         accumulate=options.accumulate,
         checkpoint=options.checkpoint,
         save_every=options.save_every,
-        resume=bool(options.checkpoint and options.checkpoint.exists()),
         metadata=metadata,
     )
     compute_loss = next_token_loss
     if options.compile:
         compute_loss = torch.compile(next_token_loss)
-    if num_processes > 1:  # this waits until every process has looked for the file
+    if num_processes > 1:
         compute_loss = split_batch_over_processes(model, compute_loss)
 
     def report(losses):
@@ -214,17 +210,10 @@ def _prepare(options):
 
 def _read_text(path):
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:  # UTF-16 in which all bytes are also UTF-8
-        raise ValueError(
-            f"{path} is not a text in UTF-8: save it as UTF-8 in an editor, "
-            f"or run: iconv -f ENCODING -t UTF-8 {path} > NEW"
-        )
-    if not text.strip():
-        raise ValueError(f"{path} is empty: expected a text")
-    return text
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{path} is not a text in UTF-8: save it as UTF-8 in an editor"
+        raise ValueError(message) from error
 
 
 def _build_gpt(metadata, dropout=0.0):
