@@ -64,24 +64,20 @@ def train(
 
     model: the module to train; afterwards it is in evaluation mode, also after Ctrl-C
     batches: a list, used again from its start when all batches are used up, or a
-        function from a number (0, 1, 2 ...) to a batch. Each batch is moved to the
-        device of the model.
+        function from a number (0, 1, 2 ...) to a batch, which is moved to the device
     compute_loss: function (model, batch) -> scalar tensor
-    show_progress: whether a notebook shows a progress bar
     on_step: function called after each step with the losses so far, a tensor
     returns: the losses, one float per step, with those of the checkpoint
 
     On a CUDA device the loss is computed under autocast, in bfloat16 if the GPU has it,
-    else in float16 with a gradient scaler. Pass `torch.compile(compute_loss)` to
-    compile the model together with its loss.
+    else in float16 with a gradient scaler.
 
     In a group of processes (`torch.distributed`) every process calls this function. The
     first one writes the checkpoint, and Ctrl-C in one of them stops all of them after
     the same step.
 
     A resumed run ends with the losses of an uninterrupted one, if the batches are the
-    same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too, or
-    its last digits vary.
+    same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too.
 
     Raises ValueError for a checkpoint that is damaged or of another model; the model
     then stays as it was.
@@ -200,7 +196,9 @@ class _TrainingState:
         first = self.step * config.accumulate
         for number in range(first, first + config.accumulate):
             batch = to_device(get_batch(number), self.device)
-            with self.autocast():
+            with torch.autocast(
+                self.device.type, self.autocast_dtype, self.autocast_dtype is not None
+            ):
                 loss = compute_loss(self.model, batch) / config.accumulate
             self.scaler.scale(loss).backward()
             self.losses[self.step].add_(loss.detach())
@@ -210,11 +208,6 @@ class _TrainingState:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
-
-    def autocast(self):
-        if self.autocast_dtype is None:
-            return contextlib.nullcontext()
-        return torch.autocast(self.device.type, self.autocast_dtype)
 
     def save(self):
         random = {"cpu": torch.get_rng_state()}
@@ -315,10 +308,9 @@ def read_checkpoint(path: str | Path, metadata: dict | None = None) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        state["model"].items()
         received = state["metadata"] or {}
     except Exception as error:
-        reason = str(error).partition("\n")[0].partition(". ")[0]  # without the advice
+        reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
     for name, expected in (metadata or {}).items():
         if received.get(name) != expected:
@@ -335,11 +327,7 @@ def _in_notebook():
 
 
 def _progress_bar(steps):
-    """Show a progress bar in a notebook; return the function that moves it.
-
-    What is stored in the notebook is the same for every run and machine: only the
-    widget moves.
-    """
+    """Show a progress bar in a notebook; return the function that moves it."""
     from IPython.display import display
     from ipywidgets import IntProgress
 
