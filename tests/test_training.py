@@ -49,19 +49,6 @@ def test_steps_equal_those_of_adamw():
     torch.testing.assert_close([*ours.parameters()], [*twin.parameters()])
 
 
-def test_accumulated_batches_equal_one_large_batch():
-    torch.manual_seed(0)
-    inputs, targets = torch.randn(12, 3), torch.randn(12, 2)
-    small, large = nn.Linear(3, 2), nn.Linear(3, 2)
-    small.load_state_dict(large.state_dict())
-    parts = list(zip(inputs.split(4), targets.split(4)))
-    config = TrainingConfig(accumulate=3)
-    losses = train(small, parts, squared_error, steps=5, config=config)
-    expected = train(large, [(inputs, targets)], squared_error, steps=5)
-    torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected))
-    torch.testing.assert_close(small.weight, large.weight)
-
-
 def dropout_model(seed=3):
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.3), nn.Linear(8, 1))
@@ -72,7 +59,7 @@ def batch_function():
     return lambda number: (inputs[number % 11 :], targets[number % 11 :])
 
 
-SETTINGS = {"warmup": 3, "final_lr": 1e-4, "clip": 1.0, "accumulate": 2}
+SETTINGS = {"warmup": 3, "final_lr": 1e-4, "clip": 1.0}
 
 
 def run(batches, model=None, on_step=None, **settings):

@@ -31,7 +31,6 @@ class TrainingConfig:
 
     warmup, final_lr: as in `learning_rate`;  weight_decay: as in `decay_groups`
     clip: the largest norm of the gradient, None for no limit
-    accumulate: batches per step
     checkpoint: a file from which training continues, if it exists. It is written before
         the first step, every `save_every` steps, at the end, and after Ctrl-C, which
         waits until the current step is done.
@@ -43,7 +42,6 @@ class TrainingConfig:
     final_lr: float | None = None
     weight_decay: float = 0.01
     clip: float | None = None
-    accumulate: int = 1
     checkpoint: str | Path | None = None
     save_every: int = 100
     metadata: dict | None = None
@@ -87,8 +85,8 @@ def train(
     >>> len(losses), losses[-1] < losses[0]
     (9, True)
 
-    Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups,
-    clipping and accumulation as in nanoGPT.
+    Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
+    clipping as in nanoGPT.
     """
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
@@ -185,7 +183,6 @@ class _TrainingState:
         self.losses = torch.zeros(steps, dtype=dtype, device=self.device)
 
     def train_step(self, get_batch, compute_loss):
-        """Take one step along the mean gradient of the next batches."""
         config = self.config
         rate = learning_rate(
             self.step, self.steps, self.lr, config.warmup, config.final_lr
@@ -193,15 +190,13 @@ class _TrainingState:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
-        first = self.step * config.accumulate
-        for number in range(first, first + config.accumulate):
-            batch = to_device(get_batch(number), self.device)
-            with torch.autocast(
-                self.device.type, self.autocast_dtype, self.autocast_dtype is not None
-            ):
-                loss = compute_loss(self.model, batch) / config.accumulate
-            self.scaler.scale(loss).backward()
-            self.losses[self.step].add_(loss.detach())
+        batch = to_device(get_batch(self.step), self.device)
+        with torch.autocast(
+            self.device.type, self.autocast_dtype, self.autocast_dtype is not None
+        ):
+            loss = compute_loss(self.model, batch)
+        self.scaler.scale(loss).backward()
+        self.losses[self.step] = loss.detach()
         if config.clip is not None:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)

@@ -90,7 +90,6 @@ def _parse(arguments):
     saving_help = "steps between checkpoints, and between reports"
     add("--save-every", default=100, help=saving_help, **count)
     add("--batch", default=8, help="windows per batch", **count)
-    add("--accumulate", default=1, help="batches per step", **count)
     add("--context", default=64, help="tokens per window", **count)
     add("--width", default=96, help="features per token", **count)
     add("--heads", default=4, help="heads per block, a divisor of the width", **count)
@@ -124,7 +123,6 @@ def _train_on_text(options, num_processes, write):
         final_lr=options.lr / 10,
         weight_decay=0.1,
         clip=1.0,
-        accumulate=options.accumulate,
         checkpoint=options.checkpoint,
         save_every=options.save_every,
         metadata=metadata,
