@@ -14,6 +14,7 @@ import argparse
 import copy
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -214,6 +215,17 @@ def prepare(notebook, path, home):
         # Not its code as well: JupyterLab shows nothing of a cell without both.
         cell.metadata.jupyter = nbformat.NotebookNode(outputs_hidden=True)
         cell.outputs.insert(0, COVER)
+
+
+def heading_anchor(title):
+    """Return the name of a heading in links, as JupyterLab makes it."""
+    return title.replace(" ", "-")
+
+
+def find_browser():
+    """Return the path of Chromium, or None."""
+    names = "chromium", "chromium-browser", "google-chrome"
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def store(text, path):
