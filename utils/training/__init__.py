@@ -123,9 +123,7 @@ def learning_rate(
 ) -> float:
     """Return the learning rate of a step: a linear rise, then half a cosine.
 
-    The rate is lr * (step + 1) / warmup in the first `warmup` steps. Then it is
-    final_lr + (lr - final_lr) * (1 + cos(pi * t)) / 2, where t goes from 0 to 1.
-    Without final_lr it stays at lr.
+    The cosine ends at final_lr; without it the rate stays at lr.
 
     >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
     [2.0, 4.0, 4.0, 2.0, 0.0]
@@ -143,9 +141,8 @@ def learning_rate(
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Split the parameters into two groups: AdamW shrinks only the first.
 
-    The first group has the matrices that multiply. Biases, norms and embeddings are in
-    the second, and so is a matrix that is also an embedding, like the output head of
-    `GPT`.
+    Biases, norms and embeddings are in the second, and so is a matrix that is also an
+    embedding, like the output head of `GPT`.
 
     returns: list of two dicts, as `torch.optim` takes them
 

@@ -127,9 +127,9 @@ def _train_on_text(options, num_processes, write):
         save_every=options.save_every,
         metadata=metadata,
     )
-    compute_loss = next_token_loss
-    if options.compile:
-        compute_loss = torch.compile(next_token_loss)
+    compute_loss = (
+        torch.compile(next_token_loss) if options.compile else next_token_loss
+    )
     if num_processes > 1:
         compute_loss = split_batch_over_processes(model, compute_loss)
 
