@@ -141,7 +141,7 @@ def nothing_for_a_batch(query, key, value):
             "scale-missing",
             "It looks as if you didn't divide",
         ),
-        ("4.1", nothing_for_a_batch, "returns-nothing", "Your code returns None here"),
+        ("4.1", nothing_for_a_batch, "returns-nothing", "as if your code returns None"),
     ],
 )
 def test_what_fits_in_part_is_said_as_such(id, answer, name, words):

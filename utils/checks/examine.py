@@ -81,8 +81,6 @@ def _find_mistakes(exercise, answer, runs, are_right):
     found, pipeline = exercise.certain_mistakes(answer), exercise.pipeline
     if runs[-1].outcome.is_stopped:
         return found + _never_ends(runs[-1])
-    if not (are_right or found):
-        found = _returns_nothing(runs)
     variants = search.find_single_mistake(pipeline, runs)
     if not (variants or found):
         variants = search.find_mistake_pair(pipeline, runs)
@@ -104,13 +102,6 @@ def _never_ends(run):
     text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     is_endless = isinstance(run.error, NeverEnds)
     return [Diagnosis("never-ends", text, run)] if is_endless else []
-
-
-def _returns_nothing(runs):
-    """Name an answer that returns nothing, on all inputs or on some."""
-    nothing = [run for run in runs if run.error is None and run.got is None]
-    text = "Your code returns None here: a `return` is missing, perhaps in one branch."
-    return [Diagnosis("returns-nothing", text, run) for run in nothing[:1]]
 
 
 def _uses_the_notebook(pipeline, answer):

@@ -18,7 +18,6 @@ from utils.checks.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 LIBRARIES = (
-    os.path.dirname(torch.__file__),
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))),  # utils
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),

@@ -20,10 +20,9 @@ from utils.checks.values import (
 
 
 def describe(exercise, runs):
-    """Return what is wrong on the first ordinary input on which something is."""
+    """Return what is wrong on one input, an ordinary one if possible."""
     wrong = [run for run in runs if not run.is_right]
-    wrong = [run for run in wrong if not run.case.special] or wrong
-    run = next((run for run in wrong if not run.has_right_form), wrong[0])
+    run = min(wrong, key=lambda run: (run.case.special, run.has_right_form))
     text = difference(exercise, run)
     if run.has_right_form:
         for find in exercise.properties:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-LONGEST_LIST = 5_000  # a longer list is described, not compared
-LARGEST_TENSOR = 1_000_000  # so is a larger tensor
+LARGEST = 1_000_000  # entries; a larger tensor or list is described, not compared
 
 
 @dataclass(frozen=True)
@@ -26,19 +25,18 @@ def clean(value, depth=3):
         return value
     if issubclass(kind, torch.Tensor):
         return _plain_tensor(value)
-    if issubclass(kind, tuple | list) and depth and len(value) <= LONGEST_LIST:
+    if issubclass(kind, tuple | list) and depth and len(value) <= LARGEST:
         base = tuple if issubclass(kind, tuple) else list
         return base(clean(part, depth - 1) for part in value)
     return Other(f"{a_or_an(kind.__name__)} ({safe_text(value)})")
 
 
 def _plain_tensor(tensor):
-    is_plain = tensor.layout == torch.strided and tensor.device.type != "meta"
-    is_real = not (tensor.is_complex() or tensor.is_quantized)
-    if is_plain and is_real and tensor.numel() <= LARGEST_TENSOR:
+    has_values = tensor.layout == torch.strided and tensor.device.type != "meta"
+    if has_values and tensor.numel() <= LARGEST and not tensor.is_complex():
         return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
-    kind = f"{tensor.dtype} tensor of shape {shape(tensor)}"
-    return Other(f"a {kind} on the {tensor.device} device, {tensor.layout}")
+    kind = f"{tensor.layout} {tensor.dtype} tensor of shape {shape(tensor)}"
+    return Other(f"a {kind} on the {tensor.device} device")
 
 
 def copied(value):
@@ -97,8 +95,8 @@ def agrees(got, expected):
 def close(got, expected):
     """Compare entry by entry in float64, with room for rounding in the answer.
 
-    A sum of large terms rounds to more than its own size allows, so the room grows
-    with the largest entry expected.
+    A sum of large terms rounds to more than its own size, so the room grows with the
+    largest entry expected.
     """
     precision = 1e-9 if got.dtype == expected.dtype == torch.float64 else 1e-5
     got, expected = got.double(), expected.double()
