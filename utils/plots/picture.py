@@ -190,17 +190,15 @@ class Picture:
         self._add_sentence(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
-    def sentence(
-        self, at: tuple, words, *, roles: dict | None = None, lit=(), gap: float = 0.2
-    ) -> list[Box]:
-        """Write words in a line that starts at `at`, closer than `gap` if they need it.
+    def sentence(self, at: tuple, words, *, roles=None, lit=()) -> list[Box]:
+        """Write words in a line that starts at `at`, spread out as far as they fit.
 
         `roles` maps positions to the roles that colour them; those in `lit` are bold.
         """
         texts, boxes, roles = [visible(word) for word in words], [], roles or {}
         widths = [max(text_width(text, NAME, "bold"), 0.1) for text in texts]
         free = WIDTH - 0.1 - at[0] - sum(widths)
-        gap, x = min(gap, free / max(1, len(texts) - 1)), at[0]
+        gap, x = min(0.8, free / max(1, len(texts) - 1)), at[0]
         for i, (text, width) in enumerate(zip(texts, widths)):
             boxes.append(Box(x, at[1] - 0.1, width, 0.2, text))
             color = INK[roles[i]] if i in roles else "black"

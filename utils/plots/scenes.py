@@ -86,8 +86,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     height = 0.68 + 0.03 * max(map(len, lines))
     picture = Picture()
     for i, (words, row_) in enumerate(zip(lines, to_array(weights, "weights", 2))):
-        style = {"lit": changed, "gap": 0.9}
-        style["roles"] = {row_.argmax(): "key", position: "query"}
+        style = {"lit": changed, "roles": {row_.argmax(): "key", position: "query"}}
         boxes = picture.sentence((0.1, 0.4 + i * height), words, **style)
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
@@ -469,60 +468,34 @@ def draw_attention(
 # --- 14 ---------------------------------------------------------------------------
 
 
-def latent_scores(
-    latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str, rotated=None
-) -> None:
+def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
     """Draw the score of a query and a cached latent: by its key, and absorbed.
 
-    Args:
-        latent: (R,); W_uk: (R, K); query: (K,)
-        rotated: a rotated query and key, (P,) each. Their product is added to the
-            absorbed score, and the way by the key is left out.
+    The shapes are (R,), (R, K) and (K,).
     """
-    picture, size = Picture(), (0.75, 0.36)
+    picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
+    key, absorbed = latent @ W_uk, query @ W_uk.mT
+    ground = Box(0.2, 0.43, 0.48 * len(latent), 1.32 + LINE)
+    picture.shelf(ground, "cached", "cached")
 
     def draw(x, y, role, numbers, name=""):
         return picture.grid((x, y), numbers, role, name or role, cell=0.48)
 
-    def draw_product(x, left, right, score):
-        dot = picture.sign((x, left.middle[1]), "·", "score")
-        picture.wire(left, dot)
-        picture.wire(right, dot)
-        at, style = (x, left.middle[1] + 0.27), {"align": "center", "bold": True}
-        picture.note(at, format_number(score), "score", **style)
-        return dot
-
-    if rotated is None:
-        y, key = 1.75, latent @ W_uk
-        first = draw(0.2, 0.65, "x", latent, "latent")
-        block = picture.block((1.95, 0.61), "W_uk", "learned", size=size)
-        end = draw(3.2, 0.65, "key", key)
-        picture.chain(first, block, end)
-        draw_product(4.95, end, draw(5.8, 0.65, "query", query), query @ key)
-    else:
-        y = 0.65
-    absorbed = query @ W_uk.mT
-    cached = draw(0.2, y, "x", latent, "latent")
-    block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=size)
-    start = draw(5.8, y, "query", query)
-    end = draw(2.8, y, "query", absorbed, "absorbed query")
-    picture.chain(start, block, end)
-    dot = draw_product(2.15, cached, end, absorbed @ latent)
-    if rotated is not None:
-        turned, key = rotated
-        below = draw(0.2, 1.75, "key", key, "rotated key")
-        end = draw(2.8, 1.75, "query", turned, "rotated query")
-        second = draw_product(2.15, below, end, turned @ key)
-        plus = picture.sign((4.6, 1.58), "+", "score")
-        for y in (dot.bottom[1] + 0.12, second.bottom[1] + 0.12):
-            picture.wire((2.45, y), plus, "score", turn=4.6)
-        width = len(query) + len(key)
-        divided = picture.sign((5.3, 1.58), f"÷ √{width}", "score")
-        score = (absorbed @ latent + turned @ key) / width**0.5
-        picture.wire(plus, divided)
-        picture.wire(divided, draw(6.0, 1.44, "score", [score]))
-    ground = Box(0.2, 0.43, 0.48 * len(latent), 1.32 + LINE)
-    picture.shelf(ground, "cached", "cached")
+    for y in (0.65, 1.75):
+        middle = y + LINE / 2
+        start, end = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
+        dot = picture.sign((4.95 if y < 1 else 2.15, middle), "·", "score")
+        if y < 1:
+            block = picture.block((1.95, middle - 0.18), "W_uk", "learned", size=size)
+            picture.chain(start, block, draw(3.2, y, "key", key), dot)
+            picture.wire(end, dot)
+        else:
+            block = picture.block((4.55, middle - 0.18), "W_ukᵀ", "learned", size=size)
+            between = draw(2.8, y, "query", absorbed, "absorbed query")
+            picture.chain(end, block, between, dot)
+            picture.wire(start, dot)
+        score = format_number(query @ key if y < 1 else absorbed @ latent)
+        picture.note((dot.middle[0], middle + 0.27), score, "score", **center)
     picture.publish(title)
 
 
