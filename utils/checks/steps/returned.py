@@ -41,6 +41,8 @@ def _changed(change, result):
 
 
 RETURNED = variants(
+    "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch.",
+    {"returned": lambda s: None},
     "parts-swapped: You swapped the parts: return {returns}.",
     parts(lambda pair: pair[::-1]),
     "part-missing: You returned one part only: return {returns}.",
