@@ -23,7 +23,7 @@ from tests.repository import ROOT, tool
 
 # The tests of a module are in `test_NAME*.py`; these are others that a change concerns.
 OTHERS = {
-    "notebooks/": ("notebooks", "sections", "drift", "seeds", "exercises"),
+    "notebooks/": ("seeds", "exercises"),
     "utils/": ("drift",),
     "utils/attention.py": ("layers",),
     "utils/checks/": ("steps", "exercises"),
@@ -34,7 +34,9 @@ OTHERS = {
     ".ci/": ("notebooks", "stored", "setup", "site", "lab"),
 }
 EXERCISES = "utils/checks/exercises/"
-BY_EXERCISE = "tests/test_steps.py", "tests/test_checks.py", "tests/answers"
+# These have cases for each notebook or exercise, of which those of changed ones run.
+BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
+BY_CASE = [*(f"tests/test_{name}.py" for name in BY_CASE), "tests/answers"]
 TOUCH_EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
@@ -128,10 +130,14 @@ def affected_tests(files):
 
 
 def affected_cases(files):
-    """Return how the names of the cases of changed exercises begin."""
-    paths = [ROOT / name for name in files if name.startswith(EXERCISES)]
-    texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
-    return [f"[{id}" for id in re.findall(r'\bid="([\d.]+)"', "".join(texts))]
+    """Return words in the names of the cases of changed notebooks and exercises."""
+    paths = [ROOT / name for name in files if (ROOT / name).exists()]
+    cases = [path.stem for path in paths if path.suffix == ".ipynb"]
+    for path in paths:
+        if path.is_relative_to(ROOT / EXERCISES):
+            ids = re.findall(r'\bid="([\d.]+)"', path.read_text(encoding="utf-8"))
+            cases += [f"[{id}" for id in ids]
+    return cases
 
 
 def run_pytest(*words):
@@ -154,7 +160,7 @@ def main():
     failed = tool.execute(execute)
     failed += run_pytest(*affected_tests(files))
     if cases := affected_cases(files):
-        failed += run_pytest(*BY_EXERCISE, "-k", " or ".join(cases))
+        failed += run_pytest(*BY_CASE, "-k", " or ".join(cases))
     if compare:
         failed += run_pytest("--full", *compare)
     if any(name.endswith(TOUCH_EVERYTHING) for name in files):
