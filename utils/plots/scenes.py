@@ -8,8 +8,8 @@ from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
 from utils.plots.picture import LINE, THINNEST, Box, Picture
-from utils.plots.publishing import expect, format_number, to_array
-from utils.plots.theme import WIDTH
+from utils.plots.publishing import format_number, text_width, to_array, visible
+from utils.plots.theme import INK, NAME, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -70,25 +70,23 @@ def machine(*, title: str) -> None:
 # --- who looks at whom ------------------------------------------------------------
 
 
-def looks(lines, position: int, weights, *, title: str) -> None:
+def looks(lines, positions, weights, *, title: str) -> None:
     """Draw sentences with blue arrows from one word to those it looks at.
 
     Args:
         lines: sentences, as lists of words; words that differ between them are bold.
-        position: of the word that looks, the same in every line.
+        positions: of the word that looks, one for each line.
         weights: a row for each line, one number a word; arrows from 0.05 on.
 
-    >>> looks([["Hello", "sun"]], 1, [[0.9, 0.1]], title="sun looks at Hello")
+    >>> looks([["Hello", "sun"]], [1], [[0.9, 0.1]], title="sun looks at Hello")
     Picture: sun looks at Hello. Words: Hello sun. sun → sun. 0.10. sun → Hello.
     """
-    expect(len(lines) == len(weights), "weights", f"{len(lines)} rows", len(weights))
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
-    height = 0.68 + 0.03 * max(map(len, lines))
-    picture = Picture()
-    for i, (words, row_) in enumerate(zip(lines, to_array(weights, "weights", 2))):
-        style = {"lit": changed, "gap": 0.9}
-        style["roles"] = {row_.argmax(): "key", position: "query"}
-        boxes = picture.sentence((0.1, 0.4 + i * height), words, **style)
+    picture, height = Picture(), 0.68 + 0.03 * max(map(len, lines))
+    rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
+    for i, (words, position, row_) in enumerate(rows):
+        roles = {row_.argmax(): "key", position: "query"}
+        boxes = _draw_sentence(picture, 0.4 + i * height, words, roles, changed)
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
             weight, text = row_[j], format_number(row_[j])
@@ -103,6 +101,21 @@ def looks(lines, position: int, weights, *, title: str) -> None:
                 picture.wire(*ends, "weight", weight=weight, bend=-0.2)
                 picture.note((x, y - 0.3), text, "weight", align="center")
     picture.publish(title)
+
+
+def _draw_sentence(picture, y, words, roles, bold):
+    """Write words in a line, spread out as far as they fit; return their boxes."""
+    texts, x, boxes = [visible(word) for word in words], 0.1, []
+    widths = [text_width(text, NAME, "bold") for text in texts]
+    gap = min(0.9, (WIDTH - 0.2 - sum(widths)) / max(1, len(texts) - 1))
+    for i, (text, width) in enumerate(zip(texts, widths)):
+        boxes.append(Box(x, y - 0.1, width, 0.2, text))
+        color = INK[roles[i]] if i in roles else "black"
+        weight = "bold" if i in bold or i in roles else "normal"
+        picture._write(*boxes[i].middle, text, NAME, color=color, weight=weight)
+        x += width + gap
+    picture._add_sentence(f"Words: {' '.join(texts)}")
+    return boxes
 
 
 def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
@@ -469,60 +482,34 @@ def draw_attention(
 # --- 14 ---------------------------------------------------------------------------
 
 
-def latent_scores(
-    latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str, rotated=None
-) -> None:
+def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
     """Draw the score of a query and a cached latent: by its key, and absorbed.
 
-    Args:
-        latent: (R,); W_uk: (R, K); query: (K,)
-        rotated: a rotated query and key, (P,) each. Their product is added to the
-            absorbed score, and the way by the key is left out.
+    The shapes are (R,), (R, K) and (K,).
     """
-    picture, size = Picture(), (0.75, 0.36)
+    picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
+    key, absorbed = latent @ W_uk, query @ W_uk.mT
+    ground = Box(0.2, 0.43, 0.48 * len(latent), 1.32 + LINE)
+    picture.shelf(ground, "cached", "cached")
 
     def draw(x, y, role, numbers, name=""):
         return picture.grid((x, y), numbers, role, name or role, cell=0.48)
 
-    def draw_product(x, left, right, score):
-        dot = picture.sign((x, left.middle[1]), "·", "score")
-        picture.wire(left, dot)
-        picture.wire(right, dot)
-        at, style = (x, left.middle[1] + 0.27), {"align": "center", "bold": True}
-        picture.note(at, format_number(score), "score", **style)
-        return dot
-
-    if rotated is None:
-        y, key = 1.75, latent @ W_uk
-        first = draw(0.2, 0.65, "x", latent, "latent")
-        block = picture.block((1.95, 0.61), "W_uk", "learned", size=size)
-        end = draw(3.2, 0.65, "key", key)
-        picture.chain(first, block, end)
-        draw_product(4.95, end, draw(5.8, 0.65, "query", query), query @ key)
-    else:
-        y = 0.65
-    absorbed = query @ W_uk.mT
-    cached = draw(0.2, y, "x", latent, "latent")
-    block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=size)
-    start = draw(5.8, y, "query", query)
-    end = draw(2.8, y, "query", absorbed, "absorbed query")
-    picture.chain(start, block, end)
-    dot = draw_product(2.15, cached, end, absorbed @ latent)
-    if rotated is not None:
-        turned, key = rotated
-        below = draw(0.2, 1.75, "key", key, "rotated key")
-        end = draw(2.8, 1.75, "query", turned, "rotated query")
-        second = draw_product(2.15, below, end, turned @ key)
-        plus = picture.sign((4.6, 1.58), "+", "score")
-        for y in (dot.bottom[1] + 0.12, second.bottom[1] + 0.12):
-            picture.wire((2.45, y), plus, "score", turn=4.6)
-        width = len(query) + len(key)
-        divided = picture.sign((5.3, 1.58), f"÷ √{width}", "score")
-        score = (absorbed @ latent + turned @ key) / width**0.5
-        picture.wire(plus, divided)
-        picture.wire(divided, draw(6.0, 1.44, "score", [score]))
-    ground = Box(0.2, 0.43, 0.48 * len(latent), 1.32 + LINE)
-    picture.shelf(ground, "cached", "cached")
+    for y in (0.65, 1.75):
+        middle = y + LINE / 2
+        start, end = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
+        dot = picture.sign((4.95 if y < 1 else 2.15, middle), "·", "score")
+        if y < 1:
+            block = picture.block((1.95, middle - 0.18), "W_uk", "learned", size=size)
+            picture.chain(start, block, draw(3.2, y, "key", key), dot)
+            picture.wire(end, dot)
+        else:
+            block = picture.block((4.55, middle - 0.18), "W_ukᵀ", "learned", size=size)
+            between = draw(2.8, y, "query", absorbed, "absorbed query")
+            picture.chain(end, block, between, dot)
+            picture.wire(start, dot)
+        score = format_number(query @ key if y < 1 else absorbed @ latent)
+        picture.note((dot.middle[0], middle + 0.27), score, "score", **center)
     picture.publish(title)
 
 
