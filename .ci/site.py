@@ -63,10 +63,7 @@ def picture(png, text, page, extra):
     # Twice as many pixels as the page has: sharp on every screen.
     width, height = (pixels // 2 for pixels in struct.unpack(">II", png[16:24]))
     shown = f'<img src="{"../" * page.count("/")}{name}" alt="{escape(text)}" '
-    shown += f'width="{width}" height="{height}" loading="lazy">'
-    if "(interactive: " in text:
-        shown += "<p>In the notebook, a control above this picture redraws it.</p>"
-    return shown
+    return shown + f'width="{width}" height="{height}" loading="lazy">'
 
 
 def buttons(links, download=None):

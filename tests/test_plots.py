@@ -1,5 +1,5 @@
 """What a reader sees of the pictures: one small PNG with a text, nothing clipped,
-nothing too small, errors that say what was expected, controls that redraw.
+nothing too small, errors that say what was expected.
 """
 
 import io
@@ -8,7 +8,6 @@ import re
 import warnings
 from functools import partial
 
-import ipywidgets
 import matplotlib
 import pytest
 import torch
@@ -16,9 +15,9 @@ from matplotlib import pyplot
 from matplotlib.text import Text
 from PIL import Image
 
-from tests.pictures import CAUSAL, WEIGHTS, WORDS, every_picture, one_weight, parts_of
+from tests.pictures import CAUSAL, WEIGHTS, WORDS, every_picture, parts_of
 from utils import plots
-from utils.plots import chart, exploring, publishing, theme
+from utils.plots import chart, theme
 
 
 @every_picture
@@ -84,33 +83,3 @@ WRONG = {
 def test_a_chart_that_cannot_be_drawn_says_what_was_expected(message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         WRONG[message](title="t")
-
-
-# --- explore ----------------------------------------------------------------------
-
-
-def panel_of(draw, **controls):
-    first = publishing.to_html(*exploring._draw_once(draw, controls))
-    *_, picture, trouble = exploring._panel(draw, controls, first).children
-    return picture, trouble
-
-
-def test_explore_shows_an_error_and_recovers(published):
-    def fragile(weight):
-        if weight > 1:
-            raise RuntimeError("<too high>")
-        one_weight(weight)
-
-    slider = ipywidgets.FloatSlider(value=0.5)
-    _, trouble = panel_of(fragile, weight=slider)
-    slider.value = 2
-    assert "RuntimeError: &lt;too high&gt;" in trouble.value
-    slider.value = 0.7
-    assert trouble.value == ""
-
-
-def test_explore_publishes_the_picture_at_the_starting_values(published):
-    low, high = (ipywidgets.FloatSlider(value=value) for value in (0.5, 1))
-    plots.explore(lambda low, high: one_weight(low / high), low=low, high=high)
-    assert "application/vnd.jupyter.widget-view+json" in published[0]
-    assert published[0]["text/plain"].endswith("(interactive: low, high)")

@@ -21,10 +21,6 @@ from PIL import Image
 
 from utils.plots.theme import DPI, LABEL, NUM_COLORS, PIXELS, STYLE, TITLE, WIDTH
 
-# What the open picture is appended to instead of the notebook; see `explore`.
-captured = []
-
-
 # --- arguments --------------------------------------------------------------------
 
 
@@ -189,33 +185,23 @@ def publish(fig, title, alt):
     fig.clear()
     picture = Image.open(buffer).convert("RGB").quantize(NUM_COLORS, dither=0)
     picture.save(small, format="png", optimize=True)
-    if captured:
-        captured[-1].append((small.getvalue(), alt))
-    else:
-        show(small.getvalue(), alt)
+    show(small.getvalue(), alt)
 
 
-def show(png, alt, **views):
-    """Show one bundle: the picture, the text that stands for it, other views.
+def show(png, alt):
+    """Show a picture with its text, or outside a notebook print the text.
 
     As HTML, because no viewer puts the text of an image/png output on its page, and as
-    a PNG for what shows no HTML: a PDF, some code hosts. Outside a notebook, where a
-    picture has no place, the text is printed.
+    a PNG for what shows no HTML: a PDF, some code hosts.
     """
     if get_ipython() is None:
         print(alt)
         return
-    encoded = base64.b64encode(png).decode()
-    bundle = {"text/html": to_html(png, alt), "image/png": encoded, "text/plain": alt}
-    size = {"image/png": {"width": PIXELS}}
-    display({**views, **bundle}, metadata=size, raw=True)
-
-
-def to_html(png, alt):
-    """Return the picture as HTML: white paper, padded, that no screen makes smaller."""
-    encoded = base64.b64encode(png).decode()
-    return (
+    png = base64.b64encode(png).decode()
+    html = (
         f'<img alt="{escape(alt)}" width="{PIXELS}" '
         'style="max-width: none; background: white; padding: 8px" '
-        f'src="data:image/png;base64,{encoded}">'
+        f'src="data:image/png;base64,{png}">'
     )
+    bundle = {"text/html": html, "image/png": png, "text/plain": alt}
+    display(bundle, metadata={"image/png": {"width": PIXELS}}, raw=True)

@@ -115,7 +115,7 @@ def train(
     stream = state.cycle_batches(batches)
     callbacks = [on_step] if on_step else []
     if show_progress and _in_notebook():
-        callbacks.append(_progress_bar(steps))
+        callbacks.append(_show_progress(steps))
     is_first_process = not _is_distributed() or dist.get_rank() == 0
     writes_checkpoint = config.checkpoint is not None and is_first_process
     model.train()
@@ -384,29 +384,23 @@ def _in_notebook():
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-def _progress_bar(steps):
-    """Show a progress bar in a notebook; return the function that moves it.
+def _show_progress(steps):
+    """Show the step and the loss in a notebook; return the function that updates them.
 
-    What is stored in the notebook is the same for every run and machine: only the
-    widget moves.
+    At the end only the number of steps stays, the same for every run and machine.
     """
     from IPython.display import display
-    from ipywidgets import IntProgress
 
-    bar = IntProgress(max=steps, layout={"width": "auto"})
-    view = {"version_major": 2, "version_minor": 0, "model_id": bar.model_id}
-    bundle = {
-        "application/vnd.jupyter.widget-view+json": view,
-        "text/plain": f"training, {steps} steps",
-    }
-    display(bundle, raw=True)
+    text = f"training, {steps} steps"
+    line = display({"text/plain": text}, raw=True, display_id=True)
     last_update = 0.0
 
     def update(losses):
         nonlocal last_update
-        if time.monotonic() - last_update > 0.2 or len(losses) == steps:
+        is_last = len(losses) == steps
+        if is_last or time.monotonic() - last_update > 0.2:
             last_update = time.monotonic()
-            bar.value = len(losses)
-            bar.description = f"{losses[-1]:.3f}"
+            state = "" if is_last else f": {len(losses)} done, loss {losses[-1]:.3f}"
+            line.update({"text/plain": text + state}, raw=True)
 
     return update
