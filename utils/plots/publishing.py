@@ -6,21 +6,22 @@ import io
 import textwrap
 from html import escape
 
-import matplotlib
+import matplotlib.style
 import numpy as np
 import torch
 from IPython import get_ipython
 from IPython.display import display
-from matplotlib import colors as mcolors
-from matplotlib import font_manager, ft2font
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from PIL import Image
 
 from utils.plots.theme import DPI, LABEL, NUM_COLORS, PIXELS, STYLE, TITLE, WIDTH
 
+GLYPHS = FT2Font(findfont("DejaVu Sans")).get_charmap()
 # --- arguments --------------------------------------------------------------------
 
 
@@ -59,20 +60,10 @@ def to_names(labels, size, what):
 # --- texts ------------------------------------------------------------------------
 
 
-@functools.lru_cache
-def _characters():
-    faces = ("DejaVu Sans", "DejaVu Sans Mono")
-    paths = [font_manager.findfont(face) for face in faces]
-    common = (set(ft2font.FT2Font(path).get_charmap()) for path in paths)
-    return set.intersection(*common) | {ord("ℓ")}  # which no shape contains
-
-
 def drawable(text):
     """Return the text with escapes for the characters that the font lacks."""
     return "".join(
-        c
-        if c == "\n" or ord(c) in _characters() and c.isprintable()
-        else c.encode("unicode_escape").decode()
+        c if c == "\n" or ord(c) in GLYPHS else c.encode("unicode_escape").decode()
         for c in text
     )
 
@@ -102,10 +93,10 @@ def num_digits(values):
 @functools.lru_cache(maxsize=4096)
 def text_width(text, size=LABEL, weight="normal"):
     """Return the width of the longest line of a text, in inches."""
-    prop = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
-    lines = [line for line in drawable(text).split("\n") if line.strip()]
-    paths = [TextPath((0, 0), line, size=size, prop=prop) for line in lines]
-    return max([path.get_extents().width for path in paths], default=0) / 72
+    font = FontProperties(family="DejaVu Sans", weight=weight)
+    lines = [line for line in text.split("\n") if line.strip()]
+    paths = [TextPath((0, 0), line, size, prop=font) for line in lines]
+    return max((path.get_extents().width for path in paths), default=0) / 72
 
 
 def wrap(text, width, size=LABEL, weight="normal"):
@@ -131,29 +122,14 @@ def end_sentence(text):
 # --- figures ----------------------------------------------------------------------
 
 
-def luminance(color):
-    """Return the relative luminance of a colour (WCAG), from 0 to 1."""
-    rgb = np.array(mcolors.to_rgb(color))
-    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))
+# A decorated function neither sees nor changes the reader's own style.
+in_course_style = matplotlib.style.context(STYLE, after_reset=True)
 
 
 def text_color(background):
-    """Return black or white, whichever stands out more from the background (WCAG)."""
-    return "black" if luminance(background) > 0.179 else "white"
-
-
-def in_course_style(draw):
-    """Decorate a drawing function: it neither sees nor changes the reader's style."""
-
-    @functools.wraps(draw)
-    def styled(*args, **kwargs):
-        with matplotlib.rc_context():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(STYLE)
-            return draw(*args, **kwargs)
-
-    return styled
+    """Return white for a dark background, and black for a light one."""
+    brightness = np.dot(to_rgb(background), (0.21, 0.72, 0.07))
+    return "black" if brightness > 0.46 else "white"
 
 
 def new_figure(height, layout=None):
@@ -163,13 +139,10 @@ def new_figure(height, layout=None):
 
 def publish(fig, title, alt):
     """Write the title above the figure and show it as one PNG with its text."""
-    for text in fig.findobj(Text):
-        if text.get_text():
-            text.set_text(drawable(text.get_text()))
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
     style = {"fontsize": TITLE, "fontweight": "bold", "va": "bottom"}
-    lines = wrap(drawable(title), WIDTH - 0.2, TITLE, "bold")
+    lines = wrap(title, WIDTH - 0.2, TITLE, "bold")
     top = fig.get_tightbbox().y1 + 0.1
     fig.text(0.1 / WIDTH, top / fig.get_figheight(), lines, **style)
     box = fig.get_tightbbox()
