@@ -56,12 +56,10 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
 
     layers: from a published layer to ours: to one, or to several whose tensors are next
         to each other in the published one, along its last axis
-    returns: from our names to float32 tensors. They no longer use the file's memory,
-        and are read one after the other.
+    returns: from our names to float32 tensors, without masks and frequencies
 
-    Masks and frequencies, which older files store in each block, are left out. Raises
-    FileNotFoundError if a file is missing, and ValueError if one is damaged, for an
-    unknown tensor, and for one that isn't float.
+    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged, for
+    an unknown tensor, and for one that isn't float.
 
     >>> from utils.files import DATA
     >>> read_weights(DATA / "tiny_gpt2", {"wte": ["embedding"]})
@@ -86,7 +84,7 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
 
 
 def _open_tensors(folder):
-    """Map the names of all tensors to slices of safetensors, which aren't read yet."""
+    """Map the names of all tensors to their slices, which aren't read yet."""
     from safetensors import SafetensorError, safe_open  # needed only here
 
     path = Path(folder, "model.safetensors")
