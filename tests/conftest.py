@@ -17,8 +17,8 @@ def own_progress(tmp_path, monkeypatch):
     """Keep the reader's own progress file, and other tests' answers, out of a test."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
     monkeypatch.setattr("utils.checks.reader._passed_answers", {})
-    monkeypatch.setattr("utils.checks.reader._failed_answers", {})
-    return tmp_path / "progress.json"
+    monkeypatch.setattr("utils.checks.reader._checked_answers", {})
+    return tmp_path / "progress.txt"
 
 
 @pytest.fixture

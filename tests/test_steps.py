@@ -141,11 +141,7 @@ def nothing_for_a_batch(query, key, value):
             "scale-missing",
             "It looks as if you didn't divide",
         ),
-        ("4.1", nothing_for_a_batch, "returns-nothing", "Your code returns None here"),
-        (  # the shape alone fits
-            *("6.2", lambda x: 2 * x.flatten(1, 2)),
-            *("heads-under-each-other", "Judging by the shape alone, it looks as if"),
-        ),
+        ("4.1", nothing_for_a_batch, "returns-nothing", "as if your code returns None"),
     ],
 )
 def test_what_fits_in_part_is_said_as_such(id, answer, name, words):
