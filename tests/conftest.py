@@ -3,6 +3,7 @@
 import signal
 from types import SimpleNamespace
 
+import cloudpickle
 import pytest
 
 from tests.browser import browser
@@ -80,8 +81,12 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="module")
-def on_cpu():
-    """Hide GPUs from the processes that a test starts, and let them find the course."""
+def on_cpu(request):
+    """Hide GPUs from the processes that a test starts, and let them find the course.
+
+    They get the functions by value, which spares them what the test's file imports.
+    """
+    cloudpickle.register_pickle_by_value(request.module)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         patch.setenv("PYTHONPATH", str(ROOT))

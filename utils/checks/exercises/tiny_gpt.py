@@ -4,18 +4,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from utils.checks import training_facts
 from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import INF, SOFTMAX_STEPS
-from utils.checks.training_facts import (
-    changes_in_training,
-    fresh,
-    no_gradient,
-    sentences,
-)
 from utils.checks.values import numbers
 
 
@@ -63,7 +58,7 @@ def norms_missing(module, weights):
 
 def norm_shared(module, weights):
     """Name one norm for both places, by giving the two other weights."""
-    twin, x = fresh(module, weights), sentences(weights)
+    twin, x = training_facts.fresh(module, weights), training_facts.sentences(weights)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
     output = twin(x.clone())
@@ -133,7 +128,7 @@ transformer_block = ModuleExercise(
     ),
     facts=[
         *(norms_missing, sublayers_unregistered, norm_shared),
-        *(no_gradient, changes_in_training),
+        *(training_facts.no_gradient, training_facts.changes_in_training),
     ],
     cases=[
         case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
@@ -240,7 +235,7 @@ TOP_P = variants(
     dict(is_kept=lambda s: s.sums <= s.p),
     dict(is_kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
     "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
-    dict(is_kept=lambda s: s.rank <= s.needed + 1),
+    dict(is_kept=lambda s: s.rank <= s.reaching.sum(-1, True) + 1),
     "not-renormalised: You didn't divide what is left by its own sum: divide, so that rows sum to 1.",
     dict(shares=lambda s: s.cut),
     "divided-by-p: You divided by p: the kept tokens may hold more than that, so divide by their own sum.",
@@ -287,7 +282,6 @@ top_p_probs = Exercise(
         "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
         "sums": lambda s: s.best.cumsum(-1),
         "reaching": lambda s: s.sums - s.best < s.p,
-        "needed": lambda s: s.reaching.sum(-1, keepdim=True),
         "is_kept": lambda s: s.reaching,
         "cut": lambda s: s.best * s.is_kept,
         "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),

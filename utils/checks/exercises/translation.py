@@ -54,22 +54,16 @@ MASK = variants(
 )
 
 
-def tensors(x, context, width, value_width, scale=1.0):
-    """Draw x, context and the three matrices for these sizes."""
+def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings):
+    """Return the case of these sizes in which that many words of context are real."""
     sentences = draw(*x, scale=scale), draw(*context, scale=scale, seed=1)
     widths = enumerate((width, width, value_width))
-    return *sentences, *(draw(x[-1], n, seed=2 + i) for i, n in widths)
-
-
-def drawn(note, *sizes, real=None, scale=1.0, **settings):
-    """Return the case of tensors in which that many words of context are real."""
-    made = tensors(*sizes, scale=scale)
-    words = torch.arange(made[1].shape[-2])
+    matrices = [draw(x[-1], n, seed=2 + i) for i, n in widths]
+    words = torch.arange(context[-2])
     mask = () if real is None else (words < torch.tensor(real)[..., None],)
-    return case(*made, *mask, note=note, **settings)
+    return case(*sentences, *matrices, *mask, note=note, **settings)
 
 
-MIDDLE = torch.tensor([[True, False, True, True, False], [True] * 5])
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 cross_attention = Exercise(
     id="8.1",
@@ -94,7 +88,7 @@ cross_attention = Exercise(
         drawn("", (2, 5), (3, 5), 7, 11),
         drawn("a batch with padding", (2, 3, 5), (2, 7, 5), 11, 2, real=[7, 4]),
         drawn("B = T", (3, 3, 5), (3, 7, 5), 2, 11, real=[5, 7, 2]),
-        case(*tensors((2, 5, 7), (2, 5, 7), 7, 7), MIDDLE, note="T = S, all square"),
+        drawn("T = S, all square", (2, 5, 7), (2, 5, 7), 7, 7, real=[3, 5]),
         drawn("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
         drawn("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
         drawn("large scores", (2, 5), (7, 5), 3, 2, real=6, scale=30.0, special=True),

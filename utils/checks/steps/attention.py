@@ -162,8 +162,6 @@ SOFTMAX = variants(
     dict(exps=lambda s: s.hidden),
     "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
     dict(soft=lambda s: s.hidden),
-    "softmax-twice: You took the softmax twice, which makes the weights nearly equal: take it once.",
-    dict(weights=lambda s: s.cleared.softmax(s.dim)),
     "log-softmax: Your weights are logarithms: use softmax rather than log_softmax.",
     dict(weights=lambda s: torch.log_softmax(s.hidden, s.dim)),
 )

@@ -91,6 +91,4 @@ OUT = variants(
     dict(merged=lambda s: s.output.sum(1)),
     "output-projection-unused: You left out the last step: send the merged heads through self.out_proj.",
     dict(projected=lambda s: s.merged),
-    "heads-share-weights: You averaged the weights over the heads: each head should keep its own weights, for its own slice of the values.",
-    dict(output=lambda s: s.weights.mean(1, True) @ s.value),
 )
