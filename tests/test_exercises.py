@@ -75,11 +75,16 @@ def worked():
                 continue
             given = f'solution("{id}")'
             steps[id] = {}
-            run(before)
+            broken = stub.replace("raise NotImplementedError", "return (", 1)
+            run(f"{before}\nglobals().pop({name!r}, None)")
             for step, source, handed_in in (
+                ("nothing", "", name),
+                ("never ran", broken, name),
                 ("stub", stub, name),
+                ("broken", broken, name),
                 ("the course's", "", given),
                 ("right", answer, name),
+                ("older", broken, name),
                 ("used", f"print({given} is {name})", None),
             ):
                 cell = run(source)
@@ -103,10 +108,16 @@ def texts(cell):
 
 
 UNRECORDED = "False False"  # neither passed nor recorded
+FAILED = "not yet. The cell that defines {name} failed (SyntaxError: "
+AGAIN = "Correct that cell, run it, then run the check again."
 SHOWN = {  # step: the words that a check shows
+    "nothing": ["not attempted yet. No cell has defined {name} yet. Run the cell"],
+    "never ran": [FAILED, AGAIN],
     "stub": ["not attempted yet. Expected: ", UNRECORDED],
+    "broken": [FAILED, AGAIN, UNRECORDED],
     "the course's": ["This is the course's own function", UNRECORDED],
     "right": ["passed.", "True True"],
+    "older": [FAILED, AGAIN, "False True"],
 }
 
 
@@ -119,7 +130,7 @@ def test_a_check_says_what_it_found_and_only_a_right_answer_is_recorded(worked, 
             assert "ValueError" in shown[step]
             continue
         for words in SHOWN[step]:
-            assert words in shown[step], (id, shown[step])
+            assert words.format(name=name) in shown[step], (id, shown[step])
 
 
 def test_a_right_answer_is_used_by_later_cells(worked):
@@ -159,9 +170,10 @@ def test_a_worked_solution_passes_without_credit(own_progress):
 @pytest.mark.parametrize(
     "missing, ending",
     [
-        (NAMES, f"1 of {TOTAL} exercises; next: 1.1, in 01_tokens.ipynb."),
-        (["merge", "dropout"], "next: 1.1, in 01_tokens.ipynb."),
-        (["dropout"], "next: 5.5, in deeper/dropout_measured.ipynb."),
+        (NAMES, f"1 of {TOTAL} exercises; next: 1.1, in 01 Tokens."),
+        (["context_vectors"], "next: 3.2."),
+        (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
+        (["dropout"], "next: 5.5, in Dropout, measured."),
         ([], f"{TOTAL} of {TOTAL} exercises: all of them."),
     ],
 )
@@ -189,7 +201,7 @@ def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
     assert "Your progress isn't saved:" in capsys.readouterr().out
 
 
-def test_progress_lists_the_notebooks_with_links_and_passed_exercises(
+def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
     own_progress, monkeypatch
 ):
     bundles = []
@@ -202,11 +214,12 @@ def test_progress_lists_the_notebooks_with_links_and_passed_exercises(
         own_progress.write_text("\n".join(names))
         progress()
     texts, pages = ([b[kind] for b in bundles] for kind in ("text/plain", "text/html"))
-    assert texts[0] == f"4 of {TOTAL} exercises passed. Next: 1.1."
+    assert texts[0].startswith(f"4 of {TOTAL} exercises passed, about ")
+    assert texts[0].endswith(" hours left. Next: 1.1.")
     assert texts[1] == f"{TOTAL} of {TOTAL} exercises passed."
-    name = "03_context_vectors.ipynb"
-    assert f'<a href="../{name}">{name}</a>: 2 of 3 passed' in pages[0]
-    assert "✓ 3 of 3 passed" in pages[1]
+    link = r'<a href="../03_context_vectors.ipynb">03 .+?</a>'
+    assert re.search(link + r": 2 of 3 passed, \d+ minutes left", pages[0])
+    assert "3 of 3 passed ✓" in pages[1]
 
 
 def test_the_list_knows_which_exercises_are_asked_in_deeper_notebooks():

@@ -13,11 +13,17 @@ What `check("4.1", answer)` does:
 5. If nothing has a name, `messages` shows the first difference.
 6. `display` shows the message, and `records` keeps the name of a passed exercise.
 
+`cells` notices that the newest cell with a definition failed, so that no verdict is on
+an older one.
+
 To name a new mistake, add its text and its wrong step to `variants(…)` in `steps/` or
 in the exercise; to add an exercise, write a file in `exercises/`.
 """
 
+from utils.checks.cells import watch_cells
 from utils.checks.examine import Result
 from utils.checks.reader import check, progress, solution
+
+watch_cells()
 
 __all__ = ["Result", "check", "progress", "solution"]

@@ -1,6 +1,8 @@
 """What the course asks: its exercises, in which notebooks, and its own functions."""
 
 import importlib
+import json
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +37,7 @@ class Task(NamedTuple):
 def tasks() -> list[Task]:
     """Return all that the course asks, in order; deeper notebooks come last."""
     asked = []
-    for page in _numbered_notebooks():
+    for page in numbered_notebooks():
         if page.stem == "12_the_clinic":
             names = [f"patient {number}" for number in PATIENTS]
             asked += [Task(name, name, page.name) for name in names]
@@ -46,12 +48,24 @@ def tasks() -> list[Task]:
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
 
 
+def read_opening(page: str) -> tuple[str, int]:
+    """Return title and minutes of a notebook, or its name and 0 if it is damaged."""
+    try:
+        content = (NOTEBOOKS / page).read_text(encoding="utf-8")
+        opening = "".join(json.loads(content)["cells"][0]["source"])
+        title = re.search(r"^# (?:Deeper: )?(.+)$", opening, re.MULTILINE)[1]
+        return title, int(re.search(r"About (\d+) minutes", opening)[1])
+    except (OSError, ValueError, LookupError, TypeError):
+        return page, 0
+
+
 def exercises() -> list:
     """Return every exercise, in the order of the course."""
-    return [exercise for page in _numbered_notebooks() for exercise in _load(page)]
+    return [exercise for page in numbered_notebooks() for exercise in _load(page)]
 
 
-def _numbered_notebooks():
+def numbered_notebooks() -> list[Path]:
+    """Return the notebooks 00 to 15."""
     return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 
 

@@ -3,8 +3,9 @@
 import os
 import warnings
 from dataclasses import replace
+from html import escape
 
-from utils.checks import course, records
+from utils.checks import cells, course, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show, show_block
 from utils.checks.examine import Result, examine
 from utils.checks.guard import untouched
@@ -52,11 +53,14 @@ def _find(id):
 def _examine(known, answer):
     """Return the result of an answer, whatever it is."""
     if answer is not None and answer is course.course_version(known.name):
-        text = "This is the course's own function, so it doesn't count. Run the cell with your definition, then run this cell again."
+        text = f"This is the course's own function, so it doesn't count. {cells.AGAIN}"
         return Result(False, "not-yours", text)
     try:
         # A warning of PyTorch's would be shown in red below a message that explains it.
         with untouched(), warnings.catch_warnings(action="ignore"):
+            if failure := cells.describe_failure(getattr(answer, "__name__", "")):
+                text = f"{failure}\n{cells.CORRECT}"
+                return Result(False, "newer-cell-failed", text)
             return examine(known, answer)
     except BaseException as error:  # an answer that breaks even its own description
         text = f"The answer could not be examined ({type(error).__name__})."
@@ -71,13 +75,21 @@ def _show(heading, result):
 
 
 def _say_what_is_next(name):
-    """Return how many exercises have passed, this one included, and the next one."""
+    """Return how many exercises have passed, this one included, and the next one.
+
+    The next one is a later one of this notebook, or else the first that is left.
+    """
     tasks, passed = course.tasks(), records.load() | {name}
     left = [task for task in tasks if task.name not in passed]
     text = f"{len(tasks) - len(left)} of {len(tasks)} exercises"
     if not left:
         return f"{text}: all of them."
-    return f"{text}; next: {left[0].label}, in {left[0].page}."
+    place = [task.name for task in tasks].index(name)
+    here = tasks[place].page
+    later = [task for task in tasks[place:] if task in left and task.page == here]
+    task = (later or left)[0]
+    where = "" if task.page == here else f", in {course.read_opening(task.page)[0]}"
+    return f"{text}; next: {task.label}{where}."
 
 
 def solution(exercise: str):
@@ -103,18 +115,26 @@ def solution(exercise: str):
 
 
 def progress():
-    """Show how many exercises of each notebook have passed, and which is the next."""
+    """Show what has passed of each notebook, and the minutes left."""
     tasks, passed = course.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
-    text = f"{len(tasks) - len(left)} of {len(tasks)} exercises passed."
-    if left:
-        text += f" Next: {left[0].label}."
-    rows = ""
-    for page in dict.fromkeys(task.page for task in tasks):
-        done = [task.name in passed for task in tasks if task.page == page]
+    pages = [path.name for path in course.numbered_notebooks()]
+    rows, all_minutes = "", 0
+    for page in dict.fromkeys([*pages, *(task.page for task in tasks)]):
+        asked = [task for task in tasks if task.page == page]
+        open_here = [task for task in asked if task in left]
+        title, minutes = course.read_opening(page)
+        time = f"{minutes} minutes"
+        if asked:
+            minutes *= len(open_here) / len(asked)
+            time = f"{len(asked) - len(open_here)} of {len(asked)} passed"
+            time += f", {5 * round(minutes / 5)} minutes left" if open_here else " ✓"
+        all_minutes += minutes if page in pages else 0  # deeper ones are extra
         link = os.path.relpath(course.NOTEBOOKS / page).replace(os.sep, "/")
-        sign = "✓ " if all(done) else ""
-        count = f"{sign}{sum(done)} of {len(done)} passed"
-        rows += f'<li><a href="{link}">{page}</a>: {count}</li>'
+        rows += f'<li><a href="{link}">{escape(title)}</a>: {time}</li>'
+    text = f"{len(tasks) - len(left)} of {len(tasks)} exercises passed"
+    if left:
+        hours = round(all_minutes / 60)
+        text += f", about {hours} hours left. Next: {left[0].label}"
     style = "list-style: none; padding: 0"
-    show(text, f'<b>{text}</b><ul style="{style}">{rows}</ul>')
+    show(f"{text}.", f'<b>{text}.</b><ul style="{style}">{rows}</ul>')
