@@ -1,14 +1,34 @@
 """The reader's own tests of a layer, tried on three whose code stays out of sight."""
 
+from functools import partial
+
 import torch
 
-from utils.attention import MultiHeadAttention
+from utils.attention import (
+    MultiHeadAttention,
+    causal_mask,
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
+
+
+class HidesTooMuch(MultiHeadAttention):
+    """A token sees only itself and the three before it."""
+
+    def forward(self, x):
+        layers = self.W_query, self.W_key, self.W_value
+        heads = [split_heads(layer(x), self.num_heads) for layer in layers]
+        mask = causal_mask(x.shape[1]).triu(-3)
+        output, _ = scaled_dot_product_attention(*heads, mask)
+        return self.out_proj(merge_heads(output))
+
 
 SIZES = 64, 64, 8, 0.0, 4  # d_in, d_out, context_length, dropout, num_heads
-LAYERS = {  # options, and whether leak_test and permute_tokens should find a fault
-    "A": ({}, [False, False]),
-    "B": ({"window": 4}, [False, True]),  # hides too much
-    "C": ({"causal": False}, [True, False]),
+LAYERS = {  # and whether leak_test and permute_tokens should find a fault
+    "A": (MultiHeadAttention, [False, False]),
+    "B": (HidesTooMuch, [False, True]),
+    "C": (partial(MultiHeadAttention, causal=False), [True, False]),
 }
 
 
@@ -26,10 +46,10 @@ def try_tests(leak_test, permute_tokens) -> None:
     Not yet: each test should find one layer, and the third is healthy.
     """
     lines, is_right = [f"{'layer':12}{'leak_test':>11}{'permute_tokens':>16}"], True
-    for name, (options, has_fault) in LAYERS.items():
+    for name, (build, has_fault) in LAYERS.items():
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
-            layer = MultiHeadAttention(*SIZES, **options).eval()
+            layer = build(*SIZES).eval()
         try:
             moved = [torch.as_tensor(t(layer)) for t in (leak_test, permute_tokens)]
         except NotImplementedError:
