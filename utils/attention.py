@@ -73,8 +73,6 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    if num_tokens < 0:
-        raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
     return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
@@ -334,8 +332,6 @@ def merge_heads(x: Tensor) -> Tensor:
     >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
     True
     """
-    if x.dim() < 3:
-        raise ValueError(f"expected heads (B, H, T, K), got {tuple(x.shape)}")
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
 
 
@@ -343,7 +339,6 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     """Repeat each key-value head for `n_rep` neighbouring query heads.
 
     x: (B, H_kv, T, K)
-    n_rep: 1 or more, else ValueError
     returns: (B, H_kv * n_rep, T, K), query head h uses head h // n_rep of x
 
     >>> repeat_kv(torch.tensor([[[[1]], [[2]]]]), n_rep=2).flatten()
@@ -351,8 +346,6 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
 
     Source: Ainslie et al. 2023, section 2.2.
     """
-    if n_rep < 1:
-        raise ValueError(f"expected n_rep of 1 or more, got {n_rep}")
     return x.repeat_interleave(n_rep, dim=-3)
 
 

@@ -32,23 +32,22 @@ def read_json(path: str | Path) -> dict:
     return content
 
 
-def check_config(config: dict, path: str | Path, choices: dict, numbers: dict):
+def check_config(config: dict, path: str | Path, settings: dict[str, list | type]):
     """Raise ValueError for a setting that our layers do not compute.
 
-    choices: from a setting to its possible values, of which the first is the default
-    numbers: from a setting that has to be above 0 to its type, int or float
+    settings: from a name to its possible values, of which the first is the default, or
+        to int or float for a number above 0
     """
-    for name, values in choices.items():
-        if config.get(name, values[0]) not in values:
-            expected = " or ".join(map(repr, values))
-            raise ValueError(
-                f"{path}: expected {name} of {expected}, got {config[name]!r}"
-            )
-    for name, kind in numbers.items():
+    for name, allowed in settings.items():
         value = config.get(name)
-        if type(value) not in (int, kind) or not value > 0:
-            expected = f"of type {kind.__name__} above 0"
-            raise ValueError(f"{path}: expected {name} {expected}, got {value!r}")
+        if isinstance(allowed, list):
+            is_allowed = name not in config or value in allowed
+            expected = " or ".join(map(repr, allowed))
+        else:
+            is_allowed = type(value) in (int, allowed) and value > 0
+            expected = f"type {allowed.__name__} above 0"
+        if not is_allowed:
+            raise ValueError(f"{path}: expected {name} of {expected}, got {value!r}")
 
 
 def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, Tensor]:
@@ -56,12 +55,11 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
 
     layers: from a published layer to ours: to one, or to several whose tensors are next
         to each other in the published one, along its last axis
-    returns: from our names to float32 tensors. They no longer use the file's memory,
-        and are read one after the other.
+    returns: from our names to float32 tensors, without the masks and frequencies that
+        older files store
 
-    Masks and frequencies, which older files store in each block, are left out. Raises
-    FileNotFoundError if a file is missing, and ValueError if one is damaged, for an
-    unknown tensor, and for one that isn't float.
+    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged, for
+    an unknown tensor, and for one that isn't float.
 
     >>> from utils.files import DATA
     >>> read_weights(DATA / "tiny_gpt2", {"wte": ["embedding"]})
@@ -110,11 +108,9 @@ def _open_tensors(folder):
 def assign_weights(
     model: nn.Module, weights: dict[str, Tensor], path: str | Path, tied: bool
 ):
-    """Make weights those of a GPT, if they are complete.
+    """Make weights those of a GPT, if they are complete, else raise ValueError.
 
     tied: whether its output head is its token embedding, which a file may repeat
-
-    Raises ValueError as `check_shapes` does, and if the two differ in spite of `tied`.
     """
     table = weights.get("embedding.token_embedding.weight")
     if tied and table is not None:

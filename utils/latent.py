@@ -172,8 +172,9 @@ class LatentAttention(nn.Module):
         latent = latent[:, None]  # (B, 1, T, R)
         turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
         if self.rotary_dim:
-            turned_query = self._rotate(turned_query, start)
-            turned_key = self._rotate(self.W_rotary(x)[:, None], start)
+            cos, sin = self.tables[:, start:num_tokens]
+            turned_query = rotate_pairs(turned_query, cos, sin)
+            turned_key = rotate_pairs(self.W_rotary(x)[:, None], cos, sin)
         if cache is not None:
             latent, turned_key = cache.append(latent, turned_key)
         if absorbed is None:
@@ -213,9 +214,6 @@ class LatentAttention(nn.Module):
         K, R = self.head_dim, self.latent_dim
         expanded = num_keys * K * R + num_queries * num_keys * K
         return num_queries * K * R + num_queries * num_keys * R < expanded
-
-    def _rotate(self, x, start):
-        return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
 
 
 def _check_matrix(name, matrix, latent):

@@ -142,14 +142,15 @@ def _init_weights(module):
         nn.init.zeros_(module.bias)
 
 
-# What GPT-2's files may ask for, of what our layers compute, first the default.
-GPT2_CHOICES = {
+# What our layers compute of what GPT-2's files may ask for: see `check_config`.
+GPT2_SETTINGS = {
     "model_type": ["gpt2"],
     "activation_function": ["gelu_new"],  # GELU by way of tanh
     "scale_attn_weights": [True],
     "scale_attn_by_inverse_layer_idx": [False],
     "add_cross_attention": [False],
     "tie_word_embeddings": [True],
+    "layer_norm_epsilon": float,
 }
 # In the order in which `GPT` takes them.
 GPT2_SIZES = "vocab_size", "n_positions", "n_embd", "n_head", "n_layer"
@@ -174,9 +175,6 @@ def load_gpt2(path: str | Path) -> GPT:
         in model.safetensors.index.json
     returns: the model in float32, without dropout, in evaluation mode
 
-    Unlike our other models, GPT-2 has biases on queries, keys and values, computes GELU
-    by way of tanh, and sets the epsilon of its norms.
-
     Raises FileNotFoundError if a file is missing, and ValueError for a file that is
     damaged, a setting that our layers do not compute, and a tensor that is missing,
     unknown, or of another shape than the configuration says.
@@ -188,8 +186,8 @@ def load_gpt2(path: str | Path) -> GPT:
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
     config = {"layer_norm_epsilon": 1e-5} | read_json(Path(path, "config.json"))
-    numbers = dict.fromkeys(GPT2_SIZES, int) | {"layer_norm_epsilon": float}
-    check_config(config, Path(path, "config.json"), GPT2_CHOICES, numbers)
+    settings = GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int)
+    check_config(config, Path(path, "config.json"), settings)
     with torch.device("meta"):  # only shapes
         model = GPT(*(config[size] for size in GPT2_SIZES), qkv_bias=True)
     weights = read_weights(path, GPT2_LAYERS)
