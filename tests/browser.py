@@ -6,9 +6,7 @@ import sys
 
 import pytest
 
-from tests.repository import ROOT, load
-
-book = load(ROOT / ".ci/pages/book.py")
+from tests.repository import tool
 
 
 def needed(found, what):
@@ -27,11 +25,10 @@ def needed(found, what):
 def browser():
     """Open one Chromium for all tests of a file; return Playwright's browser."""
     needed(importlib.util.find_spec("playwright"), "the package playwright")
-    path = needed(book.find_browser(), "Chromium")
+    path = needed(tool.find_browser(), "Chromium")
     from playwright.sync_api import sync_playwright
 
-    options = book.FLAGS.split()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=options)
+        browser = playwright.chromium.launch(executable_path=path)
         yield browser
         browser.close()

@@ -32,20 +32,14 @@ def draw_marks(title):
     for i, role in enumerate(("x", "query", "key", "value", "score", "output")):
         at = (0.2 + 1.1 * i, 2.0)
         boxes = [picture.grid(at, [[1.5, -2.25]], role, role, columns=["a", "b"])]
-    picture.shelf(boxes, kind="cached")
+    picture.shelf(boxes[-1], "cached", "cached")
     weights = {"name": "weights", "rows": WORDS, "shape": "(T, S) = (3, 3)"}
     picture.grid((1.0, 2.9), WEIGHTS, "weight", mask=CAUSAL, lit=1, **weights)
     picture.grid((3.2, 2.9), [["q", "r"]] * 3, "value")
     picture.grid((4.4, 2.9), torch.arange(12).view(3, 4), owner=[0, 1, 2])
     picture.step((0.2, 2.9), 1)
-    vectors = {"roles": ["query", "key"], "reach": 2}
-    picture.angle((2.9, 4.9), [[0, 2], [1, 1]], ["q", "k"], **vectors)
     picture.note((5.8, 5.2), "a note\nin two lines", "key")
     picture.publish(title)
-
-
-def draw_frame_of(picture, left, count):
-    picture.grid((left + 0.2, 0.5), [range(count)], "key")
 
 
 PICTURES = {
@@ -57,9 +51,6 @@ PICTURES = {
         "softmax",
         {"values": [1.5, 2], "role": "output", "shape": "(D,) = (2,)"},
         title=title,
-    ),
-    "frames": lambda title: plots.frames(
-        draw_frame_of, {"prefill": 2, "decode": 3}, title=title
     ),
     "heat": lambda title: chart.heat(WEIGHTS, WORDS, mask=CAUSAL, title=title),
     "heat of eleven": lambda title: chart.heat(
@@ -113,7 +104,6 @@ PICTURES = {
 }
 X = torch.tensor([[0.34, 0.22, 0.54], [0.53, 0.34, 0.98], [0.29, 0.54, 0.93]])
 VECTORS = torch.arange(12.0).view(3, 4)
-SHAPES = {"query": (4096, 64), "scores": (4096, 4096)}
 SCENES = {
     "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
     "machine": ((), {}),
@@ -122,11 +112,8 @@ SCENES = {
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
     "stream": (([VECTORS[:2]] * 3, [VECTORS[1:]] * 2), {}),
-    "true_scale": ((SHAPES,), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
     "translator": (("one vector", "transformer"), {}),
-    "two_turns": ((), {}),
-    "exchange": ((["all-reduce", "all-gather"], VECTORS[:2]), {}),
 }
 PICTURES |= {
     name: partial(getattr(plots.scenes, name), *args, **kwargs)

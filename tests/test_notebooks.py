@@ -102,11 +102,10 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
 
 @pytest.mark.parametrize("path", LESSONS + DEEPER, indirect=True)
 def test_a_notebook_can_be_read_in_one_evening(path):
-    notebook = nbformat.read(path, as_version=4)
-    minutes, length = tool.reading_minutes(notebook), tool.describe_length(notebook)
-    assert minutes <= TOO_LONG, length
+    minutes = tool.reading_minutes(nbformat.read(path, as_version=4))
+    assert minutes <= TOO_LONG
     if minutes > LONG:
-        warnings.warn(f"{path.stem}: {length}", stacklevel=2)
+        warnings.warn(f"{path.stem}: {minutes:.0f} minutes", stacklevel=2)
 
 
 def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
@@ -116,7 +115,7 @@ def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
 @functools.cache
 def anchors(path):
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
-    return {heading.strip().replace(" ", "-") for heading in headings}
+    return {tool.heading_anchor(heading.strip()) for heading in headings}
 
 
 def test_every_link_inside_the_course_leads_somewhere(path):

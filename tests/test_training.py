@@ -8,7 +8,6 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.utils.data import DataLoader
 
 from utils.launch import in_processes
 from utils.training import (
@@ -27,20 +26,6 @@ def squared_error(model, batch):
 def line():
     inputs = torch.linspace(-1, 1, 11)[:, None]
     return inputs, 3 * inputs - 1
-
-
-@pytest.mark.parametrize(
-    "model, batches, settings, message",
-    [
-        (nn.Linear(1, 1), [], {}, "can be used again, got none after 0 steps"),
-        (nn.Identity(), [None], {}, "a model with weights to train, got none"),
-        (nn.Linear(1, 1), [None], {"accumulate": 0}, "of 1 or more, got 0 and 100"),
-        (nn.Linear(1, 1), [None], {"resume": True}, "a checkpoint to resume from"),
-    ],
-)
-def test_what_cannot_be_trained_is_named(model, batches, settings, message):
-    with pytest.raises(ValueError, match=message):
-        train(model, batches, squared_error, 1, config=TrainingConfig(**settings))
 
 
 def test_learning_rate_rises_linearly_and_falls_along_a_cosine():
@@ -64,26 +49,9 @@ def test_steps_equal_those_of_adamw():
     torch.testing.assert_close([*ours.parameters()], [*twin.parameters()])
 
 
-def test_accumulated_batches_equal_one_large_batch():
-    torch.manual_seed(0)
-    inputs, targets = torch.randn(12, 3), torch.randn(12, 2)
-    small, large = nn.Linear(3, 2), nn.Linear(3, 2)
-    small.load_state_dict(large.state_dict())
-    parts = list(zip(inputs.split(4), targets.split(4)))
-    config = TrainingConfig(accumulate=3)
-    losses = train(small, parts, squared_error, steps=5, config=config)
-    expected = train(large, [(inputs, targets)], squared_error, steps=5)
-    torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected))
-    torch.testing.assert_close(small.weight, large.weight)
-
-
 def dropout_model(seed=3):
     torch.manual_seed(seed)
     return nn.Sequential(nn.Linear(1, 8), nn.Dropout(0.3), nn.Linear(8, 1))
-
-
-def shuffled_batches():
-    return DataLoader(list(zip(*line())), batch_size=3, shuffle=True)
 
 
 def batch_function():
@@ -91,7 +59,7 @@ def batch_function():
     return lambda number: (inputs[number % 11 :], targets[number % 11 :])
 
 
-SETTINGS = {"warmup": 3, "final_lr": 1e-4, "clip": 1.0, "accumulate": 2}
+SETTINGS = {"warmup": 3, "final_lr": 1e-4, "clip": 1.0}
 
 
 def run(batches, model=None, on_step=None, **settings):
@@ -116,18 +84,15 @@ def assert_resumes_exactly(make_batches, path, interruptions, device="cpu"):
     """Interrupt a run again and again, and compare its end with an undisturbed run."""
     expected = run(make_batches(), dropout_model().to(device))
     settings = {"checkpoint": path, "save_every": 1}
-    for number, steps in enumerate(interruptions):
+    for steps in interruptions:
         with pytest.raises(KeyboardInterrupt):  # the newest checkpoint is a step old
             stop = interrupt_after(steps + 1)
-            settings["resume"] = number > 0
             run(make_batches(), dropout_model().to(device), stop, **settings)
-    other_weights, settings["resume"] = dropout_model(seed=99).to(device), True
+    other_weights = dropout_model(seed=99).to(device)
     assert run(make_batches(), other_weights, **settings) == expected
 
 
-@pytest.mark.parametrize(
-    "make_batches", [lambda: [line()] * 3, shuffled_batches, batch_function]
-)
+@pytest.mark.parametrize("make_batches", [lambda: [line()] * 3, batch_function])
 def test_interrupted_twice_ends_with_the_same_losses(tmp_path, make_batches):
     assert_resumes_exactly(make_batches, tmp_path / "run.pt", [1, 13])
 
@@ -135,7 +100,7 @@ def test_interrupted_twice_ends_with_the_same_losses(tmp_path, make_batches):
 def test_gradient_scaler_is_resumed_exactly(tmp_path, monkeypatch):
     """`train` computes in float16 on older GPUs, here on the CPU."""
     monkeypatch.setattr("utils.training._autocast_dtype", lambda device: torch.float16)
-    assert_resumes_exactly(shuffled_batches, tmp_path / "run.pt", [6, 8])
+    assert_resumes_exactly(batch_function, tmp_path / "run.pt", [6, 8])
     assert torch.load(tmp_path / "run.pt")["scaler"]["scale"] < 2**16  # it was lowered
 
 
@@ -149,12 +114,12 @@ def test_on_a_gpu_training_is_in_half_precision_and_resumed_exactly(tmp_path):
 
     train(dropout_model().cuda(), [torch.ones(5, 1)], loss, steps=3)
     assert dtypes <= {torch.bfloat16, torch.float16}
-    assert_resumes_exactly(shuffled_batches, tmp_path / "run.pt", [6, 8], "cuda")
+    assert_resumes_exactly(batch_function, tmp_path / "run.pt", [6, 8], "cuda")
 
 
-def take_a_step(model, path, heads=2, **options):
+def take_a_step(model, path, heads=2):
     """Train a model for a step more, with a checkpoint that says how many heads."""
-    config = TrainingConfig(checkpoint=path, metadata={"heads": heads}, **options)
+    config = TrainingConfig(checkpoint=path, metadata={"heads": heads})
     train(model, [torch.ones(1, 100)], lambda m, x: m(x).mean(), 1, config=config)
 
 
@@ -185,7 +150,7 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
     write(model, path)
     before = model.weight.clone()
     with pytest.raises(ValueError, match=message):
-        take_a_step(model, path, resume=True)
+        take_a_step(model, path)
     assert torch.equal(model.weight, before)
 
 
@@ -205,7 +170,6 @@ def test_ctrl_c_waits_until_the_step_is_saved(tmp_path, ctrl_c):
         train(model, [line()], loss_with_ctrl_c, steps=9, config=config)
     assert torch.load(path)["step"] == 5 and not model.training
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    config = TrainingConfig(checkpoint=path, resume=True)
     resumed = train(dropout_model(), [line()], squared_error, steps=9, config=config)
     assert resumed == expected
 

@@ -69,8 +69,8 @@ NOT_UTF_8 = "text.txt is not a text in UTF-8: save it as UTF-8 in an editor"
 @pytest.mark.parametrize(
     "content, message",
     [
-        (None, "text.txt: No such file or directory"),
-        (b"", "text.txt is empty: expected a text"),
+        (None, "No such file or directory: "),
+        (b"", "text.txt is too short"),
         ("Schöne Wörter".encode("latin-1"), NOT_UTF_8),
         ("Schöne Wörter".encode("utf-16"), NOT_UTF_8),
         (b"too short", "too short: expected more than --context 64 tokens to train on"),
@@ -82,7 +82,7 @@ def test_unusable_text_is_an_error_of_one_line(tmp_path, capsys, content, messag
         path.write_bytes(content)
     assert main([str(path)]) == 2
     out, err = capsys.readouterr()
-    assert err.startswith(f"error: {tmp_path}") and message in err
+    assert err.startswith("error: ") and message in err and str(path) in err
     assert (out, err.count("\n")) == ("", 1)
 
 
@@ -107,7 +107,7 @@ def test_checkpoint_of_the_command_can_be_loaded(text, tmp_path, capsys):
     [
         (["--heads", "4"], "another model: expected heads of 4, got 2"),
         (["--merges", "8"], "another model: expected vocabulary of 264"),
-        (["--checkpoint", "/no/such/a.pt"], "/no/such: No such file"),
+        (["--checkpoint", "/no/such/a.pt"], "No such file or directory: '/no/such/"),
     ],
 )
 def test_unusable_checkpoint_is_an_error_of_one_line_and_is_unchanged(

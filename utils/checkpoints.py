@@ -55,8 +55,7 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
 
     layers: from a published layer to ours: to one, or to several whose tensors are next
         to each other in the published one, along its last axis
-    returns: from our names to float32 tensors, without the masks and frequencies that
-        older files store
+    returns: from our names to float32 tensors, without masks and frequencies
 
     Raises FileNotFoundError if a file is missing, and ValueError if one is damaged, for
     an unknown tensor, and for one that isn't float.
@@ -84,7 +83,7 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
 
 
 def _open_tensors(folder):
-    """Map the names of all tensors to slices of safetensors, which aren't read yet."""
+    """Map the names of all tensors to their slices, which aren't read yet."""
     from safetensors import SafetensorError, safe_open  # needed only here
 
     path = Path(folder, "model.safetensors")
@@ -108,9 +107,11 @@ def _open_tensors(folder):
 def assign_weights(
     model: nn.Module, weights: dict[str, Tensor], path: str | Path, tied: bool
 ):
-    """Make weights those of a GPT, if they are complete, else raise ValueError.
+    """Make weights those of a GPT, if they are complete.
 
     tied: whether its output head is its token embedding, which a file may repeat
+
+    Raises ValueError as `check_shapes` does, and if the two differ in spite of `tied`.
     """
     table = weights.get("embedding.token_embedding.weight")
     if tied and table is not None:

@@ -1,6 +1,5 @@
 """The folder of data, and how to write a file safely."""
 
-import errno
 import os
 import shutil
 from pathlib import Path
@@ -23,9 +22,6 @@ def write_atomically(path: str | Path, content: bytes):
     b'whole'
     """
     path = Path(path).resolve()
-    if not path.parent.is_dir():
-        reason = os.strerror(errno.ENOENT)
-        raise FileNotFoundError(errno.ENOENT, reason, str(path.parent))
     part = path.with_name(f".{path.name}.part")
     try:
         with open(part, "wb") as file:

@@ -2,8 +2,7 @@
 
 A patient is an attention layer in which a step or two go wrong. Its code stays out of
 sight: one runs it, and sets what it does beside what its healthy twin does, a layer
-with the same weights and no wrong step. The steps, right and wrong, are those of the
-checks. Everything runs on the CPU.
+with the same weights and no wrong step. Everything runs on the CPU.
 
 Shapes: B batch, T tokens, D = H * K width, H heads, K head width.
 """
@@ -12,12 +11,10 @@ from utils.clinic.diagnosis import diagnose
 from utils.clinic.instruments import (
     bisect,
     leak_test,
-    measured,
     one_token,
     permute_tokens,
     row_sums,
     scale_scores,
 )
-from utils.clinic.own_tests import try_tests
 from utils.clinic.patients import patient, suspects, twin
-from utils.clinic.training import lowest_loss, train_on_words, training_curve
+from utils.clinic.training import lowest_loss, train_on_words

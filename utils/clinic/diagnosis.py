@@ -1,7 +1,5 @@
 """The diagnosis: is it these wrong steps, and which number says so?"""
 
-import difflib
-
 from utils.checks import records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
@@ -49,11 +47,8 @@ def _judge(patient, slugs):
         return "not-attempted", [DOTS]
     for slug in slugs:
         if type(slug) is not str or slug not in known:
-            near = difflib.get_close_matches(str(slug), known)
-            meant = f" Did you mean {near[0]}?" if near else ""
             expected = f"Expected some of {', '.join(known)}."
-            line = f"{slug!r} is no suspect here.{meant} {expected}"
-            return "no-such-suspect", [line]
+            return "no-such-suspect", [f"{slug!r} is no suspect here. {expected}"]
     claimed = frozenset(slugs)
     if claimed == actual:
         return "passed", [*_proofs(patient)]
@@ -76,33 +71,26 @@ def _proofs(patient):
         others = patient._wrong - {slug}
         yield f"{slug}: {known[slug]}."
         yield "  " + _evidence(patient, others)
-        rivals = [rival for one, rival, *_ in RIVALS if one == slug]
-        for rival in [r for r in rivals if r in {*known} - patient._wrong][:1]:
+        rival = RIVALS.get(slug)
+        if rival in known and rival not in patient._wrong:
             yield "  " + _evidence(patient, others | {rival}, f"with {rival} instead")
     if not patient._wrong:
         yield "It is healthy: no instrument finds a difference."
 
 
 def _evidence(patient, claimed, beside=None):
-    """Return the number that best tells a patient from a layer with other mistakes.
+    """Return a number that tells a patient from a layer with other mistakes.
 
-    What excludes a rival comes first, then the instruments that show a wrong step which
-    only one of the two has.
+    The instruments come first that show a wrong step which only one of the two has.
     """
     if beside is None:
         beside = f"with {_joined(claimed)} alone" if claimed else "in a healthy layer"
     differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
-    decides = {name: label for *two, name, label in RIVALS if two == differing}
-    known = fitting(patient)
-    names = [*decides, *(SUSPECTS[slug][1] for slug in differing), *known]
-    other = twin(patient, *sorted(claimed))
-    for name in dict.fromkeys(name for name in names if name in known):
+    other, known = twin(patient, *sorted(claimed)), fitting(patient)
+    for name in [*(SUSPECTS[slug][1] for slug in differing), *known]:
         here, there = measured(patient, name), measured(other, name)
-        start = decides.get(name, "")
-        far = {n: abs(here[n] - there[n]) for n in here if n.startswith(start)}
-        largest = max(far.values())
-        if largest >= 0.05:  # the first that tells about as much as any
-            label = next(label for label in far if far[label] >= 0.4 * largest)
-            here, there = here[label], there[label]
-            return f"{name}, {label}: {here:.2f} here, {there:.2f} {beside}."
+        label = max(here, key=lambda label: abs(here[label] - there[label]))
+        if abs(here[label] - there[label]) >= 0.05:
+            numbers = f"{here[label]:.2f} here, {there[label]:.2f} {beside}"
+            return f"{name}, {label}: {numbers}."
     return f"No instrument tells the patient from {_joined(claimed)}."

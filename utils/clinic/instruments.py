@@ -1,8 +1,4 @@
-"""The instruments: each measures a patient and its healthy twin, and prints both.
-
-A function from one layer to what was measured -> number becomes an instrument by
-`instrument`, which makes it print those of a patient and of its twin.
-"""
+"""The instruments: each measures a patient and its healthy twin, and prints both."""
 
 from functools import wraps
 
@@ -10,6 +6,7 @@ import torch
 
 from utils.attention import merge_heads, split_heads
 from utils.clinic.patients import even, expect_layer, seeded, twin
+from utils.plots import chart
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
@@ -29,10 +26,18 @@ def instrument(heading):
         @wraps(measure)
         def read(layer, *slugs, title=LEAK_TITLE):
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
-            both = measured(layer, name), measured(other, name)
-            show(f"{name}: {heading}", layer, *both, beside)
+            here, there = measured(layer, name), measured(other, name)
+            who = f"patient {layer.number}" if layer.is_patient else "this layer"
+            width = max(10, len(beside) + 2)
+            print(f"{f'{name}: {heading}':52}{who:>14}{beside:>{width}}")
+            for label, value in here.items():
+                print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
+            print()  # the next instrument is often in the same cell
             if name == "leak_test":
-                _draw_moves(layer, other, beside, title)
+                maps = torch.stack([_moves(layer), _moves(other)])
+                axes = {"row_axis": "output", "column_axis": "replaced token"}
+                names, largest = [who, beside], maps.max().item()
+                chart.heat(maps, title=title, names=names, vmax=largest, **axes)
 
         name = measure.__name__
         INSTRUMENTS[name] = measure
@@ -47,38 +52,15 @@ def fitting(layer) -> list[str]:
 
 
 def measured(layer, name: str) -> dict[str, float]:
-    """Return what an instrument measures on a layer; print and draw nothing.
-
-    layer: a patient, or a twin of one
-    name: of an instrument, such as "row_sums"
-    returns: what is measured -> number
-
-    Raises ValueError for a name of no instrument that fits the layer.
-    """
-    names = fitting(expect_layer(layer))
-    if name not in names:
-        raise ValueError(f"expected one of {', '.join(names)}; got {name!r}")
-    values = INSTRUMENTS[name](layer)
+    """Return what an instrument measures on a layer: what -> number."""
+    values = INSTRUMENTS[name](expect_layer(layer))
     return {label: float(value) for label, value in values.items()}
-
-
-def show(heading, layer, here, there, beside="healthy"):
-    """Print what was measured on a layer and on what stands beside it, its twin."""
-    width = max(10, len(beside) + 2)
-    print(f"{heading:52}{name_of(layer):>14}{beside:>{width}}")
-    for label, value in here.items():
-        print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
-    print()  # the next instrument is often in the same cell
-
-
-def name_of(layer):
-    return f"patient {layer.number}" if layer.is_patient else "this layer"
 
 
 def _inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
     generator = seeded(layer.number + 1_000_000)
-    shape = BATCH, tokens, layer.kind.build[0]
+    shape = BATCH, tokens, layer.kind.width
     return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
 
 
@@ -105,11 +87,9 @@ def bisect(layer):
     _, healthy = _run(twin(layer), *inputs)
     with torch.no_grad():
         value = inputs[2] if not layer.kind.masked else layer.W_value(inputs[0])
-        if layer.kind.has_heads:
-            value = split_heads(value, layer.kind.build[4])
-            expected = layer.out_proj(merge_heads(weights @ value))
-        else:
-            expected = weights @ value
+        expected = weights @ split_heads(value, layer.kind.num_heads).squeeze(1)
+        if layer.kind.num_heads > 1:
+            expected = layer.out_proj(merge_heads(expected))
     return {
         "before the cut: weights against the twin's": _distance(weights, healthy),
         "after the cut: output against weights · values": _distance(output, expected),
@@ -173,21 +153,9 @@ def _moves(layer):
     return torch.stack(moves, dim=1)
 
 
-def _draw_moves(layer, other, beside, title):
-    from utils import plots  # only here: most instruments need no pictures
-
-    maps = torch.stack([_moves(layer), _moves(other)])
-    style = {"row_axis": "output", "column_axis": "replaced token"}
-    style |= {"names": [name_of(layer), beside], "vmax": maps.max().item()}
-    plots.chart.heat(maps, title=title, **style)
-
-
 @instrument("how far outputs move")
 def leak_test(layer):
-    """Replace each token by that of another sentence; draw how far outputs move.
-
-    Raises ValueError for a patient that is a function, which has no mask.
-    """
+    """Replace each token by that of another sentence; draw how far outputs move."""
     moves = _moves(layer)
     return {
         "the next token replaced, at most": moves.diagonal(1).max(),
@@ -205,6 +173,6 @@ def one_token(layer):
     else:
         [x] = inputs
         parts = {"x": x, "key": layer.W_key(x), "value": layer.W_value(x)}
-    if layer.kind.has_heads:
+    if layer.kind.num_heads > 1:
         parts |= {f"out_proj({n})": layer.out_proj(part) for n, part in parts.items()}
     return {name: _distance(output, part.detach()) for name, part in parts.items()}

@@ -1,16 +1,13 @@
-"""The patients: attention layers with wrong steps, put together from the checks'."""
+"""The patients: attention layers with wrong steps."""
 
 import hashlib
 from itertools import product
-from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from utils.checks.pipeline import Pipeline
-from utils.checks.steps import attention, heads, masks
-from utils.checks.steps.attention import SELF_PROJECTED, steps
+from utils.attention import merge_heads, split_heads
 
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
     "scale-missing": ("fch", "scale_scores", "the scores are not divided by √d_k"),
@@ -28,15 +25,15 @@ SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
     "heads-share-weights": ("h", "bisect", "heads use the mean of their weights"),
     "output-projection-unused": ("h", "one_token", "out_proj is left out"),
 }
-RIVALS = [  # a slug, what it is easily taken for, and the number that excludes that
-    ("softmax-twice", "divided-by-width", "scale_scores", "scores × 10,000"),
-    ("divided-by-width", "softmax-twice", "scale_scores", "scores × 10,000"),
-    ("mask-not-used", "softmax-twice", "scale_scores", "scores × 10,000"),
-    ("one-step-leaked", "mask-not-used", "leak_test", "a token after"),
-    ("split-by-view", "merge-without-transpose", "bisect", "before the cut"),
-    ("merge-without-transpose", "split-by-view", "bisect", "before the cut"),
-    ("heads-share-weights", "merge-without-transpose", "permute_tokens", "tokens"),
-]
+RIVALS = {  # what a suspect is easily taken for
+    "softmax-twice": "divided-by-width",
+    "divided-by-width": "softmax-twice",
+    "mask-not-used": "softmax-twice",
+    "one-step-leaked": "mask-not-used",
+    "split-by-view": "merge-without-transpose",
+    "merge-without-transpose": "split-by-view",
+    "heads-share-weights": "merge-without-transpose",
+}
 VALUES = "keys-for-values", "values-not-projected"
 LEAKS = "mask-not-used", "one-step-leaked", "mask-after-softmax"
 PAIRS = {  # what may go wrong together: neither hides the other
@@ -56,79 +53,38 @@ PAIRS = {  # what may go wrong together: neither hides the other
 }
 
 
-# --- the kinds -----------------------------------------------------------------------
-
-MASKS = masks.CAUSAL + masks.HIDE  # a layer that hides nothing zeroes no row either
-VARIANTS = {  # of two with one name the last
-    variant.name: variant
-    for variant in [
-        *(*attention.PROJECT, *attention.SCALE, *attention.BATCH_SCORE),
-        *(*attention.AXIS, *attention.SOFTMAX, *attention.AVERAGE),
-        *(*MASKS, *masks.without_zeros(MASKS)),
-        *(*heads.SPLIT, *heads.MERGE, *heads.OUT),
-    ]
-}
-
-
 class Kind(NamedTuple):
-    """A kind of layer: its letter, what it is, takes and gives, its sizes, its steps.
+    """A kind of layer: a function, a causal layer, or one with several heads."""
 
-    `build` is (d_in, d_out, context_length, dropout, num_heads), as in the course.
-    """
-
-    letter: str
+    letter: str  # f, c or h, as in `SUSPECTS`
     name: str
-    takes: str
-    gives: str
-    build: tuple
-    pipeline: Pipeline
+    width: int
+    num_heads: int
 
     @property
     def masked(self):
         return self.letter != "f"
 
     @property
-    def has_heads(self):
-        return self.letter == "h"
+    def takes(self):
+        if self.masked:
+            return f"x (B, T, {self.width}), T up to 16"
+        return f"query, key, value, each (…, T, {self.width})"
+
+    @property
+    def gives(self):
+        if not self.masked:
+            return f"output (…, T, {self.width}), weights (…, T, T)"
+        shape = f"(B, {self.num_heads}, T, T)" if self.num_heads > 1 else "(B, T, T)"
+        also = f"with need_weights=True also weights {shape}"
+        return f"output (B, T, {self.width}); {also}"
 
 
-def _pipeline(*inputs, **own):
-    """Return the right steps of a layer, which give its output and its weights."""
-    both = {"result": lambda s: (s.projected, s.weights)}
-    return Pipeline(dict.fromkeys(inputs), steps(**own, **both))
-
-
-BOTH = "with need_weights=True also weights"
-CAUSAL = SELF_PROJECTED | {"mask": attention.triangle, "cleared": attention.zeroed}
 KINDS = (
-    Kind(
-        "f",
-        "a function",
-        "query, key, value, each (…, T, 16)",
-        "output (…, T, 16), weights (…, T, T)",
-        (16, 16, None, 0.0, 1),
-        _pipeline("query", "key", "value"),
-    ),
-    Kind(
-        "c",
-        "a causal layer",
-        "x (B, T, 16), T up to 16",
-        f"output (B, T, 16); {BOTH} (B, T, T)",
-        (16, 16, 16, 0.0, 1),
-        _pipeline("learned", "x", **CAUSAL),
-    ),
-    Kind(
-        "h",
-        "a causal layer with 4 heads of width 16",
-        "x (B, T, 64), T up to 16",
-        f"output (B, T, 64); {BOTH} (B, 4, T, T)",
-        (64, 64, 16, 0.0, 4),
-        _pipeline("learned", "x", **CAUSAL, **heads.LAYER),
-    ),
+    Kind("f", "a function", 16, 1),
+    Kind("c", "a causal layer", 16, 1),
+    Kind("h", "a causal layer with 4 heads of width 16", 64, 4),
 )
-
-
-# --- the layers ----------------------------------------------------------------------
 
 
 class Layer(nn.Module):
@@ -137,50 +93,79 @@ class Layer(nn.Module):
     It takes and gives what its printed form says. Its weights, W_query, W_key, W_value
     and with heads out_proj, may be read and trained.
 
-    Raises ValueError for inputs of another number or shape.
+    Raises ValueError for another number of inputs.
     """
 
     def __init__(self, number, kind, slugs=(), is_patient=False):
         super().__init__()
         self.number, self.kind, self.is_patient = number, kind, is_patient
         self._wrong = frozenset(slugs)
-        d_in, d_out = kind.build[:2]
+        width = kind.width
         if kind.masked:
             for name in ("W_query", "W_key", "W_value"):
-                layer = nn.utils.skip_init(nn.Linear, d_in, d_out, bias=False)
+                layer = nn.utils.skip_init(nn.Linear, width, width, bias=False)
                 setattr(self, name, layer)
-        if kind.has_heads:
-            self.out_proj = nn.utils.skip_init(nn.Linear, d_out, d_out)
+        if kind.num_heads > 1:
+            self.out_proj = nn.utils.skip_init(nn.Linear, width, width)
         generator = seeded(number)
         for parameter in self.parameters():  # makes queries, keys, values of variance 1
-            parameter.data = even(generator, *parameter.shape) / d_in**0.5
+            parameter.data = even(generator, *parameter.shape) / width**0.5
         self.eval()
 
     def forward(self, *inputs, need_weights=False):
         """Return what this kind of layer gives."""
-        self._check(inputs)
-        if self.kind.masked:  # the steps take weights as matrices (d_in, d_out)
-            learned = {name: layer.weight.mT for name, layer in self.named_children()}
-            if self.kind.has_heads:
-                learned["out_proj_bias"] = self.out_proj.bias
-            inputs = SimpleNamespace(**learned, build=self.kind.build), *inputs
-        # Of two variants of one step the later takes the other's place.
-        variants = [VARIANTS[name] for name in sorted(self._wrong)]
-        output, weights = self.kind.pipeline.run(inputs, *variants)
+        if len(inputs) != (1 if self.kind.masked else 3):
+            raise ValueError(f"expected {self.kind.takes}; got {len(inputs)} inputs")
+        query, key, value = self._project(*inputs)
+        weights = self._weigh(query, key)
+        output = self._average(weights, value)
         both = need_weights or not self.kind.masked
         return (output, weights) if both else output
 
-    def _check(self, inputs):
-        shapes = [tuple(getattr(part, "shape", ())) for part in inputs]
-        width, longest = self.kind.build[0], self.kind.build[2]
-        fits = all(len(s) > 1 and s[-1] == width for s in shapes)
+    def _project(self, *inputs):
+        """Return queries, keys and values, split into heads."""
+        wrong, heads = self._wrong, self.kind.num_heads
         if self.kind.masked:
-            fits = fits and [*map(len, shapes)] == [3] and 1 <= shapes[0][1] <= longest
+            [x] = inputs
+            value = x if "values-not-projected" in wrong else self.W_value(x)
+            inputs = self.W_query(x), self.W_key(x), value
+        if "keys-for-values" in wrong:
+            inputs = inputs[0], inputs[1], inputs[1]
+        if heads == 1:
+            return inputs
+        if "split-by-view" in wrong:
+            return [x.reshape(len(x), heads, x.shape[1], -1) for x in inputs]
+        return [split_heads(x, heads) for x in inputs]
+
+    def _weigh(self, query, key):
+        wrong, width = self._wrong, query.shape[-1]
+        scores = key @ query.mT if "keys-times-queries" in wrong else query @ key.mT
+        if "divided-by-width" in wrong:
+            scores = scores / width
+        elif "scale-missing" not in wrong:
+            scores = scores / width**0.5
+        mask = torch.ones_like(scores, dtype=torch.bool)
+        if self.kind.masked and "mask-not-used" not in wrong:
+            mask = mask.tril(1 if "one-step-leaked" in wrong else 0)
+        if "mask-after-softmax" not in wrong:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        dim = -2 if "softmax-over-queries" in wrong else -1
+        weights = scores.softmax(dim) * mask
+        return weights.softmax(dim) if "softmax-twice" in wrong else weights
+
+    def _average(self, weights, value):
+        """Return the output: the average of the values, with heads merged."""
+        wrong = self._wrong
+        if "heads-share-weights" in wrong:
+            weights = weights.mean(1, keepdim=True)
+        output = weights @ value
+        if self.kind.num_heads == 1:
+            return output
+        if "merge-without-transpose" in wrong:
+            output = output.reshape(len(output), output.shape[2], -1)
         else:
-            fits = fits and len(shapes) == 3 and shapes[1] == shapes[2]
-        if not fits:
-            got = ", ".join(map(str, shapes)) or "nothing"
-            raise ValueError(f"expected {self.kind.takes}; got {got}")
+            output = merge_heads(output)
+        return output if "output-projection-unused" in wrong else self.out_proj(output)
 
     def __repr__(self):
         who = "A layer to compare with"

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.clinic.instruments import name_of, show
-from utils.clinic.patients import expect_layer, twin
+from utils.clinic.patients import expect_layer
+from utils.training import train
 
 WORDS, BACK, COPIED = 6, 3, 0.8  # a word is often the one three places before it
 LENGTH = 16
@@ -39,7 +39,7 @@ class _NextWord(nn.Module):
 
     def __init__(self, layer):
         super().__init__()
-        width = layer.kind.build[0]
+        width = layer.kind.width
         self.words = nn.Embedding(WORDS, width)
         self.places = nn.Parameter(torch.randn(LENGTH, width))
         self.layer, self.readout = layer, nn.Linear(width, WORDS)
@@ -47,6 +47,11 @@ class _NextWord(nn.Module):
     def forward(self, words):
         x = self.words(words) + self.places
         return self.readout(x + self.layer(x))
+
+
+def _next_word_loss(model, words):
+    scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known
+    return F.cross_entropy(scores.flatten(0, 1), words[:, BACK:].flatten())
 
 
 def train_on_words(
@@ -65,36 +70,10 @@ def train_on_words(
         raise ValueError(f"expected a layer with weights; got {layer.kind.name}")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model = _NextWord(copy.deepcopy(layer).train())
-        generator, losses = torch.Generator().manual_seed(seed), []
-        optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
-        for _ in range(steps):
-            words = _draw_sentences(32, generator)
-            scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known
-            loss = F.cross_entropy(scores.flatten(0, 1), words[:, BACK:].flatten())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    return losses
+        model = _NextWord(copy.deepcopy(layer))
+        generator = torch.Generator().manual_seed(seed)
 
+        def draw(number):
+            return _draw_sentences(32, generator)
 
-def training_curve(
-    layer, steps: int = 200, title="The loss of the next word, in training"
-) -> None:
-    """Train a patient and its healthy twin on the same words; draw both losses.
-
-    Raises ValueError as `train_on_words` does.
-    """
-    from utils import plots  # only here: a training needs no pictures
-
-    here, there = (train_on_words(one, steps) for one in (layer, twin(layer)))
-    parts = {"first 20 steps": slice(20), "last 20 steps": slice(-20, None)}
-    means = [
-        {n: sum(a[p]) / len(a[p]) for n, p in parts.items()} for a in (here, there)
-    ]
-    show("training_curve: the loss of the next word", layer, *means)
-    style = {"xlabel": "step", "ylabel": "loss (nats)", "smooth": 10}
-    style["reference"] = {"lowest honest loss": lowest_loss()}
-    losses = {"healthy": there, name_of(layer): here}  # the patient, dashed, on top
-    plots.chart.lines(losses, title=title, **style)
+        return train(model, draw, _next_word_loss, steps, lr, show_progress=False)

@@ -9,10 +9,7 @@ from utils.model import TransformerBlock, feed_forward
 
 
 def split_digits(held_out: int = 297, seed: int = 0) -> tuple[Tensor, ...]:
-    """Return images (B, 1, 8, 8) from 0 to 1, labels (B,), and two lists of rows.
-
-    The rows of the first list are for training, and the second is held out.
-    """
+    """Return images (B, 1, 8, 8), labels (B,), and the rows to train and to test on."""
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     generator = torch.Generator().manual_seed(seed)

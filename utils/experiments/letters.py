@@ -46,11 +46,10 @@ class ScoredAttention(course.MultiHeadAttention):
 
 
 class LetterReader(nn.Module):
-    """Score the next letter at all positions: embedding, attention layer, MLP.
+    """Score the next letter at all positions: (B, T) to (B, T, V).
 
     score: function of queries and keys, (B, H, T, K) each, to scores (B, H, T, T)
     positions: function of the number of letters to vectors (T, 32), which are added
-    token_ids: (B, T);  returns: logits (B, T, V)
     """
 
     def __init__(self, score: Callable = plain_scores, positions=None):
@@ -87,10 +86,7 @@ def train_reader(reader, length=32, steps=300, batch_size=32, seed=0, lr=1e-2):
 
 @torch.no_grad()
 def loss_at(reader: Callable, length: int) -> float:
-    """Return the loss on the last 16 of `length` held-out letters, 16 to 300.
-
-    The answers are the same for every length.
-    """
+    """Return the loss on the last 16 of `length` held-out letters, 16 to 300."""
     _, ids = story_letters()
     ends = torch.arange(len(ids) - HELD_OUT + 300, len(ids) - 1, 64)
     pieces = ids[ends[:, None] + torch.arange(-length, 1)]  # (N, length + 1)

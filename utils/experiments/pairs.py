@@ -12,12 +12,7 @@ PAIRS = 4, 8, 16, 24  # the lengths of the lists
 
 
 def last_positions(mask: Tensor) -> Tensor:
-    """Return where the last True of each row is: (B, 1) of (B, T), and 0 without one.
-
-    >>> last_positions(torch.tensor([[True, True, False], [False, False, False]]))
-    tensor([[1],
-            [0]])
-    """
+    """Return where the last True of each row is, (B, 1) of (B, T)."""
     numbered = mask * torch.arange(1, mask.shape[-1] + 1)  # 1 to T, or 0 for False
     return numbered.argmax(dim=-1, keepdim=True)  # (B, 1), and 0 without a True
 
@@ -25,12 +20,12 @@ def last_positions(mask: Tensor) -> Tensor:
 def draw_pairs(
     num_lists: int, num_pairs: int, num_letters: int | None = None
 ) -> tuple[Tensor, ...]:
-    """Draw lists of letters with digits, and for each list a letter asked for.
+    """Draw letters and digits (B, pairs), and a letter asked for with its digit (B,).
 
-    num_letters: None for 26 letters, none of them twice in a list (so num_pairs is at
-        most 26); else that many, which return with new digits, and the last one counts
-    returns: letters and digits (num_lists, num_pairs); a letter and its digit
-        (num_lists,). After Arora et al. 2023, *Zoology*, section 3.
+    num_letters: None for 26, none of them twice in a list; else that many, which return
+        with new digits, and the last one counts
+
+    Source: Arora et al. 2023, *Zoology*, section 3.
     """
     if num_letters is None:
         letters = torch.rand(num_lists, 26).argsort(dim=-1)[:, :num_pairs]

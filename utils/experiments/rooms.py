@@ -10,11 +10,9 @@ from torch import Tensor, nn
 def draw_rooms(num_rooms: int, people: int = 8) -> tuple[Tensor, Tensor]:
     """Draw rooms of people who each want to call one other person.
 
-    A person is 38 numbers: a name (16 random ones), the name of the person wanted (16),
-    and a phone extension from 0 to 5 (6, one-hot).
-
-    returns: people (num_rooms, people, 38), and for each of them the extension of the
-        person wanted (num_rooms, people)
+    returns: people (num_rooms, people, 38), each with a name (16 random numbers), the
+        name of the person wanted (16) and an extension from 0 to 5 (6, one-hot); and
+        the extensions of the persons wanted (num_rooms, people)
     """
     name = torch.randn(num_rooms, people, 16)
     steps = torch.randint(1, people, (num_rooms, people))
@@ -29,30 +27,19 @@ def draw_rooms(num_rooms: int, people: int = 8) -> tuple[Tensor, Tensor]:
 def room_accuracy(
     predict: Callable[[Tensor], Tensor], rooms: tuple[Tensor, Tensor]
 ) -> float:
-    """Return the fraction of people whose answer has the largest of the six logits.
-
-    predict: a layer or a function from people (B, T, 38) to logits (B, T, 6)
-    rooms: people and answers, as `draw_rooms` returns them
-    """
+    """Return the fraction of people whose answer has the largest of the six logits."""
     people, answers = rooms
     return (predict(people).argmax(dim=-1) == answers).float().mean().item()
 
 
 def commonest_extension(people: Tensor) -> Tensor:
-    """Return how often each extension occurs among the others in the room.
-
-    people: (B, T, 38); returns counts (B, T, 6), whose largest is the best guess of
-        somebody who can't find anybody
-    """
+    """Count each extension among the others in the room: (B, T, 38) to (B, T, 6)."""
     extensions = people[:, :, 32:]  # (B, T, 6)
     return extensions.sum(dim=1, keepdim=True) - extensions
 
 
 class RoomLayer(nn.Module):
-    """One attention layer from people (B, T, 38) to six logits each, (B, T, 6).
-
-    scale: the factor of the scores; 1/8 is one over the root of the key's width
-    """
+    """One attention layer from people (B, T, 38) to six logits each, (B, T, 6)."""
 
     def __init__(self, scale: float):
         super().__init__()
@@ -67,10 +54,7 @@ class RoomLayer(nn.Module):
 
 
 def train_on_rooms(layer: nn.Module, batches: list, lr: float) -> None:
-    """Take one step of Adam per batch of rooms, down the cross-entropy of the answers.
-
-    batches: rooms as `draw_rooms` returns them
-    """
+    """Take one step of Adam per batch of rooms."""
     optimizer = torch.optim.Adam(layer.parameters(), lr=lr)
     for people, answers in batches:
         logits = layer(people)  # (B, T, 6)

@@ -1,8 +1,8 @@
 """Notebook 08: French sentences and their translations, and how translators learn.
 
 Shapes: B batch, S French words, T English words, D model width, V English vocabulary.
-An encoder returns the words' vectors, context (B, S, D), and one vector for all, (B, D)
-or None. A decoder returns logits (B, T, V) and weights (B, T, S). Masks: True = a word.
+An encoder returns context (B, S, D) and one vector (B, D) or None. A decoder returns
+logits (B, T, V) and weights (B, T, S). Masks: True = a word.
 """
 
 import random
@@ -83,9 +83,6 @@ def draw_clause(draw: random.Random) -> tuple[str, str]:
 
 def translation_pairs(num_pairs: int, seed: int) -> list[tuple[str, str]]:
     """Draw pairs of a French sentence, 3 to 24 words, and its English translation.
-
-    Determiners and adjectives follow the gender of the noun, colours come after it,
-    *ne ... pas* encloses the verb; some words have no counterpart of their own.
 
     >>> translation_pairs(1, seed=2)
     [('ce cheval rouge', 'this red horse')]
@@ -202,8 +199,8 @@ def greedy_translate(
 ) -> list[int]:
     """Append the most probable id until the end, or until there is no more room.
 
-    next_logits: function from the list of ids so far, start_id first, to logits (V,)
-    returns: the ids after start_id, at most max_length, without end_id
+    next_logits: function from the ids so far, start_id first, to logits (V,)
+    returns: the ids between start_id and end_id
 
     >>> greedy_translate(lambda ids: torch.eye(5)[len(ids) + 1], 0, 4, max_length=9)
     [2, 3]
@@ -219,21 +216,14 @@ def greedy_translate(
 
 @torch.no_grad()
 def exact_matches(model: nn.Module, pairs: list) -> Tensor:
-    """Return 1 for each pair that is translated greedily without a mistake, else 0.
-
-    Up to the first mistake a model that writes by itself reads the right words. So it
-    makes none if each right word is the most probable one after the right words.
-    """
-    source, target = encode(pairs)
+    """Return 1 for each pair that is translated greedily without a mistake, else 0."""
+    source, target = encode(pairs)  # up to a first mistake, it reads the right words
     best = model(source, shift_right(target))[0].argmax(dim=-1)  # (B, T)
     return ((best == target) | (target == PAD)).all(dim=1).float()
 
 
 def compare_translators(models: dict, pairs: list) -> tuple[list, dict]:
-    """Print each model's accuracy on each hundred of the pairs.
-
-    returns: the mean number of words to write in each hundred, and name -> accuracies
-    """
+    """Print each model's accuracy on each hundred of the pairs, and return both."""
     parts = [pairs[i : i + 100] for i in range(0, len(pairs), 100)]
     lengths = [sum(map(words_to_write, part)) / len(part) for part in parts]
     print(f"{'words to write':24}", *(f"{length:5.0f}" for length in lengths))

@@ -16,31 +16,17 @@ def draw_words_back(
     num_words: int = 16,
     generator: torch.Generator | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Draw sentences of random words, and for each word the words before it.
+    """Draw words from 0 to 5, (B, T), and for each those before it, (B, T, num_back).
 
-    A word is a number from 0 to 5. The first `num_back` words have too few before them:
-    their answers are -100, which PyTorch's cross-entropy leaves out.
-
-    returns: words (num_sentences, num_words), and for each of them the words 1, 2 ...
-        num_back positions back (num_sentences, num_words, num_back)
-
-    Raises ValueError if no word has all its answers.
+    Where there are too few, the answer is -100, which the cross-entropy leaves out.
     """
-    if not 0 < num_back < num_words:
-        raise ValueError(f"expected num_back from 1 to {num_words - 1}, got {num_back}")
     words = torch.randint(6, (num_sentences, num_words), generator=generator)
     answers = words[:, :-1].unfold(1, num_back, 1).flip(-1)
     return words, F.pad(answers, (0, 0, num_back, 0), value=-100)
 
 
 class LastWords(nn.Module):
-    """Score the six words as each of the n words before a token, nearest first.
-
-    Embeddings of width 32, one causal layer whose heads share that width, and an MLP.
-
-    words: (B, T) with T up to 16
-    returns: scores (B, T, n, 6)
-    """
+    """Score the six words as each of the n words before: (B, T) to (B, T, n, 6)."""
 
     def __init__(self, num_heads: int, n: int):
         super().__init__()

@@ -1,6 +1,6 @@
 """Draw every picture of the course in one style.
 
-`Picture` has the primitives of diagrams; `row`, `column` and `frames` compose them;
+`Picture` has the primitives of diagrams; `row` and `column` lay out grids;
 `chart` draws numbers; `scenes` has the diagrams that one notebook shows; `explore`
 redraws a picture when a control is moved. Whatever draws publishes one PNG with an
 alternative text and returns None. Arrays may be tensors, NumPy arrays or nested lists;
@@ -10,6 +10,6 @@ the alternative text is printed.
 
 from utils.plots import chart, scenes
 from utils.plots.exploring import explore
-from utils.plots.picture import Box, Picture, column, frames, row
+from utils.plots.picture import Box, Picture, column, row
 
-__all__ = ["Box", "Picture", "chart", "column", "explore", "frames", "row", "scenes"]
+__all__ = ["Box", "Picture", "chart", "column", "explore", "row", "scenes"]

@@ -2,13 +2,12 @@
 
 import math
 from dataclasses import replace
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, THINNEST, Box, Picture, column, frames, row
+from utils.plots.picture import LINE, THINNEST, Box, Picture
 from utils.plots.publishing import expect, format_number, to_array
 from utils.plots.theme import WIDTH
 
@@ -37,7 +36,7 @@ def machine(*, title: str) -> None:
         x += boxes[-1].width + 0.22
     picture.chain(*boxes)
     text = "in each block: attention, one of several heads (06)"
-    ground = picture.shelf([Box(0.15, 1.2, 6.6, 3.2)], text, "memory")
+    ground = picture.shelf(Box(0.15, 1.2, 6.6, 3.2), text, "memory")
     start = boxes[3].bottom
     picture.wire(start, (start[0], ground.y), head=False, dashed=True)
     x = torch.tensor([[1.0, 0, 0, 0.6], [0, 1, -2, 1]])
@@ -87,8 +86,7 @@ def looks(lines, position: int, weights, *, title: str) -> None:
     height = 0.68 + 0.03 * max(map(len, lines))
     picture = Picture()
     for i, (words, row_) in enumerate(zip(lines, to_array(weights, "weights", 2))):
-        style = {"lit": changed, "gap": 0.9}
-        style["roles"] = {row_.argmax(): "key", position: "query"}
+        style = {"lit": changed, "roles": {row_.argmax(): "key", position: "query"}}
         boxes = picture.sentence((0.1, 0.4 + i * height), words, **style)
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
@@ -137,24 +135,21 @@ def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
 
 def cache(*, title: str) -> None:
     """Draw three steps with a cache: each new query looks at all keys so far."""
-
-    def draw(picture, left, tokens):
-        num_cached, num_new = tokens
-        left += 0.55
-        for i in range(num_cached + num_new):
-            for y, role in ((0.75, "key"), (1.1, "value")):
-                picture.grid((left + 0.4 * i, y), [i], role, cell=0.34)
-            if i >= num_cached:
-                query = picture.grid((left + 0.4 * i, 2.1), [i], "query", cell=0.34)
-                for j in range(i + 1):
-                    picture.wire(query.top, (left + 0.4 * j + 0.17, 1.5), "query")
-        picture.shelf([Box(left, 0.75, 1.54, 0.63)], kind="cached")
-        for y, role in ((0.89, "key"), (1.24, "value"), (2.24, "query")):
-            if not num_cached:
-                picture.note((0.02, y), role, role)
-
+    picture, lanes = Picture(), {"key": 0.75, "value": 1.1, "query": 2.1}
     states = {"prefill: 0, 1": (0, 2), "decode: 2": (2, 1), "decode: 3": (3, 1)}
-    frames(draw, states, title=title)
+    for role, y in lanes.items():
+        picture.note((0.02, y + LINE / 2), role, role)
+    for i, (name, (num_cached, num_new)) in enumerate(states.items()):
+        left = 0.55 + 2.3 * i
+        picture.note((left + 0.6, 0.12), name, align="center", bold=True)
+        picture.shelf(Box(left, 0.75, 1.54, 0.63), "cached", "cached")
+        for j in range(num_cached + num_new):
+            x = left + 0.4 * j
+            roles = list(lanes)[: 2 if j < num_cached else 3]
+            boxes = [picture.grid((x, lanes[r]), [j], r, cell=0.34) for r in roles]
+            for k in range(j + 1 if j >= num_cached else 0):
+                picture.wire(boxes[-1].top, (left + 0.4 * k + 0.17, 1.5), "query")
+    picture.publish(title)
 
 
 def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
@@ -172,10 +167,10 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     top, picture = bottom - 3.25, Picture()
     columns = [1.75 + i * pitch for i in range(len(words))]
     streams = [picture.word((x, bottom), word).top for x, word in zip(columns, words)]
-    picture.shelf([Box(1.05, top + 0.2, 5.65, 2.7)], "block 1", kind="memory")
+    picture.shelf(Box(1.05, top + 0.2, 5.65, 2.7), "block 1", "memory")
     for number in range(2, num_blocks + 1):
         ground = Box(1.05, top + 0.72 - 0.5 * number, 5.65, 0.0)
-        picture.shelf([ground], f"block {number}", kind="memory")
+        picture.shelf(ground, f"block {number}", "memory")
     first, second = top + 1.7, top + 0.3  # the two additions
     norms = [_draw_sublayer(picture, x, first, "attention") for x in columns]
     for x in columns:
@@ -246,25 +241,6 @@ def _short(vectors):
     return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
 
 
-def true_scale(shapes: dict, *, title: str) -> None:
-    """Draw matrices of 4 bytes a number true to scale, so that their areas compare.
-
-    Args:
-        shapes: dict from the name of a role to `(rows, columns)`.
-    """
-    picture, x = Picture(), 0.45
-    sizes = torch.tensor([*shapes.values()]) * 2.2 / max(map(max, shapes.values()))
-    gap = (WIDTH - 0.9 - float(sizes[:, 1].sum())) / (len(shapes) - 1)
-    for (name, shape), (height, width) in zip(shapes.items(), sizes.tolist()):
-        kind = name.removesuffix("s")
-        middle, _ = picture.block((x, 0.3), "", kind, size=(width, height)).middle
-        picture.note((middle, 0.12), name, align="center", bold=True)
-        text = f"({shape[0]:,}, {shape[1]:,})\n{4 * math.prod(shape) / 2**20:g} MiB"
-        picture.note((middle, 0.52 + height), text, "x", align="center")
-        x += width + gap
-    picture.publish(title)
-
-
 def blockwise(scores, values, *, split: int, title: str) -> None:
     """Draw two blocks on their way from slow to fast memory, and what they leave.
 
@@ -273,9 +249,8 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
         split: how many keys the first block has.
     """
     picture, end = Picture(), None
-    slow, fast = Box(0.55, 0.35, 1.9, 2.85), Box(3.5, 0.35, 3.2, 2.85)
-    picture.shelf([slow], "slow memory", "memory")
-    picture.shelf([fast], "fast memory", "process")
+    picture.shelf(Box(0.55, 0.35, 1.9, 2.85), "slow memory", "memory")
+    picture.shelf(Box(3.5, 0.35, 3.2, 2.85), "fast memory", "process")
     largest, total, sums = -torch.inf, 0.0, 0.0
     for i, part in enumerate((slice(None, split), slice(split, None))):
         y, before, old = 0.75 + 1.15 * i, end, largest
@@ -308,7 +283,7 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
     picture.publish(title)
 
 
-# --- 08 and 13 ----------------------------------------------------------------------
+# --- 08 ---------------------------------------------------------------------------
 
 FRENCH = "la", "voiture", "bleue", "<end>"
 WAYS = {  # how it reads, how it writes, what `find` does, what goes in
@@ -335,17 +310,25 @@ def translator(*ways: str, title: str) -> None:
 
 def _draw_translator(picture, left, way, lower):
     reads, writes, find, first = WAYS[way]
-    has_vector, has_state = way == "one vector", way != "transformer"
+    has_state = way != "transformer"
 
     def at(x, y):
         return left + x, y + lower * (y > 2.4)
 
     picture.note(at(0.1, 0.12), way, bold=True)
-    sources, vector = _draw_encoder(picture, at, reads, has_vector=has_state)
+    encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
+    sources = []
+    for x, word in zip((0.28, 0.96, 1.82, 2.67), FRENCH):
+        picture.wire(picture.word(at(x, 4.0), word).top, at(x, 3.57))
+        sources.append(picture.grid(at(x - 0.15, 2.6), [[""]], "key", cell=0.3))
+        picture.wire(at(x, 3.2), sources[-1].bottom, "key")
+    if has_state:
+        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
+        picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
     place, style = at(0.1, 1.75), {"size": (1.0, 0.55), "lit": True}
     finder = picture.block(place, f"find:\n{find}", **style)
     decoder = picture.block(at(0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
-    for source in [vector] if has_vector else sources:
+    for source in [vector] if way == "one vector" else sources:
         corners = at(source.top[0] - left, 2.45), at(finder.bottom[0] - left, 2.45)
         picture.wire(source.top, finder.bottom, source.role, via=corners)
     up = finder.top[0], decoder.bottom[1]
@@ -378,91 +361,6 @@ def _draw_translator(picture, left, way, lower):
     picture.step(at(1.88, 0.8), 4)
     picture.wire(blue.right, box.right, turn=left + 3.36, dashed=True)
     picture.note(at(2.3, 0.37), "read next")
-
-
-def _draw_encoder(picture, at, reads, *, has_vector):
-    encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
-    sources, vector = [], None
-    for x, word in zip((0.28, 0.96, 1.82, 2.67), FRENCH):
-        picture.wire(picture.word(at(x, 4.0), word).top, at(x, 3.57))
-        state = picture.grid(at(x - 0.15, 2.6), [[""]], "key", cell=0.3)
-        picture.wire(at(x, 3.2), state.bottom, "key")
-        sources.append(state)
-    if has_vector:
-        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
-        picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
-    return sources, vector
-
-
-def two_turns(*, title: str) -> None:
-    """Draw a translator with one vector, while it writes "the" and then "blue"."""
-    picture = Picture()
-    _, vector = _draw_encoder(
-        picture, lambda *place: place, WAYS["one vector"][0], has_vector=True
-    )
-    cells, ends, start, bus = [], [], vector.top, 2.45
-    for i, (word, written) in enumerate(pairwise(("<start>", "the", "blue"))):
-        left = 0.65 + 3.5 * i
-        picture.note((left, 0.12), f"turn {i + 1}", bold=True)
-        size = (2.4, 0.37)
-        cells.append(picture.block((left, 0.95), "decoder: a GRU", size=size))
-        place, style = (left, 1.75), {"size": (1.0, 0.55), "lit": True}
-        finder = picture.block(place, "find:\nthe same\nvector", **style)
-        corners = (start[0], bus), (finder.bottom[0], bus)
-        picture.wire(start, finder.bottom, "value", via=corners)
-        up = finder.top[0], cells[i].bottom[1]
-        picture.wire(finder.top, up, "value", text="found")
-        picture.step((left + 0.1, 1.53), 2)
-        box = picture.word((left + 1.85, 1.95), word)
-        picture.wire(box.top, (left + 1.85, cells[i].bottom[1]))
-        picture.step((left + 2.03, 1.53), 3)
-        if i:  # around the word that turn 2 writes
-            right = left + 2.6, box.right[1]
-            corners = (left + 0.8, 0.5), (left + 0.8, 0.25), (right[0], 0.25), right
-            picture.wire(ends[0].right, box.right, via=corners, dashed=True)
-            picture.note((ends[0].right[0] + 0.1, 0.37), "read next")
-        ends.append(picture.word((left + 1.2, 0.5), written, lit=True))
-        picture.wire((left + 1.2, 0.95), ends[i].bottom)
-        picture.step((left + 1.38, 0.8), 4)
-    corners = (start[0], bus), (0.3, bus), (0.3, cells[0].left[1])
-    picture.wire(start, cells[0].left, "value", via=corners)
-    picture.note((0.05, 0.92), "state s₀", "value")
-    picture.wire(*cells, text="state s₁")
-    picture.publish(title)
-
-
-def exchange(operations, numbers, *, title: str) -> None:
-    """Draw what two processes hold before and after an operation, and what they send.
-
-    Args:
-        operations: of "all-reduce", "all-gather" and "reduce-scatter".
-        numbers: `(2, n)`, n even: what each process holds at first.
-    """
-    first, second = ([(int(n), rank) for n in n_] for rank, n_ in enumerate(numbers))
-    sums, half = [(int(n), 4) for n in sum(numbers)], len(first) // 2
-
-    def halves(a, b):  # each process has its half only
-        return [a[:half] + [("", -1)] * half, [("", -1)] * half + b[half:]]
-
-    states = {  # pairs (number, owner) of both processes, before and after
-        "all-reduce": ([first, second], [sums, sums]),
-        "all-gather": (halves(first, second), [first[:half] + second[half:]] * 2),
-        "reduce-scatter": ([first, second], halves(sums, sums)),
-    }
-    lines = []
-    for name in operations:
-        before, after = (
-            {
-                "values": [[n for n, _ in pairs] for pairs in state],
-                "owner": [[owner for _, owner in pairs] for pairs in state],
-                "rows": ["process 0", "process 1"],
-                "cell": 0.42,
-            }
-            for state in states[name]
-        )
-        sent = 4 * (2 * half if name == "all-reduce" else half)
-        lines.append([before | {"name": name}, f"{sent} bytes each →", after])
-    column(*lines, title=title)
 
 
 # --- 03 to 06 ---------------------------------------------------------------------
@@ -570,118 +468,34 @@ def draw_attention(
 # --- 14 ---------------------------------------------------------------------------
 
 
-def latent_layer(words, widths: tuple[int, int, int], *, title: str) -> None:
-    """Draw a layer with two heads whose keys and values come from cached latents.
-
-    Args:
-        words: T of them.
-        widths: of x, of a latent, and of both heads together.
-    """
-    T, (d_in, R, D) = len(words), widths
-    high = len(words) * LINE
-    mask = causal_mask(T)
-    picture, tops = Picture(), (0.5, 1.75 + high)
-    middle = (tops[0] + tops[1] + high) / 2
-
-    def blank(x, y, width, role, name, **style):
-        cells = [[""] * width] * T
-        return picture.grid((x, y), cells, role, name, cell=0.12, **style)
-
-    def learned(x, y, text, width=0.8, height=0.34):
-        at = x, y - height / 2
-        return picture.block(at, text, "learned", size=(width, height))
-
-    style = {"rows": words, "shape": f"({T}, {d_in})"}
-    x = blank(0.62, middle - high / 2, d_in, "x", "x", **style)
-    down = learned(1.35, middle, "W_latent")
-    style = {"shape": f"({T}, {R})"}
-    latent = blank(2.53, middle - high / 2, R, "x", "latents", **style)
-    ground = Box(latent.x - 0.1, latent.y - 0.25, latent.width + 0.2, high + 0.5)
-    picture.shelf([ground], "cached")
-    picture.wire(x.right, down.left, "x")
-    picture.wire(down.right, latent.left, "x")
-    style = {"shape": f"({T}, {D})"}
-    joined = blank(6.2, tops[0] + 0.2, D, "output", "joined", **style)
-    out = learned(6.08, middle + 0.12, "out_proj", 0.72)
-    output = blank(6.2, tops[1] + 0.2, D, "output", "output", **style)
-    for head, top in enumerate(tops):
-        ground = [Box(4.22, top, 1.6, high + 0.35)]
-        shelf = picture.shelf(ground, f"head {head}", "memory")
-        for i, role in enumerate(MATRICES):
-            blank(4.22 + 0.29 * i, top + 0.2, D // 2, role, role[0])
-        y = top + 0.2 + high / 2
-        places = (y - 0.45, y, y + 0.5) if head == 0 else (y + 0.55, y - 0.4, y + 0.1)
-        query = learned(1.35, places[0], f"W_query,\nhead {head}", height=0.46)
-        picture.wire(x.right, query.left, "x", turn=1.22)
-        picture.wire(query.right, (shelf.x, places[0]), "query")
-        for role, name, place in zip(("key", "value"), ("W_uk", "W_uv"), places[1:]):
-            block = learned(3.3, place, f"{name}[{head}]", 0.7)
-            picture.wire(latent.right, block.left, "x", turn=3.15)
-            picture.wire(block.right, (shelf.x, place), role)
-        share = blank(5.1, top + 0.2, T, "weight", "weights", mask=mask)
-        goal = joined.left[0], joined.row((T - 1) * head).middle[1]
-        picture.wire(share.right, goal, "value", turn=5.98)
-    picture.wire((out.middle[0], joined.bottom[1] + 0.22), out.top, "value")
-    picture.wire(out.bottom, (out.middle[0], output.y - 0.24), "value")
-    picture.publish(title)
-
-
-def latent_scores(
-    latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str, rotated=None
-) -> None:
+def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
     """Draw the score of a query and a cached latent: by its key, and absorbed.
 
-    Args:
-        latent: (R,); W_uk: (R, K); query: (K,)
-        rotated: a rotated query and key, (P,) each. Their product is added to the
-            absorbed score, and the way by the key is left out.
+    The shapes are (R,), (R, K) and (K,).
     """
-    picture, size = Picture(), (0.75, 0.36)
+    picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
+    key, absorbed = latent @ W_uk, query @ W_uk.mT
+    ground = Box(0.2, 0.43, 0.48 * len(latent), 1.32 + LINE)
+    picture.shelf(ground, "cached", "cached")
 
     def draw(x, y, role, numbers, name=""):
         return picture.grid((x, y), numbers, role, name or role, cell=0.48)
 
-    def draw_product(x, left, right, score):
-        dot = picture.sign((x, left.middle[1]), "·", "score")
-        picture.wire(left, dot)
-        picture.wire(right, dot)
-        at, style = (x, left.middle[1] + 0.27), {"align": "center", "bold": True}
-        picture.note(at, format_number(score), "score", **style)
-        return dot
-
-    if rotated is None:
-        y, key = 1.75, latent @ W_uk
-        first = draw(0.2, 0.65, "x", latent, "latent")
-        block = picture.block((1.95, 0.61), "W_uk", "learned", size=size)
-        end = draw(3.2, 0.65, "key", key)
-        picture.chain(first, block, end)
-        draw_product(4.95, end, draw(5.8, 0.65, "query", query), query @ key)
-    else:
-        y = 0.65
-    absorbed = query @ W_uk.mT
-    cached = draw(0.2, y, "x", latent, "latent")
-    block = picture.block((4.55, y - 0.04), "W_ukᵀ", "learned", size=size)
-    start = draw(5.8, y, "query", query)
-    end = draw(2.8, y, "query", absorbed, "absorbed query")
-    picture.chain(start, block, end)
-    dot = draw_product(2.15, cached, end, absorbed @ latent)
-    if rotated is None:
-        shelf = first, cached
-    else:
-        turned, key = rotated
-        below = draw(0.2, 1.75, "key", key, "rotated key")
-        end = draw(2.8, 1.75, "query", turned, "rotated query")
-        second = draw_product(2.15, below, end, turned @ key)
-        plus = picture.sign((4.6, 1.58), "+", "score")
-        for y in (dot.bottom[1] + 0.12, second.bottom[1] + 0.12):
-            picture.wire((2.45, y), plus, "score", turn=4.6)
-        width = len(query) + len(key)
-        divided = picture.sign((5.3, 1.58), f"÷ √{width}", "score")
-        score = (absorbed @ latent + turned @ key) / width**0.5
-        picture.wire(plus, divided)
-        picture.wire(divided, draw(6.0, 1.44, "score", [score]))
-        shelf = cached, below
-    picture.shelf([replace(shelf[0], y=0.43), shelf[1]])
+    for y in (0.65, 1.75):
+        middle = y + LINE / 2
+        start, end = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
+        dot = picture.sign((4.95 if y < 1 else 2.15, middle), "·", "score")
+        if y < 1:
+            block = picture.block((1.95, middle - 0.18), "W_uk", "learned", size=size)
+            picture.chain(start, block, draw(3.2, y, "key", key), dot)
+            picture.wire(end, dot)
+        else:
+            block = picture.block((4.55, middle - 0.18), "W_ukᵀ", "learned", size=size)
+            between = draw(2.8, y, "query", absorbed, "absorbed query")
+            picture.chain(end, block, between, dot)
+            picture.wire(start, dot)
+        score = format_number(query @ key if y < 1 else absorbed @ latent)
+        picture.note((dot.middle[0], middle + 0.27), score, "score", **center)
     picture.publish(title)
 
 
@@ -715,7 +529,7 @@ def state_and_cache(
         part = draw(2.7, y, torch.outer(key, value), "value")
         picture.wire(part, plus, turn=3.85)
     box = draw(4.3, middle - len(state) * LINE / 2, state, "value")
-    ground = picture.shelf([replace(box, y=box.y - 0.02)], "state S", "memory")
+    ground = picture.shelf(replace(box, y=box.y - 0.02), "state S", "memory")
     picture.wire(plus, box)
     start = draw(4.3, 0.25, query, "query", "query")
     x, low = box.top[0], ground.y + ground.height
@@ -727,50 +541,15 @@ def state_and_cache(
         for i, pair in enumerate(zip(keys, values))
         for x, role, vector in zip((5.55, 6.2), ("key", "value"), pair)
     ]
-    picture.shelf([replace(boxes[0], y=0.6), boxes[-1]], "a cache")
-    at = 6.17, boxes[-1].bottom[1] + 0.4
+    end = boxes[-1].bottom[1]
+    width = boxes[-1].right[0] - 5.55
+    picture.shelf(Box(5.55, 0.6, width, end - 0.6), "a cache", "cached")
+    at = 6.17, end + 0.4
     picture.note(at, "one more key and\none more value\nper token", align="center")
     picture.publish(title)
 
 
-def two_writes(before, value, axes, *, title: str) -> None:
-    """Draw how adding a value, and the delta rule, move what a key retrieves.
-
-    Args:
-        before: what the key retrieves, two numbers; value: what it should retrieve.
-        axes: the names of the two numbers.
-    """
-    picture = Picture()
-
-    def place(x, y):
-        return 1.5 + 0.62 * x, 3.0 - 0.62 * y
-
-    for goal, name in ((4.8, 0), axes[0]), ((0, 4.6), axes[1]):
-        picture.wire(place(0, 0), place(*goal), "x")
-        x, y = place(*goal)
-        picture.note((x + 0.1, y), name)
-    for n in range(1, 5):  # the scales of both axes
-        for (x, y), mark, at in (
-            (place(n, 0), (0, 0.06), (0, 0.18)),
-            (place(0, n), (-0.06, 0), (-0.18, 0)),
-        ):
-            picture.wire((x, y), (x + mark[0], y + mark[1]), "x", head=False)
-            picture._write(x + at[0], y + at[1], str(n), color="#333333")
-    added = [a + b for a, b in zip(before, value)]
-    half = [(a + b) / 2 for a, b in zip(before, value)]
-    for goal in (added, value, half):
-        picture.wire(place(*before), place(*goal), "value")
-    labels = {"before": before, "the value added": added, "β = 1": value, "β = ½": half}
-    for text, point in labels.items():
-        is_half = point is half  # whose arrow is covered by a longer one on its right
-        x, y = place(*point)
-        at, align = (x - 0.12, "right") if is_half else (x + 0.12, "left")
-        numbers = ", ".join(f"{float(n):g}" for n in point)
-        picture.note((at, y - 0.05), f"{text}: ({numbers})", align=align)
-    picture.publish(title)
-
-
-# --- 11 and 13 --------------------------------------------------------------------
+# --- 11 ---------------------------------------------------------------------------
 
 
 def vision_transformer(image: Tensor, *, title: str) -> None:
@@ -814,183 +593,4 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     steps = (2.55, 1.2), (4.35, 1.2), (2.1, y - 0.15), (2.3, 3.9), (5.91, 3.15)
     for number, at in enumerate(steps, start=1):
         picture.step(at, number)
-    picture.publish(title)
-
-
-def hairpin(strand: str, stem: int, *, title: str) -> None:
-    """Draw a folded strand of DNA; the first `stem` bases pair with the last ones."""
-    picture, half = Picture(), len(strand) // 2
-    places, boxes = [*range(len(strand))], []
-    for y, ids in (0.45, places[:half]), (1.35, places[: half - 1 : -1]):
-        bases = [strand[i] for i in ids]
-        is_paired = [i < stem or i >= len(strand) - stem for i in ids]
-        owner = ["ACGT".index(b) if pair else -1 for b, pair in zip(bases, is_paired)]
-        boxes.append(picture.grid((0.5, y), [bases], owner=[owner], cell=0.55))
-        for j, i in enumerate(ids):
-            at = boxes[-1].cell(0, j).middle[0], y + (-0.14 if y < 1 else 0.42)
-            picture.note(at, str(i), align="center")
-    for j in range(stem):
-        picture.wire(*[box.cell(0, j) for box in boxes], "weight", head=False)
-    picture.wire(boxes[0].right, boxes[1].right, turn=6.3, text="loop")
-    picture.publish(title)
-
-
-def cuts(image: Tensor, ways, *, title: str) -> None:
-    """Draw an 8 × 8 image for each way to cut it, with five tokens in a colour each.
-
-    Args:
-        ways: functions (images, patch_size) -> tokens (B, N, P²), for patches of 2 × 2.
-    """
-    owner = torch.full((len(ways), 64), 4)  # grey
-    for i, cut in enumerate(ways):
-        pixels = cut(torch.arange(64).view(1, 1, 8, 8), 2)[0, :5]
-        owner[i, pixels] = torch.tensor([0, 1, 2, 3, 5])[:, None]
-    parts = [
-        {"values": image, "owner": owners.view(8, 8), "name": cut.__name__}
-        for owners, cut in zip(owner, ways)
-    ]
-    row(*parts, title=title)
-
-
-# --- 10: what blocks, caches and shared heads save ------------------------------------
-
-
-def new_row(before, after, words, *, title: str) -> None:
-    """Draw causal weights before and after the last word, whose row alone is new.
-
-    Args:
-        before, after: `(T - 1, T - 1)` and `(T, T)`, the weights.
-        words: T of them.
-    """
-    old, new = (
-        {
-            **{"values": weights, "mask": causal_mask(n), "role": "weight"},
-            **{"rows": words[:n], "columns": words[:n], "name": f"{n} tokens"},
-        }
-        for n, weights in ((len(words) - 1, before), (len(words), after))
-    )
-    row(old, "→", new | {"lit": len(words) - 1}, title=title)
-
-
-def shared_heads(counts, *, title: str) -> None:
-    """Draw eight query heads above the key-value heads that they share.
-
-    Args:
-        counts: numbers of key-value heads, a line each, each a divisor of eight.
-    """
-    picture = Picture()
-
-    def draw(place, y, role, head):
-        return picture.grid((1.35 + 0.6 * place, y), [[head]], role, cell=0.34)
-
-    for i, count in enumerate(counts):
-        y, size = 0.15 + 1.75 * i, 8 // count
-        for head in range(8):
-            if head % size == 0:
-                place = head + (size - 1) / 2
-                key = draw(place, y + 0.75, "key", head // size)
-                draw(place, y + 1.08, "value", head // size)
-            query = draw(head, y, "query", head)
-            picture.wire(query.bottom, key.top, "query")
-        picture.note((0.05, y + 0.16), "query heads", "query")
-        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
-        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
-    picture.publish(title)
-
-
-# --- 13 ---------------------------------------------------------------------------
-
-RING = {  # three processes with three shares of two numbers; "-" was sent on
-    "before": ["1 2 3 4 5 6", "10 20 30 40 50 60", "100 200 300 400 500 600"],
-    "after turn 1": ["1 2 303 404 - -", "- - 30 40 55 66", "110 220 - - 500 600"],
-    "after turn 2": ["111 222 - - - -", "- - 333 444 - -", "- - - - 555 666"],
-}
-SPLITS = {  # weights and tokens of processes 0 and 1, = for those of both, what is sent
-    "the batch": ("====", "0000 ----", "====", "---- 1111",
-                  "gradients:\nall-reduce"),
-    "the weights": ("00--", "0000 ----", "--11", "---- 1111",
-                    "weights: all-gather\ngradients:\nreduce-scatter"),
-    "the heads": ("00--", "==== ====", "--11", "==== ====",
-                  "outputs and\ngradients of inputs:\nall-reduce"),
-    "the tokens": ("====", "00-- 00--", "====", "--11 --11",
-                   "keys, values: a ring\ngradients:\nall-reduce"),
-}  # fmt: skip
-
-
-def reduce_scatter(*, title: str) -> None:
-    """Draw how three processes in a ring add up six numbers, in two turns."""
-    picture, boxes = Picture(), []
-    for turn, (name, lines) in enumerate(RING.items()):
-        left = 0.1 + 2.41 * turn
-        picture.note((left + 0.96, 0.1), name, align="center", bold=True)
-        for rank, line in enumerate(lines):
-            texts, first = line.split(), RING["before"][rank].split()
-            owner = [-1 if t == "-" else rank if t in first else 4 for t in texts]
-            cells = [[t.replace("-", "") for t in texts]]
-            y = 0.5 + 0.8 * rank
-            if turn == 0:
-                picture.note((left, y - 0.12), f"process {rank}")
-            boxes.append(picture.grid((left, y), cells, owner=[owner], cell=0.32))
-    for i in range(6):
-        turn, rank = divmod(i, 3)
-        share, to = 2 * (rank - turn - 1) % 6, (rank + 1) % 3
-        start, end = (boxes[k].cell(0, share) for k in (i, 3 * turn + 3 + to))
-        (x0, y0), (x1, y1) = start.at(1, 1), end.at(1, 0)
-        via = []
-        if to == 0:  # up between two columns, past the row between
-            y0, y1, gap = start.y, end.at(1, 1)[1], 2.265 + 2.41 * turn
-            via = [(x0, 1.85), (gap, 1.85), (gap, 1.05), (x1, 1.05)]
-        picture.wire((x0, y0), (x1, y1), via=via)
-    picture.publish(title)
-
-
-def splits(*, title: str) -> None:
-    """Draw what two processes hold, compute and send in four ways to share the work."""
-    picture, width = Picture(), WIDTH / len(SPLITS)
-    for split, (name, state) in enumerate(SPLITS.items()):
-        left = 0.12 + split * width
-        picture.note((left, 0.12), name, bold=True)
-        for i, shares in enumerate(state[:4]):
-            y = 0.7 + 2.5 * (i // 2) + 0.62 * (i % 2)
-            if i % 2 == 0:
-                picture.note((left, y - 0.25), f"process {i // 2}", bold=True)
-            picture.note((left, y), ("holds weights", "computes tokens")[i % 2])
-            owner = torch.tensor(["01".find(c) for c in shares.replace(" ", "")])
-            owner = owner.view(-1, 4)
-            style = {} if "=" in shares else {"owner": owner, "mask": owner >= 0}
-            picture.grid((left, y + 0.13), [[""] * 4] * len(owner), cell=0.26, **style)
-        for end in (2.05, 2.75):
-            picture.wire((left + 0.06, 2.38), (left + 0.06, end))
-        picture.note((left + 0.16, 2.38), state[-1])
-    picture.publish(title)
-
-
-def sharded_weights(block: int, rest: int, *, title: str) -> None:
-    """Draw the bytes of weights that one of two processes holds during a step.
-
-    Args:
-        block, rest: the bytes of each of two blocks, and of all other weights.
-    """
-    moments = "stored", "forward\nblock 1", "forward\nblock 2"
-    moments += "backward\nblock 2", "backward\nblock 1", "Adam's step"
-    sizes = {"block 1": block, "block 2": block, "the rest": rest}
-    whole = torch.tensor([[0, 1, 0, 0, 1, 0], [0, 0, 1, 1, 0, 0], [0, 1, 1, 1, 1, 0]])
-    held = torch.tensor([*sizes.values()])[:, None] * (1 + whole) // 2  # (3, 6)
-    held = torch.cat([held, held.sum(dim=0, keepdim=True)])
-    texts = [[f"{n:,}" for n in line] for line in held.tolist()]
-    owner, picture = [*(3 * whole).tolist(), [-1] * 6], Picture()
-    style = {"rows": [*sizes, "together"], "owner": owner, "cell": 0.98}
-    box = picture.grid((0.85, 0.5), texts, **style)
-    for i, name in enumerate(moments):
-        picture.note((box.cell(0, i).middle[0], 0.22), name, align="center")
-    gathers = "block 1, rest", "block 2", "block 2", "block 1"
-    for i, name in enumerate(gathers, start=1):
-        x = box.cell(0, i).x
-        picture.wire((x, 2.0), (x, box.bottom[1]))
-        picture.note((x, 2.2), f"all-gather\n{name}", align="center")
-    for i, name in (3, "block 2"), (4, "block 1, rest"):
-        x, y = box.cell(3, i).bottom
-        picture.wire((x, y), (x, 2.55))
-        at = x + 0.2 * (i - 3.5), 2.72
-        picture.note(at, f"reduce-scatter\n{name}", align="center")
     picture.publish(title)

@@ -5,14 +5,13 @@
 
 import contextlib
 import io
-import itertools
 import math
 import signal
 import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,40 +31,25 @@ class TrainingConfig:
 
     warmup, final_lr: as in `learning_rate`;  weight_decay: as in `decay_groups`
     clip: the largest norm of the gradient, None for no limit
-    accumulate: batches per step
-    checkpoint: a file with everything that `resume=True` needs. It is written before
+    checkpoint: a file from which training continues, if it exists. It is written before
         the first step, every `save_every` steps, at the end, and after Ctrl-C, which
         waits until the current step is done.
-    metadata: dict that describes the training run, stored in the checkpoint. A run is
-        resumed only if both are the same.
-
-    Raises ValueError if `accumulate` or `save_every` is below 1, or if there is no
-    checkpoint to resume from.
+    metadata: dict that describes the training run, stored in the checkpoint. Training
+        continues only if both are the same.
     """
 
     warmup: int = 0
     final_lr: float | None = None
     weight_decay: float = 0.01
     clip: float | None = None
-    accumulate: int = 1
     checkpoint: str | Path | None = None
     save_every: int = 100
-    resume: bool = False
     metadata: dict | None = None
-
-    def __post_init__(self):
-        if min(self.accumulate, self.save_every) < 1:
-            raise ValueError(
-                "expected accumulate and save_every of 1 or more, "
-                f"got {self.accumulate} and {self.save_every}"
-            )
-        if self.resume and self.checkpoint is None:
-            raise ValueError("expected a checkpoint to resume from, got None")
 
 
 def train(
     model: nn.Module,
-    batches: Iterable | Callable[[int], Any],
+    batches: Sequence | Callable[[int], Any],
     compute_loss: Callable[[nn.Module, Any], Tensor],
     steps: int,
     lr: float = 1e-3,
@@ -77,42 +61,37 @@ def train(
     """Minimise a loss with AdamW.
 
     model: the module to train; afterwards it is in evaluation mode, also after Ctrl-C
-    batches: a list, a DataLoader or another iterable, used again from its start when
-        all batches are used up, or a function from a number (0, 1, 2 ...) to a batch.
-        Each batch is moved to the device of the model.
+    batches: a list, used again from its start when all batches are used up, or a
+        function from a number (0, 1, 2 ...) to a batch, which is moved to the device
     compute_loss: function (model, batch) -> scalar tensor
-    show_progress: whether a notebook shows a progress bar
     on_step: function called after each step with the losses so far, a tensor
-    returns: the losses, one float per step, with those from before a resumption
+    returns: the losses, one float per step, with those of the checkpoint
 
     On a CUDA device the loss is computed under autocast, in bfloat16 if the GPU has it,
-    else in float16 with a gradient scaler. Pass `torch.compile(compute_loss)` to
-    compile the model together with its loss.
+    else in float16 with a gradient scaler.
 
     In a group of processes (`torch.distributed`) every process calls this function. The
     first one writes the checkpoint, and Ctrl-C in one of them stops all of them after
     the same step.
 
     A resumed run ends with the losses of an uninterrupted one, if the batches are the
-    same, or are shuffled by PyTorch's default random numbers. A loss compiled for a GPU
-    needs `torch.use_deterministic_algorithms`, too, or its last digits vary.
+    same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too.
 
-    Raises ValueError if there are no batches left to use, if the model has no weights,
-    and for a checkpoint to resume from that is damaged or of another model, which then
-    changes nothing.
+    Raises ValueError for a checkpoint that is damaged or of another model; the model
+    then stays as it was.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
     >>> len(losses), losses[-1] < losses[0]
     (9, True)
 
-    Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups,
-    clipping and accumulation as in nanoGPT.
+    Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
+    clipping as in nanoGPT.
     """
     state = _TrainingState(model, steps, lr, config)
-    if config.resume:
+    if config.checkpoint is not None and Path(config.checkpoint).exists():
         state.load()
-    stream = state.cycle_batches(batches)
+    get_batch = batches if callable(batches) else lambda i: batches[i % len(batches)]
     callbacks = [on_step] if on_step else []
     if show_progress and _in_notebook():
         callbacks.append(_progress_bar(steps))
@@ -120,14 +99,14 @@ def train(
     writes_checkpoint = config.checkpoint is not None and is_first_process
     model.train()
     try:
-        with _defer_interrupt(writes_checkpoint or _is_distributed()) as interrupts:
+        with _defer_interrupt() as interrupts:
             while (
                 not (interrupted := _interrupted_on_any_rank(interrupts, state.device))
                 and state.step < steps
             ):
                 if writes_checkpoint and state.step % config.save_every == 0:
                     state.save()
-                state.train_step(stream, compute_loss)
+                state.train_step(get_batch, compute_loss)
                 for callback in callbacks:
                     callback(state.losses[: state.step])
             if writes_checkpoint:
@@ -144,9 +123,7 @@ def learning_rate(
 ) -> float:
     """Return the learning rate of a step: a linear rise, then half a cosine.
 
-    The rate is lr * (step + 1) / warmup in the first `warmup` steps. Then it is
-    final_lr + (lr - final_lr) * (1 + cos(pi * t)) / 2, where t goes from 0 to 1.
-    Without final_lr it stays at lr.
+    The cosine ends at final_lr; without it the rate stays at lr.
 
     >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
     [2.0, 4.0, 4.0, 2.0, 0.0]
@@ -164,9 +141,8 @@ def learning_rate(
 def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     """Split the parameters into two groups: AdamW shrinks only the first.
 
-    The first group has the matrices that multiply. Biases, norms and embeddings are in
-    the second, and so is a matrix that is also an embedding, like the output head of
-    `GPT`.
+    Biases, norms and embeddings are in the second, and so is a matrix that is also an
+    embedding, like the output head of `GPT`.
 
     returns: list of two dicts, as `torch.optim` takes them
 
@@ -190,9 +166,7 @@ class _TrainingState:
 
     def __init__(self, model, steps, lr, config):
         self.model, self.steps, self.lr, self.config = model, steps, lr, config
-        weight = next(model.parameters(), None)
-        if weight is None:
-            raise ValueError("expected a model with weights to train, got none")
+        weight = next(model.parameters())
         self.device = weight.device
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)
@@ -204,11 +178,8 @@ class _TrainingState:
         # The losses stay on the device, because reading one would wait for the GPU.
         dtype = torch.promote_types(weight.dtype, torch.float32)
         self.losses = torch.zeros(steps, dtype=dtype, device=self.device)
-        # Of an iterable: the batches used since its start, and the random state there.
-        self.batches_used, self.random_at_start = 0, torch.get_rng_state()
 
-    def train_step(self, stream, compute_loss):
-        """Take one step along the mean gradient of the next batches of a stream."""
+    def train_step(self, get_batch, compute_loss):
         config = self.config
         rate = learning_rate(
             self.step, self.steps, self.lr, config.warmup, config.final_lr
@@ -216,51 +187,19 @@ class _TrainingState:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()
-        for batch in itertools.islice(stream, config.accumulate):
-            batch = to_device(batch, self.device)
-            with self.autocast():
-                loss = compute_loss(self.model, batch) / config.accumulate
-            self.scaler.scale(loss).backward()
-            self.losses[self.step].add_(loss.detach())
+        batch = to_device(get_batch(self.step), self.device)
+        with torch.autocast(
+            self.device.type, self.autocast_dtype, self.autocast_dtype is not None
+        ):
+            loss = compute_loss(self.model, batch)
+        self.scaler.scale(loss).backward()
+        self.losses[self.step] = loss.detach()
         if config.clip is not None:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
-
-    def autocast(self):
-        if self.autocast_dtype is None:
-            return contextlib.nullcontext()
-        return torch.autocast(self.device.type, self.autocast_dtype)
-
-    def cycle_batches(self, batches) -> Iterator:
-        """Yield batches forever, after those that were used before a resumption."""
-        while callable(batches):
-            self.batches_used += 1
-            yield batches(self.batches_used - 1)
-        while True:
-            for batch in self._remaining_batches(batches):
-                self.batches_used += 1
-                yield batch
-            if not self.batches_used:
-                raise ValueError(
-                    "expected batches that can be used again, "
-                    f"got none after {self.step} steps"
-                )
-            self.batches_used = 0
-
-    def _remaining_batches(self, batches):
-        random_now = torch.get_rng_state()
-        if not self.batches_used:
-            self.random_at_start = random_now
-            return batches
-        torch.set_rng_state(self.random_at_start)  # so that it shuffles as before
-        remaining = iter(batches)
-        for _ in range(self.batches_used):
-            next(remaining, None)
-        torch.set_rng_state(random_now)
-        return remaining
 
     def save(self):
         random = {"cpu": torch.get_rng_state()}
@@ -274,8 +213,6 @@ class _TrainingState:
             "optimizer": self.optimizer.state_dict()["state"],
             "scaler": self.scaler.state_dict(),
             "random": random,
-            "batches_used": self.batches_used,
-            "random_at_start": self.random_at_start,
         }
         buffer = io.BytesIO()
         torch.save(state, buffer)
@@ -296,8 +233,6 @@ class _TrainingState:
         self.losses = torch.cat(
             (saved["losses"].to(self.losses), self.losses[self.step :])
         )
-        self.batches_used = saved["batches_used"]
-        self.random_at_start = saved["random_at_start"]
         torch.set_rng_state(saved["random"]["cpu"])
         if "cuda" in saved["random"] and self.device.type == "cuda":
             torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
@@ -317,7 +252,7 @@ def to_device(batch: Any, device: torch.device) -> Any:
 
 
 @contextlib.contextmanager
-def _defer_interrupt(wanted):
+def _defer_interrupt():
     """Let a first Ctrl-C wait, and yield a list that it is added to."""
     interrupts = []
 
@@ -327,7 +262,7 @@ def _defer_interrupt(wanted):
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not (wanted and in_main_thread and is_default):
+    if not (in_main_thread and is_default):
         yield interrupts
         return
     signal.signal(signal.SIGINT, on_sigint)
@@ -365,10 +300,9 @@ def read_checkpoint(path: str | Path, metadata: dict | None = None) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        state["model"].items()
         received = state["metadata"] or {}
     except Exception as error:
-        reason = str(error).partition("\n")[0].partition(". ")[0]  # without the advice
+        reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
     for name, expected in (metadata or {}).items():
         if received.get(name) != expected:
@@ -385,11 +319,7 @@ def _in_notebook():
 
 
 def _progress_bar(steps):
-    """Show a progress bar in a notebook; return the function that moves it.
-
-    What is stored in the notebook is the same for every run and machine: only the
-    widget moves.
-    """
+    """Show a progress bar in a notebook; return the function that moves it."""
     from IPython.display import display
     from ipywidgets import IntProgress
 

@@ -38,23 +38,16 @@ def load_text_model(
     returns: the model, on the CPU and in evaluation mode; a function that encodes a
         text as a list of token ids; and a function that decodes such a list
 
-    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
-    was not written by this command.
+    Raises ValueError if the file is damaged or was not written by this command.
     """
     saved = read_checkpoint(path)
-    metadata = saved["metadata"]
-    if not isinstance(metadata, dict) or not {*SIZES, "merges"} <= metadata.keys():
-        raise ValueError(
-            f"expected a checkpoint of `python -m utils.training`, got {path}, "
-            "which doesn't say how it was trained"
-        )
+    metadata = saved["metadata"] or {}
+    if "merges" not in metadata:
+        raise ValueError(f"{path} was not written by `python -m utils.training`")
     model, merges = _build_gpt(metadata), _merges(metadata)
     model.load_state_dict(saved["model"])
-    return (
-        model.eval(),
-        partial(encode_bpe, merges=merges),
-        partial(decode_bpe, merges=merges),
-    )
+    encode, decode = (partial(f, merges=merges) for f in (encode_bpe, decode_bpe))
+    return model.eval(), encode, decode
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,16 +61,13 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             _train_on_text(options, num_processes, write)
         except KeyboardInterrupt:
-            file = options.checkpoint
             outcome = "nothing is saved"
-            if file and file.exists():
-                outcome = f"the same command continues from {file}"
+            if options.checkpoint and options.checkpoint.exists():
+                outcome = f"the same command continues from {options.checkpoint}"
             write(f"\nstopped: {outcome}", file=sys.stderr)
             return 130
         except (OSError, ValueError) as error:
-            name = getattr(error, "filename", None)
-            reason = f"{name}: {error.strerror}" if name else error
-            write(f"error: {reason}", file=sys.stderr)
+            write(f"error: {error}", file=sys.stderr)
             return 2
     return 0
 
@@ -100,7 +90,6 @@ def _parse(arguments):
     saving_help = "steps between checkpoints, and between reports"
     add("--save-every", default=100, help=saving_help, **count)
     add("--batch", default=8, help="windows per batch", **count)
-    add("--accumulate", default=1, help="batches per step", **count)
     add("--context", default=64, help="tokens per window", **count)
     add("--width", default=96, help="features per token", **count)
     add("--heads", default=4, help="heads per block, a divisor of the width", **count)
@@ -110,10 +99,7 @@ def _parse(arguments):
     add("--dropout", metavar="X", type=float, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
     add("--compile", action="store_true", help="compile the model with torch.compile")
-    options = parser.parse_args(arguments)
-    if not 0 <= options.dropout < 1:
-        parser.error(f"expected --dropout from 0 to below 1, got {options.dropout}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def _positive(text):
@@ -137,16 +123,14 @@ def _train_on_text(options, num_processes, write):
         final_lr=options.lr / 10,
         weight_decay=0.1,
         clip=1.0,
-        accumulate=options.accumulate,
         checkpoint=options.checkpoint,
         save_every=options.save_every,
-        resume=bool(options.checkpoint and options.checkpoint.exists()),
         metadata=metadata,
     )
-    compute_loss = next_token_loss
-    if options.compile:
-        compute_loss = torch.compile(next_token_loss)
-    if num_processes > 1:  # this waits until every process has looked for the file
+    compute_loss = (
+        torch.compile(next_token_loss) if options.compile else next_token_loss
+    )
+    if num_processes > 1:
         compute_loss = split_batch_over_processes(model, compute_loss)
 
     def report(losses):
@@ -176,11 +160,7 @@ def _train_on_text(options, num_processes, write):
 
 
 def _configure_gpu(is_exact):
-    """Choose TensorFloat32, and kernels of which a resumed run gets the same sums.
-
-    Only compiled kernels need the latter: they add up in another order in every run.
-    It makes them a tenth slower.
-    """
+    """Choose TensorFloat32, and for a compiled model kernels that repeat their sums."""
     torch.set_float32_matmul_precision("high")  # for losses outside of autocast
     if is_exact:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -214,17 +194,10 @@ def _prepare(options):
 
 def _read_text(path):
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:  # UTF-16 in which all bytes are also UTF-8
-        raise ValueError(
-            f"{path} is not a text in UTF-8: save it as UTF-8 in an editor, "
-            f"or run: iconv -f ENCODING -t UTF-8 {path} > NEW"
-        )
-    if not text.strip():
-        raise ValueError(f"{path} is empty: expected a text")
-    return text
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{path} is not a text in UTF-8: save it as UTF-8 in an editor"
+        raise ValueError(message) from error
 
 
 def _build_gpt(metadata, dropout=0.0):
@@ -257,13 +230,9 @@ def draw_windows(
 def held_out_loss(
     model: GPT, ids: Tensor, context_length: int, batch_size: int = 8
 ) -> Tensor:
-    """Return the mean loss per token on text that the model isn't trained on.
+    """Return the mean loss per token of a text, a scalar tensor, in evaluation mode.
 
-    It's measured in evaluation mode; afterwards the model is in its earlier mode. Of a
-    long text, 128 evenly spaced windows are used.
-
-    ids: (N,)
-    returns: scalar tensor
+    ids: (N,); of a long text, 128 evenly spaced windows are used
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> held_out_loss(model, torch.arange(11), context_length=5).shape

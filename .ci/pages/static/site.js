@@ -13,6 +13,11 @@ addEventListener("load", reach);
 addEventListener("resize", reach);
 addEventListener("toggle", reach, true);
 
+// On paper nothing folds.
+addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+});
+
 document.addEventListener("DOMContentLoaded", () => {
   // Sphinx calls the parts of the way headings, but of no level.
   for (const title of document.querySelectorAll(".caption[role=heading]"))
