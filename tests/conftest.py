@@ -3,6 +3,7 @@
 import signal
 from types import SimpleNamespace
 
+import cloudpickle
 import pytest
 
 from tests.browser import browser
@@ -17,8 +18,8 @@ def own_progress(tmp_path, monkeypatch):
     """Keep the reader's own progress file, and other tests' answers, out of a test."""
     monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
     monkeypatch.setattr("utils.checks.reader._passed_answers", {})
-    monkeypatch.setattr("utils.checks.reader._failed_answers", {})
-    return tmp_path / "progress.json"
+    monkeypatch.setattr("utils.checks.reader._checked_answers", {})
+    return tmp_path / "progress.txt"
 
 
 @pytest.fixture
@@ -81,8 +82,12 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="module")
-def on_cpu():
-    """Hide GPUs from the processes that a test starts, and let them find the course."""
+def on_cpu(request):
+    """Hide GPUs from the processes that a test starts, and let them find the course.
+
+    They get the functions by value, which spares them what the test's file imports.
+    """
+    cloudpickle.register_pickle_by_value(request.module)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CUDA_VISIBLE_DEVICES", "")
         patch.setenv("PYTHONPATH", str(ROOT))

@@ -20,9 +20,8 @@ IT = "the animal didn't cross the street because it was too tired".split()
 def draw_marks(title):
     """Draw each mark of a `Picture` once, in every role."""
     picture = plots.Picture()
-    words = picture.sentence((0.2, 0.2), IT, roles={7: "query", 1: "key"})
-    picture.wire(words[7], words[1], "weight", weight=0.9, bend=0.3, text="0.90")
-    picture.word((0.6, 1.0), " sun", lit=True)
+    words = picture.word((2.0, 0.2), "it"), picture.word((0.6, 1.0), " sun", lit=True)
+    picture.wire(*words, "weight", weight=0.9, bend=0.3, text="0.90")
     learned = picture.block((2.2, 0.85), "W_q", "learned")
     part = picture.block((3.2, 0.85), "multi-head\nattention", lit=True)
     picture.wire(learned, part, "query")
@@ -107,7 +106,7 @@ VECTORS = torch.arange(12.0).view(3, 4)
 SCENES = {
     "attention_frame": ((WORDS, 2, X[2], X, X), {"mask": CAUSAL[1]}),
     "machine": ((), {}),
-    "looks": (([IT, [*IT[:-1], "wide"]], 7, [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
+    "looks": (([IT, [*IT[:-1], "wide"]], [7, 7], [[0, 0.9] + [0.1 / 9] * 9] * 2), {}),
     "both_ways": ((["sun", "Hello"], X[:2], X[:1].T, X[1:2].T), {}),
     "cache": ((), {}),
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),

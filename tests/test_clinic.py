@@ -11,7 +11,7 @@ import torch
 from tests.repository import ROOT
 from utils import attention, clinic
 from utils.checks import Result, records
-from utils.checks.course import CASES
+from utils.checks.course import PATIENTS
 from utils.clinic import diagnose, patient, suspects, twin
 from utils.clinic.instruments import measured
 from utils.clinic.patients import KINDS, causes
@@ -64,7 +64,7 @@ def test_a_healthy_layer_is_that_of_the_course(number):
 
 
 def test_the_right_slugs_pass_with_the_evidence_and_are_kept(capsys):
-    for number in (*ONE_OF_EACH, *CASES, 307, 407, 507):
+    for number in (*ONE_OF_EACH, *PATIENTS, 307, 407, 507):
         layer = patient(number)
         result = diagnose(layer, *layer._wrong)
         assert isinstance(result, Result)
@@ -116,7 +116,7 @@ def test_what_the_folded_answers_diagnose_is_right():
             slugs, answer = json.loads(f"[{slugs[2:]}]"), int(named or number)
             assert diagnose(patient(answer), *slugs).passed, answer
             answered.append(answer)
-    assert sorted(answered) == sorted([*CASES, 108, 200, 509])
+    assert sorted(answered) == sorted([*PATIENTS, 108, 200, 509])
 
 
 def test_the_numbers_in_the_folded_answers_are_measured():

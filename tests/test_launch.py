@@ -1,5 +1,7 @@
 """Tests of how several processes are started: by `utils.launch`, and by `torchrun`."""
 
+import contextlib
+import io
 import multiprocessing
 import os
 import signal
@@ -15,6 +17,7 @@ from torch.nn import functional as F
 from tests.repository import ROOT
 from utils.data import load_text
 from utils.launch import in_processes
+from utils.training import text as command
 
 pytestmark = pytest.mark.usefixtures("on_cpu")
 FACTOR = 0.5
@@ -82,10 +85,13 @@ def text(tmp_path_factory):
     return str(path)
 
 
-def train(start, text, *options):
-    """Train in the processes that a command starts; return the printed lines."""
-    command = [*start, "-m", "utils.training", text, *SMALL, *options]
-    return subprocess.check_output(command, **HERE).splitlines()
+def train(text, *options):
+    """Train in this process; return the printed lines."""
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setattr(command, "has_own_gpu", lambda: False)
+        command.main([text, *SMALL, *options])
+    return printed.getvalue().splitlines()
 
 
 def kill_after_step_10(text, file):
@@ -103,15 +109,15 @@ def kill_after_step_10(text, file):
 @pytest.fixture(scope="module")
 def expected(text):
     """Return the lines of an undisturbed training run in one process."""
-    return train([sys.executable], text)
+    return train(text)
 
 
 def test_two_processes_print_once_what_one_process_prints(text, expected):
-    assert train(TWO, text) == expected
+    program = [*TWO, "-m", "utils.training", text, *SMALL]
+    assert subprocess.check_output(program, **HERE).splitlines() == expected
 
 
 def test_one_process_ends_what_two_killed_processes_began(text, expected, tmp_path):
     file = str(tmp_path / "training.pt")
     kill_after_step_10(text, file)
-    lines = train([sys.executable], text, "--checkpoint", file)
-    assert lines[-1] == expected[-1]
+    assert train(text, "--checkpoint", file)[-1] == expected[-1]

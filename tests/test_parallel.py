@@ -110,9 +110,8 @@ def message_of_uneven_tokens():
     return str(error.value)
 
 
-def run_all(rank, count, inputs, model, sentences):
+def run_all(rank, count, inputs, model, sentences, codes):
     """Return what these functions return, in one start of the processes."""
-    codes = fenced_code()[1:3]
     return (
         run_some_tokens(rank, count, inputs),
         message_of_uneven_tokens(),
@@ -136,7 +135,8 @@ def test_four_processes_compute_together_what_one_computes():
     torch.manual_seed(0)
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
     inputs, sentences = random(3, 2, 3, 24, 7), torch.randint(11, (12, 8))
-    results = in_processes(4, run_all, inputs, model, sentences)
+    codes = fenced_code()[1:3]
+    results = in_processes(4, run_all, inputs, model, sentences, codes)
     next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
     of_model = [weight.grad for weight in model.parameters()]
     whole = {causal: attention_alone(inputs, causal) for causal in (False, True)}

@@ -97,9 +97,8 @@ def strands(book, seed):
 
     torch.manual_seed(seed)
     embedding, block, last = book["build_reader"]()
-    deeper = torch.nn.Sequential(
-        embedding, block, book["open_block"](32, 1, LENGTH), last
-    )
+    another = definitions("11_beyond_text")["open_block"](32, 1, LENGTH)
+    deeper = torch.nn.Sequential(embedding, block, another, last)
     train_on_strands(deeper, steps=1000)
     for shift, name in enumerate(("as drawn", "moved by one position")):
         shares = strand_accuracy(deeper, unseen.roll(shift, dims=1))

@@ -1,22 +1,23 @@
 """Checks of the exercises: `check`, `solution` and `progress`.
 
-`check("4.1", answer)` in `reader` finds the exercise and has the answer examined by
-`examine`, while `guard` and `limit` protect the reader's session. The answer runs on
-every case of the exercise (`engine`; `modules` if the answer is a class). If a result
-isn't what the exercise's oracle gives, `search` looks for the mistake. An exercise has
-the right steps to the result, and for each known mistake a variant, which is one step
-done wrong (`pipeline`). The variant (or the pair) that gives the answer's results on
-every case is named, with its text. Facts name what results don't show, such as a dropout
-that stays active. If nothing fits, `messages` shows the first difference.
+What `check("4.1", answer)` does:
+
+1. `reader` finds the exercise, and `guard` protects the reader's session.
+2. `examine` runs the answer on every case of the exercise (`engine`; `modules` if the
+   answer is a class) and compares each result with the one of the exercise's oracle.
+3. If a result is wrong, `search` looks for the mistake. An exercise has the right steps
+   to the result, and for each known mistake a variant, which is one step done wrong
+   (`pipeline`). The variant (or the pair) that gives the answer's results on every case
+   is named, with its text.
+4. Facts name what results don't show, such as a dropout that stays active.
+5. If nothing has a name, `messages` shows the first difference.
+6. `display` shows the message, and `records` keeps the name of a passed exercise.
 
 To name a new mistake, add its text and its wrong step to `variants(…)` in `steps/` or
 in the exercise; to add an exercise, write a file in `exercises/`.
 """
 
-from utils.checks.cells import watch_cells
 from utils.checks.examine import Result
 from utils.checks.reader import check, progress, solution
-
-watch_cells()
 
 __all__ = ["Result", "check", "progress", "solution"]

@@ -1,8 +1,6 @@
-"""What the course has and asks: its exercises, its functions, its notebooks."""
+"""What the course asks: its exercises, in which notebooks, and its own functions."""
 
 import importlib
-import json
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +13,8 @@ LIBRARY = (
     *("tokenizer", "data", "embeddings", "attention", "experiments.translation"),
     *("model", "parallel", "latent", "delta"),
 )
-CASES = 10, 512  # the patients of 12
-HOUR = COURSE / "notebooks/attention_in_an_hour.ipynb"
+NOTEBOOKS = COURSE / "notebooks"
+PATIENTS = 10, 512  # of 12
 # Exercises that a deeper notebook asks, and not the numbered one: id and file.
 DEEPER = {
     "5.3": "padding_and_empty_rows",
@@ -26,60 +24,40 @@ DEEPER = {
 }
 
 
-class Ask(NamedTuple):
-    """What a reader is asked to do: name in the records, label, and the notebook."""
+class Task(NamedTuple):
+    """What a reader is asked to do: name in the records, label, notebook."""
 
     name: str
     label: str
-    page: Path
+    page: str  # as in "deeper/shared_heads.ipynb"
 
 
-class Chapter(NamedTuple):
-    """A numbered notebook: what it says of itself, and what it asks.
-
-    Some of this it asks in a deeper notebook.
-    """
-
-    path: Path
-    title: str
-    minutes: int
-    asks: list
-
-
-def chapters() -> list[Chapter]:
-    """Return the numbered notebooks in order."""
-    return [Chapter(path, *read_opening(path), _asks(path)) for path in _numbered()]
-
-
-def _asks(path):
-    if path.stem == "12_the_clinic":
-        return [Ask(f"patient {case}", f"patient {case}", path) for case in CASES]
-    pages = {id: path.parent / f"deeper/{name}.ipynb" for id, name in DEEPER.items()}
-    return [Ask(each.name, each.id, pages.get(each.id, path)) for each in _load(path)]
-
-
-def read_opening(path: Path) -> tuple[str, int]:
-    """Return title and minutes of a notebook, or its file's name and 0 if damaged."""
-    try:
-        opening = json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]
-        title = re.search(r"^# (.+)$", "".join(opening), re.MULTILINE)[1]
-        return title, int(re.search(r"About (\d+) minutes", "".join(opening))[1])
-    except (OSError, ValueError, LookupError, TypeError):
-        return path.stem.replace("_", " "), 0
+def tasks() -> list[Task]:
+    """Return all that the course asks, in order; deeper notebooks come last."""
+    asked = []
+    for page in _numbered_notebooks():
+        if page.stem == "12_the_clinic":
+            names = [f"patient {number}" for number in PATIENTS]
+            asked += [Task(name, name, page.name) for name in names]
+        for each in _load(page):
+            deeper = DEEPER.get(each.id)
+            place = f"deeper/{deeper}.ipynb" if deeper else page.name
+            asked.append(Task(each.name, each.id, place))
+    return sorted(asked, key=lambda task: task.page.startswith("deeper"))
 
 
 def exercises() -> list:
     """Return every exercise, in the order of the course."""
-    return [exercise for path in _numbered() for exercise in _load(path)]
+    return [exercise for page in _numbered_notebooks() for exercise in _load(page)]
 
 
-def _numbered():
-    return sorted((COURSE / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+def _numbered_notebooks():
+    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 
 
-def _load(path):
+def _load(page):
     """Return the exercises of a notebook, from the module of the same name."""
-    name = path.stem[3:]
+    name = page.stem[3:]
     if not (Path(__file__).parent / f"exercises/{name}.py").exists():
         return []
     with torch.device("cpu"):  # its cases are drawn there, whatever the default is

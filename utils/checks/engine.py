@@ -1,8 +1,7 @@
 """Exercises, their cases, and the runs of an answer on these.
 
 An exercise is data: an oracle, which gives the right results, a list of cases, the
-steps to the result, and their wrong variants. Each tensor of a case seeds itself, so a
-new case changes no other.
+steps to the result, and their wrong variants.
 """
 
 from collections.abc import Callable
@@ -45,10 +44,7 @@ def special(note, *args, **settings):
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=torch.float32):
-    """Return normal numbers, always the same for a shape and a seed.
-
-    Tensors of one shape in one case need different seeds.
-    """
+    """Return normal numbers, always the same for a shape and a seed."""
     generator = _generator(shape, seed)
     drawn = torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
     return drawn * scale + shift
@@ -71,8 +67,7 @@ def _generator(shape, seed):
 class Run:
     """What an answer did on one case, and what is right there.
 
-    args: what the oracle and the variants take: the inputs, for a module after its
-        weights
+    args: what the oracle and the variants take: the inputs, or weights and inputs
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
     call: the answer as a function of these
@@ -120,15 +115,14 @@ class Exercise:
     oracle: function of a case's arguments that returns what is right; the steps know
         the arguments by the names of its parameters
     cases: made by `case`
-    steps, variants, words: of the `Pipeline`; variants of steps that the exercise
-        hasn't are left out
+    steps, variants, words: of the `Pipeline`, without variants of other steps
     without: names of variants that the exercise cannot tell apart, or doesn't ask for
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     properties: functions (run) -> text or None that say what is wrong with a result
         if no mistake is recognised
-    observe: function (answer, *args) that returns what is compared, if results are
-        random; the oracle and the variants go through it too
+    observe: if results are random, function (answer, *args) that returns what is
+        compared; the oracle and the variants go through it too
     """
 
     id: str
@@ -183,8 +177,6 @@ class Exercise:
         """Run the answer on a case; return the `Run`."""
         call, args = self.bind(answer, case)
         outcome, expected = seeded(call, args), seeded(self.oracle, args)
-        if self.parts and type(outcome.value) is list:
-            outcome.value = tuple(outcome.value)
         run = Run(case, args, outcome, expected.value, call)
         if self.observe and run.has_right_form:
             run.observe = self.observe

@@ -1,20 +1,15 @@
 """Examine an answer: run it on all cases, and name what is wrong with it."""
 
-import ast
 import inspect
-import textwrap
 from dataclasses import dataclass
 
 import torch
 
 from utils.checks import search
-from utils.checks.guard import attempt
-from utils.checks.messages import describe, difference, shown_inputs
+from utils.checks.guard import NeverEnds, attempt
+from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.values import Other
-
-ONCE_WRITTEN = "Once you have written it, run its cell and then this one again."
-LOOP = "A loop never reaches its end: each round must come nearer to it, as a counter in a `while` does with `i += 1`."
 
 
 @dataclass(frozen=True)
@@ -35,22 +30,17 @@ class Result:
 
 def examine(exercise, answer):
     """Return the `Result` of an answer; its text has no heading yet."""
-    written = answer
     try:
-        answer = exercise.prepare(answer)
-        runs = _run_cases(exercise, answer)
+        prepared = exercise.prepare(answer)
+        runs = _run_cases(exercise, prepared)
     except AnswerRejected as rejected:
         name, text = rejected.args
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
     if runs[0].outcome.is_unfinished:
-        if _has_code_beside_the_stub(written):
-            text = f"Your code is there, but a line of the stub still stops it\n  at {runs[0].outcome.where}\nDelete that line."
-            return Result(False, "stub-line-left", text)
-        text = f"Expected: {exercise.expectation}.\n{ONCE_WRITTEN}"
-        return Result(False, "not-attempted", text)
+        return _say_what_is_expected(exercise, answer, runs[0].outcome)
     are_right = all(run.is_right for run in runs)
     mistakes = {}  # of several with the same name, the first
-    for mistake in _find_mistakes(exercise, answer, runs, are_right):
+    for mistake in _find_mistakes(exercise, prepared, runs, are_right):
         mistakes.setdefault(mistake.name, mistake)
     if mistakes:
         return _name_mistakes(exercise, [*mistakes.values()][:2], runs)
@@ -69,73 +59,49 @@ def _run_cases(exercise, answer):
     return runs
 
 
-def _has_code_beside_the_stub(answer):
-    """Return whether every function is written, though one still has the stub's line.
+def _say_what_is_expected(exercise, answer, outcome):
+    """Return the result of an answer that ended at the stub's own line."""
+    if inspect.isfunction(answer) and _has_code_below_the_stub(answer):
+        text = f"Your code is there, but a line of the stub still stops it\n  at {outcome.where}\nDelete that line."
+        return Result(False, "stub-line-left", text)
+    text = f"Expected: {exercise.expectation}.\nOnce you have written it, run its cell and then this one again."
+    return Result(False, "not-attempted", text)
 
-    In a function of one's own the line counts if it is the first or the last, because a
-    stub with given lines has it between them. A function with no other line isn't
-    written yet.
-    """
-    is_class = isinstance(answer, type)
-    functions = vars(answer).values() if is_class else [answer]
-    bodies = []
-    for function in filter(inspect.isfunction, functions):
-        try:
-            source = textwrap.dedent(inspect.getsource(function))
-            [definition] = ast.parse(source).body
-        except (OSError, SyntaxError, ValueError):  # written in no cell and no file
-            return False
-        statements = definition.body[ast.get_docstring(definition) is not None :]
-        bodies.append([ast.unparse(statement) for statement in statements])
-    left = "raise NotImplementedError", "raise NotImplementedError()"
-    places = [body if is_class else (body[0], body[-1]) for body in bodies if body]
-    stops = any({*left}.intersection(place) for place in places)
-    return stops and not any(len(body) < 2 and body[0] in left for body in bodies)
+
+def _has_code_below_the_stub(function):
+    try:
+        source = inspect.getsource(function)
+    except OSError:  # written in no cell and no file
+        return False
+    return bool(source.partition("raise NotImplementedError\n")[2].strip())
 
 
 def _find_mistakes(exercise, answer, runs, are_right):
-    """Return what is wrong with an answer, the most certain first.
-
-    A fact that also holds for an answer with the mistakes found is no further mistake.
-    """
-    certain, pipeline = exercise.certain_mistakes(answer), exercise.pipeline
+    """Return what is wrong with an answer, the most certain first."""
+    found, pipeline = exercise.certain_mistakes(answer), exercise.pipeline
     if runs[-1].outcome.is_stopped:
-        return certain + _never_ends(exercise, runs[-1])
-    if not (are_right or certain):
-        certain = _returns_nothing(runs)
-    variants = search.find_variants(pipeline, runs, at_most=1 if certain else 2)
-    explained = set()
-    if variants:
-
-        def mistaken(*args):
-            return pipeline.run(args, *variants)
-
-        certain = certain + search.make_diagnoses(pipeline, runs, variants)
-        explained = {fact.name for fact in _find_facts(exercise, mistaken)}
+        return found + _never_ends(runs[-1])
+    variants = search.find_single_mistake(pipeline, runs)
+    if not (variants or found):
+        variants = search.find_mistake_pair(pipeline, runs)
+        if not variants:  # one mistake, and a second that only fails elsewhere
+            returned = [run for run in runs if run.error is None]
+            variants = search.find_single_mistake(pipeline, returned)
+    found = found + search.make_diagnoses(pipeline, runs, variants)
     facts = []
     if not any(isinstance(run.got, Other) for run in runs):  # huge, or no tensor at all
-        facts = [f for f in _find_facts(exercise, answer) if f.name not in explained]
-    if not (are_right or certain or facts):
-        certain = _uses_the_notebook(pipeline, answer)
-        certain = certain or search.find_partial_match(pipeline, runs)
-    return certain + _changed_inputs(exercise, runs) + facts
+        facts = _find_facts(exercise, answer)
+    if not (are_right or found or facts):
+        found = _uses_the_notebook(pipeline, answer)
+        found = found or search.find_partial_match(pipeline, runs)
+    return found + _changed_inputs(exercise, runs) + facts
 
 
-def _never_ends(exercise, run):
+def _never_ends(run):
     """Name an answer that had to be stopped."""
-    if not run.outcome.is_endless:
-        return []
-    where = f"\n  at {run.outcome.where}" if run.outcome.where else ""
-    inputs = shown_inputs(exercise, run.case)
-    text = f"On {inputs} your code did not end and was stopped{where}\n{LOOP}"
-    return [Diagnosis("never-ends", text)]
-
-
-def _returns_nothing(runs):
-    """Name an answer that returns nothing, on all inputs or on some."""
-    nothing = [run for run in runs if run.error is None and run.got is None]
-    text = "Your code returns None here: a `return` is missing, perhaps in one branch."
-    return [Diagnosis("returns-nothing", text, run) for run in nothing[:1]]
+    text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+    is_endless = isinstance(run.error, NeverEnds)
+    return [Diagnosis("never-ends", text, run)] if is_endless else []
 
 
 def _uses_the_notebook(pipeline, answer):
@@ -159,15 +125,9 @@ def _changed_inputs(exercise, runs):
 
 def _find_facts(exercise, answer):
     """Return what the exercise's facts say of an answer."""
-    arguments, mistakes = exercise.fact_arguments(answer), []
-    for fact in exercise.facts if arguments else ():
-        outcome = attempt(fact, *arguments)
-        if outcome.is_endless:
-            text = f"Your code did not end. {LOOP}"
-            return [*mistakes, Diagnosis("never-ends", text)]
-        if outcome.value:
-            mistakes.append(outcome.value)
-    return mistakes
+    arguments = exercise.fact_arguments(answer)
+    found = [attempt(fact, *arguments).value for fact in exercise.facts if arguments]
+    return [diagnosis for diagnosis in found if diagnosis]
 
 
 def _name_mistakes(exercise, mistakes, runs):
@@ -178,6 +138,6 @@ def _name_mistakes(exercise, mistakes, runs):
         text = f"Two things are wrong. {text}\nAnd: {second.text}"
     if shown is None:
         text += " Otherwise your results are right."
-    elif not runs[-1].outcome.is_endless:
+    else:
         text = f"{difference(exercise, shown)}\n{text}"
     return Result(False, first.name, text, second and second.name)

@@ -1,11 +1,12 @@
 """Run a reader's code so that nothing it does can harm the check or the session."""
 
-import gc
+import ctypes
 import linecache
 import os
 import random
-import sys
 import sysconfig
+import threading
+import time
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,15 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from utils.checks.limit import WATCH, NeverEnds
 from utils.checks.values import clean, copied, same_input
 
+SECONDS = 3.0  # of the processor's time, for one call of an answer
 LIBRARIES = (
-    os.path.dirname(torch.__file__),
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))),  # utils
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),
 )
+
+
+class NeverEnds(BaseException):
+    """Raised in the middle of an answer that has used up its time."""
+
+    def __str__(self):
+        return f"stopped after {SECONDS:.0f} seconds"
 
 
 @dataclass(eq=False)
@@ -39,11 +46,6 @@ class Outcome:
         return type(self.error) is NotImplementedError and not self.error.args
 
     @property
-    def is_endless(self):
-        """Whether the call had to be stopped because it did not end."""
-        return isinstance(self.error, NeverEnds)
-
-    @property
     def is_stopped(self):
         """Whether the reader, the answer or the time limit stopped the whole run."""
         return self.error is not None and not isinstance(self.error, Exception)
@@ -51,17 +53,44 @@ class Outcome:
 
 def attempt(function, *args):
     """Call `function` on copies of `args` and return the `Outcome` in any case."""
+    copies = [copied(arg) for arg in args]
     try:
-        copies = [copied(arg) for arg in args]
-        value = WATCH.call(lambda: function(*copies))
+        with time_limit():
+            value = function(*copies)
+        changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
+        return Outcome(value, changed=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         outcome = Outcome(error=error, where=_line_of(error))
-        if outcome.is_endless:  # let go of the memory that the answer took
-            error.__traceback__ = error.__context__ = None
-            gc.collect()  # the library that it was stopped in may hold its frames
+        if isinstance(error, NeverEnds):  # let go of the memory that the answer took
+            error.__traceback__ = None
         return outcome
-    changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
-    return Outcome(value, changed=min(changed, default=None))
+
+
+@contextmanager
+def time_limit():
+    """Raise `NeverEnds` in this thread if the block takes too long.
+
+    A second thread looks at the clock: that works in a kernel and on every system, but
+    a single call into C cannot be stopped. The processor's time counts, so a debugger
+    may wait.
+    """
+    thread, start = threading.get_ident(), time.process_time()
+    has_ended = threading.Event()
+
+    def watch():
+        while not has_ended.wait(0.1):
+            if time.process_time() - start > SECONDS:
+                raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+                raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        watcher.join()  # so that it raises nothing later
 
 
 def seeded(function, args):
@@ -72,11 +101,20 @@ def seeded(function, args):
     return attempt(lambda *args: clean(function(*args)), *args)
 
 
+SETTINGS = [  # how each is read, how it is put back
+    (torch.get_rng_state, torch.set_rng_state),
+    (random.getstate, random.setstate),
+    (np.random.get_state, np.random.set_state),
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_num_threads, torch.set_num_threads),
+]
+
+
 @contextmanager
 def untouched():
     """Put the random state and the global settings back when the block ends."""
     before = [read() for read, _ in SETTINGS]
-    on_gpu = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else None
     try:
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
@@ -89,30 +127,6 @@ def untouched():
     finally:
         for (_, put_back), value in zip(SETTINGS, before):
             put_back(value)
-        if on_gpu is not None:
-            torch.cuda.set_rng_state_all(on_gpu)
-
-
-def _set_device(device):
-    if device != torch.get_default_device():
-        torch.set_default_device(None if device.type == "cpu" else device)
-
-
-PRINTING = vars(torch._tensor_str.PRINT_OPTS)
-SETTINGS = [  # how each is read, how it is put back
-    (torch.get_rng_state, torch.set_rng_state),
-    (random.getstate, random.setstate),
-    (np.random.get_state, np.random.set_state),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.get_default_device, _set_device),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.get_num_threads, torch.set_num_threads),
-    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
-    (sys.getrecursionlimit, sys.setrecursionlimit),
-    (lambda: {"stdout": sys.stdout, "stderr": sys.stderr}, vars(sys).update),
-    (PRINTING.copy, PRINTING.update),
-    (os.getcwd, os.chdir),
-]
 
 
 def _line_of(error):

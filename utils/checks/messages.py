@@ -9,7 +9,6 @@ from utils.checks.values import (
     Other,
     a_or_an,
     agrees,
-    all_finite,
     close,
     kind_of,
     number,
@@ -21,40 +20,28 @@ from utils.checks.values import (
 
 
 def describe(exercise, runs):
-    """Return which property fails first, on the first ordinary input where it does."""
+    """Return what is wrong on one input, an ordinary one if possible."""
     wrong = [run for run in runs if not run.is_right]
-    wrong = [run for run in wrong if not run.case.special] or wrong
-    for run in wrong:
-        if not run.has_right_form:
-            text = difference(exercise, run)
-            if run.error or isinstance(run.got, torch.Tensor):
-                return text
-            return f"{text}\nExpected {exercise.expectation}."
-    for fails in (_not_finite, *exercise.properties):
-        for run in wrong:
-            if text := attempt(fails, run).value:
-                return f"{difference(exercise, run)}\n{text}"
-    return difference(exercise, wrong[0])
-
-
-def _not_finite(run):
-    return None if all_finite(run.got) else "Some of your entries are NaN or infinite."
+    run = min(wrong, key=lambda run: (run.case.special, run.has_right_form))
+    text = difference(exercise, run)
+    if run.has_right_form:
+        for find in exercise.properties:
+            if sentence := attempt(find, run).value:
+                return f"{text}\n{sentence}"
+    elif not (run.error or isinstance(run.got, torch.Tensor)):
+        return f"{text}\nExpected {exercise.expectation}."
+    return text
 
 
 def difference(exercise, run):
     """Return the lines that show one case: its input, what is expected, what came."""
     on = f"On {shown_inputs(exercise, run.case)}"
     if run.error is not None:
-        return f"{on} your code raised\n  {_raised(run.outcome)}"
+        error = f"{type(run.error).__name__}: {safe_text(run.error, 160)}"
+        where = f"\n  at {run.outcome.where}" if run.outcome.where else ""
+        return f"{on} your code raised\n  {error}{where}"
     what, right, came = _first_difference(exercise.parts, run.got, run.expected)
     return f"{on}{what}\n  expected {right}\n  got      {came}"
-
-
-def _raised(outcome):
-    text = f"{type(outcome.error).__name__}: {safe_text(outcome.error, 160)}"
-    if isinstance(outcome.error, RuntimeError) and " device" in text:
-        text += "\n  The inputs are on the CPU: put new tensors on the inputs' device."
-    return f"{text}\n  at {outcome.where}" if outcome.where else text
 
 
 def shown_inputs(exercise, case):
@@ -102,7 +89,7 @@ def _in_parentheses(names):
 
 def _with_enough_digits(as_text, expected, got):
     """Return two numbers or rows with as many digits as it takes to see a difference."""
-    for digits in (4, 6, 8):
+    for digits in (4, 8):
         texts = as_text(expected, digits), as_text(got, digits)
         if texts[0] != texts[1]:
             break

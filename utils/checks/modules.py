@@ -22,11 +22,10 @@ NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 class ModuleExercise(Exercise):
     """An exercise whose answer is an `nn.Module` class.
 
-    A case is `case(x, build=(d_in, d_out, …))`; all cases with the same `build` go
-    through one module, in eval mode. The oracle and the variants take `(weights, x)`:
+    A case is `case(x, build=(d_in, d_out, …))`; all with the same `build` go through
+    one module, in eval mode. The oracle and the variants take `(weights, x)`:
     `weights.W_query` … are matrices `(d_in, d_out)` read from the module, and
-    `weights.build` the arguments it was built with. Facts are functions
-    `(module, weights) -> Diagnosis or None`.
+    `weights.build` is what it was built with. Facts take `(module, weights)`.
     """
 
     projections: tuple = QKV
@@ -51,8 +50,6 @@ class ModuleExercise(Exercise):
 
     def fact_arguments(self, answer):
         """Return the first module and its weights, for the facts."""
-        if not isinstance(answer, Modules):
-            return None
         made, weights = answer.build(self.cases[0].build)
         return None if weights is None else (made.value, weights)
 
@@ -72,7 +69,7 @@ class Modules:
     def build(self, arguments):
         """Return the outcome of building a module in eval mode, and its weights.
 
-        If its dropout is active in eval mode, that is noted, and it is built without.
+        If its dropout is active in eval mode, it is noted and built without.
         """
         if arguments not in self.built:
             made = self.make(arguments)

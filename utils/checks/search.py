@@ -4,22 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import agrees, all_finite, clean, safe_text, same_form
-
-
-def find_variants(pipeline, runs, at_most):
-    """Return the variants, one or two, that explain the wrong results of an answer.
-
-    If no variant and no pair fits, one may fit where the results are finite: then a
-    second mistake fails, or makes NaN, elsewhere.
-    """
-    found = find_single_mistake(pipeline, runs)
-    if not found and at_most == 2:
-        found = find_mistake_pair(pipeline, runs)
-    if not found and at_most == 2:
-        finite = [r for r in runs if r.error is None and all_finite(r.got)]
-        found = find_single_mistake(pipeline, finite)
-    return found
+from utils.checks.values import agrees, clean, safe_text
 
 
 def find_single_mistake(pipeline, runs):
@@ -67,25 +52,23 @@ def find_partial_match(pipeline, runs):
     neither is named.
     """
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
-    for is_like, lead in (
-        (reproduces, "It looks as if "),
-        (_gives_same_shape, "Judging by the shape alone, it looks as if "),
-    ):
-        like = {
-            variant: [run for run in wrong if is_like(pipeline, [run], variant)]
-            for variant in pipeline.variants
-        }
-        most = max(map(len, like.values()))
-        best = [variant for variant in like if len(like[variant]) == most]
-        if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
-            [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
-            text = lead + mistake.text[0].lower() + mistake.text[1:]
-            return [replace(mistake, text=text)]
-    return []
+    like = {
+        variant: [run for run in wrong if reproduces(pipeline, [run], variant)]
+        for variant in pipeline.variants
+    }
+    most = max(map(len, like.values()))
+    best = [variant for variant in like if len(like[variant]) == most]
+    if most < 2 or 2 * most < len(wrong) or len({v.name for v in best}) > 1:
+        return []
+    [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
+    text = f"It looks as if {mistake.text[0].lower()}{mistake.text[1:]}"
+    return [replace(mistake, text=text)]
 
 
 def make_diagnoses(pipeline, runs, variants):
     """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
+    if not variants:
+        return []
     fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
     run = first_wrong(fitting) or first_wrong(runs)
     texts = pipeline.explain(run.args, *variants)
@@ -121,12 +104,3 @@ def _looks_alike(pipeline, run, *variants):
     except Exception:
         return False
     return bool(run.observe) or agrees(run.got, result)
-
-
-def _gives_same_shape(pipeline, runs, variant):
-    """Return whether a variant gives the wrong shape of the answer."""
-    [run] = runs
-    if run.has_right_form or run.observe or run.error:
-        return False
-    other = run.outcome_of(lambda *args: pipeline.run(args, variant))
-    return other.error is None and same_form(run.got, other.value)

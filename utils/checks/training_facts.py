@@ -1,8 +1,8 @@
 """What the outputs of eval mode don't show: training, dropout, how a mask is stored.
 
-Each fact is a function `(module, weights) -> Diagnosis or None`; `weights.build` starts
-with d_in, d_out, context_length, dropout and may end with num_heads. `no_gradient` and
-`changes_in_training` suit any module.
+Each fact is a function `(module, weights) -> Diagnosis or None`. `weights.build` is
+d_in, d_out, context_length, dropout and perhaps num_heads; for `no_gradient` and
+`changes_in_training` it may be anything.
 """
 
 import torch

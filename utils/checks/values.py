@@ -1,31 +1,11 @@
 """Take an answer's values apart safely, compare them and put them into words."""
 
-import reprlib
 from copy import copy
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
-
-class Short(reprlib.Repr):
-    """Short texts of objects, in which functions and classes have only their names."""
-
-    def repr_function(self, value, level):
-        name = value.__qualname__.rpartition("<locals>.")[2]
-        return name.replace("<lambda>", "a lambda")
-
-    def repr_builtin_function_or_method(self, value, level):
-        return value.__name__
-
-    repr_type = repr_method = repr_function
-
-
-SHORT = Short()
-SHORT.maxlist = SHORT.maxtuple = 24
-SHORT.maxother = 60
-LONGEST_LIST = 5_000  # a longer list is described, not compared
-LARGEST_TENSOR = 1_000_000  # so is a larger tensor
+LARGEST = 1_000_000  # entries; a larger tensor or list is described, not compared
 
 
 @dataclass(frozen=True)
@@ -43,28 +23,20 @@ def clean(value, depth=3):
     kind = type(value)
     if value is None or kind in (bool, int, float, str):
         return value
-    if issubclass(kind, np.ndarray):
-        return Other(f"a NumPy array of shape {safe_text(value.shape)}")
-    if issubclass(kind, np.generic):
-        return clean(value.item(), 0)
     if issubclass(kind, torch.Tensor):
-        with torch._C.DisableTorchFunctionSubclass():
-            return _plain_tensor(value)
-    if issubclass(kind, (tuple, list)) and depth:
+        return _plain_tensor(value)
+    if issubclass(kind, tuple | list) and depth and len(value) <= LARGEST:
         base = tuple if issubclass(kind, tuple) else list
-        if base.__len__(value) <= LONGEST_LIST:
-            return base(clean(part, depth - 1) for part in base.__iter__(value))
+        return base(clean(part, depth - 1) for part in value)
     return Other(f"{a_or_an(kind.__name__)} ({safe_text(value)})")
 
 
 def _plain_tensor(tensor):
-    if tensor.layout != torch.strided:
-        return Other("a sparse tensor")
-    if tensor.device.type == "meta":
-        return Other("a tensor on the meta device, without values")
-    if tensor.is_complex() or tensor.is_quantized or tensor.numel() > LARGEST_TENSOR:
-        return Other(f"a {tensor.dtype} tensor of shape {shape(tensor)}")
-    return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
+    has_values = tensor.layout == torch.strided and tensor.device.type != "meta"
+    if has_values and tensor.numel() <= LARGEST and not tensor.is_complex():
+        return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
+    kind = f"{tensor.layout} {tensor.dtype} tensor of shape {shape(tensor)}"
+    return Other(f"a {kind} on the {tensor.device} device")
 
 
 def copied(value):
@@ -107,13 +79,6 @@ def same_form(got, expected):
     return True
 
 
-def all_finite(value):
-    """Return whether a cleaned value holds no NaN and no infinity."""
-    if isinstance(value, tuple):
-        return all(map(all_finite, value))
-    return not isinstance(value, torch.Tensor) or bool(value.isfinite().all())
-
-
 def agrees(got, expected):
     """Return whether two cleaned values are equal up to rounding (NaN equals NaN)."""
     if type(expected) is float and type(got) in (int, float):
@@ -130,8 +95,8 @@ def agrees(got, expected):
 def close(got, expected):
     """Compare entry by entry in float64, with room for rounding in the answer.
 
-    A sum of large terms rounds to more than its own size allows, so the room grows
-    with the largest entry expected.
+    A sum of large terms rounds to more than its own size, so the room grows with the
+    largest entry expected.
     """
     precision = 1e-9 if got.dtype == expected.dtype == torch.float64 else 1e-5
     got, expected = got.double(), expected.double()
@@ -146,10 +111,11 @@ def close(got, expected):
 def safe_text(value, limit=60):
     """Return one short line of text for any object, even one whose repr fails."""
     try:
-        text = str(value) if isinstance(value, BaseException) else SHORT.repr(value)
+        is_error = isinstance(value, BaseException)
+        text = str(value) if is_error else getattr(value, "__name__", repr(value))
+        text = " ".join(text.split())
     except BaseException:
         text = f"{type(value).__name__} object"
-    text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -1,11 +1,8 @@
-"""Notebook 11: handwritten digits, and a block of a vision transformer."""
+"""Notebook 11: handwritten digits."""
 
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor
-
-from utils.attention import MultiHeadAttention
-from utils.model import TransformerBlock, feed_forward
 
 
 def split_digits(held_out: int = 297, seed: int = 0) -> tuple[Tensor, ...]:
@@ -16,10 +13,3 @@ def split_digits(held_out: int = 297, seed: int = 0) -> tuple[Tensor, ...]:
     rows = torch.randperm(len(images), generator=generator)
     parts = rows.split([len(images) - held_out, held_out])
     return images, torch.tensor(digits.target), *parts
-
-
-def open_block(d_model: int, num_heads: int, num_tokens: int) -> TransformerBlock:
-    """Return a block as in 09, without a mask."""
-    sizes = d_model, d_model, num_tokens
-    attention = MultiHeadAttention(*sizes, 0.0, num_heads, causal=False)
-    return TransformerBlock(attention, feed_forward(d_model), d_model)

@@ -83,10 +83,10 @@ class Picture:
     It is 6.9 inches wide and as high as the marks need.
 
     >>> picture = Picture()
-    >>> hello, sun = picture.sentence((0.2, 0.3), ["Hello", "sun"], lit=[1])
-    >>> _ = picture.wire(sun, hello, "weight", weight=0.8, bend=0.3)
+    >>> hello, sun = picture.word((0.5, 0.3), "Hello"), picture.word((2.0, 0.3), "sun")
+    >>> picture.wire(sun, hello, "weight", weight=0.8, bend=0.3)
     >>> picture.publish("sun looks at Hello")
-    Picture: sun looks at Hello. Words: Hello sun. sun → Hello.
+    Picture: sun looks at Hello. Word: Hello. Word: sun. sun → Hello.
     """
 
     def __init__(self):
@@ -189,24 +189,6 @@ class Picture:
         self._write(*box.middle, text, theme.TITLE, weight="bold" if lit else "normal")
         self._add_sentence(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
-
-    def sentence(self, at: tuple, words, *, roles=None, lit=()) -> list[Box]:
-        """Write words in a line that starts at `at`, spread out as far as they fit.
-
-        `roles` maps positions to the roles that colour them; those in `lit` are bold.
-        """
-        texts, boxes, roles = [visible(word) for word in words], [], roles or {}
-        widths = [max(text_width(text, NAME, "bold"), 0.1) for text in texts]
-        free = WIDTH - 0.1 - at[0] - sum(widths)
-        gap, x = min(0.8, free / max(1, len(texts) - 1)), at[0]
-        for i, (text, width) in enumerate(zip(texts, widths)):
-            boxes.append(Box(x, at[1] - 0.1, width, 0.2, text))
-            color = INK[roles[i]] if i in roles else "black"
-            weight = "bold" if i in lit or i in roles else "normal"
-            self._write(*boxes[i].middle, text, NAME, color=color, weight=weight)
-            x += width + gap
-        self._add_sentence(f"Words: {' '.join(texts)}")
-        return boxes
 
     def block(self, at: tuple, text: str, kind="op", *, size=None, lit=False) -> Box:
         """Draw a box that something is done in, its upper left corner at `at`.
@@ -319,8 +301,7 @@ class Picture:
     def step(self, at: tuple, number: int) -> None:
         """Draw a black disc with the number of a step, which the text explains."""
         self._add(Circle, at, 0.11, facecolor="black", zorder=6)
-        style = {"color": "white", "weight": "bold", "zorder": 7}
-        self._write(*at, str(number), theme.SMALLEST, **style)
+        self._write(*at, str(number), color="white", weight="bold", zorder=7)
         self._add_sentence(f"Step {number}")
 
     def note(self, at: tuple, text: str, role=None, *, align="left", bold=False):

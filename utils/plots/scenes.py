@@ -8,8 +8,8 @@ from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
 from utils.plots.picture import LINE, THINNEST, Box, Picture
-from utils.plots.publishing import expect, format_number, to_array
-from utils.plots.theme import WIDTH
+from utils.plots.publishing import format_number, text_width, to_array, visible
+from utils.plots.theme import INK, NAME, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -70,24 +70,23 @@ def machine(*, title: str) -> None:
 # --- who looks at whom ------------------------------------------------------------
 
 
-def looks(lines, position: int, weights, *, title: str) -> None:
+def looks(lines, positions, weights, *, title: str) -> None:
     """Draw sentences with blue arrows from one word to those it looks at.
 
     Args:
         lines: sentences, as lists of words; words that differ between them are bold.
-        position: of the word that looks, the same in every line.
+        positions: of the word that looks, one for each line.
         weights: a row for each line, one number a word; arrows from 0.05 on.
 
-    >>> looks([["Hello", "sun"]], 1, [[0.9, 0.1]], title="sun looks at Hello")
+    >>> looks([["Hello", "sun"]], [1], [[0.9, 0.1]], title="sun looks at Hello")
     Picture: sun looks at Hello. Words: Hello sun. sun → sun. 0.10. sun → Hello.
     """
-    expect(len(lines) == len(weights), "weights", f"{len(lines)} rows", len(weights))
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
-    height = 0.68 + 0.03 * max(map(len, lines))
-    picture = Picture()
-    for i, (words, row_) in enumerate(zip(lines, to_array(weights, "weights", 2))):
-        style = {"lit": changed, "roles": {row_.argmax(): "key", position: "query"}}
-        boxes = picture.sentence((0.1, 0.4 + i * height), words, **style)
+    picture, height = Picture(), 0.68 + 0.03 * max(map(len, lines))
+    rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
+    for i, (words, position, row_) in enumerate(rows):
+        roles = {row_.argmax(): "key", position: "query"}
+        boxes = _draw_sentence(picture, 0.4 + i * height, words, roles, changed)
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
             weight, text = row_[j], format_number(row_[j])
@@ -102,6 +101,21 @@ def looks(lines, position: int, weights, *, title: str) -> None:
                 picture.wire(*ends, "weight", weight=weight, bend=-0.2)
                 picture.note((x, y - 0.3), text, "weight", align="center")
     picture.publish(title)
+
+
+def _draw_sentence(picture, y, words, roles, bold):
+    """Write words in a line, spread out as far as they fit; return their boxes."""
+    texts, x, boxes = [visible(word) for word in words], 0.1, []
+    widths = [text_width(text, NAME, "bold") for text in texts]
+    gap = min(0.9, (WIDTH - 0.2 - sum(widths)) / max(1, len(texts) - 1))
+    for i, (text, width) in enumerate(zip(texts, widths)):
+        boxes.append(Box(x, y - 0.1, width, 0.2, text))
+        color = INK[roles[i]] if i in roles else "black"
+        weight = "bold" if i in bold or i in roles else "normal"
+        picture._write(*boxes[i].middle, text, NAME, color=color, weight=weight)
+        x += width + gap
+    picture._add_sentence(f"Words: {' '.join(texts)}")
+    return boxes
 
 
 def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:

@@ -9,7 +9,6 @@ import math
 import signal
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -220,7 +219,13 @@ class _TrainingState:
 
     def load(self):
         path = self.config.checkpoint
-        saved = read_checkpoint(path, self.config.metadata)
+        saved = read_checkpoint(path)
+        for name, expected in (self.config.metadata or {}).items():
+            if (received := saved["metadata"].get(name)) != expected:
+                raise ValueError(
+                    f"{path} has the weights of another model: expected {name} of "
+                    f"{expected}, got {received}"
+                )
         check_shapes(self.model, saved["model"], path)
         self.model.load_state_dict(saved["model"])
         groups = self.optimizer.state_dict()["param_groups"]
@@ -285,14 +290,12 @@ def _interrupted_on_any_rank(interrupts, device):
     return bool(count)
 
 
-def read_checkpoint(path: str | Path, metadata: dict | None = None) -> dict:
+def read_checkpoint(path: str | Path) -> dict:
     """Read a file that `train` has written, without running any code in it.
 
-    metadata: what the file must have as its metadata, see `TrainingConfig`
-    returns: dict, with the weights as "model"
+    returns: dict, with the weights as "model" and with the "metadata"
 
-    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged or
-    has other metadata.
+    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged.
     """
     content = io.BytesIO(Path(path).read_bytes())
     try:
@@ -300,16 +303,10 @@ def read_checkpoint(path: str | Path, metadata: dict | None = None) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        received = state["metadata"] or {}
+        state["metadata"] = state["metadata"] or {}
     except Exception as error:
         reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
-    for name, expected in (metadata or {}).items():
-        if received.get(name) != expected:
-            raise ValueError(
-                f"{path} has the weights of another model: expected {name} of "
-                f"{expected}, got {received.get(name)}"
-            )
     return state
 
 
@@ -325,17 +322,11 @@ def _progress_bar(steps):
 
     bar = IntProgress(max=steps, layout={"width": "auto"})
     view = {"version_major": 2, "version_minor": 0, "model_id": bar.model_id}
-    bundle = {
-        "application/vnd.jupyter.widget-view+json": view,
-        "text/plain": f"training, {steps} steps",
-    }
-    display(bundle, raw=True)
-    last_update = 0.0
+    name = "application/vnd.jupyter.widget-view+json"
+    display({name: view, "text/plain": f"training, {steps} steps"}, raw=True)
 
     def update(losses):
-        nonlocal last_update
-        if time.monotonic() - last_update > 0.2 or len(losses) == steps:
-            last_update = time.monotonic()
+        if len(losses) % (steps // 100 + 1) == 0 or len(losses) == steps:
             bar.value = len(losses)
             bar.description = f"{losses[-1]:.3f}"
 

@@ -41,7 +41,7 @@ def load_text_model(
     Raises ValueError if the file is damaged or was not written by this command.
     """
     saved = read_checkpoint(path)
-    metadata = saved["metadata"] or {}
+    metadata = saved["metadata"]
     if "merges" not in metadata:
         raise ValueError(f"{path} was not written by `python -m utils.training`")
     model, merges = _build_gpt(metadata), _merges(metadata)

@@ -12,28 +12,6 @@ def to(*order):
     return lambda s: order
 
 
-FORMS = variants(
-    "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
-    dict(order=to(0, 1, 2, 3, 4, 5)),
-    "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
-    dict(order=to(0, 4, 2, 1, 3, 5)),
-    "transposed-inside: You transposed the pixels of each patch: they should run row by row.",
-    dict(order=to(0, 2, 4, 1, 5, 3)),
-    "height-for-width: You swapped height and width: images are (B, C, H, W).",
-    dict(order=to(0, 4, 2, 1, 5, 3)),
-    {"B, C, H, W": lambda s: (*s.images.shape[:2], *s.images.shape[:1:-1])},
-    "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
-    dict(order=to(0, 2, 4, 3, 5, 1)),
-    dict(order=to(0, 2, 4, 5, 3, 1)),
-    "first-channel-only: You used only the first channel: a patch holds all of them.",
-    dict(images=lambda s: s.images[:, :1]),
-    "overlapping: Your patches overlap: each should begin patch_size after the one before.",
-    dict(result=lambda s: F.unfold(s.images, s.P).mT),
-    "pixels-averaged: You averaged each patch to one number a channel: keep all pixels.",
-    dict(result=lambda s: s.moved.mean((-2, -1)).flatten(1, 2)),
-    "patches-not-flat: You left axes apart: join rows and columns of patches to N, and channels and pixels to C*P*P.",
-    dict(result=lambda s: s.moved),
-)
 patchify = Exercise(
     id="11.1",
     signature="patchify(images, patch_size)",
@@ -50,14 +28,30 @@ patchify = Exercise(
         "moved": lambda s: s.cells.permute(s.order),
         "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.P**2),
     },
-    variants=FORMS,
+    variants=variants(
+        "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
+        dict(order=to(0, 1, 2, 3, 4, 5)),
+        "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
+        dict(order=to(0, 4, 2, 1, 3, 5)),
+        "height-for-width: You swapped height and width: images are (B, C, H, W).",
+        dict(order=to(0, 4, 2, 1, 5, 3)),
+        {"B, C, H, W": lambda s: (*s.images.shape[:2], *s.images.shape[:1:-1])},
+        "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
+        dict(order=to(0, 2, 4, 3, 5, 1)),
+        dict(order=to(0, 2, 4, 5, 3, 1)),
+        "first-channel-only: You used only the first channel: a patch holds all of them.",
+        dict(images=lambda s: s.images[:, :1]),
+        "overlapping: Your patches overlap: each should begin patch_size after the one before.",
+        dict(result=lambda s: F.unfold(s.images, s.P).mT),
+        "pixels-averaged: You averaged each patch to one number a channel: keep all pixels.",
+        dict(result=lambda s: s.moved.mean((-2, -1)).flatten(1, 2)),
+    ),
     cases=[
         case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
         case(draw(2, 3, 4, 6), 2, note="three channels"),
         case(draw(3, 2, 15, 6), 3, note="patches of 3 x 3"),
         case(draw(2, 3, 4, 4), 2, note="square images"),
         case(draw(2, 5, 3, 3), 3, note="one patch is the whole image"),
-        case(draw(2, 5, 3, 7), 1, note="patches of one pixel"),
     ],
 )
 

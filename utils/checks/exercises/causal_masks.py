@@ -10,13 +10,6 @@ from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import INF, by_torch, fill, lower, project
-from utils.checks.steps.masks import (
-    EMPTY_ROWS,
-    HIDE,
-    LEFT_ALONE,
-    UNCLEARED,
-    without_zeros,
-)
 from utils.checks.steps.returned import RETURNED
 from utils.checks.training_facts import TRAINING_FACTS
 
@@ -30,8 +23,7 @@ mask = Exercise(
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     oracle=lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
     cases=[
-        *map(case, (3, 5, 2, 11)),
-        case(1, note="one token"),
+        *map(case, (3, 5, 1)),
         special("no token", 0),
     ],
     steps={
@@ -42,22 +34,6 @@ mask = Exercise(
     variants=of_masks.CAUSAL + ADDITIVE,
 )
 
-PAD = variants(
-    "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
-    dict(mask=lambda s: s.row >= s.column),
-    "one-too-many: You marked one token too many: positions start at 0, so use < rather than <=.",
-    dict(lengths=lambda s: torch.as_tensor(s.lengths) + 1),
-    "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
-    dict(lengths=lambda s: torch.as_tensor(s.lengths) - 1),
-    "left-for-right: You put the padding on the left: a sentence begins at position 0.",
-    dict(row=lambda s: torch.arange(s.places).flip(0)),
-    "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make the lengths a column, lengths[:, None].",
-    dict(column=lambda s: s.ends),
-    "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {T} long.",
-    dict(places=lambda s: int(s.ends.max())),
-    "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",
-    dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
-)
 padding = Exercise(
     id="5.4",
     signature="padding_mask(lengths, num_tokens)",
@@ -68,8 +44,6 @@ padding = Exercise(
         case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
         case(torch.tensor([3, 1, 5, 2, 4]), 5, note="B = T"),
         case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
-        case(torch.tensor([3]), 3, note="one sentence"),
-        case(torch.tensor([1, 1, 1, 1, 1]), 1, note="one token each"),
         special("a list of lengths", [2, 3], 5),
     ],
     steps={
@@ -80,7 +54,22 @@ padding = Exercise(
         "mask": lambda s: s.row < s.column,
         "result": lambda s: s.mask,
     },
-    variants=PAD,
+    variants=variants(
+        "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
+        dict(mask=lambda s: s.row >= s.column),
+        "one-too-many: You marked one token too many: positions start at 0, so use < rather than <=.",
+        dict(lengths=lambda s: torch.as_tensor(s.lengths) + 1),
+        "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
+        dict(lengths=lambda s: torch.as_tensor(s.lengths) - 1),
+        "left-for-right: You put the padding on the left: a sentence begins at position 0.",
+        dict(row=lambda s: torch.arange(s.places).flip(0)),
+        "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make the lengths a column, lengths[:, None].",
+        dict(column=lambda s: s.ends),
+        "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {T} long.",
+        dict(places=lambda s: int(s.ends.max())),
+        "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",
+        dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
+    ),
 )
 
 
@@ -92,12 +81,12 @@ def right_softmax(scores, mask):
 
 MASKED = variants(
     "mask-not-used: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
-    LEFT_ALONE | UNCLEARED,
+    of_masks.LEFT_ALONE,
     "polarity-inverted: You hid the allowed positions: masked_fill fills where it is given True, so give it ~mask.",
     dict(mask=lambda s: ~s.mask),
     "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
     dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),
-    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other: a row {row_sum}. Use -inf.",
+    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
 )
 
@@ -107,11 +96,8 @@ def booleans(*rows):
 
 
 SMALL = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
-HIDDEN_LARGE = torch.tensor([[1.0, 2.0, 1000.0], [1000.0, 3.0, 1.0]])
 LARGE = torch.tensor([[600.0, -900.0, 300.0], [-500.0, 200.0, 800.0]])
 LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
-LIMITS = torch.tensor([[[-0.5], [-0.5], [INF]], [[INF], [-0.5], [-0.5]]])
-MIXED = draw(2, 3, 5, seed=1) > LIMITS
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 masked_softmax = Exercise(
     id="5.3",
@@ -127,24 +113,17 @@ masked_softmax = Exercise(
         "result": lambda s: s.weights,
     },
     variants=[
-        *(*MASKED, *EMPTY_ROWS, *without_zeros(HIDE), *HIDE, *of_attention.AXIS),
+        *(*MASKED, *of_masks.EMPTY_ROWS, *of_masks.HIDE, *of_attention.AXIS),
         *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
     ],
-    words=of_attention.WORDS,
     cases=[
         case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
-        case(draw(5, 7), draw(5, 7, seed=1) > 0, note="some positions hidden"),
         case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
         case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
-        case(draw(2, 3, 5), draw(3, 5) > -0.5, note="one mask for both samples"),
         case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
         case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
-        case(draw(2, 3, 5), MIXED, note="a batch with empty rows"),
-        special("hidden scores of 1000", HIDDEN_LARGE, booleans([1, 1, 0], [0, 1, 1])),
         special("large scores", LARGE, booleans([1, 1, 0], [1, 1, 1])),
         special("scores near -30000", LOW, booleans([0, 1, 1], [1, 0, 1])),
-        case(draw(7, 2), booleans([1, 0]), note="one row of a mask for all queries"),
-        special("one token", torch.tensor([[0.7]]), booleans([1])),
     ],
 )
 
@@ -180,30 +159,6 @@ def factor(ratios):
 
 
 COIN = "each entry should have a coin of its own, torch.rand_like(x)."
-DROPOUT = variants(
-    "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
-    dict(factor=lambda s: 1.0),
-    "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
-    dict(factor=lambda s: 1 - s.p),
-    "factors-differ: You used different factors: divide all survivors by 1 - p. The average over many calls stays, not that of each call or row.",
-    dict(factor=lambda s: 1 / s.coins.float().mean().clamp(0.01)),
-    "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
-    dict(factor=lambda s: torch.ones(()) / (1 - s.p)),
-    "keeps-p: You kept a share of p: drop it, so keep an entry where its random number is at least p.",
-    dict(coins=lambda s: s.random < s.p),
-    f"one-coin-for-all: You used one coin for the whole tensor: {COIN}",
-    dict(random=lambda s: torch.rand(())),
-    f"whole-rows: You dropped whole rows: {COIN}",
-    dict(random=lambda s: torch.rand(*s.x.shape[:-1], 1)),
-    f"whole-columns: You dropped the same columns in every row: {COIN}",
-    dict(random=lambda s: torch.rand(s.x.shape[-1:])),
-    "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
-    dict(random=lambda s: integers(0, 99, s.x.shape) / 99),
-    "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
-    dict(random=lambda s: torch.randperm(s.x.numel()).view_as(s.x) / s.x.numel()),
-    "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
-    dict(random=lambda s: torch.randn(s.x.shape)),
-)
 dropout = Exercise(
     id="5.5",
     signature="dropout(x, p)",
@@ -221,7 +176,6 @@ dropout = Exercise(
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
-        case(draw(389), 0.25),
         case(draw(5, 3), 0.0, note="nothing to drop"),
         special("everything to drop", draw(5, 3), 1.0),
     ],
@@ -231,7 +185,28 @@ dropout = Exercise(
         "factor": lambda s: s.p < 1 and 1 / (1 - s.p),
         "result": lambda s: s.x * s.coins * s.factor,
     },
-    variants=DROPOUT,
+    variants=variants(
+        "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
+        dict(factor=lambda s: 1.0),
+        "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
+        dict(factor=lambda s: 1 - s.p),
+        "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
+        dict(factor=lambda s: torch.ones(()) / (1 - s.p)),
+        "keeps-p: You kept a share of p: drop it, so keep an entry where its random number is at least p.",
+        dict(coins=lambda s: s.random < s.p),
+        f"one-coin-for-all: You used one coin for the whole tensor: {COIN}",
+        dict(random=lambda s: torch.rand(())),
+        f"whole-rows: You dropped whole rows: {COIN}",
+        dict(random=lambda s: torch.rand(*s.x.shape[:-1], 1)),
+        f"whole-columns: You dropped the same columns in every row: {COIN}",
+        dict(random=lambda s: torch.rand(s.x.shape[-1:])),
+        "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
+        dict(random=lambda s: integers(0, 99, s.x.shape) / 99),
+        "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
+        dict(random=lambda s: torch.randperm(s.x.numel()).view_as(s.x) / s.x.numel()),
+        "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
+        dict(random=lambda s: torch.randn(s.x.shape)),
+    ),
 )
 
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
@@ -244,15 +219,14 @@ causal_attention = ModuleExercise(
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
     variants=[
-        *(*of_masks.CAUSAL, *HIDE, *of_masks.CUT),
-        *(*of_attention.SCALE, *of_masks.WRONG_SIZES, *of_attention.WEIGHING),
+        *(*of_masks.CAUSAL, *of_masks.HIDE, *of_masks.CUT),
+        *(of_attention.OF_INPUT, of_attention.OF_TOKENS, *of_attention.SCALE),
+        *of_attention.WEIGHING,
         *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
     ],
     without=("fixed-axis", "batch-axes-fixed"),
-    words=of_attention.WORDS | of_masks.OF_BUILD | {"width_name": "d_out"},
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
-        case(draw(2, 11, 3, scale=2.0), build=LONG, note="the full length"),
         case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
         case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
         special("large scores", draw(13, 2, 7, scale=300.0), build=NARROW_BUILD),

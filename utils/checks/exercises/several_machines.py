@@ -40,16 +40,12 @@ FORMS = variants(
     dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(divided=lambda s: s.joined / s.total),
-    "factor-inverted: You used exp(largest − own), so the part with the lowest scores counts most: use exp(own − largest).",
-    dict(factors=lambda s: torch.exp(s.base - s.maxima)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
     "maximum-over-tokens: You took a maximum over the tokens of each part: take it over the parts, maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
     "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
     dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
-    "maximum-missing: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
-    dict(factors=lambda s: torch.exp(s.maxima)),
 )
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])
@@ -63,7 +59,6 @@ combine_partial_attention = Exercise(
         parts(*THREE_KEYS, [2, 1], note="the three keys of the notebook on speed"),
         drawn(5, 2, [2, 4, 1], scale=2.0),
         drawn(3, 3, [2, 1, 2], scale=2.0, note="P, T and d_v are equal"),
-        drawn(3, 3, [1, 5], note="T and d_v are equal"),
         drawn(2, 5, [3], note="one part"),
         drawn(3, 2, [2, 2, 2], *BOTH, note="parts without a key for token 0 or 1"),
         drawn(2, 3, [2, 3], (0, slice(5)), note="token 0 may see nothing at all"),
@@ -78,7 +73,6 @@ combine_partial_attention = Exercise(
         "divided": lambda s: (s.joined / s.total).masked_fill(s.empty, 0.0),
     },
     variants=[*FORMS, *JOIN],
-    words={"part": "part"},
 )
 
 EXERCISES = [combine_partial_attention]

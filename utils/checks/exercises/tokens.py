@@ -27,36 +27,6 @@ def at(s, *some):
     return {i for i in range(len(s.ids)) if (*s.ids[i : i + len(some)],) == some}
 
 
-def replaced(s, positions, dropped=()):
-    """Return the ids with the new one at some positions; others are dropped."""
-    ids = enumerate(s.ids)
-    return [s.new_id if i in positions else x for i, x in ids if i not in dropped]
-
-
-MERGE = variants(
-    "nothing-merged: You found no pair. A slice of a list is a list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
-    dict(matches=lambda s: set()),
-    "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
-    dict(jump=lambda s: 1),
-    "overlapping-merges: You let two merges share an id: after a match, move on by two.",
-    dict(
-        merged=lambda s: replaced(s, s.matches, {i + 1 for i in s.matches} - s.matches)
-    ),
-    "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
-    dict(put=lambda s: lambda i: [[s.new_id]]),
-    "first-occurrence-only: You merged the first occurrence only: go on to the end.",
-    dict(matches=lambda s: {*sorted(at(s, *s.pair))[:1]}),
-    "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
-    dict(ids=lambda s: s.ids[::-1], pair=lambda s: s.pair[::-1])
-    | dict(result=lambda s: s.merged[::-1]),
-    "last-symbol-lost: You lost the last id, because your loop ends one id early: it has no neighbour, but it still belongs in the result.",
-    dict(end=lambda s: len(s.ids) - 1),
-    "last-pair-missed: You missed a pair at the very end: the last one begins at len(ids) - 2.",
-    dict(matches=lambda s: at(s, *s.pair) - {len(s.ids) - 2}),
-    "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
-    dict(matches=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),
-)
-
 merge = Exercise(
     id="1.1",
     signature="merge(ids, pair, new_id)",
@@ -65,10 +35,7 @@ merge = Exercise(
     cases=[
         *(case(x, (1, 2), 9) for x in ([1, 2, 3, 1, 2], [4, 1, 2, 4], [2, 1, 2, 1])),
         case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
-        case([3, 1, 1, 1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
         case([4, 3, 4], (1, 2), 9, note="the pair does not occur"),
-        case([11, 2, 31, 2, 1, 2], (1, 2), 9),
-        case([1], (1, 2), 9, note="one id"),
         case([], (1, 2), 9, note="no ids"),
     ],
     steps={
@@ -79,7 +46,29 @@ merge = Exercise(
         "merged": walk,
         "result": lambda s: s.merged,
     },
-    variants=MERGE,
+    variants=variants(
+        "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
+        dict(jump=lambda s: 1),
+        "overlapping-merges: You let two merges share an id: after a match, move on by two.",
+        dict(
+            merged=lambda s: [
+                s.new_id if i in s.matches else s.ids[i]
+                for i in range(len(s.ids))
+                if i in s.matches or i - 1 not in s.matches
+            ]
+        ),
+        "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
+        dict(put=lambda s: lambda i: [[s.new_id]]),
+        "first-occurrence-only: You merged the first occurrence only: go on to the end.",
+        dict(matches=lambda s: {*sorted(at(s, *s.pair))[:1]}),
+        "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
+        dict(ids=lambda s: s.ids[::-1], pair=lambda s: s.pair[::-1])
+        | dict(result=lambda s: s.merged[::-1]),
+        "last-symbol-lost: You lost the last id, because your loop ends one id early: it has no neighbour, but it still belongs in the result.",
+        dict(end=lambda s: len(s.ids) - 1),
+        "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
+        dict(matches=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),
+    ),
 )
 
 
@@ -90,32 +79,10 @@ def right_windows(ids, context_length, stride):
 
 def rows(s, starts):
     """Return the windows from these positions on, as a tensor."""
-    return s.tensor([s.ids[p : p + s.context_length] for p in starts])
+    return torch.tensor([s.ids[p : p + s.context_length] for p in starts])
 
 
 WHOLE = {"stop": lambda s: len(s.ids) - s.context_length - s.shift + 1}
-WINDOWS = variants(
-    "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
-    dict(shift=lambda s: 0),
-    "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
-    WHOLE | {"shift": lambda s: s.stride},
-    WHOLE | {"shift": lambda s: s.context_length},
-    WHOLE | {"shift": lambda s: 2},
-    "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
-    dict(stride=lambda s: 1),
-    "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",
-    dict(stride=lambda s: s.context_length),
-    "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
-    dict(beyond=lambda s: -1),
-    "first-window-lost: You lost the first window: the starts begin at 0.",
-    dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
-    "window-too-many: You made a window whose targets would end after the last id: a start s needs s + context_length < len(ids).",
-    dict(beyond=lambda s: 1),
-    {"tensor": lambda s: lambda rows: torch.stack([*map(torch.tensor, rows)])}
-    | dict(beyond=lambda s: 1),
-    "target-wraps-round: You rotated the inputs, so the last target is the first input: it should be the id after the window.",
-    dict(targets=lambda s: s.inputs.roll(-1, 1)),
-)
 
 IDS = [50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75]
 sliding_windows = Exercise(
@@ -126,7 +93,6 @@ sliding_windows = Exercise(
     oracle=right_windows,
     cases=[
         *(case(IDS[:n], *sizes) for n, *sizes in [(5, 2, 2), (6, 2, 1), (13, 3, 5)]),
-        case([*IDS[:4], 50256, *IDS[5:]], 5, 3),
         case(IDS, 5, 7),
         case(IDS[:8], 7, 3, note="one window"),
     ],
@@ -136,12 +102,28 @@ sliding_windows = Exercise(
         "stop": lambda s: len(s.ids) - s.context_length + s.beyond,
         "starts": lambda s: range(0, s.stop, s.stride),
         "later": lambda s: [start + s.shift for start in s.starts],
-        "tensor": lambda s: torch.tensor,
         "inputs": lambda s: rows(s, s.starts),
         "targets": lambda s: rows(s, s.later),
         "result": lambda s: (s.inputs, s.targets),
     },
-    variants=WINDOWS,
+    variants=variants(
+        "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
+        dict(shift=lambda s: 0),
+        "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
+        WHOLE | {"shift": lambda s: s.stride},
+        WHOLE | {"shift": lambda s: s.context_length},
+        WHOLE | {"shift": lambda s: 2},
+        "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
+        dict(stride=lambda s: 1),
+        "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",
+        dict(stride=lambda s: s.context_length),
+        "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
+        dict(beyond=lambda s: -1),
+        "first-window-lost: You lost the first window: the starts begin at 0.",
+        dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
+        "window-too-many: You made a window whose targets would end after the last id: a start s needs s + context_length < len(ids).",
+        dict(beyond=lambda s: 1),
+    ),
 )
 
 EXERCISES = [merge, sliding_windows]

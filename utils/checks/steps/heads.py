@@ -9,24 +9,25 @@ from torch.nn import functional as F
 from utils.checks.pipeline import variants
 
 
+def head_width(width, num_heads):
+    if width % num_heads:
+        raise ValueError(f"expected a multiple of {num_heads}, got {width}")
+    return width // num_heads
+
+
 def right_split(x, num_heads):
-    if x.shape[-1] % num_heads:
-        raise ValueError(f"expected a multiple of {num_heads}, got {x.shape[-1]}")
-    return x.reshape(*x.shape[:2], num_heads, -1).transpose(1, 2)
+    width = head_width(x.shape[-1], num_heads)
+    return x.unflatten(-1, (num_heads, width)).transpose(1, 2)
 
 
 def right_merge(x):
     return x.transpose(1, 2).flatten(2)
 
 
-def refuse(s):
-    raise ValueError
-
-
 WIDTHS = {
     "H": lambda s: s.num_heads,
     "D": lambda s: s.x.shape[-1],
-    "K": lambda s: refuse(s) if s.D % s.H else s.D // s.H,
+    "K": lambda s: head_width(s.D, s.H),
     "split": lambda s: lambda x: right_split(x, s.H),
 }
 LAYER = {
@@ -57,8 +58,6 @@ def merge_by_view(x):
 
 
 SPLIT = variants(
-    "split-by-view: You split and merged the heads with view alone, which mixes tokens and features: use transpose(1, 2) after the split and before the merge.",
-    dict(split=split_by_view, merge=lambda s: merge_by_view),
     "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
     dict(split_key=split_by_view),
     dict(split_value=split_by_view),
@@ -66,19 +65,8 @@ SPLIT = variants(
     dict(split=split_by_view),
     "features-interleaved: You gave head 0 the features 0, {H} and so on, in steps of {H}: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
     dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).permute(0, 3, 1, 2)),
-    "heads-and-width-exchanged: You took num_heads = {H} for the width of a head: the width is K = {D} // {H}, so write view(B, T, H, K).",
-    dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).transpose(1, 2)),
     "heads-reversed: You put the heads in reverse order: head 0 owns the first features.",
     dict(result=lambda s: s.split(s.x).flip(1)),
-    "attends-over-heads: You made scores (B, T, H, H), so each token compares its own heads: put the heads before the tokens, transpose(1, 2), before the scores.",
-    dict(
-        split=lambda s: lambda x: x.unflatten(-1, (s.H, s.K)),
-        merge=lambda s: lambda x: x.flatten(2),
-    ),
-    "heads-ignored: You used a single wide head: split query, key and value into {H} heads of {K} features before the scores.",
-    dict(split=lambda s: lambda x: x.unsqueeze(1)),
-    "always-refused: You raised a ValueError although {H} heads divide {D} features evenly: raise it only if the remainder, D % num_heads, isn't 0.",
-    dict(K=refuse),
 )
 MERGE = variants(
     "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
@@ -103,6 +91,4 @@ OUT = variants(
     dict(merged=lambda s: s.output.sum(1)),
     "output-projection-unused: You left out the last step: send the merged heads through self.out_proj.",
     dict(projected=lambda s: s.merged),
-    "heads-share-weights: You averaged the weights over the heads: each head should keep its own weights, for its own slice of the values.",
-    dict(output=lambda s: s.weights.mean(1, True) @ s.value),
 )

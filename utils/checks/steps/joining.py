@@ -2,8 +2,7 @@
 
 A part knows, for each query, the maximum that its exponentials are counted from, their
 sum, and its output, the values weighted with them and not divided yet. The parts come
-first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v). The texts use
-`part`, what a part is called.
+first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v).
 """
 
 import torch
@@ -28,13 +27,11 @@ def finite(top):
 
 
 JOIN = variants(
-    "not-divided: You added the outputs of all {part}s and didn't divide: divide by the rescaled sums, added up.",
+    "not-divided: You added the outputs of all parts and didn't divide: divide by the rescaled sums, added up.",
     dict(divided=lambda s: s.joined),
-    "averaged: You averaged the {part}s as if all counted alike: weigh each {part} by its sum of exponentials, measured from the maximum of all.",
+    "averaged: You averaged the parts as if all counted alike: weigh each part by its sum of exponentials, measured from the maximum of all.",
     dict(divided=lambda s: s.each.mean(0)),
-    "first-part-alone: You returned {part} 0 only: is the return inside the loop?",
-    dict(divided=lambda s: s.each[0]),
-    "last-part-alone: You returned the last {part} only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
+    "last-part-alone: You returned the last part only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
     dict(divided=lambda s: s.each[-1]),
     "outputs-not-rescaled: You rescaled the sums of exponentials but not the outputs: multiply both by the same factors.",
     dict(joined=lambda s: s.outputs.sum(0)),

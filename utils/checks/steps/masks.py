@@ -4,21 +4,11 @@ The right way: `mask` is True where a query may attend, `hidden` are the scores 
 -inf elsewhere, and `cleared` the weights with 0 in rows in which nothing is allowed.
 """
 
-from dataclasses import replace
-
 from utils.checks.pipeline import variants
-from utils.checks.steps.attention import INF, allowed, fill, lower, size
+from utils.checks.steps.attention import INF, fill, lower
 
-LEFT_ALONE, UNCLEARED = {"hidden": lambda s: s.scores}, {"cleared": lambda s: s.soft}
-
-
-def without_zeros(variants):
-    """Return these variants as they are if empty rows aren't set to zero either."""
-    return [
-        replace(one, overrides=one.overrides | UNCLEARED)
-        for one in variants
-        if "hidden" in one.overrides and "cleared" not in one.overrides
-    ]
+UNCLEARED = {"cleared": lambda s: s.soft}
+LEFT_ALONE = UNCLEARED | {"hidden": lambda s: s.scores}
 
 
 def past(s, more=0):
@@ -43,41 +33,23 @@ CAUSAL = variants(
 )
 
 
-def uncut(s):
-    """Return the mask for all positions.
-
-    If it doesn't fit, it fails in the words of any way to apply a mask.
-    """
-    mask, num_tokens = lower(s.learned.build[2]), s.x.shape[1]
-    if len(mask) != num_tokens:
-        raise RuntimeError("must match the" if num_tokens > 1 else "")
-    return mask
-
-
 CUT = variants(
-    "mask-not-sliced: You used the mask for all {context_length} positions on {T} tokens: cut it in forward, mask[:T, :T] with T = x.shape[1].",
-    dict(mask=uncut),
+    "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
+    dict(mask=lambda s: lower(s.learned.build[2])),
 )
-WRONG_SIZES = [
-    size("scale-of-input-width", "d_in", lambda s: s.learned.build[0]),
-    size("scale-of-tokens", "T", lambda s: s.x.shape[1]),
-]
 
 
 # --- how the scores are hidden -------------------------------------------------------
 
-
 HIDE = variants(
     "zero-times-infinity: You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).",
-    dict(hidden=lambda s: s.scores if s.mask is None else s.scores + ~s.mask * -INF),
+    UNCLEARED | dict(hidden=lambda s: s.scores + ~s.mask * -INF),
     "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so hidden positions get a weight: use -inf, before the softmax.",
-    dict(hidden=lambda s: fill(s, 0.0)),
-    "fill-not-small-enough: You filled hidden scores with a number that isn't small enough, so allowed scores below it lose: use float('-inf').",
-    dict(hidden=lambda s: fill(s, -10.0)),
+    UNCLEARED | dict(hidden=lambda s: fill(s, 0.0)),
     "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).",
-    dict(hidden=lambda s: s.scores + allowed(s)),
-    "mask-after-softmax: You masked after the softmax, so a row {row_sum}: fill the scores with -inf, before it.",
-    LEFT_ALONE | {"cleared": lambda s: s.soft * allowed(s)},
+    UNCLEARED | dict(hidden=lambda s: s.scores + s.mask.float()),
+    "mask-after-softmax: You masked after the softmax, so the weights that stay don't sum to 1: fill the scores with -inf, before it.",
+    LEFT_ALONE | {"cleared": lambda s: s.soft * s.mask},
 )
 ZEROS = "such a row must be all zeros, so set hidden weights to 0 after the softmax."
 EMPTY_ROWS = variants(
@@ -86,7 +58,3 @@ EMPTY_ROWS = variants(
     f"empty-row-uniform: Your large negative number makes a row uniform where nothing may be attended to: {ZEROS}",
     UNCLEARED | dict(hidden=lambda s: fill(s, -1e9)),
 )
-OF_BUILD = {  # words of a layer
-    "context_length": lambda s: s.learned.build[2],
-    "T": lambda s: s.x.shape[1],
-}

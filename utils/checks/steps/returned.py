@@ -1,8 +1,8 @@
 """What goes wrong when a result is returned, in every exercise.
 
 Each pipeline ends with two steps that leave the result as it is: `chosen`, which parts
-and rows in which order, and `returned`, with which axes and of which type. A result
-that can't be changed in a variant's way stays as it is.
+in which order, and `returned`, with which axes and of which type. A result that can't
+be changed in a variant's way stays as it is.
 """
 
 from contextlib import suppress
@@ -16,20 +16,15 @@ RETURNING_STEPS = {"chosen": lambda s: s.result, "returned": lambda s: s.chosen}
 
 def parts(change):
     """Return the overrides that change a pair."""
-    return {
-        "chosen": lambda s: (
-            _changed(change, s.result) if type(s.result) is tuple else s.result
-        )
-    }
+
+    def chosen(s):
+        return _changed(change, s.result) if type(s.result) is tuple else s.result
+
+    return {"chosen": chosen}
 
 
-def rows(change):
-    """Return the overrides that change the rows of the result, or of each part."""
-    return {"chosen": lambda s: _in_parts(change, s.result)}
-
-
-def axes(change):
-    """Return the overrides that change axes or type of the result, or of each part."""
+def each(change):
+    """Return the overrides that change the result, or each part of it."""
     return {"returned": lambda s: _in_parts(change, s.chosen)}
 
 
@@ -46,43 +41,35 @@ def _changed(change, result):
 
 
 RETURNED = variants(
+    "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch.",
+    {"returned": lambda s: None},
     "parts-swapped: You swapped the parts: return {returns}.",
     parts(lambda pair: pair[::-1]),
     "part-missing: You returned one part only: return {returns}.",
     parts(lambda pair: pair[0]),
-    parts(lambda pair: pair[1]),
     "parts-joined: You joined the parts into one: return {returns}.",
     parts(lambda pair: torch.cat(pair, -1)),
     "axes-swapped: You returned the axes in another order: return {returns}.",
-    axes(lambda x: x.mT),
-    axes(lambda x: x.transpose(0, 1)),
-    axes(lambda x: x.transpose(1, 2)),
-    axes(lambda x: x.movedim(0, -1)),
+    each(lambda x: x.mT),
+    each(lambda x: x.transpose(0, 1)),
+    each(lambda x: x.transpose(1, 2)),
+    each(lambda x: x.movedim(0, -1)),
     "axis-added: You returned an axis of size 1 too many: return {returns}.",
-    axes(lambda x: x[None]),
-    axes(lambda x: x[:, None]),
-    "size-one-axes-dropped: You dropped the axes of size 1, as squeeze() does: keep them, because there may be one token or one sample.",
-    axes(lambda x: x.squeeze()),
+    each(lambda x: x[None]),
+    each(lambda x: x[:, None]),
     "axes-merged: You merged two axes into one: return {returns}.",
-    axes(lambda x: x.flatten(0, 1)),
-    axes(lambda x: x.flatten(1, 2)),
-    axes(lambda x: x.flatten(0, -2)),
-    "order-reversed: You returned everything in reverse order: return {returns}.",
-    rows(lambda x: x.flip(0) if torch.is_tensor(x) else x[::-1]),
-    rows(lambda x: x.flip(1)),
+    each(lambda x: x.flatten(0, 1)),
+    each(lambda x: x.flatten(1, 2)),
+    each(lambda x: x.flatten(0, -2)),
     "one-row-only: You returned one row only: return {returns}. In a loop, keep what every round gives, and return after the last.",
-    rows(lambda x: x[0]),
-    rows(lambda x: x[-1]),
-    rows(lambda x: x[..., -1, :]),
-    "added-up: You added up or averaged along an axis: return {returns}.",
-    rows(lambda x: x.sum(1)),
-    rows(lambda x: x.mean(0)),
+    each(lambda x: x[-1]),
+    "added-up: You added up along an axis: return {returns}.",
+    each(lambda x: x.sum(1)),
     "wrong-type: You returned another type: return {returns}.",
-    axes(lambda x: tuple(x) if type(x) is list else list(x)),
-    axes(lambda x: torch.tensor(x) if type(x) is list else x.tolist()),
-    axes(lambda x: x.float()),
-    axes(lambda x: x.long()),
+    each(lambda x: torch.tensor(x) if type(x) is list else x.tolist()),
+    each(lambda x: x.float()),
+    each(lambda x: x.long()),
     "softmax-taken: You took a softmax or a logarithm at the end: leave it out.",
-    axes(lambda x: x.softmax(-1)),
-    axes(lambda x: x.log()),
+    each(lambda x: x.softmax(-1)),
+    each(lambda x: x.log()),
 )
