@@ -49,7 +49,6 @@ METADATA = {
 COVER = nbformat.v4.new_output(
     "display_data", {"text/html": "Make your prediction, then run this cell."}
 )
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 COLAB = "[Open in Colab]("
 
 # The same in every notebook. It looks for the course in the folders around the notebook
@@ -244,13 +243,6 @@ def write_minutes():
 # ------------------------------------------------------------------- execute
 
 
-def drop_widget_views(notebook):
-    """Leave the static picture of each widget: its view has a new id in every run."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            output.get("data", {}).pop(WIDGET_VIEW, None)
-
-
 def keep_stored(notebook, stored):
     """Put back what no test would tell from the new outputs.
 
@@ -279,8 +271,8 @@ def run_cells(notebook, folder, **env):
         kernel_name=CURRENT_ENV_KERNEL_NAME,
         kernel_spec_manager=NbvalKernelspecManager(),
     )
-    options = {"record_timing": False, "store_widget_state": False}
-    options |= {"coalesce_streams": True, "timeout": 600}
+    options = {"record_timing": False, "coalesce_streams": True}
+    options["timeout"] = 600
     resources = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, km=manager, resources=resources, **options)
     with tempfile.TemporaryDirectory() as private:
@@ -308,7 +300,6 @@ def execute_one(path):
     except Exception as error:  # a failing cell, a dead kernel or a timeout
         print(f"FAILED, left as it was: {path}\n{type(error).__name__}: {error}")
         return True
-    drop_widget_views(notebook)
     keep_stored(notebook, stored)
     prepare(notebook, path, home)  # once more: now there are figures to count
     store(nbformat.writes(notebook) + "\n", path)

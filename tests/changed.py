@@ -23,16 +23,20 @@ from tests.repository import ROOT, tool
 
 # The tests of a module are in `test_NAME*.py`; these are others that a change concerns.
 OTHERS = {
-    "notebooks/": ("notebooks", "sections", "drift", "seeds", "exercises"),
+    "notebooks/": ("seeds", "exercises"),
     "utils/": ("drift",),
     "utils/attention.py": ("layers",),
-    "utils/checks/": ("steps", "limit", "exercises"),
+    "utils/checks/": ("steps", "exercises"),
     "utils/delta.py": ("layers",),
     "utils/latent.py": ("layers",),
     "utils/llama.py": ("checkpoints",),
-    "utils/plots/": ("plot_colours", "lab"),
+    "utils/plots/": ("plot_colours",),
     ".ci/": ("notebooks", "stored", "setup", "site", "lab"),
 }
+EXERCISES = "utils/checks/exercises/"
+# These have cases for each notebook or exercise, of which those of changed ones run.
+BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
+BY_CASE = [*(f"tests/test_{name}.py" for name in BY_CASE), "tests/answers"]
 TOUCH_EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
@@ -95,14 +99,12 @@ def affected_notebooks(files, base):
             names = changed_names(name, base)
             users = {notebook for notebook in known if words_of(notebook) & names}
             (execute if name.startswith("utils/plots/") else compare).update(users)
-        if name.startswith("utils/checks/exercises/"):
+        if name.startswith(EXERCISES):
             execute.add(tool.START)
             for notebook in known:
                 if notebook.stem[3:] == path.stem:
-                    solutions = (
-                        f"notebooks/solutions/{notebook.stem[:2]}_solutions.ipynb"
-                    )
-                    compare |= {notebook, ROOT / solutions}
+                    solutions = f"solutions/{notebook.stem[:2]}_solutions.ipynb"
+                    compare |= {notebook, notebook.parent / solutions}
     return sorted(execute), sorted(compare - execute)
 
 
@@ -110,10 +112,13 @@ def affected_tests(files):
     """Return the files with tests and examples to run."""
     tests = {"tests/test_repository.py"}
     for name in files:
+        if name.startswith(EXERCISES):
+            tests.add("tests/test_exercises.py")
+            continue
         if name.startswith("utils/"):
             module = name.split("/")[1].removesuffix(".py")
             tests |= {name, f"tests/test_{module}*.py"}
-        if name.startswith(("utils/checks/", "tests/answers/")):
+        if name.startswith("tests/answers/"):
             tests.add("tests/answers")
         elif name.startswith("tests/"):
             tests.add(name if "/test_" in name else "tests")
@@ -122,6 +127,17 @@ def affected_tests(files):
                 tests |= {f"tests/test_{other}.py" for other in others}
     paths = {path for test in tests for path in ROOT.glob(test)}
     return sorted(path for path in paths if path.is_dir() or path.suffix == ".py")
+
+
+def affected_cases(files):
+    """Return words in the names of the cases of changed notebooks and exercises."""
+    paths = [ROOT / name for name in files if (ROOT / name).exists()]
+    cases = [path.stem for path in paths if path.suffix == ".ipynb"]
+    for path in paths:
+        if path.is_relative_to(ROOT / EXERCISES):
+            ids = re.findall(r'\bid="([\d.]+)"', path.read_text(encoding="utf-8"))
+            cases += [f"[{id}" for id in ids]
+    return cases
 
 
 def run_pytest(*words):
@@ -143,6 +159,8 @@ def main():
     execute, compare = affected_notebooks(files, base)
     failed = tool.execute(execute)
     failed += run_pytest(*affected_tests(files))
+    if cases := affected_cases(files):
+        failed += run_pytest(*BY_CASE, "-k", " or ".join(cases))
     if compare:
         failed += run_pytest("--full", *compare)
     if any(name.endswith(TOUCH_EVERYTHING) for name in files):

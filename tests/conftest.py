@@ -31,8 +31,7 @@ def published(monkeypatch):
         assert raw and metadata == {"image/png": {"width": 759}}
         outputs.append(bundle)
 
-    for module in ("publishing", "exploring"):
-        monkeypatch.setattr(f"utils.plots.{module}.get_ipython", SimpleNamespace)
+    monkeypatch.setattr("utils.plots.publishing.get_ipython", SimpleNamespace)
     monkeypatch.setattr("utils.plots.publishing.display", display)
     return outputs
 

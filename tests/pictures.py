@@ -121,10 +121,6 @@ PICTURES |= {
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
 
-def one_weight(weight):
-    chart.heat([[weight]], title="One weight")
-
-
 def parts_of(html):
     """Return the alternative text and the bytes of a picture."""
     text = re.search(r'<img alt="([^"]*)"', html)[1]

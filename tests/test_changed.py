@@ -11,9 +11,9 @@ from tests.repository import ROOT, tool
 def test_a_notebook_is_stored_and_its_form_tested():
     name = "notebooks/01_tokens.ipynb"
     assert changed.affected_notebooks([name], "HEAD") == ([ROOT / name], [])
+    assert changed.affected_cases([name]) == ["01_tokens"]
     names = {path.name for path in changed.affected_tests([name])}
-    assert {"test_notebooks.py", "test_repository.py"} <= names
-    assert "test_plots.py" not in names
+    assert "test_repository.py" in names and "test_plots.py" not in names
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,7 @@ def test_a_module_runs_its_examples_and_tests():
 def test_after_a_change_in_an_exercise_its_solution_is_compared(monkeypatch):
     monkeypatch.setattr(changed, "changed_names", lambda name, base: set())
     file = "utils/checks/exercises/tokens.py"
+    assert changed.affected_cases([file]) == ["[1.1", "[1.2"]
     execute, compare = changed.affected_notebooks([file], "HEAD")
     assert execute == [tool.START]
     names = "notebooks/01_tokens.ipynb", "notebooks/solutions/01_solutions.ipynb"

@@ -64,7 +64,6 @@ def test_a_notebook_is_stored_as_the_tool_stores_it(path):
     stored = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(stored, as_version=4)
     tool.prepare(notebook, path, tool.read_home())
-    tool.drop_widget_views(notebook)
     assert json.loads(nbformat.writes(notebook)) == json.loads(stored)
     assert [i for i, cell in enumerate(notebook.cells) if tool.is_setup(cell)] == [1]
 

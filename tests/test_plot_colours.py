@@ -9,7 +9,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from tests.pictures import every_picture
-from utils.plots.publishing import luminance
 from utils.plots.theme import FILL, INK, OWNERS, SERIES, SHELVES
 
 # What eyes without one kind of cone see, on linear RGB: Machado, Oliveira and Fernandes
@@ -40,6 +39,13 @@ def lab(color, sight):
     xyz = TO_XYZ @ np.clip(sight @ linear, 0, 1) / TO_XYZ.sum(axis=1)
     f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * (29 / 6) ** 2 / 3 + 4 / 29)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def luminance(color):
+    """Return the relative luminance of a colour (WCAG), from 0 to 1."""
+    rgb = np.array(mcolors.to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
 
 
 def contrast(first, second):

@@ -1,5 +1,5 @@
 """What a reader sees of the pictures: one small PNG with a text, nothing clipped,
-nothing too small, errors that say what was expected, controls that redraw.
+nothing too small, errors that say what was expected.
 """
 
 import io
@@ -8,7 +8,6 @@ import re
 import warnings
 from functools import partial
 
-import ipywidgets
 import matplotlib
 import pytest
 import torch
@@ -16,9 +15,9 @@ from matplotlib import pyplot
 from matplotlib.text import Text
 from PIL import Image
 
-from tests.pictures import CAUSAL, WEIGHTS, WORDS, every_picture, one_weight, parts_of
+from tests.pictures import CAUSAL, WEIGHTS, WORDS, every_picture, parts_of
 from utils import plots
-from utils.plots import chart, exploring, publishing, theme
+from utils.plots import chart, theme
 
 
 @every_picture
@@ -55,7 +54,7 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         plots.row({"values": [words[:1] + words[2:]]}, title="t")
-        chart.heat(torch.eye(6), words, names=["తె"], title="తెలుగు")
+        chart.heat(torch.eye(6), words, title="t")
     assert len(published) == 2
 
 
@@ -73,8 +72,6 @@ WRONG = {
     "mask: expected shape (3, 3)": partial(chart.heat, WEIGHTS, mask=CAUSAL[:2]),
     "names: expected 2 of them": partial(chart.heat, [WEIGHTS] * 2, names=["a"]),
     "two: expected 3 of them": partial(chart.bars, {"two": NAN}, WORDS),
-    "one: expected finite": partial(chart.dots, {"one": NAN}, xlabel="x"),
-    "groups: expected at least one": partial(chart.dots, {}, xlabel="x"),
     "one: expected 2 values": partial(chart.lines, **LINES, x=[1, 2]),
     "positions: expected 3 axes": partial(chart.points, FLAT, **PLANE),
 }
@@ -84,33 +81,3 @@ WRONG = {
 def test_a_chart_that_cannot_be_drawn_says_what_was_expected(message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         WRONG[message](title="t")
-
-
-# --- explore ----------------------------------------------------------------------
-
-
-def panel_of(draw, **controls):
-    first = publishing.to_html(*exploring._draw_once(draw, controls))
-    *_, picture, trouble = exploring._panel(draw, controls, first).children
-    return picture, trouble
-
-
-def test_explore_shows_an_error_and_recovers(published):
-    def fragile(weight):
-        if weight > 1:
-            raise RuntimeError("<too high>")
-        one_weight(weight)
-
-    slider = ipywidgets.FloatSlider(value=0.5)
-    _, trouble = panel_of(fragile, weight=slider)
-    slider.value = 2
-    assert "RuntimeError: &lt;too high&gt;" in trouble.value
-    slider.value = 0.7
-    assert trouble.value == ""
-
-
-def test_explore_publishes_the_picture_at_the_starting_values(published):
-    low, high = (ipywidgets.FloatSlider(value=value) for value in (0.5, 1))
-    plots.explore(lambda low, high: one_weight(low / high), low=low, high=high)
-    assert "application/vnd.jupyter.widget-view+json" in published[0]
-    assert published[0]["text/plain"].endswith("(interactive: low, high)")

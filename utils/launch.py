@@ -14,11 +14,6 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import start_processes
 
-# Linux forks processes from one that has imported these, which saves each of them three
-# seconds, and which has no threads and no GPU, so that forking it is safe.
-START_METHOD = "forkserver" if sys.platform == "linux" else "spawn"
-multiprocessing.set_forkserver_preload(["cloudpickle", "torch._dynamo"])
-
 
 def in_processes(count: int, function: Callable, *inputs) -> list:
     """Call a function in several processes; return what each of them returns.
@@ -33,10 +28,16 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
     exception shows its traceback. A program (not a notebook) must call this function
     inside `if __name__ == "__main__":`, because every process imports the program.
     """
+    method = "spawn"
+    if sys.platform == "linux":
+        # Fork each from one that has imported these, which saves it three seconds. It
+        # has no threads and no GPU, so that forking it is safe.
+        method = "forkserver"
+        multiprocessing.set_forkserver_preload(["cloudpickle", "torch._dynamo"])
     with TemporaryDirectory() as folder:
         call = cloudpickle.dumps((function, inputs))  # also what it uses of a notebook
         started = start_processes(
-            _call, (count, call, Path(folder)), count, False, start_method=START_METHOD
+            _call, (count, call, Path(folder)), count, join=False, start_method=method
         )
         try:
             while not started.join():

@@ -5,7 +5,7 @@ steps to the result, and their wrong variants.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 
@@ -115,7 +115,7 @@ class Exercise:
     oracle: function of a case's arguments that returns what is right; the steps know
         the arguments by the names of its parameters
     cases: made by `case`
-    steps, variants, words: of the `Pipeline`, without variants of other steps
+    steps, variants: of the `Pipeline`; variants of other steps are left out
     without: names of variants that the exercise cannot tell apart, or doesn't ask for
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
@@ -132,7 +132,6 @@ class Exercise:
     cases: list
     steps: dict
     variants: list
-    words: dict = field(default_factory=dict)
     without: tuple = ()
     parts: tuple = ()
     facts: tuple = ()
@@ -151,8 +150,7 @@ class Exercise:
             if variant.name not in self.without
             and variant.overrides.keys() <= inputs.keys() | steps.keys()
         ]
-        words = self.words | {"returns": self.returns}
-        self.pipeline = Pipeline(inputs, steps, variants, words)
+        self.pipeline = Pipeline(inputs, steps, variants, self.returns)
 
     @property
     def name(self):

@@ -6,7 +6,7 @@ so it gives what an answer with this mistake gives.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 
@@ -31,7 +31,7 @@ class Variant:
     """A wrong way to do some steps.
 
     name: of the mistake
-    text: the explanation for the reader; in braces, words of the pipeline or the state
+    text: the explanation for the reader; in braces, values of the state, or {returns}
     overrides: step -> function of the state that takes the place of the right one
     """
 
@@ -67,13 +67,13 @@ class Pipeline:
     steps: name -> right step, in order; the last one returns the result. A step that
         returns several values has several names, "keys, values"
     variants: the wrong ways; of two that give the same the first is named
-    words: for the texts, name -> text, or function of the last state
+    returns: what the exercise asks for, for the texts
     """
 
     inputs: dict
     steps: dict
     variants: list = ()
-    words: dict = field(default_factory=dict)
+    returns: str = ""
 
     def run(self, args, *variants):
         """Return the result with these variants; raise what a step raises."""
@@ -87,7 +87,8 @@ class Pipeline:
         state = self._start(args)
         with suppress(Exception):
             self._walk(state, variants)
-        return [self._fill_in(variant.text, state) for variant in variants]
+        values = vars(state) | {"returns": self.returns}
+        return [variant.text.format(**values) for variant in variants]
 
     def _start(self, args):
         return SimpleNamespace(**self.inputs | dict(zip(self.inputs, args)))
@@ -106,8 +107,3 @@ class Pipeline:
             else:
                 setattr(state, name, value)
         return value
-
-    def _fill_in(self, text, state):
-        known = {n: word for n, word in self.words.items() if f"{{{n}}}" in text}
-        known = {n: w(state) if callable(w) else w for n, w in known.items()}
-        return text.format(**vars(state) | known)

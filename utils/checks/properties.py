@@ -14,12 +14,6 @@ def worst_sum(weights):
     return sums[(sums - 1).abs().argmax()].item() if len(sums) else torch.nan
 
 
-def row_sum(weights):
-    """Return "sums to 0.8" for the row furthest from 1, or what holds if none is."""
-    total = worst_sum(weights)
-    return "need not sum to 1" if abs(total - 1) < 1e-3 else f"sums to {number(total)}"
-
-
 def rows_sum_to_one(run):
     """Say that in a row the weights, the last of what is returned, don't sum to 1."""
     total = worst_sum(run.got[-1] if isinstance(run.got, tuple) else run.got)

@@ -1,15 +1,13 @@
 """Draw every picture of the course in one style.
 
 `Picture` has the primitives of diagrams; `row` and `column` lay out grids;
-`chart` draws numbers; `scenes` has the diagrams that one notebook shows; `explore`
-redraws a picture when a control is moved. Whatever draws publishes one PNG with an
-alternative text and returns None. Arrays may be tensors, NumPy arrays or nested lists;
-they are never changed. Tokens are shown with their spaces visible. Outside a notebook
-the alternative text is printed.
+`chart` draws numbers; `scenes` has the diagrams that one notebook shows. Whatever draws
+publishes one PNG with an alternative text and returns None. Arrays may be tensors,
+NumPy arrays or nested lists. Tokens are shown with their spaces visible. Outside a
+notebook the alternative text is printed.
 """
 
 from utils.plots import chart, scenes
-from utils.plots.exploring import explore
 from utils.plots.picture import Box, Picture, column, row
 
-__all__ = ["Box", "Picture", "chart", "column", "explore", "row", "scenes"]
+__all__ = ["Box", "Picture", "chart", "column", "row", "scenes"]

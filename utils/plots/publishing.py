@@ -6,25 +6,22 @@ import io
 import textwrap
 from html import escape
 
-import matplotlib
+import matplotlib.style
 import numpy as np
 import torch
 from IPython import get_ipython
 from IPython.display import display
-from matplotlib import colors as mcolors
-from matplotlib import font_manager, ft2font
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.ft2font import FT2Font
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Bbox
 from PIL import Image
 
 from utils.plots.theme import DPI, LABEL, NUM_COLORS, PIXELS, STYLE, TITLE, WIDTH
 
-# What the open picture is appended to instead of the notebook; see `explore`.
-captured = []
-
-
+GLYPHS = FT2Font(findfont("DejaVu Sans")).get_charmap()
 # --- arguments --------------------------------------------------------------------
 
 
@@ -63,20 +60,10 @@ def to_names(labels, size, what):
 # --- texts ------------------------------------------------------------------------
 
 
-@functools.lru_cache
-def _characters():
-    faces = ("DejaVu Sans", "DejaVu Sans Mono")
-    paths = [font_manager.findfont(face) for face in faces]
-    common = (set(ft2font.FT2Font(path).get_charmap()) for path in paths)
-    return set.intersection(*common) | {ord("ℓ")}  # which no shape contains
-
-
 def drawable(text):
     """Return the text with escapes for the characters that the font lacks."""
     return "".join(
-        c
-        if c == "\n" or ord(c) in _characters() and c.isprintable()
-        else c.encode("unicode_escape").decode()
+        c if c == "\n" or ord(c) in GLYPHS else c.encode("unicode_escape").decode()
         for c in text
     )
 
@@ -106,10 +93,10 @@ def num_digits(values):
 @functools.lru_cache(maxsize=4096)
 def text_width(text, size=LABEL, weight="normal"):
     """Return the width of the longest line of a text, in inches."""
-    prop = font_manager.FontProperties(family="DejaVu Sans", weight=weight)
-    lines = [line for line in drawable(text).split("\n") if line.strip()]
-    paths = [TextPath((0, 0), line, size=size, prop=prop) for line in lines]
-    return max([path.get_extents().width for path in paths], default=0) / 72
+    font = FontProperties(family="DejaVu Sans", weight=weight)
+    lines = [line for line in text.split("\n") if line.strip()]
+    paths = [TextPath((0, 0), line, size, prop=font) for line in lines]
+    return max((path.get_extents().width for path in paths), default=0) / 72
 
 
 def wrap(text, width, size=LABEL, weight="normal"):
@@ -135,29 +122,14 @@ def end_sentence(text):
 # --- figures ----------------------------------------------------------------------
 
 
-def luminance(color):
-    """Return the relative luminance of a colour (WCAG), from 0 to 1."""
-    rgb = np.array(mcolors.to_rgb(color))
-    linear = np.where(rgb <= 0.03928, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))
+# A decorated function neither sees nor changes the reader's own style.
+in_course_style = matplotlib.style.context(STYLE, after_reset=True)
 
 
 def text_color(background):
-    """Return black or white, whichever stands out more from the background (WCAG)."""
-    return "black" if luminance(background) > 0.179 else "white"
-
-
-def in_course_style(draw):
-    """Decorate a drawing function: it neither sees nor changes the reader's style."""
-
-    @functools.wraps(draw)
-    def styled(*args, **kwargs):
-        with matplotlib.rc_context():
-            matplotlib.rcdefaults()
-            matplotlib.rcParams.update(STYLE)
-            return draw(*args, **kwargs)
-
-    return styled
+    """Return white for a dark background, and black for a light one."""
+    brightness = np.dot(to_rgb(background), (0.21, 0.72, 0.07))
+    return "black" if brightness > 0.46 else "white"
 
 
 def new_figure(height, layout=None):
@@ -167,13 +139,10 @@ def new_figure(height, layout=None):
 
 def publish(fig, title, alt):
     """Write the title above the figure and show it as one PNG with its text."""
-    for text in fig.findobj(Text):
-        if text.get_text():
-            text.set_text(drawable(text.get_text()))
     fig.draw_without_rendering()
     fig.set_layout_engine("none")
     style = {"fontsize": TITLE, "fontweight": "bold", "va": "bottom"}
-    lines = wrap(drawable(title), WIDTH - 0.2, TITLE, "bold")
+    lines = wrap(title, WIDTH - 0.2, TITLE, "bold")
     top = fig.get_tightbbox().y1 + 0.1
     fig.text(0.1 / WIDTH, top / fig.get_figheight(), lines, **style)
     box = fig.get_tightbbox()
@@ -189,33 +158,23 @@ def publish(fig, title, alt):
     fig.clear()
     picture = Image.open(buffer).convert("RGB").quantize(NUM_COLORS, dither=0)
     picture.save(small, format="png", optimize=True)
-    if captured:
-        captured[-1].append((small.getvalue(), alt))
-    else:
-        show(small.getvalue(), alt)
+    show(small.getvalue(), alt)
 
 
-def show(png, alt, **views):
-    """Show one bundle: the picture, the text that stands for it, other views.
+def show(png, alt):
+    """Show a picture with its text, or outside a notebook print the text.
 
     As HTML, because no viewer puts the text of an image/png output on its page, and as
-    a PNG for what shows no HTML: a PDF, some code hosts. Outside a notebook, where a
-    picture has no place, the text is printed.
+    a PNG for what shows no HTML: a PDF, some code hosts.
     """
     if get_ipython() is None:
         print(alt)
         return
-    encoded = base64.b64encode(png).decode()
-    bundle = {"text/html": to_html(png, alt), "image/png": encoded, "text/plain": alt}
-    size = {"image/png": {"width": PIXELS}}
-    display({**views, **bundle}, metadata=size, raw=True)
-
-
-def to_html(png, alt):
-    """Return the picture as HTML: white paper, padded, that no screen makes smaller."""
-    encoded = base64.b64encode(png).decode()
-    return (
+    png = base64.b64encode(png).decode()
+    html = (
         f'<img alt="{escape(alt)}" width="{PIXELS}" '
         'style="max-width: none; background: white; padding: 8px" '
-        f'src="data:image/png;base64,{encoded}">'
+        f'src="data:image/png;base64,{png}">'
     )
+    bundle = {"text/html": html, "image/png": png, "text/plain": alt}
+    display(bundle, metadata={"image/png": {"width": PIXELS}}, raw=True)

@@ -93,7 +93,7 @@ def train(
     get_batch = batches if callable(batches) else lambda i: batches[i % len(batches)]
     callbacks = [on_step] if on_step else []
     if show_progress and _in_notebook():
-        callbacks.append(_progress_bar(steps))
+        callbacks.append(_show_progress(steps))
     is_first_process = not _is_distributed() or dist.get_rank() == 0
     writes_checkpoint = config.checkpoint is not None and is_first_process
     model.train()
@@ -315,19 +315,21 @@ def _in_notebook():
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-def _progress_bar(steps):
-    """Show a progress bar in a notebook; return the function that moves it."""
-    from IPython.display import display
-    from ipywidgets import IntProgress
+def _show_progress(steps):
+    """Show the step and the loss in a notebook; return the function that updates them.
 
-    bar = IntProgress(max=steps, layout={"width": "auto"})
-    view = {"version_major": 2, "version_minor": 0, "model_id": bar.model_id}
-    name = "application/vnd.jupyter.widget-view+json"
-    display({name: view, "text/plain": f"training, {steps} steps"}, raw=True)
+    At the end only the number of steps stays, the same for every run and machine.
+    """
+    from IPython.display import display
+
+    text = f"training, {steps} steps"
+    line = display({"text/plain": text}, raw=True, display_id=True)
 
     def update(losses):
-        if len(losses) % (steps // 100 + 1) == 0 or len(losses) == steps:
-            bar.value = len(losses)
-            bar.description = f"{losses[-1]:.3f}"
+        if len(losses) == steps:
+            line.update({"text/plain": text}, raw=True)
+        elif len(losses) % (steps // 100 + 1) == 0:
+            now = f"{text}: {len(losses)} done, loss {losses[-1]:.3f}"
+            line.update({"text/plain": now}, raw=True)
 
     return update
