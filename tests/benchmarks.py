@@ -146,7 +146,6 @@ def today():
             "2 shared heads": (MultiHeadAttention(*sizes, num_kv_heads=2), {}),
             "latents of 256 numbers, absorbed": (latent, {"absorbed": True}),
             "latents, keys and values expanded": (latent, {"absorbed": False}),
-            "a window of 1,024": (MultiHeadAttention(*sizes, window=1024), {}),
             "a state": (DeltaAttention(*sizes), {}),
         }
         word, runs, notes = torch.randn(1, 1, 1024), {}, {}
@@ -165,7 +164,6 @@ def today():
         softmax = partial(F.scaled_dot_product_attention, is_causal=True)
         runs = {
             "fused softmax": partial(softmax, *inputs),
-            "a state in chunks": partial(attend_in_chunks, *inputs),
             "the delta rule in chunks": partial(
                 attend_in_chunks, *inputs, torch.rand(1, 4, num_tokens)
             ),

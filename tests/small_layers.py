@@ -21,19 +21,15 @@ DELTA = partial(DeltaAttention, num_heads=6)
 # Every kind of layer with a cache: (d_in, d_out, context_length, dropout) build it.
 CACHED = {
     "heads": HEADS,
-    "one shared head, a window, ALiBi": partial(
-        HEADS, num_kv_heads=1, window=4, alibi=True
-    ),
+    "one shared head": partial(HEADS, num_kv_heads=1),
     "rotary": partial(HEADS, rotary=True),
     "latents": LATENT,
     "rotary latents": partial(LATENT, rotary=True, rope_base=50.0),
     "rotary latents of one number": partial(
-        LATENT, latent_dim=1, rotary=True, rotary_dim=4, qkv_bias=True
+        LATENT, latent_dim=1, rotary=True, rotary_dim=4
     ),
     "a state": DELTA,
-    "a state with a gate, in chunks": partial(
-        DELTA, gate=True, chunk_size=3, qkv_bias=True
-    ),
+    "a state with a gate": partial(DELTA, gate=True),
 }
 
 

@@ -32,19 +32,6 @@ def test_another_shape_than_before_is_named():
         cache.append(keys(1), torch.zeros(2, 1, 1, 5))
 
 
-@pytest.mark.parametrize("pieces", [(1,) * 30, (3, 1, 1, 9, 1, 1, 14), (30,)])
-@pytest.mark.parametrize("capacity", [100, 4])
-def test_with_a_window_new_tokens_see_it_and_the_rest_is_forgotten(pieces, capacity):
-    cache, start = KeyValueCache(capacity, window=4), 0
-    for num_new in pieces:
-        key, value = cache.append(keys(num_new, start), -keys(num_new, start))
-        expected = list(range(max(0, start - 3), start + num_new))
-        assert tokens_of(key) == expected and torch.equal(key, -value)
-        start += num_new
-    assert len(cache) == 30
-    assert cache.key.shape[-2] == min(capacity, 8)  # two windows, however long the text
-
-
 def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
     cache, x = KeyValueCache(7), keys(1).clone().requires_grad_()
     first = cache.append(2 * x, x)[0].square().sum()

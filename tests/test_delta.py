@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.small_layers import computed, everywhere, random
-from utils.cache import KeyValueCache
 from utils.delta import (
     DeltaAttention,
     DeltaState,
@@ -31,21 +30,17 @@ def drawn(*shape, dtype=torch.float64):
 @given(
     st.sampled_from([(7, 5, 3), (2, 13, 3, 7), (2, 3, 11, 5, 2), (1, 1, 1, 1, 1)]),
     st.sampled_from([1, 2, 3, 5, 64]),
-    st.sampled_from(["sum", "delta rule", "gated delta rule"]),
+    st.booleans(),
 )
 def test_any_chunks_give_the_numbers_and_gradients_of_the_recurrence(
-    shape, chunk_size, rule
+    shape, chunk_size, gated
 ):
-    inputs = [t.requires_grad_() for t in drawn(*shape)]
-    query, key, value, beta, log_gate = inputs
-    if rule == "sum":
-        gates, expected = (), linear_attention(query, key, value)
-    elif rule == "delta rule":
-        gates, expected = (beta,), delta_rule(query, key, value, beta)
+    *inputs, log_gate = [t.requires_grad_() for t in drawn(*shape)]
+    if gated:
+        expected = gated_delta_rule(*inputs, log_gate.exp())
+        inputs.append(log_gate)
     else:
-        gates = beta, log_gate
-        expected = gated_delta_rule(query, key, value, beta, log_gate.exp())
-    inputs = [query, key, value, *gates]
+        expected = delta_rule(*inputs)
     output, _ = attend_in_chunks(*inputs, chunk_size=chunk_size)
     torch.testing.assert_close(output, expected, atol=1e-10, rtol=1e-10)
     gradients = torch.autograd.grad(expected.square().sum(), inputs)
@@ -87,12 +82,11 @@ def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
 )
 def test_shapes_that_do_not_fit_are_named(sizes, message):
     parts = [torch.zeros(size) for size in sizes]
-    for run in (linear_attention, attend_in_chunks):
-        with pytest.raises(ValueError, match=message):
-            run(*parts)
+    with pytest.raises(ValueError, match=message):
+        linear_attention(*parts)
 
 
-def test_a_beta_a_gate_a_state_and_a_chunk_size_that_do_not_fit_are_named():
+def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
     parts = torch.zeros(3, 2, 7, 5).unbind()
     for run in (delta_rule, attend_in_chunks):
         with pytest.raises(ValueError, match=r"beta \(2, 7\), .* got \(2, 7, 1\)"):
@@ -101,16 +95,12 @@ def test_a_beta_a_gate_a_state_and_a_chunk_size_that_do_not_fit_are_named():
         with pytest.raises(ValueError, match=rf"expected {name} \(2, 7\), .* \(2,\)"):
             run(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):
-        attend_in_chunks(*parts, state=torch.zeros(5, 5))
-    with pytest.raises(ValueError, match="chunk_size of 1 or more, got 0"):
-        attend_in_chunks(*parts, chunk_size=0)
+        attend_in_chunks(*parts, torch.zeros(2, 7), state=torch.zeros(5, 5))
 
 
-def test_a_state_stays_as_large_as_it_is_and_no_other_cache_fits():
+def test_a_state_stays_as_large_as_it_is():
     layer, state = DeltaAttention(6, 10, 13, 0.0, 2), DeltaState()
     assert (len(state), state.nbytes) == (0, 0)
     for seen in (1, 7):
         layer(torch.zeros(3, seen - len(state), 6), cache=state)
         assert (len(state), state.nbytes) == (seen, 3 * 2 * 5 * 5 * 4)
-    with pytest.raises(ValueError, match="expected a DeltaState"):
-        layer(torch.zeros(2, 5, 6), cache=KeyValueCache(5))

@@ -14,7 +14,7 @@ from utils.latent import (
 KINDS = [
     {"latent_dim": 3},
     {"latent_dim": 1, "rotary": True, "rotary_dim": 4, "rope_base": 50.0},
-    {"qkv_bias": True, "rotary": True},
+    {"rotary": True},
 ]
 
 

@@ -121,8 +121,7 @@ MIXTURE = [partial(DeltaAttention, gate=True), MultiHeadAttention]
 MODELS = [
     {"attention": LatentAttention, "latent_dim": 7, "positions": "rotary"},
     {"attention": DeltaAttention, "positions": "none", "gate": True},
-    {"attention": MIXTURE, "positions": "rotary"},
-    {"attention": MIXTURE[::-1], "positions": "alibi"},
+    {"attention": MIXTURE},
 ]
 
 

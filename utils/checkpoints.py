@@ -32,23 +32,22 @@ def read_json(path: str | Path) -> dict:
     return content
 
 
-def check_config(config: dict, path: str | Path, choices: dict, numbers: dict):
+def check_config(config: dict, path: str | Path, settings: dict[str, list | type]):
     """Raise ValueError for a setting that our layers do not compute.
 
-    choices: from a setting to its possible values, of which the first is the default
-    numbers: from a setting that has to be above 0 to its type, int or float
+    settings: from a name to its possible values, of which the first is the default, or
+        to int or float for a number above 0
     """
-    for name, values in choices.items():
-        if config.get(name, values[0]) not in values:
-            expected = " or ".join(map(repr, values))
-            raise ValueError(
-                f"{path}: expected {name} of {expected}, got {config[name]!r}"
-            )
-    for name, kind in numbers.items():
+    for name, allowed in settings.items():
         value = config.get(name)
-        if type(value) not in (int, kind) or not value > 0:
-            expected = f"of type {kind.__name__} above 0"
-            raise ValueError(f"{path}: expected {name} {expected}, got {value!r}")
+        if isinstance(allowed, list):
+            is_allowed = name not in config or value in allowed
+            expected = " or ".join(map(repr, allowed))
+        else:
+            is_allowed = type(value) in (int, allowed) and value > 0
+            expected = f"type {allowed.__name__} above 0"
+        if not is_allowed:
+            raise ValueError(f"{path}: expected {name} of {expected}, got {value!r}")
 
 
 def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, Tensor]:

@@ -21,10 +21,7 @@ HUMAN_RIGHTS = {
 
 
 def load_text() -> str:
-    """Read the short story that was written for the course.
-
-    Raises FileNotFoundError if the file is missing.
-    """
+    """Read the short story that was written for the course."""
     return (DATA / "story.txt").read_text(encoding="utf-8")
 
 
@@ -35,11 +32,8 @@ def sliding_windows(
 
     The windows start at 0, stride, 2 * stride ... as long as their targets exist.
 
-    ids: sequence of integers
+    ids: one sequence of integers, more than `context_length`, else ValueError
     returns: inputs and targets, both integer tensors (N, context_length)
-
-    Raises ValueError where the ids are too few for one window or no sequence, or a size
-    is not positive.
 
     >>> sliding_windows([5, 6, 7, 8, 9], context_length=2, stride=2)
     (tensor([[5, 6],
@@ -72,12 +66,8 @@ def create_dataloader(
 ) -> DataLoader:
     """Tokenize a text with GPT-2's vocabulary and serve it in batches of windows.
 
-    returns: `DataLoader` of pairs (inputs, targets), both (batch_size, context_length)
-
-    Windows that don't fill a batch are left out.
-
-    Raises ValueError if the text gives too few tokens for one window, or too few
-    windows for one batch.
+    returns: `DataLoader` of pairs (inputs, targets), both (batch_size, context_length),
+        without a last batch that isn't full; ValueError if there would be none
 
     >>> loader = create_dataloader("one two three four five", 2, 2, 1, shuffle=False)
     >>> next(iter(loader))[0]

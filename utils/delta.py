@@ -24,16 +24,13 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
     query, key: (..., T, K)
     value: (..., T, V)
-    returns: (..., T, V)
-
-    Raises ValueError for shapes that do not fit.
+    returns: (..., T, V); ValueError for other shapes
 
     >>> linear_attention(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([[3.0], [4]]))
     tensor([[3.],
             [7.]])
 
-    Source: Katharopoulos et al. 2020, section 3.3, without the feature map and without
-    the division.
+    Source: Katharopoulos et al. 2020, section 3.3, without feature map and division.
     """
     _check_inputs(query, key, value)
     state, outputs = _empty_state(key, value), []
@@ -51,9 +48,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
     query, key: (..., T, K), keys of length 1
     value: (..., T, V)
     beta: (..., T), from 0 (write nothing) to 1 (the key then returns its value)
-    returns: (..., T, V)
-
-    Raises ValueError for shapes that do not fit.
+    returns: (..., T, V); ValueError for other shapes
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
     >>> delta_rule(key, key, value, beta=torch.ones(2))
@@ -74,9 +69,7 @@ def gated_delta_rule(
 
     query, key, value, beta: as `delta_rule` takes them
     gate: (..., T), g: the fraction of the state that remains, from 0 to 1
-    returns: (..., T, V)
-
-    Raises ValueError for shapes that do not fit.
+    returns: (..., T, V); ValueError for other shapes
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[8.0], [8]])
     >>> half = torch.tensor([0.5, 0.5])
@@ -101,25 +94,18 @@ def attend_in_chunks(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    beta: Tensor | None = None,
+    beta: Tensor,
     log_gate: Tensor | None = None,
     state: Tensor | None = None,
     chunk_size: int = 64,
 ) -> tuple[Tensor, Tensor]:
-    """Compute `gated_delta_rule`, or `linear_attention` without a beta, by chunks.
-
-    Inside a chunk all tokens are computed at once, by products of matrices. Only the
-    state passes from chunk to chunk. A single chunk is the parallel form, and a chunk
-    per token the recurrent one.
+    """Compute `gated_delta_rule` by chunks: inside a chunk all tokens at once.
 
     query, key, value, beta: as `gated_delta_rule` takes them
-    log_gate: (..., T), the logarithm of its `gate`, finite; None is a gate of 1. It
-        also applies without a beta
+    log_gate: (..., T), the logarithm of its `gate`, finite; None is a gate of 1
     state: (..., K, V), after the tokens before; None if there are none
-    returns: output (..., T, V) and the state after the last token, (..., K, V)
-
-    The state is float32 or wider. Raises ValueError for shapes that do not fit and for
-    a chunk size below 1.
+    returns: output (..., T, V) and the state after the last token, (..., K, V), in
+        float32 or wider; ValueError for other shapes
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
     >>> attend_in_chunks(key, key, value, beta=torch.ones(2))
@@ -127,48 +113,40 @@ def attend_in_chunks(
             [4.]]), tensor([[4.]]))
 
     Source: Yang et al. 2024, *Parallelizing Linear Transformers with the Delta Rule*,
-    section 3.2. A triangular system gives the values that the tokens write.
+    section 3.2.
     """
+    log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
-    if chunk_size < 1:
-        raise ValueError(f"expected a chunk_size of 1 or more, got {chunk_size}")
     dtype = torch.promote_types(value.dtype, torch.float32)
     empty = _empty_state(key, value).to(dtype)
     if state is not None and state.shape != empty.shape:
         shapes = tuple(empty.shape), tuple(state.shape)
         raise ValueError(f"expected a state (..., K, V) = {shapes[0]}, got {shapes[1]}")
     state, outputs = empty if state is None else state.to(dtype), []
-    if log_gate is None:
-        log_gate = torch.zeros_like(key[..., 0])
-    rows = [t.to(dtype).split(chunk_size, dim=-2) for t in (query, key, value)]
-    numbers = [
-        [None] * len(rows[0]) if t is None else t.to(dtype).split(chunk_size, dim=-1)
-        for t in (beta, log_gate)
+    inputs = [
+        t.to(dtype) for t in (query, key, value, beta[..., None], log_gate[..., None])
     ]
-    for chunk in zip(*rows, *numbers):
+    for chunk in zip(*(t.split(chunk_size, dim=-2) for t in inputs)):
         output, state = _chunk(state, *chunk)
         outputs.append(output)
     return torch.cat(outputs, dim=-2).to(value.dtype), state
 
 
 def _chunk(state, query, key, value, beta, log_gate):
-    sums = log_gate.cumsum(dim=-1)  # (..., C), since the start of the chunk
+    sums = log_gate.cumsum(dim=-2)  # (..., C, 1), since the start of the chunk
     # What token j wrote has this factor when token i retrieves it. tril comes before
     # exp, which could be infinite above the diagonal.
-    decay = (sums[..., :, None] - sums[..., None, :]).tril().exp().tril()  # (..., C, C)
-    state_decay = sums[..., None].exp()  # of the state before the chunk, (..., C, 1)
-    written = value
-    if beta is not None:
-        # Token i writes beta_i (v_i - what its key retrieves from the state and from
-        # the tokens before it): a triangular system in what all of them write.
-        beta = beta[..., None]  # (..., C, 1)
-        overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., C, C)
-        target = beta * (value - state_decay * (key @ state))  # (..., C, V)
-        written = torch.linalg.solve_triangular(
-            overlap, target, upper=False, unitriangular=True
-        )
+    decay = (sums - sums.mT).tril().exp().tril()  # (..., C, C)
+    state_decay = sums.exp()  # of the state before the chunk, (..., C, 1)
+    # Token i writes beta_i (v_i - what its key retrieves from the state and from the
+    # tokens before it): a triangular system in what all of them write.
+    overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., C, C)
+    target = beta * (value - state_decay * (key @ state))  # (..., C, V)
+    written = torch.linalg.solve_triangular(
+        overlap, target, upper=False, unitriangular=True
+    )
     output = state_decay * (query @ state) + ((query @ key.mT) * decay) @ written
-    until_end = (sums[..., -1:] - sums).exp()[..., None]  # (..., C, 1)
+    until_end = (sums[..., -1:, :] - sums).exp()  # (..., C, 1)
     state = state_decay[..., -1:, :] * state + (until_end * key).mT @ written
     return output, state
 
@@ -176,9 +154,7 @@ def _chunk(state, query, key, value, beta, log_gate):
 class DeltaState:
     """What `DeltaAttention` stores of the tokens so far: one matrix per head.
 
-    matrix: (B, H, K, V); None before the first tokens
-
-    `len` counts the tokens so far. The size of the matrix does not depend on it.
+    matrix: (B, H, K, V), whatever the number of tokens; None before the first ones
 
     >>> len(DeltaState())
     0
@@ -199,33 +175,24 @@ class DeltaState:
 class DeltaAttention(nn.Module):
     """Attend with several heads by the delta rule: one matrix per head stores the past.
 
-    x: (B, T, d_in) with T up to `context_length`
+    x: (B, T, d_in) with T up to `context_length`, with those before x
     padding_mask: boolean (B, S), True = a real token; other tokens write nothing. S
         includes the tokens before x
     cache: `DeltaState` of the tokens before x, which is updated
-    returns: (B, T, d_out)
+    returns: (B, T, d_out); ValueError for another width or mask
 
     It replaces a causal `MultiHeadAttention` and needs no positions, because the order
     of the tokens matters to it. Queries and keys are normalised to length 1, and each
-    head's output to one size. Each token and head has a beta from 0 to 1. With
-    `gate=True` it also has a gate, the fraction of the state that remains, close to 1
-    before training. Dropout acts on the outputs of the heads during training, because
-    there are no weights. `chunk_size` tokens are computed at once.
-
-    Raises ValueError if a width is wrong or not divisible by the number of heads, for
-    more than `context_length` tokens (including those before x), a padding mask that is
-    not boolean (B, S), and a cache that is no `DeltaState`.
+    head's output to one size. With `gate=True` each token and head has a gate besides
+    its beta, which starts close to 1. Dropout acts on the outputs of the heads.
 
     >>> layer = DeltaAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
     >>> layer(torch.zeros(2, 5, 3)).shape
     torch.Size([2, 5, 8])
 
-    Source: Yang et al. 2024 and 2025 (see `attend_in_chunks` and
-    `gated_delta_rule`). Their layers also have short convolutions, weights in the norm,
-    and a gate on the output.
+    Source: Yang et al. 2024 and 2025, whose layers also have short convolutions,
+    weights in the norm, and a gate on the output.
     """
-
-    encodes_order = True  # it needs no positions
 
     def __init__(
         self,
@@ -234,10 +201,8 @@ class DeltaAttention(nn.Module):
         context_length: int,
         dropout: float,
         num_heads: int,
-        qkv_bias: bool = False,
         *,
         gate: bool = False,
-        chunk_size: int = 64,
     ):
         super().__init__()
         check_divisible(d_out, num_heads)
@@ -245,10 +210,9 @@ class DeltaAttention(nn.Module):
         self.context_length = context_length
         self.num_heads = num_heads
         self.dropout_p = dropout
-        self.chunk_size = chunk_size
-        self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
-        self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
         self.W_beta = nn.Linear(d_in, num_heads)
         self.W_gate = nn.Linear(d_in, num_heads, bias=False) if gate else None
         # The gate starts at 0.98. A bias of the layer would not: GPT sets it to zero.
@@ -261,8 +225,6 @@ class DeltaAttention(nn.Module):
         padding_mask: Tensor | None = None,
         cache: DeltaState | None = None,
     ) -> Tensor:
-        if not isinstance(cache, DeltaState | None):
-            raise ValueError(f"expected a DeltaState as cache, got {type(cache)}")
         num_cached = 0 if cache is None else len(cache)
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, num_cached)
         check_length(num_tokens, self.context_length)
@@ -277,9 +239,8 @@ class DeltaAttention(nn.Module):
             padded = ~padding_mask[:, -x.shape[1] :, None]
             beta, log_gate = (t.masked_fill(padded, 0.0) for t in (beta, log_gate))
         state = None if cache is None else cache.matrix
-        output, state = attend_in_chunks(
-            query, key, value, beta.mT, log_gate.mT, state, self.chunk_size
-        )
+        numbers = beta.mT, log_gate.mT  # (B, H, T)
+        output, state = attend_in_chunks(query, key, value, *numbers, state)
         if cache is not None:
             cache.matrix = state
             cache.num_tokens += x.shape[1]
@@ -309,7 +270,7 @@ def _check_inputs(query, key, value, **numbers):
             f"got {shapes}"
         )
     for name, given in numbers.items():
-        if given is not None and given.shape != key.shape[:-1]:
+        if given.shape != key.shape[:-1]:
             raise ValueError(
                 f"expected {name} {shapes[1][:-1]}, a number for each token, "
                 f"got {tuple(given.shape)}"

@@ -13,11 +13,9 @@ from utils.validation import check_broadcastable, check_length, check_token_ids
 def embed(ids: Tensor, table: Tensor) -> Tensor:
     """Look up embeddings as the product of one-hot rows with the table.
 
-    ids: integers of any shape (...)
+    ids: integers (...) from 0 to V - 1, else ValueError
     table: (V, D)
     returns: (..., D), equal to `table[ids]`
-
-    Raises ValueError for an id outside 0 ... V - 1.
 
     >>> embed(torch.tensor([2, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     tensor([[5., 6.],
@@ -33,9 +31,8 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     P[t, 2i] = sin(t / 10000^(2i/D)),  P[t, 2i+1] = cos(t / 10000^(2i/D))
 
+    d_model: D, even and positive, else ValueError
     returns: (T, D), positions from 0
-
-    Raises ValueError for an odd or non-positive width.
 
     >>> sinusoidal_positions(2, 4)
     tensor([[0.0000, 1.0000, 0.0000, 1.0000],
@@ -56,11 +53,9 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into square patches, one token each.
 
     images: (B, C, H, W)
-    patch_size: the side P of a patch, in pixels
+    patch_size: the side P of a patch, in pixels; ValueError unless it divides H and W
     returns: (B, N, C * P * P) with N = H/P * W/P. Patches are in row order; each lists
         all pixels of channel 0, row by row, then those of channel 1, and so on
-
-    Raises ValueError if a side is not a multiple of `patch_size`.
 
     >>> patchify(torch.arange(8).view(1, 1, 2, 4), 2)
     tensor([[[0, 1, 4, 5],
@@ -80,13 +75,11 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 class TokenAndPositionEmbedding(nn.Module):
     """Add a learned vector for the token and a learned vector for its position.
 
-    token_ids: (B, T) with T up to `context_length`
+    token_ids: (B, T) with T up to `context_length`, from 0 to V - 1, else ValueError
     start: position of the first token, if earlier ones are in a cache
     returns: (B, T, D)
 
-    With `context_length=None` there is no table of positions and no limit: the model
-    encodes positions elsewhere. Raises ValueError for an id outside the vocabulary and
-    for a longer sequence.
+    With `context_length=None` there is no table of positions and no limit.
 
     >>> TokenAndPositionEmbedding(50257, 4, 8)(torch.tensor([[11, 22]])).shape
     torch.Size([1, 2, 8])
@@ -117,17 +110,14 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     Pair (2p, 2p+1) at position t rotates by t * base^(-2p/K), counter-clockwise, so
     that the dot product of two rotated vectors depends only on their distance.
 
-    x: (..., T, K)
+    x: (..., T, K), floating point, with an even K, else ValueError
     positions: (T,), or anything that broadcasts to (..., T), such as (B, 1, T)
     returns: (..., T, K)
-
-    Raises ValueError for an odd width, integers, and positions that do not fit.
 
     >>> apply_rope(torch.tensor([[1.0, 0.0]]), torch.tensor([torch.pi / 2])).round()
     tensor([[-0., 1.]])
 
-    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2
-    instead (GPT-NeoX, Llama as Hugging Face stores it).
+    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2.
     """
     if not x.is_floating_point():
         raise ValueError(f"expected floating-point numbers to rotate, got {x.dtype}")
@@ -140,12 +130,9 @@ def rotary_tables(
 ) -> tuple[Tensor, Tensor]:
     """Compute the cosines and sines with which `apply_rope` rotates each pair.
 
-    A layer computes them once, for all positions up to its context length.
-
     positions: (..., T)
+    width: K, even, else ValueError
     returns: cosines and sines, (..., T, K / 2) each
-
-    Raises ValueError for an odd width.
 
     >>> rotary_tables(torch.arange(2), width=2)
     (tensor([[1.0000],
@@ -175,21 +162,14 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return rotated.flatten(-2)  # (..., T, K)
 
 
-def alibi_bias(
-    num_heads: int,
-    num_tokens: int,
-    num_queries: int | None = None,
-    device: torch.device | None = None,
-) -> Tensor:
+def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     """Give each head a penalty that grows with the distance to an earlier token.
 
     bias[h, i, j] = -2^(-8 (h + 1) / H) * (i - j) for j <= i; 0 above the diagonal,
     which the causal mask hides
 
-    returns: (H, T, T), to be added to the scores; with `num_queries` only the rows of
-        that many last tokens
-
-    Raises ValueError for fewer than one head.
+    num_heads: H, 1 or more, else ValueError
+    returns: (H, T, T), to be added to the scores
 
     >>> alibi_bias(2, 3)[0]
     tensor([[ 0.0000,  0.0000,  0.0000],
@@ -201,10 +181,7 @@ def alibi_bias(
     """
     if num_heads < 1:
         raise ValueError(f"expected num_heads of 1 or more, got {num_heads}")
-    heads = torch.arange(1, num_heads + 1, device=device)
-    slopes = 2.0 ** (-8 * heads / num_heads)  # (H,)
-    keys = torch.arange(num_tokens, device=device)
-    first = 0 if num_queries is None else num_tokens - num_queries
-    queries = torch.arange(first, num_tokens, device=device)
-    offset = (keys - queries[:, None]).clamp(max=0)  # (T, T), -(i - j)
+    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
+    positions = torch.arange(num_tokens)
+    offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)
     return slopes[:, None, None] * offset

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from utils.attention import attend_with_heads, merge_heads, split_heads
 from utils.cache import KeyValueCache
 from utils.embeddings import rotary_tables, rotate_pairs
-from utils.validation import check_cache, check_divisible, check_length, check_tokens
+from utils.validation import check_divisible, check_length, check_tokens
 
 
 def latent_keys_values(
@@ -20,9 +20,7 @@ def latent_keys_values(
 
     latent: (B, S, R)
     W_uk, W_uv: (H, R, K) and (H, R, V), a matrix for each head
-    returns: keys (B, H, S, K) and values (B, H, S, V)
-
-    Raises ValueError for shapes that do not fit.
+    returns: keys (B, H, S, K) and values (B, H, S, V); ValueError for other shapes
 
     >>> sizes = torch.zeros(2, 5, 3), torch.zeros(7, 3, 4), torch.zeros(7, 3, 6)
     >>> [tuple(t.shape) for t in latent_keys_values(*sizes)]
@@ -44,9 +42,7 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     query: (B, H, T, K)
     latent: (B, S, R)
     W_uk: (H, R, K)
-    returns: (B, H, T, S), not scaled
-
-    Raises ValueError for shapes that do not fit.
+    returns: (B, H, T, S), not scaled; ValueError for other shapes
 
     >>> query, latent = torch.ones(1, 1, 1, 2), torch.tensor([[[3.0]]])
     >>> absorbed_scores(query, latent, torch.tensor([[[1.0, 4.0]]]))
@@ -75,9 +71,7 @@ def absorbed_attention(
     query, turned_query: (B, H, T, K) and (B, H, T, P), the second rotated by position
     latent, turned_key: (B, S, R) and (B, S, P), both shared by all heads
     W_uk, W_uv: (H, R, K) and (H, R, V)
-    returns: (B, H, T, V), the outputs of the heads
-
-    Raises ValueError for shapes that do not fit.
+    returns: (B, H, T, V), the outputs of the heads; ValueError for other shapes
 
     >>> one, latent = torch.ones(1, 1, 1, 1), torch.tensor([[[1.0], [3.0]]])
     >>> matrices = torch.zeros(1, 1, 1), torch.full((1, 1, 1), 5.0)
@@ -102,23 +96,17 @@ class LatentAttention(nn.Module):
 
     latent = norm(x W_latent);  keys latent W_up_key;  values latent W_up_value
 
-    x: (B, T, d_in) with T up to `context_length`
-    padding_mask: boolean (B, S), True = a real token, which may be attended to; S
-        includes the tokens in the cache
-    cache: `KeyValueCache` of the tokens before x; the tokens of x are added to it. It
-        stores latents instead of keys, and the rotated keys instead of values.
+    It replaces a causal `MultiHeadAttention`, and takes and returns the same (x,
+    `padding_mask`, `need_weights`, `cache`), with the same ValueErrors. The cache
+    stores latents instead of keys, and the rotated keys instead of values.
+
     absorbed: True compares queries with the latents, False computes keys and values;
         None chooses the form with fewer operations. The output is the same.
-    returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
-    It replaces a causal `MultiHeadAttention`. With `rotary=True` each query has
-    `rotary_dim` further features (half a head by default), and all heads share one key
-    of that width: these are rotated by position, and the rest is not. A latent is
-    `latent_dim` wide, by default four times the width of a head.
-
-    Raises ValueError if a width is wrong or not divisible by the number of heads, for
-    an odd `rotary_dim`, more than `context_length` tokens (including the cache), a
-    padding mask that is not boolean (B, S) and a cache with a window.
+    With `rotary=True` each query has `rotary_dim` further features (half a head by
+    default), and all heads share one key of that width: these are rotated by position,
+    and the rest is not. A latent is `latent_dim` wide, by default four times the width
+    of a head.
 
     >>> layer = LatentAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
     >>> layer(torch.zeros(2, 5, 3)).shape
@@ -136,7 +124,6 @@ class LatentAttention(nn.Module):
         context_length: int,
         dropout: float,
         num_heads: int,
-        qkv_bias: bool = False,
         *,
         latent_dim: int | None = None,
         rotary: bool = False,
@@ -150,21 +137,19 @@ class LatentAttention(nn.Module):
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
-        if self.latent_dim < 1:
-            raise ValueError(f"expected latent_dim of 1 or more, got {latent_dim}")
         rotary_dim = head_dim // 2 if rotary_dim is None else rotary_dim
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
         d_query = num_heads * (head_dim + self.rotary_dim)
-        self.W_query = nn.Linear(d_in, d_query, bias=qkv_bias)
-        self.W_latent = nn.Linear(d_in, self.latent_dim, bias=qkv_bias)
+        self.W_query = nn.Linear(d_in, d_query, bias=False)
+        self.W_latent = nn.Linear(d_in, self.latent_dim, bias=False)
         self.norm = nn.RMSNorm(self.latent_dim, eps=1e-6)
         self.W_up_key = nn.Linear(self.latent_dim, d_out, bias=False)
         self.W_up_value = nn.Linear(self.latent_dim, d_out, bias=False)
         self.W_rotary = None
         self.out_proj = nn.Linear(d_out, d_out)
         if self.rotary_dim:
-            self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=qkv_bias)
+            self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
             angles = torch.arange(context_length), self.rotary_dim, rope_base
             tables = torch.stack(rotary_tables(*angles))
             self.register_buffer("tables", tables, persistent=False)
@@ -178,7 +163,6 @@ class LatentAttention(nn.Module):
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         start = 0 if cache is None else len(cache)
-        check_cache(cache, True, None)
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, start)
         check_length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
@@ -188,8 +172,9 @@ class LatentAttention(nn.Module):
         latent = latent[:, None]  # (B, 1, T, R)
         turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
         if self.rotary_dim:
-            turned_query = self._rotate(turned_query, start)
-            turned_key = self._rotate(self.W_rotary(x)[:, None], start)
+            cos, sin = self.tables[:, start:num_tokens]
+            turned_query = rotate_pairs(turned_query, cos, sin)
+            turned_key = rotate_pairs(self.W_rotary(x)[:, None], cos, sin)
         if cache is not None:
             latent, turned_key = cache.append(latent, turned_key)
         if absorbed is None:
@@ -204,12 +189,14 @@ class LatentAttention(nn.Module):
             turned_key = turned_key.expand(-1, self.num_heads, -1, -1)
         query = torch.cat((query, turned_query), dim=-1)  # (B, H, T, K + P or R + P)
         key = torch.cat((key, turned_key), dim=-1)  # (B, H or 1, S, K + P or R + P)
+        if absorbed:  # scores are divided by the root of R + P, and K + P is meant
+            width = self.head_dim + self.rotary_dim
+            query = query * (query.shape[-1] / width) ** 0.5
         output, weights = attend_with_heads(
             query,
             key,
             value,
             padding_mask,
-            scale=(self.head_dim + self.rotary_dim) ** -0.5,  # in both forms
             dropout_p=self.dropout_p if self.training else 0.0,
             need_weights=need_weights,
         )
@@ -227,9 +214,6 @@ class LatentAttention(nn.Module):
         K, R = self.head_dim, self.latent_dim
         expanded = num_keys * K * R + num_queries * num_keys * K
         return num_queries * K * R + num_queries * num_keys * R < expanded
-
-    def _rotate(self, x, start):
-        return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
 
 
 def _check_matrix(name, matrix, latent):

@@ -49,18 +49,15 @@ class Llama(GPT):
 
     Norms are RMSNorms, feed-forward layers are `SwiGLU` with the inner width `d_inner`,
     nothing has a bias, positions are rotary, and with tied=False the output head has
-    its own matrix. Further keyword arguments go to `GPT`, such as `num_kv_heads` and
-    `rope_base`.
-
-    Raises ValueError as `GPT` does.
+    its own matrix. Further keyword arguments go to `GPT`, such as `num_kv_heads`.
 
     >>> Llama(11, context_length=5, d_model=8, num_heads=2, num_layers=1, d_inner=12)(
     ...     torch.zeros(2, 5, dtype=torch.long)
     ... ).shape
     torch.Size([2, 5, 11])
 
-    Source: Touvron et al. 2023, *LLaMA*, section 2.2. The initial weights are as
-    in `transformers`: all matrices have a standard deviation of 0.02.
+    Source: Touvron et al. 2023, *LLaMA*, section 2.2; initial weights as in
+    `transformers`.
     """
 
     def __init__(
@@ -86,8 +83,8 @@ class Llama(GPT):
                 nn.init.normal_(weight, std=0.02)
 
 
-# What a file may ask for, of what our layers compute. The first value is the default.
-CHOICES = {
+# What our layers compute of what a file may ask for: see `check_config`.
+SETTINGS = {
     "model_type": ["llama"],
     "hidden_act": ["silu"],
     "attention_bias": [False],
@@ -95,20 +92,31 @@ CHOICES = {
     "rope_type": ["default", "llama3"],
     "rope_interleaved": [False],
     "partial_rotary_factor": [1.0],
+    "rms_norm_eps": float,
+    "rope_theta": float,
+    "intermediate_size": int,
+    "num_key_value_heads": int,
 }
-# In the order in which `Llama` takes them, then further numbers.
+# In the order in which `Llama` takes them.
 SIZES = (
     "vocab_size",
     "max_position_embeddings",
     "hidden_size",
     "num_attention_heads",
     "num_hidden_layers",
-    "intermediate_size",
-    "num_key_value_heads",
 )
-NUMBERS = {"rms_norm_eps": 1e-6, "rope_theta": 10000.0}
-LLAMA3 = dict.fromkeys(("factor", "low_freq_factor", "high_freq_factor"), float)
-LLAMA3["original_max_position_embeddings"] = int
+LLAMA3 = {  # with the rope_type "llama3"
+    "factor": float,
+    "low_freq_factor": float,
+    "high_freq_factor": float,
+    "original_max_position_embeddings": int,
+}
+DEFAULTS = {
+    "tie_word_embeddings": False,
+    "rope_type": "default",
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+}
 LAYERS = {  # names of layers, and ours
     "embed_tokens": ["embedding.token_embedding"],
     "input_layernorm": ["norm1"],
@@ -137,8 +145,7 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
     >>> from_halves(torch.arange(6)[:, None], num_heads=1)[:, 0]
     tensor([0, 3, 1, 4, 2, 5])
 
-    Source: the inverse of `permute` in the script by which `transformers` converts
-    Llama.
+    Source: the inverse of `permute` in the script of `transformers` for Llama.
     """
     pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, K / 2, D)
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * K, D)
@@ -158,9 +165,7 @@ def llama3_frequencies(
     down by `factor`. In between, the frequency is a weighted average of the two.
 
     frequencies: (K / 2,), in radians per token
-    returns: (K / 2,)
-
-    Raises ValueError unless `low_freq_factor` is below `high_freq_factor`.
+    returns: (K / 2,); ValueError unless `low_freq_factor` is below `high_freq_factor`
 
     >>> frequencies = torch.tensor([8.0, 2.0, 0.5]) * 2 * torch.pi / 100
     >>> llama3_frequencies(frequencies, 10, 1, 4, 100) / frequencies
@@ -186,9 +191,6 @@ def load_llama(path: str | Path) -> Llama:
         in model.safetensors.index.json
     returns: the model in float32, without dropout, in evaluation mode
 
-    The frequencies that older files store in each block are ignored. If the output head
-    is tied, "lm_head.weight" may be missing or repeat the token embedding.
-
     Raises FileNotFoundError if a file is missing, and ValueError for a file that is
     damaged, a setting that our layers do not compute, and a tensor that is missing,
     unknown, or of another shape than the configuration says.
@@ -200,20 +202,22 @@ def load_llama(path: str | Path) -> Llama:
     Source: Touvron et al. 2023; the files' format: `transformers`, LlamaForCausalLM.
     """
     config = _read_config(Path(path, "config.json"))
-    *sizes, d_inner, num_kv_heads = (config[size] for size in SIZES)
-    options = {"num_kv_heads": num_kv_heads, "eps": config["rms_norm_eps"]}
     tied = config["tie_word_embeddings"]
     with torch.device("meta"):  # only shapes
-        model = Llama(*sizes, d_inner=d_inner, tied=tied, **options)
+        model = Llama(
+            *(config[size] for size in SIZES),
+            d_inner=config["intermediate_size"],
+            num_kv_heads=config["num_key_value_heads"],
+            eps=config["rms_norm_eps"],
+            tied=tied,
+        )
     assign_weights(model, read_weights(path, LAYERS), path, tied)
     tables = _rotary_tables(config, model.blocks[0].attention.head_dim)
     for attention in (block.attention for block in model.blocks):
         attention.tables = tables  # no file contains them
-        for layer, heads in (
-            (attention.W_query, sizes[3]),
-            (attention.W_key, num_kv_heads),
-        ):
-            layer.weight.data = from_halves(layer.weight.data, heads)
+        query, key = attention.W_query.weight, attention.W_key.weight
+        query.data = from_halves(query.data, attention.num_heads)
+        key.data = from_halves(key.data, attention.num_kv_heads)
     return model.eval()
 
 
@@ -230,14 +234,13 @@ def _read_config(path):
     settings = read_json(path)
     # `transformers` writes rope_parameters since version 5, before it rope_scaling.
     rope = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
-    rope = rope if isinstance(rope, dict) else {"rope_type": rope}
     given = settings | {"rope_type": rope.get("type")} | rope
     given = {name: value for name, value in given.items() if value is not None}
-    config = NUMBERS | {"tie_word_embeddings": False, "rope_type": "default"} | given
+    config = DEFAULTS | given
     config.setdefault("num_key_value_heads", config.get("num_attention_heads"))
-    numbers = dict.fromkeys(SIZES, int) | dict.fromkeys(NUMBERS, float)
-    numbers |= LLAMA3 if config["rope_type"] == "llama3" else {}
-    check_config(config, path, CHOICES, numbers)
+    expected = SETTINGS | dict.fromkeys(SIZES, int)
+    expected |= LLAMA3 if config["rope_type"] == "llama3" else {}
+    check_config(config, path, expected)
     head_dim = config["hidden_size"] // config["num_attention_heads"]
-    check_config(config, path, {"head_dim": [head_dim]}, {})
+    check_config(config, path, {"head_dim": [head_dim]})
     return config

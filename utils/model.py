@@ -54,7 +54,7 @@ def feed_forward(d_model: int) -> nn.Sequential:
     )
 
 
-POSITIONS = "learned", "rotary", "alibi", "none"
+POSITIONS = "learned", "rotary", "none"
 
 
 class GPT(nn.Module):
@@ -65,14 +65,10 @@ class GPT(nn.Module):
         that they hold
     returns: logits (B, T, V)
 
-    `positions` are "learned" (a table), "rotary", "alibi" or "none". All except the
-    table depend only on distances, so their weights fit a model with a longer context.
-    `attention` is the class of the attention layers, such as `LatentAttention` or
-    `DeltaAttention`, or a list with one class per block. Further keyword arguments go
-    to it. The output head shares its weights with the token embedding.
-
-    Raises ValueError for other positions, for causal=False, for a list of the wrong
-    length, and as the layers do.
+    `positions` are "learned" (a table), "rotary" or "none". `attention` is the class of
+    the attention layers, such as `LatentAttention` or `DeltaAttention`, or a list with
+    one class per block. Further keyword arguments go to it. The output head shares its
+    weights with the token embedding.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -98,19 +94,20 @@ class GPT(nn.Module):
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"expected positions from {POSITIONS}, got {positions!r}")
-        if not options.get("causal", True):
-            raise ValueError("expected a causal GPT, got causal=False")
+        layers = attention if isinstance(attention, list) else [attention] * num_layers
+        if len(layers) != num_layers:
+            raise ValueError(
+                f"expected attention for each of {num_layers} blocks, got {len(layers)}"
+            )
+        if positions == "rotary":
+            options["rotary"] = True
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
         sizes = d_model, d_model, context_length, dropout, num_heads
         self.blocks = nn.ModuleList(
-            TransformerBlock(
-                layer(*sizes, **_position_kwargs(layer, positions), **options),
-                feed_forward(d_model),
-                d_model,
-            )
-            for layer in _attention_classes(attention, num_layers)
+            TransformerBlock(layer(*sizes, **options), feed_forward(d_model), d_model)
+            for layer in layers
         )
         self.norm = nn.LayerNorm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
@@ -137,23 +134,6 @@ class GPT(nn.Module):
         return [block.attention.new_cache(num_tokens) for block in self.blocks]
 
 
-def _attention_classes(attention, num_layers):
-    is_list = isinstance(attention, list)
-    classes = attention if is_list else [attention] * num_layers
-    if len(classes) != num_layers:
-        raise ValueError(
-            f"expected attention for each of {num_layers} blocks, got {len(classes)}"
-        )
-    return classes
-
-
-def _position_kwargs(layer, positions):
-    # A class that encodes the order by itself takes none, nor does a partial of it.
-    if getattr(getattr(layer, "func", layer), "encodes_order", False):
-        return {}
-    return {positions: True} if positions in ("rotary", "alibi") else {}
-
-
 def _init_weights(module):
     # With logits near zero the first loss is ln V: every token is equally likely.
     if isinstance(module, nn.Linear | nn.Embedding):
@@ -162,14 +142,15 @@ def _init_weights(module):
         nn.init.zeros_(module.bias)
 
 
-# What GPT-2's files may ask for, of what our layers compute, first the default.
-GPT2_CHOICES = {
+# What our layers compute of what GPT-2's files may ask for: see `check_config`.
+GPT2_SETTINGS = {
     "model_type": ["gpt2"],
     "activation_function": ["gelu_new"],  # GELU by way of tanh
     "scale_attn_weights": [True],
     "scale_attn_by_inverse_layer_idx": [False],
     "add_cross_attention": [False],
     "tie_word_embeddings": [True],
+    "layer_norm_epsilon": float,
 }
 # In the order in which `GPT` takes them.
 GPT2_SIZES = "vocab_size", "n_positions", "n_embd", "n_head", "n_layer"
@@ -194,9 +175,6 @@ def load_gpt2(path: str | Path) -> GPT:
         in model.safetensors.index.json
     returns: the model in float32, without dropout, in evaluation mode
 
-    Unlike our other models, GPT-2 has biases on queries, keys and values, computes GELU
-    by way of tanh, and sets the epsilon of its norms.
-
     Raises FileNotFoundError if a file is missing, and ValueError for a file that is
     damaged, a setting that our layers do not compute, and a tensor that is missing,
     unknown, or of another shape than the configuration says.
@@ -208,8 +186,8 @@ def load_gpt2(path: str | Path) -> GPT:
     Source: Radford et al. 2019; the files' format: `transformers`, GPT2LMHeadModel.
     """
     config = {"layer_norm_epsilon": 1e-5} | read_json(Path(path, "config.json"))
-    numbers = dict.fromkeys(GPT2_SIZES, int) | {"layer_norm_epsilon": float}
-    check_config(config, Path(path, "config.json"), GPT2_CHOICES, numbers)
+    settings = GPT2_SETTINGS | dict.fromkeys(GPT2_SIZES, int)
+    check_config(config, Path(path, "config.json"), settings)
     with torch.device("meta"):  # only shapes
         model = GPT(*(config[size] for size in GPT2_SIZES), qkv_bias=True)
     weights = read_weights(path, GPT2_LAYERS)
@@ -239,9 +217,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     """Cut to the fewest, likeliest tokens whose probabilities sum to `p` or more.
 
     logits: (..., V)
+    p: above 0 and up to 1, else ValueError
     returns: probabilities (..., V), which sum to one; the likeliest token always stays
-
-    Raises ValueError for p outside 0 ... 1, and for 0.
 
     >>> top_p_probs(torch.tensor([0.5, 0.3, 0.2]).log(), p=0.7)
     tensor([0.6250, 0.3750, 0.0000])
@@ -267,12 +244,10 @@ def next_token_probs(
     """Turn logits into probabilities, sharpened and cut to the likeliest tokens.
 
     logits: (..., V)
-    top_k: keep this many tokens, and all that tie with the last of them
+    temperature: above 0 and finite, else ValueError
+    top_k: keep this many tokens, from 1 to V, and all that tie with the last of them
     top_p: of these, keep the fewest with this probability (`top_p_probs`)
     returns: (..., V), sums to one
-
-    Raises ValueError for a temperature that is not above 0 and finite, for top_k
-    outside 1 ... V and for top_p outside 0 ... 1.
 
     >>> next_token_probs(torch.tensor([0.0, 0.0, -1.0]), top_k=2)
     tensor([0.5000, 0.5000, 0.0000])
@@ -288,20 +263,14 @@ def next_token_probs(
             )
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
-    # The largest logit becomes 0 first, so that no temperature divides it to infinity.
-    largest = logits.max(dim=-1, keepdim=True).values
-    logits = (logits - largest) / max(temperature, torch.finfo(logits.dtype).tiny)
-    if top_p is not None:
-        return top_p_probs(logits, top_p)
-    return torch.softmax(logits, dim=-1)
+    logits = logits / temperature
+    return (
+        torch.softmax(logits, dim=-1) if top_p is None else top_p_probs(logits, top_p)
+    )
 
 
 # Without cuDNN's, which prepares for each number of keys anew: 50 ms on an H200.
-KERNELS = [
-    SDPBackend.FLASH_ATTENTION,
-    SDPBackend.EFFICIENT_ATTENTION,
-    SDPBackend.MATH,
-]
+KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 
 
 @torch.no_grad()
@@ -319,42 +288,35 @@ def generate(
     token_ids: (B, T), the prompts
     returns: (B, T + num_tokens)
 
-    The model generates without dropout, and each of its parts then returns to its own
-    mode. Beyond its context it reads only the last `context_length` tokens, all of them
-    again for each new token, because their positions shift. Until then `use_cache`
-    stores the keys and values of earlier tokens, which changes no token.
+    The model generates without dropout. Beyond its context it reads only the last
+    `context_length` tokens, all of them again for each new token, because their
+    positions shift. Until then `use_cache` stores the keys and values of earlier
+    tokens, which changes no token.
 
-    Raises ValueError for an empty prompt, fewer than 0 tokens, and as
-    `next_token_probs` does.
+    Raises ValueError for an empty prompt and as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
-    if num_tokens < 0:
-        raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
     if token_ids.dim() != 2 or not token_ids.shape[-1]:
         raise ValueError(
             f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
         )
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
-    modes = {module: module.training for module in model.modules()}
+    is_training = model.training
     model.eval()
     try:
         with sdpa_kernel(KERNELS):
             for _ in range(num_tokens):
-                logits = _last_logits(model, token_ids, caches)  # (B, V)
+                if token_ids.shape[-1] > model.context_length:
+                    caches = None
+                start = len(caches[0]) if caches else -model.context_length
+                logits = model(token_ids[:, start:], caches)[:, -1]  # (B, V)
                 probs = next_token_probs(logits, temperature, top_k, top_p)
                 new = torch.multinomial(probs, num_samples=1)  # (B, 1)
                 token_ids = torch.cat((token_ids, new), dim=-1)
     finally:
-        for module, mode in modes.items():
-            module.training = mode
+        model.train(is_training)
     return token_ids
-
-
-def _last_logits(model, token_ids, caches):
-    if token_ids.shape[-1] > model.context_length:
-        return model(token_ids[:, -model.context_length :])[:, -1]
-    return model(token_ids[:, len(caches[0]) if caches else 0 :], caches)[:, -1]

@@ -1,7 +1,7 @@
 """Attention and training over several processes, on `torch.distributed`.
 
-The usual names are data parallelism, fully sharded data parallelism, and context
-parallelism (ring attention). Each split gives the outputs and gradients of one process.
+The usual names are data parallelism and context parallelism (ring attention). Each
+split gives the outputs and gradients of one process.
 
 Shapes: P processes, T tokens of one process, K head width.
 """
@@ -14,14 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-from utils.model import GPT
 
 
 @contextlib.contextmanager
@@ -32,8 +25,8 @@ def processes() -> Iterator[tuple[int, int]]:
         wasn't started by torchrun
 
     The processes communicate through NCCL if each has an NVIDIA GPU of its own, else
-    through gloo. Create a `DistributedDataParallel` inside a function that returns
-    before the group ends: a process that still has one may wait forever.
+    through gloo. A process that still has a `DistributedDataParallel` when the group
+    ends may wait forever.
     """
     if "LOCAL_RANK" not in os.environ:
         yield 0, 1
@@ -60,9 +53,8 @@ def partial_attention(
 
     query: (..., T, d_k);  key: (..., S, d_k);  value: (..., S, d_v)
     mask: boolean (..., T, S), True = may attend
-    returns: unnormalised outputs (..., T, d_v), maxima and sums (..., T)
-
-    In a row without any allowed key the maximum is -inf and the sum is 0.
+    returns: unnormalised outputs (..., T, d_v), maxima and sums (..., T); in a row
+        without any allowed key the maximum is -inf and the sum is 0
 
     >>> outputs, maxima, sums = partial_attention(*torch.ones(3, 5, 1))
     >>> (outputs / sums[:, None]).flatten(), maxima[0], sums[0]
@@ -101,8 +93,7 @@ def merge_parts(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Merge two parts into one that isn't normalised yet, so that more can follow.
 
-    first, second: outputs (..., T, d_v), maxima and sums (..., T), as returned by
-        `partial_attention`
+    first, second: as `partial_attention` returns them
     returns: the same three for the keys of both
 
     >>> part = torch.tensor([[6.0]]), torch.zeros(1), torch.ones(1)
@@ -111,12 +102,10 @@ def merge_parts(
 
     Source: Milakov and Gimelshein 2018, section 3.1.
     """
-    (outputs_1, maxima_1, sums_1), (outputs_2, maxima_2, sums_2) = first, second
-    maxima = torch.maximum(maxima_1, maxima_2)
-    factor_1 = torch.exp(maxima_1 - _finite(maxima))  # (..., T), at most 1
-    factor_2 = torch.exp(maxima_2 - _finite(maxima))
-    outputs = factor_1[..., None] * outputs_1 + factor_2[..., None] * outputs_2
-    return outputs, maxima, factor_1 * sums_1 + factor_2 * sums_2
+    outputs, maxima, sums = (torch.stack(pair) for pair in zip(first, second))
+    largest = maxima.amax(dim=0)
+    factors = torch.exp(maxima - _finite(largest))  # (2, ..., T)
+    return (factors[..., None] * outputs).sum(0), largest, (factors * sums).sum(0)
 
 
 def _finite(maxima):
@@ -127,12 +116,9 @@ def _finite(maxima):
 def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
     """Return the positions of this process's tokens in a text of `num_tokens`.
 
-    The positions are consecutive, or `striped`: then each process has every P-th token,
-    and a causal mask leaves about the same work for all processes.
-
-    returns: integers (num_tokens / P,)
-
-    Raises ValueError if the processes can't have equally many tokens.
+    striped: each process has every P-th token instead of neighbours, so that a causal
+        mask leaves about the same work for all
+    returns: integers (num_tokens / P,); ValueError if P doesn't divide
 
     Source: stripes as in Brandon et al. 2023, section 3.
     """
@@ -151,11 +137,8 @@ def ring_attention(
 ) -> Tensor:
     """Attend to the tokens of all processes, while keys and values go round a ring.
 
-    Each process has T tokens of each sentence. In each of P turns it attends to the
-    keys that it holds, merges the part into one running result, and sends the keys and
-    values to the next process. Under `no_grad` it holds at most two chunks of keys and
-    values, one of them being received, and one result. Otherwise autograd also keeps
-    the chunks that it needs for `backward`.
+    In each of P turns a process attends to the keys that it holds, merges the part into
+    one running result, and sends the keys and values to the next process.
 
     query, key, value: (..., T, K), those of this process
     positions: integers (T,), the positions of its tokens in the whole text, for a
@@ -202,22 +185,6 @@ def _exchange(x, step):
     return received
 
 
-def split_weights_over_processes(model: GPT):
-    """Leave each process a shard of every weight of a model, in place.
-
-    The weights of a block are gathered before it computes, and freed after it. If
-    gathering and computing overlap, those of the next block are complete, too. Each
-    process gets its shard of the gradient, averaged over all processes.
-
-    Source: Rajbhandari et al. 2020, section 5; Zhao et al. 2023, section 3.
-    """
-    device = next(model.parameters()).device
-    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
-    for block in model.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard(model, mesh=mesh)
-
-
 def split_batch_over_processes(
     model: nn.Module, compute_loss: Callable[[nn.Module, Any], Tensor]
 ) -> Callable[[nn.Module, Any], Tensor]:
@@ -226,9 +193,8 @@ def split_batch_over_processes(
     model: every process has the same weights, for example from the same seed
     compute_loss: function (model, batch) -> the mean loss of the sentences of a batch
     returns: a function with the same arguments. Its value is the loss of the whole
-        batch, and its gradient is averaged over the processes during `backward`.
-
-    The function raises ValueError for a batch that can't be shared equally.
+        batch, and its gradient is averaged over the processes during `backward`. It
+        raises ValueError for a batch that can't be shared equally.
 
     Source: Li et al. 2020, section 3.
     """
@@ -250,50 +216,3 @@ def split_batch_over_processes(
         return loss + (mean / count - loss.detach())
 
     return compute
-
-
-class Traffic(TorchDispatchMode):
-    """Count the bytes that this process sends inside the context.
-
-    sent: name of an operation -> list with the bytes of each call
-
-    Collective operations are counted as on a ring. There each process sends all shares
-    of a tensor except one, and twice as many in an all-reduce.
-
-    Source: Patarasuk and Yuan 2009, section 3.
-    """
-
-    INPUTS = {"_reduce_scatter_base_": 1, "_allgather_base_": 1}  # else argument 0
-
-    def __init__(self):
-        super().__init__()
-        self.sent = {}
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        if function.namespace in ("c10d", "_c10d_functional"):
-            self._count(function._schema.name.split("::")[1], args)
-        return function(*args, **(kwargs or {}))
-
-    def _count(self, name, args):
-        if name.startswith(("recv", "wait", "_wrap", "barrier")):
-            return
-        inputs = tree_leaves(args[self.INPUTS.get(name, 0)])
-        size = sum(num_bytes(x) for x in inputs if isinstance(x, Tensor))
-        name = name.strip("_").removesuffix("_base")
-        self.sent.setdefault(name, []).append(_bytes_on_a_ring(name, size))
-
-
-def _bytes_on_a_ring(name, size):
-    # The input of a gather is one share; that of the other two is a whole tensor.
-    count = dist.get_world_size()
-    if "gather" in name:
-        return size * (count - 1)
-    if "reduce" in name:
-        return size * (count - 1) * (1 if "scatter" in name else 2) // count
-    return size
-
-
-def num_bytes(x: Tensor) -> int:
-    """Return the bytes of a tensor; of a split one, those that this process holds."""
-    x = x.to_local() if isinstance(x, DTensor) else x
-    return x.numel() * x.element_size()

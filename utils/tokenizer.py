@@ -26,8 +26,6 @@ def load_tokenizer() -> tiktoken.Encoding:
 
     returns: `tiktoken.Encoding` with 50,257 ids; `<|endoftext|>` is 50256
 
-    Raises FileNotFoundError if the file is missing.
-
     >>> load_tokenizer().encode("Hello shiny sun!")
     [15496, 22441, 4252, 0]
 
@@ -68,8 +66,8 @@ def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
 def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     """Count neighbouring ids over all words, each as often as its word occurs.
 
-    words: dict from a tuple of ids to the number of its occurrences
-    returns: Counter from a pair of ids to its number of occurrences
+    words: from a tuple of ids to the number of its occurrences
+    returns: Counter of pairs of ids
 
     >>> count_pairs({(1, 2, 1): 3, (2, 1): 1})
     Counter({(2, 1): 4, (1, 2): 3})
@@ -88,18 +86,14 @@ def train_bpe(text: str, num_merges: int) -> dict[tuple[int, int], int]:
     equally frequent pairs the one with the smaller ids comes first. Only the words
     that hold the merged pair are counted again.
 
-    returns: dict from a pair of ids to its new id, in the order learned; ids 0 ... 255
-    are the bytes, new ids start at 256. Fewer than `num_merges` where no pair is left.
-
-    Raises ValueError for a negative number of merges.
+    returns: from a pair of ids to its new id, in the order learned; ids 0 ... 255 are
+        the bytes, new ids start at 256. Fewer than `num_merges` if no pair is left.
 
     >>> train_bpe("low lower lowest", num_merges=2)
     {(108, 111): 256, (256, 119): 257}
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
-    if num_merges < 0:
-        raise ValueError(f"expected num_merges of 0 or more, got {num_merges}")
     occurrences = Counter(WORD.findall(text))
     words = [list(word.encode("utf-8")) for word in occurrences]
     times = list(occurrences.values())
@@ -129,8 +123,7 @@ def _count_word(ids, occurrences, index, counts, places):
 def encode_bpe(text: str, merges: dict[tuple[int, int], int]) -> list[int]:
     """Turn text into ids with learned merges, the earliest learned merge first.
 
-    merges: dict from a pair of ids to its new id, as `train_bpe` returns it
-    returns: list of ids
+    merges: as `train_bpe` returns them
 
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
@@ -148,7 +141,7 @@ def encode_bpe(text: str, merges: dict[tuple[int, int], int]) -> list[int]:
 def decode_bpe(ids: list[int], merges: dict[tuple[int, int], int]) -> str:
     """Turn ids back into text; bytes that are no character become U+FFFD.
 
-    Raises ValueError for an id that is neither a byte nor learned.
+    ids: bytes or learned, else ValueError
 
     >>> merges = train_bpe("low lower lowest", num_merges=2)
     >>> decode_bpe(encode_bpe("slow", merges), merges)

@@ -43,7 +43,7 @@ def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
 
 
 def check_broadcastable(name: str, x: Tensor, shape: tuple):
-    """Expect a shape that broadcasts to another; name: of x, with its article."""
+    """Expect a shape that broadcasts to another."""
     try:
         x.expand(shape)
     except RuntimeError:
@@ -93,11 +93,3 @@ def check_tokens(
             f"got {mask.dtype} {tuple(mask.shape)}"
         )
     return shape[1]
-
-
-def check_cache(cache, causal: bool, window: int | None):
-    """Expect a `KeyValueCache` that fits the layer, or None."""
-    if cache is not None and not causal:
-        raise ValueError("expected a cache only with causal self-attention")
-    if cache is not None and cache.window != window:
-        raise ValueError(f"expected a cache with window={window}, got {cache.window}")
