@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import agrees, clean, safe_text
+from utils.checks.values import agrees, clean, safe_text, same_form
 
 
 def find_single_mistake(pipeline, runs):
@@ -49,20 +49,24 @@ def find_partial_match(pipeline, runs):
 
     The variant has to fit two of the wrong cases and half of them, because an unknown
     mistake agrees with a known one now and then. If two variants fit equally often,
-    neither is named.
+    neither is named. If none fits, the shapes of the results decide.
     """
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
-    like = {
-        variant: [run for run in wrong if reproduces(pipeline, [run], variant)]
-        for variant in pipeline.variants
-    }
-    most = max(map(len, like.values()))
-    best = [variant for variant in like if len(like[variant]) == most]
-    if most < 2 or 2 * most < len(wrong) or len({v.name for v in best}) > 1:
-        return []
-    [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
-    text = f"It looks as if {mistake.text[0].lower()}{mistake.text[1:]}"
-    return [replace(mistake, text=text)]
+    for is_like, lead in (
+        (reproduces, "It looks as if "),
+        (_gives_same_shape, "Judging by the shape alone, it looks as if "),
+    ):
+        like = {
+            variant: [run for run in wrong if is_like(pipeline, [run], variant)]
+            for variant in pipeline.variants
+        }
+        most = max(map(len, like.values()))
+        best = [variant for variant in like if len(like[variant]) == most]
+        if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
+            [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
+            text = lead + mistake.text[0].lower() + mistake.text[1:]
+            return [replace(mistake, text=text)]
+    return []
 
 
 def make_diagnoses(pipeline, runs, variants):
@@ -104,3 +108,12 @@ def _looks_alike(pipeline, run, *variants):
     except Exception:
         return False
     return bool(run.observe) or agrees(run.got, result)
+
+
+def _gives_same_shape(pipeline, runs, variant):
+    """Return whether a variant gives the wrong shape of the answer."""
+    [run] = runs
+    if run.has_right_form or run.observe or run.error:
+        return False
+    other = run.outcome_of(lambda *args: pipeline.run(args, variant))
+    return other.error is None and same_form(run.got, other.value)
