@@ -21,7 +21,7 @@ DELTA = partial(DeltaAttention, num_heads=6)
 # Every kind of layer with a cache: (d_in, d_out, context_length, dropout) build it.
 CACHED = {
     "heads": HEADS,
-    "one shared head": partial(HEADS, num_kv_heads=1),
+    "one shared head, a window": partial(HEADS, num_kv_heads=1, window=4),
     "rotary": partial(HEADS, rotary=True),
     "latents": LATENT,
     "rotary latents": partial(LATENT, rotary=True, rope_base=50.0),

@@ -128,6 +128,7 @@ CONTEXT = random(2, 5, 5)
     "options, inputs, message",
     [
         ({"num_kv_heads": 4}, {}, "num_kv_heads to divide num_heads, got 4 and 6"),
+        ({"window": 3, "causal": False}, {}, "window of 1 or more, with causal=True"),
         ({"causal": False}, {"cache": KeyValueCache(13)}, "only with causal self-att"),
         ({}, {"context": CONTEXT}, "causal=False in a layer that gets a context"),
         ({"causal": False}, {"context": CONTEXT[0]}, r"\(B, T, 5\), got \(5, 5\)$"),
@@ -173,6 +174,8 @@ def layers(draw, causal=None):
         "qkv_bias": draw(st.booleans()),
         "rotary": draw(st.booleans()),
     }
+    if options["causal"]:
+        options["window"] = draw(st.none() | st.integers(1, MAX_TOKENS + 1))
     torch.manual_seed(0)
     return MultiHeadAttention(5, WIDTH, MAX_TOKENS, 0.0, num_heads, **options).double()
 
@@ -200,7 +203,10 @@ def test_a_layer_follows_its_formula(layer, num_tokens, padding):
     repeats = num_heads // key.shape[1]
     key, value = (t.repeat_interleave(repeats, dim=1) for t in (key, value))
     scores = query @ key.mT / (WIDTH // num_heads) ** 0.5
-    allowed = position[:, None] >= position if layer.causal else scores.isfinite()
+    distance = position[:, None] - position
+    allowed = (distance >= 0) & (distance < (layer.window or MAX_TOKENS))
+    if not layer.causal:
+        allowed = scores.isfinite()
     if mask is not None:
         allowed = allowed & mask[:, None, None]
     weights = masked_softmax(scores, allowed)  # a row without any key is zero

@@ -362,9 +362,10 @@ class MultiHeadAttention(nn.Module):
     cache: `KeyValueCache` of the tokens before x; the tokens of x are added to it
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
-    With `causal=True` a token attends to itself and to the tokens before it. With fewer
-    `num_kv_heads` than heads, neighbouring heads share their keys and values. With
-    `rotary=True` queries and keys are rotated by position, unless there is a context.
+    With `causal=True` a token attends to itself and to the tokens before it, to
+    `window` in all if that is given. With fewer `num_kv_heads` than heads, neighbouring
+    heads share their keys and values. With `rotary=True` queries and keys are rotated
+    by position, unless there is a context.
 
     Raises ValueError if a width or a mask does not fit, a number of heads does not
     divide, or a causal or rotary x (with the cache) exceeds `context_length`.
@@ -389,6 +390,7 @@ class MultiHeadAttention(nn.Module):
         *,
         causal: bool = True,
         num_kv_heads: int | None = None,
+        window: int | None = None,
         rotary: bool = False,
         rope_base: float = 10000.0,
     ):
@@ -400,6 +402,11 @@ class MultiHeadAttention(nn.Module):
                 f"expected num_kv_heads to divide num_heads, "
                 f"got {num_kv_heads} and {num_heads}"
             )
+        if window is not None and (window < 1 or not causal):
+            raise ValueError(
+                f"expected a window of 1 or more, with causal=True, "
+                f"got {window} and causal={causal}"
+            )
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -407,6 +414,7 @@ class MultiHeadAttention(nn.Module):
         self.head_dim = d_out // num_heads
         self.dropout_p = dropout
         self.causal = causal
+        self.window = window
         self.rotary = rotary
         d_kv = self.head_dim * num_kv_heads
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
@@ -440,6 +448,7 @@ class MultiHeadAttention(nn.Module):
             value,
             padding_mask,
             causal=self.causal,
+            window=self.window,
             dropout_p=self.dropout_p if self.training else 0.0,
             need_weights=need_weights,
         )
@@ -494,6 +503,7 @@ def attend_with_heads(
     causal: bool = True,
     dropout_p: float = 0.0,
     need_weights: bool = False,
+    window: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """Let the newest tokens attend, with PyTorch's kernels unless weights are needed.
 
@@ -501,6 +511,7 @@ def attend_with_heads(
     key, value: (B, H_kv, S, K) and (B, H_kv, S, V), shared by neighbouring query heads
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
+    window: how many keys a query may attend to if `causal`, its own the last of them
     returns: output (B, H, T, V), and weights (B, H, T, S) or None
 
     >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
@@ -510,14 +521,14 @@ def attend_with_heads(
     """
     shape = query.shape[:3]
     num_heads, num_kv_heads = shape[1], key.shape[1]
-    is_square = query.shape[2] == key.shape[2]
+    is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask
         # at the top left, which is right only for a square.
         options = {"is_causal": True, "enable_gqa": num_heads != num_kv_heads}
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
-    mask = _combine_masks(query, key, padding_mask, causal)
+    mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.
         query = query.reshape(len(query), num_kv_heads, -1, query.shape[-1])
@@ -530,13 +541,14 @@ def attend_with_heads(
     return output.reshape(*shape, -1), weights.reshape(*shape, -1)
 
 
-def _combine_masks(query, key, padding_mask, causal):
+def _combine_masks(query, key, padding_mask, causal, window):
     """Return a boolean (B or 1, 1, T or 1, S), or None if all queries see all keys."""
     num_queries, num_keys = query.shape[2], key.shape[2]
-    mask = None
-    if causal and num_queries > 1:
+    window, mask = window or num_keys, None
+    if causal and (num_queries > 1 or num_keys > window):
         mask = query.new_ones(1, 1, num_queries, num_keys, dtype=torch.bool)
-        mask = mask.tril(num_keys - num_queries)  # the last query sees all keys
+        last = num_keys - num_queries  # the last query sees the last `window` keys
+        mask = mask.tril(last).triu(last - window + 1)
     if padding_mask is None:
         return mask
     padding_mask = padding_mask[:, None, None]
