@@ -196,3 +196,15 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
     assert in_processes(2, interrupt_second_process, tmp_path) == [3, 3]
     assert [file.name for file in tmp_path.glob("*.pt")] == ["0.pt"]
     assert torch.load(tmp_path / "0.pt")["step"] == 3
+
+
+@pytest.mark.parametrize(
+    "model, batches, message",
+    [
+        (torch.nn.Linear(1, 1), [], "expected one batch or more, got none"),
+        (torch.nn.ReLU(), [torch.ones(1)], "a model with weights to train, got none"),
+    ],
+)
+def test_what_cannot_be_trained_is_named(model, batches, message):
+    with pytest.raises(ValueError, match=message):
+        train(model, batches, lambda model, x: model(x).sum(), steps=3)

@@ -76,8 +76,8 @@ def train(
     A resumed run ends with the losses of an uninterrupted one, if the batches are the
     same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too.
 
-    Raises ValueError for a checkpoint that is damaged or of another model; the model
-    then stays as it was.
+    Raises ValueError without batches or weights, and for a checkpoint that is damaged
+    or of another model; the model then stays as it was.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -90,6 +90,8 @@ def train(
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
         state.load()
+    if not (callable(batches) or len(batches)):
+        raise ValueError("expected one batch or more, got none")
     get_batch = batches if callable(batches) else lambda i: batches[i % len(batches)]
     callbacks = [on_step] if on_step else []
     if show_progress and _in_notebook():
@@ -165,7 +167,9 @@ class _TrainingState:
 
     def __init__(self, model, steps, lr, config):
         self.model, self.steps, self.lr, self.config = model, steps, lr, config
-        weight = next(model.parameters())
+        weight = next(model.parameters(), None)
+        if weight is None:
+            raise ValueError("expected a model with weights to train, got none")
         self.device = weight.device
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)
