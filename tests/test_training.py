@@ -208,3 +208,13 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
 def test_what_cannot_be_trained_is_named(model, batches, message):
     with pytest.raises(ValueError, match=message):
         train(model, batches, lambda model, x: model(x).sum(), steps=3)
+
+
+def test_without_batches_the_checkpoint_is_not_loaded(tmp_path):
+    path = tmp_path / "a.pt"
+    take_a_step(nn.Linear(100, 100), path)
+    model, config = nn.Linear(100, 100), TrainingConfig(checkpoint=path)
+    before = model.weight.clone()
+    with pytest.raises(ValueError, match="expected one batch or more"):
+        train(model, [], lambda model, x: model(x).mean(), 1, config=config)
+    assert torch.equal(model.weight, before)

@@ -87,11 +87,11 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
     clipping as in nanoGPT.
     """
+    if not (callable(batches) or len(batches)):
+        raise ValueError("expected one batch or more, got none")
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
         state.load()
-    if not (callable(batches) or len(batches)):
-        raise ValueError("expected one batch or more, got none")
     get_batch = batches if callable(batches) else lambda i: batches[i % len(batches)]
     callbacks = [on_step] if on_step else []
     if show_progress and _in_notebook():
