@@ -117,14 +117,14 @@ def test_on_a_gpu_training_is_in_half_precision_and_resumed_exactly(tmp_path):
     assert_resumes_exactly(batch_function, tmp_path / "run.pt", [6, 8], "cuda")
 
 
-def take_a_step(model, path, heads=2):
-    """Train a model for a step more, with a checkpoint that says how many heads."""
-    config = TrainingConfig(checkpoint=path, metadata={"heads": heads})
+def take_a_step(model, path, metadata):
+    """Train a model for a step more, with a checkpoint."""
+    config = TrainingConfig(checkpoint=path, metadata=metadata)
     train(model, [torch.ones(1, 100)], lambda m, x: m(x).mean(), 1, config=config)
 
 
 def write_damaged(model, path):
-    take_a_step(model, path)
+    take_a_step(model, path, {"heads": 2})
     content = bytearray(path.read_bytes())
     content[content.index(model.weight.detach().numpy().tobytes()) + 1234] ^= 1
     path.write_bytes(content)
@@ -136,11 +136,15 @@ def write_damaged(model, path):
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (
-            lambda model, path: take_a_step(model, path, heads=4),
+            lambda model, path: take_a_step(model, path, {"heads": 4}),
             "another model: expected heads of 2, got 4",
         ),
         (
-            lambda model, path: take_a_step(nn.Linear(100, 7), path),
+            lambda model, path: take_a_step(model, path, None),
+            "another model: expected heads of 2, got nothing",
+        ),
+        (
+            lambda model, path: take_a_step(nn.Linear(100, 7), path, {"heads": 2}),
             r"expected weight of shape \(100, 100\), got \(7, 100\)",
         ),
     ],
@@ -150,8 +154,17 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
     write(model, path)
     before = model.weight.clone()
     with pytest.raises(ValueError, match=message):
-        take_a_step(model, path)
+        take_a_step(model, path, {"heads": 2})
     assert torch.equal(model.weight, before)
+
+
+def test_training_without_metadata_leaves_a_checkpoint_with_some_alone(tmp_path):
+    path = tmp_path / "a.pt"
+    take_a_step(nn.Linear(100, 1), path, {"heads": 2})
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="expected heads of nothing, got 2"):
+        take_a_step(nn.Linear(100, 1), path, None)
+    assert path.read_bytes() == before
 
 
 def test_ctrl_c_waits_until_the_step_is_saved(tmp_path, ctrl_c):
@@ -212,7 +225,7 @@ def test_what_cannot_be_trained_is_named(model, batches, message):
 
 def test_without_batches_the_checkpoint_is_not_loaded(tmp_path):
     path = tmp_path / "a.pt"
-    take_a_step(nn.Linear(100, 100), path)
+    take_a_step(nn.Linear(100, 100), path, None)
     model, config = nn.Linear(100, 100), TrainingConfig(checkpoint=path)
     before = model.weight.clone()
     with pytest.raises(ValueError, match="expected one batch or more"):

@@ -34,7 +34,7 @@ class TrainingConfig:
         the first step, every `save_every` steps, at the end, and after Ctrl-C, which
         waits until the current step is done.
     metadata: dict that describes the training run, stored in the checkpoint. Training
-        continues only if both are the same.
+        continues only if the dict in the checkpoint equals this one.
     """
 
     warmup: int = 0
@@ -224,11 +224,13 @@ class _TrainingState:
     def load(self):
         path = self.config.checkpoint
         saved = read_checkpoint(path)
-        for name, expected in (self.config.metadata or {}).items():
-            if (received := saved["metadata"].get(name)) != expected:
+        expected, received = self.config.metadata or {}, saved["metadata"]
+        for name in expected | received:
+            values = expected.get(name, "nothing"), received.get(name, "nothing")
+            if values[0] != values[1]:
                 raise ValueError(
                     f"{path} has the weights of another model: expected {name} of "
-                    f"{expected}, got {received}"
+                    f"{values[0]}, got {values[1]}"
                 )
         check_shapes(self.model, saved["model"], path)
         self.model.load_state_dict(saved["model"])
