@@ -3,41 +3,37 @@
 The change is everything that differs from the commit BASE, new files included. Without
 BASE it is everything since this branch left `main`.
 
-1. Changed notebooks are run and stored, and their minutes copied into README and 00. So
-   are notebooks that use a changed name of `utils/plots`, and after a change in an
-   exercise 00, which has a map of all of them.
-2. Ruff, the tests and the docstring examples of what changed run.
+1. Changed notebooks are run and stored, and their minutes copied into README and 00.
+   So are notebooks that use a changed name of `utils/plots`, and 00 after a change in
+   an exercise, because it has a map of all exercises.
+2. Ruff runs, and the docstring examples and the tests of what changed, also of all
+   that imports it.
 3. Notebooks that use another changed name of `utils`, and the solutions of a changed
    exercise, are run and compared.
 """
 
 import argparse
 import ast
+import functools
 import re
 import subprocess
 import sys
 
 import nbformat
 
-from tests.repository import ROOT, tool
+from tests.repository import ROOT, imports, tool
 
-# The tests of a module are in `test_NAME*.py`; these are others that a change concerns.
+# Tests that a change concerns without an import.
 OTHERS = {
     "notebooks/": ("seeds", "exercises"),
     "utils/": ("drift",),
-    "utils/attention.py": ("layers",),
-    "utils/checks/": ("steps", "exercises"),
-    "utils/delta.py": ("layers",),
-    "utils/latent.py": ("layers",),
-    "utils/llama.py": ("checkpoints",),
-    "utils/plots/": ("plot_colours",),
     ".ci/": ("notebooks", "stored", "setup", "site", "lab"),
 }
 EXERCISES = "utils/checks/exercises/"
 # These have cases for each notebook or exercise, of which those of changed ones run.
 BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
 BY_CASE = [*(f"tests/test_{name}.py" for name in BY_CASE), "tests/answers"]
-TOUCH_EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
+EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
 def git(*words):
@@ -108,6 +104,35 @@ def affected_notebooks(files, base):
     return sorted(execute), sorted(compare - execute)
 
 
+def module_name(path):
+    """Return the name by which a file is imported."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+@functools.cache
+def imported_names():
+    """Map each file of `utils` and `tests` to what it imports, modules and names."""
+    found = {}
+    for path in [*(ROOT / "utils").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        names = imports(path.read_text(encoding="utf-8"))
+        found[path] = {*names, *(name.rpartition(".")[0] for name in names)}
+    exercises = {module_name(path) for path in (ROOT / EXERCISES).glob("*.py")}
+    found[ROOT / "utils/checks/course.py"] |= exercises  # it finds them by their names
+    return found
+
+
+def users(path):
+    """Return the files that import a module, directly or through others, and itself."""
+    found, imported = {path}, imported_names()
+    while True:
+        modules = {module_name(user) for user in found}
+        more = {user for user, names in imported.items() if names & modules} - found
+        if not more:
+            return found
+        found |= more
+
+
 def affected_tests(files):
     """Return the files with tests and examples to run."""
     tests = {"tests/test_repository.py"}
@@ -116,8 +141,10 @@ def affected_tests(files):
             tests.add("tests/test_exercises.py")
             continue
         if name.startswith("utils/"):
-            module = name.split("/")[1].removesuffix(".py")
-            tests |= {name, f"tests/test_{module}*.py"}
+            part = name.split("/")[1].removesuffix(".py")
+            tests |= {name, f"tests/test_{part}*.py"}
+            paths = [path.relative_to(ROOT) for path in users(ROOT / name)]
+            tests |= {str(path) for path in paths if path.match("test_*.py")}
         if name.startswith("tests/answers/"):
             tests.add("tests/answers")
         elif name.startswith("tests/"):
@@ -163,7 +190,7 @@ def main():
         failed += run_pytest(*BY_CASE, "-k", " or ".join(cases))
     if compare:
         failed += run_pytest("--full", *compare)
-    if any(name.endswith(TOUCH_EVERYTHING) for name in files):
+    if any(name.endswith(EVERYTHING) or name.startswith("data/") for name in files):
         print("The change touches everything: run `python -m pytest`, too.")
     print("Something failed: see above." if failed else "All that it touches holds.")
     return failed > 0

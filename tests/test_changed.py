@@ -34,9 +34,25 @@ def test_notebooks_that_use_a_changed_function_are_compared(
     assert (execute, compare) == ([], sorted(users))
 
 
-def test_a_module_runs_its_examples_and_tests():
-    names = {path.name for path in changed.affected_tests(["utils/tokenizer.py"])}
-    assert {"tokenizer.py", "test_tokenizer.py"} <= names
+def names_of_tests(module):
+    return {path.name for path in changed.affected_tests([module])}
+
+
+MODULES = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("utils/**/*.py")]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_has_tests_that_run_after_a_change(module):
+    tests = {name for name in names_of_tests(module) if name.startswith("test_")}
+    assert tests - {"test_repository.py", "test_drift.py"}
+
+
+def test_a_module_runs_its_examples_and_the_tests_of_all_that_imports_it():
+    direct = {"validation.py", "test_embeddings.py", "test_attention.py"}
+    through_others = {"test_layers.py", "test_training_command.py", "test_clinic.py"}
+    assert direct | through_others <= names_of_tests("utils/validation.py")
+    assert "test_training_command.py" in names_of_tests("utils/data.py")
+    assert "test_answers.py" in names_of_tests("utils/checks/steps/masks.py")
 
 
 def test_after_a_change_in_an_exercise_its_solution_is_compared(monkeypatch):
