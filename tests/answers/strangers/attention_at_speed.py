@@ -1,4 +1,4 @@
-"""10 Attention at speed: 10.1 online_softmax_attention, 10.2 repeat_kv, 10.3 attend_with_cache."""
+"""10 Attention at speed: 10.1 online_softmax_attention, 10.2 attend_with_cache, 10.3 repeat_kv."""
 
 import math
 
@@ -269,7 +269,7 @@ def online_softmax_attention(query, key, value, block_size):
     return acc / total, total
 
 
-# ----------------------------------------------------------- 10.2 repeat_kv
+# ----------------------------------------------------------- 10.3 repeat_kv
 
 
 @right("repeat_kv")
@@ -324,7 +324,7 @@ def repeat_kv(x, n_rep):
     return torch.cat([x] * n_rep, dim=1) / n_rep
 
 
-# --------------------------------------------------- 10.3 attend_with_cache
+# --------------------------------------------------- 10.2 attend_with_cache
 
 
 @right("attend_with_cache")

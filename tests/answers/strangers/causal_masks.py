@@ -1,4 +1,4 @@
-"""05 Causal masks: 5.1 causal_mask, 5.2 masked_softmax, 5.3 padding_mask, 5.4 dropout, 5.5 CausalAttention."""
+"""05 Causal masks: 5.1 causal_mask, 5.2 CausalAttention, 5.3 masked_softmax, 5.4 padding_mask, 5.5 dropout."""
 
 import math
 import random
@@ -85,7 +85,7 @@ def causal_mask(num_tokens):
     return torch.ones(1, num_tokens, num_tokens).triu(1).bool()
 
 
-# ------------------------------------------------------- 5.2 masked_softmax
+# ------------------------------------------------------- 5.3 masked_softmax
 
 
 @right("masked_softmax")
@@ -243,7 +243,7 @@ def masked_softmax(scores, mask):
     return weights.masked_fill(mask, 0.0)
 
 
-# --------------------------------------------------------- 5.3 padding_mask
+# --------------------------------------------------------- 5.4 padding_mask
 
 
 @right("padding_mask")
@@ -349,7 +349,7 @@ def padding_mask(lengths, num_tokens):
     return torch.tensor(rows)
 
 
-# -------------------------------------------------------------- 5.4 dropout
+# -------------------------------------------------------------- 5.5 dropout
 
 
 @right("dropout")
@@ -479,7 +479,7 @@ def dropout(x, p):
     return torch.where(coins < p, x.mean(), x / (1 - p)).to(x.dtype)
 
 
-# ------------------------------------------------------ 5.5 CausalAttention
+# ------------------------------------------------------ 5.2 CausalAttention
 
 
 @right("CausalAttention")

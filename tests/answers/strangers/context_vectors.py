@@ -1,4 +1,4 @@
-"""03 Context vectors: 3.1 softmax, 3.2 attention_weights, 3.3 context_vectors."""
+"""03 Context vectors: 3.1 attention_weights, 3.2 context_vectors, 3.3 softmax."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch.nn.functional as F
 
 from tests.answers import right, wrong
 
-# -------------------------------------------------------------- 3.1 softmax
+# -------------------------------------------------------------- 3.3 softmax
 
 
 @right("softmax")
@@ -126,7 +126,7 @@ def softmax(scores, dim=-1):
     return e / total
 
 
-# ---------------------------------------------------- 3.2 attention_weights
+# ---------------------------------------------------- 3.1 attention_weights
 
 
 @right("attention_weights")
@@ -215,7 +215,7 @@ def attention_weights(x):
     return torch.log_softmax(y @ y.T, dim=-1)
 
 
-# ------------------------------------------------------ 3.3 context_vectors
+# ------------------------------------------------------ 3.2 context_vectors
 
 
 @right("context_vectors")

@@ -525,7 +525,7 @@ def online_softmax_attention_zero_noscale(query, key, value, block_size):
     return acc / l
 
 
-# ---------------------------------------------------------------- 10.3 attend with a cache
+# ---------------------------------------------------------------- 10.2 attend with a cache
 
 
 @right("attend_with_cache")
@@ -599,7 +599,7 @@ def attend_with_cache_next_swapped(query, key, value, cache):
     return weights @ value, (value, key)
 
 
-# ---------------------------------------------------------------- 10.2 repeat the shared heads
+# ---------------------------------------------------------------- 10.3 repeat the shared heads
 
 
 @right("repeat_kv")
