@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from pathlib import Path
 
 import pytest
 from nbval.plugin import IPyNbCell, IPyNbFile, coalesce_streams
@@ -55,10 +54,8 @@ def pytest_cmdline_main(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Give each file a progress of its own, so that the reader's stays as it is."""
-    folder = Path(os.environ["COURSE_TESTS"], item.path.parent.name, item.path.stem)
-    folder.mkdir(parents=True, exist_ok=True)
-    os.environ["COURSE_PROGRESS"] = str(folder)
+    """Give each test and each notebook a progress of its own, not the reader's."""
+    os.environ["COURSE_PROGRESS"] = tempfile.mkdtemp(dir=os.environ["COURSE_TESTS"])
 
 
 def pytest_collectstart(collector):

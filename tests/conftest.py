@@ -1,6 +1,8 @@
 """What the tests share: the sample of the quick run, summaries, pictures."""
 
+import os
 import signal
+from pathlib import Path
 from types import SimpleNamespace
 
 import cloudpickle
@@ -14,12 +16,11 @@ __all__ = ["browser"]
 
 
 @pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    """Keep the reader's own progress file, and other tests' answers, out of a test."""
-    monkeypatch.setenv("COURSE_PROGRESS", str(tmp_path))
+def own_progress(monkeypatch):
+    """Forget the answers of other tests; return the file for this test's progress."""
     monkeypatch.setattr("utils.checks.reader._passed_answers", {})
     monkeypatch.setattr("utils.checks.reader._checked_answers", {})
-    return tmp_path / "progress.txt"
+    return Path(os.environ["COURSE_PROGRESS"], "progress.txt")
 
 
 @pytest.fixture

@@ -60,46 +60,28 @@ def course(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("place", [".", "notebooks", "utils/checks"])
-def test_it_finds_the_course_from_any_folder_of_it(course, place):
-    assert says(run(course / place)) == expected(course)
-
-
-def test_it_finds_the_course_through_the_notebook_that_the_editor_names(
-    course, tmp_path
-):
+def test_it_finds_the_course_from_its_folders_and_through_the_editor(course, tmp_path):
+    for place in (".", "notebooks", "utils/checks"):
+        assert says(run(course / place)) == expected(course)
     opened = str(course / "notebooks/01_tokens.ipynb")
     assert says(run(tmp_path, JPY_SESSION_NAME=opened)) == expected(course)
     in_vs_code = f"__vsc_ipynb_file__ = {opened!r}\n"
     assert says(run(tmp_path, in_vs_code + CELL + SAY_WHERE)) == expected(course)
-
-
-def test_it_leaves_one_thread_to_the_notebook(course):
-    source = CELL + "print(torch.get_num_threads())"
+    one_thread = CELL + "print(torch.get_num_threads())"
     real_torch = {"PYTHONPATH": "", "OMP_NUM_THREADS": "4"}
-    assert says(run(course, source, **real_torch)) == "1"
+    assert says(run(course, one_thread, **real_torch)) == "1"
 
 
-def test_a_notebook_outside_the_course_says_what_to_do_and_fetches_nothing(tmp_path):
-    failed = run(tmp_path)
-    assert failed.returncode != 0 and failed.stdout == ""
-    assert failed.stderr.splitlines() == [ADVICE]
+def test_outside_the_course_it_fetches_it_once_or_says_what_to_do(course, tmp_path):
+    moved, offline = run(tmp_path, CELL), run(tmp_path, fetching("/nowhere"))
+    assert moved.returncode != 0 and offline.returncode != 0
+    assert (moved.stdout, moved.stderr) == ("", f"{ADVICE}\n")
+    assert "'/nowhere' does not exist" in offline.stderr
+    assert offline.stderr.endswith(f"\n{ADVICE}\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_with_only_the_notebook_the_course_is_fetched_once(course, tmp_path):
     fetched = expected(tmp_path / "attention-course")
     assert says(run(tmp_path, fetching(course.as_uri()))) == fetched
     assert says(run(tmp_path, fetching("/nowhere"))) == fetched
-
-
-def test_a_fetch_that_fails_says_why_and_what_to_do_and_leaves_nothing(tmp_path):
-    failed = run(tmp_path, fetching("/nowhere"))
-    assert failed.returncode != 0
-    reason, *_, advice = failed.stderr.splitlines()
-    assert "'/nowhere' does not exist" in reason
-    assert advice == ADVICE
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.sample("03_context_vectors.ipynb")

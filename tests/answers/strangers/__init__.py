@@ -1,9 +1,9 @@
 """Answers by authors who had never seen the checks: they say how good the checks are.
 
-153 right answers, often unusual ones, 255 with one mistake, 227 with two, by four
-authors. `later_…` are of the last two, to all exercises; the others are of the first
-two. A mistake is in its author's words. `names.toml` lists the names that describe it
-rightly; whoever reads a new message decides, and adds the name or does not.
+Right answers, often unusual ones, and answers with one mistake or two, by four authors;
+README.md says how many. The last two authors wrote `later_…`, for all exercises, and
+the first two the other files. A mistake is described in its author's words. `names.toml`
+lists the names that fit it; whoever reads a new message decides whether its name fits.
 """
 
 import tomllib
