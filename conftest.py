@@ -9,14 +9,14 @@ from nbval.plugin import IPyNbCell, IPyNbFile, coalesce_streams
 from tests.tolerance import settled
 
 # Set before any worker or kernel starts, so that all of them inherit it: one thread
-# each, because two files run side by side, and no IPython habits of the reader's.
+# each, because two files run side by side, and none of the reader's IPython settings.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 IS_MAIN = "PYTEST_XDIST_WORKER" not in os.environ
 if IS_MAIN:
     FOLDER = tempfile.TemporaryDirectory(prefix="course-")
     os.environ["COURSE_TESTS"] = FOLDER.name
     os.environ["IPYTHONDIR"] = FOLDER.name
-    # What a reader may fetch is not there, whatever is installed or kept here.
+    # Published models count as not fetched, even if this machine has them.
     os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": FOLDER.name}
 
 
@@ -27,10 +27,10 @@ def pytest_addoption(parser):
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out folders that the command doesn't name: a full run takes them, too.
+    """Leave out some folders unless the command names them or the run is full.
 
-    The solutions print that checks pass. Deeper notebooks take long, so only CI runs
-    them with the others.
+    Worked solutions only print that checks pass. Deeper notebooks take long, so only CI
+    runs them with the others.
     """
     folders = ["notebooks/solutions", "notebooks/deeper"]
     if "CI" in os.environ:
@@ -41,9 +41,9 @@ def pytest_ignore_collect(collection_path, config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    """Run two files at a time if pytest-xdist is there, the long ones of a file first.
+    """Run two files at a time, each in its order, if pytest-xdist is installed.
 
-    These are no `addopts`, because with a learner's packages pytest would refuse them.
+    `addopts` can't say this: without pytest-xdist, pytest would refuse the options.
     """
     if config.pluginmanager.has_plugin("xdist") and IS_MAIN:
         option = config.option

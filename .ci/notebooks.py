@@ -5,9 +5,9 @@
 
 `execute` runs notebooks from top to bottom and stores what they print; without
 names it takes all of them. `address` writes where the course lives, and the branch
-or tag that a notebook belongs to and fetches, into pyproject.toml and the setup cells,
-and the links to Colab and to the pages into the notebooks and the README. Before it
-has run there are no such links.
+or tag that a notebook fetches, into pyproject.toml and the setup cells, and the links
+to Colab and to the pages into the notebooks and the README. Before it has run there
+are no such links.
 """
 
 import argparse
@@ -244,10 +244,10 @@ def write_minutes():
 
 
 def keep_stored(notebook, stored):
-    """Put back what no test would tell from the new outputs.
+    """Put back stored outputs that tests couldn't tell from the new ones.
 
-    That's an output that no test compares, such as a time, and a number that its cell's
-    tolerance allows. Next to a figure the text stays new, because both show the same.
+    These are outputs that aren't compared, such as a time, and numbers within a cell's
+    tolerance. Next to a figure the text stays new, because both show the same.
     """
     for cell, before in zip(notebook.cells, stored.cells):
         if cell.cell_type == "code" and cell.source == before.source:

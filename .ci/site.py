@@ -66,13 +66,13 @@ BOOK_SETTINGS = (
 PDF = "attention.pdf"
 LINK = '\n\n<a href="{file}" download>{text}</a>\n'
 NO_PAGE = re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:|notebooks/.+\.ipynb\)).+?\)")
-# Containers lack the kernel's sandbox; nothing is asked of the network.
+# In a container Chromium has no sandbox; the pages need no network.
 PRINT = "--headless --no-sandbox --disable-gpu --disable-background-networking "
 PRINT += "--no-pdf-header-footer --generate-pdf-document-outline"
 
 
 def write_notebook(path, source):
-    """Write a notebook as its page shows it: without set-up, with its file to take."""
+    """Write a notebook as its page shows it: no set-up cell, but a link to its file."""
     notebook = nbformat.read(path, as_version=4)
     tool.uncover(notebook)
     notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks [attention ...]
 
-Layers that are compared are first shown to compute the same. The load of the machine is
-printed, because what is measured on a busy machine says little.
+Compared layers must first give the same results. The load of the machine is printed,
+because times from a busy machine mean little.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from torch.nn.attention import sdpa_kernel
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.benchmark import Timer
 
-from tests import guide
+from tests import result_tables
 from utils.attention import MultiHeadAttention
 from utils.delta import DeltaAttention, attend_in_chunks
 from utils.latent import LatentAttention
@@ -249,7 +249,7 @@ def main():
             rows.append(f"| {name} | {what} | {measured} | {end} |\n")
             print(rows[-1], end="", flush=True)
         print(f"load of the last minute: {os.getloadavg()[0]:.1f}", flush=True)
-        guide.store(TABLE, HEAD, rows, list(benchmarks))
+        result_tables.store(TABLE, HEAD, rows, list(benchmarks))
 
 
 if __name__ == "__main__":

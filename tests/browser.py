@@ -10,7 +10,7 @@ from tests.repository import tool
 
 
 def needed(found, what):
-    """Return what was found; where it is missing skip, but fail on a CI with Linux.
+    """Return what was found; if nothing was, skip the test, but fail in CI on Linux.
 
     `needed(shutil.which("node"), "node")`
     """

@@ -52,7 +52,7 @@ def figures(monkeypatch):
 
 
 def pytest_configure(config):
-    """Say what the mark of a sample means."""
+    """Register the mark `sample`."""
     about = "sample(*names): give `path` these notebooks, or with --full every one"
     config.addinivalue_line("markers", about)
 
@@ -85,7 +85,7 @@ def pytest_generate_tests(metafunc):
 def on_cpu(request):
     """Hide GPUs from the processes that a test starts, and let them find the course.
 
-    They get the functions by value, which spares them what the test's file imports.
+    Functions are pickled by value, so the processes needn't import the test file.
     """
     cloudpickle.register_pickle_by_value(request.module)
     with pytest.MonkeyPatch.context() as patch:
@@ -96,7 +96,7 @@ def on_cpu(request):
 
 @pytest.fixture
 def ctrl_c():
-    """Give Ctrl-C its usual meaning, which a run in the background may lack."""
+    """Let Ctrl-C raise KeyboardInterrupt, also if pytest runs in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from tests import guide
+from tests import result_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "the last full run"
@@ -124,7 +124,7 @@ def main():
         log = logs / f"{name}.log"
         row = run(name, *known[name], log)
         print(row, end="", flush=True)
-        guide.store(TABLE, heading(), [row], list(known))
+        result_tables.store(TABLE, heading(), [row], list(known))
         if "| FAILED" in row:
             print(log.read_text(encoding="utf-8", errors="replace")[-5000:])
         failed |= "| FAILED" in row or ("CI" in os.environ and "| not poss" in row)

@@ -1,4 +1,4 @@
-"""What the tests of pages need to know of markdown."""
+"""Helpers that read the markdown of pages and notebooks."""
 
 import re
 
@@ -17,6 +17,6 @@ def without_code(source):
 
 
 def folded_solution(cell):
-    """Return the code of a solution or loop that stands folded in a cell, or None."""
+    """Return the code of a solution or loop that is folded in a cell, or None."""
     found = SOLUTION.match(cell.source) if cell.cell_type == "markdown" else None
     return found and found[1]

@@ -168,7 +168,7 @@ def main():
             made = Path(folder, path.name)
             if path.suffix == ".json":
                 assert json.loads(made.read_bytes()) == json.loads(path.read_bytes())
-            else:  # other processors draw and add with other last digits
+            else:  # last digits differ between processors
                 expected = load_file(path)
                 options = {"rtol": 1e-4, "atol": 1e-5}
                 torch.testing.assert_close(load_file(made), expected, **options)

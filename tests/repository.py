@@ -35,7 +35,7 @@ def files():
 
 
 def imports(source):
-    """Return the full names of all that some code imports, anywhere in it."""
+    """Return the full names of everything that some code imports."""
     names = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

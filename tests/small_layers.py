@@ -1,4 +1,4 @@
-"""What the tests of attention share: layers, random and stored numbers, a witness."""
+"""What the tests of attention share: layers, random and stored numbers."""
 
 from functools import partial
 

@@ -256,7 +256,7 @@ def test_asking_for_weights_changes_no_output_and_no_gradient(layer, padding):
 @pytest.mark.parametrize("rotary", [False, True])
 def test_a_layer_compiles_into_one_graph_padded_or_not(rotary, device):
     layer, x = grouped(rotary=rotary).to(device), random(3, 7, 5).to(device)
-    torch.compiler.reset()  # of what other tests compiled, which counts to a limit
+    torch.compiler.reset()  # there is a limit, and other tests compile, too
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
     for mask in (None, padding_mask([7, 4, 0], 7).to(device)):
         found = compiled(x, padding_mask=mask)

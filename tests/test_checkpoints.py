@@ -18,7 +18,7 @@ def copied(stored, folder, change=lambda tensors: tensors, **settings):
     """Write a copy of the checkpoint in `stored` into `folder`, and return `folder`.
 
     change: a function from the dict of tensors to another one
-    settings: others than those of config.json; "left out" leaves one out
+    settings: replace those of config.json; "left out" removes one
     """
     config = json.loads((stored / "config.json").read_text(encoding="utf-8"))
     config = {k: v for k, v in (config | settings).items() if v != "left out"}

@@ -17,7 +17,7 @@ from utils.checks import check, guard, search
 ANSWERS = answers.answers(answers) + answers.answers(strangers)
 RIGHT = {each.exercise: each.answer for each in ANSWERS if not each.mistakes}
 
-# ---- what is not right: through every exercise ------------------------------------
+# ---- wrong answers to every exercise -----------------------------------------------
 
 
 def raises(error):
@@ -114,7 +114,7 @@ def test_whatever_is_returned_is_refused_with_a_message(
     name, monkeypatch, pytestconfig
 ):
     """Every answer goes to a third of the exercises, in the full run to all."""
-    # Not to look long for two mistakes where there are none to be found.
+    # There are no two mistakes to find here, and the search would take long.
     monkeypatch.setattr(search, "find_mistake_pair", lambda pipeline, runs: ())
     spoil, exercises = RETURNED[name], [*EXERCISES.values()]
     if not pytestconfig.getoption("--full"):
@@ -158,7 +158,7 @@ def stub(scores, dim=-1):
     raise NotImplementedError
 
 
-def on_no_device(scores, dim=-1):  # which is no stub, though the error is the same
+def on_no_device(scores, dim=-1):  # the error of a stub, but not a stub
     return torch.linalg.inv(scores.to("meta")).cpu()
 
 
@@ -225,7 +225,7 @@ def test_an_endless_loop_is_stopped_with_its_line(monkeypatch):
 
 
 def test_nothing_is_raised_after_an_answer_has_ended(monkeypatch):
-    """Not even where an answer ends in the very moment in which it is stopped."""
+    """Not even if an answer ends at the moment when it is stopped."""
     monkeypatch.setattr(guard, "SECONDS", 0.0)
     errors = []
     for n in range(400):  # longer and longer, so also on a fast machine
@@ -300,7 +300,7 @@ def test_unknown_exercise_lists_the_ids():
         assert "3.3" in result.message
 
 
-# ---- modules, however they are built, and what is none ------------------------------
+# ---- modules, however they are built, and answers that are not modules --------------
 
 NAMES = ("W_query", "W_key", "W_value")
 

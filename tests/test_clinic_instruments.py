@@ -18,9 +18,9 @@ NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
 
 
 def doctor(layer):
-    """Return the slugs of what is wrong: the notebook's table, the first row that fits.
+    """Return the slugs in the first row of the notebook's table that fits.
 
-    What is printed as 0.00, or as 1.00, is 0, or 1.
+    A number counts as 0 or 1 if it is printed as 0.00 or 1.00.
     """
     order, *_ = measured(layer, "permute_tokens").values()
     smallest, _, *columns = measured(layer, "row_sums").values()
@@ -42,7 +42,7 @@ def doctor(layer):
 
 
 def scales(layer):
-    """What the two columns of `scale_scores` say: shifted, or a ceiling."""
+    """Return whose numbers are shifted in `scale_scores`, or have a ceiling."""
     here = [*measured(layer, "scale_scores").values()]
     healthy = [*measured(twin(layer), "scale_scores").values()]
     if here[:5] == pytest.approx(healthy[2:7], abs=0.02):
@@ -53,7 +53,7 @@ def scales(layer):
 
 
 def leaks(layer):
-    """Later tokens move outputs: the next one, or all?"""
+    """Return whether only the next token moves an output, or all later ones."""
     soon, late = measured(layer, "leak_test").values()
     if max(soon, late) < 0.005:
         return set()
@@ -61,7 +61,7 @@ def leaks(layer):
 
 
 def after_the_cut(parts):
-    """Only the output is wrong: what is it, where a token is alone?"""
+    """Return what explains a wrong output, from what one token alone gives."""
     nearest = min(parts, key=parts.get)
     if parts[nearest] > 0.005 or nearest == "out_proj(value)":
         return {"heads-share-weights"}
@@ -76,7 +76,7 @@ def test_a_doctor_who_follows_the_table_is_right_about_the_first_299():
 
 
 def readings(layer):
-    """Return what every instrument prints of a layer, training left out."""
+    """Return what every instrument prints of a layer, without training."""
     return {
         (name, label): value
         for name in fitting(layer)

@@ -53,9 +53,9 @@ def parts():
 
 
 def model(cls):
-    """Build the model under a seed, without the smaller writes of `utils`.
+    """Build the model under a seed, with the initial weights of 09.
 
-    They are the subject of deeper/norms_and_depth: 09 begins all weights alike.
+    In `utils` some begin smaller, which is the subject of deeper/norms_and_depth.
     """
     torch.manual_seed(123)
     built = cls(11, 5, 8, 2, 3)

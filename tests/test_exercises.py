@@ -42,8 +42,8 @@ def statements(source, kinds, words=""):
 def exercises_of(path):
     """Yield id, name, stub, solution, and the code that a reader ran before them.
 
-    Of the lesson's other code that is what later cells need: imports, and the choices
-    between the reader's function and the course's.
+    That code is what later cells need: the imports, and the lines that choose between
+    the reader's function and the course's.
     """
     before, stub, asked = [], "", None
     for cell in nbformat.read(path, as_version=4).cells:

@@ -1,4 +1,4 @@
-"""A notebook in JupyterLab, as its reader works it: read and run."""
+"""A notebook in JupyterLab, read and run as by its reader."""
 
 import os
 import re

@@ -131,7 +131,7 @@ def attention_alone(inputs, causal):
 
 
 def test_four_processes_compute_together_what_one_computes():
-    """A quarter of the tokens, weights, or a batch (in the notebook's two ways)."""
+    """Each has a quarter of the tokens, the weights or a batch."""
     torch.manual_seed(0)
     model = GPT(11, 7, d_model=8, num_heads=2, num_layers=1).double()
     inputs, sentences = random(3, 2, 3, 24, 7), torch.randint(11, (12, 8))

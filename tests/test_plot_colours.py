@@ -1,4 +1,4 @@
-"""Colours of pictures stand out from what is behind them, and apart, for all eyes."""
+"""Colours stand out from background and each other, also for the colour-blind."""
 
 import itertools
 

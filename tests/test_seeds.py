@@ -1,9 +1,9 @@
 """Each test pins one sentence about the claims of `tests/seeds/README.md`."""
 
-from tests import guide, seeds
+from tests import result_tables, seeds
 
 
 def test_every_sentence_that_is_measured_is_in_its_notebook():
-    for _, notebook, sentence in guide.rows("the last seeds", 3):
+    for _, notebook, sentence in result_tables.rows("the last seeds", 3):
         text = "\n".join("".join(cell["source"]) for cell in seeds.cells(notebook))
         assert sentence in text, f"{notebook}: {sentence}"

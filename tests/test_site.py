@@ -23,7 +23,7 @@ MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """Return the folder of the pages, built once with the command of the guide."""
+    """Return the folder of the pages, built once with the command of CONTRIBUTING."""
     needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
     needed((MODULES / "katex").is_dir() and shutil.which("node"), "katex")
     folder = tmp_path_factory.mktemp("site")

@@ -65,7 +65,7 @@ def test_a_clock_ten_times_as_fast_changes_no_diagnosis(monkeypatch):
     exercise = EXERCISES["6.3"]
     pairs = [*two_wrong(exercise, 1)]
 
-    def messages():  # of new answers: one that is checked again is told so
+    def messages():  # of new answers, because a repeated one is told so
         return [check("6.3", made_by(exercise, *pair)).message for pair in pairs]
 
     before = messages()

@@ -38,7 +38,7 @@ def agree(new, stored, tolerance=None):
         return False
     found = [value(number) for number in NUMBER.findall(new)]
     known = [value(number) for number in NUMBER.findall(stored)]
-    # The last digit that is printed was rounded: a hair is not a difference.
+    # Allow a hair more, because the decimals have binary roundings.
     near = [abs(a - b) <= allowed(b, tolerance) + 1e-9 for a, b in zip(found, known)]
     return all(near)
 
@@ -46,8 +46,8 @@ def agree(new, stored, tolerance=None):
 def settled(new, stored, tolerance):
     """Return new outputs with each text that agrees in its stored form.
 
-    nbval then compares as ever: what is too far away, and all that is no number, still
-    differs, and its message shows both.
+    nbval then compares as usual: numbers too far away and other words still differ, and
+    its message shows both.
     """
     outputs = []
     # The cover of a folded output has HTML alone.

@@ -2,8 +2,8 @@
 
     python -m tests.seeds [embeddings causal_masks ...]
 
-In each module here `main(seed)` returns numbers by name. What a sentence of a notebook
-allows them to be says the table of README.md.
+In each module here `main(seed)` returns numbers by name. README.md's table gives the
+range that each sentence allows.
 """
 
 import ast

@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch: two processes share the cores
 
 import tests.seeds
-from tests import guide
+from tests import result_tables
 
 SEEDS = range(10)
 TABLE = "the last seeds"
@@ -55,7 +55,7 @@ def main():
     wanted = parser.parse_args().names or names
     if set(wanted) - set(names):
         parser.error(f"expected names of {', '.join(names)}")
-    claims, failed = guide.rows(TABLE, 6), []
+    claims, failed = result_tables.rows(TABLE, 6), []
     print(HEAD, end="")
     with ProcessPoolExecutor(2) as pool:
         for name in wanted:
@@ -66,7 +66,7 @@ def main():
                 lines.append(line)
                 failed += [] if holds else [line]
             print("".join(lines), end="", flush=True)
-            guide.store(TABLE, HEAD, lines, names)
+            result_tables.store(TABLE, HEAD, lines, names)
     if failed:
         print("\nhold in fewer seeds than they must:")
         print("".join(failed), end="")

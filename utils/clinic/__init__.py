@@ -1,8 +1,8 @@
 """The clinic: broken attention layers, to be diagnosed by their behaviour alone.
 
 A patient is an attention layer in which a step or two go wrong. Its code stays out of
-sight: one runs it, and sets what it does beside what its healthy twin does, a layer
-with the same weights and no wrong step. Everything runs on the CPU.
+sight: you run it and compare it with its healthy twin, a layer with the same weights
+and no wrong step. Everything runs on the CPU.
 
 Shapes: B batch, T tokens, D = H * K width, H heads, K head width.
 """

@@ -27,7 +27,7 @@ def diagnose(patient, *slugs) -> Result:
     returns: a `Result` as `check` gives it; where not passed, `diagnosis` is wrong,
         half-right, not-attempted or no-such-suspect
 
-    Raises ValueError for what is no patient.
+    Raises ValueError if it is not a patient.
     """
     if not expect_layer(patient).is_patient:
         raise ValueError(f"expected a patient, such as patient(7); got {patient!r}")
@@ -81,7 +81,7 @@ def _proofs(patient):
 def _evidence(patient, claimed, beside=None):
     """Return a number that tells a patient from a layer with other mistakes.
 
-    The instruments come first that show a wrong step which only one of the two has.
+    Instruments that show a wrong step of only one of the two come first.
     """
     if beside is None:
         beside = f"with {_joined(claimed)} alone" if claimed else "in a healthy layer"

@@ -16,7 +16,7 @@ INSTRUMENTS = {}  # name -> function that measures one layer, in a useful order
 
 
 def instrument(heading):
-    """Make an instrument of a function that measures one layer; it returns nothing.
+    """Turn a function that measures one layer into an instrument, which prints.
 
     With slugs it compares with a twin that has these wrong steps, not the healthy one.
     A leak test draws a picture, and its title may state the finding.
@@ -77,7 +77,7 @@ def _distance(one, other):
 
 @instrument("the largest differences")
 def bisect(layer):
-    """Cut the layer in half behind the weights, and ask each half by itself.
+    """Split the layer after the weights, and test each half by itself.
 
     Before the cut: are the weights those of the healthy twin? After it: is the output
     what these weights give, with the layer's own values?

@@ -247,7 +247,7 @@ def twin(layer: Layer, *slugs: str) -> Layer:
 def suspects(layer: Layer) -> dict[str, str]:
     """Return what can be wrong with this kind of layer, slug -> a line.
 
-    Raises ValueError for what is no patient.
+    Raises ValueError if it is not a patient.
 
     >>> suspects(patient(7))["softmax-over-queries"]
     'the softmax runs over the queries'
@@ -257,7 +257,7 @@ def suspects(layer: Layer) -> dict[str, str]:
 
 
 def expect_layer(layer):
-    """Return the layer; raise ValueError where it is none of the clinic."""
+    """Return the layer; raise ValueError unless it is a layer of the clinic."""
     if not isinstance(layer, Layer):
         raise ValueError(f"expected a patient, such as patient(7); got {layer!r}")
     return layer
