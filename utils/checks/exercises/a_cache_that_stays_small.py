@@ -55,7 +55,7 @@ latent_keys_values = Exercise(
         dict(W_uv=lambda s: s.W_uk),
         "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
         dict(result=lambda s: (s.keys.mT, s.values)),
-        "heads-meet-samples: The batch axis of your latents met the heads: give them an axis for the heads, latent[:, None].",
+        "heads-meet-samples: You let the batch axis of the latents meet the heads: give them an axis for the heads, latent[:, None].",
         dict(c=lambda s: s.latent),
         "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
         dict(

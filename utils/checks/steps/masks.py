@@ -20,7 +20,7 @@ def past(s, more=0):
 # --- which positions a causal mask allows ---------------------------------------------
 
 CAUSAL = variants(
-    "mask-not-used: No mask reaches your scores, so tokens see later ones: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
+    "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
     LEFT_ALONE,
     "diagonal-masked: You hid each token from itself, but it should see itself too: keep the diagonal, as tril() without an offset does.",
     dict(mask=lambda s: past(s, -1)),
