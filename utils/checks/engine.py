@@ -67,7 +67,7 @@ def _generator(shape, seed):
 class Run:
     """What an answer did on one case, and what is right there.
 
-    args: what the oracle and the variants take: the inputs, or weights and inputs
+    args: the arguments of the oracle and the variants; for a module, `learned` is first
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
     call: the answer as a function of these

@@ -87,7 +87,7 @@ BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
 
-def width_not_divided(module, weights):
+def width_not_divided(module, learned):
     """Name a layer that divides a width of 8 among 3 heads."""
     builds = ((3, 8, 7, 0.0, heads) for heads in (2, 3))
     return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")

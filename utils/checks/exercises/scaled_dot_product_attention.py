@@ -35,7 +35,7 @@ attention = Exercise(
 )
 
 
-def created_in_order(module, weights):
+def created_in_order(module, learned):
     """Name matrices made in another order: the same seed gives them other numbers."""
     made = [name.partition(".")[0] for name, _ in module.named_parameters()]
     made = [name for name in dict.fromkeys(made) if name in QKV]

@@ -48,30 +48,30 @@ def halves(half):
     return [{name: lambda s: half} for name in ("first", "second")]
 
 
-def norms_missing(module, weights):
+def norms_missing(module, learned):
     """Name norms that are not there under their names, or have nothing to learn."""
-    learned = dict(module.named_parameters(remove_duplicate=False))
-    missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in learned]
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in parameters]
     text = "Your module has no `{0}` with a weight to learn: self.{0} = nn.LayerNorm(d_model)."
     return Diagnosis("norms-missing", text.format(missing[0])) if missing else None
 
 
-def norm_shared(module, weights):
+def norm_shared(module, learned):
     """Name one norm for both places, by giving the two other weights."""
-    twin, x = training_facts.fresh(module, weights), training_facts.sentences(weights)
+    twin, x = training_facts.fresh(module, learned), training_facts.sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
-        norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
+        norm.weight.data.copy_(torch.linspace(0.5, end, learned.build[2]))
     output = twin(x.clone())
     for norm in (twin.norm1, twin.norm2):
-        if torch.allclose(output, right_block(weights, x, norm, norm), atol=1e-4):
+        if torch.allclose(output, right_block(learned, x, norm, norm), atol=1e-4):
             text = "You used one norm in both places: use both norms."
             return Diagnosis("one-norm-shared", text)
     return None
 
 
-def sublayers_unregistered(module, weights):
+def sublayers_unregistered(module, learned):
     """Name sublayers whose weights `module.parameters()` does not list."""
-    for part in weights.build[:2]:
+    for part in learned.build[:2]:
         if not any(torch.equal(part.weight, held) for held in module.parameters()):
             text = f"Your module.parameters() lacks those of {part}: assign it in __init__, self.{part} = {part}."
             return Diagnosis("weights-not-registered", text)
@@ -80,8 +80,8 @@ def sublayers_unregistered(module, weights):
 
 def stages(run):
     """Say what the stream of the first token should be on the way."""
-    weights, x = run.args
-    streams = x, x + weights.build[0](layer_norm(x)), run.expected
+    learned, x = run.args
+    streams = x, x + learned.build[0](layer_norm(x)), run.expected
     first, middle, last = (numbers(stream[0, 0]) for stream in streams)
     return f"The stream of the first token should be {first} at first, {middle} after the attention and {last} after the feed-forward part: print yours."
 
