@@ -123,6 +123,7 @@ class Exercise:
         if no mistake is recognised
     observe: if results are random, function (answer, *args) that returns what is
         compared; the oracle and the variants go through it too
+    page: the deeper notebook that asks it, "deeper/shared_heads"
     """
 
     id: str
@@ -137,6 +138,7 @@ class Exercise:
     facts: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
+    page: str = ""
 
     noun = "function"
 

@@ -86,6 +86,7 @@ HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
 repeat_kv = Exercise(
     id="10.3",
+    page="deeper/shared_heads",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     oracle=right_repeat,

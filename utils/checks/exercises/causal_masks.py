@@ -36,6 +36,7 @@ mask = Exercise(
 
 padding = Exercise(
     id="5.4",
+    page="deeper/padding_and_empty_rows",
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     oracle=lambda lengths, T: torch.arange(T) < torch.as_tensor(lengths)[:, None],
@@ -101,6 +102,7 @@ LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 masked_softmax = Exercise(
     id="5.3",
+    page="deeper/padding_and_empty_rows",
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
@@ -161,6 +163,7 @@ def factor(ratios):
 COIN = "each entry should have a coin of its own, torch.rand_like(x)."
 dropout = Exercise(
     id="5.5",
+    page="deeper/dropout_measured",
     signature="dropout(x, p)",
     returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
     parts=(
