@@ -190,7 +190,7 @@ gated_delta_rule = Exercise(
         case(*five(1, 3, 2), note="one token"),
     ],
     steps=BY_TOKENS,
-    variants=[*GATED, *DELTA],
+    variants=GATED + DELTA,
 )
 
 EXERCISES = [linear_attention, delta_rule, gated_delta_rule]

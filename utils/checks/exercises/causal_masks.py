@@ -90,6 +90,8 @@ MASKED = variants(
     "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
 )
+MASKED += of_masks.EMPTY_ROWS + of_masks.HIDE + of_attention.AXIS
+MASKED += of_attention.FIXED_AXIS + of_attention.SOFTMAX + of_attention.NO_MASK
 
 
 def booleans(*rows):
@@ -114,10 +116,7 @@ masked_softmax = Exercise(
         "cleared": of_attention.zeroed,
         "result": lambda s: s.weights,
     },
-    variants=[
-        *(*MASKED, *of_masks.EMPTY_ROWS, *of_masks.HIDE, *of_attention.AXIS),
-        *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
-    ],
+    variants=MASKED,
     cases=[
         case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
         case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
@@ -212,6 +211,9 @@ dropout = Exercise(
     ),
 )
 
+IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
+IN_LAYER += of_attention.OF_TOKENS + of_attention.SCALE + of_attention.WEIGHING
+IN_LAYER += of_attention.PROJECT + of_attention.RETURN_OUTPUT
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
     id="5.2",
@@ -221,12 +223,7 @@ causal_attention = ModuleExercise(
     properties=[past_stays],
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
-    variants=[
-        *(*of_masks.CAUSAL, *of_masks.HIDE, *of_masks.CUT),
-        *(of_attention.OF_INPUT, of_attention.OF_TOKENS, *of_attention.SCALE),
-        *of_attention.WEIGHING,
-        *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
-    ],
+    variants=IN_LAYER,
     without=("fixed-axis", "batch-axes-fixed"),
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),

@@ -60,6 +60,8 @@ WEIGHTS = variants(
     "itself-excluded: You let no token attend to itself: keep the diagonal.",
     dict(mask=lambda s: ~torch.eye(len(s.x)).bool()),
 )
+WEIGHING = of_attention.AXIS + of_attention.SOFTMAX + of_attention.SCORE
+WEIGHING += WEIGHTS + of_attention.NO_MASK
 CONTEXT = variants(
     "one-vector-for-all: You returned one plain average of the sentence: every token gets a vector, with weights of its own.",
     dict(result=lambda s: s.x.mean(0)),
@@ -77,10 +79,7 @@ def of_tokens(variants, **own):
     """Return what an exercise needs in which tokens meet as they are."""
     return {
         "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
-        "variants": [
-            *(*of_attention.AXIS, *of_attention.SOFTMAX, *of_attention.SCORE),
-            *(*WEIGHTS, *of_attention.NO_MASK, *variants),
-        ],
+        "variants": WEIGHING + variants,
         # All three are the tokens, and what compares them is symmetric.
         "without": ("keys-for-values", "weights-transposed"),
     }

@@ -64,6 +64,9 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
     return case(*sentences, *matrices, *mask, note=note, **settings)
 
 
+MISTAKES = of_attention.RETURN_BOTH + SOURCES + MASK + EMPTY_ROWS + HIDE
+MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.WRONG_SIZES
+MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 cross_attention = Exercise(
     id="8.1",
@@ -79,11 +82,7 @@ cross_attention = Exercise(
         cleared=of_attention.zeroed,
         result=lambda s: (s.output, s.weights),
     ),
-    variants=[
-        *(*of_attention.RETURN_BOTH, *SOURCES, *MASK, *EMPTY_ROWS, *HIDE),
-        *(of_attention.OF_INPUT, *of_attention.SCALE, *of_attention.WRONG_SIZES),
-        *(*of_attention.PROJECT, *of_attention.WEIGHING),
-    ],
+    variants=MISTAKES,
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
         drawn("a batch with padding", (2, 3, 5), (2, 7, 5), 11, 2, real=[7, 4]),
