@@ -20,12 +20,12 @@ def sentences(learned, num_tokens=3):
 
 
 def fresh(module, learned):
-    """Return a new module of the same class: one that holds nothing from a run."""
+    """Return a new module of the same class, without the state of earlier runs."""
     return type(module)(*learned.build).eval()
 
 
 def no_gradient(module, learned):
-    """Name a matrix that the output depends on, and that the loss does not reach."""
+    """Name a parameter that changes the output but gets no gradient."""
     twin, x = fresh(module, learned), sentences(learned)
     output = twin(x)
     if output.requires_grad:
@@ -65,12 +65,12 @@ def mask_not_a_buffer(module, learned):
 
 
 def fails_in_half(module, learned):
-    """Name a fill value that float16 cannot hold."""
+    """Name a number that float16 cannot hold, such as a fill value of -1e9."""
     outcome = attempt(fresh(module, learned).half(), sentences(learned).half())
     if "without overflow" not in str(outcome.error):
         return None
-    text = "Your -1e9 doesn't fit into float16, whose smallest number is -65504, so the forward pass fails after module.half(): use float('-inf')."
-    return Diagnosis("minus-1e9", text)
+    text = "Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf')."
+    return Diagnosis("too-large-for-float16", text)
 
 
 def dropout_in_eval(module, learned):
