@@ -26,7 +26,7 @@ class Task(NamedTuple):
 
 
 def tasks() -> list[Task]:
-    """Return all that the course asks, in order; deeper notebooks come last."""
+    """Return all tasks in order; those of deeper notebooks are last."""
     asked = []
     for page in numbered_notebooks():
         if page.stem == "12_the_clinic":

@@ -45,7 +45,7 @@ class ModuleExercise(Exercise):
         return partial(answer.run, made), (learned, *case.args)
 
     def certain_mistakes(self, answer):
-        """Return what is wrong with the modules, whatever their outputs are."""
+        """Return the mistakes that don't depend on outputs."""
         return answer.mistakes
 
     def fact_arguments(self, answer):
@@ -54,13 +54,13 @@ class ModuleExercise(Exercise):
         return None if learned is None else (made.value, learned)
 
     def inputs(self, case):
-        """Return the input with what builds the module."""
+        """Return the input, named with the arguments that build the module."""
         built = ", ".join(map(safe_text, case.build))
         return {f"{self.name}({built}), x": case.args[0]}
 
 
 class Modules:
-    """The modules built of a class, and what is wrong whatever their outputs are."""
+    """The modules built from a class, and mistakes that don't depend on outputs."""
 
     def __init__(self, kind, projections):
         self.kind, self.projections = kind, projections
@@ -69,7 +69,7 @@ class Modules:
     def build(self, arguments):
         """Return the outcome of building a module in eval mode, and its `learned`.
 
-        If its dropout is active in eval mode, it is noted and built without.
+        If dropout is active in eval mode, that is noted, and a new one has none.
         """
         if arguments not in self.built:
             made = self.make(arguments)

@@ -48,9 +48,9 @@ def find_mistake_pair(pipeline, runs):
 
 
 def find_partial_match(pipeline, runs):
-    """Return the diagnosis of a variant that gives most of what is wrong, in a list.
+    """Return the diagnosis of a variant that gives most wrong results, in a list.
 
-    If none gives most of the wrong results, the shapes of the results decide.
+    If there is none, the shapes of the results decide.
     """
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
     return _match_by_result(pipeline, wrong) or _match_by_shape(pipeline, wrong)
@@ -105,7 +105,7 @@ def first_wrong(runs):
 
 
 def reproduces(pipeline, runs, *variants):
-    """Return whether variants give together on these cases what the answer gave."""
+    """Return whether variants together give what the answer gave in these runs."""
 
     def mistaken(*args):
         return pipeline.run(args, *variants)
@@ -130,7 +130,7 @@ def _looks_alike(pipeline, run, *variants):
 
 
 def _gives_same_shape(pipeline, run, variant):
-    """Return whether a variant gives the wrong shape of the answer."""
+    """Return whether a variant gives the same wrong shape as the answer."""
     if run.has_right_form or run.observe or run.error:
         return False
     other = run.outcome_of(lambda *args: pipeline.run(args, variant))

@@ -130,9 +130,9 @@ masked_softmax = Exercise(
 
 
 def habits(dropout, x, p):
-    """Call `dropout` often; return what must hold whatever the coins say.
+    """Call `dropout` often; return what does not depend on chance.
 
-    The last thing that differs is shown.
+    A message shows the last part that differs.
     """
     made = torch.stack([dropout(x.clone(), p) for _ in range(20)]).detach()
     on_survivors = factor((made / x)[made != 0])
@@ -152,7 +152,7 @@ def habits(dropout, x, p):
 
 
 def factor(ratios):
-    """Return the one factor on all survivors, or in words that there is none."""
+    """Return the one factor on all survivors, or say that there is none."""
     if not len(ratios):
         return "no survivors"
     same = ratios.max() - ratios.min() < 1e-3

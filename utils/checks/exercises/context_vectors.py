@@ -76,7 +76,7 @@ TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
 
 
 def of_tokens(variants, **own):
-    """Return what an exercise needs in which tokens meet as they are."""
+    """Return steps and variants of an exercise that compares the tokens themselves."""
     return {
         "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
         "variants": WEIGHING + variants,

@@ -20,7 +20,7 @@ NOTE = "entry = 10 × token + feature"
 
 
 def not_divided(runs, fails, where):
-    """Name an answer that runs, and raises no ValueError where heads don't fit."""
+    """Name an answer that raises no ValueError if the heads don't divide the width."""
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
