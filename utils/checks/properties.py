@@ -39,10 +39,7 @@ def past_stays(run):
 
 
 class Shapes(TorchFunctionMode):
-    """Records the sorted shape of every tensor that is made, and of PyTorch's scores.
-
-    sizes: a set of tuples
-    """
+    """Collects in `sizes` the sorted shapes of all tensors made, and of scores."""
 
     def __init__(self):
         super().__init__()

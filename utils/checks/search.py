@@ -48,10 +48,7 @@ def find_mistake_pair(pipeline, runs):
 
 
 def find_partial_match(pipeline, runs):
-    """Return the diagnosis of a variant that gives most wrong results, in a list.
-
-    If there is none, the shapes of the results decide.
-    """
+    """Return the diagnosis that fits most wrong results, or else most wrong shapes."""
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
     return _match_by_result(pipeline, wrong) or _match_by_shape(pipeline, wrong)
 

@@ -192,6 +192,7 @@ def drawn(*lead, past, new, d_k, d_v, **settings):
 # Whole numbers and a width of 4: the scores are exact.
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
+VALUES = draw(2, 8, 3)
 attend_with_cache = Exercise(
     id="10.2",
     signature="attend_with_cache(query, key, value, cache)",
@@ -205,9 +206,7 @@ attend_with_cache = Exercise(
         drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
         drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
         drawn(3, past=2, new=7, d_k=5, d_v=5, note="more new tokens than in the cache"),
-        case_with_past(
-            5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True
-        ),
+        case_with_past(5, STEEP, RISING, VALUES, note="large scores", special=True),
     ],
     steps=steps(
         new=lambda s: (s.key, s.value),

@@ -71,18 +71,15 @@ def right_layer(learned, x):
     return linear(merged, learned.out_proj.mT, learned.out_proj_bias)
 
 
-WRONG_SIZES = (
-    of_attention.OF_INPUT
-    + of_attention.OF_TOKENS
-    + other_width("scale-of-all-heads", "d_out", lambda s: s.learned.build[1])
-    + other_width("scale-of-number-of-heads", "the heads' number", lambda s: s.H)
-)
+SIZES = of_attention.OF_INPUT + of_attention.OF_TOKENS
+SIZES += other_width("scale-of-all-heads", "d_out", lambda s: s.learned.build[1])
+SIZES += other_width("scale-of-number-of-heads", "the heads' number", lambda s: s.H)
 OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
     dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
 )
-IN_LAYER = of_attention.SCALE + WRONG_SIZES + OWN + of_masks.CAUSAL + of_masks.HIDE
+IN_LAYER = of_attention.SCALE + SIZES + OWN + of_masks.CAUSAL + of_masks.HIDE
 IN_LAYER += of_masks.CUT + of_heads.SPLIT + of_heads.MERGE + of_heads.OUT
 IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT + of_attention.RETURN_OUTPUT
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)

@@ -32,7 +32,6 @@ CAUSAL = variants(
     dict(mask=lambda s: ~past(s)),
 )
 
-
 CUT = variants(
     "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
     dict(mask=lambda s: lower(s.learned.build[2])),
