@@ -2,7 +2,7 @@
 
 from torch import nn
 
-from utils.checks.course import exercises
+from utils.checks.catalogue import exercises
 from utils.checks.modules import Modules
 
 EXERCISES = {exercise.id: exercise for exercise in exercises()}

@@ -11,7 +11,7 @@ import torch
 from tests.repository import ROOT
 from utils import attention, clinic
 from utils.checks import Result, records
-from utils.checks.course import PATIENTS
+from utils.checks.catalogue import PATIENTS
 from utils.clinic import diagnose, patient, suspects, twin
 from utils.clinic.instruments import measured
 from utils.clinic.patients import KINDS, causes

@@ -13,7 +13,7 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.repository import ROOT, tool
 from utils.checks import check, progress, records
-from utils.checks.course import DEEPER, course_version, tasks
+from utils.checks.catalogue import course_version, tasks
 
 LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
 NUMBERED = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
@@ -222,12 +222,12 @@ def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
     assert "3 of 3 passed ✓" in pages[1]
 
 
-def test_the_list_knows_which_exercises_are_asked_in_deeper_notebooks():
+def test_an_exercise_knows_which_deeper_notebook_asks_it():
     asked = {}
     for path in (ROOT / "notebooks/deeper").glob("*.ipynb"):
         code = "\n".join(code_of(path))
-        asked |= {id: path.stem for id, _ in CHECK.findall(code)}
-    assert asked == DEEPER
+        asked |= {id: f"deeper/{path.stem}" for id, _ in CHECK.findall(code)}
+    assert asked == {id: e.page for id, e in EXERCISES.items() if e.page}
 
 
 @pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])

@@ -44,20 +44,20 @@ def special(note, *args, **settings):
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=torch.float32):
-    """Return normal numbers, always the same for a shape and a seed."""
+    """Draw from a normal distribution, seeded by shape and seed."""
     generator = _generator(shape, seed)
     drawn = torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
     return drawn * scale + shift
 
 
 def integers(low, high, shape, seed=0):
-    """Return integers from `low` up to, but without, `high`."""
+    """Return random integers from `low` up to `high` (excluded)."""
     generator = _generator(shape, seed)
     return torch.randint(low, high, shape, generator=generator, device="cpu")
 
 
 def _generator(shape, seed):
-    """Return a generator whose state depends on all these numbers."""
+    """Return a generator that depends on shape and seed."""
     for size in shape:
         seed = 1009 * seed + size + 1
     return torch.Generator(device="cpu").manual_seed(seed % 2**32)
@@ -67,7 +67,7 @@ def _generator(shape, seed):
 class Run:
     """What an answer did on one case, and what is right there.
 
-    args: what the oracle and the variants take: the inputs, or weights and inputs
+    args: the arguments of the oracle and the variants; for a module, `learned` is first
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
     call: the answer as a function of these
@@ -123,6 +123,7 @@ class Exercise:
         if no mistake is recognised
     observe: if results are random, function (answer, *args) that returns what is
         compared; the oracle and the variants go through it too
+    page: the deeper notebook that asks it, "deeper/shared_heads"
     """
 
     id: str
@@ -137,6 +138,7 @@ class Exercise:
     facts: tuple = ()
     properties: tuple = ()
     observe: Callable | None = None
+    page: str = ""
 
     noun = "function"
 
@@ -161,7 +163,7 @@ class Exercise:
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
     def prepare(self, answer):
-        """Return what `bind` takes; raise `AnswerRejected` for another object."""
+        """Return what `bind` takes; raise `AnswerRejected` if it is no function."""
         if issubclass(type(answer), type) or not callable(answer):
             text = f"You passed {safe_text(answer)}."
             raise AnswerRejected("not-a-function", text)
@@ -187,7 +189,7 @@ class Exercise:
         return []
 
     def fact_arguments(self, answer):
-        """Return what the facts take, or None if there is nothing to look at."""
+        """Return the arguments of the facts, or None if there is nothing to examine."""
         return (answer,)
 
     def inputs(self, case):

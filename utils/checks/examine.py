@@ -38,13 +38,12 @@ def examine(exercise, answer):
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
     if runs[0].outcome.is_unfinished:
         return _say_what_is_expected(exercise, answer, runs[0].outcome)
-    are_right = all(run.is_right for run in runs)
     mistakes = {}  # of several with the same name, the first
-    for mistake in _find_mistakes(exercise, prepared, runs, are_right):
+    for mistake in _find_mistakes(exercise, prepared, runs):
         mistakes.setdefault(mistake.name, mistake)
     if mistakes:
         return _name_mistakes(exercise, [*mistakes.values()][:2], runs)
-    if not are_right:
+    if not all(run.is_right for run in runs):
         return Result(False, None, describe(exercise, runs))
     return Result(True, None, f"{len(runs)} inputs tried, all right.")
 
@@ -76,25 +75,27 @@ def _has_code_below_the_stub(function):
     return bool(source.partition("raise NotImplementedError\n")[2].strip())
 
 
-def _find_mistakes(exercise, answer, runs, are_right):
+def _find_mistakes(exercise, answer, runs):
     """Return what is wrong with an answer, the most certain first."""
-    found, pipeline = exercise.certain_mistakes(answer), exercise.pipeline
+    pipeline, certain = exercise.pipeline, exercise.certain_mistakes(answer)
     if runs[-1].outcome.is_stopped:
-        return found + _never_ends(runs[-1])
-    variants = search.find_single_mistake(pipeline, runs)
-    if not (variants or found):
-        variants = search.find_mistake_pair(pipeline, runs)
-        if not variants:  # one mistake, and a second that only fails elsewhere
-            returned = [run for run in runs if run.error is None]
-            variants = search.find_single_mistake(pipeline, returned)
-    found = found + search.make_diagnoses(pipeline, runs, variants)
-    facts = []
-    if not any(isinstance(run.got, Other) for run in runs):  # huge, or no tensor at all
-        facts = _find_facts(exercise, answer)
-    if not (are_right or found or facts):
-        found = _uses_the_notebook(pipeline, answer)
-        found = found or search.find_partial_match(pipeline, runs)
-    return found + _changed_inputs(exercise, runs) + facts
+        return certain + _never_ends(runs[-1])
+    facts = _find_facts(exercise, answer, runs)
+    also = _changed_inputs(exercise, runs) + facts
+    single = search.find_single_mistake(pipeline, runs)
+    if single or certain or all(run.is_right for run in runs):
+        return certain + single + also
+    if pair := search.find_mistake_pair(pipeline, runs):
+        return pair + also
+    # One mistake, and another that only raises errors.
+    returned = [run for run in runs if run.error is None]
+    if single := search.find_single_mistake(pipeline, returned):
+        return single + also
+    if facts:
+        return also
+    if tensor := _uses_the_notebook(pipeline, answer):
+        return tensor + also
+    return search.find_partial_match(pipeline, runs) + also
 
 
 def _never_ends(run):
@@ -123,11 +124,13 @@ def _changed_inputs(exercise, runs):
     return [Diagnosis("input-changed", text.format(name)) for name in names]
 
 
-def _find_facts(exercise, answer):
-    """Return what the exercise's facts say of an answer."""
+def _find_facts(exercise, answer, runs):
+    """Return the diagnoses of the exercise's facts, unless a result is unusable."""
     arguments = exercise.fact_arguments(answer)
-    found = [attempt(fact, *arguments).value for fact in exercise.facts if arguments]
-    return [diagnosis for diagnosis in found if diagnosis]
+    if arguments is None or any(isinstance(run.got, Other) for run in runs):
+        return []
+    results = [attempt(fact, *arguments).value for fact in exercise.facts]
+    return [diagnosis for diagnosis in results if diagnosis]
 
 
 def _name_mistakes(exercise, mistakes, runs):

@@ -21,6 +21,7 @@ LIBRARIES = (
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))),  # utils
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),
+    sysconfig.get_path("platlib"),
 )
 
 

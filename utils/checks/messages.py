@@ -58,7 +58,7 @@ def shown_inputs(exercise, case):
 
 
 def _first_difference(names, got, expected):
-    """Return where two values differ, of several parts in the last, and the two."""
+    """Return where two values differ (the last part that does), and both as text."""
     what = ""
     while isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(got) != len(expected):

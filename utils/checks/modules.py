@@ -1,4 +1,4 @@
-"""Exercises whose answer is a module: built here, judged by its own weights."""
+"""Exercises whose answer is a module: built here, judged by its own matrices."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -23,9 +23,9 @@ class ModuleExercise(Exercise):
     """An exercise whose answer is an `nn.Module` class.
 
     A case is `case(x, build=(d_in, d_out, …))`; all with the same `build` go through
-    one module, in eval mode. The oracle and the variants take `(weights, x)`:
-    `weights.W_query` … are matrices `(d_in, d_out)` read from the module, and
-    `weights.build` is what it was built with. Facts take `(module, weights)`.
+    one module, in eval mode. The oracle and the variants take `(learned, x)`:
+    `learned.W_query` … are matrices `(d_in, d_out)` read from the module, and
+    `learned.build` are the arguments that built it. Facts take `(module, learned)`.
     """
 
     projections: tuple = QKV
@@ -40,50 +40,50 @@ class ModuleExercise(Exercise):
         return Modules(answer, self.projections)
 
     def bind(self, answer, case):
-        """Return the module as a function of weights and x, and the arguments."""
-        made, weights = answer.build(case.build)
-        return partial(answer.run, made), (weights, *case.args)
+        """Return the module as a function of `learned` and x, and the arguments."""
+        made, learned = answer.build(case.build)
+        return partial(answer.run, made), (learned, *case.args)
 
     def certain_mistakes(self, answer):
-        """Return what is wrong with the modules, whatever their outputs are."""
+        """Return the mistakes that don't depend on outputs."""
         return answer.mistakes
 
     def fact_arguments(self, answer):
-        """Return the first module and its weights, for the facts."""
-        made, weights = answer.build(self.cases[0].build)
-        return None if weights is None else (made.value, weights)
+        """Return the first module and its `learned`, for the facts."""
+        made, learned = answer.build(self.cases[0].build)
+        return None if learned is None else (made.value, learned)
 
     def inputs(self, case):
-        """Return the input with what builds the module."""
+        """Return the input, named with the arguments that build the module."""
         built = ", ".join(map(safe_text, case.build))
         return {f"{self.name}({built}), x": case.args[0]}
 
 
 class Modules:
-    """The modules built of a class, and what is wrong whatever their outputs are."""
+    """The modules built from a class, and mistakes that don't depend on outputs."""
 
     def __init__(self, kind, projections):
         self.kind, self.projections = kind, projections
         self.mistakes, self.built = [], {}
 
     def build(self, arguments):
-        """Return the outcome of building a module in eval mode, and its weights.
+        """Return the outcome of building a module in eval mode, and its `learned`.
 
-        If its dropout is active in eval mode, it is noted and built without.
+        If dropout is active in eval mode, that is noted, and a new one has none.
         """
         if arguments not in self.built:
             made = self.make(arguments)
-            weights = None if made.error else self.read(made.value, arguments)
-            noise = attempt(dropout_in_eval, made.value, weights).value
+            learned = None if made.error else self.read(made.value, arguments)
+            noise = attempt(dropout_in_eval, made.value, learned).value
             if noise:
                 self.mistakes.append(noise)
                 calm = tuple(0.0 if type(n) is float else n for n in arguments)
                 made = self.make(calm)
-                weights = self.read(made.value, calm)
-            self.built[arguments] = made, weights
+                learned = self.read(made.value, calm)
+            self.built[arguments] = made, learned
         return self.built[arguments]
 
-    def run(self, made, weights, x):
+    def run(self, made, learned, x):
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
@@ -104,8 +104,8 @@ class Modules:
         return made
 
     def read(self, module, arguments):
-        """Return the weights as matrices; a bias that isn't asked for becomes zero."""
-        weights, owners = SimpleNamespace(build=arguments), {}
+        """Return `learned`: what the module holds; an unasked bias becomes zero."""
+        learned, owners = SimpleNamespace(build=arguments), {}
         for name in self.projections:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
@@ -114,13 +114,13 @@ class Modules:
                 self.mistakes.append(Diagnosis("unasked-bias", text))
                 bias.data.zero_()
             size = (arguments[name == "out_proj"], arguments[1])
-            setattr(weights, name, read_matrix(layer, name, size))
-            setattr(weights, f"{name}_bias", None if bias is None else bias.detach())
+            setattr(learned, name, read_matrix(layer, name, size))
+            setattr(learned, f"{name}_bias", None if bias is None else bias.detach())
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
                 text = f"Your `{other}` and `{name}` are the same matrix. Make two."
                 self.mistakes.append(Diagnosis("shared-weights", text))
-        return weights
+        return learned
 
 
 def read_matrix(layer, name, size):

@@ -23,7 +23,7 @@ class Diagnosis:
 
 
 class AnswerRejected(Exception):
-    """Raised, with the name and the text of a mistake, for no answer of this kind."""
+    """Raised when the object isn't the kind of answer that is asked for."""
 
 
 @dataclass(frozen=True, eq=False)

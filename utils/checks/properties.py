@@ -15,14 +15,14 @@ def worst_sum(weights):
 
 
 def rows_sum_to_one(run):
-    """Say that in a row the weights, the last of what is returned, don't sum to 1."""
+    """Say that a row of the weights, the last part of the result, doesn't sum to 1."""
     total = worst_sum(run.got[-1] if isinstance(run.got, tuple) else run.got)
     text = f"One of your rows sums to {number(total)} instead of 1."
     return None if abs(total - 1) < 1e-4 else text
 
 
 def past_stays(run):
-    """Return by how much a later position changes an earlier one, if it does."""
+    """Say by how much a later input changes an earlier output, if it does."""
 
     def output(args):
         value = run.call(*args)
@@ -39,10 +39,7 @@ def past_stays(run):
 
 
 class Shapes(TorchFunctionMode):
-    """Records the sizes of all tensors that are made, sorted, and of PyTorch's scores.
-
-    sizes: a set of tuples
-    """
+    """Collects in `sizes` the sorted shapes of all tensors made, and of scores."""
 
     def __init__(self):
         super().__init__()

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import replace
 from html import escape
 
-from utils.checks import cells, course, records
+from utils.checks import catalogue, cells, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show, show_block
 from utils.checks.examine import Result, examine
 from utils.checks.guard import untouched
@@ -27,7 +27,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     """
     known = _find(exercise)
     if known is None:
-        ids = ", ".join(each.id for each in course.exercises())
+        ids = ", ".join(each.id for each in catalogue.exercises())
         text = f"There is no such exercise. Expected one of the ids {ids}."
         result = Result(False, "no-such-exercise", text)
         return _show(f"Exercise {safe_text(exercise)}", result)
@@ -46,13 +46,13 @@ def check(exercise: str, answer, record: bool = True) -> Result:
 
 def _find(id):
     """Return the exercise with this id, or None."""
-    exercises = course.exercises() if type(id) is str else []
+    exercises = catalogue.exercises() if type(id) is str else []
     return next((exercise for exercise in exercises if exercise.id == id), None)
 
 
 def _examine(known, answer):
     """Return the result of an answer, whatever it is."""
-    if answer is not None and answer is course.course_version(known.name):
+    if answer is not None and answer is catalogue.course_version(known.name):
         text = f"This is the course's own function, so it doesn't count. {cells.AGAIN}"
         return Result(False, "not-yours", text)
     try:
@@ -79,7 +79,7 @@ def _say_what_is_next(name):
 
     The next one is a later one of this notebook, or else the first that is left.
     """
-    tasks, passed = course.tasks(), records.load() | {name}
+    tasks, passed = catalogue.tasks(), records.load() | {name}
     left = [task for task in tasks if task.name not in passed]
     text = f"{len(tasks) - len(left)} of {len(tasks)} exercises"
     if not left:
@@ -88,7 +88,7 @@ def _say_what_is_next(name):
     here = tasks[place].page
     later = [task for task in tasks[place:] if task in left and task.page == here]
     task = (later or left)[0]
-    where = "" if task.page == here else f", in {course.read_opening(task.page)[0]}"
+    where = "" if task.page == here else f", in {catalogue.read_opening(task.page)[0]}"
     return f"{text}; next: {task.label}{where}."
 
 
@@ -100,7 +100,7 @@ def solution(exercise: str):
     Raises ValueError if there is no such exercise, or none that later cells use.
     """
     known = _find(exercise)
-    finished = course.course_version(known.name) if known else None
+    finished = catalogue.course_version(known.name) if known else None
     if finished is None:
         text = "expected the id of an exercise whose function utils has as well, got "
         raise ValueError(text + safe_text(exercise))
@@ -116,21 +116,21 @@ def solution(exercise: str):
 
 def progress():
     """Show what has passed of each notebook, and the minutes left."""
-    tasks, passed = course.tasks(), records.load()
+    tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
-    pages = [path.name for path in course.numbered_notebooks()]
+    pages = [path.name for path in catalogue.numbered_notebooks()]
     rows, all_minutes = "", 0
     for page in dict.fromkeys([*pages, *(task.page for task in tasks)]):
         asked = [task for task in tasks if task.page == page]
         open_here = [task for task in asked if task in left]
-        title, minutes = course.read_opening(page)
+        title, minutes = catalogue.read_opening(page)
         time = f"{minutes} minutes"
         if asked:
             minutes *= len(open_here) / len(asked)
             time = f"{len(asked) - len(open_here)} of {len(asked)} passed"
             time += f", {5 * round(minutes / 5)} minutes left" if open_here else " ✓"
         all_minutes += minutes if page in pages else 0  # deeper ones are extra
-        link = os.path.relpath(course.NOTEBOOKS / page).replace(os.sep, "/")
+        link = os.path.relpath(catalogue.NOTEBOOKS / page).replace(os.sep, "/")
         rows += f'<li><a href="{link}">{escape(title)}</a>: {time}</li>'
     text = f"{len(tasks) - len(left)} of {len(tasks)} exercises passed"
     if left:

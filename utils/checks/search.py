@@ -8,16 +8,18 @@ from utils.checks.values import agrees, clean, safe_text, same_form
 
 
 def find_single_mistake(pipeline, runs):
-    """Return the variant, in a tuple, that gives on every case what the answer gave."""
-    wrong = [run for run in runs if not run.is_right]
-    for variant in pipeline.variants if wrong else ():  # to be fast, first a wrong one
-        if reproduces(pipeline, wrong[:1] + runs, variant):
-            return (variant,)
-    return ()
+    """Return the diagnosis of the variant that gives all results, in a list, or []."""
+    if all(run.is_right for run in runs):
+        return []
+    wrong_first = sorted(runs, key=lambda run: run.is_right)  # they rule out the most
+    for variant in pipeline.variants:
+        if reproduces(pipeline, wrong_first, variant):
+            return _diagnoses(pipeline, runs, variant)
+    return []
 
 
 def find_mistake_pair(pipeline, runs):
-    """Return two variants that give together what the answer gave, or ().
+    """Return the diagnoses of two variants that give all results together, or [].
 
     If no pair fits the special cases too, one that fits the ordinary cases is taken,
     because a third mistake may show in the special ones. If several pairs fit that
@@ -26,7 +28,7 @@ def find_mistake_pair(pipeline, runs):
     ordinary = [run for run in runs if not run.case.special]
     shown = first_wrong([run for run in runs if run.error is None])
     if shown is None:  # one mistake to correct before a second can be seen
-        return ()
+        return []
     alike = [
         (one, other)
         for one, other in combinations(pipeline.variants, 2)
@@ -40,39 +42,53 @@ def find_mistake_pair(pipeline, runs):
         pairs = alike
     names = [{variant.name for variant in pair} for pair in pairs]
     if not pairs or not set.intersection(*names):
-        return ()
-    return min(pairs, key=lambda pair: pipeline.variants.index(pair[1]))
+        return []
+    first = min(pairs, key=lambda pair: pipeline.variants.index(pair[1]))
+    return _diagnoses(pipeline, runs, *first)
 
 
 def find_partial_match(pipeline, runs):
-    """Return the diagnosis of a variant that gives most of what is wrong, in a list.
-
-    The variant has to fit two of the wrong cases and half of them, because an unknown
-    mistake agrees with a known one now and then. If two variants fit equally often,
-    neither is named. If none fits, the shapes of the results decide.
-    """
+    """Return the diagnosis that fits most wrong results, or else most wrong shapes."""
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
-    for is_like, lead in (
-        (reproduces, "It looks as if "),
-        (_gives_same_shape, "Judging by the shape alone, it looks as if "),
-    ):
-        like = {
-            variant: [run for run in wrong if is_like(pipeline, [run], variant)]
-            for variant in pipeline.variants
-        }
-        most = max(map(len, like.values()))
-        best = [variant for variant in like if len(like[variant]) == most]
-        if most > 1 and 2 * most >= len(wrong) and len({v.name for v in best}) == 1:
-            [mistake] = make_diagnoses(pipeline, like[best[0]], best[:1])
-            text = lead + mistake.text[0].lower() + mistake.text[1:]
-            return [replace(mistake, text=text)]
-    return []
+    return _match_by_result(pipeline, wrong) or _match_by_shape(pipeline, wrong)
 
 
-def make_diagnoses(pipeline, runs, variants):
-    """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
-    if not variants:
+def _match_by_result(pipeline, wrong):
+    fitting = {
+        variant: [run for run in wrong if reproduces(pipeline, [run], variant)]
+        for variant in pipeline.variants
+    }
+    return _name_most_fitting(pipeline, wrong, fitting, "It looks as if")
+
+
+def _match_by_shape(pipeline, wrong):
+    fitting = {
+        variant: [run for run in wrong if _gives_same_shape(pipeline, run, variant)]
+        for variant in pipeline.variants
+    }
+    lead = "Judging by the shape alone, it looks as if"
+    return _name_most_fitting(pipeline, wrong, fitting, lead)
+
+
+def _name_most_fitting(pipeline, wrong, fitting, lead):
+    """Return the diagnosis of the variant that fits most runs, in a list, or [].
+
+    It has to fit two of the wrong runs and half of them, because an unknown mistake
+    agrees with a known one now and then. If two variants fit equally often, neither is
+    named. A text begins with "You" or "Your", so it can continue `lead`.
+    """
+    most = max(map(len, fitting.values()))
+    best = [variant for variant in fitting if len(fitting[variant]) == most]
+    names = {variant.name for variant in best}
+    if most < 2 or 2 * most < len(wrong) or len(names) > 1:
         return []
+    [mistake] = _diagnoses(pipeline, fitting[best[0]], best[0])
+    text = mistake.text.replace("You", "you", 1)
+    return [replace(mistake, text=f"{lead} {text}")]
+
+
+def _diagnoses(pipeline, runs, *variants):
+    """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
     fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
     run = first_wrong(fitting) or first_wrong(runs)
     texts = pipeline.explain(run.args, *variants)
@@ -86,7 +102,7 @@ def first_wrong(runs):
 
 
 def reproduces(pipeline, runs, *variants):
-    """Return whether variants give together on these cases what the answer gave."""
+    """Return whether variants together give what the answer gave in these runs."""
 
     def mistaken(*args):
         return pipeline.run(args, *variants)
@@ -110,9 +126,8 @@ def _looks_alike(pipeline, run, *variants):
     return bool(run.observe) or agrees(run.got, result)
 
 
-def _gives_same_shape(pipeline, runs, variant):
-    """Return whether a variant gives the wrong shape of the answer."""
-    [run] = runs
+def _gives_same_shape(pipeline, run, variant):
+    """Return whether a variant gives the same wrong shape as the answer."""
     if run.has_right_form or run.observe or run.error:
         return False
     other = run.outcome_of(lambda *args: pipeline.run(args, variant))

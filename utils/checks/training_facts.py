@@ -1,6 +1,6 @@
 """What the outputs of eval mode don't show: training, dropout, how a mask is stored.
 
-Each fact is a function `(module, weights) -> Diagnosis or None`. `weights.build` is
+Each fact is a function `(module, learned) -> Diagnosis or None`. `learned.build` is
 d_in, d_out, context_length, dropout and perhaps num_heads; for `no_gradient` and
 `changes_in_training` it may be anything.
 """
@@ -13,20 +13,20 @@ from utils.checks.pipeline import Diagnosis
 from utils.checks.values import number
 
 
-def sentences(weights, num_tokens=3):
+def sentences(learned, num_tokens=3):
     """Return 64 sentences `(64, T, D)`, as wide as the module's input."""
-    width = next(size for size in weights.build if type(size) is int)
+    width = next(size for size in learned.build if type(size) is int)
     return draw(64, num_tokens, width)
 
 
-def fresh(module, weights):
-    """Return a new module of the same class: one that holds nothing from a run."""
-    return type(module)(*weights.build).eval()
+def fresh(module, learned):
+    """Return a new module of the same class, without the state of earlier runs."""
+    return type(module)(*learned.build).eval()
 
 
-def no_gradient(module, weights):
-    """Name a matrix that the output depends on, and that the loss does not reach."""
-    twin, x = fresh(module, weights), sentences(weights)
+def no_gradient(module, learned):
+    """Name a parameter that changes the output but gets no gradient."""
+    twin, x = fresh(module, learned), sentences(learned)
     output = twin(x)
     if output.requires_grad:
         output.square().sum().backward()
@@ -39,9 +39,9 @@ def no_gradient(module, weights):
     return None
 
 
-def changes_in_training(module, weights):
+def changes_in_training(module, learned):
     """Name a module whose output depends on the mode, where no dropout is asked for."""
-    x = sentences(weights)
+    x = sentences(learned)
     right, trained = module.eval()(x.clone()), module.train()(x.clone())
     module.eval()
     if torch.allclose(right, trained, equal_nan=True):
@@ -50,32 +50,32 @@ def changes_in_training(module, weights):
     return Diagnosis("changes-in-training", text)
 
 
-def mask_not_a_buffer(module, weights):
+def mask_not_a_buffer(module, learned):
     """Name a mask that `.to(device)` forgets, or that an optimizer trains."""
-    for part in fresh(module, weights).modules():
+    for part in fresh(module, learned).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 text = f"Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer."
                 return Diagnosis("mask-not-buffer", text)
     for name, parameter in module.named_parameters():
-        if parameter.shape[-2:] == (weights.build[2],) * 2:
+        if parameter.shape[-2:] == (learned.build[2],) * 2:
             text = f"Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer."
             return Diagnosis("mask-is-a-parameter", text)
     return None
 
 
-def fails_in_half(module, weights):
-    """Name a fill value that float16 cannot hold."""
-    outcome = attempt(fresh(module, weights).half(), sentences(weights).half())
+def fails_in_half(module, learned):
+    """Name a number that float16 cannot hold, such as a fill value of -1e9."""
+    outcome = attempt(fresh(module, learned).half(), sentences(learned).half())
     if "without overflow" not in str(outcome.error):
         return None
-    text = "Your -1e9 doesn't fit into float16, whose smallest number is -65504, so the forward pass fails after module.half(): use float('-inf')."
-    return Diagnosis("minus-1e9", text)
+    text = "Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf')."
+    return Diagnosis("too-large-for-float16", text)
 
 
-def dropout_in_eval(module, weights):
+def dropout_in_eval(module, learned):
     """Name dropout that stays active in eval mode."""
-    x, twin = sentences(weights), fresh(module, weights)
+    x, twin = sentences(learned), fresh(module, learned)
     first, second = twin(x.clone()), twin(x.clone())
     if torch.allclose(first, second, equal_nan=True):
         return None
@@ -84,19 +84,19 @@ def dropout_in_eval(module, weights):
     return Diagnosis("dropout-in-eval", text)
 
 
-def dropout_in_training(module, weights):
+def dropout_in_training(module, learned):
     """Name what is wrong with the dropout in training mode.
 
     A single token has one weight per head, so with a single head its output is
     either dropped as a whole or multiplied by 1 / (1 - p).
     """
-    p = weights.build[3]
+    p = learned.build[3]
     if not p:
         return None
-    twin = type(module)(*weights.build[:4], *[1] * (len(weights.build) - 4))
+    twin = type(module)(*learned.build[:4], *[1] * (len(learned.build) - 4))
     for name, parameter in twin.named_parameters():
         parameter.data *= not name.endswith("bias")
-    x = sentences(weights, num_tokens=1)
+    x = sentences(learned, num_tokens=1)
     torch.manual_seed(1)  # an __init__ that seeds must not repeat the dropout
     factors = (twin.train()(x) / twin.eval()(x))[:, 0]
     if factors.isnan().any():  # because of another mistake

@@ -225,7 +225,7 @@ def exact_matches(model: nn.Module, pairs: list) -> Tensor:
 def compare_translators(models: dict, pairs: list) -> tuple[list, dict]:
     """Print each model's accuracy on each hundred of the pairs, and return both."""
     parts = [pairs[i : i + 100] for i in range(0, len(pairs), 100)]
-    lengths = [sum(map(words_to_write, part)) / len(part) for part in parts]
+    lengths = [round(sum(map(words_to_write, part)) / len(part)) for part in parts]
     print(f"{'words to write':24}", *(f"{length:5.0f}" for length in lengths))
     results = {}
     for name, model in models.items():

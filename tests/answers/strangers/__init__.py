@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from utils.checks import check
-from utils.checks.course import exercises
+from utils.checks.catalogue import exercises
 
 NAMES = tomllib.loads((Path(__file__).parent / "names.toml").read_text("utf-8"))
 

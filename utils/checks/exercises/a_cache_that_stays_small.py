@@ -17,7 +17,7 @@ def right_expanded(latent, W_uk, W_uv):
 
 
 def scrambled(made):
-    """Return (B, H, S, K) as (B, S, H, K) looks when it is only read like that."""
+    """Return (B, H, S, K) as it looks if (B, S, H, K) is only reshaped."""
     return made.transpose(1, 2).reshape(made.shape)
 
 
@@ -25,7 +25,7 @@ FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has
 
 
 def drawn(B, S, R, H, K, V):
-    """Return latents (B, S, R) and a matrix for keys and one for values, by head."""
+    """Return random latents (B, S, R), and a key and a value matrix for each head."""
     return draw(B, S, R), draw(H, R, K), draw(H, R, V, seed=1)
 
 
@@ -55,7 +55,7 @@ latent_keys_values = Exercise(
         dict(W_uv=lambda s: s.W_uk),
         "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
         dict(result=lambda s: (s.keys.mT, s.values)),
-        "heads-meet-samples: The batch axis of your latents met the heads: give them an axis for the heads, latent[:, None].",
+        "heads-meet-samples: You let the batch axis of the latents meet the heads: give them an axis for the heads, latent[:, None].",
         dict(c=lambda s: s.latent),
         "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
         dict(
@@ -76,8 +76,8 @@ latent_keys_values = Exercise(
 )
 
 
-def expands(name, text, width, *given):
-    """Return a fact that names an answer which makes what is so wide for all tokens."""
+def must_not_make(name, text, width, *given):
+    """Return a fact that rejects building a tensor of this width for every token."""
 
     def fact(answer):
         with Shapes() as shapes:
@@ -125,7 +125,7 @@ absorbed_scores = Exercise(
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
-    facts=[expands(*KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
+    facts=[must_not_make(*KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
         case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         case(*queried(2, 3, 5, 7, 11, 13)),
@@ -176,7 +176,10 @@ absorbed_attention = Exercise(
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,
-    facts=[expands(*KEYS_MADE, 13, *GIVEN), expands(*VALUES_MADE, 19, *GIVEN)],
+    facts=[
+        must_not_make(*KEYS_MADE, 13, *GIVEN),
+        must_not_make(*VALUES_MADE, 19, *GIVEN),
+    ],
     cases=[
         case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         case(*GIVEN),
@@ -196,9 +199,7 @@ absorbed_attention = Exercise(
         value=lambda s: s.c,
         merged=lambda s: s.output @ s.W_uv,
     ),
-    variants=[
-        *(*STEP, *of_attention.SCALE, *of_attention.AXIS, *of_attention.NO_MASK),
-    ],
+    variants=STEP + of_attention.SCALE + of_attention.AXIS + of_attention.NO_MASK,
 )
 
 EXERCISES = [latent_keys_values, absorbed_scores, absorbed_attention]

@@ -48,6 +48,7 @@ ONLINE = variants(
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
 )
+ONLINE += of_joining.JOIN + of_attention.SCALE + of_attention.WRONG_SIZES
 
 UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
 RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
@@ -70,10 +71,7 @@ online_softmax_attention = Exercise(
     ],
     facts=[whole_matrix],
     steps=BLOCKS,
-    variants=[
-        *(*ONLINE, *of_joining.JOIN, *of_attention.SCALE),
-        *of_attention.WRONG_SIZES,
-    ],
+    variants=ONLINE,
     without=("scale-after-softmax",),
 )
 
@@ -86,6 +84,7 @@ HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
 repeat_kv = Exercise(
     id="10.3",
+    page="deeper/shared_heads",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     oracle=right_repeat,
@@ -146,8 +145,8 @@ def right_cached(query, key, value, cache):
     return by_torch(query, key, value, mask)[0], (key, value)
 
 
-def glued(s):
-    """Return keys and values, each put together where there are others than the new."""
+def with_cache(s):
+    """Return keys and values, joined with those of the cache, if there are any."""
     pairs = zip(s.first, s.then)
     return tuple(torch.cat(pair, s.along) for pair in pairs) if s.past else s.new
 
@@ -173,24 +172,27 @@ CACHED = variants(
     f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
     dict(result=lambda s: (s.output, *s.longer)),
 )
+CACHED += CAUSAL + HIDE + of_attention.SCALE + of_attention.WEIGHING
+CACHED += of_attention.WRONG_SIZES
 
 
-def held(past, query, keys, values, **settings):
-    """Return the case in which the first `past` of the keys and values are old."""
+def case_with_past(past, query, keys, values, **settings):
+    """Return a case whose cache holds the first `past` of the keys and values."""
     old, new = zip(*(t.tensor_split([past], -2) for t in (keys, values)))
     return case(query, *new, Cache(old) if past else None, **settings)
 
 
 def drawn(*lead, past, new, d_k, d_v, **settings):
-    """Return the case of `new` tokens after `past` in the cache."""
+    """Return a random case with `new` tokens after `past` tokens in the cache."""
     sizes = (new, d_k), (past + new, d_k), (past + new, d_v)
     made = [draw(*lead, *n, seed=i) for i, n in enumerate(sizes)]
-    return held(past, *made, **settings)
+    return case_with_past(past, *made, **settings)
 
 
 # Whole numbers and a width of 4: the scores are exact.
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
+VALUES = draw(2, 8, 3)
 attend_with_cache = Exercise(
     id="10.2",
     signature="attend_with_cache(query, key, value, cache)",
@@ -204,7 +206,7 @@ attend_with_cache = Exercise(
         drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
         drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
         drawn(3, past=2, new=7, d_k=5, d_v=5, note="more new tokens than in the cache"),
-        held(5, STEEP, RISING, draw(2, 8, 3), note="large scores", special=True),
+        case_with_past(5, STEEP, RISING, VALUES, note="large scores", special=True),
     ],
     steps=steps(
         new=lambda s: (s.key, s.value),
@@ -213,17 +215,14 @@ attend_with_cache = Exercise(
         first=lambda s: s.old,
         then=lambda s: s.new,
         along=lambda s: -2,
-        longer=glued,
+        longer=with_cache,
         visible=lambda s: s.longer,
         key=lambda s: s.visible[0],
         value=lambda s: s.visible[1],
         mask=past,
         result=lambda s: (s.output, s.longer),
     ),
-    variants=[
-        *(*CACHED, *CAUSAL, *HIDE, *of_attention.SCALE, *of_attention.WEIGHING),
-        *of_attention.WRONG_SIZES,
-    ],
+    variants=CACHED,
 )
 
 EXERCISES = [online_softmax_attention, attend_with_cache, repeat_kv]

@@ -9,7 +9,7 @@ from utils.checks.properties import past_stays
 
 
 def three(num_tokens, width, d_v):
-    """Return a query, a key and a value that are drawn."""
+    """Return a random query, key and value."""
     query, key = draw(2, num_tokens, width)
     return query, key, draw(num_tokens, d_v, seed=2)
 
@@ -139,7 +139,7 @@ BY_TOKENS = {  # of both rules
 
 
 def five(num_tokens, *widths):
-    """Return such inputs, keys of length 1, and a beta and a gate for each token."""
+    """Return random inputs: keys of length 1, and a beta and a gate for each token."""
     query, key, value = three(num_tokens, *widths)
     beta, gate = torch.sigmoid(draw(2, num_tokens))
     return query, F.normalize(key, dim=-1), value, beta, gate
@@ -190,7 +190,7 @@ gated_delta_rule = Exercise(
         case(*five(1, 3, 2), note="one token"),
     ],
     steps=BY_TOKENS,
-    variants=[*GATED, *DELTA],
+    variants=GATED + DELTA,
 )
 
 EXERCISES = [linear_attention, delta_rule, gated_delta_rule]

@@ -7,8 +7,8 @@ from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
 
 
-def to(*order):
-    """Return the step that says in which order the axes go on."""
+def axes(*order):
+    """Return a step that gives this order of axes."""
     return lambda s: order
 
 
@@ -24,21 +24,21 @@ patchify = Exercise(
         "B, C, H, W": lambda s: s.images.shape,
         "rows, columns": lambda s: (s.H // s.P, s.W // s.P),
         "cells": lambda s: s.images.reshape(s.B, s.C, s.rows, s.P, s.columns, s.P),
-        "order": to(0, 2, 4, 1, 3, 5),
+        "order": axes(0, 2, 4, 1, 3, 5),
         "moved": lambda s: s.cells.permute(s.order),
         "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.P**2),
     },
     variants=variants(
         "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
-        dict(order=to(0, 1, 2, 3, 4, 5)),
+        dict(order=axes(0, 1, 2, 3, 4, 5)),
         "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
-        dict(order=to(0, 4, 2, 1, 3, 5)),
+        dict(order=axes(0, 4, 2, 1, 3, 5)),
         "height-for-width: You swapped height and width: images are (B, C, H, W).",
-        dict(order=to(0, 4, 2, 1, 5, 3)),
+        dict(order=axes(0, 4, 2, 1, 5, 3)),
         {"B, C, H, W": lambda s: (*s.images.shape[:2], *s.images.shape[:1:-1])},
         "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
-        dict(order=to(0, 2, 4, 3, 5, 1)),
-        dict(order=to(0, 2, 4, 5, 3, 1)),
+        dict(order=axes(0, 2, 4, 3, 5, 1)),
+        dict(order=axes(0, 2, 4, 5, 3, 1)),
         "first-channel-only: You used only the first channel: a patch holds all of them.",
         dict(images=lambda s: s.images[:, :1]),
         "overlapping: Your patches overlap: each should begin patch_size after the one before.",

@@ -36,6 +36,7 @@ mask = Exercise(
 
 padding = Exercise(
     id="5.4",
+    page="deeper/padding_and_empty_rows",
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     oracle=lambda lengths, T: torch.arange(T) < torch.as_tensor(lengths)[:, None],
@@ -89,6 +90,8 @@ MASKED = variants(
     "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.",
     dict(hidden=lambda s: fill(s, 0.0)),
 )
+MASKED += of_masks.EMPTY_ROWS + of_masks.HIDE + of_attention.AXIS
+MASKED += of_attention.FIXED_AXIS + of_attention.SOFTMAX + of_attention.NO_MASK
 
 
 def booleans(*rows):
@@ -101,6 +104,7 @@ LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 masked_softmax = Exercise(
     id="5.3",
+    page="deeper/padding_and_empty_rows",
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
@@ -112,10 +116,7 @@ masked_softmax = Exercise(
         "cleared": of_attention.zeroed,
         "result": lambda s: s.weights,
     },
-    variants=[
-        *(*MASKED, *of_masks.EMPTY_ROWS, *of_masks.HIDE, *of_attention.AXIS),
-        *(*of_attention.FIXED_AXIS, *of_attention.SOFTMAX, *of_attention.NO_MASK),
-    ],
+    variants=MASKED,
     cases=[
         case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
         case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
@@ -129,9 +130,9 @@ masked_softmax = Exercise(
 
 
 def habits(dropout, x, p):
-    """Call `dropout` often; return what must hold whatever the coins say.
+    """Call `dropout` often; return what does not depend on chance.
 
-    The last thing that differs is shown.
+    A message shows the last part that differs.
     """
     made = torch.stack([dropout(x.clone(), p) for _ in range(20)]).detach()
     on_survivors = factor((made / x)[made != 0])
@@ -151,7 +152,7 @@ def habits(dropout, x, p):
 
 
 def factor(ratios):
-    """Return the one factor on all survivors, or in words that there is none."""
+    """Return the one factor on all survivors, or say that there is none."""
     if not len(ratios):
         return "no survivors"
     same = ratios.max() - ratios.min() < 1e-3
@@ -161,6 +162,7 @@ def factor(ratios):
 COIN = "each entry should have a coin of its own, torch.rand_like(x)."
 dropout = Exercise(
     id="5.5",
+    page="deeper/dropout_measured",
     signature="dropout(x, p)",
     returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
     parts=(
@@ -209,6 +211,9 @@ dropout = Exercise(
     ),
 )
 
+IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
+IN_LAYER += of_attention.OF_TOKENS + of_attention.SCALE + of_attention.WEIGHING
+IN_LAYER += of_attention.PROJECT + of_attention.RETURN_OUTPUT
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
     id="5.2",
@@ -218,12 +223,7 @@ causal_attention = ModuleExercise(
     properties=[past_stays],
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
-    variants=[
-        *(*of_masks.CAUSAL, *of_masks.HIDE, *of_masks.CUT),
-        *(of_attention.OF_INPUT, of_attention.OF_TOKENS, *of_attention.SCALE),
-        *of_attention.WEIGHING,
-        *(*of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
-    ],
+    variants=IN_LAYER,
     without=("fixed-axis", "batch-axes-fixed"),
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),

@@ -32,7 +32,8 @@ softmax = Exercise(
     oracle=lambda scores, dim=-1: torch.softmax(scores.double(), dim).float(),
     cases=[
         case(torch.tensor([1.0, 2.0, 3.0])),
-        case(draw(3, 5), 0),
+        case(draw(3, 5)),
+        case(draw(3, 5, seed=1), 0),
         case(draw(2, 3, 5), 1),
         case(draw(5, 5)),
         special("large scores", draw(3, 5, scale=400.0)),
@@ -60,6 +61,8 @@ WEIGHTS = variants(
     "itself-excluded: You let no token attend to itself: keep the diagonal.",
     dict(mask=lambda s: ~torch.eye(len(s.x)).bool()),
 )
+WEIGHING = of_attention.AXIS + of_attention.SOFTMAX + of_attention.SCORE
+WEIGHING += WEIGHTS + of_attention.NO_MASK
 CONTEXT = variants(
     "one-vector-for-all: You returned one plain average of the sentence: every token gets a vector, with weights of its own.",
     dict(result=lambda s: s.x.mean(0)),
@@ -74,13 +77,10 @@ TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
 
 
 def of_tokens(variants, **own):
-    """Return what an exercise needs in which tokens meet as they are."""
+    """Return steps and variants of an exercise that compares the tokens themselves."""
     return {
         "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
-        "variants": [
-            *(*of_attention.AXIS, *of_attention.SOFTMAX, *of_attention.SCORE),
-            *(*WEIGHTS, *of_attention.NO_MASK, *variants),
-        ],
+        "variants": WEIGHING + variants,
         # All three are the tokens, and what compares them is symmetric.
         "without": ("keys-for-values", "weights-transposed"),
     }

@@ -15,7 +15,7 @@ def set_in_every_row(s):
 
 
 def another_type(embed):
-    """Name a result that has not the type of the table."""
+    """Name a result whose type is not the table's."""
     text = "Your result has another type than the table: convert the one-hot rows to table.dtype."
     same = embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float64
     return None if same else Diagnosis("one-hot-of-fixed-type", text)

@@ -11,7 +11,7 @@ from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import fill, lower, project, size, steps
+from utils.checks.steps.attention import fill, lower, other_width, project, steps
 from utils.checks.steps.heads import right_merge, right_split
 from utils.checks.training_facts import TRAINING_FACTS
 
@@ -20,7 +20,7 @@ NOTE = "entry = 10 × token + feature"
 
 
 def not_divided(runs, fails, where):
-    """Name an answer that runs, and raises no ValueError where heads don't fit."""
+    """Name an answer that raises no ValueError if the heads don't divide the width."""
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
@@ -71,23 +71,23 @@ def right_layer(learned, x):
     return linear(merged, learned.out_proj.mT, learned.out_proj_bias)
 
 
-WRONG_SIZES = [
-    of_attention.OF_INPUT,
-    of_attention.OF_TOKENS,
-    size("scale-of-all-heads", "d_out", lambda s: s.learned.build[1]),
-    size("scale-of-number-of-heads", "the heads' number", lambda s: s.H),
-]
+SIZES = of_attention.OF_INPUT + of_attention.OF_TOKENS
+SIZES += other_width("scale-of-all-heads", "d_out", lambda s: s.learned.build[1])
+SIZES += other_width("scale-of-number-of-heads", "the heads' number", lambda s: s.H)
 OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
     dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
 )
+IN_LAYER = of_attention.SCALE + SIZES + OWN + of_masks.CAUSAL + of_masks.HIDE
+IN_LAYER += of_masks.CUT + of_heads.SPLIT + of_heads.MERGE + of_heads.OUT
+IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT + of_attention.RETURN_OUTPUT
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
 
 
-def width_not_divided(module, weights):
+def width_not_divided(module, learned):
     """Name a layer that divides a width of 8 among 3 heads."""
     builds = ((3, 8, 7, 0.0, heads) for heads in (2, 3))
     return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")
@@ -111,11 +111,7 @@ multi_head_attention = ModuleExercise(
     steps=steps(
         **of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle
     ),
-    variants=[
-        *(*of_attention.SCALE, *WRONG_SIZES, *OWN, *of_masks.CAUSAL, *of_masks.HIDE),
-        *(*of_masks.CUT, *of_heads.SPLIT, *of_heads.MERGE, *of_heads.OUT),
-        *(*of_attention.WEIGHING, *of_attention.PROJECT, *of_attention.RETURN_OUTPUT),
-    ],
+    variants=IN_LAYER,
     # No maximum for each row gives what none gives.
     without=("fixed-axis", "global-maximum-subtracted"),
     cases=[

@@ -30,7 +30,7 @@ def later_pairs_faster(answer):
 
 
 def of_halves(first, second):
-    """Return what the pairs get where two halves are laid side by side."""
+    """Return pairs (…, K/2, 2) of the features of two halves that are joined."""
     return torch.cat((first, second), dim=-1).unflatten(-1, (-1, 2))
 
 
@@ -109,7 +109,7 @@ def right_alibi(num_heads, num_tokens):
 
 
 def below_the_diagonal(call, num_heads, num_tokens):
-    """Return what counts: above the diagonal anything may be."""
+    """Return the bias with zeros above the diagonal, where anything is allowed."""
     got = call(num_heads, num_tokens)
     fits = got.shape == (num_heads, num_tokens, num_tokens)
     return got.tril() if fits else got

@@ -10,6 +10,8 @@ from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
 from utils.checks.training_facts import changes_in_training, no_gradient
 
+IN_FUNCTION = of_attention.RETURN_BOTH + of_attention.SCALE + of_attention.WRONG_SIZES
+IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
@@ -21,10 +23,7 @@ attention = Exercise(
     oracle=by_torch,
     properties=[rows_sum_to_one],
     steps=steps(result=lambda s: (s.output, s.weights)),
-    variants=[
-        *(*of_attention.RETURN_BOTH, *of_attention.SCALE, *of_attention.WRONG_SIZES),
-        *(*of_attention.WEIGHING, *of_attention.NO_MASK),
-    ],
+    variants=IN_FUNCTION,
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
         case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
@@ -35,7 +34,7 @@ attention = Exercise(
 )
 
 
-def created_in_order(module, weights):
+def created_in_order(module, learned):
     """Name matrices made in another order: the same seed gives them other numbers."""
     made = [name.partition(".")[0] for name, _ in module.named_parameters()]
     made = [name for name in dict.fromkeys(made) if name in QKV]
@@ -43,6 +42,8 @@ def created_in_order(module, weights):
     return Diagnosis("created-in-another-order", text) if made != [*QKV] else None
 
 
+IN_MODULE = of_attention.OF_INPUT + of_attention.RETURN_OUTPUT + of_attention.PROJECT
+IN_MODULE += of_attention.SCALE + of_attention.WEIGHING + of_attention.NO_MASK
 self_attention = ModuleExercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
@@ -50,11 +51,7 @@ self_attention = ModuleExercise(
     oracle=lambda learned, x: by_torch(*project(learned, x))[0],
     facts=[no_gradient, changes_in_training, created_in_order],
     steps=steps(**SELF_PROJECTED),
-    variants=[
-        of_attention.OF_INPUT,
-        *(*of_attention.RETURN_OUTPUT, *of_attention.PROJECT, *of_attention.SCALE),
-        *(*of_attention.WEIGHING, *of_attention.NO_MASK),
-    ],
+    variants=IN_MODULE,
     cases=[
         case(draw(7, 3, scale=3.0), build=(3, 5)),
         case(draw(2, 7, 3, scale=3.0), build=(3, 5)),

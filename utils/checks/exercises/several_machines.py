@@ -15,7 +15,7 @@ def combine(outputs, maxima, sums):
 
 
 def parts(scores, values, cuts, *hidden, **settings):
-    """Return the case of attention that is cut into parts with so many keys each.
+    """Return a case whose keys are split into parts of these sizes.
 
     `hidden` are keys that a token may not see: (token, slice of the keys).
     """
@@ -30,7 +30,7 @@ def parts(scores, values, cuts, *hidden, **settings):
 
 
 def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
-    """Return such a case of scores and values that are drawn."""
+    """Return such a case with random scores and values."""
     scores = draw(num_tokens, sum(cuts), scale=scale, shift=shift)
     return parts(scores, draw(sum(cuts), width, seed=1), cuts, *hidden, **settings)
 
@@ -72,7 +72,7 @@ combine_partial_attention = Exercise(
         **JOINING_STEPS,
         "divided": lambda s: (s.joined / s.total).masked_fill(s.empty, 0.0),
     },
-    variants=[*FORMS, *JOIN],
+    variants=FORMS + JOIN,
 )
 
 EXERCISES = [combine_partial_attention]

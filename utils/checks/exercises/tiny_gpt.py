@@ -44,34 +44,34 @@ def right_half(x, part):
 
 
 def halves(half):
-    """Return what may go wrong in the first half of the block, and in the second."""
+    """Return the overrides of a mistake in the first half of the block, or second."""
     return [{name: lambda s: half} for name in ("first", "second")]
 
 
-def norms_missing(module, weights):
-    """Name norms that are not there under their names, or have nothing to learn."""
-    learned = dict(module.named_parameters(remove_duplicate=False))
-    missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in learned]
+def norms_missing(module, learned):
+    """Name a norm that is missing, or has no weight to learn."""
+    parameters = dict(module.named_parameters(remove_duplicate=False))
+    missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in parameters]
     text = "Your module has no `{0}` with a weight to learn: self.{0} = nn.LayerNorm(d_model)."
     return Diagnosis("norms-missing", text.format(missing[0])) if missing else None
 
 
-def norm_shared(module, weights):
-    """Name one norm for both places, by giving the two other weights."""
-    twin, x = training_facts.fresh(module, weights), training_facts.sentences(weights)
+def norm_shared(module, learned):
+    """Name a norm that is used in both places, by giving each norm other weights."""
+    twin, x = training_facts.fresh(module, learned), training_facts.sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
-        norm.weight.data.copy_(torch.linspace(0.5, end, weights.build[2]))
+        norm.weight.data.copy_(torch.linspace(0.5, end, learned.build[2]))
     output = twin(x.clone())
     for norm in (twin.norm1, twin.norm2):
-        if torch.allclose(output, right_block(weights, x, norm, norm), atol=1e-4):
+        if torch.allclose(output, right_block(learned, x, norm, norm), atol=1e-4):
             text = "You used one norm in both places: use both norms."
             return Diagnosis("one-norm-shared", text)
     return None
 
 
-def sublayers_unregistered(module, weights):
+def sublayers_unregistered(module, learned):
     """Name sublayers whose weights `module.parameters()` does not list."""
-    for part in weights.build[:2]:
+    for part in learned.build[:2]:
         if not any(torch.equal(part.weight, held) for held in module.parameters()):
             text = f"Your module.parameters() lacks those of {part}: assign it in __init__, self.{part} = {part}."
             return Diagnosis("weights-not-registered", text)
@@ -79,9 +79,9 @@ def sublayers_unregistered(module, weights):
 
 
 def stages(run):
-    """Say what the stream of the first token should be on the way."""
-    weights, x = run.args
-    streams = x, x + weights.build[0](layer_norm(x)), run.expected
+    """Say what the first token's stream should be after each sublayer."""
+    learned, x = run.args
+    streams = x, x + learned.build[0](layer_norm(x)), run.expected
     first, middle, last = (numbers(stream[0, 0]) for stream in streams)
     return f"The stream of the first token should be {first} at first, {middle} after the attention and {last} after the feed-forward part: print yours."
 
@@ -153,7 +153,7 @@ def right_probs(logits, temperature=1.0, top_k=None):
 
 
 def keep(choose):
-    """Return the step that keeps what `choose(logits, k)` marks; without a k, all."""
+    """Return a step that keeps what `choose(logits, k)` marks; without k, all."""
     return lambda s: choose(s.read, s.top_k) if s.top_k else s.read < INF
 
 
@@ -256,7 +256,7 @@ TOP_P = variants(
 
 
 def share_that_is_kept(run):
-    """Of the first row, say how much probability its tokens hold."""
+    """Say how many tokens the first row keeps, and how much probability they hold."""
     logits, p = run.args
     probs = torch.softmax(logits, -1), run.got, run.expected
     row, got, expected = (value.flatten()[: logits.shape[-1]] for value in probs)

@@ -13,7 +13,7 @@ def merge_recursively(ids, pair, new_id):
 
 
 def walk(s):
-    """Return the ids after a walk from left to right, as the other steps say."""
+    """Merge the ids from left to right, with what the other steps decide."""
     merged, i = [], 0
     while i < s.end:
         matches = i in s.matches

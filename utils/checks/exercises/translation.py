@@ -19,12 +19,12 @@ def right_attention(x, context, W_query, W_key, W_value, context_mask=None):
 
 
 def spread(words=None):
-    """Give the mask of the words, if there is one, an axis for the queries."""
+    """Give the mask of the words an axis for the queries; no mask allows everything."""
     return torch.tensor([[True]]) if words is None else words[..., None, :]
 
 
 def on_words(made):
-    """Return the step that makes a mask of the words' own, where there is one."""
+    """Return a step that applies `made` to the mask of the words, if there is one."""
     return lambda s: spread() if s.context_mask is None else made(s.context_mask)
 
 
@@ -55,7 +55,7 @@ MASK = variants(
 
 
 def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings):
-    """Return the case of these sizes in which that many words of context are real."""
+    """Return a random case of these sizes; `real` is the number of unpadded words."""
     sentences = draw(*x, scale=scale), draw(*context, scale=scale, seed=1)
     widths = enumerate((width, width, value_width))
     matrices = [draw(x[-1], n, seed=2 + i) for i, n in widths]
@@ -64,6 +64,9 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
     return case(*sentences, *matrices, *mask, note=note, **settings)
 
 
+MISTAKES = of_attention.RETURN_BOTH + SOURCES + MASK + EMPTY_ROWS + HIDE
+MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.WRONG_SIZES
+MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 cross_attention = Exercise(
     id="8.1",
@@ -79,11 +82,7 @@ cross_attention = Exercise(
         cleared=of_attention.zeroed,
         result=lambda s: (s.output, s.weights),
     ),
-    variants=[
-        *(*of_attention.RETURN_BOTH, *SOURCES, *MASK, *EMPTY_ROWS, *HIDE),
-        *(of_attention.OF_INPUT, *of_attention.SCALE, *of_attention.WRONG_SIZES),
-        *(*of_attention.PROJECT, *of_attention.WEIGHING),
-    ],
+    variants=MISTAKES,
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
         drawn("a batch with padding", (2, 3, 5), (2, 7, 5), 11, 2, real=[7, 4]),
@@ -101,10 +100,10 @@ TOO_MANY = f"next_logits was called more than {LIMIT} times: stop at end_id, and
 
 
 class Speaker:
-    """Stands for `next_logits`: what follows depends on every id given to it.
+    """A stand-in for `next_logits`, whose logits depend on every id so far.
 
-    It gives end_id after `length` ids, then starts anew, and fails where it is called
-    over and over, or with far too many ids.
+    It gives end_id after `length` ids, then starts again, and raises an error if it is
+    called too often or with too many ids.
     """
 
     def __init__(self, vocab_size, end_id, length=torch.inf, seed=0):
@@ -128,7 +127,7 @@ class Speaker:
 
 
 def written(s):
-    """Return what the loop writes; its single steps are functions of their own."""
+    """Return the ids that the loop writes; the parts of a round are steps."""
     next_logits, ids = copy(s.next_logits), []
     while len(ids) < s.room:
         id = s.plain(s.pick(next_logits(s.ask([s.start_id, *ids]))))
@@ -139,7 +138,7 @@ def written(s):
 
 
 def always(function):
-    """Return the step that gives this function for each round of the loop."""
+    """Return a step that gives this function to every round of the loop."""
     return lambda s: function
 
 

@@ -95,19 +95,21 @@ SCALE = variants(
 )
 
 
-def size(name, what, of):
-    """Return the variant that takes another size for the width of the queries."""
+def other_width(name, what, of):
+    """Return the variant, in a list, that takes another width than the queries'."""
     text = f"You divided the scores by √{{width}}, the root of {what}: divide by √d_k, the root of a query's width."
-    return Variant(name, text, {"width": of})
+    return [Variant(name, text, {"width": of})]
 
 
-OF_TOKENS = size("scale-of-tokens", "the queries' number", lambda s: s.query.shape[-2])
-OF_INPUT = size("scale-of-input-width", "x's width", lambda s: s.x.shape[-1])
-WRONG_SIZES = [
-    size("scale-of-values", "the values' width", lambda s: s.value.shape[-1]),
-    size("scale-of-keys", "the keys' number", lambda s: s.key.shape[-2]),
-    OF_TOKENS,
-]
+OF_TOKENS = other_width(
+    "scale-of-tokens", "the queries' number", lambda s: s.query.shape[-2]
+)
+OF_INPUT = other_width("scale-of-input-width", "x's width", lambda s: s.x.shape[-1])
+WRONG_SIZES = (
+    other_width("scale-of-values", "the values' width", lambda s: s.value.shape[-1])
+    + other_width("scale-of-keys", "the keys' number", lambda s: s.key.shape[-2])
+    + OF_TOKENS
+)
 
 
 # --- the scores --------------------------------------------------------------------
@@ -227,7 +229,7 @@ AVERAGE = variants(
     "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
 )
-WEIGHING = [*AXIS, *FIXED_AXIS, *SOFTMAX, *SCORE, *BATCH_SCORE, *AVERAGE]
+WEIGHING = AXIS + FIXED_AXIS + SOFTMAX + SCORE + BATCH_SCORE + AVERAGE
 RETURN_BOTH = variants(
     "scores-for-weights: You returned the scores: return the weights, as they come out of the softmax.",
     dict(result=lambda s: (s.output, s.scores)),

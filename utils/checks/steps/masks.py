@@ -20,7 +20,7 @@ def past(s, more=0):
 # --- which positions a causal mask allows ---------------------------------------------
 
 CAUSAL = variants(
-    "mask-not-used: No mask reaches your scores, so tokens see later ones: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
+    "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
     LEFT_ALONE,
     "diagonal-masked: You hid each token from itself, but it should see itself too: keep the diagonal, as tril() without an offset does.",
     dict(mask=lambda s: past(s, -1)),
@@ -31,7 +31,6 @@ CAUSAL = variants(
     "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
     dict(mask=lambda s: ~past(s)),
 )
-
 
 CUT = variants(
     "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",

@@ -1,4 +1,4 @@
-"""What the course asks: its exercises, in which notebooks, and its own functions."""
+"""All exercises, the notebooks that ask them, and the course's own functions."""
 
 import importlib
 import json
@@ -11,19 +11,10 @@ import torch
 from utils.checks.records import COURSE
 
 # Where `utils` holds the functions that the exercises ask for, under the same names.
-LIBRARY = (
-    *("tokenizer", "data", "embeddings", "attention", "experiments.translation"),
-    *("model", "parallel", "latent", "delta"),
-)
+LIBRARY = ["tokenizer", "data", "embeddings", "attention", "model", "parallel"]
+LIBRARY += ["latent", "delta", "experiments.translation"]
 NOTEBOOKS = COURSE / "notebooks"
-PATIENTS = 10, 512  # of 12
-# Exercises that a deeper notebook asks, and not the numbered one: id and file.
-DEEPER = {
-    "5.3": "padding_and_empty_rows",
-    "5.4": "padding_and_empty_rows",
-    "5.5": "dropout_measured",
-    "10.3": "shared_heads",
-}
+PATIENTS = 10, 512  # those that notebook 12 asks about, as exercises
 
 
 class Task(NamedTuple):
@@ -35,16 +26,15 @@ class Task(NamedTuple):
 
 
 def tasks() -> list[Task]:
-    """Return all that the course asks, in order; deeper notebooks come last."""
+    """Return all tasks in order; those of deeper notebooks are last."""
     asked = []
     for page in numbered_notebooks():
         if page.stem == "12_the_clinic":
             names = [f"patient {number}" for number in PATIENTS]
             asked += [Task(name, name, page.name) for name in names]
         for each in _load(page):
-            deeper = DEEPER.get(each.id)
-            place = f"deeper/{deeper}.ipynb" if deeper else page.name
-            asked.append(Task(each.name, each.id, place))
+            place = each.page or page.stem
+            asked.append(Task(each.name, each.id, f"{place}.ipynb"))
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
 
 
