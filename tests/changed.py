@@ -117,8 +117,9 @@ def imported_names():
     for path in [*(ROOT / "utils").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
         names = imports(path.read_text(encoding="utf-8"))
         found[path] = {*names, *(name.rpartition(".")[0] for name in names)}
+    # The catalogue imports the exercises by the names of the notebooks.
     exercises = {module_name(path) for path in (ROOT / EXERCISES).glob("*.py")}
-    found[ROOT / "utils/checks/course.py"] |= exercises  # it finds them by their names
+    found[ROOT / "utils/checks/catalogue.py"] |= exercises
     return found
 
 
