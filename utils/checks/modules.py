@@ -51,7 +51,7 @@ class ModuleExercise(Exercise):
     def fact_arguments(self, answer):
         """Return the first module and its `learned`, for the facts."""
         made, learned = answer.build(self.cases[0].build)
-        return None if learned is None else (made.value, learned)
+        return None if made.error else (made.value, learned)
 
     def inputs(self, case):
         """Return the input, named with the arguments that build the module."""
@@ -73,7 +73,7 @@ class Modules:
         """
         if arguments not in self.built:
             made = self.make(arguments)
-            learned = None if made.error else self.read(made.value, arguments)
+            learned = self.read(made.value, arguments)
             noise = attempt(dropout_in_eval, made.value, learned).value
             if noise:
                 self.mistakes.append(noise)
@@ -106,7 +106,7 @@ class Modules:
     def read(self, module, arguments):
         """Return `learned`: what the module holds; an unasked bias becomes zero."""
         learned, owners = SimpleNamespace(build=arguments), {}
-        for name in self.projections:
+        for name in () if module is None else self.projections:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
             if bias is not None and name != "out_proj":

@@ -26,8 +26,8 @@ def find_mistake_pair(pipeline, runs):
     have no name in common, none is named.
     """
     ordinary = [run for run in runs if not run.case.special]
-    shown = first_wrong([run for run in runs if run.error is None])
-    if shown is None:  # one mistake to correct before a second can be seen
+    shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
+    if shown is None:
         return []
     alike = [
         (one, other)
@@ -41,7 +41,8 @@ def find_mistake_pair(pipeline, runs):
     if not pairs and not any(enough):
         pairs = alike
     names = [{variant.name for variant in pair} for pair in pairs]
-    if not pairs or not set.intersection(*names):
+    needed = 2 if shown.error else 1  # an error may hide other mistakes
+    if not pairs or len(set.intersection(*names)) < needed:
         return []
     first = min(pairs, key=lambda pair: pipeline.variants.index(pair[1]))
     return _diagnoses(pipeline, runs, *first)
@@ -113,8 +114,8 @@ def reproduces(pipeline, runs, *variants):
 def _same_outcome(run, other):
     if other.error is None or run.error is None:
         return other.error is run.error and agrees(run.got, other.value)
-    same_text = safe_text(other.error) in safe_text(run.error)  # or a part of it
-    return type(other.error) is type(run.error) and same_text
+    said, told = (safe_text(error, 300) for error in (other.error, run.error))
+    return type(other.error) is type(run.error) and said in told  # or a part of it
 
 
 def _looks_alike(pipeline, run, *variants):
@@ -122,8 +123,8 @@ def _looks_alike(pipeline, run, *variants):
     try:
         result = clean(pipeline.run(run.args, *variants))
     except Exception:
-        return False
-    return bool(run.observe) or agrees(run.got, result)
+        return run.error is not None
+    return run.error is None and (bool(run.observe) or agrees(run.got, result))
 
 
 def _gives_same_shape(pipeline, run, variant):

@@ -21,6 +21,7 @@ def scrambled(made):
     return made.transpose(1, 2).reshape(made.shape)
 
 
+HEADS_MEET = "heads-meet-samples: You let the batch axis of the latents meet the heads: give them an axis for the heads, latent[:, None]."
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 
 
@@ -55,7 +56,7 @@ latent_keys_values = Exercise(
         dict(W_uv=lambda s: s.W_uk),
         "keys-transposed: You transposed the keys, as the scores will need them: return them as (B, H, S, K).",
         dict(result=lambda s: (s.keys.mT, s.values)),
-        "heads-meet-samples: You let the batch axis of the latents meet the heads: give them an axis for the heads, latent[:, None].",
+        HEADS_MEET,
         dict(c=lambda s: s.latent),
         "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
         dict(
@@ -105,6 +106,8 @@ NARROW = variants(
     dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
     "samples-mixed: You used the latents of the first sample for all of them.",
     dict(c=lambda s: s.latent[:1, None]),
+    HEADS_MEET,
+    dict(c=lambda s: s.latent),
 )
 ABSORBED = NARROW + variants(
     "scaled: You divided the scores by a square root: leave them as they are.",
@@ -152,12 +155,19 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
     return torch_attention(queries, keys, values.double()).float()
 
 
+def softmaxes(s):
+    return sum((x / s.width**0.5).softmax(-1) for x in (s.content, s.places))
+
+
 STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
     "one-part-scaled: You divided only one of the two parts by √({K} + {P}): put parentheses around their sum.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
+    "two-softmaxes: You took a softmax of each part: add the scores of both, and take one softmax of the sum.",
+    dict(weights=lambda s: softmaxes(s) / 2),
+    dict(weights=softmaxes),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
 )

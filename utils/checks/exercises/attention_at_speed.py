@@ -40,7 +40,21 @@ BLOCKS = {
     "each": lambda s: torch.softmax(s.cut, -1) @ s.value,
     "top": lambda s: s.maxima[-1:],
 }
+
+
+def divided_each_round(s):
+    """Return what a loop gives that divides by the sums so far in each round."""
+    total, joined = 0.0, 0.0
+    for i, top in enumerate(s.maxima):
+        factor = torch.exp(s.maxima[max(i - 1, 0)] - top)
+        total = factor * total + s.sums[i]
+        joined = (factor * joined + s.outputs[i]) / total
+    return joined
+
+
 ONLINE = variants(
+    "divided-each-round: You divided the output in each round, so earlier blocks are divided again and again: divide once, after the last.",
+    dict(divided=divided_each_round),
     "rescaled-inversely: You multiplied the past by exp(new − old), so it grows, or is NaN from the start at −∞: the factor is exp(old − new).",
     dict(factors=lambda s: torch.exp(s.top - s.maxima)),
     "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
@@ -80,6 +94,11 @@ def right_repeat(x, n_rep):
     return x.repeat_interleave(n_rep, dim=1)
 
 
+def cut_up(s, tokens):
+    """Return tokens as heads, cut as they lie in memory."""
+    return tokens.reshape(len(s.x), -1, *s.x.shape[2:])
+
+
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
 repeat_kv = Exercise(
@@ -100,6 +119,7 @@ repeat_kv = Exercise(
         "count": lambda s: s.n_rep,
         "place": lambda s: s.axis + 1,  # of the copies
         "source": lambda s: s.x.unsqueeze(s.place),
+        "longer": lambda s: s.x.repeat_interleave(s.n_rep, 2),  # by a variant only
         "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
         "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
     },
@@ -112,19 +132,14 @@ repeat_kv = Exercise(
         "axes-not-merged: You left the copies on an axis of their own: flatten(1, 2).",
         dict(result=lambda s: s.copies),
         "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
-        dict(
-            result=lambda s: s.x.repeat_interleave(s.n_rep, 2).reshape(
-                s.copies.flatten(1, 2).shape
-            )
-        ),
+        dict(result=lambda s: cut_up(s, s.longer)),
+        dict(result=lambda s: cut_up(s, s.longer.transpose(1, 2))),
         "divided-by-number-of-heads: You took head h // {heads} for head h: n_rep neighbours share a head, so take h // n_rep.",
-        dict(
-            result=lambda s: torch.stack(
-                [s.x[:, h // s.heads] for h in range(s.heads * s.n_rep)], dim=1
-            )
-        ),
+        dict(result=lambda s: s.x[:, torch.arange(s.heads * s.n_rep) // s.heads]),
         "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
         dict(count=lambda s: s.n_rep + 1),
+        "one-repetition-less: You repeated each head n_rep - 1 times: n_rep counts the original too, so the result holds each head n_rep times.",
+        dict(count=lambda s: s.n_rep - 1),
     ),
 )
 

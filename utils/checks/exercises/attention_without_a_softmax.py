@@ -92,7 +92,7 @@ def loop(s):
         faded, looked_up = s.fade(g, state)
         known = s.read(looked_up, s.key[t], s.query[t])
         change = s.change(b, s.value[t], known)
-        state = s.keep(faded) + torch.outer(s.key[t], change)
+        state = s.late(g, s.keep(faded) + torch.outer(s.key[t], change))
         outputs.append(s.query[t] @ s.queried(faded, state))
     return torch.stack(outputs), state
 
@@ -132,6 +132,7 @@ BY_TOKENS = {  # of both rules
     "read": lambda s: lambda S, k, q: k @ S,
     "change": lambda s: lambda b, v, known: b * (v - known),
     "keep": lambda s: lambda S: S,
+    "late": lambda s: lambda g, S: S,
     "queried": lambda s: lambda faded, new: new,
     "outputs, state": loop,
     "result": lambda s: s.outputs,
@@ -170,6 +171,10 @@ GATED = variants(
     dict(gate=lambda s: torch.ones_like(s.gate)),
     "fades-one-token-late: You let the matrix fade at the end of a token's turn, so each gate acts one token too late: fade first.",
     dict(gate=lambda s: torch.cat((torch.ones(1), s.gate[:-1]))),
+    "fades-after-writing: You let the matrix fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
+    dict(fade=lambda s: lambda g, S: (S, S), late=lambda s: lambda g, S: g * S),
+    "gate-inverted: You used 1 − gate: the gate is the share that is kept, so 1 forgets nothing.",
+    dict(gate=lambda s: 1 - s.gate),
     "beta-and-gate-exchanged: You exchanged beta and gate: the gate fades the matrix, beta is the share that is written.",
     dict(beta=lambda s: s.gate, gate=lambda s: s.beta),
     "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",

@@ -12,6 +12,14 @@ def axes(*order):
     return lambda s: order
 
 
+def cut_square(s):
+    """Return what two loops over H find; beyond the width there is nothing to stack."""
+    height, width = s.images.shape[2:]
+    if height > width:
+        raise RuntimeError  # of any text
+    return s.images[..., :height]
+
+
 patchify = Exercise(
     id="11.1",
     signature="patchify(images, patch_size)",
@@ -31,8 +39,14 @@ patchify = Exercise(
     variants=variants(
         "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
         dict(order=axes(0, 1, 2, 3, 4, 5)),
+        dict(order=axes(0, 2, 1, 3, 4, 5)),
         "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
         dict(order=axes(0, 4, 2, 1, 3, 5)),
+        "pixels-column-by-column: You read the pixels inside a patch column by column: read them row by row too, as in the image.",
+        dict(order=axes(0, 2, 4, 1, 5, 3)),
+        "square-image: You took the image for a square: it has H/P rows of patches and W/P columns, so use both H and W.",
+        dict(images=cut_square),
+        {"rows, columns": lambda s: (s.H // s.P, s.H // s.P)},
         "height-for-width: You swapped height and width: images are (B, C, H, W).",
         dict(order=axes(0, 4, 2, 1, 5, 3)),
         {"B, C, H, W": lambda s: (*s.images.shape[:2], *s.images.shape[:1:-1])},

@@ -56,6 +56,9 @@ padding = Exercise(
         "result": lambda s: s.mask,
     },
     variants=variants(
+        "list-not-converted: Your code works for a tensor of lengths, but not for a list: begin with torch.as_tensor(lengths), which takes both.",
+        dict(ends=lambda s: s.lengths),
+        dict(column=lambda s: s.lengths.unsqueeze(1)),
         "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
         dict(mask=lambda s: s.row >= s.column),
         "one-too-many: You marked one token too many: positions start at 0, so use < rather than <=.",

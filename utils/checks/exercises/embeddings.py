@@ -15,10 +15,10 @@ def set_in_every_row(s):
 
 
 def another_type(embed):
-    """Name a result whose type is not the table's."""
+    """Name a result that is float32, whatever type the table has."""
     text = "Your result has another type than the table: convert the one-hot rows to table.dtype."
-    same = embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float64
-    return None if same else Diagnosis("one-hot-of-fixed-type", text)
+    fixed = embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float32
+    return Diagnosis("one-hot-of-fixed-type", text) if fixed else None
 
 
 embed = Exercise(
@@ -51,6 +51,7 @@ embed = Exercise(
         dict(classes=lambda s: s.D),
         "table-made-integers: You made the table integers, which cuts off its decimals: convert the one-hot rows with `.to(table.dtype)` instead.",
         dict(result=lambda s: (s.hot @ s.table.long()).to(s.table.dtype)),
+        dict(result=lambda s: s.hot @ s.table.long()),
         "one-hot-of-fixed-type: Your code works for float32 only: convert to the table's own type, `.to(table.dtype)`.",
         dict(cast=lambda s: s.hot.float()),
         "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",

@@ -59,6 +59,7 @@ apply_rope = Exercise(
         "halves": lambda s: s.x.chunk(2, dim=-1),
         "a, b": lambda s: (s.x[..., 0::2], s.x[..., 1::2]),
         "own": lambda s: as_pairs(s.a, s.b),
+        "first": lambda s: s.a * s.angles.cos() - s.b * s.angles.sin(),
         "partners": lambda s: as_pairs(-s.b, s.a),
         "rotated": lambda s: s.own * s.cos + s.partners * s.sin,
         "laid": lambda s: s.rotated.flatten(-2),
@@ -91,11 +92,7 @@ apply_rope = Exercise(
         "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
         dict(rotated=lambda s: s.own + torch.cat((s.sin, s.cos), -1)),
         "overwritten-too-early: You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
-        dict(
-            partners=lambda s: as_pairs(
-                -s.b, s.a * s.angles.cos() - s.b * s.angles.sin()
-            )
-        ),
+        dict(partners=lambda s: as_pairs(-s.b, s.first)),
     ),
 )
 
@@ -151,6 +148,9 @@ alibi_bias = Exercise(
         dict(exponents=lambda s: -8 * s.heads // s.num_heads),
         "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
         dict(slopes=lambda s: -s.exponents),
+        dict(slopes=lambda s: 2**-8 * s.heads / s.num_heads),
+        "divided-by-tokens: You divided the exponent by the number of tokens: divide it by H, the number of heads.",
+        dict(exponents=lambda s: -8 * s.heads / s.num_tokens),
         "slopes-of-e: You used powers of e: use powers of 2, 2 ** (-8 * (h + 1) / H).",
         dict(slopes=lambda s: s.exponents.exp()),
         "slopes-reversed: You put the slopes in reverse order: head 0 should be the steepest.",

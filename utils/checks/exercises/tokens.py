@@ -40,13 +40,16 @@ merge = Exercise(
     ],
     steps={
         "end": lambda s: len(s.ids),
-        "matches": lambda s: at(s, *s.pair),
+        "found": lambda s: at(s, *s.pair),
+        "matches": lambda s: s.found,
         "put": lambda s: lambda i: [s.new_id],
         "jump": lambda s: 2,
         "merged": walk,
         "result": lambda s: s.merged,
     },
     variants=variants(
+        "nothing-merged: You found no pair. A slice of a list is a list, and [1, 2] == (1, 2) is False: compare tuple(ids[i : i + 2]).",
+        dict(matches=lambda s: set()),
         "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
         dict(jump=lambda s: 1),
         "overlapping-merges: You let two merges share an id: after a match, move on by two.",
@@ -60,14 +63,14 @@ merge = Exercise(
         "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
         dict(put=lambda s: lambda i: [[s.new_id]]),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
-        dict(matches=lambda s: {*sorted(at(s, *s.pair))[:1]}),
+        dict(matches=lambda s: {*sorted(s.found)[:1]}),
         "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
         dict(ids=lambda s: s.ids[::-1], pair=lambda s: s.pair[::-1])
         | dict(result=lambda s: s.merged[::-1]),
         "last-symbol-lost: You lost the last id, because your loop ends one id early: it has no neighbour, but it still belongs in the result.",
         dict(end=lambda s: len(s.ids) - 1),
         "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
-        dict(matches=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),
+        dict(found=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),
     ),
 )
 
@@ -123,6 +126,8 @@ sliding_windows = Exercise(
         dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
         "window-too-many: You made a window whose targets would end after the last id: a start s needs s + context_length < len(ids).",
         dict(beyond=lambda s: 1),
+        "one-target-per-window: You took only the id after a window as its target: each id of the window has one, so return the whole window that begins one position later.",
+        dict(targets=lambda s: rows(s, s.later)[:, -1]),
     ),
 )
 

@@ -51,6 +51,7 @@ MASK = variants(
     dict(mask=on_words(lambda real: real)),
     "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=on_words(lambda real: real[:, None, :])),
+    dict(mask=on_words(lambda real: real.unsqueeze(1))),
 )
 
 
@@ -177,7 +178,7 @@ greedy_translate = Exercise(
         "goes-on-after-end: Your loop goes on after end_id = {end_id}: leave it there.",
         dict(end=lambda s: None),
         dict(end=lambda s: None, unwanted=lambda s: [s.end_id]),
-        "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id.",
+        "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.",
         dict(room=lambda s: s.max_length - 1),
         "one-too-many: You return up to {room} ids where max_length = {max_length}: compare with < rather than <=.",
         dict(room=lambda s: s.max_length + 1),

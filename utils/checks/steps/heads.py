@@ -11,7 +11,7 @@ from utils.checks.pipeline import variants
 
 def head_width(width, num_heads):
     if width % num_heads:
-        raise ValueError(f"expected a multiple of {num_heads}, got {width}")
+        raise ValueError  # of any text
     return width // num_heads
 
 
@@ -67,6 +67,10 @@ SPLIT = variants(
     dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).permute(0, 3, 1, 2)),
     "heads-reversed: You put the heads in reverse order: head 0 owns the first features.",
     dict(result=lambda s: s.split(s.x).flip(1)),
+    "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
+    dict(K=lambda s: head_width(s.x.shape[1], s.H) and s.D // s.H),
+    {"context": lambda s: s.x}  # in a layer
+    | dict(K=lambda s: head_width(s.x.shape[-1], s.H) and s.D // s.H),
 )
 MERGE = variants(
     "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
@@ -77,16 +81,18 @@ MERGE = variants(
     dict(merge=lambda s: lambda x: x.mT.reshape(len(x), x.shape[2], -1)),
     "view-not-contiguous: You used view after transpose, but the numbers no longer lie in the order that view needs: use reshape or flatten(2).",
     dict(merge=lambda s: lambda x: x.transpose(1, 2).view(len(x), x.shape[2], -1)),
-    "all-merged: You merged all axes but the batch with flatten(1): transpose(1, 2), then flatten(2).",
-    dict(merge=lambda s: lambda x: x.flatten(1)),
 )
 ALONE = variants(  # in no layer
     "heads-under-each-other: You put the heads one below the other, (B, H*T, K): put them side by side, by transpose(1, 2) before the reshape, or torch.cat with dim=-1.",
     dict(merge=lambda s: lambda x: x.flatten(1, 2)),
     "tokens-side-by-side: You put the tokens of a head side by side, (B, H, T*K), as if the axes were (B, T, H, K): transpose(1, 2) first, then flatten(2).",
     dict(merge=lambda s: lambda x: x.flatten(2)),
+    "heads-summed: You added up the heads, (B, T, K): put them side by side, (B, T, H*K), so that nothing is lost.",
+    dict(merge=lambda s: lambda x: x.sum(1)),
 )
 OUT = variants(
+    "all-merged: You merged all axes but the batch with flatten(1): transpose(1, 2), then flatten(2).",
+    dict(merge=lambda s: lambda x: x.flatten(1)),
     "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",
     dict(merged=lambda s: s.output.sum(1)),
     "output-projection-unused: You left out the last step: send the merged heads through self.out_proj.",
