@@ -110,7 +110,7 @@ DELTA = variants(
     dict(change=lambda s: lambda b, v, known: b * (known - v)),
     "read-before-write: You let the query read before the token has written: write first, then read.",
     dict(queried=lambda s: lambda faded, new: faded),
-    "query-asks-what-is-known: You read what is known with the query: use the key that is about to be written.",
+    "query-asks-what-is-known: You took the difference to what the query retrieves: use the key, k @ S.",
     dict(read=lambda s: lambda S, k, q: q @ S),
     "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = S + …",
     dict(keep=lambda s: lambda S: 0 * S),
@@ -177,7 +177,7 @@ GATED = variants(
     dict(gate=lambda s: 1 - s.gate),
     "beta-and-gate-exchanged: You exchanged beta and gate: the gate fades the matrix, beta is the share that is written.",
     dict(beta=lambda s: s.gate, gate=lambda s: s.beta),
-    "known-before-fading: You read what is known before the matrix fades: let it fade first, S = gate * S, and then read k @ S.",
+    "known-before-fading: You took what the key retrieves from the state before it fades: let it fade first, S = gate * S, then take k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
 )
 

@@ -61,7 +61,7 @@ padding = Exercise(
         dict(column=lambda s: s.lengths.unsqueeze(1)),
         "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
         dict(mask=lambda s: s.row >= s.column),
-        "one-too-many: You marked one token too many: positions start at 0, so use < rather than <=.",
+        "one-too-many: You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.",
         dict(lengths=lambda s: torch.as_tensor(s.lengths) + 1),
         "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
         dict(lengths=lambda s: torch.as_tensor(s.lengths) - 1),

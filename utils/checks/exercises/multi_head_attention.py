@@ -72,7 +72,9 @@ def right_layer(learned, x):
 
 
 SIZES = of_attention.OF_INPUT + of_attention.OF_TOKENS
-SIZES += other_width("scale-of-all-heads", "d_out", lambda s: s.learned.build[1])
+SIZES += other_width(
+    "scale-of-all-heads", "d_out, all heads together", lambda s: s.learned.build[1]
+)
 SIZES += other_width("scale-of-number-of-heads", "the heads' number", lambda s: s.H)
 OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",

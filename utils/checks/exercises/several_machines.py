@@ -36,7 +36,7 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
 
 
 FORMS = variants(
-    "mean-for-sum: You took the mean of the parts: add them up over the first axis.",
+    "mean-for-sum: You took a mean over the parts, of the outputs or of the sums: add them up over the first axis.",
     dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
     dict(total=lambda s: (s.factors * s.sums).mean(0)),
     "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",

@@ -113,15 +113,15 @@ transformer_block = ModuleExercise(
         *halves(lambda x, part: layer_norm(x) + part(layer_norm(x))),
         "sublayer-subtracted: You subtracted what the sublayer returns: add it.",
         *halves(lambda x, part: x - part(layer_norm(x))),
-        "residual-missing: You replaced x by what a sublayer returns: add it, as in x + attention(norm1(x)).",
+        "residual-missing: You replaced x by what a sublayer returns, attention or feed_forward: add it to x.",
         *halves(lambda x, part: part(layer_norm(x))),
         "first-residual-lost: You added the MLP's output to the x from the start: add it to the x that already holds the attention's.",
         dict(last=lambda s: s.x - s.middle + s.second(s.middle, s.mlp)),
-        "sublayers-parallel: You let the MLP read the x from the start: it should read x plus what the attention returned.",
+        "sublayers-parallel: You let feed_forward read the x from the start: give it norm2(y), where y = x + attention(norm1(x)).",
         dict(last=lambda s: s.middle - s.x + s.second(s.x, s.mlp)),
         "order-swapped: You put the MLP first: attention first, then the MLP.",
         {"attention, mlp": lambda s: s.learned.build[1::-1]},
-        "norm-unused: You let a sublayer read the bare x: attention(norm1(x)), feed_forward(norm2(x)).",
+        "norm-unused: You let a sublayer read its input without a norm: attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.",
         *halves(lambda x, part: x + part(x)),
         "norm-at-the-end: You normalised the result: a GPT does so once, after the last block.",
         dict(result=lambda s: layer_norm(s.last)),
@@ -261,7 +261,7 @@ def share_that_is_kept(run):
     probs = torch.softmax(logits, -1), run.got, run.expected
     row, got, expected = (value.flatten()[: logits.shape[-1]] for value in probs)
     kept, wanted = got.abs() > 1e-6, expected > 1e-6  # what rounds to 0 may stay
-    text = f"Your first row keeps {int(kept.sum())} tokens, which hold {row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
+    text = f"Your first row keeps {int(kept.sum())} of its tokens, with a probability of {row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
     return None if torch.equal(kept, wanted) else text
 
 

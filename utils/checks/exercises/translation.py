@@ -171,7 +171,7 @@ greedy_translate = Exercise(
         "result": lambda s: s.front + [i for i in s.written if i not in s.unwanted],
     },
     variants=variants(
-        "end-kept: You returned end_id = {end_id} too: look at the id before you append it.",
+        "end-kept: You return end_id = {end_id}, too, where the model writes it: look at each id before you append it.",
         dict(keep_end=lambda s: True),
         "start-kept: You returned start_id = {start_id} too: return what comes after it.",
         dict(front=lambda s: [s.start_id]),

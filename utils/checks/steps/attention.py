@@ -102,12 +102,12 @@ def other_width(name, what, of):
 
 
 OF_TOKENS = other_width(
-    "scale-of-tokens", "the queries' number", lambda s: s.query.shape[-2]
+    "scale-of-tokens", "the number of queries, T", lambda s: s.query.shape[-2]
 )
 OF_INPUT = other_width("scale-of-input-width", "x's width", lambda s: s.x.shape[-1])
 WRONG_SIZES = (
     other_width("scale-of-values", "the values' width", lambda s: s.value.shape[-1])
-    + other_width("scale-of-keys", "the keys' number", lambda s: s.key.shape[-2])
+    + other_width("scale-of-keys", "the number of keys, S", lambda s: s.key.shape[-2])
     + OF_TOKENS
 )
 
@@ -140,7 +140,7 @@ BATCH_SCORE = variants(  # where there are other axes before the tokens
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: use dim=-1 in the softmax, and don't transpose its result.",
+    "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: the softmax should have dim=-1, and its result shouldn't be transposed.",
     dict(dim=lambda s: -2),
     "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
     dict(dim=lambda s: (*range(s.scores.dim()),)),

@@ -57,7 +57,7 @@ RETURNED = variants(
     "axis-added: You returned an axis of size 1 too many: return {returns}.",
     each(lambda x: x[None]),
     each(lambda x: x[:, None]),
-    "axes-merged: You merged two axes into one: return {returns}.",
+    "axes-merged: You joined axes that should stay apart: return {returns}.",
     each(lambda x: x.flatten(0, 1)),
     each(lambda x: x.flatten(1, 2)),
     each(lambda x: x.flatten(0, -2)),
