@@ -365,3 +365,11 @@ def test_a_module_without_super_init_is_told_which_line_is_missing(id, answer):
     result = check(id, answer)
     assert (result.diagnosis, result.also) == ("super-init-missing", None)
     assert "call super().__init__() first" in result.message
+
+
+def test_an_attribute_is_no_tensor_of_the_notebook(monkeypatch):
+    monkeypatch.setitem(globals(), "values", torch.ones(3))
+    assert check("3.3", lambda x, dim=-1: x * x.max(-1)[0].sum()).diagnosis is None
+    answer = lambda x, dim=-1: x * x.max(-1).values.sum()  # noqa: E731
+    assert check("3.3", answer).diagnosis is None
+    assert check("3.3", lambda x, dim=-1: x * values.sum()).diagnosis  # noqa: F821

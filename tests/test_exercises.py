@@ -192,7 +192,7 @@ def test_what_is_no_exercise_stays_in_the_file_and_counts_as_nothing(
 ):
     own_progress.write_bytes(damage)
     assert f"1 of {TOTAL} exercises" in check("3.3", softmax).message
-    assert own_progress.read_bytes() == damage + b"softmax\n"
+    assert own_progress.read_bytes() == damage + b"\nsoftmax\n"
 
 
 def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
@@ -237,3 +237,11 @@ def test_the_hours_that_a_page_states_are_those_of_the_numbered_notebooks(name):
     hours = round(sum(map(int, minutes)) / 60)
     text = (ROOT / name).read_text(encoding="utf-8")
     assert f"the numbered ones take about {hours} hours together" in text
+
+
+@pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)
+def test_a_message_names_the_parameters_as_the_card_does(exercise):
+    parameters = exercise.signature.partition("(")[2].rstrip(")").split(", ")
+    names = [parameter.partition("=")[0] for parameter in parameters]
+    if exercise.noun == "function":
+        assert [*exercise.pipeline.inputs] == names

@@ -231,3 +231,11 @@ def test_without_batches_the_checkpoint_is_not_loaded(tmp_path):
     with pytest.raises(ValueError, match="expected one batch or more"):
         train(model, [], lambda model, x: model(x).mean(), 1, config=config)
     assert torch.equal(model.weight, before)
+
+
+def test_a_checkpoint_with_more_steps_than_asked_for_is_named(tmp_path):
+    path = tmp_path / "a.pt"
+    config = TrainingConfig(checkpoint=path)
+    train(dropout_model(), [line()], squared_error, steps=6, config=config)
+    with pytest.raises(ValueError, match="has 6 steps: expected at most 3"):
+        train(dropout_model(), [line()], squared_error, steps=3, config=config)

@@ -87,8 +87,10 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     lengths = torch.as_tensor(lengths)
-    if lengths.dim() != 1:
-        raise ValueError(f"expected lengths (B,), got {tuple(lengths.shape)}")
+    if lengths.dim() != 1 or lengths.is_floating_point():
+        raise ValueError(
+            f"expected integers (B,), got {lengths.dtype} {tuple(lengths.shape)}"
+        )
     if ((lengths < 0) | (lengths > num_tokens)).any():
         raise ValueError(
             f"expected lengths from 0 to {num_tokens}, got {lengths.tolist()}"

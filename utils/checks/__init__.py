@@ -13,8 +13,7 @@ What `check("4.1", answer)` does:
 5. If nothing has a name, `messages` shows the first difference.
 6. `display` shows the message, and `records` keeps the name of a passed exercise.
 
-`cells` notices that the newest cell with a definition failed, so that no verdict is on
-an older one.
+`cells` notices that the newest cell with a definition has failed, and says so.
 
 To name a new mistake, add its text and its wrong step to `variants(…)` in `steps/` or
 in the exercise; to add an exercise, write a file in `exercises/`.

@@ -18,7 +18,7 @@ from utils.checks.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 LIBRARIES = (
-    os.path.dirname(os.path.dirname(os.path.abspath(__file__))),  # utils
+    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),
     sysconfig.get_path("platlib"),
@@ -71,9 +71,8 @@ def attempt(function, *args):
 def time_limit():
     """Raise `NeverEnds` in this thread if the block takes too long.
 
-    A second thread looks at the clock: that works in a kernel and on every system, but
-    a single call into C cannot be stopped. The processor's time counts, so a debugger
-    may wait.
+    A second thread looks at the processor's time, which works on every system. A single
+    call into C can't be stopped.
     """
     thread, start = threading.get_ident(), time.process_time()
     has_ended = threading.Event()

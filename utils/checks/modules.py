@@ -109,13 +109,14 @@ class Modules:
         for name in () if module is None else self.projections:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
-            if bias is not None and name != "out_proj":
+            if isinstance(bias, torch.Tensor) and name != "out_proj":
                 text = f"Your `{name}` has a bias. None is asked for: use bias=False."
                 self.mistakes.append(Diagnosis("unasked-bias", text))
                 bias.data.zero_()
             size = (arguments[name == "out_proj"], arguments[1])
             setattr(learned, name, read_matrix(layer, name, size))
-            setattr(learned, f"{name}_bias", None if bias is None else bias.detach())
+            bias = bias.detach() if isinstance(bias, torch.Tensor) else None
+            setattr(learned, f"{name}_bias", bias)
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
                 text = f"Your `{other}` and `{name}` are the same matrix. Make two."

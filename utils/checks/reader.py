@@ -38,7 +38,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         records.add(known.name)
         message += f"\n{_say_what_is_next(known.name)}"
     if result.diagnosis != "not-attempted":
-        if _checked_answers.get(known.name) is answer:
+        if _checked_answers.get(known.name, known) is answer:
             message += f"\n{SAME}"
         _checked_answers[known.name] = answer
     return _show(f"{known.id} {known.name}", replace(result, message=message))
@@ -135,6 +135,7 @@ def progress():
     text = f"{len(tasks) - len(left)} of {len(tasks)} exercises passed"
     if left:
         hours = round(all_minutes / 60)
-        text += f", about {hours} hours left. Next: {left[0].label}"
+        time = f"{hours} hours" if hours > 1 else "an hour"
+        text += f", about {time} left. Next: {left[0].label}"
     style = "list-style: none; padding: 0"
     show(f"{text}.", f'<b>{text}.</b><ul style="{style}">{rows}</ul>')

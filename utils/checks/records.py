@@ -15,7 +15,8 @@ def path() -> Path:
 def load() -> set[str]:
     """Return the names of passed exercises: none if the file can't be read."""
     try:
-        return set(path().read_text(encoding="utf-8", errors="replace").splitlines())
+        text = path().read_text(encoding="utf-8", errors="replace")
+        return {name for name in text.splitlines() if name}
     except OSError:
         return set()
 
@@ -27,7 +28,7 @@ def add(name: str):
     try:
         path().parent.mkdir(parents=True, exist_ok=True)
         with open(path(), "a", encoding="utf-8") as file:
-            file.write(f"{name}\n")
+            file.write(f"\n{name}\n")  # a line of its own, whatever stands before
     except OSError as error:
         print(f"Your progress isn't saved: can't write {path()} ({error.strerror}).")
         print("To save it, name a folder of your own: %env COURSE_PROGRESS=FOLDER")

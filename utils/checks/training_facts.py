@@ -1,8 +1,7 @@
 """What the outputs of eval mode don't show: training, dropout, how a mask is stored.
 
 Each fact is a function `(module, learned) -> Diagnosis or None`. `learned.build` is
-d_in, d_out, context_length, dropout and perhaps num_heads; for `no_gradient` and
-`changes_in_training` it may be anything.
+d_in, d_out, context_length, dropout, perhaps num_heads (anything for the first two).
 """
 
 import torch

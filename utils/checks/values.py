@@ -95,8 +95,7 @@ def agrees(got, expected):
 def close(got, expected):
     """Compare entry by entry in float64, with room for rounding in the answer.
 
-    A sum of large terms rounds to more than its own size, so the room grows with the
-    largest entry expected.
+    The room grows with the largest entry expected, because large terms may cancel.
     """
     precision = 1e-9 if got.dtype == expected.dtype == torch.float64 else 1e-5
     got, expected = got.double(), expected.double()

@@ -233,6 +233,10 @@ class _TrainingState:
                     f"{values[0]}, got {values[1]}"
                 )
         check_shapes(self.model, saved["model"], path)
+        if saved["step"] > self.steps:
+            raise ValueError(
+                f"{path} has {saved['step']} steps: expected at most {self.steps}"
+            )
         self.model.load_state_dict(saved["model"])
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict(

@@ -1,1 +1,1 @@
-"""The exercises, one module (or folder) for each notebook."""
+"""The exercises, one module for each notebook."""

@@ -34,12 +34,15 @@ mask = Exercise(
     variants=of_masks.CAUSAL + ADDITIVE,
 )
 
+
 padding = Exercise(
     id="5.4",
     page="deeper/padding_and_empty_rows",
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
-    oracle=lambda lengths, T: torch.arange(T) < torch.as_tensor(lengths)[:, None],
+    oracle=lambda lengths, num_tokens: (
+        torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
+    ),
     cases=[
         case(torch.tensor([1, 3]), 3),
         case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
@@ -49,7 +52,7 @@ padding = Exercise(
     ],
     steps={
         "ends": lambda s: torch.as_tensor(s.lengths),
-        "places": lambda s: s.T,
+        "places": lambda s: s.num_tokens,
         "row": lambda s: torch.arange(s.places),
         "column": lambda s: s.ends[:, None],
         "mask": lambda s: s.row < s.column,
@@ -69,7 +72,7 @@ padding = Exercise(
         dict(row=lambda s: torch.arange(s.places).flip(0)),
         "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make the lengths a column, lengths[:, None].",
         dict(column=lambda s: s.ends),
-        "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {T} long.",
+        "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.",
         dict(places=lambda s: int(s.ends.max())),
         "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",
         dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
@@ -177,7 +180,7 @@ dropout = Exercise(
     ),
     oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
-    without=[one.name for one in RETURNED],  # in any order the coins are as good
+    without=[one.name for one in RETURNED],  # coins are random in any order
     cases=[
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
