@@ -185,6 +185,9 @@ def main():
     files = changed_files(base)
     print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}", flush=True)
     execute, compare = affected_notebooks(files, base)
+    for verb, notebooks in ("stored", execute), ("compared", compare):
+        names = ", ".join(notebook.stem for notebook in notebooks)
+        print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
     failed = tool.execute(execute)
     failed += run_pytest(*affected_tests(files))
     if cases := affected_cases(files):
