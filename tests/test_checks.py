@@ -229,7 +229,8 @@ def test_nothing_is_raised_after_an_answer_has_ended(monkeypatch):
     monkeypatch.setattr(guard, "SECONDS", 0.0)
     errors = []
     for n in range(400):  # longer and longer, so also on a fast machine
-        errors += filter(None, [guard.attempt(sum, range(n * 50_000)).error])
+        answer = guard.time_limit()(sum)
+        errors += filter(None, [guard.attempt(answer, range(n * 50_000)).error])
         if len(errors) == 4:
             break
     assert [type(error) for error in errors] == [guard.NeverEnds] * 4

@@ -55,8 +55,8 @@ def lab(browser, tmp_path_factory):
                 time.sleep(0.1)
             yield SimpleNamespace(**running[0])
         finally:
-            server.terminate()
-            server.wait(60)
+            server.kill()
+            server.wait()
 
 
 def expected(notebook):

@@ -11,7 +11,7 @@ from inspect import signature
 
 import torch
 
-from utils.checks.guard import Outcome, seeded
+from utils.checks.guard import Outcome, seeded, time_limit
 from utils.checks.pipeline import AnswerRejected, Pipeline
 from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
@@ -176,6 +176,7 @@ class Exercise:
     def run_case(self, answer, case):
         """Run the answer on a case; return the `Run`."""
         call, args = self.bind(answer, case)
+        call = time_limit()(call)
         outcome, expected = seeded(call, args), seeded(self.oracle, args)
         run = Run(case, args, outcome, expected.value, call)
         if self.observe and run.has_right_form:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from utils.checks import search
-from utils.checks.guard import NeverEnds, attempt
+from utils.checks.guard import NeverEnds, attempt, time_limit
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.values import Other
@@ -130,7 +130,7 @@ def _find_facts(exercise, answer, runs):
     arguments = exercise.fact_arguments(answer)
     if arguments is None or any(isinstance(run.got, Other) for run in runs):
         return []
-    results = [attempt(fact, *arguments).value for fact in exercise.facts]
+    results = [attempt(time_limit()(fact), *arguments).value for fact in exercise.facts]
     return [diagnosis for diagnosis in results if diagnosis]
 
 

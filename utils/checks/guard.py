@@ -56,8 +56,7 @@ def attempt(function, *args):
     """Call `function` on copies of `args` and return the `Outcome` in any case."""
     copies = [copied(arg) for arg in args]
     try:
-        with time_limit():
-            value = function(*copies)
+        value = function(*copies)
         changed = [i for i, arg in enumerate(args) if not same_input(arg, copies[i])]
         return Outcome(value, changed=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
@@ -72,7 +71,7 @@ def time_limit():
     """Raise `NeverEnds` in this thread if the block takes too long.
 
     A second thread looks at the processor's time, which works on every system. A single
-    call into C can't be stopped.
+    call into C can't be stopped. Only a reader's code needs it: it is slow to start.
     """
     thread, start = threading.get_ident(), time.process_time()
     has_ended = threading.Event()

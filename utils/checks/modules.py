@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from utils.checks.engine import Exercise
-from utils.checks.guard import attempt
+from utils.checks.guard import attempt, time_limit
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.training_facts import dropout_in_eval
 from utils.checks.values import safe_text
@@ -97,7 +97,7 @@ class Modules:
     def make(self, arguments):
         """Return the outcome of building a module in eval mode."""
         torch.default_generator.manual_seed(789)
-        made = attempt(lambda: self.kind(*arguments).eval())
+        made = attempt(time_limit()(lambda: self.kind(*arguments).eval()))
         if any(words in str(made.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
             self.mistakes.append(Diagnosis("super-init-missing", text))
