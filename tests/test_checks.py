@@ -224,6 +224,33 @@ def test_an_endless_loop_is_stopped_with_its_line(monkeypatch):
     assert check("3.3", lambda scores, dim=-1: scores.softmax(dim)).passed
 
 
+class EndlessLayer(torch.nn.Linear):
+    def forward(self, x):
+        while True:
+            x = x + 0
+
+
+@pytest.mark.parametrize("where", ["init", "forward", "projection"])
+def test_a_class_that_does_not_end_is_stopped_wherever_it_loops(where, monkeypatch):
+    monkeypatch.setattr(guard, "SECONDS", 0.2)
+
+    class SelfAttention(torch.nn.Module):
+        def __init__(self, d_in, d_out):
+            super().__init__()
+            kind = EndlessLayer if where == "projection" else torch.nn.Linear
+            self.W_query = kind(d_in, d_out, bias=False)
+            self.W_key = self.W_value = self.W_query
+            while where == "init":
+                pass
+
+        def forward(self, x):
+            while where == "forward":
+                x = x + 0
+            return self.W_query(x)
+
+    assert not check("4.2", SelfAttention).passed
+
+
 def test_nothing_is_raised_after_an_answer_has_ended(monkeypatch):
     """Not even if an answer ends at the moment when it is stopped."""
     monkeypatch.setattr(guard, "SECONDS", 0.0)

@@ -215,6 +215,7 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
     "model, batches, message",
     [
         (torch.nn.Linear(1, 1), [], "expected one batch or more, got none"),
+        (torch.nn.Linear(1, 1), iter([torch.ones(1)]), "expected a list of batches"),
         (torch.nn.ReLU(), [torch.ones(1)], "a model with weights to train, got none"),
     ],
 )

@@ -74,7 +74,7 @@ class Modules:
         if arguments not in self.built:
             made = self.make(arguments)
             learned = self.read(made.value, arguments)
-            noise = attempt(dropout_in_eval, made.value, learned).value
+            noise = attempt(time_limit()(dropout_in_eval), made.value, learned).value
             if noise:
                 self.mistakes.append(noise)
                 calm = tuple(0.0 if type(n) is float else n for n in arguments)
@@ -132,8 +132,8 @@ def read_matrix(layer, name, size):
     if isinstance(layer, nn.Parameter):
         matrix = layer.detach() if layer.shape == size else layer.detach().mT
     elif isinstance(layer, nn.Module):
-        bias = attempt(layer, torch.zeros(1, size[0])).value
-        both = attempt(layer, torch.eye(size[0])).value
+        bias = attempt(time_limit()(layer), torch.zeros(1, size[0])).value
+        both = attempt(time_limit()(layer), torch.eye(size[0])).value
         matrix = torch.zeros(0) if both is None else (both - bias).detach()
     else:
         text = f"Your module has no `{name}` that an optimizer finds: self.{name} = "

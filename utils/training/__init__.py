@@ -87,6 +87,11 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
     clipping as in nanoGPT.
     """
+    if not (callable(batches) or hasattr(batches, "__getitem__")):
+        raise ValueError(
+            "expected a list of batches, or a function from a number to a batch, "
+            f"got {type(batches).__name__}: pass list(…) of a DataLoader"
+        )
     if not (callable(batches) or len(batches)):
         raise ValueError("expected one batch or more, got none")
     state = _TrainingState(model, steps, lr, config)
