@@ -26,16 +26,28 @@ def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help=every)
 
 
-def pytest_ignore_collect(collection_path, config):
-    """Leave out some folders unless the command names them or the run is full.
+# They take long and concern one part each: CI runs them, and `tests.changed` does where
+# a change touches that part.
+LONG = [
+    "notebooks/deeper",
+    "tests/answers",
+    "tests/test_checks.py",
+    "tests/test_lab.py",
+    "tests/test_launch.py",
+    "tests/test_parallel.py",
+    "tests/test_setup.py",
+    "tests/test_site.py",
+    "tests/test_steps.py",
+]
 
-    Worked solutions only print that checks pass. Deeper notebooks take long, so only CI
-    runs them with the others.
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave out what takes long unless the command names it or the run is full.
+
+    Worked solutions, which only print that checks pass, are left out in CI, too.
     """
-    folders = ["notebooks/solutions", "notebooks/deeper"]
-    if "CI" in os.environ:
-        folders.remove("notebooks/deeper")
-    is_left_out = any(collection_path.match(folder) for folder in folders)
+    left_out = ["notebooks/solutions"] + ([] if "CI" in os.environ else LONG)
+    is_left_out = any(collection_path.match(name) for name in left_out)
     return (is_left_out and not config.getoption("--full")) or None
 
 

@@ -144,12 +144,11 @@ def affected_tests(files):
         if name.startswith("utils/"):
             part = name.split("/")[1].removesuffix(".py")
             tests |= {name, f"tests/test_{part}*.py"}
+        if name.startswith(("utils/", "tests/")):
             paths = [path.relative_to(ROOT) for path in users(ROOT / name)]
             tests |= {str(path) for path in paths if path.match("test_*.py")}
         if name.startswith("tests/answers/"):
             tests.add("tests/answers")
-        elif name.startswith("tests/"):
-            tests.add(name if "/test_" in name else "tests")
         for start, others in OTHERS.items():
             if name.startswith(start):
                 tests |= {f"tests/test_{other}.py" for other in others}
