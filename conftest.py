@@ -30,7 +30,7 @@ def pytest_addoption(parser):
 # a change touches that part.
 LONG = [
     "notebooks/deeper",
-    "tests/answers",
+    "tests/test_answers.py",
     "tests/test_checks.py",
     "tests/test_lab.py",
     "tests/test_launch.py",

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import nbformat
 
-import notebooks as tool
-
-ROOT = tool.ROOT
+ROOT = Path(__file__).resolve().parents[1]
+KINDS = "*.ipynb", "deeper/*.ipynb", "solutions/*.ipynb"
+NOTEBOOKS = [path for kind in KINDS for path in ROOT.glob(f"notebooks/{kind}")]
 # The list of pages at the side.
 CONTENTS = """
 ```{toctree}
@@ -74,9 +74,10 @@ PRINT += "--no-pdf-header-footer --generate-pdf-document-outline"
 def write_notebook(path, source):
     """Write a notebook as its page shows it: no set-up cell, but a link to its file."""
     notebook = nbformat.read(path, as_version=4)
-    tool.uncover(notebook)
-    notebook.cells = [cell for cell in notebook.cells if not tool.is_setup(cell)]
+    del notebook.cells[1]  # the set-up cell
     for cell in notebook.cells:
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            del cell.outputs[0]  # the cover, which JupyterLab shows
         cell.source = cell.source.replace("](../README.md)", "](../index.md)")
     opening = notebook.cells[0]
     link = LINK.format(file=path.name, text="Download the notebook")
@@ -91,7 +92,7 @@ def run_sphinx(source, folder, builder, *settings):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-b", builder]
     command += [word for setting in settings for word in ("-D", setting)]
     command += ["-c", ROOT / ".ci/pages", "-d", source / f".{builder}", source, folder]
-    subprocess.run(command, check=True)
+    subprocess.run(command, cwd=ROOT, check=True)
 
 
 def print_book(source, pdf):
@@ -99,7 +100,8 @@ def print_book(source, pdf):
     (source / "book.md").write_text(BOOK)
     run_sphinx(source, source / "book", "singlehtml", *BOOK_SETTINGS)
     page = (source / "book/book.html").as_uri()
-    command = [tool.find_browser(), *PRINT.split(), f"--print-to-pdf={pdf}", page]
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    command = [browser, *PRINT.split(), f"--print-to-pdf={pdf}", page]
     subprocess.run(command, check=True, capture_output=True)
 
 
@@ -116,10 +118,10 @@ def build(folder, pdf):
             link = LINK.format(file=PDF, text="All numbered notebooks as a PDF")
             readme = readme.replace("\n", link, 1)
         (source / "index.md").write_text(readme + CONTENTS, encoding="utf-8")
-        for path in tool.find_notebooks():
+        for path in NOTEBOOKS:
             write_notebook(path, source)
         run_sphinx(source, folder, "html")
-        for path in tool.find_notebooks():
+        for path in NOTEBOOKS:
             shutil.copy(path, folder / path.relative_to(ROOT))
         if pdf:
             print_book(source, folder / PDF)

@@ -2,11 +2,16 @@
 
 import importlib.util
 import os
+import shutil
 import sys
 
 import pytest
 
-from tests.repository import tool
+
+def find_browser():
+    """Return the path of Chromium, or None."""
+    names = "chromium", "chromium-browser", "google-chrome"
+    return next(filter(None, map(shutil.which, names)), None)
 
 
 def needed(found, what):
@@ -25,7 +30,7 @@ def needed(found, what):
 def browser():
     """Open one Chromium for all tests of a file; return Playwright's browser."""
     needed(importlib.util.find_spec("playwright"), "the package playwright")
-    path = needed(tool.find_browser(), "Chromium")
+    path = needed(find_browser(), "Chromium")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:

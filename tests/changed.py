@@ -21,18 +21,21 @@ import sys
 
 import nbformat
 
-from tests.repository import ROOT, imports, tool
+from tests.notebooks import START, execute, find_notebooks
+from tests.repository import ROOT, imports
 
 # Tests that a change concerns without an import.
 OTHERS = {
     "notebooks/": ("seeds", "exercises"),
     "utils/": ("drift",),
-    ".ci/": ("notebooks", "stored", "setup", "site", "lab"),
+    "tests/seeds/": ("seeds",),
+    "tests/answers/": ("answers",),
+    ".ci/": ("site",),
 }
 EXERCISES = "utils/checks/exercises/"
 # These have cases for each notebook or exercise, of which those of changed ones run.
-BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
-BY_CASE = [*(f"tests/test_{name}.py" for name in BY_CASE), "tests/answers"]
+BY_CASE = ("notebooks", "sections", "drift", "steps", "checks", "answers")
+BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
@@ -86,22 +89,22 @@ def words_of(notebook):
 
 def affected_notebooks(files, base):
     """Return the notebooks to run and store, and those to run and compare."""
-    execute, compare, known = set(), set(), tool.find_notebooks()
+    store, compare, known = set(), set(), find_notebooks()
     for name in files:
         path = ROOT / name
         if path in known:
-            execute.add(path)
+            store.add(path)
         if name.startswith("utils/") and path.suffix == ".py":
             names = changed_names(name, base)
             users = {notebook for notebook in known if words_of(notebook) & names}
-            (execute if name.startswith("utils/plots/") else compare).update(users)
+            (store if name.startswith("utils/plots/") else compare).update(users)
         if name.startswith(EXERCISES):
-            execute.add(tool.START)
+            store.add(START)
             for notebook in known:
                 if notebook.stem[3:] == path.stem:
                     solutions = f"solutions/{notebook.stem[:2]}_solutions.ipynb"
                     compare |= {notebook, notebook.parent / solutions}
-    return sorted(execute), sorted(compare - execute)
+    return sorted(store), sorted(compare - store)
 
 
 def module_name(path):
@@ -141,19 +144,17 @@ def affected_tests(files):
         if name.startswith(EXERCISES):
             tests.add("tests/test_exercises.py")
             continue
-        if name.startswith("utils/"):
-            part = name.split("/")[1].removesuffix(".py")
-            tests |= {name, f"tests/test_{part}*.py"}
         if name.startswith(("utils/", "tests/")):
             paths = [path.relative_to(ROOT) for path in users(ROOT / name)]
-            tests |= {str(path) for path in paths if path.match("test_*.py")}
-        if name.startswith("tests/answers/"):
-            tests.add("tests/answers")
+            tests |= {name, *(str(path) for path in paths if path.match("test_*.py"))}
+        if name.startswith("utils/"):
+            part = name.split("/")[1].removesuffix(".py")
+            tests.add(f"tests/test_{part}*.py")
         for start, others in OTHERS.items():
             if name.startswith(start):
                 tests |= {f"tests/test_{other}.py" for other in others}
     paths = {path for test in tests for path in ROOT.glob(test)}
-    return sorted(path for path in paths if path.is_dir() or path.suffix == ".py")
+    return sorted(path for path in paths if path.suffix == ".py")
 
 
 def affected_cases(files):
@@ -183,11 +184,11 @@ def main():
         parser.error(f"expected a commit, got {base}")
     files = changed_files(base)
     print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}", flush=True)
-    execute, compare = affected_notebooks(files, base)
-    for verb, notebooks in ("stored", execute), ("compared", compare):
+    store, compare = affected_notebooks(files, base)
+    for verb, notebooks in ("stored", store), ("compared", compare):
         names = ", ".join(notebook.stem for notebook in notebooks)
         print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
-    failed = tool.execute(execute)
+    failed = execute(store)
     failed += run_pytest(*affected_tests(files))
     if cases := affected_cases(files):
         failed += run_pytest(*BY_CASE, "-k", " or ".join(cases))

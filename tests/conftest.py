@@ -9,7 +9,8 @@ import cloudpickle
 import pytest
 
 from tests.browser import browser
-from tests.repository import ROOT, tool
+from tests.notebooks import find_notebooks
+from tests.repository import ROOT
 from utils.plots import chart, picture
 
 __all__ = ["browser"]
@@ -74,7 +75,7 @@ def pytest_generate_tests(metafunc):
         return
     known = {
         path.relative_to(ROOT / "notebooks").as_posix(): path
-        for path in tool.find_notebooks()
+        for path in find_notebooks()
     }
     names = known if metafunc.config.getoption("--full") else sample.args
     paths = [pytest.param(known[name], id=name) for name in names]

@@ -11,6 +11,11 @@ SOLUTION = re.compile(
 FENCE = re.compile(r"^(```+).*?^\1", re.DOTALL | re.MULTILINE)
 
 
+def heading_anchor(title):
+    """Return the name of a heading in links, as JupyterLab makes it."""
+    return title.replace(" ", "-")
+
+
 def without_code(source):
     """Return markdown without its code, in which nothing is markup."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", source))

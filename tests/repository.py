@@ -1,24 +1,12 @@
-"""The course as files: the tool of `.ci`, and copies to test elsewhere."""
+"""The course as files, and copies of it to test elsewhere."""
 
 import ast
-import importlib.util
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-def load(path):
-    """Return a file of `.ci`, which is no package, as a module."""
-    spec = importlib.util.spec_from_file_location(f"course_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = load(ROOT / ".ci/notebooks.py")
 
 
 def files():

@@ -2,7 +2,7 @@
 
 import nbformat
 
-from tests.repository import tool
+from tests.notebooks import run_cells
 from tests.tolerance import agree
 
 CHEAP = "deeper/my_numbers_differ.ipynb"
@@ -25,7 +25,7 @@ def compare(cells, path):
     """Run cells in one fresh kernel; assert that each prints what is stored."""
     new = nbformat.v4.new_code_cell
     copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
-    tool.run_cells(nbformat.v4.new_notebook(cells=copies), path.parent)
+    run_cells(nbformat.v4.new_notebook(cells=copies), path.parent)
     for stored, cell in zip(cells, copies):
         assert_prints(cell, printed(stored))
         assert [o.text for o in cell.outputs if o.get("name") == "stderr"] == []

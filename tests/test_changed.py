@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from tests import changed
-from tests.repository import ROOT, tool
+from tests.notebooks import START, find_notebooks
+from tests.repository import ROOT
 
 
 def test_a_notebook_is_stored_and_its_form_tested():
@@ -29,9 +30,9 @@ def test_notebooks_that_use_a_changed_function_are_compared(
     source = (ROOT / "utils/tokenizer.py").read_text(encoding="utf-8")
     assert old in source
     monkeypatch.setattr(changed, "git", lambda *words: source.replace(old, new))
-    execute, compare = changed.affected_notebooks(["utils/tokenizer.py"], "HEAD")
-    users = [n for n in tool.find_notebooks() if name and name in n.read_text("utf-8")]
-    assert (execute, compare) == ([], sorted(users))
+    store, compare = changed.affected_notebooks(["utils/tokenizer.py"], "HEAD")
+    users = [n for n in find_notebooks() if name and name in n.read_text("utf-8")]
+    assert (store, compare) == ([], sorted(users))
 
 
 def names_of_tests(module):
@@ -67,8 +68,8 @@ def test_after_a_change_in_an_exercise_its_solution_is_compared(monkeypatch):
     monkeypatch.setattr(changed, "changed_names", lambda name, base: set())
     file = "utils/checks/exercises/tokens.py"
     assert changed.affected_cases([file]) == ["[1.1", "[1.2"]
-    execute, compare = changed.affected_notebooks([file], "HEAD")
-    assert execute == [tool.START]
+    store, compare = changed.affected_notebooks([file], "HEAD")
+    assert store == [START]
     names = "notebooks/01_tokens.ipynb", "notebooks/solutions/01_solutions.ipynb"
     assert compare == [ROOT / name for name in names]
 

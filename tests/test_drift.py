@@ -22,12 +22,13 @@ import utils
 from tests import small_layers
 from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
-from tests.repository import ROOT, tool
+from tests.notebooks import find_notebooks, is_setup
+from tests.repository import ROOT
 from tests.seeds import is_constant
 from utils.checks.examine import examine
 from utils.data import load_text
 
-NOTEBOOKS = tool.find_notebooks()
+NOTEBOOKS = find_notebooks()
 EXPERIMENTS = sorted((ROOT / "utils/experiments").glob("*.py"))
 
 random = partial(small_layers.random, dtype=torch.float32)
@@ -121,7 +122,7 @@ def is_definition(node):
 def statements(notebook):
     """Yield the statements of a notebook's code and of its folded solutions."""
     for cell in nbformat.read(notebook, as_version=4).cells:
-        if cell.cell_type == "code" and not tool.is_setup(cell):
+        if cell.cell_type == "code" and not is_setup(cell):
             yield from ast.parse(cell.source).body
         elif solution := folded_solution(cell):
             yield from ast.parse(solution).body

@@ -11,13 +11,15 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
-from tests.repository import ROOT, tool
+from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
+from tests.repository import ROOT
 from utils.checks import check, progress, records
 from utils.checks.catalogue import course_version, tasks
 
-LESSONS = [p for p in tool.find_notebooks() if p.parent.name != "solutions"]
+LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
 NUMBERED = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
+SOLVED = re.compile(r'check\("([\d.]+)", (\w+), record=False\)')
 NAMES = [task.name for task in tasks()]
 TOTAL = len(NAMES)
 
@@ -47,7 +49,7 @@ def exercises_of(path):
     """
     before, stub, asked = [], "", None
     for cell in nbformat.read(path, as_version=4).cells:
-        if cell.cell_type == "code" and not tool.is_setup(cell):
+        if cell.cell_type == "code" and not is_setup(cell):
             before += statements(cell.source, ast.Import | ast.ImportFrom)
             before += statements(cell.source, ast.Assign, "solution(")
             if (match := CHECK.search(cell.source)) and "NotImplementedError" in stub:
@@ -67,7 +69,7 @@ def worked():
         cells.append(new_code_cell(source, metadata={"tags": ["raises-exception"]}))
         return cells[-1]
 
-    run(tool.setup_cell(("", "main")))
+    run(setup_cell(("", "main")))
     run("from utils.checks import check, records, solution")
     for path in LESSONS:
         for id, name, stub, answer, before in exercises_of(path):
@@ -94,7 +96,7 @@ def worked():
                         f"print(result.passed, {name!r} in records.load())"
                     )
                 steps[id][step] = cell
-    tool.run_cells(new_notebook(cells=cells), ROOT / "notebooks")
+    run_cells(new_notebook(cells=cells), ROOT / "notebooks")
     return {id: {s: texts(c) for s, c in each.items()} for id, each in steps.items()}
 
 
@@ -159,9 +161,17 @@ def test_a_worked_solution_passes_without_credit(own_progress):
     result = check("3.3", softmax, record=False)
     assert result.passed and "next" not in result.message
     assert not own_progress.exists()
+
+
+def test_the_solutions_solve_every_exercise_in_two_ways_without_credit():
+    ways = {id: set() for id in EXERCISES}
     for path in (ROOT / "notebooks/solutions").glob("*.ipynb"):
-        checks = re.findall("^check.*", "\n".join(code_of(path)), re.MULTILINE)
-        assert checks and all(line.endswith(", record=False)") for line in checks)
+        for cell in nbformat.read(path, as_version=4).cells:
+            for line in re.findall("^check.*", cell.source, re.MULTILINE):
+                id, name = SOLVED.fullmatch(line).groups()
+                assert f"{id} {EXERCISES[id].name}: passed." in texts(cell)
+                ways[id].add(name)
+    assert [id for id, names in ways.items() if len(names) < 2] == []
 
 
 # ---- progress ------------------------------------------------------------------

@@ -9,10 +9,17 @@ from html import escape
 import nbformat
 import pytest
 
-from tests.markdown_text import FORMULA, without_code
-from tests.repository import ROOT, tool
+from tests.markdown_text import FORMULA, heading_anchor, without_code
+from tests.notebooks import (
+    find_notebooks,
+    is_setup,
+    prepare,
+    read_home,
+    reading_minutes,
+)
+from tests.repository import ROOT
 
-PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
+PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
 DEEPER = [path for path in PATHS if path.startswith("notebooks/deeper/")]
 # Minutes of a reader: from the first on a test warns, above the second it fails.
@@ -60,12 +67,12 @@ def test_a_notebook_is_stored_executed_from_top_to_bottom(code):
     assert counts == list(range(1, len(code) + 1))
 
 
-def test_a_notebook_is_stored_as_the_tool_stores_it(path):
+def test_a_notebook_is_stored_as_execute_stores_it(path):
     stored = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(stored, as_version=4)
-    tool.prepare(notebook, path, tool.read_home())
+    prepare(notebook, path, read_home())
     assert json.loads(nbformat.writes(notebook)) == json.loads(stored)
-    assert [i for i, cell in enumerate(notebook.cells) if tool.is_setup(cell)] == [1]
+    assert [i for i, cell in enumerate(notebook.cells) if is_setup(cell)] == [1]
 
 
 def test_no_cell_ends_in_an_error_or_writes_to_stderr(outputs):
@@ -101,7 +108,7 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
 
 @pytest.mark.parametrize("path", LESSONS + DEEPER, indirect=True)
 def test_a_notebook_can_be_read_in_one_evening(path):
-    minutes = tool.reading_minutes(nbformat.read(path, as_version=4))
+    minutes = reading_minutes(nbformat.read(path, as_version=4))
     assert minutes <= TOO_LONG
     if minutes > LONG:
         warnings.warn(f"{path.stem}: {minutes:.0f} minutes", stacklevel=2)
@@ -114,7 +121,7 @@ def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
 @functools.cache
 def anchors(path):
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
-    return {tool.heading_anchor(heading.strip()) for heading in headings}
+    return {heading_anchor(heading.strip()) for heading in headings}
 
 
 def test_every_link_inside_the_course_leads_somewhere(path):

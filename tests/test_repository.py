@@ -9,7 +9,9 @@ from importlib.metadata import packages_distributions
 import nbformat
 import pytest
 
-from tests.repository import ROOT, files, imports, load, make_course, tool
+from tests import notebooks
+from tests.notebooks import COLAB, find_notebooks, read_home, setup_cell
+from tests.repository import ROOT, files, imports, make_course
 
 
 def read(name, root=ROOT):
@@ -43,27 +45,27 @@ def test_no_file_names_a_folder_of_a_machine():
 
 def test_before_the_course_has_an_address_no_first_screen_links_to_it():
     texts = [read("README.md")]
-    for path in tool.find_notebooks():
+    for path in find_notebooks():
         texts.append(nbformat.read(path, as_version=4).cells[0].source)
-    if tool.read_home()[0] == "":
+    if read_home()[0] == "":
         assert re.findall(r"\]\((https?:[^)]+)\)", "\n".join(texts)) == []
 
 
 def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path):
     make_course(tmp_path)
     new = "https://github.com/some-reader/attention-too"
-    command = [sys.executable, "-B", ".ci/notebooks.py", "address", new + ".git/"]
+    command = [sys.executable, "-B", "-m", "tests.notebooks", "address", new + ".git/"]
     moved = subprocess.run([*command, "v2.1"], cwd=tmp_path, capture_output=True)
     assert (moved.returncode, moved.stdout, moved.stderr) == (0, b"", b"")
-    there = load(tmp_path / ".ci/notebooks.py")
-    assert there.read_home() == (new, "v2.1")
+    lines = f'repository = "{new}"\nversion = "v2.1"\n'
+    assert lines in read("pyproject.toml", tmp_path)
     base = new.replace("github.com", "colab.research.google.com/github") + "/blob/v2.1"
     pages = "https://some-reader.github.io/attention-too/"
-    for path in there.find_notebooks():
-        cells = nbformat.read(path, as_version=4).cells
-        assert cells[1].source == tool.setup_cell((new, "v2.1"))
-        link = f"{base}/{path.relative_to(tmp_path).as_posix()})"
-        assert cells[0].source.splitlines()[2] == tool.COLAB + link
+    for path in find_notebooks():
+        name = path.relative_to(ROOT).as_posix()
+        cells = nbformat.read(tmp_path / name, as_version=4).cells
+        assert cells[1].source == setup_cell((new, "v2.1"))
+        assert cells[0].source.splitlines()[2] == f"{COLAB}{base}/{name})"
     start = f"{base}/notebooks/00_start_here.ipynb"
     line = f"[Open in Colab]({start}) · [Read it as pages]({pages})"
     readme = read("README.md", tmp_path)
@@ -83,8 +85,8 @@ def test_a_table_links_to_every_notebook_by_its_title(table):
 
 
 def test_the_tables_state_the_minutes_of_the_notebooks(monkeypatch):
-    monkeypatch.setattr(tool, "store", lambda text, page: text != read(page))
-    assert not tool.write_minutes()
+    monkeypatch.setattr(notebooks, "write_atomically", lambda page, text: None)
+    assert not notebooks.write_minutes()
 
 
 # `utils` has four levels: the library is 0. A module imports from its own level and
@@ -117,7 +119,7 @@ OPTIONAL = {"huggingface_hub", "tokenizers"}
 def test_learners_install_all_that_notebooks_and_utils_import():
     owners = packages_distributions()
     sources = {path: read(path) for path in MODULES}
-    for path in tool.find_notebooks():
+    for path in find_notebooks():
         cells = nbformat.read(path, as_version=4).cells
         code = [cell.source for cell in cells if cell.cell_type == "code"]
         sources[path] = "\n".join(code)

@@ -13,10 +13,11 @@ from typing import NamedTuple
 import nbformat
 import pytest
 
-from tests.repository import ROOT, tool
+from tests.notebooks import find_notebooks
+from tests.repository import ROOT
 from tests.reruns import CHEAP, compare
 
-PATHS = [path.relative_to(ROOT).as_posix() for path in tool.find_notebooks()]
+PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LOADS = "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"
 NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(#([^)]+)\)")

@@ -8,10 +8,11 @@ import sys
 import nbformat
 import pytest
 
-from tests.repository import make_repository, tool
+from tests.notebooks import run_cells, setup_cell
+from tests.repository import make_repository
 from tests.reruns import assert_prints, printed
 
-CELL = tool.setup_cell(("", "main")) + "\n"
+CELL = setup_cell(("", "main")) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
 # The tests need no network: pip finds everything in place, git copies a folder.
 NO_NETWORK = {"PIP_NO_INDEX": "1", "GIT_CONFIG_GLOBAL": os.devnull}
@@ -21,7 +22,7 @@ ADVICE = "The next cells need `utils`: move this notebook back into the course."
 
 def fetching(address):
     """Return the cell of a course that has an address, and then a line that says it."""
-    return tool.setup_cell((address, "main")) + "\n" + SAY_WHERE
+    return setup_cell((address, "main")) + "\n" + SAY_WHERE
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -94,10 +95,10 @@ def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     folder.mkdir()
     shutil.copyfile(path, folder / path.name)
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells[1].source = tool.setup_cell((course.as_uri(), "main"))
+    notebook.cells[1].source = setup_cell((course.as_uri(), "main"))
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     stored = [printed(cell) for cell in code]
-    tool.run_cells(notebook, folder, **NO_NETWORK)
+    run_cells(notebook, folder, **NO_NETWORK)
     for cell, text in zip(code, stored):
         assert_prints(cell, text)
     assert {each.name for each in folder.iterdir()} == {path.name, "attention-course"}

@@ -3,6 +3,7 @@
 import importlib.util
 import posixpath
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser import needed
+from tests.browser import find_browser, needed
 from tests.markdown_text import FORMULA, without_code
-from tests.repository import ROOT, load, tool
+from tests.notebooks import find_notebooks
+from tests.repository import ROOT
 
 MODULES = Path(sys.prefix, "node_modules")
 MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE)
@@ -94,14 +96,14 @@ def test_every_link_within_the_site_leads_somewhere(texts, site):
 
 
 def test_the_setup_cell_is_not_shown_and_the_file_is_offered(texts, site):
-    for path in tool.find_notebooks():
+    for path in find_notebooks():
         page = page_of(path)
         assert "Set-up: run this cell first" not in texts[page]
         assert f'<a href="{path.name}" download>' in texts[page]
         assert (site / page).with_suffix(".ipynb").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("path", tool.find_notebooks(), ids=page_of)
+@pytest.mark.parametrize("path", find_notebooks(), ids=page_of)
 def test_a_page_has_all_that_its_notebook_has(texts, path):
     page = BeautifulSoup(texts[page_of(path)], "html.parser").article
     cells = cells_of(path)
@@ -180,18 +182,15 @@ def test_search_finds_words_from_a_disk(look):
 # ---------------------------------------------------------------------- on paper
 
 
-def test_the_book_has_bookmarks_every_picture_and_what_was_folded(
-    tmp_path, monkeypatch
-):
+def test_the_book_has_bookmarks_every_picture_and_what_was_folded(tmp_path):
     needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
-    needed(tool.find_browser(), "Chromium")
+    needed(find_browser(), "Chromium")
     import pypdf
 
-    monkeypatch.syspath_prepend(ROOT / ".ci")
-    pages = load(ROOT / ".ci/site.py")
+    site = runpy.run_path(ROOT / ".ci/site.py")
     path = ROOT / f"notebooks/{SAMPLE[1]}.ipynb"
-    pages.write_notebook(path, tmp_path)
-    pages.print_book(tmp_path, tmp_path / "book.pdf")
+    site["write_notebook"](path, tmp_path)
+    site["print_book"](tmp_path, tmp_path / "book.pdf")
     pdf = pypdf.PdfReader(tmp_path / "book.pdf")
     lesson = pdf.outline[1][0].title
     assert cells_of(path)[0].source.startswith(f"# {lesson}\n")

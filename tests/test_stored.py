@@ -1,11 +1,12 @@
-"""Each test pins one claim about how `.ci/notebooks.py` stores notebooks."""
+"""Each test pins one claim about how `tests.notebooks` stores notebooks."""
 
 import re
 import shutil
 
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tests.repository import ROOT, tool
+from tests import notebooks
+from tests.repository import ROOT
 from tests.tolerance import settled
 
 
@@ -14,14 +15,14 @@ def test_minutes_are_copied_into_readme_and_00(tmp_path, monkeypatch):
     (tmp_path / "notebooks").mkdir()
     for name in (*pages, "notebooks/02_embeddings.ipynb"):
         shutil.copy(ROOT / name, tmp_path / name)
-    monkeypatch.setattr(tool, "ROOT", tmp_path)
-    monkeypatch.setattr(tool, "START", tmp_path / pages[1])
-    assert not tool.write_minutes()
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    monkeypatch.setattr(notebooks, "START", tmp_path / pages[1])
+    assert not notebooks.write_minutes()
     for name in pages:
         text = (ROOT / name).read_text(encoding="utf-8")
         other = re.sub(r"order\? \| \d+ \|", "order? | 20 |", text)
         (tmp_path / name).write_text(other, encoding="utf-8")
-        assert other != text and tool.write_minutes()
+        assert other != text and notebooks.write_minutes()
         assert (tmp_path / name).read_text(encoding="utf-8") == text
 
 
@@ -36,7 +37,7 @@ def test_digits_stay_as_stored_within_their_tolerance_and_times_always():
         return new_notebook(cells=cells)
 
     new = notebook("loss 1.52", "loss 1.71", "rate 1.52", "2 s")
-    tool.keep_stored(new, notebook("loss 1.50", "loss 1.50", "rate 1.50", "3 s"))
+    notebooks.keep_stored(new, notebook("loss 1.50", "loss 1.50", "rate 1.50", "3 s"))
     texts = [cell.outputs[0].text for cell in new.cells]
     assert texts == ["loss 1.50", "loss 1.71", "rate 1.52", "3 s"]
 
@@ -55,7 +56,7 @@ def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance()
         new_code_cell("not this", outputs=outputs),
     ]
     for _ in range(2):
-        tool.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
+        notebooks.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
     folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
     assert folded == cells[2:4]
     assert "source_hidden" not in cells[3].metadata.jupyter, "nothing would be seen"

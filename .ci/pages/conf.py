@@ -10,7 +10,6 @@ from pathlib import Path
 from docutils import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / ".ci"))  # for `notebooks`, named below
 KATEX = Path(sys.prefix, "node_modules/katex/dist")
 GLOSSARY = "notebooks/deeper/glossary"
 
@@ -22,7 +21,7 @@ nb_code_prompt_show = "Show the {type}"  # of a cell that answers a prediction
 nb_code_prompt_hide = "Hide the {type}"
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-myst_heading_slug_func = "notebooks.heading_anchor"
+myst_heading_slug_func = "tests.markdown_text.heading_anchor"
 html_title = "Attention"
 html_theme = "furo"
 html_math_renderer = "katex"

@@ -1,7 +1,7 @@
-"""Keep the notebooks in order.
+"""Run and store notebooks, and write the course's address.
 
-    python .ci/notebooks.py execute [notebook ...]
-    python .ci/notebooks.py address https://github.com/OWNER/REPOSITORY [VERSION]
+    python -m tests.notebooks execute [notebook ...]
+    python -m tests.notebooks address https://github.com/OWNER/REPOSITORY [VERSION]
 
 `execute` runs notebooks from top to bottom and stores what they print; without
 names it takes all of them. `address` writes where the course lives, and the branch
@@ -14,7 +14,6 @@ import argparse
 import copy
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,13 +23,11 @@ from pathlib import Path
 
 import nbformat
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.repository import ROOT
+from tests.tolerance import settled
+from utils.files import write_atomically
+
 START = ROOT / "notebooks/00_start_here.ipynb"
-sys.path.insert(0, str(ROOT))
-
-from tests.tolerance import settled  # noqa: E402
-from utils.files import write_atomically  # noqa: E402
-
 KEPT_METADATA = ("tags", "tolerance", "reason")
 # What JupyterLab and Colab each need to show a cell folded: the setup cell, and each
 # other whose first line is a title, `# @title ...`.
@@ -202,24 +199,9 @@ def prepare(notebook, path, home):
         cell.outputs.insert(0, COVER)
 
 
-def heading_anchor(title):
-    """Return the name of a heading in links, as JupyterLab makes it."""
-    return title.replace(" ", "-")
-
-
-def find_browser():
-    """Return the path of Chromium, or None."""
-    names = "chromium", "chromium-browser", "google-chrome"
-    return next(filter(None, map(shutil.which, names)), None)
-
-
-def store(text, path):
-    """Write `text` to `path` if that changes it; return whether it did."""
-    content = text.encode("utf-8")
-    changes = not path.exists() or path.read_bytes() != content
-    if changes:
-        write_atomically(path, content)
-    return changes
+def store(notebook, path):
+    """Write a notebook to `path`."""
+    write_atomically(path, f"{nbformat.writes(notebook)}\n".encode())
 
 
 def write_minutes():
@@ -229,14 +211,16 @@ def write_minutes():
     """
     changed = False
     for page in (ROOT / "README.md", START):
-        text = page.read_text(encoding="utf-8")
+        before = text = page.read_text(encoding="utf-8")
         for path in find_notebooks():
             name = re.escape(path.relative_to(ROOT / "notebooks").as_posix())
             opening = nbformat.read(path, as_version=4).cells[0].source
             if minutes := re.search(r"About (\d+) minutes", opening):
                 row = rf"(\]\((?:notebooks/)?{name}\)(?: \(| \|[^|]*\| ))\d+"
                 text = re.sub(row, rf"\g<1>{minutes[1]}", text)
-        changed |= store(text, page)
+        if text != before:
+            changed = True
+            write_atomically(page, text.encode())
     return changed
 
 
@@ -302,7 +286,7 @@ def execute_one(path):
         return True
     keep_stored(notebook, stored)
     prepare(notebook, path, home)  # once more: now there are figures to count
-    store(nbformat.writes(notebook) + "\n", path)
+    store(notebook, path)
     print(f"{path.stem}: {reading_minutes(notebook):.0f} minutes", flush=True)
     return False
 
@@ -329,21 +313,22 @@ def write_home(address, version):
     home = address.rstrip("/").removesuffix(".git"), version
     lines, project = 'repository = "{}"\nversion = "{}"', ROOT / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    store(text.replace(lines.format(*read_home()), lines.format(*home)), project)
+    text = text.replace(lines.format(*read_home()), lines.format(*home))
+    write_atomically(project, text.encode())
     for path in find_notebooks():
         notebook = nbformat.read(path, as_version=4)
         prepare(notebook, path, home)
-        store(nbformat.writes(notebook) + "\n", path)
+        store(notebook, path)
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     text = re.sub(r"(?m)^(git clone --depth 1) \S+", rf"\1 {home[0]}", text)
     first = " · ".join(filter(None, links(home, START)))
-    store(with_colab_link(text, first) + "\n", readme)
+    write_atomically(readme, f"{with_colab_link(text, first)}\n".encode())
 
 
 def main():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description="Keep the notebooks in order.")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("execute", help="run and store notebooks")
     run.add_argument("notebooks", nargs="*", type=Path, help="default: all")
