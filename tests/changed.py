@@ -30,6 +30,7 @@ OTHERS = {
     "utils/": ("drift",),
     "tests/seeds/": ("seeds",),
     "tests/answers/": ("answers",),
+    "tests/notebooks.py": ("lab",),
     ".ci/": ("site",),
 }
 EXERCISES = "utils/checks/exercises/"

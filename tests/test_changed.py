@@ -53,14 +53,13 @@ def test_a_module_runs_its_examples_and_the_tests_of_all_that_imports_it():
     through_others = {"test_layers.py", "test_training_command.py", "test_clinic.py"}
     assert direct | through_others <= names_of_tests("utils/validation.py")
     assert "test_training_command.py" in names_of_tests("utils/data.py")
-    assert names_of_tests("tests/exercises.py") >= {"test_steps.py", "test_answers.py"}
 
 
 def test_what_the_quick_run_leaves_out_runs_after_a_change_in_its_part():
     of_checks = {"test_answers.py", "test_checks.py", "test_steps.py"}
-    of_files = {"test_lab.py", "test_setup.py", "test_site.py"}
+    of_notebooks = {"test_lab.py", "test_setup.py", "test_site.py"}
     assert names_of_tests("utils/checks/steps/masks.py") >= of_checks
-    assert names_of_tests(".ci/notebooks.py") >= of_files
+    assert names_of_tests("tests/notebooks.py") >= of_notebooks
     assert names_of_tests("utils/launch.py") >= {"test_launch.py", "test_parallel.py"}
 
 
