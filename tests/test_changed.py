@@ -54,6 +54,8 @@ def test_a_module_runs_its_examples_and_the_tests_of_all_that_imports_it():
     assert direct | through_others <= names_of_tests("utils/validation.py")
     assert "test_training_command.py" in names_of_tests("utils/data.py")
     assert "test_answers.py" in names_of_tests("utils/checks/steps/masks.py")
+    assert "test_answers.py" in names_of_tests("tests/answers/tokens.py")
+    assert "test_stored.py" in names_of_tests("tests/notebooks.py")
 
 
 def test_after_a_change_in_an_exercise_its_solution_is_compared(monkeypatch):
