@@ -30,6 +30,8 @@ OTHERS = {
     "utils/": ("drift",),
     "tests/seeds/": ("seeds",),
     "tests/answers/": ("answers",),
+    "tests/notebooks.py": ("lab",),
+    "tests/browser.py": ("lab",),
     ".ci/": ("site",),
 }
 EXERCISES = "utils/checks/exercises/"

@@ -172,13 +172,6 @@ def is_folded(cell):
     return cell.cell_type == "code" and cell.source.startswith("# @title ")
 
 
-def uncover(notebook):
-    """Remove the covers of folded outputs."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output != COVER]
-
-
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -193,7 +186,8 @@ def prepare(notebook, path, home):
             cell.source = setup_cell(home)
         if is_folded(cell):
             cell.metadata |= nbformat.from_dict(FOLDED)
-    uncover(notebook)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output != COVER]
     for cell in predicted_cells(notebook.cells):
         # Not its code as well: JupyterLab shows nothing of a cell without both.
         cell.metadata.jupyter = nbformat.NotebookNode(outputs_hidden=True)
