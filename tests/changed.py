@@ -31,6 +31,7 @@ OTHERS = {
     "tests/seeds/": ("seeds",),
     "tests/answers/": ("answers",),
     "tests/notebooks.py": ("lab",),
+    "tests/browser.py": ("lab",),
     ".ci/": ("site",),
 }
 EXERCISES = "utils/checks/exercises/"

@@ -25,6 +25,7 @@ import nbformat
 
 from tests.repository import ROOT
 from tests.tolerance import settled
+from utils.checks.catalogue import numbered_notebooks, read_opening
 from utils.files import write_atomically
 
 START = ROOT / "notebooks/00_start_here.ipynb"
@@ -171,13 +172,6 @@ def is_folded(cell):
     return cell.cell_type == "code" and cell.source.startswith("# @title ")
 
 
-def uncover(notebook):
-    """Remove the covers of folded outputs."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output != COVER]
-
-
 def prepare(notebook, path, home):
     """Write the setup cell, Colab link, minutes and plain metadata into `notebook`."""
     notebook.metadata = nbformat.from_dict(METADATA)
@@ -192,7 +186,8 @@ def prepare(notebook, path, home):
             cell.source = setup_cell(home)
         if is_folded(cell):
             cell.metadata |= nbformat.from_dict(FOLDED)
-    uncover(notebook)
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output != COVER]
     for cell in predicted_cells(notebook.cells):
         # Not its code as well: JupyterLab shows nothing of a cell without both.
         cell.metadata.jupyter = nbformat.NotebookNode(outputs_hidden=True)
@@ -204,21 +199,24 @@ def store(notebook, path):
     write_atomically(path, f"{nbformat.writes(notebook)}\n".encode())
 
 
-def write_minutes():
-    """Copy the minutes of each notebook's opening into the tables of README and 00.
+def with_minutes(text):
+    """Return README or 00 with each notebook's minutes, and the hours of them all."""
+    folder = ROOT / "notebooks"
+    names = [path.relative_to(folder).as_posix() for path in find_notebooks()]
+    minutes = {name: read_opening(name)[1] for name in names}
+    for name, number in minutes.items():
+        row = rf"(\]\((?:notebooks/)?{re.escape(name)}\)(?: \(| \|[^|]*\| ))\d+"
+        text = re.sub(row, rf"\g<1>{number}", text)
+    hours = sum(minutes[path.name] for path in numbered_notebooks()) / 60
+    return re.sub(r"\d+ hours together", f"{hours:.0f} hours together", text)
 
-    Return whether a table changed.
-    """
+
+def write_minutes():
+    """Renew the minutes that README and 00 state; return whether some changed."""
     changed = False
     for page in (ROOT / "README.md", START):
-        before = text = page.read_text(encoding="utf-8")
-        for path in find_notebooks():
-            name = re.escape(path.relative_to(ROOT / "notebooks").as_posix())
-            opening = nbformat.read(path, as_version=4).cells[0].source
-            if minutes := re.search(r"About (\d+) minutes", opening):
-                row = rf"(\]\((?:notebooks/)?{name}\)(?: \(| \|[^|]*\| ))\d+"
-                text = re.sub(row, rf"\g<1>{minutes[1]}", text)
-        if text != before:
+        before = page.read_text(encoding="utf-8")
+        if (text := with_minutes(before)) != before:
             changed = True
             write_atomically(page, text.encode())
     return changed

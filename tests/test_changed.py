@@ -53,6 +53,8 @@ def test_a_module_runs_its_examples_and_the_tests_of_all_that_imports_it():
     through_others = {"test_layers.py", "test_training_command.py", "test_clinic.py"}
     assert direct | through_others <= names_of_tests("utils/validation.py")
     assert "test_training_command.py" in names_of_tests("utils/data.py")
+    assert "test_answers.py" in names_of_tests("tests/answers/tokens.py")
+    assert "test_stored.py" in names_of_tests("tests/notebooks.py")
 
 
 def test_what_the_quick_run_leaves_out_runs_after_a_change_in_its_part():

@@ -17,7 +17,6 @@ from utils.checks import check, progress, records
 from utils.checks.catalogue import course_version, tasks
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
-NUMBERED = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
 SOLVED = re.compile(r'check\("([\d.]+)", (\w+), record=False\)')
 NAMES = [task.name for task in tasks()]
@@ -238,15 +237,6 @@ def test_an_exercise_knows_which_deeper_notebook_asks_it():
         code = "\n".join(code_of(path))
         asked |= {id: f"deeper/{path.stem}" for id, _ in CHECK.findall(code)}
     assert asked == {id: e.page for id, e in EXERCISES.items() if e.page}
-
-
-@pytest.mark.parametrize("name", ["README.md", "notebooks/00_start_here.ipynb"])
-def test_the_hours_that_a_page_states_are_those_of_the_numbered_notebooks(name):
-    openings = [nbformat.read(path, as_version=4).cells[0].source for path in NUMBERED]
-    minutes = (re.search(r"About (\d+) minutes", text)[1] for text in openings)
-    hours = round(sum(map(int, minutes)) / 60)
-    text = (ROOT / name).read_text(encoding="utf-8")
-    assert f"the numbered ones take about {hours} hours together" in text
 
 
 @pytest.mark.parametrize("exercise", EXERCISES.values(), ids=EXERCISES)

@@ -9,8 +9,13 @@ from importlib.metadata import packages_distributions
 import nbformat
 import pytest
 
-from tests import notebooks
-from tests.notebooks import COLAB, find_notebooks, read_home, setup_cell
+from tests.notebooks import (
+    COLAB,
+    find_notebooks,
+    read_home,
+    setup_cell,
+    with_minutes,
+)
 from tests.repository import ROOT, files, imports, make_course
 
 
@@ -84,9 +89,13 @@ def test_a_table_links_to_every_notebook_by_its_title(table):
         assert name in table or re.search(row, text), title
 
 
-def test_the_tables_state_the_minutes_of_the_notebooks(monkeypatch):
-    monkeypatch.setattr(notebooks, "write_atomically", lambda page, text: None)
-    assert not notebooks.write_minutes()
+@pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
+def test_a_page_states_the_minutes_of_every_notebook_and_the_hours_of_all(page):
+    text = read(page)
+    assert with_minutes(text) == text
+    for old, new in (r"order\? \| \d+", "order? | 20"), (r"\d+ hours to", "2 hours to"):
+        other = re.sub(old, new, text)
+        assert other != text and with_minutes(other) == text
 
 
 # `utils` has four levels: the library is 0. A module imports from its own level and

@@ -1,29 +1,9 @@
 """Each test pins one claim about how `tests.notebooks` stores notebooks."""
 
-import re
-import shutil
-
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests import notebooks
-from tests.repository import ROOT
 from tests.tolerance import settled
-
-
-def test_minutes_are_copied_into_readme_and_00(tmp_path, monkeypatch):
-    pages = "README.md", "notebooks/00_start_here.ipynb"
-    (tmp_path / "notebooks").mkdir()
-    for name in (*pages, "notebooks/02_embeddings.ipynb"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
-    monkeypatch.setattr(notebooks, "START", tmp_path / pages[1])
-    assert not notebooks.write_minutes()
-    for name in pages:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        other = re.sub(r"order\? \| \d+ \|", "order? | 20 |", text)
-        (tmp_path / name).write_text(other, encoding="utf-8")
-        assert other != text and notebooks.write_minutes()
-        assert (tmp_path / name).read_text(encoding="utf-8") == text
 
 
 def test_digits_stay_as_stored_within_their_tolerance_and_times_always():
