@@ -1,4 +1,4 @@
-"""Colours stand out from background and each other, also for the colour-blind."""
+"""Text is large, and colours stand out from background and each other, for all eyes."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from tests.pictures import every_picture
-from utils.plots.theme import FILL, INK, OWNERS, SERIES, SHELVES
+from utils.plots.theme import FILL, INK, OWNERS, SERIES, SHELVES, SMALLEST
 
 # What eyes without one kind of cone see, on linear RGB: Machado, Oliveira and Fernandes
 # (2009), A Physiologically-based Model for Simulation of Color Vision Deficiency, the
@@ -62,10 +62,11 @@ def test_any_two_colours_are_apart_for_all_eyes(colors, distance, sight):
 
 
 @every_picture
-def test_all_text_stands_out_from_what_is_behind_it(draw, figures):
+def test_all_text_is_large_and_stands_out_from_what_is_behind_it(draw, figures):
     draw(title="t")
     [figure] = figures
     texts = [text for text in figure.findobj(Text) if text.get_text().strip()]
+    assert min(text.get_fontsize() for text in texts) >= SMALLEST
     for text in texts:
         text.set_alpha(0)
     canvas = FigureCanvasAgg(figure)
