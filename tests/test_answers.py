@@ -28,7 +28,8 @@ def judge(exercise, answer):
         return "passed", result.message
     if result.diagnosis is None:
         return "unnamed", result.message
-    count = len({result.diagnosis, result.also} & {*names})
+    # That a change makes every result right was tried, so nobody has to judge it.
+    count = len({result.diagnosis, result.also} & {*names, "one-change"})
     return ("misleading", "named", "both named")[count], result.message
 
 

@@ -10,13 +10,13 @@ What `check("4.1", answer)` does:
    (`pipeline`). The variant (or the pair) that gives the answer's results on every case
    is named, with its text.
 4. Facts name what results don't show, such as a dropout that stays active.
-5. If nothing has a name, `messages` shows the first difference.
+5. If no variant fits, `repair` looks for a small change to the reader's code that makes
+   every result right. If there is none, `messages` shows the first difference.
 6. `display` shows the message, and `records` keeps the name of a passed exercise.
 
 `cells` notices that the newest cell with a definition has failed, and says so.
 
-To name a new mistake, add its text and its wrong step to `variants(…)` in `steps/` or
-in the exercise; to add an exercise, write a file in `exercises/`.
+CONTRIBUTING.md says how to name a new mistake and how to add an exercise.
 """
 
 from utils.checks.cells import watch_cells

@@ -119,8 +119,6 @@ class Exercise:
     without: names of variants that the exercise cannot tell apart, or doesn't ask for
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
-    properties: functions (run) -> text or None that say what is wrong with a result
-        if no mistake is recognised
     observe: if results are random, function (answer, *args) that returns what is
         compared; the oracle and the variants go through it too
     page: the deeper notebook that asks it, "deeper/shared_heads"
@@ -136,7 +134,6 @@ class Exercise:
     without: tuple = ()
     parts: tuple = ()
     facts: tuple = ()
-    properties: tuple = ()
     observe: Callable | None = None
     page: str = ""
 
@@ -184,6 +181,14 @@ class Exercise:
             run.outcome = run.outcome_of(call)
             run.expected = run.outcome_of(self.oracle).value
         return run
+
+    def function_of(self, answer):
+        """Return the function that computes the results."""
+        return answer
+
+    def with_function(self, answer, function):
+        """Return the answer with another function in its place."""
+        return function
 
     def certain_mistakes(self, answer):
         """Return the diagnoses that are certain before any result is compared."""

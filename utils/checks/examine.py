@@ -10,6 +10,7 @@ from utils.checks import search
 from utils.checks.guard import NeverEnds, attempt, time_limit
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
+from utils.checks.repair import find_repair
 from utils.checks.values import Other
 
 
@@ -96,6 +97,8 @@ def _find_mistakes(exercise, answer, runs):
         return also
     if tensor := _uses_the_notebook(pipeline, answer):
         return tensor + also
+    if repair := find_repair(exercise, answer, runs):
+        return repair + also
     return search.find_partial_match(pipeline, runs) + also
 
 

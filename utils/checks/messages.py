@@ -4,7 +4,6 @@ import textwrap
 
 import torch
 
-from utils.checks.guard import attempt
 from utils.checks.values import (
     Other,
     a_or_an,
@@ -24,13 +23,9 @@ def describe(exercise, runs):
     wrong = [run for run in runs if not run.is_right]
     run = min(wrong, key=lambda run: (run.case.special, run.has_right_form))
     text = difference(exercise, run)
-    if run.has_right_form:
-        for find in exercise.properties:
-            if sentence := attempt(find, run).value:
-                return f"{text}\n{sentence}"
-    elif not (run.error or isinstance(run.got, torch.Tensor)):
-        return f"{text}\nExpected {exercise.expectation}."
-    return text
+    if run.has_right_form or run.error or isinstance(run.got, torch.Tensor):
+        return text
+    return f"{text}\nExpected {exercise.expectation}."
 
 
 def difference(exercise, run):

@@ -1,5 +1,6 @@
 """Exercises whose answer is a module: built here, judged by its own matrices."""
 
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
@@ -8,9 +9,9 @@ import torch
 from torch import nn
 
 from utils.checks.engine import Exercise
+from utils.checks.facts import dropout_in_eval
 from utils.checks.guard import attempt, time_limit
 from utils.checks.pipeline import AnswerRejected, Diagnosis
-from utils.checks.training_facts import dropout_in_eval
 from utils.checks.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
@@ -44,6 +45,16 @@ class ModuleExercise(Exercise):
         made, learned = answer.build(case.build)
         return partial(answer.run, made), (learned, *case.args)
 
+    def function_of(self, answer):
+        """Return the class's `forward`."""
+        return answer.kind.forward
+
+    def with_function(self, answer, function):
+        """Return the same built modules with another `forward`."""
+        changed = copy(answer)
+        changed.forward, changed.mistakes = function, []
+        return changed
+
     def certain_mistakes(self, answer):
         """Return the mistakes that don't depend on outputs."""
         return answer.mistakes
@@ -64,7 +75,7 @@ class Modules:
 
     def __init__(self, kind, projections):
         self.kind, self.projections = kind, projections
-        self.mistakes, self.built = [], {}
+        self.mistakes, self.built, self.forward = [], {}, None
 
     def build(self, arguments):
         """Return the outcome of building a module in eval mode, and its `learned`.
@@ -87,7 +98,8 @@ class Modules:
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
-        output = made.value(x)
+        forward = self.forward or type(made.value).__call__
+        output = forward(made.value, x)
         if type(output) is tuple and output:
             text = "Your module returns a tuple. Return only the output."
             self.mistakes.append(Diagnosis("returns-a-tuple", text))

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import agrees, clean, safe_text, same_form
+from utils.checks.values import agrees, clean, safe_text
 
 
 def find_single_mistake(pipeline, runs):
@@ -49,43 +49,25 @@ def find_mistake_pair(pipeline, runs):
 
 
 def find_partial_match(pipeline, runs):
-    """Return the diagnosis that fits most wrong results, or else most wrong shapes."""
+    """Return the diagnosis of the variant that fits most wrong results, or [].
+
+    It has to fit two of the wrong runs and half of them, because an unknown mistake
+    agrees with a known one now and then. If two variants fit equally often, neither is
+    named.
+    """
     wrong = [run for run in runs if not (run.is_right or run.case.special)]
-    return _match_by_result(pipeline, wrong) or _match_by_shape(pipeline, wrong)
-
-
-def _match_by_result(pipeline, wrong):
     fitting = {
         variant: [run for run in wrong if reproduces(pipeline, [run], variant)]
         for variant in pipeline.variants
     }
-    return _name_most_fitting(pipeline, wrong, fitting, "It looks as if")
-
-
-def _match_by_shape(pipeline, wrong):
-    fitting = {
-        variant: [run for run in wrong if _gives_same_shape(pipeline, run, variant)]
-        for variant in pipeline.variants
-    }
-    lead = "Judging by the shape alone, it looks as if"
-    return _name_most_fitting(pipeline, wrong, fitting, lead)
-
-
-def _name_most_fitting(pipeline, wrong, fitting, lead):
-    """Return the diagnosis of the variant that fits most runs, in a list, or [].
-
-    It has to fit two of the wrong runs and half of them, because an unknown mistake
-    agrees with a known one now and then. If two variants fit equally often, neither is
-    named. A text begins with "You" or "Your", so it can continue `lead`.
-    """
     most = max(map(len, fitting.values()))
     best = [variant for variant in fitting if len(fitting[variant]) == most]
     names = {variant.name for variant in best}
     if most < 2 or 2 * most < len(wrong) or len(names) > 1:
         return []
     [mistake] = _diagnoses(pipeline, fitting[best[0]], best[0])
-    text = mistake.text.replace("You", "you", 1)
-    return [replace(mistake, text=f"{lead} {text}")]
+    text = mistake.text.replace("You", "you", 1)  # texts begin with "You" or "Your"
+    return [replace(mistake, text=f"It looks as if {text}")]
 
 
 def _diagnoses(pipeline, runs, *variants):
@@ -125,11 +107,3 @@ def _looks_alike(pipeline, run, *variants):
     except Exception:
         return run.error is not None
     return run.error is None and (bool(run.observe) or agrees(run.got, result))
-
-
-def _gives_same_shape(pipeline, run, variant):
-    """Return whether a variant gives the same wrong shape as the answer."""
-    if run.has_right_form or run.observe or run.error:
-        return False
-    other = run.outcome_of(lambda *args: pipeline.run(args, variant))
-    return other.error is None and same_form(run.got, other.value)

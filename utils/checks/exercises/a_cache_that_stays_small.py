@@ -6,8 +6,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks.engine import Exercise, case, draw
+from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.properties import Shapes
 from utils.checks.steps import attention as of_attention
 
 
@@ -113,8 +113,6 @@ ABSORBED = NARROW + variants(
     "scaled: You divided the scores by a square root: leave them as they are.",
     dict(result=lambda s: s.scores / s.query.shape[-1] ** 0.5),
     dict(result=lambda s: s.scores / s.latent.shape[-1] ** 0.5),
-    "narrow-returned: You returned the queries, brought to the width of the latents: compare them with the latents, … @ latentᵀ.",
-    dict(result=lambda s: s.narrow),
 )
 
 
@@ -163,8 +161,6 @@ STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
-    "one-part-scaled: You divided only one of the two parts by √({K} + {P}): put parentheses around their sum.",
-    dict(scores=lambda s: s.content + s.places / s.width**0.5),
     "two-softmaxes: You took a softmax of each part: add the scores of both, and take one softmax of the sum.",
     dict(weights=lambda s: softmaxes(s) / 2),
     dict(weights=softmaxes),

@@ -5,8 +5,8 @@ import math
 import torch
 
 from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.properties import Shapes, past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
 from utils.checks.steps.attention import ATTENTION_STEPS, INF, by_torch, steps, triangle
@@ -134,12 +134,8 @@ repeat_kv = Exercise(
         "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
         dict(result=lambda s: cut_up(s, s.longer)),
         dict(result=lambda s: cut_up(s, s.longer.transpose(1, 2))),
-        "divided-by-number-of-heads: You took head h // {heads} for head h: n_rep neighbours share a head, so take h // n_rep.",
-        dict(result=lambda s: s.x[:, torch.arange(s.heads * s.n_rep) // s.heads]),
         "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
         dict(count=lambda s: s.n_rep + 1),
-        "one-repetition-less: You repeated each head n_rep - 1 times: n_rep counts the original too, so the result holds each head n_rep times.",
-        dict(count=lambda s: s.n_rep - 1),
     ),
 )
 
@@ -214,7 +210,6 @@ attend_with_cache = Exercise(
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     oracle=right_cached,
     parts=("output", ("keys", "values")),
-    properties=[past_stays],
     cases=[
         drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),
         drawn(past=0, new=3, d_k=2, d_v=5, note="the beginning"),

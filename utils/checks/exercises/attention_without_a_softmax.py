@@ -5,7 +5,6 @@ from torch.nn import functional as F
 
 from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
-from utils.checks.properties import past_stays
 
 
 def three(num_tokens, width, d_v):
@@ -24,7 +23,6 @@ linear_attention = Exercise(
     signature="linear_attention(query, key, value)",
     returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
     oracle=lambda query, key, value: (query @ key.mT).tril() @ value,
-    properties=[past_stays],
     cases=[
         case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
         case(*three(7, 3, 3), note="keys as wide as values"),
@@ -173,10 +171,6 @@ GATED = variants(
     dict(gate=lambda s: torch.cat((torch.ones(1), s.gate[:-1]))),
     "fades-after-writing: You let the matrix fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
     dict(fade=lambda s: lambda g, S: (S, S), late=lambda s: lambda g, S: g * S),
-    "gate-inverted: You used 1 − gate: the gate is the share that is kept, so 1 forgets nothing.",
-    dict(gate=lambda s: 1 - s.gate),
-    "beta-and-gate-exchanged: You exchanged beta and gate: the gate fades the matrix, beta is the share that is written.",
-    dict(beta=lambda s: s.gate, gate=lambda s: s.beta),
     "known-before-fading: You took what the key retrieves from the state before it fades: let it fade first, S = gate * S, then take k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
 )

@@ -4,14 +4,13 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.engine import Exercise, case, draw, integers, special
+from utils.checks.facts import TRAINING_FACTS
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import variants
-from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import INF, by_torch, fill, lower, project
 from utils.checks.steps.returned import RETURNED
-from utils.checks.training_facts import TRAINING_FACTS
 
 ADDITIVE = variants(
     "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
@@ -114,7 +113,6 @@ masked_softmax = Exercise(
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     oracle=right_softmax,
-    properties=[lambda run: of_attention.hidden_and_allowed(run.got, run.args[1])],
     steps={
         "mask": lambda s: s.mask,
         "hidden": lambda s: fill(s, -INF),
@@ -218,7 +216,7 @@ dropout = Exercise(
 )
 
 IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
-IN_LAYER += of_attention.OF_TOKENS + of_attention.SCALE + of_attention.WEIGHING
+IN_LAYER += of_attention.SCALE + of_attention.WEIGHING
 IN_LAYER += of_attention.PROJECT + of_attention.RETURN_OUTPUT
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = ModuleExercise(
@@ -226,7 +224,6 @@ causal_attention = ModuleExercise(
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
-    properties=[past_stays],
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
     variants=IN_LAYER,

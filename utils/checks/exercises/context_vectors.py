@@ -4,7 +4,6 @@ import torch
 
 from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.pipeline import variants
-from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import steps
 
@@ -64,8 +63,6 @@ WEIGHTS = variants(
 WEIGHING = of_attention.AXIS + of_attention.SOFTMAX + of_attention.SCORE
 WEIGHING += WEIGHTS + of_attention.NO_MASK
 CONTEXT = variants(
-    "one-vector-for-all: You returned one plain average of the sentence: every token gets a vector, with weights of its own.",
-    dict(result=lambda s: s.x.mean(0)),
     "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
     dict(result=lambda s: s.x + s.output),
     "weights-returned-too: You returned the weights as well: return the context vectors.",
@@ -82,7 +79,7 @@ def of_tokens(variants, **own):
         "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
         "variants": WEIGHING + variants,
         # All three are the tokens, and what compares them is symmetric.
-        "without": ("keys-for-values", "weights-transposed"),
+        "without": ("keys-for-values",),
     }
 
 
@@ -100,7 +97,6 @@ weights = Exercise(
     returns="the weights (T, T): a row for each query, which sums to 1",
     oracle=lambda x: attend(x)[1],
     cases=TOKENS,
-    properties=[rows_sum_to_one],
     **of_tokens([], result=lambda s: s.weights),
 )
 context = Exercise(

@@ -47,8 +47,6 @@ embed = Exercise(
         dict(hot=lambda s: F.one_hot(s.ids)),
         "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
         dict(cast=lambda s: s.hot),
-        "class-count-wrong: You gave the one-hot rows another number of classes than the table has rows: pass `num_classes=len(table)`.",
-        dict(classes=lambda s: s.D),
         "table-made-integers: You made the table integers, which cuts off its decimals: convert the one-hot rows with `.to(table.dtype)` instead.",
         dict(result=lambda s: (s.hot @ s.table.long()).to(s.table.dtype)),
         dict(result=lambda s: s.hot @ s.table.long()),

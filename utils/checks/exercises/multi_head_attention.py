@@ -4,16 +4,15 @@ import torch
 from torch.nn.functional import linear
 
 from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.properties import past_stays
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
 from utils.checks.steps.attention import fill, lower, other_width, project, steps
 from utils.checks.steps.heads import right_merge, right_split
-from utils.checks.training_facts import TRAINING_FACTS
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
 NOTE = "entry = 10 × token + feature"
@@ -71,11 +70,9 @@ def right_layer(learned, x):
     return linear(merged, learned.out_proj.mT, learned.out_proj_bias)
 
 
-SIZES = of_attention.OF_INPUT + of_attention.OF_TOKENS
-SIZES += other_width(
+SIZES = of_attention.OF_INPUT + other_width(
     "scale-of-all-heads", "d_out, all heads together", lambda s: s.learned.build[1]
 )
-SIZES += other_width("scale-of-number-of-heads", "the heads' number", lambda s: s.H)
 OWN = variants(
     "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
     dict(dim=lambda s: 1),
@@ -95,13 +92,6 @@ def width_not_divided(module, learned):
     return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")
 
 
-def where_to_look(run):
-    """Token 0 sees itself only, so it tells which steps are right."""
-    if torch.allclose(run.got[:, 0].double(), run.expected[:, 0].double(), atol=1e-4):
-        return "Your token 0 is right, and it sees itself only: look at how tokens are weighed, at the features of a head, the scale, the mask and the softmax."
-    return "Your token 0 is wrong already, and it sees itself only: look at the values, at splitting and merging, at out_proj and the mask."
-
-
 multi_head_attention = ModuleExercise(
     id="6.3",
     signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
@@ -109,7 +99,6 @@ multi_head_attention = ModuleExercise(
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
-    properties=[past_stays, where_to_look],
     steps=steps(
         **of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle
     ),

@@ -66,8 +66,6 @@ apply_rope = Exercise(
         "result": lambda s: s.laid.float(),
     },
     variants=variants(
-        "does-nothing: You returned x as it was: return the rotated tensor.",
-        dict(laid=lambda s: s.x),
         "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
         dict(
             wide=lambda s: of_halves(s.angles, s.angles),
@@ -136,16 +134,10 @@ alibi_bias = Exercise(
     variants=variants(
         "slope-sign: Your bias grows with the distance, so far keys are preferred: it should be a penalty, -slope * (i - j).",
         dict(result=lambda s: s.slopes[:, None, None] * s.distance),
-        "distance-transposed: You gave earlier keys no penalty: rows are queries, so i − j is `places[:, None] - places`, and clamp(min=0) keeps the past.",
-        dict(distance=lambda s: s.back.relu().T),
-        "same-slope: You gave all heads one slope: it depends on the head, 2^(-8(h+1)/H).",
-        dict(slopes=lambda s: 2 ** s.exponents[0].expand(s.num_heads)),
         "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
         dict(heads=lambda s: torch.arange(float(s.num_heads))),
         "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
         dict(exponents=lambda s: -s.heads),
-        "exponent-floored: You rounded the exponents down: divide with / rather than //.",
-        dict(exponents=lambda s: -8 * s.heads // s.num_heads),
         "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
         dict(slopes=lambda s: -s.exponents),
         dict(slopes=lambda s: 2**-8 * s.heads / s.num_heads),

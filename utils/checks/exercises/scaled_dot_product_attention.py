@@ -3,12 +3,11 @@
 import torch
 
 from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.facts import changes_in_training, no_gradient
 from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
-from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
-from utils.checks.training_facts import changes_in_training, no_gradient
 
 IN_FUNCTION = of_attention.RETURN_BOTH + of_attention.SCALE + of_attention.WRONG_SIZES
 IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
@@ -21,7 +20,6 @@ attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     oracle=lambda query, key, value: by_torch(query, key, value),
-    properties=[rows_sum_to_one],
     steps=steps(result=lambda s: (s.output, s.weights)),
     variants=IN_FUNCTION,
     cases=[

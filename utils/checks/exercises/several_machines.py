@@ -42,17 +42,10 @@ FORMS = variants(
     "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(base=lambda s: 0.0),
     dict(base=lambda s: 0.0, divided=lambda s: s.joined / s.total.clamp(1e-45)),
-    "factor-without-sum: You divided each part first, and then weighed it by its factor only: weigh it by factor * sum, or leave the outputs undivided until the end.",
-    dict(
-        joined=lambda s: (s.factors * s.each.nan_to_num()).sum(0),
-        total=lambda s: s.factors.sum(0),
-    ),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(divided=lambda s: s.joined / s.total),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
-    "maximum-over-tokens: You took a maximum over the tokens of each part: take it over the parts, maxima.amax(dim=0).",
-    dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
     "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
     dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
 )

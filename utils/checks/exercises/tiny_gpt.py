@@ -4,14 +4,12 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import training_facts
+from utils.checks import facts
 from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.properties import rows_sum_to_one
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import INF, SOFTMAX_STEPS
-from utils.checks.values import numbers
 
 
 class Sublayer(nn.Module):
@@ -58,7 +56,7 @@ def norms_missing(module, learned):
 
 def norm_shared(module, learned):
     """Name a norm that is used in both places, by giving each norm other weights."""
-    twin, x = training_facts.fresh(module, learned), training_facts.sentences(learned)
+    twin, x = facts.fresh(module, learned), facts.sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, learned.build[2]))
     output = twin(x.clone())
@@ -78,14 +76,6 @@ def sublayers_unregistered(module, learned):
     return None
 
 
-def stages(run):
-    """Say what the first token's stream should be after each sublayer."""
-    learned, x = run.args
-    streams = x, x + learned.build[0](layer_norm(x)), run.expected
-    first, middle, last = (numbers(stream[0, 0]) for stream in streams)
-    return f"The stream of the first token should be {first} at first, {middle} after the attention and {last} after the feed-forward part: print yours."
-
-
 FIVE, SEVEN = (
     (Sublayer("attention", d), Sublayer("feed_forward", d), d) for d in (5, 7)
 )
@@ -95,7 +85,6 @@ transformer_block = ModuleExercise(
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
     oracle=right_block,
     projections=(),
-    properties=[stages],
     steps={
         "first": lambda s: right_half,
         "second": lambda s: right_half,
@@ -128,7 +117,7 @@ transformer_block = ModuleExercise(
     ),
     facts=[
         *(norms_missing, sublayers_unregistered, norm_shared),
-        *(training_facts.no_gradient, training_facts.changes_in_training),
+        *(facts.no_gradient, facts.changes_in_training),
     ],
     cases=[
         case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
@@ -175,12 +164,6 @@ TOP_K = variants(
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(is_kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
     dict(is_kept=keep(lambda x, k: x >= x.topk(k)[0].min())),
-    "threshold-of-other-logits: You compared logits that are divided by the temperature with a threshold from logits that aren't: take both from the same.",
-    dict(
-        is_kept=lambda s: keep(
-            lambda x, k: x / s.temperature >= x.topk(k)[0][..., -1:]
-        )(s)
-    ),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
     "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
@@ -196,7 +179,6 @@ next_token_probs = Exercise(
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
-    properties=[rows_sum_to_one],
     steps={
         "read": lambda s: s.logits,
         "is_kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
@@ -255,23 +237,12 @@ TOP_P = variants(
 )
 
 
-def share_that_is_kept(run):
-    """Say how many tokens the first row keeps, and how much probability they hold."""
-    logits, p = run.args
-    probs = torch.softmax(logits, -1), run.got, run.expected
-    row, got, expected = (value.flatten()[: logits.shape[-1]] for value in probs)
-    kept, wanted = got.abs() > 1e-6, expected > 1e-6  # what rounds to 0 may stay
-    text = f"Your first row keeps {int(kept.sum())} of its tokens, with a probability of {row[kept].sum():.3f}: to reach p = {p}, keep the best {int(wanted.sum())}, {row[wanted].sum():.3f}."
-    return None if torch.equal(kept, wanted) else text
-
-
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 top_p_probs = Exercise(
     id="9.3",
     signature="top_p_probs(logits, p)",
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
-    properties=[rows_sum_to_one, share_that_is_kept],
     steps={
         "hidden": lambda s: s.logits,
         **SOFTMAX_STEPS,

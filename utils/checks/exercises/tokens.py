@@ -52,14 +52,6 @@ merge = Exercise(
         dict(matches=lambda s: set()),
         "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
         dict(jump=lambda s: 1),
-        "overlapping-merges: You let two merges share an id: after a match, move on by two.",
-        dict(
-            merged=lambda s: [
-                s.new_id if i in s.matches else s.ids[i]
-                for i in range(len(s.ids))
-                if i in s.matches or i - 1 not in s.matches
-            ]
-        ),
         "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
         dict(put=lambda s: lambda i: [[s.new_id]]),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
@@ -124,8 +116,6 @@ sliding_windows = Exercise(
         dict(beyond=lambda s: -1),
         "first-window-lost: You lost the first window: the starts begin at 0.",
         dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
-        "window-too-many: You made a window whose targets would end after the last id: a start s needs s + context_length < len(ids).",
-        dict(beyond=lambda s: 1),
         "one-target-per-window: You took only the id after a window as its target: each id of the window has one, so return the whole window that begins one position later.",
         dict(targets=lambda s: rows(s, s.later)[:, -1]),
     ),

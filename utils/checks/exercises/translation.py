@@ -7,7 +7,7 @@ import torch
 from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import by_torch, hidden_and_allowed, triangle
+from utils.checks.steps.attention import by_torch, triangle
 from utils.checks.steps.masks import EMPTY_ROWS, HIDE
 
 
@@ -29,14 +29,9 @@ def on_words(made):
 
 
 NO_MASK = {"mask": lambda s: spread()}
-FROM_CONTEXT, FROM_X = {"x": lambda s: s.context}, {"context": lambda s: s.x}
 SOURCES = variants(
     "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
-    FROM_CONTEXT | FROM_X | NO_MASK,
-    "values-from-x: You made the values from x: make them from context, context @ W_value.",
-    dict(value=lambda s: s.x @ s.learned.W_value),
-    "keys-from-x: You made the keys from x: make them from context, context @ W_key.",
-    dict(key=lambda s: s.x @ s.learned.W_key),
+    dict(x=lambda s: s.context, context=lambda s: s.x) | NO_MASK,
 )
 MASK = variants(
     "mask-ignored: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
@@ -75,7 +70,6 @@ cross_attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     oracle=right_attention,
-    properties=[lambda run: hidden_and_allowed(run.got[1], spread(*run.args[5:]))],
     steps=of_attention.steps(
         learned=lambda s: s,  # the matrices are arguments
         **of_attention.PROJECTED,

@@ -11,8 +11,6 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.pipeline import Variant, variants
-from utils.checks.properties import worst_sum
-from utils.checks.values import number
 
 INF = torch.inf
 
@@ -66,16 +64,6 @@ def by_torch(query, key, value, mask=None):
     return (weights @ value.double()).float(), weights.float()
 
 
-def hidden_and_allowed(weights, mask):
-    """Say that hidden positions get a weight, or that the others do not sum to 1."""
-    leak = (weights.double().nan_to_num(0.0) * ~mask).sum(-1).max().item()
-    if leak > 1e-6:
-        return f"Your hidden positions get a weight of up to {number(leak)}, not 0."
-    total = worst_sum(weights[mask.expand_as(weights).any(-1)])  # no empty rows
-    text = f"Your weights in a row sum to {number(total)} instead of 1."
-    return None if abs(total - 1) < 1e-3 else text
-
-
 # --- the scale ---------------------------------------------------------------------
 
 UNSCALED = {"scores": lambda s: s.products}
@@ -101,15 +89,11 @@ def other_width(name, what, of):
     return [Variant(name, text, {"width": of})]
 
 
-OF_TOKENS = other_width(
-    "scale-of-tokens", "the number of queries, T", lambda s: s.query.shape[-2]
-)
 OF_INPUT = other_width("scale-of-input-width", "x's width", lambda s: s.x.shape[-1])
-WRONG_SIZES = (
-    other_width("scale-of-values", "the values' width", lambda s: s.value.shape[-1])
-    + other_width("scale-of-keys", "the number of keys, S", lambda s: s.key.shape[-2])
-    + OF_TOKENS
-)
+WRONG_SIZES = [
+    *other_width("scale-of-values", "the values' width", lambda s: s.value.shape[-1]),
+    *other_width("scale-of-keys", "the number of keys, S", lambda s: s.key.shape[-2]),
+]
 
 
 # --- the scores --------------------------------------------------------------------
@@ -224,8 +208,6 @@ PROJECT = variants(
 AVERAGE = variants(
     "keys-for-values: You averaged the keys: average the values.",
     dict(output=lambda s: s.weights @ s.key),
-    "weights-transposed: You transposed the weights before the average: row i belongs to query i, so keep weights @ value.",
-    dict(output=lambda s: s.weights.mT @ s.value),
     "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
 )

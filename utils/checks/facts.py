@@ -1,10 +1,13 @@
-"""What the outputs of eval mode don't show: training, dropout, how a mask is stored.
+"""What outputs don't show: training, dropout, how a mask is stored, shapes in between.
 
-Each fact is a function `(module, learned) -> Diagnosis or None`. `learned.build` is
-d_in, d_out, context_length, dropout, perhaps num_heads (anything for the first two).
+A fact on a module is a function `(module, learned) -> Diagnosis or None`, where
+`learned.build` is d_in, d_out, context_length, dropout, perhaps num_heads (anything for
+the first two).
 """
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
+from torch.overrides import TorchFunctionMode
 
 from utils.checks.engine import draw
 from utils.checks.guard import attempt
@@ -115,3 +118,20 @@ def dropout_in_training(module, learned):
 
 
 TRAINING_FACTS = (no_gradient, dropout_in_training, mask_not_a_buffer, fails_in_half)
+
+
+class Shapes(TorchFunctionMode):
+    """Collects in `sizes` the sorted shapes of all tensors made, and of scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = set()
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor):
+            self.sizes.add((*sorted(made.shape),))
+        if function is torch_attention:
+            query, key, *_ = [*args, *(kwargs or {}).values()]
+            self.sizes.add((*sorted((query.shape[-2], key.shape[-2])),))
+        return made

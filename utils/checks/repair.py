@@ -1,0 +1,165 @@
+"""Find one small change to the reader's code after which every result is right.
+
+For a mistake that no variant describes. The reader's function, or the `forward` of a
+class, is run again and again, each time with one expression replaced by another.
+"""
+
+import ast
+import inspect
+import textwrap
+from contextlib import redirect_stdout, suppress
+from copy import copy
+from io import StringIO
+from itertools import combinations, count, islice
+
+from utils.checks.pipeline import Diagnosis
+from utils.checks.values import agrees
+
+ATTEMPTS = 3000
+ROUNDS = 10_000  # of all loops in one attempt: a change can make a loop endless
+OPERATORS = [
+    (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult),
+    (ast.BitAnd, ast.BitOr),
+    (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq),
+]
+NUMBERS = ["-2", "-1", "0", "1", "2"]
+WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "1 - {}"]
+WRAPPED += ["-{}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
+
+
+def find_repair(exercise, answer, runs):
+    """Return the diagnosis that states the change, in a list, or []."""
+    function = exercise.function_of(answer)
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+        tree = ast.parse(source).body[0]
+        tree.decorator_list.clear()
+    except (OSError, TypeError, SyntaxError, AttributeError):  # not a `def` of a cell
+        return []
+    runs = sorted(runs, key=lambda run: run.is_right)  # the wrong ones rule out most
+    for old, new in islice(_changes(tree), ATTEMPTS):
+        with suppress(Exception), redirect_stdout(StringIO()):
+            changed = exercise.with_function(answer, _compile(tree, function))
+            if all(_makes_right(exercise, changed, run) for run in runs):
+                line = source.splitlines()[old.lineno - 1].strip()
+                text = f"One change makes all your results right: write `{ast.unparse(new)}` instead of `{ast.unparse(old)}` in `{line}`."
+                return [Diagnosis("one-change", text)]
+    return []
+
+
+def _compile(tree, function):
+    """Return the function of a tree, which raises an error after `ROUNDS` rounds."""
+    rounds = count()
+
+    def begin_round():
+        if next(rounds) == ROUNDS:
+            raise RuntimeError
+
+    names = function.__globals__ | {"begin_round": begin_round}
+    module = ast.fix_missing_locations(ast.Module([tree], []))
+    exec(compile(module, "<changed answer>", "exec"), names)
+    return names[function.__name__]
+
+
+def _makes_right(exercise, changed, run):
+    call, _ = exercise.bind(changed, run.case)
+    return agrees(run.outcome_of(call).value, run.expected)
+
+
+def _changes(tree):
+    """Change one expression at a time; yield the old and the new, while it is there."""
+    places = [*_places(tree)]
+    names = [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
+    names += [getattr(n, "id", "") for n in ast.walk(tree) if not _is_read(n)]
+    parts = [n for n, *_ in places if isinstance(n, ast.Attribute | ast.Subscript)]
+    leaves = [text for text in map(ast.unparse, parts) if len(text) < 20]
+    leaves = [leaf for leaf in dict.fromkeys(names + leaves) if leaf]
+    for loop in ast.walk(tree):
+        if isinstance(loop, ast.For | ast.While):
+            loop.body[:0] = ast.parse("begin_round()").body
+    for rule in RULES:
+        for node, holder, key in places:
+            for new in rule(node, leaves):
+                holder[key] = new
+                yield node, new
+            holder[key] = node
+
+
+def _places(tree):
+    """Yield each expression that is read, what holds it, and under which key."""
+    for parent in ast.walk(tree):
+        fields = vars(parent)
+        lists = [value for value in fields.values() if type(value) is list]
+        for holder in [fields, *lists]:
+            for key in [*fields] if holder is fields else range(len(holder)):
+                node = holder[key]
+                is_value = isinstance(node, ast.expr) and key != "func"
+                if is_value and _is_read(node) and not isinstance(node, ast.Starred):
+                    yield node, holder, key
+
+
+def _is_read(node):
+    return not isinstance(getattr(node, "ctx", None), ast.Store)
+
+
+def _parse(text):
+    return ast.parse(text, mode="eval").body
+
+
+def _other_operator(node, leaves):
+    operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
+    for group in OPERATORS:
+        for other in group if type(operator) in group else ():
+            changed = copy(node)
+            vars(changed).update(op=other(), ops=[other()])
+            yield changed
+
+
+def _own_part(node, leaves):
+    for child in ast.iter_child_nodes(node):
+        if child is getattr(node, "func", None):  # of `x.mean()`, x
+            child = getattr(child, "value", None)
+        if isinstance(child, ast.expr) and not isinstance(child, ast.Slice):
+            if not isinstance(child, ast.Name) or child.id in leaves:
+                yield child
+
+
+def _other_leaf(node, leaves):
+    text = ast.unparse(node)
+    if text in ("True", "False"):
+        yield _parse(f"not {text}")
+    elif text in leaves or text.lstrip("-").isdigit():
+        yield from map(_parse, leaves + NUMBERS)
+
+
+def _other_order(node, leaves):
+    items = getattr(node, "args", None) or getattr(node, "elts", ())
+    for i, j in combinations(range(len(items)), 2):
+        order = [*items]
+        order[i], order[j] = order[j], order[i]
+        changed = copy(node)
+        vars(changed).update(args=order, elts=order)
+        yield changed
+    if isinstance(node, ast.BinOp):
+        left, op, right = node.left, node.op, node.right
+        yield ast.BinOp(right, op, left)
+        if isinstance(left, ast.BinOp):  # a / b * c, a / (b * c)
+            yield ast.BinOp(left.left, left.op, ast.BinOp(left.right, op, right))
+        if isinstance(right, ast.BinOp):
+            yield ast.BinOp(ast.BinOp(left, op, right.left), right.op, right.right)
+
+
+def _wrapped(node, leaves):
+    if not isinstance(node, ast.Constant | ast.Tuple | ast.Slice):
+        for wrapped in WRAPPED:
+            yield _parse(wrapped.format(f"({ast.unparse(node)})"))
+
+
+def _combined(node, leaves):
+    if not isinstance(node, ast.Constant | ast.Tuple | ast.Slice):
+        for leaf in leaves:
+            for operator in "*/+-&":
+                yield _parse(f"({ast.unparse(node)}) {operator} {leaf}")
+
+
+RULES = [_own_part, _other_operator, _other_leaf, _other_order, _wrapped, _combined]
