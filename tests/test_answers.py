@@ -23,13 +23,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 def judge(exercise, answer):
     """Return the verdict on what a check tells an answer, and its message."""
     result = check(exercise.id, answer.answer)
-    names = NAMES.get(exercise.name, {}).get(" + ".join(answer.mistakes), ())
+    names = NAMES.get(exercise.name, {}).get(" + ".join(answer.mistakes), [])
     if result.passed:
         return "passed", result.message
     if result.diagnosis is None:
         return "unnamed", result.message
-    # That a change makes every result right was tried, so nobody has to judge it.
-    count = len({result.diagnosis, result.also} & {*names, "one-change"})
+    if result.also is None:  # that the change makes every result right was tried
+        names = [*names, "one-change"]
+    count = len({result.diagnosis, result.also} & {*names})
     return ("misleading", "named", "both named")[count], result.message
 
 

@@ -334,6 +334,15 @@ def test_a_mistake_without_a_name_is_shown_by_its_correction(id, answer, words, 
     assert capsys.readouterr().out.count("running") < 50
 
 
+def test_beside_a_mistake_with_a_name_something_superfluous_is_shown():
+    def context_vectors(x):
+        return x @ x.flip(0).T @ x
+
+    result = check("3.2", context_vectors)
+    assert (result.diagnosis, result.also) == ("one-change", "softmax-missing")
+    assert "Write `x` instead of `x.flip(0)`" in result.message
+
+
 KEYS = torch.ones(6, 2)
 
 

@@ -1,19 +1,22 @@
-"""Find one small change to the reader's code after which every result is right.
+"""Find one small change to the reader's code that mends a mistake without a variant.
 
-For a mistake that no variant describes. The reader's function, or the `forward` of a
-class, is run again and again, each time with one expression replaced by another.
+The reader's function, or the `forward` of a class, is run again and again, each time
+with one expression replaced by another.
 """
 
 import ast
 import inspect
+import sys
 import textwrap
 from contextlib import redirect_stdout, suppress
 from copy import copy
 from io import StringIO
 from itertools import combinations, count, islice
 
+import torch
+
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import agrees
+from utils.checks.values import LARGEST, agrees, same_form
 
 ATTEMPTS = 3000
 ROUNDS = 10_000  # of all loops in one attempt: a change can make a loop endless
@@ -28,7 +31,11 @@ WRAPPED += ["-{}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 
 
 def find_repair(exercise, answer, runs):
-    """Return the diagnosis that states the change, in a list, or []."""
+    """Return a diagnosis that states the change, in a list, or [].
+
+    If none makes every result right, but one that leaves something out gives what a
+    variant gives, the variant is the second diagnosis.
+    """
     function = exercise.function_of(answer)
     try:
         source = textwrap.dedent(inspect.getsource(function))
@@ -37,22 +44,58 @@ def find_repair(exercise, answer, runs):
     except (OSError, TypeError, SyntaxError, AttributeError):  # not a `def` of a cell
         return []
     runs = sorted(runs, key=lambda run: run.is_right)  # the wrong ones rule out most
+    right = {None: [run.expected for run in runs]}
+    known, pairs = right | _results(exercise.pipeline, runs), {}
     for old, new in islice(_changes(tree), ATTEMPTS):
         with suppress(Exception), redirect_stdout(StringIO()):
             changed = exercise.with_function(answer, _compile(tree, function))
-            if all(_makes_right(exercise, changed, run) for run in runs):
+            is_part = any(node is new for node in ast.walk(old))
+            goals = known if is_part else right
+            for variant in _fitting(exercise, changed, runs, goals):
                 line = source.splitlines()[old.lineno - 1].strip()
-                text = f"One change makes all your results right: write `{ast.unparse(new)}` instead of `{ast.unparse(old)}` in `{line}`."
-                return [Diagnosis("one-change", text)]
-    return []
+                text = f"write `{ast.unparse(new)}` instead of `{ast.unparse(old)}` in `{line}`."
+                if variant is None:
+                    text = f"One change makes all your results right: {text}"
+                    return [Diagnosis("one-change", text)]
+                [other] = exercise.pipeline.explain(runs[0].args, variant)
+                change = Diagnosis("one-change", f"W{text[1:]}")
+                pairs[variant.name] = [change, Diagnosis(variant.name, other)]
+    return pairs.popitem()[1] if len(pairs) == 1 else []
+
+
+def _results(pipeline, runs):
+    """Return what each variant gives, if all of it has the right form."""
+    known = {}
+    for variant in pipeline.variants:
+
+        def call(*args, variant=variant):
+            return pipeline.run(args, variant)
+
+        values = [run.outcome_of(call).value for run in runs]
+        if all(same_form(v, run.expected) for v, run in zip(values, runs)):
+            known[variant] = values
+    return known
+
+
+def _fitting(exercise, changed, runs, known):
+    """Return the variants whose results a changed answer has; None: the right ones."""
+    fitting = [*known]
+    for i, run in enumerate(runs):
+        call, _ = exercise.bind(changed, run.case)
+        value = run.outcome_of(call).value
+        fitting = [variant for variant in fitting if agrees(value, known[variant][i])]
+        if not fitting:
+            break
+    return fitting
 
 
 def _compile(tree, function):
-    """Return the function of a tree, which raises an error after `ROUNDS` rounds."""
+    """Return the function of a tree, which raises an error in an endless loop."""
     rounds = count()
 
     def begin_round():
-        if next(rounds) == ROUNDS:
+        sizes = map(_size, sys._getframe(1).f_locals.values())
+        if next(rounds) == ROUNDS or max(sizes) > LARGEST:
             raise RuntimeError
 
     names = function.__globals__ | {"begin_round": begin_round}
@@ -61,9 +104,11 @@ def _compile(tree, function):
     return names[function.__name__]
 
 
-def _makes_right(exercise, changed, run):
-    call, _ = exercise.bind(changed, run.case)
-    return agrees(run.outcome_of(call).value, run.expected)
+def _size(value):
+    """Return what may grow in each round until the memory is full."""
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return {list: len, int: abs}.get(type(value), lambda value: 0)(value)
 
 
 def _changes(tree):

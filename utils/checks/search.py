@@ -1,6 +1,5 @@
 """Find the mistakes that explain an answer: the variants that give what it gave."""
 
-from dataclasses import replace
 from itertools import combinations
 
 from utils.checks.pipeline import Diagnosis
@@ -46,28 +45,6 @@ def find_mistake_pair(pipeline, runs):
         return []
     first = min(pairs, key=lambda pair: pipeline.variants.index(pair[1]))
     return _diagnoses(pipeline, runs, *first)
-
-
-def find_partial_match(pipeline, runs):
-    """Return the diagnosis of the variant that fits most wrong results, or [].
-
-    It has to fit two of the wrong runs and half of them, because an unknown mistake
-    agrees with a known one now and then. If two variants fit equally often, neither is
-    named.
-    """
-    wrong = [run for run in runs if not (run.is_right or run.case.special)]
-    fitting = {
-        variant: [run for run in wrong if reproduces(pipeline, [run], variant)]
-        for variant in pipeline.variants
-    }
-    most = max(map(len, fitting.values()))
-    best = [variant for variant in fitting if len(fitting[variant]) == most]
-    names = {variant.name for variant in best}
-    if most < 2 or 2 * most < len(wrong) or len(names) > 1:
-        return []
-    [mistake] = _diagnoses(pipeline, fitting[best[0]], best[0])
-    text = mistake.text.replace("You", "you", 1)  # texts begin with "You" or "Your"
-    return [replace(mistake, text=f"It looks as if {text}")]
 
 
 def _diagnoses(pipeline, runs, *variants):

@@ -90,7 +90,7 @@ def loop(s):
         faded, looked_up = s.fade(g, state)
         known = s.read(looked_up, s.key[t], s.query[t])
         change = s.change(b, s.value[t], known)
-        state = s.late(g, s.keep(faded) + torch.outer(s.key[t], change))
+        state = s.late(g, s.keep(b, faded) + torch.outer(s.key[t], change))
         outputs.append(s.query[t] @ s.queried(faded, state))
     return torch.stack(outputs), state
 
@@ -100,22 +100,21 @@ DELTA = variants(
     dict(read=lambda s: lambda S, k, q: 0 * (k @ S)),
     "beta-ignored: You didn't use beta: multiply the difference by it.",
     dict(beta=lambda s: torch.ones_like(s.beta)),
+    "whole-matrix-fades: You let the whole matrix fade by 1 − beta: subtract only what the key retrieves, beta * (v − k @ S).",
+    dict(
+        keep=lambda s: lambda b, S: (1 - b) * S,
+        read=lambda s: lambda S, k, q: 0 * (k @ S),
+    ),
     "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − known).",
     dict(change=lambda s: lambda b, v, known: b * v - known),
     "added-for-subtracted: You added what the key returns already: subtract it from v.",
     dict(change=lambda s: lambda b, v, known: b * (v + known)),
-    "sign-turned: You wrote known − v: write v − known.",
-    dict(change=lambda s: lambda b, v, known: b * (known - v)),
     "read-before-write: You let the query read before the token has written: write first, then read.",
     dict(queried=lambda s: lambda faded, new: faded),
     "query-asks-what-is-known: You took the difference to what the query retrieves: use the key, k @ S.",
     dict(read=lambda s: lambda S, k, q: q @ S),
-    "past-thrown-away: You overwrote the matrix of the earlier tokens: add to it, S = S + …",
-    dict(keep=lambda s: lambda S: 0 * S),
     "first-beta-for-all: You used the first beta for all tokens: use beta[t].",
     dict(beta=lambda s: s.beta[:1].expand_as(s.beta)),
-    "inverted-beta: You used 1 − beta: 1 writes the whole difference, 0 nothing.",
-    dict(beta=lambda s: 1 - s.beta),
     "scaled: You divided by √K: leave that out.",
     dict(query=lambda s: s.query * s.key.shape[-1] ** -0.5),
     "keys-for-queries: You read the output with the keys: the query should read it, q @ S.",
@@ -129,7 +128,7 @@ BY_TOKENS = {  # of both rules
     "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, what k reads
     "read": lambda s: lambda S, k, q: k @ S,
     "change": lambda s: lambda b, v, known: b * (v - known),
-    "keep": lambda s: lambda S: S,
+    "keep": lambda s: lambda b, S: S,
     "late": lambda s: lambda g, S: S,
     "queried": lambda s: lambda faded, new: new,
     "outputs, state": loop,

@@ -20,6 +20,9 @@ def cut_square(s):
     return s.images[..., :height]
 
 
+IN_PIECES = dict(
+    cells=lambda s: s.images.reshape(s.B, s.C, s.P, s.rows, s.P, s.columns)
+)
 patchify = Exercise(
     id="11.1",
     signature="patchify(images, patch_size)",
@@ -40,8 +43,13 @@ patchify = Exercise(
         "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
         dict(order=axes(0, 1, 2, 3, 4, 5)),
         dict(order=axes(0, 2, 1, 3, 4, 5)),
+        "size-for-number: You split H into P pieces of H/P pixels: a patch is P pixels high and wide, so split H into (H/P, P) and W into (W/P, P).",
+        IN_PIECES | dict(order=axes(0, 3, 5, 1, 2, 4)),
+        IN_PIECES | dict(result=lambda s: s.moved.flatten(3).flatten(1, 2)),
         "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
         dict(order=axes(0, 4, 2, 1, 3, 5)),
+        "pixels-column-by-column: You read the pixels inside a patch column by column: read them row by row too, as in the image.",
+        dict(order=axes(0, 2, 4, 1, 5, 3)),
         "square-image: You took the image for a square: it has H/P rows of patches and W/P columns, so use both H and W.",
         dict(images=cut_square),
         {"rows, columns": lambda s: (s.H // s.P, s.H // s.P)},

@@ -18,8 +18,6 @@ SOFT = variants(
     dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
-    "absolute-maximum: You subtracted the largest absolute value, so that exp() of large negative scores is 0 and you get 0/0: subtract the maximum.",
-    dict(maximum=lambda s: s.hidden.abs().amax(s.dim, True)),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
 )
@@ -57,16 +55,12 @@ def attend(x):
 WEIGHTS = variants(
     "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
     dict(scores=lambda s: s.products / s.x.shape[-1] ** 0.5),
-    "itself-excluded: You let no token attend to itself: keep the diagonal.",
-    dict(mask=lambda s: ~torch.eye(len(s.x)).bool()),
 )
 WEIGHING = of_attention.AXIS + of_attention.SOFTMAX + of_attention.SCORE
 WEIGHING += WEIGHTS + of_attention.NO_MASK
 CONTEXT = variants(
     "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
     dict(result=lambda s: s.x + s.output),
-    "weights-returned-too: You returned the weights as well: return the context vectors.",
-    dict(result=lambda s: (s.output, s.weights)),
 )
 
 

@@ -46,6 +46,9 @@ FORMS = variants(
     dict(divided=lambda s: s.joined / s.total),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
+    dict(
+        top=lambda s: s.maxima.amax(), divided=lambda s: s.joined / s.total.clamp(1e-45)
+    ),
     "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
     dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
 )

@@ -104,10 +104,6 @@ transformer_block = ModuleExercise(
         *halves(lambda x, part: x - part(layer_norm(x))),
         "residual-missing: You replaced x by what a sublayer returns, attention or feed_forward: add it to x.",
         *halves(lambda x, part: part(layer_norm(x))),
-        "first-residual-lost: You added the MLP's output to the x from the start: add it to the x that already holds the attention's.",
-        dict(last=lambda s: s.x - s.middle + s.second(s.middle, s.mlp)),
-        "sublayers-parallel: You let feed_forward read the x from the start: give it norm2(y), where y = x + attention(norm1(x)).",
-        dict(last=lambda s: s.middle - s.x + s.second(s.x, s.mlp)),
         "order-swapped: You put the MLP first: attention first, then the MLP.",
         {"attention, mlp": lambda s: s.learned.build[1::-1]},
         "norm-unused: You let a sublayer read its input without a norm: attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.",
@@ -149,8 +145,6 @@ def keep(choose):
 UNCOOLED = {"divisor": lambda s: 1}
 LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.soft.where(s.is_kept, 0.0)}
 TOP_K = variants(
-    "temperature-multiplied: You multiplied the logits by the temperature: divide, so that a low one sharpens.",
-    dict(divisor=lambda s: 1 / s.temperature),
     "temperature-ignored: Your temperature changes nothing: divide the logits by it, before the softmax.",
     UNCOOLED,
     "temperature-after-softmax: You divided by the temperature after the softmax, so rows no longer sum to 1: divide the logits.",

@@ -118,6 +118,8 @@ sliding_windows = Exercise(
         dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
         "one-target-per-window: You took only the id after a window as its target: each id of the window has one, so return the whole window that begins one position later.",
         dict(targets=lambda s: rows(s, s.later)[:, -1]),
+        "windows-rolled: You rolled each window, so its last target is its own first id: take the window that begins one position later.",
+        dict(targets=lambda s: s.inputs.roll(-1, 1)),
     ),
 )
 
