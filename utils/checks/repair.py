@@ -16,7 +16,7 @@ from itertools import combinations, count, islice
 import torch
 
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import LARGEST, agrees, same_form
+from utils.checks.values import LARGEST, agrees, close, same_form
 
 ATTEMPTS = 3000
 ROUNDS = 10_000  # of all loops in one attempt: a change can make a loop endless
@@ -64,17 +64,30 @@ def find_repair(exercise, answer, runs):
 
 
 def _results(pipeline, runs):
-    """Return what each variant gives, if all of it has the right form."""
-    known = {}
+    """Return what each variant gives, if it is as near to what is right as the answer.
+
+    Leaving out what is needed gives a variant as well, but leads away from there.
+    """
+    known, rights = {}, [run.expected for run in runs]
+    least = sum(map(_count_right, [run.got for run in runs], rights))
     for variant in pipeline.variants:
 
         def call(*args, variant=variant):
             return pipeline.run(args, variant)
 
         values = [run.outcome_of(call).value for run in runs]
-        if all(same_form(v, run.expected) for v, run in zip(values, runs)):
+        is_near = sum(map(_count_right, values, rights)) >= least
+        if is_near and all(map(same_form, values, rights)):
             known[variant] = values
     return known
+
+
+def _count_right(value, expected):
+    """Return how many numbers of a result are right."""
+    if type(value) is type(expected) is tuple:
+        return sum(map(_count_right, value, expected))
+    is_comparable = torch.is_tensor(expected) and same_form(value, expected)
+    return int(close(value, expected).sum()) if is_comparable else 0
 
 
 def _fitting(exercise, changed, runs, known):

@@ -176,8 +176,6 @@ CACHED = variants(
     dict(result=lambda s: (s.output, s.longer[::-1])),
     "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
     dict(along=lambda s: 1),
-    "keys-scaled-in-the-cache: You scaled the new keys before you joined them to the cache: scale the scores, so that the cache holds the keys as they are.",
-    dict(new=lambda s: (s.key / s.width**0.5, s.value), scores=lambda s: s.products),
     f"cache-not-longer: You returned the cache without the new tokens: {RETURN_ALL}",
     dict(result=lambda s: (s.output, s.old)),
     f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",

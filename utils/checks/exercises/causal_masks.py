@@ -200,8 +200,6 @@ dropout = Exercise(
         dict(factor=lambda s: torch.ones(()) / (1 - s.p)),
         f"one-coin-for-all: You used one coin for the whole tensor: {COIN}",
         dict(random=lambda s: torch.rand(())),
-        f"whole-columns: You dropped the same columns in every row: {COIN}",
-        dict(random=lambda s: torch.rand(s.x.shape[-1:])),
         "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
         dict(random=lambda s: integers(0, 99, s.x.shape) / 99),
         "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",

@@ -7,11 +7,11 @@ from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
 from utils.checks.modules import QKV, ModuleExercise
-from utils.checks.pipeline import Diagnosis, variants
+from utils.checks.pipeline import Diagnosis
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import fill, lower, other_width, project, steps
+from utils.checks.steps.attention import lower, other_width, project, steps
 from utils.checks.steps.heads import right_merge, right_split
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -73,12 +73,7 @@ def right_layer(learned, x):
 SIZES = of_attention.OF_INPUT + other_width(
     "scale-of-all-heads", "d_out, all heads together", lambda s: s.learned.build[1]
 )
-OWN = variants(
-    "softmax-over-heads: Your softmax runs over the heads, axis 1, as it does where dim is left out: use dim=-1, the keys.",
-    dict(dim=lambda s: 1),
-    dict(dim=lambda s: 1, hidden=lambda s: fill(s, -1e9)),
-)
-IN_LAYER = of_attention.SCALE + SIZES + OWN + of_masks.CAUSAL + of_masks.HIDE
+IN_LAYER = of_attention.SCALE + SIZES + of_masks.CAUSAL + of_masks.HIDE
 IN_LAYER += of_masks.CUT + of_heads.SPLIT + of_heads.MERGE + of_heads.OUT
 IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT + of_attention.RETURN_OUTPUT
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
