@@ -151,17 +151,10 @@ def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
     return torch_attention(queries, keys, values.double()).float()
 
 
-def softmaxes(s):
-    return sum((x / s.width**0.5).softmax(-1) for x in (s.content, s.places))
-
-
 STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
-    "two-softmaxes: You took a softmax of each part: add the scores of both, and take one softmax of the sum.",
-    dict(weights=lambda s: softmaxes(s) / 2),
-    dict(weights=softmaxes),
     "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
     dict(products=lambda s: s.content),
 )

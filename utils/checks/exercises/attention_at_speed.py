@@ -62,7 +62,7 @@ ONLINE = variants(
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
 )
-ONLINE += of_joining.JOIN + of_attention.SCALE + of_attention.WRONG_SIZES
+ONLINE += of_joining.JOIN + of_attention.SCALE + of_attention.OF_VALUES
 
 UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
 RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
@@ -184,7 +184,7 @@ CACHED = variants(
     dict(result=lambda s: (s.output, *s.longer)),
 )
 CACHED += CAUSAL + HIDE + of_attention.SCALE + of_attention.WEIGHING
-CACHED += of_attention.WRONG_SIZES
+CACHED += of_attention.OF_VALUES
 
 
 def case_with_past(past, query, keys, values, **settings):

@@ -45,6 +45,8 @@ linear_attention = Exercise(
         dict(weights=softmax),
         "no-causal-mask: You let every query read the matrix after all tokens had written: let token t read as soon as it has written itself. (A matrix that is changed in place and kept in a list is the same one each time.)",
         dict(mask=lambda s: s.column > -1),
+        "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
+        dict(result=lambda s: (s.weights @ s.value)[-1:].expand(len(s.query), -1)),
         "past-alone: You read the matrix before adding the token's own key and value: add first, then read.",
         dict(mask=lambda s: s.column < s.row),
         "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, state = state + …",

@@ -48,8 +48,6 @@ patchify = Exercise(
         IN_PIECES | dict(result=lambda s: s.moved.flatten(3).flatten(1, 2)),
         "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
         dict(order=axes(0, 4, 2, 1, 3, 5)),
-        "pixels-column-by-column: You read the pixels inside a patch column by column: read them row by row too, as in the image.",
-        dict(order=axes(0, 2, 4, 1, 5, 3)),
         "square-image: You took the image for a square: it has H/P rows of patches and W/P columns, so use both H and W.",
         dict(images=cut_square),
         {"rows, columns": lambda s: (s.H // s.P, s.H // s.P)},

@@ -18,6 +18,8 @@ SOFT = variants(
     dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
+    "scores-clamped: You cut off large scores, so those that differ become equal: subtract the maximum instead.",
+    dict(hidden=lambda s: s.scores.clamp(-50, 50)),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
 )

@@ -134,6 +134,7 @@ alibi_bias = Exercise(
         dict(heads=lambda s: torch.arange(float(s.num_heads))),
         "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
         dict(exponents=lambda s: -s.heads),
+        dict(exponents=lambda s: -torch.linspace(1, 8, s.num_heads)),
         "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
         dict(slopes=lambda s: -s.exponents),
         dict(slopes=lambda s: 2**-8 * s.heads / s.num_heads),

@@ -22,6 +22,16 @@ def walk(s):
     return merged
 
 
+def overlapping(stays):
+    """Put the new id wherever the pair begins; `stays` decides what remains."""
+
+    def merged(s):
+        places = [i for i in range(len(s.ids)) if stays(i, s.matches)]
+        return [s.new_id if i in s.matches else s.ids[i] for i in places]
+
+    return merged
+
+
 def at(s, *some):
     """Return the positions where these ids begin, one after the other."""
     return {i for i in range(len(s.ids)) if (*s.ids[i : i + len(some)],) == some}
@@ -52,6 +62,9 @@ merge = Exercise(
         dict(matches=lambda s: set()),
         "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
         dict(jump=lambda s: 1),
+        "overlapping-merges: You let two merges share an id: after a match, go on after both of its ids.",
+        dict(merged=overlapping(lambda i, found: i in found or i - 1 not in found)),
+        dict(merged=overlapping(lambda i, found: i - 1 not in found)),
         "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
         dict(put=lambda s: lambda i: [[s.new_id]]),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
@@ -114,6 +127,7 @@ sliding_windows = Exercise(
         dict(stride=lambda s: s.context_length),
         "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
         dict(beyond=lambda s: -1),
+        dict(starts=lambda s: range(0, s.stop, s.stride)[: s.stop // s.stride]),
         "first-window-lost: You lost the first window: the starts begin at 0.",
         dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
         "one-target-per-window: You took only the id after a window as its target: each id of the window has one, so return the whole window that begins one position later.",

@@ -40,10 +40,6 @@ MASK = variants(
     dict(mask=on_words(lambda real: ~spread(real))),
     "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
     dict(mask=lambda s: triangle(s) & spread(s.context_mask)),
-    "mask-on-queries: You laid the mask over the queries: its axis is that of the keys, context_mask[..., None, :].",
-    dict(mask=on_words(lambda real: real[..., None])),
-    "mask-axis-missing: You lined up the mask's sentences with the queries: give it an axis for the queries, context_mask[..., None, :].",
-    dict(mask=on_words(lambda real: real)),
     "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
     dict(mask=on_words(lambda real: real[:, None, :])),
     dict(mask=on_words(lambda real: real.unsqueeze(1))),
@@ -61,7 +57,7 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
 
 
 MISTAKES = of_attention.RETURN_BOTH + SOURCES + MASK + EMPTY_ROWS + HIDE
-MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.WRONG_SIZES
+MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.OF_VALUES
 MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 cross_attention = Exercise(

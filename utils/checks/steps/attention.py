@@ -90,10 +90,9 @@ def other_width(name, what, of):
 
 
 OF_INPUT = other_width("scale-of-input-width", "x's width", lambda s: s.x.shape[-1])
-WRONG_SIZES = [
-    *other_width("scale-of-values", "the values' width", lambda s: s.value.shape[-1]),
-    *other_width("scale-of-keys", "the number of keys, S", lambda s: s.key.shape[-2]),
-]
+OF_VALUES = other_width(
+    "scale-of-values", "the values' width", lambda s: s.value.shape[-1]
+)
 
 
 # --- the scores --------------------------------------------------------------------
@@ -194,12 +193,6 @@ PROJECT = variants(
     KEY_BY_QUERY | dict(query=lambda s: s.x @ s.learned.W_key),
     "values-not-projected: You averaged the inputs themselves: average the values, which W_value makes of them.",
     dict(value=lambda s: s.context),
-    "weight-not-transposed: You used the matrices the wrong way round. In a layer, call self.W_query(x), because nn.Linear stores its weight as (d_out, d_in).",
-    dict(
-        query=lambda s: s.x @ s.learned.W_query.mT,
-        key=lambda s: s.context @ s.learned.W_key.mT,
-        value=lambda s: s.context @ s.learned.W_value.mT,
-    ),
 )
 
 

@@ -27,8 +27,6 @@ def finite(top):
 
 
 JOIN = variants(
-    "not-divided: You added the outputs of all parts and didn't divide: divide by the rescaled sums, added up.",
-    dict(divided=lambda s: s.joined),
     "averaged: You averaged the parts as if all counted alike: weigh each part by its sum of exponentials, measured from the maximum of all.",
     dict(divided=lambda s: s.each.mean(0)),
     "last-part-alone: You returned the last part only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
