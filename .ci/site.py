@@ -74,7 +74,9 @@ PRINT += "--no-pdf-header-footer --generate-pdf-document-outline"
 def write_notebook(path, source):
     """Write a notebook as its page shows it: no set-up cell, but a link to its file."""
     notebook = nbformat.read(path, as_version=4)
-    del notebook.cells[1]  # the set-up cell
+    notebook.cells = [
+        c for c in notebook.cells if "setup" not in c.metadata.get("tags", [])
+    ]
     for cell in notebook.cells:
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             del cell.outputs[0]  # the cover, which JupyterLab shows

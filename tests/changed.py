@@ -71,12 +71,15 @@ def definitions(source):
 
 
 def changed_names(name, base):
-    """Return the top-level names of a module that changed or use a changed one."""
-    path = ROOT / name
+    """Return the names of a module that changed, and those of `utils` that use one."""
+    path, code = ROOT / name, {}
     before = definitions(git("show", f"{base}:{name}"))
     after = definitions(path.read_text(encoding="utf-8") if path.exists() else "")
     changed = {name for name in before | after if before.get(name) != after.get(name)}
-    words = {name: {*re.findall(r"\w+", code)} for name, code in after.items()}
+    for user in users(path):
+        if user.exists() and user.is_relative_to(ROOT / "utils"):
+            code |= definitions(user.read_text(encoding="utf-8"))
+    words = {name: {*re.findall(r"\w+", text)} for name, text in code.items()}
     while more := {name for name in words.keys() - changed if words[name] & changed}:
         changed |= more
     return changed

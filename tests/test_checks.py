@@ -343,6 +343,31 @@ def test_beside_a_mistake_with_a_name_something_superfluous_is_shown():
     assert "Write `x` instead of `x.flip(0)`" in result.message
 
 
+def test_a_lambda_in_a_wrong_answer_does_not_stop_the_search():
+    def softmax(scores, dim=-1):
+        exponential = lambda x: torch.exp(x) + 1  # noqa: E731
+        return exponential(scores) / exponential(scores).sum(dim, keepdim=True)
+
+    message = check("3.3", softmax).message
+    assert "expected" in message and "could not be examined" not in message
+
+
+CALLS = []
+
+
+def cubed_until_interrupted(scores, dim=-1):
+    CALLS.append(dim)
+    if len(CALLS) == 21:
+        raise KeyboardInterrupt
+    return torch.softmax(scores, dim) ** 3
+
+
+def test_ctrl_c_stops_the_search_for_a_mistake():
+    CALLS.clear()
+    message = check("3.3", cubed_until_interrupted).message
+    assert "KeyboardInterrupt" in message and len(CALLS) <= 21
+
+
 KEYS = torch.ones(6, 2)
 
 

@@ -102,7 +102,10 @@ class Run:
     def outcome_of(self, function):
         """Return the outcome of a function on this case, observed like the answer."""
         call = partial(self.observe, function) if self.observe else function
-        return seeded(call, self.args)
+        outcome = seeded(call, self.args)
+        if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
+            raise outcome.error
+        return outcome
 
 
 @dataclass(eq=False)
@@ -115,7 +118,7 @@ class Exercise:
     oracle: function of a case's arguments that returns what is right; the steps know
         the arguments by the names of its parameters
     cases: made by `case`
-    steps, variants: of the `Pipeline`; variants of other steps are left out
+    steps, variants: of the `Pipeline`; else ValueError for a variant of other steps
     without: names of variants that the exercise cannot tell apart, or doesn't ask for
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
@@ -143,12 +146,12 @@ class Exercise:
         parameters = signature(self.oracle).parameters.values()
         inputs = {parameter.name: parameter.default for parameter in parameters}
         steps = self.steps | RETURNING_STEPS
-        variants = [
-            variant
-            for variant in (*self.variants, *RETURNED)
-            if variant.name not in self.without
-            and variant.overrides.keys() <= inputs.keys() | steps.keys()
-        ]
+        every = (*self.variants, *RETURNED)
+        variants = [v for v in every if v.name not in self.without]
+        for variant in variants:
+            if unknown := variant.overrides.keys() - inputs.keys() - steps.keys():
+                where = f"{variant.name} of {self.id}"
+                raise ValueError(f"expected known steps in {where}, got {unknown}")
         self.pipeline = Pipeline(inputs, steps, variants, self.returns)
 
     @property

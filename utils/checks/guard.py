@@ -73,15 +73,17 @@ def time_limit():
     A second thread looks at the processor's time, which works on every system. A single
     call into C can't be stopped. Only a reader's code needs it: it is slow to start.
     """
-    thread, start = threading.get_ident(), time.process_time()
-    has_ended = threading.Event()
+    thread, has_ended = threading.get_ident(), threading.Event()
 
     def watch():
+        start = time.process_time()
         while not has_ended.wait(0.1):
-            if time.process_time() - start > SECONDS:
+            if (
+                time.process_time() - start > SECONDS
+            ):  # again if a bare `except` took it
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
                 raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
-                return
+                start = time.process_time()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -1,7 +1,6 @@
 """Find one small change to the reader's code that mends a mistake without a variant.
 
-The reader's function, or the `forward` of a class, is run again and again, each time
-with one expression replaced by another.
+The function, or a class's `forward`, is run with one expression after another replaced.
 """
 
 import ast
@@ -18,7 +17,7 @@ import torch
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import LARGEST, agrees, close, same_form
 
-ATTEMPTS = 3000
+ATTEMPTS = 1500
 ROUNDS = 10_000  # of all loops in one attempt: a change can make a loop endless
 OPERATORS = [
     (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.MatMult),
@@ -59,7 +58,7 @@ def find_repair(exercise, answer, runs):
                     return [Diagnosis("one-change", text)]
                 [other] = exercise.pipeline.explain(runs[0].args, variant)
                 change = Diagnosis("one-change", f"W{text[1:]}")
-                pairs[variant.name] = [change, Diagnosis(variant.name, other)]
+                pairs.setdefault(variant.name, [change, Diagnosis(variant.name, other)])
     return pairs.popitem()[1] if len(pairs) == 1 else []
 
 
@@ -160,8 +159,10 @@ def _is_read(node):
     return not isinstance(getattr(node, "ctx", None), ast.Store)
 
 
-def _parse(text):
-    return ast.parse(text, mode="eval").body
+def _parse(*texts):
+    for text in texts:
+        with suppress(SyntaxError):  # of a part of an f-string
+            yield ast.parse(text, mode="eval").body
 
 
 def _other_operator(node, leaves):
@@ -185,13 +186,14 @@ def _own_part(node, leaves):
 def _other_leaf(node, leaves):
     text = ast.unparse(node)
     if text in ("True", "False"):
-        yield _parse(f"not {text}")
+        yield from _parse(f"not {text}")
     elif text in leaves or text.lstrip("-").isdigit():
-        yield from map(_parse, leaves + NUMBERS)
+        yield from _parse(*leaves, *NUMBERS)
 
 
 def _other_order(node, leaves):
-    items = getattr(node, "args", None) or getattr(node, "elts", ())
+    is_list = isinstance(node, ast.Call | ast.Tuple | ast.List)
+    items = getattr(node, "args", None) or getattr(node, "elts", ()) if is_list else ()
     for i, j in combinations(range(len(items)), 2):
         order = [*items]
         order[i], order[j] = order[j], order[i]
@@ -209,15 +211,13 @@ def _other_order(node, leaves):
 
 def _wrapped(node, leaves):
     if not isinstance(node, ast.Constant | ast.Tuple | ast.Slice):
-        for wrapped in WRAPPED:
-            yield _parse(wrapped.format(f"({ast.unparse(node)})"))
+        yield from _parse(*(text.format(f"({ast.unparse(node)})") for text in WRAPPED))
 
 
 def _combined(node, leaves):
     if not isinstance(node, ast.Constant | ast.Tuple | ast.Slice):
-        for leaf in leaves:
-            for operator in "*/+-&":
-                yield _parse(f"({ast.unparse(node)}) {operator} {leaf}")
+        old = f"({ast.unparse(node)})"
+        yield from _parse(*(f"{old} {op} {leaf}" for leaf in leaves for op in "*/+-&"))
 
 
 RULES = [_own_part, _other_operator, _other_leaf, _other_order, _wrapped, _combined]

@@ -52,8 +52,6 @@ latent_keys_values = Exercise(
         "result": lambda s: (s.keys, s.values),
     },
     variants=variants(
-        "one-matrix-for-both: You made keys and values with the same matrix: keys take W_uk, values W_uv.",
-        dict(W_uv=lambda s: s.W_uk),
         HEADS_MEET,
         dict(c=lambda s: s.latent),
         "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",

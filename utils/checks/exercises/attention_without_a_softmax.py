@@ -55,8 +55,6 @@ linear_attention = Exercise(
         dict(mask=lambda s: s.column >= s.row),
         "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
         dict(factor=lambda s: s.query.shape[-1] ** -0.5),
-        "divided: You divided each output by the sum of its products, which may be near zero: leave that out.",
-        dict(weights=lambda s: s.masked / s.masked.sum(-1, keepdim=True)),
         "averaged: You divided the sum by the number of tokens so far: return the sum itself.",
         dict(weights=lambda s: s.masked / (s.row + 1)),
         "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query should read it.",

@@ -9,7 +9,7 @@ from utils.checks.pipeline import Diagnosis
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
 
-IN_FUNCTION = of_attention.RETURN_BOTH + of_attention.SCALE + of_attention.OF_VALUES
+IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES
 IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.

@@ -56,7 +56,7 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
     return case(*sentences, *matrices, *mask, note=note, **settings)
 
 
-MISTAKES = of_attention.RETURN_BOTH + SOURCES + MASK + EMPTY_ROWS + HIDE
+MISTAKES = SOURCES + MASK + EMPTY_ROWS + HIDE
 MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.OF_VALUES
 MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]

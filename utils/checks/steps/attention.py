@@ -205,7 +205,6 @@ AVERAGE = variants(
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
 )
 WEIGHING = AXIS + FIXED_AXIS + SOFTMAX + SCORE + BATCH_SCORE + AVERAGE
-RETURN_BOTH = variants()
 RETURN_OUTPUT = variants(
     "value-added: You added each token's own value to the output: return the weighted sum only.",
     dict(result=lambda s: s.projected + s.x @ s.learned.W_value),

@@ -58,9 +58,6 @@ def merge_by_view(x):
 
 
 SPLIT = variants(
-    "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
-    dict(split_key=split_by_view),
-    dict(split_value=split_by_view),
     "split-by-view: You split with view(B, H, T, K), which deals out the numbers as they lie in memory and mixes tokens and heads: use view(B, T, H, K), then transpose(1, 2).",
     dict(split=split_by_view),
     "features-interleaved: You gave head 0 the features 0, {H} and so on, in steps of {H}: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
@@ -69,8 +66,13 @@ SPLIT = variants(
     dict(result=lambda s: s.split(s.x).flip(1)),
     "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
     dict(K=lambda s: head_width(s.x.shape[1], s.H) and s.D // s.H),
-    {"context": lambda s: s.x}  # in a layer
-    | dict(K=lambda s: head_width(s.x.shape[-1], s.H) and s.D // s.H),
+)
+IN_LAYER = variants(
+    "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
+    dict(split_key=split_by_view),
+    dict(split_value=split_by_view),
+    "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
+    dict(K=lambda s: head_width(s.x.shape[-1], s.H) and s.D // s.H),
 )
 MERGE = variants(
     "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
