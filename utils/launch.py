@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -62,7 +63,13 @@ def _call(rank, count, call, folder):
         timeout=timedelta(seconds=120),  # for a process that doesn't answer
     )
     function, inputs = pickle.loads(call)
-    result = function(rank, count, *inputs)
+    try:
+        result = function(rank, count, *inputs)
+    except Exception:
+        if (folder / "failed").exists():  # then this error follows from another's
+            time.sleep(60)  # until this process is stopped
+        (folder / "failed").touch()
+        raise
     (folder / str(rank)).write_bytes(cloudpickle.dumps(result))
     dist.barrier()  # a process that left would break the connecting of a slower one
     dist.destroy_process_group()

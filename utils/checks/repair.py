@@ -32,8 +32,8 @@ WRAPPED += ["-{}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 def find_repair(exercise, answer, runs):
     """Return a diagnosis that states the change, in a list, or [].
 
-    If none makes every result right, but one that leaves something out gives what a
-    variant gives, the variant is the second diagnosis.
+    If no change makes every result right, one that leaves something out may leave a
+    mistake that has a variant. Then there are two diagnoses.
     """
     function = exercise.function_of(answer)
     try:
@@ -63,9 +63,9 @@ def find_repair(exercise, answer, runs):
 
 
 def _results(pipeline, runs):
-    """Return what each variant gives, if it is as near to what is right as the answer.
+    """Return what each variant gives, unless the answer has more numbers right.
 
-    Leaving out what is needed gives a variant as well, but leads away from there.
+    Then a change towards the variant would leave out something that is needed.
     """
     known, rights = {}, [run.expected for run in runs]
     least = sum(map(_count_right, [run.got for run in runs], rights))
