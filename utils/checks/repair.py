@@ -7,12 +7,12 @@ import ast
 import inspect
 import sys
 import textwrap
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from copy import copy
-from io import StringIO
 from itertools import combinations, count, islice
 
 import torch
+from IPython.utils.capture import capture_output
 
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import LARGEST, agrees, close, same_form
@@ -46,7 +46,7 @@ def find_repair(exercise, answer, runs):
     right = {None: [run.expected for run in runs]}
     known, pairs = right | _results(exercise.pipeline, runs), {}
     for old, new in islice(_changes(tree), ATTEMPTS):
-        with suppress(Exception), redirect_stdout(StringIO()):
+        with suppress(Exception), capture_output():
             changed = exercise.with_function(answer, _compile(tree, function))
             is_part = any(node is new for node in ast.walk(old))
             goals = known if is_part else right
