@@ -45,7 +45,7 @@ merge = Exercise(
     cases=[
         *(case(x, (1, 2), 9) for x in ([1, 2, 3, 1, 2], [4, 1, 2, 4], [2, 1, 2, 1])),
         case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
-        case([11, 2, 1, 23], (1, 2), 9, note="the pair does not occur"),
+        case([4, 3, 4, 11, 2], (1, 2), 9, note="the pair does not occur"),
         case([], (1, 2), 9, note="no ids"),
     ],
     steps={
