@@ -58,13 +58,15 @@ def definitions(source):
     """Return the code of each top-level name of a module, without docstrings."""
     code = {}
     for node in ast.parse(source).body:
-        stored = []
         for inner in ast.walk(node):
             if isinstance(inner, ast.FunctionDef | ast.ClassDef):
                 if ast.get_docstring(inner) is not None:
                     inner.body[0] = ast.Pass()
-            elif isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                stored.append(inner.id)
+        targets = getattr(node, "targets", [node])  # not names inside a comprehension
+        inner = [part for target in targets for part in ast.walk(target)]
+        stored = [
+            n.id for n in inner if isinstance(n, ast.Name) and type(n.ctx) is ast.Store
+        ]
         names = [node.name] if hasattr(node, "name") else stored
         code |= dict.fromkeys(names, ast.unparse(node))
     return code
@@ -76,8 +78,10 @@ def changed_names(name, base):
     before = definitions(git("show", f"{base}:{name}"))
     after = definitions(path.read_text(encoding="utf-8") if path.exists() else "")
     changed = {name for name in before | after if before.get(name) != after.get(name)}
-    for user in users(path):
-        if user.exists() and user.is_relative_to(ROOT / "utils"):
+    checks = ROOT / "utils/checks"  # which every notebook uses, each for its exercises
+    for user in [path] if path.is_relative_to(checks) else users(path):
+        is_library = user.is_relative_to(ROOT / "utils") and checks not in user.parents
+        if user.exists() and (is_library or user == path):
             code |= definitions(user.read_text(encoding="utf-8"))
     words = {name: {*re.findall(r"\w+", text)} for name, text in code.items()}
     while more := {name for name in words.keys() - changed if words[name] & changed}:

@@ -352,6 +352,22 @@ def test_a_lambda_in_a_wrong_answer_does_not_stop_the_search():
     assert "expected" in message and "could not be examined" not in message
 
 
+def count_down(number):
+    while number != 0:
+        number -= 1
+
+
+def softmax_that_counts(scores, dim=-1):
+    count_down(scores.dim())
+    return torch.softmax(scores, dim) ** 3
+
+
+def test_a_change_that_makes_another_function_endless_ends_the_search(monkeypatch):
+    monkeypatch.setattr(guard, "SECONDS", 0.2)
+    message = check("3.3", softmax_that_counts).message
+    assert "expected" in message and "could not be examined" not in message
+
+
 CALLS = []
 
 

@@ -78,12 +78,10 @@ def time_limit():
     def watch():
         start = time.process_time()
         while not has_ended.wait(0.1):
-            if (
-                time.process_time() - start > SECONDS
-            ):  # again if a bare `except` took it
+            if time.process_time() - start > SECONDS:
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
                 raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
-                start = time.process_time()
+                start = time.process_time()  # a bare `except` may have caught it
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

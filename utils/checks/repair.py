@@ -14,6 +14,7 @@ from itertools import combinations, count, islice
 import torch
 from IPython.utils.capture import capture_output
 
+from utils.checks.guard import NeverEnds, time_limit
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import LARGEST, agrees, close, same_form
 
@@ -30,7 +31,7 @@ WRAPPED += ["-{}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 
 
 def find_repair(exercise, answer, runs):
-    """Return a diagnosis that states the change, in a list, or [].
+    """Return a diagnosis that states the change, in a list, or []; raise NeverEnds.
 
     If no change makes every result right, one that leaves something out may leave a
     mistake that has a variant. Then there are two diagnoses.
@@ -44,13 +45,13 @@ def find_repair(exercise, answer, runs):
         return []
     runs = sorted(runs, key=lambda run: run.is_right)  # the wrong ones rule out most
     right = {None: [run.expected for run in runs]}
-    known, pairs = right | _results(exercise.pipeline, runs), {}
+    results, pairs = right | _variant_results(exercise.pipeline, runs), {}
     for old, new in islice(_changes(tree), ATTEMPTS):
         with suppress(Exception), capture_output():
             changed = exercise.with_function(answer, _compile(tree, function))
             is_part = any(node is new for node in ast.walk(old))
-            goals = known if is_part else right
-            for variant in _fitting(exercise, changed, runs, goals):
+            wanted = results if is_part else right
+            for variant in _matches(exercise, changed, runs, wanted):
                 line = source.splitlines()[old.lineno - 1].strip()
                 text = f"write `{ast.unparse(new)}` instead of `{ast.unparse(old)}` in `{line}`."
                 if variant is None:
@@ -62,23 +63,23 @@ def find_repair(exercise, answer, runs):
     return pairs.popitem()[1] if len(pairs) == 1 else []
 
 
-def _results(pipeline, runs):
+def _variant_results(pipeline, runs):
     """Return what each variant gives, unless the answer has more numbers right.
 
     Then a change towards the variant would leave out something that is needed.
     """
-    known, rights = {}, [run.expected for run in runs]
-    least = sum(map(_count_right, [run.got for run in runs], rights))
+    results, expected = {}, [run.expected for run in runs]
+    least = sum(map(_count_right, [run.got for run in runs], expected))
     for variant in pipeline.variants:
 
         def call(*args, variant=variant):
             return pipeline.run(args, variant)
 
         values = [run.outcome_of(call).value for run in runs]
-        is_near = sum(map(_count_right, values, rights)) >= least
-        if is_near and all(map(same_form, values, rights)):
-            known[variant] = values
-    return known
+        is_near = sum(map(_count_right, values, expected)) >= least
+        if is_near and all(map(same_form, values, expected)):
+            results[variant] = values
+    return results
 
 
 def _count_right(value, expected):
@@ -89,16 +90,18 @@ def _count_right(value, expected):
     return int(close(value, expected).sum()) if is_comparable else 0
 
 
-def _fitting(exercise, changed, runs, known):
+def _matches(exercise, changed, runs, results):
     """Return the variants whose results a changed answer has; None: the right ones."""
-    fitting = [*known]
+    variants = [*results]
     for i, run in enumerate(runs):
         call, _ = exercise.bind(changed, run.case)
-        value = run.outcome_of(call).value
-        fitting = [variant for variant in fitting if agrees(value, known[variant][i])]
-        if not fitting:
+        outcome = time_limit()(run.outcome_of)(call)
+        if isinstance(outcome.error, NeverEnds):  # in a function that the answer calls
+            raise outcome.error
+        variants = [v for v in variants if agrees(outcome.value, results[v][i])]
+        if not variants:
             break
-    return fitting
+    return variants
 
 
 def _compile(tree, function):

@@ -70,8 +70,6 @@ padding = Exercise(
         dict(lengths=lambda s: torch.as_tensor(s.lengths) - 1),
         "left-for-right: You put the padding on the left: a sentence begins at position 0.",
         dict(row=lambda s: torch.arange(s.places).flip(0)),
-        "axis-missing: You compared lengths (B,) with positions (T,) entry by entry: make the lengths a column, lengths[:, None].",
-        dict(column=lambda s: s.ends),
         "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.",
         dict(places=lambda s: int(s.ends.max())),
         "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",

@@ -62,8 +62,6 @@ SPLIT = variants(
     dict(split=split_by_view),
     "features-interleaved: You gave head 0 the features 0, {H} and so on, in steps of {H}: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
     dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).permute(0, 3, 1, 2)),
-    "heads-reversed: You put the heads in reverse order: head 0 owns the first features.",
-    dict(result=lambda s: s.split(s.x).flip(1)),
     "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
     dict(K=lambda s: head_width(s.x.shape[1], s.H) and s.D // s.H),
 )
