@@ -2,8 +2,8 @@
 
 from torch import nn
 
+from utils.checks.answers import ModuleAnswer
 from utils.checks.catalogue import exercises
-from utils.checks.modules import Modules
 
 EXERCISES = {exercise.id: exercise for exercise in exercises()}
 
@@ -23,7 +23,7 @@ def answer_from(exercise, compute):
                 self.add_module(name, nn.Linear(wide, build[1], bias=bias))
 
         def forward(self, x):
-            modules = Modules(Module, exercise.projections)
-            return compute(modules.read(self, self.build), x)
+            answer = ModuleAnswer(Module, exercise.projections)
+            return compute(answer.read(self, self.build), x)
 
     return Module

@@ -325,7 +325,7 @@ def window_by_window(ids, context_length, stride):
     [
         ("3.3", largest_of_last_axis, "`dim` instead of `-1` in `largest = "),
         ("4.2", ScaledByMore, "`query.shape[-1] ** 0.5` instead of `query.shape[-1]"),
-        ("1.2", window_by_window, "`context_length` instead of `1` in `targets = "),
+        ("1.2", window_by_window, "`context_length` instead of `1` (number 2 from"),
     ],
 )
 def test_a_mistake_without_a_name_is_shown_by_its_correction(id, answer, words, capsys):
@@ -340,7 +340,7 @@ def test_beside_a_mistake_with_a_name_something_superfluous_is_shown():
 
     result = check("3.2", context_vectors)
     assert (result.diagnosis, result.also) == ("one-change", "softmax-missing")
-    assert "Write `x` instead of `x.flip(0)`" in result.message
+    assert "First, write `x` instead of `x.flip(0)`" in result.message
 
 
 def test_a_lambda_in_a_wrong_answer_does_not_stop_the_search():

@@ -3,16 +3,17 @@
 What `check("4.1", answer)` does:
 
 1. `reader` finds the exercise, and `guard` protects the reader's session.
-2. `examine` runs the answer on every case of the exercise (`engine`; `modules` if the
-   answer is a class) and compares each result with the one of the exercise's oracle.
-3. If a result is wrong, `search` looks for the mistake. An exercise has the right steps
-   to the result, and for each known mistake a variant, which is one step done wrong
-   (`pipeline`). The variant (or the pair) that gives the answer's results on every case
-   is named, with its text.
-4. Facts name what results don't show, such as a dropout that stays active.
-5. If no variant fits, `repair` looks for a small change to the reader's code that makes
-   every result right. If there is none, `messages` shows the first difference.
-6. `display` shows the message, and `records` keeps the name of a passed exercise.
+2. `answers` makes the answer ready: a function as it is, a class as built modules.
+3. `examine` runs it on every case of the exercise (`engine`) and compares each result
+   with that of the exercise's oracle.
+4. If a result is wrong, the finders of `examine` look for the mistake, one after the
+   other. `search` knows the right steps to the result and, for each known mistake, a
+   variant, which is one step done wrong (`pipeline`). The variant (or the pair) that
+   gives the answer's results on every case is named, with its text. If none does,
+   `repair` looks for a small change to the reader's code that makes all results right.
+5. Facts name what results don't show, such as a dropout that stays active.
+6. If nothing is found, `messages` shows the first difference. `display` shows the
+   message, and `records` keeps the name of a passed exercise.
 
 `cells` notices that the newest cell with a definition has failed, and says so.
 

@@ -11,8 +11,9 @@ from inspect import signature
 
 import torch
 
+from utils.checks.answers import FunctionAnswer, ModuleAnswer
 from utils.checks.guard import Outcome, seeded, time_limit
-from utils.checks.pipeline import AnswerRejected, Pipeline
+from utils.checks.pipeline import Pipeline
 from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
 
@@ -70,7 +71,6 @@ class Run:
     args: the arguments of the oracle and the variants; for a module, `learned` is first
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
-    call: the answer as a function of these
     observe: if results are random, the function that makes them comparable
     """
 
@@ -78,7 +78,6 @@ class Run:
     args: tuple
     outcome: Outcome
     expected: object = None
-    call: Callable | None = None
     observe: Callable | None = None
 
     @property
@@ -110,7 +109,7 @@ class Run:
 
 @dataclass(eq=False)
 class Exercise:
-    """An exercise whose answer is a function.
+    """An exercise whose answer is a function or a class.
 
     id: as in the notebook, "4.1"
     signature: the name and the parameters
@@ -124,6 +123,8 @@ class Exercise:
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     observe: if results are random, function (answer, *args) that returns what is
         compared; the oracle and the variants go through it too
+    projections: if the answer is an `nn.Module` class, the names of the matrices that
+        it learns, see `ModuleAnswer`; each case states how it is built
     page: the deeper notebook that asks it, "deeper/shared_heads"
     """
 
@@ -138,9 +139,8 @@ class Exercise:
     parts: tuple = ()
     facts: tuple = ()
     observe: Callable | None = None
+    projections: tuple | None = None
     page: str = ""
-
-    noun = "function"
 
     def __post_init__(self):
         parameters = signature(self.oracle).parameters.values()
@@ -159,48 +159,33 @@ class Exercise:
         return self.signature.partition("(")[0]
 
     @property
+    def noun(self):
+        return "function" if self.projections is None else "class"
+
+    @property
     def expectation(self):
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
     def prepare(self, answer):
-        """Return what `bind` takes; raise `AnswerRejected` if it is no function."""
-        if issubclass(type(answer), type) or not callable(answer):
-            text = f"You passed {safe_text(answer)}."
-            raise AnswerRejected("not-a-function", text)
-        return answer
-
-    def bind(self, answer, case):
-        """Return the answer as a function like the oracle, and the arguments."""
-        return answer, case.args
+        """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
+        if self.projections is None:
+            return FunctionAnswer(answer)
+        return ModuleAnswer(answer, self.projections)
 
     def run_case(self, answer, case):
-        """Run the answer on a case; return the `Run`."""
-        call, args = self.bind(answer, case)
+        """Run a prepared answer on a case; return the `Run`."""
+        call, args = answer.bind(case)
         call = time_limit()(call)
-        outcome, expected = seeded(call, args), seeded(self.oracle, args)
-        run = Run(case, args, outcome, expected.value, call)
+        run = Run(case, args, seeded(call, args), seeded(self.oracle, args).value)
         if self.observe and run.has_right_form:
             run.observe = self.observe
             run.outcome = run.outcome_of(call)
             run.expected = run.outcome_of(self.oracle).value
         return run
 
-    def function_of(self, answer):
-        """Return the function that computes the results."""
-        return answer
-
-    def with_function(self, answer, function):
-        """Return the answer with another function in its place."""
-        return function
-
-    def certain_mistakes(self, answer):
-        """Return the diagnoses that are certain before any result is compared."""
-        return []
-
-    def fact_arguments(self, answer):
-        """Return the arguments of the facts, or None if there is nothing to examine."""
-        return (answer,)
-
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""
-        return dict(zip(self.pipeline.inputs, case.args))
+        if self.projections is None:
+            return dict(zip(self.pipeline.inputs, case.args))
+        built = ", ".join(map(safe_text, case.build))
+        return {f"{self.name}({built}), x": case.args[0]}

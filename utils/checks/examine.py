@@ -2,16 +2,19 @@
 
 import dis
 import inspect
-from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 
-from utils.checks import search
 from utils.checks.guard import NeverEnds, attempt, time_limit
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.repair import find_repair
+from utils.checks.search import (
+    find_mistake_pair,
+    find_single_mistake,
+    first_wrong,
+)
 from utils.checks.values import Other
 
 
@@ -80,27 +83,13 @@ def _has_code_below_the_stub(function):
 
 def _find_mistakes(exercise, answer, runs):
     """Return what is wrong with an answer, the most certain first."""
-    pipeline, certain = exercise.pipeline, exercise.certain_mistakes(answer)
     if runs[-1].outcome.is_stopped:
-        return certain + _never_ends(runs[-1])
-    facts = _find_facts(exercise, answer, runs)
-    also = _changed_inputs(exercise, runs) + facts
-    single = search.find_single_mistake(pipeline, runs)
-    if single or certain or all(run.is_right for run in runs):
-        return certain + single + also
-    if pair := search.find_mistake_pair(pipeline, runs):
-        return pair + also
-    # One mistake, and another that only raises errors.
-    returned = [run for run in runs if run.error is None]
-    if single := search.find_single_mistake(pipeline, returned):
-        return single + also
-    if facts:
-        return also
-    if tensor := _uses_the_notebook(pipeline, answer):
-        return tensor + also
-    with suppress(NeverEnds):
-        return find_repair(exercise, answer, runs) + also
-    return also
+        return answer.mistakes + _never_ends(runs[-1])
+    besides = _changed_inputs(exercise, runs) + _find_facts(exercise, answer, runs)
+    if all(run.is_right for run in runs):
+        return answer.mistakes + besides
+    found = (find(exercise, answer, runs) for find in FINDERS)
+    return answer.mistakes + next(filter(None, found), []) + besides
 
 
 def _never_ends(run):
@@ -110,15 +99,26 @@ def _never_ends(run):
     return [Diagnosis("never-ends", text, run)] if is_endless else []
 
 
-def _uses_the_notebook(pipeline, answer):
+def find_notebook_tensor(exercise, answer, runs):
     """Name a function that computes with a tensor of the notebook."""
-    steps = dis.get_instructions(answer) if inspect.isfunction(answer) else ()
+    function = answer.function
+    steps = dis.get_instructions(function) if inspect.isfunction(function) else ()
     for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
-        if isinstance(answer.__globals__.get(name), torch.Tensor):
-            own = ", ".join(pipeline.inputs)
+        if isinstance(function.__globals__.get(name), torch.Tensor):
+            own = ", ".join(inspect.signature(function).parameters)
             text = f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
             return [Diagnosis("notebook-tensor", text)]
     return []
+
+
+# What explains wrong results, from the surest to the slowest: the first that finds
+# something ends the search. Each is a function (exercise, answer, runs) -> diagnoses.
+FINDERS = [
+    find_single_mistake,
+    find_mistake_pair,
+    find_notebook_tensor,
+    find_repair,
+]
 
 
 def _changed_inputs(exercise, runs):
@@ -131,7 +131,7 @@ def _changed_inputs(exercise, runs):
 
 def _find_facts(exercise, answer, runs):
     """Return the diagnoses of the exercise's facts, unless a result is unusable."""
-    arguments = exercise.fact_arguments(answer)
+    arguments = answer.fact_arguments(exercise.cases[0])
     if arguments is None or any(isinstance(run.got, Other) for run in runs):
         return []
     results = [attempt(time_limit()(fact), *arguments).value for fact in exercise.facts]
@@ -141,7 +141,7 @@ def _find_facts(exercise, answer, runs):
 def _name_mistakes(exercise, mistakes, runs):
     """Return the result that names one mistake or two."""
     first, second = (*mistakes, None)[:2]
-    text, shown = first.text, first.run or search.first_wrong(runs)
+    text, shown = first.text, first.run or first_wrong(runs)
     if second:
         text = f"Two things are wrong. {text}\nAnd: {second.text}"
     if shown is None:

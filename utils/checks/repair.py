@@ -5,6 +5,7 @@ The function, or a class's `forward`, is run with one expression after another r
 
 import ast
 import inspect
+import re
 import sys
 import textwrap
 from contextlib import suppress
@@ -14,7 +15,7 @@ from itertools import combinations, count, islice
 import torch
 from IPython.utils.capture import capture_output
 
-from utils.checks.guard import NeverEnds, time_limit
+from utils.checks.guard import LIBRARIES, NeverEnds, time_limit
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import LARGEST, agrees, close, same_form
 
@@ -26,18 +27,20 @@ OPERATORS = [
     (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq),
 ]
 NUMBERS = ["-2", "-1", "0", "1", "2"]
-WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "1 - {}"]
-WRAPPED += ["-{}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
+WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "-{}"]
+WRAPPED += ["1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 
 
 def find_repair(exercise, answer, runs):
-    """Return a diagnosis that states the change, in a list, or []; raise NeverEnds.
+    """Return a diagnosis that states the change, in a list, or [].
 
     If no change makes every result right, one that leaves something out may leave a
     mistake that has a variant. Then there are two diagnoses.
     """
-    function = exercise.function_of(answer)
+    function = answer.function
     try:
+        if inspect.getfile(function).startswith(LIBRARIES):
+            return []
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source).body[0]
         tree.decorator_list.clear()
@@ -47,20 +50,34 @@ def find_repair(exercise, answer, runs):
     right = {None: [run.expected for run in runs]}
     results, pairs = right | _variant_results(exercise.pipeline, runs), {}
     for old, new in islice(_changes(tree), ATTEMPTS):
-        with suppress(Exception), capture_output():
-            changed = exercise.with_function(answer, _compile(tree, function))
-            is_part = any(node is new for node in ast.walk(old))
-            wanted = results if is_part else right
-            for variant in _matches(exercise, changed, runs, wanted):
-                line = source.splitlines()[old.lineno - 1].strip()
-                text = f"write `{ast.unparse(new)}` instead of `{ast.unparse(old)}` in `{line}`."
-                if variant is None:
-                    text = f"One change makes all your results right: {text}"
-                    return [Diagnosis("one-change", text)]
-                [other] = exercise.pipeline.explain(runs[0].args, variant)
-                change = Diagnosis("one-change", f"W{text[1:]}")
-                pairs.setdefault(variant.name, [change, Diagnosis(variant.name, other)])
+        is_part = any(node is new for node in ast.walk(old))
+        found = []
+        try:
+            with suppress(Exception), capture_output():
+                changed = answer.with_function(_compile(tree, function))
+                found = _matches(changed, runs, results if is_part else right)
+        except NeverEnds:  # in a function that the answer calls
+            break
+        for variant in found:
+            line = source.splitlines()[old.lineno - 1]
+            instead = f"instead of {_quote(old, line)} in `{line.strip()}`."
+            text = f"write `{ast.unparse(new)}` {instead}"
+            if variant is None:
+                text = f"One change makes all your results right: {text}"
+                return [Diagnosis("one-change", text)]
+            [other] = exercise.pipeline.explain(runs[0].args, variant)
+            change = Diagnosis("one-change", f"First, {text}")
+            pairs.setdefault(variant.name, [change, Diagnosis(variant.name, other)])
     return pairs.popitem()[1] if len(pairs) == 1 else []
+
+
+def _quote(node, line):
+    """Return an expression, and if the line has it several times, which one."""
+    text = ast.unparse(node)
+    places = re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", line)
+    before = [place.start() <= node.col_offset for place in places]
+    which = f" (number {sum(before)} from the left)" if len(before) > 1 else ""
+    return f"`{text}`{which}"
 
 
 def _variant_results(pipeline, runs):
@@ -90,17 +107,17 @@ def _count_right(value, expected):
     return int(close(value, expected).sum()) if is_comparable else 0
 
 
-def _matches(exercise, changed, runs, results):
+def _matches(changed, runs, results):
     """Return the variants whose results a changed answer has; None: the right ones."""
     variants = [*results]
     for i, run in enumerate(runs):
-        call, _ = exercise.bind(changed, run.case)
+        call, _ = changed.bind(run.case)
         outcome = time_limit()(run.outcome_of)(call)
-        if isinstance(outcome.error, NeverEnds):  # in a function that the answer calls
+        if isinstance(outcome.error, NeverEnds):
             raise outcome.error
         variants = [v for v in variants if agrees(outcome.value, results[v][i])]
-        if not variants:
-            break
+        if outcome.error or not variants:
+            return []
     return variants
 
 
@@ -154,7 +171,8 @@ def _places(tree):
             for key in [*fields] if holder is fields else range(len(holder)):
                 node = holder[key]
                 is_value = isinstance(node, ast.expr) and key != "func"
-                if is_value and _is_read(node) and not isinstance(node, ast.Starred):
+                is_read = _is_read(node) or isinstance(node, ast.Tuple)  # or `B, T = …`
+                if is_value and is_read and not isinstance(node, ast.Starred):
                     yield node, holder, key
 
 
@@ -223,4 +241,22 @@ def _combined(node, leaves):
         yield from _parse(*(f"{old} {op} {leaf}" for leaf in leaves for op in "*/+-&"))
 
 
-RULES = [_own_part, _other_operator, _other_leaf, _other_order, _wrapped, _combined]
+def _with_dim(node, leaves):
+    if isinstance(node, ast.Call):
+        for dim in _parse(*NUMBERS):
+            keywords = [*node.keywords, ast.keyword("dim", dim)]
+            yield ast.Call(node.func, node.args, keywords)
+
+
+def _unless_none(node, leaves):
+    root = node
+    while isinstance(root, ast.Call | ast.Attribute | ast.Subscript):
+        root = getattr(root, "func", getattr(root, "value", None))
+    if isinstance(root, ast.Name) and isinstance(node, ast.Call):
+        yield from _parse(f"None if {root.id} is None else {ast.unparse(node)}")
+
+
+RULES = [
+    *(_own_part, _other_operator, _other_leaf, _other_order, _with_dim),
+    *(_unless_none, _wrapped, _combined),
+]

@@ -6,18 +6,16 @@ from utils.checks.pipeline import Diagnosis
 from utils.checks.values import agrees, clean, safe_text
 
 
-def find_single_mistake(pipeline, runs):
+def find_single_mistake(exercise, answer, runs):
     """Return the diagnosis of the variant that gives all results, in a list, or []."""
-    if all(run.is_right for run in runs):
-        return []
     wrong_first = sorted(runs, key=lambda run: run.is_right)  # they rule out the most
-    for variant in pipeline.variants:
-        if reproduces(pipeline, wrong_first, variant):
-            return _diagnoses(pipeline, runs, variant)
+    for variant in exercise.pipeline.variants:
+        if reproduces(exercise.pipeline, wrong_first, variant):
+            return _diagnoses(exercise.pipeline, runs, variant)
     return []
 
 
-def find_mistake_pair(pipeline, runs):
+def find_mistake_pair(exercise, answer, runs):
     """Return the diagnoses of two variants that give all results together, or [].
 
     If no pair fits the special cases too, one that fits the ordinary cases is taken,
@@ -26,8 +24,7 @@ def find_mistake_pair(pipeline, runs):
     """
     ordinary = [run for run in runs if not run.case.special]
     shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
-    if shown is None:
-        return []
+    pipeline = exercise.pipeline
     alike = [
         (one, other)
         for one, other in combinations(pipeline.variants, 2)

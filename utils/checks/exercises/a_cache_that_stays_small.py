@@ -66,7 +66,6 @@ latent_keys_values = Exercise(
         dict(expand=lambda s: lambda W: s.c @ W[:1].expand_as(W)),
         "scaled: You divided the keys by a square root: that is done with the scores.",
         dict(result=lambda s: (s.keys / s.keys.shape[-1] ** 0.5, s.values)),
-        dict(result=lambda s: (s.keys / s.latent.shape[-1] ** 0.5, s.values)),
         "first-sample-alone: You used the latents of the first sample for all of them.",
         dict(c=lambda s: s.latent[:1, None].expand(len(s.latent), -1, -1, -1)),
     ),

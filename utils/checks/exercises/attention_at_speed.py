@@ -166,6 +166,8 @@ RETURN_ALL = "return (output, (keys, values)), with all keys and values so far."
 CACHED = variants(
     "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
     dict(mask=triangle),
+    "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
+    dict(mask=lambda s: past(s, s.scores.shape[-2] if s.past else 0)),
     "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
     dict(visible=lambda s: s.new),
     "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
@@ -176,8 +178,6 @@ CACHED = variants(
     dict(result=lambda s: (s.output, s.longer[::-1])),
     "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
     dict(along=lambda s: 1),
-    f"cache-not-longer: You returned the cache without the new tokens: {RETURN_ALL}",
-    dict(result=lambda s: (s.output, s.old)),
     f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
     dict(result=lambda s: (s.output, s.new)),
     f"returned-flat: You returned three parts side by side: {RETURN_ALL}",

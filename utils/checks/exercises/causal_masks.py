@@ -3,9 +3,9 @@
 import torch
 from torch.nn import functional as F
 
+from utils.checks.answers import QKV
 from utils.checks.engine import Exercise, case, draw, integers, special
 from utils.checks.facts import TRAINING_FACTS
-from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
@@ -212,11 +212,12 @@ IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPU
 IN_LAYER += of_attention.SCALE + of_attention.WEIGHING
 IN_LAYER += of_attention.PROJECT + of_attention.RETURN_OUTPUT
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
-causal_attention = ModuleExercise(
+causal_attention = Exercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
+    projections=QKV,
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
     variants=IN_LAYER,

@@ -3,10 +3,10 @@
 import torch
 from torch.nn.functional import linear
 
+from utils.checks.answers import QKV
 from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
-from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
@@ -88,7 +88,7 @@ def width_not_divided(module, learned):
     return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")
 
 
-multi_head_attention = ModuleExercise(
+multi_head_attention = Exercise(
     id="6.3",
     signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",

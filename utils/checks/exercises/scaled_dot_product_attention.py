@@ -2,9 +2,9 @@
 
 import torch
 
+from utils.checks.answers import QKV
 from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.facts import changes_in_training, no_gradient
-from utils.checks.modules import QKV, ModuleExercise
 from utils.checks.pipeline import Diagnosis
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
@@ -42,11 +42,12 @@ def created_in_order(module, learned):
 
 IN_MODULE = of_attention.OF_INPUT + of_attention.RETURN_OUTPUT + of_attention.PROJECT
 IN_MODULE += of_attention.SCALE + of_attention.WEIGHING + of_attention.NO_MASK
-self_attention = ModuleExercise(
+self_attention = Exercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     oracle=lambda learned, x: by_torch(*project(learned, x))[0],
+    projections=QKV,
     facts=[no_gradient, changes_in_training, created_in_order],
     steps=steps(**SELF_PROJECTED),
     variants=IN_MODULE,

@@ -40,7 +40,6 @@ FORMS = variants(
     dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
     dict(total=lambda s: (s.factors * s.sums).mean(0)),
     "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
-    dict(base=lambda s: 0.0),
     dict(base=lambda s: 0.0, divided=lambda s: s.joined / s.total.clamp(1e-45)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(divided=lambda s: s.joined / s.total),
@@ -49,6 +48,8 @@ FORMS = variants(
     dict(
         top=lambda s: s.maxima.amax(), divided=lambda s: s.joined / s.total.clamp(1e-45)
     ),
+    "minus-infinity-replaced-too-early: You replaced −∞ by 0 in the maxima, so 0 counts as a score and very low scores vanish beside it: take the largest first, then replace −∞ in it.",
+    dict(maxima=lambda s: finite(s.maxima)[..., None]),
     "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
     dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
 )

@@ -6,7 +6,6 @@ from torch.nn import functional as F
 
 from utils.checks import facts
 from utils.checks.engine import Exercise, case, draw, special
-from utils.checks.modules import ModuleExercise
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import INF, SOFTMAX_STEPS
@@ -79,7 +78,7 @@ def sublayers_unregistered(module, learned):
 FIVE, SEVEN = (
     (Sublayer("attention", d), Sublayer("feed_forward", d), d) for d in (5, 7)
 )
-transformer_block = ModuleExercise(
+transformer_block = Exercise(
     id="9.1",
     signature="TransformerBlock(attention, feed_forward, d_model)",
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
@@ -164,8 +163,6 @@ TOP_K = variants(
     dict(fill=lambda s: -100.0),
     "not-renormalised: You cut tokens after the softmax, so rows no longer sum to 1: set logits to -inf before it, or divide by the new sum.",
     LATE,
-    "only-k-returned: You returned k probabilities: return one for each of the V tokens, zero outside the top k.",
-    dict(result=lambda s: s.final.sort(-1, descending=True)[0][..., : s.top_k or None]),
 )
 
 next_token_probs = Exercise(

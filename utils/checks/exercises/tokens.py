@@ -22,14 +22,10 @@ def walk(s):
     return merged
 
 
-def overlapping(stays):
-    """Put the new id wherever the pair begins; `stays` decides what remains."""
-
-    def merged(s):
-        places = [i for i in range(len(s.ids)) if stays(i, s.matches)]
-        return [s.new_id if i in s.matches else s.ids[i] for i in places]
-
-    return merged
+def overlapping(s):
+    """Put the new id wherever the pair begins, though the pairs may overlap."""
+    places = [i for i in range(len(s.ids)) if i - 1 not in s.matches]
+    return [s.new_id if i in s.matches else s.ids[i] for i in places]
 
 
 def at(s, *some):
@@ -63,8 +59,7 @@ merge = Exercise(
         "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
         dict(jump=lambda s: 1),
         "overlapping-merges: You let two merges share an id: after a match, go on after both of its ids.",
-        dict(merged=overlapping(lambda i, found: i in found or i - 1 not in found)),
-        dict(merged=overlapping(lambda i, found: i - 1 not in found)),
+        dict(merged=overlapping),
         "new-id-in-a-list: You put `new_id` in a list of its own: append the number, or extend by [new_id].",
         dict(put=lambda s: lambda i: [[s.new_id]]),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
@@ -91,6 +86,7 @@ def rows(s, starts):
 
 
 WHOLE = {"stop": lambda s: len(s.ids) - s.context_length - s.shift + 1}
+SHIFTS = lambda s: s.stride, lambda s: s.context_length, lambda s: 2
 
 IDS = [50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75]
 sliding_windows = Exercise(
@@ -118,9 +114,7 @@ sliding_windows = Exercise(
         "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
         dict(shift=lambda s: 0),
         "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
-        WHOLE | {"shift": lambda s: s.stride},
-        WHOLE | {"shift": lambda s: s.context_length},
-        WHOLE | {"shift": lambda s: 2},
+        *(stop | {"shift": shift} for stop in ({}, WHOLE) for shift in SHIFTS),
         "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
         dict(stride=lambda s: 1),
         "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",

@@ -76,8 +76,6 @@ SCALE = variants(
     dict(scores=lambda s: s.products * s.width**0.5),
     "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width} ** 1 / 2`: write ** 0.5.",
     dict(scores=lambda s: s.products / s.width / 2),
-    "root-rounded: You divided by the root of {width}, rounded: don't round it.",
-    dict(scores=lambda s: s.products / int(s.width**0.5)),
     "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
     UNSCALED | dict(weights=lambda s: s.cleared / s.width**0.5),
 )
@@ -129,8 +127,6 @@ AXIS = variants(
     dict(dim=lambda s: (*range(s.scores.dim()),)),
 )
 FIXED_AXIS = variants(
-    "softmax-over-batch: Your softmax runs over the first axis, the batch (dim=0, or no `dim`): use dim=-1, the keys.",
-    dict(dim=lambda s: 0),
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
 )
@@ -147,8 +143,6 @@ SOFTMAX = variants(
     dict(exps=lambda s: s.hidden),
     "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
     dict(soft=lambda s: s.hidden),
-    "log-softmax: Your weights are logarithms: use softmax rather than log_softmax.",
-    dict(weights=lambda s: torch.log_softmax(s.hidden, s.dim)),
 )
 
 
@@ -205,7 +199,4 @@ AVERAGE = variants(
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
 )
 WEIGHING = AXIS + FIXED_AXIS + SOFTMAX + SCORE + BATCH_SCORE + AVERAGE
-RETURN_OUTPUT = variants(
-    "value-added: You added each token's own value to the output: return the weighted sum only.",
-    dict(result=lambda s: s.projected + s.x @ s.learned.W_value),
-)
+RETURN_OUTPUT = variants()

@@ -85,14 +85,10 @@ MERGE = variants(
 ALONE = variants(  # in no layer
     "heads-under-each-other: You put the heads one below the other, (B, H*T, K): put them side by side, by transpose(1, 2) before the reshape, or torch.cat with dim=-1.",
     dict(merge=lambda s: lambda x: x.flatten(1, 2)),
-    "tokens-side-by-side: You put the tokens of a head side by side, (B, H, T*K), as if the axes were (B, T, H, K): transpose(1, 2) first, then flatten(2).",
-    dict(merge=lambda s: lambda x: x.flatten(2)),
     "heads-summed: You added up the heads, (B, T, K): put them side by side, (B, T, H*K), so that nothing is lost.",
     dict(merge=lambda s: lambda x: x.sum(1)),
 )
 OUT = variants(
-    "all-merged: You merged all axes but the batch with flatten(1): transpose(1, 2), then flatten(2).",
-    dict(merge=lambda s: lambda x: x.flatten(1)),
     "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",
     dict(merged=lambda s: s.output.sum(1)),
     "output-projection-unused: You left out the last step: send the merged heads through self.out_proj.",

@@ -1,14 +1,12 @@
-"""Exercises whose answer is a module: built here, judged by its own matrices."""
+"""A reader's answer, ready to be tried: a function, or the modules built from a class."""
 
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 
 import torch
 from torch import nn
 
-from utils.checks.engine import Exercise
 from utils.checks.facts import dropout_in_eval
 from utils.checks.guard import attempt, time_limit
 from utils.checks.pipeline import AnswerRejected, Diagnosis
@@ -19,63 +17,65 @@ QKV = ("W_query", "W_key", "W_value")
 NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 
 
-@dataclass(eq=False)
-class ModuleExercise(Exercise):
-    """An exercise whose answer is an `nn.Module` class.
+class Answer:
+    """An answer that can be tried.
 
-    A case is `case(x, build=(d_in, d_out, …))`; all with the same `build` go through
-    one module, in eval mode. The oracle and the variants take `(learned, x)`:
+    function: what computes the results
+    mistakes: diagnoses that are certain whatever the results are
+    """
+
+    def __init__(self, function):
+        self.function, self.mistakes = function, []
+
+    def with_function(self, function):
+        """Return this answer with another function in the place of its own."""
+        changed = copy(self)
+        changed.function, changed.mistakes = function, []
+        return changed
+
+
+class FunctionAnswer(Answer):
+    """An answer that is a function."""
+
+    def __init__(self, answer):
+        if issubclass(type(answer), type) or not callable(answer):
+            raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
+        super().__init__(answer)
+
+    def bind(self, case):
+        """Return the answer as a function like the oracle, and the arguments."""
+        return self.function, case.args
+
+    def fact_arguments(self, case):
+        """Return the arguments of the facts, or None if there is nothing to examine."""
+        return (self.function,)
+
+
+class ModuleAnswer(Answer):
+    """An answer that is an `nn.Module` class; `function` is its `forward`.
+
+    Cases with the same `build` go through one module, in eval mode. It is judged by its
+    own matrices: the oracle and the variants take `(learned, x)`, where
     `learned.W_query` … are matrices `(d_in, d_out)` read from the module, and
     `learned.build` are the arguments that built it. Facts take `(module, learned)`.
     """
 
-    projections: tuple = QKV
-
-    noun = "class"
-
-    def prepare(self, answer):
-        """Return the `Modules` that cases build of the class."""
+    def __init__(self, answer, projections):
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
-        return Modules(answer, self.projections)
+        super().__init__(answer.forward)
+        self.kind, self.projections, self.built = answer, projections, {}
 
-    def bind(self, answer, case):
+    def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
-        made, learned = answer.build(case.build)
-        return partial(answer.run, made), (learned, *case.args)
+        made, learned = self.build(case.build)
+        return partial(self.run, made), (learned, *case.args)
 
-    def function_of(self, answer):
-        """Return the class's `forward`."""
-        return answer.kind.forward
-
-    def with_function(self, answer, function):
-        """Return the same built modules with another `forward`."""
-        changed = copy(answer)
-        changed.forward, changed.mistakes = function, []
-        return changed
-
-    def certain_mistakes(self, answer):
-        """Return the mistakes that don't depend on outputs."""
-        return answer.mistakes
-
-    def fact_arguments(self, answer):
-        """Return the first module and its `learned`, for the facts."""
-        made, learned = answer.build(self.cases[0].build)
+    def fact_arguments(self, case):
+        """Return a module and its `learned`, or None if it could not be built."""
+        made, learned = self.build(case.build)
         return None if made.error else (made.value, learned)
-
-    def inputs(self, case):
-        """Return the input, named with the arguments that build the module."""
-        built = ", ".join(map(safe_text, case.build))
-        return {f"{self.name}({built}), x": case.args[0]}
-
-
-class Modules:
-    """The modules built from a class, and mistakes that don't depend on outputs."""
-
-    def __init__(self, kind, projections):
-        self.kind, self.projections = kind, projections
-        self.mistakes, self.built, self.forward = [], {}, None
 
     def build(self, arguments):
         """Return the outcome of building a module in eval mode, and its `learned`.
@@ -98,8 +98,8 @@ class Modules:
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
-        forward = self.forward or type(made.value).__call__
-        output = forward(made.value, x)
+        is_own = self.function is self.kind.forward
+        output = made.value(x) if is_own else self.function(made.value, x)
         if type(output) is tuple and output:
             text = "Your module returns a tuple. Return only the output."
             self.mistakes.append(Diagnosis("returns-a-tuple", text))
@@ -112,7 +112,7 @@ class Modules:
         made = attempt(time_limit()(lambda: self.kind(*arguments).eval()))
         if any(words in str(made.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
-            self.mistakes.append(Diagnosis("super-init-missing", text))
+            raise AnswerRejected("super-init-missing", text)
         return made
 
     def read(self, module, arguments):
