@@ -59,7 +59,8 @@ def pytest_cmdline_main(config):
     """
     if config.pluginmanager.has_plugin("xdist") and IS_MAIN:
         option = config.option
-        option.numprocesses = 2 if option.numprocesses is None else option.numprocesses
+        if option.numprocesses is None:
+            option.numprocesses = 0 if option.usepdb else 2
         option.dist = "loadfile" if option.dist == "no" else option.dist
         option.loadscopereorder = False
 

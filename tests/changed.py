@@ -6,7 +6,7 @@ BASE it is everything since this branch left `main`.
 1. Changed notebooks are run and stored, and their minutes copied into README and 00.
    So are notebooks that use a changed name of `utils/plots`, and 00 after a change in
    an exercise, because it has a map of all exercises.
-2. Ruff runs, and the docstring examples and the tests of what changed, also of all
+2. Ruff runs, and the docstring examples of what changed, and its tests and those of all
    that imports it.
 3. Notebooks that use another changed name of `utils`, and the solutions of a changed
    exercise, are run and compared.
@@ -27,7 +27,7 @@ from tests.repository import ROOT, imports
 # Tests that a change concerns without an import.
 OTHERS = {
     "notebooks/": ("seeds", "exercises"),
-    "utils/": ("drift",),
+    "utils/": ("drift", "exercises"),
     "tests/seeds/": ("seeds",),
     "tests/answers/": ("answers",),
     "tests/notebooks.py": ("lab",),
@@ -79,7 +79,7 @@ def changed_names(name, base):
     after = definitions(path.read_text(encoding="utf-8") if path.exists() else "")
     changed = {name for name in before | after if before.get(name) != after.get(name)}
     checks = ROOT / "utils/checks"  # which every notebook uses, each for its exercises
-    for user in [path] if path.is_relative_to(checks) else users(path):
+    for user in users(path):
         is_library = user.is_relative_to(ROOT / "utils") and checks not in user.parents
         if user.exists() and (is_library or user == path):
             code |= definitions(user.read_text(encoding="utf-8"))
@@ -103,7 +103,8 @@ def affected_notebooks(files, base):
         path = ROOT / name
         if path in known:
             store.add(path)
-        if name.startswith("utils/") and path.suffix == ".py":
+        is_check = name.startswith("utils/checks/")  # of which notebooks use `check`
+        if name.startswith("utils/") and path.suffix == ".py" and not is_check:
             names = changed_names(name, base)
             users = {notebook for notebook in known if words_of(notebook) & names}
             (store if name.startswith("utils/plots/") else compare).update(users)

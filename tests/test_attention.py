@@ -158,6 +158,18 @@ def test_projections_may_be_replaced():
     torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
 
 
+def test_one_product_for_all_projections_leaves_out_no_bias_and_no_hook():
+    """A GPU would take one product for all; `meta` takes the same way."""
+    x, calls = torch.zeros(2, 7, 10, device="meta"), []
+    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2, qkv_bias=True)
+    layer.W_key = nn.Linear(10, 10, bias=False)
+    assert layer.to("meta")(x).shape == x.shape
+    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2).to("meta")
+    layer.W_query.register_forward_hook(lambda *parts: calls.append(parts))
+    layer(x)
+    assert len(calls) == 1
+
+
 # ---- MultiHeadAttention in every combination of its options -------------------------
 
 WIDTH, MAX_TOKENS = 24, 9

@@ -111,7 +111,7 @@ def test_whatever_is_returned_is_refused_with_a_message(
 ):
     """Every answer goes to a third of the exercises, in the full run to all."""
     # There are no two mistakes to find here, and the search would take long.
-    monkeypatch.setattr(search, "find_mistake_pair", lambda pipeline, runs: ())
+    monkeypatch.setattr("utils.checks.examine.FINDERS", [search.find_single_mistake])
     spoil, exercises = RETURNED[name], [*EXERCISES.values()]
     if not pytestconfig.getoption("--full"):
         exercises = exercises[[*RETURNED].index(name) % 3 :: 3]

@@ -36,6 +36,7 @@ def test_every_mistake_is_told_apart_and_explained(exercise, variant):
     """Its own answer gets its own name, so no mistake hides behind another."""
     result = check(exercise.id, made_by(exercise, variant))
     assert result.diagnosis == variant.name, result.message
+    assert "SimpleNamespace" not in result.message, "the variant names an unknown step"
     assert 2 < len(result.message.splitlines()) < 12
 
 

@@ -484,7 +484,7 @@ class MultiHeadAttention(nn.Module):
         layers = self.W_query, self.W_key, self.W_value
         counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
         is_joint = context is None and cache is None and not x.is_cpu
-        if is_joint and all(type(layer) is nn.Linear for layer in layers):
+        if is_joint and _can_be_joined(layers):
             # A GPU takes longer to start three products than to compute a larger one.
             # A step of decoding would wait for the copy of the weights instead.
             weight, bias = torch.cat([layer.weight for layer in layers]), None
@@ -495,6 +495,12 @@ class MultiHeadAttention(nn.Module):
         source = x if context is None else context
         projected = [W(t) for W, t in zip(layers, (x, source, source))]
         return [split_heads(t, n) for t, n in zip(projected, counts)]
+
+
+def _can_be_joined(layers):
+    """Return whether one product gives what these layers give, called one by one."""
+    are_plain = all(type(W) is nn.Linear and not W._forward_hooks for W in layers)
+    return are_plain and len({W.bias is None for W in layers}) == 1
 
 
 def attend_with_heads(

@@ -103,10 +103,10 @@ class LatentAttention(nn.Module):
     absorbed: True compares queries with the latents, False computes keys and values;
         None chooses the form with fewer operations. The output is the same.
 
-    With `rotary=True` each query has `rotary_dim` further features (half a head by
-    default), and all heads share one key of that width: these are rotated by position,
-    and the rest is not. A latent is `latent_dim` wide, by default four times the width
-    of a head.
+    With `rotary=True` each query has `rotary_dim` further features (an even number, by
+    default half a head or one less), and all heads share one key of that width: these
+    are rotated by position, and the rest is not. A latent is `latent_dim` wide, by
+    default four times the width of a head.
 
     >>> layer = LatentAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
     >>> layer(torch.zeros(2, 5, 3)).shape
@@ -137,7 +137,7 @@ class LatentAttention(nn.Module):
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
-        rotary_dim = head_dim // 2 if rotary_dim is None else rotary_dim
+        rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
         d_query = num_heads * (head_dim + self.rotary_dim)

@@ -189,7 +189,8 @@ def load_llama(path: str | Path) -> Llama:
 
     path: a folder with config.json and model.safetensors, or several such files, named
         in model.safetensors.index.json
-    returns: the model in float32, without dropout, in evaluation mode
+    returns: the model in float32, without dropout, in evaluation mode; keep the model
+        itself, because its rotary tables are in no `state_dict`
 
     Raises FileNotFoundError if a file is missing, and ValueError for a file that is
     damaged, a setting that our layers do not compute, and a tensor that is missing,

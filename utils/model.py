@@ -173,7 +173,8 @@ def load_gpt2(path: str | Path) -> GPT:
 
     path: a folder with config.json and model.safetensors, or several such files, named
         in model.safetensors.index.json
-    returns: the model in float32, without dropout, in evaluation mode
+    returns: the model in float32, without dropout, in evaluation mode; keep the model
+        itself, because its GELU (by tanh) and epsilon are in no `state_dict`
 
     Raises FileNotFoundError if a file is missing, and ValueError for a file that is
     damaged, a setting that our layers do not compute, and a tensor that is missing,

@@ -2,7 +2,8 @@
 
 What `check("4.1", answer)` does:
 
-1. `reader` finds the exercise, and `guard` protects the reader's session.
+1. `reader` finds the exercise, `guard` protects the reader's session, and `cells` says
+   so if the newest cell with the definition has failed.
 2. `answers` makes the answer ready: a function as it is, a class as built modules.
 3. `examine` runs it on every case of the exercise (`engine`) and compares each result
    with that of the exercise's oracle.
@@ -14,8 +15,6 @@ What `check("4.1", answer)` does:
 5. Facts name what results don't show, such as a dropout that stays active.
 6. If nothing is found, `messages` shows the first difference. `display` shows the
    message, and `records` keeps the name of a passed exercise.
-
-`cells` notices that the newest cell with a definition has failed, and says so.
 
 CONTRIBUTING.md says how to name a new mistake and how to add an exercise.
 """

@@ -22,7 +22,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
     `exercise` is an id such as `"4.1"`; `answer` is the function or class. Nothing is
-    raised, and nothing of the reader's is changed. A passed exercise is recorded,
+    raised, and no argument or setting of the reader's is changed. A passed exercise is recorded,
     unless `record` is False, and from then on `solution` returns the answer.
     """
     known = _find(exercise)

@@ -96,7 +96,7 @@ def _parse(arguments):
     add("--layers", default=2, help="number of blocks", **count)
     add("--merges", default=256, help="byte pairs to learn on the text", **count)
     add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate")
-    add("--dropout", metavar="X", type=float, default=0.1, help="fraction dropped")
+    add("--dropout", metavar="X", type=_fraction, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
     add("--compile", action="store_true", help="compile the model with torch.compile")
     return parser.parse_args(arguments)
@@ -106,6 +106,15 @@ def _positive(text):
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text}")
     return int(text)
+
+
+def _fraction(text):
+    try:
+        if 0 <= float(text) < 1:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, got {text}")
 
 
 def _train_on_text(options, num_processes, write):
@@ -232,7 +241,7 @@ def held_out_loss(
 ) -> Tensor:
     """Return the mean loss per token of a text, a scalar tensor, in evaluation mode.
 
-    ids: (N,); of a long text, 128 evenly spaced windows are used
+    ids: (N,); of a long text, about 128 evenly spaced windows are used
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> held_out_loss(model, torch.arange(11), context_length=5).shape

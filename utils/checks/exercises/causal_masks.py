@@ -221,7 +221,7 @@ causal_attention = Exercise(
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
     variants=IN_LAYER,
-    without=("fixed-axis", "batch-axes-fixed"),
+    without=("fixed-axis", "fixed-axes"),
     cases=[
         case(draw(2, 7, 3, scale=2.0), build=LONG),
         case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),

@@ -24,7 +24,7 @@ def another_type(embed):
 embed = Exercise(
     id="2.1",
     signature="embed(ids, table)",
-    returns="for integer ids of any shape (…) the rows (…, D) of the table (V, D)",
+    returns="the rows (…, D) of the table (V, D) for integer ids of any shape (…)",
     oracle=lambda ids, table: table[ids],
     cases=[
         case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),

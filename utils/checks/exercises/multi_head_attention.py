@@ -36,7 +36,7 @@ def split_not_divided(answer):
 split_heads = Exercise(
     id="6.1",
     signature="split_heads(x, num_heads)",
-    returns="for x (B, T, D) the heads (B, H, T, K), head h with the features h*K … (h+1)*K - 1, and that raises an error where D is not divisible by H",
+    returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
     oracle=right_split,
     facts=[split_not_divided],
     steps=of_heads.WIDTHS | {"result": lambda s: s.split(s.x)},

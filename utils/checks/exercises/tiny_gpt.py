@@ -146,6 +146,8 @@ LATE = {"cut": lambda s: s.read, "cleared": lambda s: s.soft.where(s.is_kept, 0.
 TOP_K = variants(
     "temperature-ignored: Your temperature changes nothing: divide the logits by it, before the softmax.",
     UNCOOLED,
+    "temperature-inverted: You multiplied by the temperature: divide by it.",
+    dict(divisor=lambda s: 1 / s.temperature),
     "temperature-after-softmax: You divided by the temperature after the softmax, so rows no longer sum to 1: divide the logits.",
     UNCOOLED | dict(weights=lambda s: s.cleared / s.temperature),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
@@ -207,6 +209,8 @@ TOP_P = variants(
     "crossing-token-cut: You cut the token with which the sum reaches p: a token goes only if the better ones hold p without it.",
     dict(is_kept=lambda s: s.sums <= s.p),
     dict(is_kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
+    "best-token-cut: You rolled the running sums by one, so the best token gets the sum of all and goes: the first has nothing before it, 0.",
+    dict(is_kept=lambda s: s.sums.roll(1, -1) < s.p),
     "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
     dict(is_kept=lambda s: s.rank <= s.reaching.sum(-1, True) + 1),
     "not-renormalised: You didn't divide what is left by its own sum: divide, so that rows sum to 1.",

@@ -109,9 +109,8 @@ SCORE = variants(
 BATCH_SCORE = variants(  # where there are other axes before the tokens
     "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
     dict(products=lambda s: s.key @ s.query.mT),
-    "fixed-axes: You transposed the axes 0 and 1, which fits a single matrix only: count from the end, key.transpose(-2, -1).",
+    "fixed-axes: You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(0, 1)),
-    "batch-axes-fixed: You transposed the axes 1 and 2, which fits one leading axis only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(1, 2)),
     "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.T),
