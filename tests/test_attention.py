@@ -71,6 +71,7 @@ X = torch.zeros(3, 4)
     "function, inputs, message",
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
+        (online_softmax_attention, (X, X, X, -1), "block_size of 1 or more, got -1"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
         (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),
         (dropout, (X, 1.5), "from 0 to 1, got 1.5"),

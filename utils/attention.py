@@ -182,7 +182,7 @@ def online_softmax_attention(
 ) -> Tensor:
     """Attend to the keys block by block, without the whole (T, S) matrix.
 
-    softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit
+    softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit, or no block
 
     query: (..., T, d_k)
     key: (..., S, d_k), one key or more
@@ -197,6 +197,8 @@ def online_softmax_attention(
     tensor([[6.]])
     """
     check_query_key_value(query, key, value)
+    if block_size < 1:
+        raise ValueError(f"expected a block_size of 1 or more, got {block_size}")
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
     accumulator = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., T, d_v)

@@ -98,7 +98,8 @@ class Picture:
     def _add(self, kind, *args, **style):
         self.marks.append(partial(kind, *args, **style))
 
-    def _write(self, x, y, text, size=LABEL, color="black", **style):
+    def write(self, x, y, text, size=LABEL, color="black", **style):
+        """Put a text with its middle at a place, but not into the alternative text."""
         style = {"ha": "center", "va": "center_baseline", "zorder": 6} | style
         if text:
             self._add(Text, x, y, text, fontsize=size, color=color, **style)
@@ -160,7 +161,7 @@ class Picture:
             style["edgecolor"] = ink if owner is None else "white"
             self._add_box(place, linewidth=0.9, **style)
             color = ink if role == "score" else text_color(fill)
-            self._write(*place.middle, text, color=color)
+            self.write(*place.middle, text, color=color)
         frame = {"fill": False, "edgecolor": "black", "zorder": 4}
         if role == "output":
             self._add_box(box, linewidth=2, **frame)
@@ -168,14 +169,14 @@ class Picture:
             self._add_box(box.row(lit), linewidth=2, **frame)
         for i, label in enumerate(rows or ()):
             y = box.row(i).middle[1]
-            self._write(box.x - 0.07, y, visible(label), ha="right")
+            self.write(box.x - 0.07, y, visible(label), ha="right")
         for j, label in enumerate(columns or ()):
             x = box.cell(0, j).middle[0]
-            self._write(x, box.y - 0.11, visible(label), color=theme.GREY)
+            self.write(x, box.y - 0.11, visible(label), color=theme.GREY)
         style = {"weight": "bold", "color": ink, "size": NAME}
-        self._write(box.top[0], box.y - (0.33 if columns else 0.14), name, **style)
+        self.write(box.top[0], box.y - (0.33 if columns else 0.14), name, **style)
         style = {"color": theme.GREY, "family": "DejaVu Sans Mono"}
-        self._write(box.bottom[0], box.bottom[1] + 0.05, shape, va="top", **style)
+        self.write(box.bottom[0], box.bottom[1] + 0.05, shape, va="top", **style)
         self._add_sentence(_grid_sentence(box.name, texts, shown, rows, shape))
         return box
 
@@ -186,7 +187,7 @@ class Picture:
         box = Box(at[0] - width / 2, at[1] - 0.15, width, 0.3, text)
         style = {"edgecolor": "black" if lit else theme.PALE, "facecolor": "white"}
         self._add_box(box, 0.07, linewidth=1.8 if lit else 0.9, **style)
-        self._write(*box.middle, text, theme.TITLE, weight="bold" if lit else "normal")
+        self.write(*box.middle, text, theme.TITLE, weight="bold" if lit else "normal")
         self._add_sentence(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
@@ -202,7 +203,7 @@ class Picture:
         style = {"facecolor": kinds[kind], "edgecolor": INK.get(kind, INK[None])}
         self._add_box(box, min(0.07, width / 2), linewidth=2 if lit else 1.1, **style)
         style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
-        self._write(*box.middle, text, NAME, **style)
+        self.write(*box.middle, text, NAME, **style)
         self._add_sentence(f"Box: {box.name}")
         return box
 
@@ -257,10 +258,10 @@ class Picture:
         style["arrowstyle"] = "-|>" if head else "-"
         self._add(FancyArrowPatch, path=path, **style)
         if bend > 0 and text:
-            self._write(end.top[0], end.y - 0.11, text, color=INK[role])
+            self.write(end.top[0], end.y - 0.11, text, color=INK[role])
         elif text:
             paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            self._write(x, y, text, color=INK[role], bbox=paper)
+            self.write(x, y, text, color=INK[role], bbox=paper)
 
     def chain(self, *boxes) -> None:
         """Draw a wire from each box to the next."""
@@ -283,7 +284,7 @@ class Picture:
         elif text not in "= ":
             self._add(Circle, at, half, zorder=5, **style)
         size = theme.TITLE if len(text) == 1 else LABEL
-        self._write(at[0], at[1] - 0.13 * is_arrow, label, size, color=INK[role])
+        self.write(at[0], at[1] - 0.13 * is_arrow, label, size, color=INK[role])
         self._add_sentence(text)
         return box
 
@@ -294,14 +295,14 @@ class Picture:
         color = theme.SHELVES[kind]
         self._add_box(ground, facecolor=color, edgecolor="none", zorder=0.5)
         style = {"color": "#444444", "weight": "bold", "ha": "left"}
-        self._write(ground.x + 0.08, ground.y + 0.14, text, **style)
+        self.write(ground.x + 0.08, ground.y + 0.14, text, **style)
         self._add_sentence(f"Shelf: {text}")
         return ground
 
     def step(self, at: tuple, number: int) -> None:
         """Draw a black disc with the number of a step, which the text explains."""
         self._add(Circle, at, 0.11, facecolor="black", zorder=6)
-        self._write(*at, str(number), color="white", weight="bold", zorder=7)
+        self.write(*at, str(number), color="white", weight="bold", zorder=7)
         self._add_sentence(f"Step {number}")
 
     def note(self, at: tuple, text: str, role=None, *, align="left", bold=False):
@@ -310,7 +311,7 @@ class Picture:
         if "\n" in text:
             style |= {"va": "center", "linespacing": 1.3}
         color = INK[role] if role else "#333333"
-        self._write(*at, text, NAME if bold else LABEL, color=color, **style)
+        self.write(*at, text, NAME if bold else LABEL, color=color, **style)
         self._add_sentence(text.replace("\n", " "))
 
     @in_course_style

@@ -112,7 +112,7 @@ def _draw_sentence(picture, y, words, roles, bold):
         boxes.append(Box(x, y - 0.1, width, 0.2, text))
         color = INK[roles[i]] if i in roles else "black"
         weight = "bold" if i in bold or i in roles else "normal"
-        picture._write(*boxes[i].middle, text, NAME, color=color, weight=weight)
+        picture.write(*boxes[i].middle, text, NAME, color=color, weight=weight)
         x += width + gap
     picture._add_sentence(f"Words: {' '.join(texts)}")
     return boxes
