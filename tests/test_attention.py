@@ -166,9 +166,10 @@ def test_one_product_for_all_projections_leaves_out_no_bias_and_no_hook():
     layer.W_key = nn.Linear(10, 10, bias=False)
     assert layer.to("meta")(x).shape == x.shape
     layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2).to("meta")
-    layer.W_query.register_forward_hook(lambda *parts: calls.append(parts))
+    layer.W_query.register_forward_pre_hook(lambda *parts: calls.append(parts))
+    layer.W_key.register_forward_hook(lambda *parts: calls.append(parts))
     layer(x)
-    assert len(calls) == 1
+    assert len(calls) == 2
 
 
 # ---- MultiHeadAttention in every combination of its options -------------------------

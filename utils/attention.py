@@ -501,7 +501,10 @@ class MultiHeadAttention(nn.Module):
 
 def _can_be_joined(layers):
     """Return whether one product gives what these layers give, called one by one."""
-    are_plain = all(type(W) is nn.Linear and not W._forward_hooks for W in layers)
+    hooks = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks"
+    hooks += ("_backward_pre_hooks",)
+    has_hooks = any(getattr(W, kind) for W in layers for kind in hooks)
+    are_plain = all(type(W) is nn.Linear for W in layers) and not has_hooks
     return are_plain and len({W.bias is None for W in layers}) == 1
 
 
@@ -521,7 +524,8 @@ def attend_with_heads(
     key, value: (B, H_kv, S, K) and (B, H_kv, S, V), shared by neighbouring query heads
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
-    window: how many keys a query may attend to if `causal`, its own the last of them
+    window: how many keys a query may attend to, its own the last of them; ValueError
+        if it is below 1, or without `causal`
     returns: output (B, H, T, V), and weights (B, H, T, S) or None
 
     >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
@@ -529,6 +533,8 @@ def attend_with_heads(
     >>> attend_with_heads(query, key, value)[0].flatten()
     tensor([3., 3.])
     """
+    if window is not None and (window < 1 or not causal):
+        raise ValueError(f"expected a window of 1 or more, and causal, got {window}")
     shape = query.shape[:3]
     num_heads, num_kv_heads = shape[1], key.shape[1]
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])

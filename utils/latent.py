@@ -104,9 +104,9 @@ class LatentAttention(nn.Module):
         None chooses the form with fewer operations. The output is the same.
 
     With `rotary=True` each query has `rotary_dim` further features (an even number, by
-    default half a head or one less), and all heads share one key of that width: these
-    are rotated by position, and the rest is not. A latent is `latent_dim` wide, by
-    default four times the width of a head.
+    default half a head or one less, but two at least), and all heads share one key of
+    that width: these are rotated by position, and the rest is not. A latent is
+    `latent_dim` wide, by default four times the width of a head.
 
     >>> layer = LatentAttention(3, 8, context_length=6, dropout=0.0, num_heads=2)
     >>> layer(torch.zeros(2, 5, 3)).shape

@@ -67,8 +67,13 @@ class GPT(nn.Module):
 
     `positions` are "learned" (a table), "rotary" or "none". `attention` is the class of
     the attention layers, such as `LatentAttention` or `DeltaAttention`, or a list with
-    one class per block. Further keyword arguments go to it. The output head shares its
-    weights with the token embedding.
+    one class per block. Further keyword arguments go to it. Such a class takes d_in,
+    d_out, context_length, dropout and num_heads, its `forward` takes x and a cache, and
+    it has `out_proj` and `new_cache`. The output head shares its weights with the token
+    embedding.
+
+    Raises ValueError for other `positions`, and for a number of classes or caches other
+    than that of the blocks.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)

@@ -1,4 +1,4 @@
-"""Run a reader's code so that nothing it does can harm the check or the session."""
+"""Run a reader's code so that its errors and settings don't harm the session."""
 
 import ctypes
 import linecache

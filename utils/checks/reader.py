@@ -21,8 +21,9 @@ _passed_answers = {}  # name: the reader's answer, once it has passed
 def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
-    `exercise` is an id such as `"4.1"`; `answer` is the function or class. Nothing is
-    raised, and no argument or setting of the reader's is changed. A passed exercise is recorded,
+    `exercise` is an id such as `"4.1"`; `answer` is the function or class. It runs many
+    times, also with small changes, and what it does elsewhere happens as often. Nothing
+    is raised, no argument and no setting is changed. A passed exercise is recorded,
     unless `record` is False, and from then on `solution` returns the answer.
     """
     known = _find(exercise)

@@ -32,7 +32,7 @@ class TrainingConfig:
     clip: the largest norm of the gradient, None for no limit
     checkpoint: a file from which training continues, if it exists. It is written before
         the first step, every `save_every` steps, at the end, and after Ctrl-C, which
-        waits until the current step is done.
+        waits until the current step is done. ValueError if `save_every` is below 1.
     metadata: dict that describes the training run, stored in the checkpoint. Training
         continues only if the dict in the checkpoint equals this one.
     """
@@ -44,6 +44,10 @@ class TrainingConfig:
     checkpoint: str | Path | None = None
     save_every: int = 100
     metadata: dict | None = None
+
+    def __post_init__(self):
+        if self.save_every < 1:
+            raise ValueError(f"expected save_every from 1, got {self.save_every}")
 
 
 def train(
@@ -305,6 +309,9 @@ def _interrupted_on_any_rank(interrupts, device):
     return bool(count)
 
 
+SAVED = {"model", "optimizer", "scaler", "step", "losses", "random", "metadata"}
+
+
 def read_checkpoint(path: str | Path) -> dict:
     """Read a file that `train` has written, without running any code in it.
 
@@ -318,6 +325,8 @@ def read_checkpoint(path: str | Path) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
+        if missing := SAVED - state.keys():
+            raise ValueError(f"it has no {', '.join(sorted(missing))}")
         state["metadata"] = state["metadata"] or {}
     except Exception as error:
         reason = str(error).partition("\n")[0]  # without the advice
