@@ -130,9 +130,17 @@ def write_damaged(model, path):
     path.write_bytes(content)
 
 
+def write_without_random_state(model, path):
+    take_a_step(model, path, {"heads": 2})
+    saved = torch.load(path)
+    del saved["random"]
+    torch.save(saved, path)
+
+
 @pytest.mark.parametrize(
     "write, message",
     [
+        (write_without_random_state, "no checkpoint: it has no random"),
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (
