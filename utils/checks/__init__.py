@@ -15,8 +15,6 @@ What `check("4.1", answer)` does:
 5. Facts name what results don't show, such as a dropout that stays active.
 6. If nothing is found, `messages` shows the first difference. `display` shows the
    message, and `records` keeps the name of a passed exercise.
-
-CONTRIBUTING.md says how to name a new mistake and how to add an exercise.
 """
 
 from utils.checks.cells import watch_cells

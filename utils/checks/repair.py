@@ -35,8 +35,8 @@ WRAPPED += ["1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"
 def find_repair(exercise, answer, runs):
     """Return a diagnosis that states the change, in a list, or [].
 
-    If no change makes every result right, one that leaves something out, other than a
-    change of the layout, may leave a mistake that has a variant: two diagnoses.
+    If no change makes every result right, one that leaves something out, but no input
+    and no change of the layout, may leave a mistake that has a variant: two diagnoses.
     """
     function = answer.function
     try:
@@ -48,12 +48,12 @@ def find_repair(exercise, answer, runs):
     except (OSError, TypeError, SyntaxError, AttributeError):  # not a `def` of a cell
         return []
     runs = sorted(runs, key=lambda run: run.is_right)  # the wrong ones rule out most
-    right = {None: [run.expected for run in runs]}
-    results, pairs = right | _variant_results(exercise.pipeline, runs), {}
-    if answer.mistakes or any(run.error for run in runs):  # else a change may hide more
-        results = right
+    right, pairs = {None: [run.expected for run in runs]}, {}
+    has_others = answer.mistakes or any(run.error for run in runs)
+    results = right if has_others else right | _variant_results(exercise.pipeline, runs)
+    inputs = _names(tree) & {arg.arg for arg in tree.args.args}
     for old, new in islice(_changes(tree), ATTEMPTS):
-        is_part = any(node is new for node in ast.walk(old)) and not _moves_axes(old)
+        is_part = _leaves_out(old, new) and inputs <= _names(tree)
         found = []
         try:
             with suppress(Exception), capture_output():
@@ -64,8 +64,15 @@ def find_repair(exercise, answer, runs):
         for variant in found:
             line = source.splitlines()[old.lineno - 1]
             instead = f"instead of {_quote(old, line)} in `{line.strip()}`."
-            text = f"write `{ast.unparse(new)}` {instead}"
+            text = ast.unparse(new)
+            if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
+                text = f"({text})"
+            text = f"write `{text}` {instead}"
             if variant is None:
+                if not all(
+                    exercise.run_case(changed, c).is_right for c in exercise.cases
+                ):
+                    continue
                 text = f"One change makes all your results right: {text}"
                 return [Diagnosis("one-change", text)]
             [other] = exercise.pipeline.explain(runs[0].args, variant)
@@ -74,8 +81,14 @@ def find_repair(exercise, answer, runs):
     return pairs.popitem()[1] if len(pairs) == 1 else []
 
 
-def _moves_axes(node):
-    return getattr(getattr(node, "func", node), "attr", "") in LAYOUT
+def _leaves_out(old, new):
+    is_part = any(node is new for node in ast.walk(old))
+    moves_axes = getattr(getattr(old, "func", old), "attr", "") in LAYOUT
+    return is_part and not moves_axes and not isinstance(old, ast.Subscript)
+
+
+def _names(tree):
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _quote(node, line):
@@ -247,12 +260,4 @@ def _combined(node, leaves):
         yield from _parse(*(f"{old} {op} {leaf}" for leaf in leaves for op in "*/+-&"))
 
 
-def _with_dim(node, leaves):
-    if isinstance(node, ast.Call):
-        for dim in _parse(*NUMBERS):
-            keywords = [*node.keywords, ast.keyword("dim", dim)]
-            yield ast.Call(node.func, node.args, keywords)
-
-
-RULES = [_own_part, _other_operator, _other_leaf, _other_order, _with_dim]
-RULES += [_wrapped, _combined]
+RULES = [_own_part, _other_operator, _other_leaf, _other_order, _wrapped, _combined]

@@ -59,7 +59,6 @@ ONLINE = variants(
     dict(factors=lambda s: torch.exp(s.top - s.maxima)),
     "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
     dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.block_size]),
-    dict(met=lambda s: s.blocks[: max(1, s.key.shape[-2] // s.block_size)]),
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
 )

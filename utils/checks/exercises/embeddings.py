@@ -49,8 +49,6 @@ embed = Exercise(
         dict(cast=lambda s: s.hot),
         "one-hot-of-fixed-type: Your code works for float32 only: convert to the table's own type, `.to(table.dtype)`.",
         dict(cast=lambda s: s.hot.float()),
-        "table-as-integers: You turned the table into integers, which cuts its numbers off: convert the one-hot rows, `.to(table.dtype)`.",
-        dict(result=lambda s: (s.hot @ s.table.long()).to(s.table.dtype)),
         "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
         dict(hot=set_in_every_row),
     ),

@@ -85,8 +85,6 @@ MERGE = variants(
 ALONE = variants(  # in no layer
     "heads-under-each-other: You put the heads one below the other, (B, H*T, K): put them side by side, by transpose(1, 2) before the reshape, or torch.cat with dim=-1.",
     dict(merge=lambda s: lambda x: x.flatten(1, 2)),
-    "heads-summed: You added up the heads, (B, T, K): put them side by side, (B, T, H*K), so that nothing is lost.",
-    dict(merge=lambda s: lambda x: x.sum(1)),
 )
 OUT = variants(
     "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",
