@@ -23,6 +23,7 @@ import nbformat
 
 from tests.notebooks import START, execute, find_notebooks
 from tests.repository import ROOT, imports
+from utils import checks
 
 # Tests that a change concerns without an import.
 OTHERS = {
@@ -103,9 +104,10 @@ def affected_notebooks(files, base):
         path = ROOT / name
         if path in known:
             store.add(path)
-        is_check = name.startswith("utils/checks/")  # of which notebooks use `check`
-        if name.startswith("utils/") and path.suffix == ".py" and not is_check:
+        if name.startswith("utils/") and path.suffix == ".py":
             names = changed_names(name, base)
+            if name.startswith("utils/checks/"):  # other words are there by chance
+                names &= {*checks.__all__}
             users = {notebook for notebook in known if words_of(notebook) & names}
             (store if name.startswith("utils/plots/") else compare).update(users)
         if name.startswith(EXERCISES):

@@ -343,6 +343,15 @@ def test_beside_a_mistake_with_a_name_something_superfluous_is_shown():
     assert "First, write `x` instead of `x.flip(0)`" in result.message
 
 
+def dropout_for_each_row(x, p):
+    kept = torch.rand(x.shape[:-1]).unsqueeze(-1) >= p
+    return x * kept / (1 - p)
+
+
+def test_no_change_is_shown_that_gives_a_random_result_of_another_shape():
+    assert "One change" not in check("5.5", dropout_for_each_row).message
+
+
 def test_a_lambda_in_a_wrong_answer_does_not_stop_the_search():
     def softmax(scores, dim=-1):
         exponential = lambda x: torch.exp(x) + 1  # noqa: E731

@@ -18,6 +18,7 @@ from utils.validation import (
     check_query_key_value,
     check_tokens,
     check_width,
+    check_window,
 )
 
 
@@ -182,11 +183,12 @@ def online_softmax_attention(
 ) -> Tensor:
     """Attend to the keys block by block, without the whole (T, S) matrix.
 
-    softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit, or no block
+    softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit
 
     query: (..., T, d_k)
     key: (..., S, d_k), one key or more
     value: (..., S, d_v)
+    block_size: how many keys are read at a time; ValueError if it is below 1
     returns: output (..., T, d_v)
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, algorithm 1.
@@ -406,11 +408,7 @@ class MultiHeadAttention(nn.Module):
                 f"expected num_kv_heads to divide num_heads, "
                 f"got {num_kv_heads} and {num_heads}"
             )
-        if window is not None and (window < 1 or not causal):
-            raise ValueError(
-                f"expected a window of 1 or more, with causal=True, "
-                f"got {window} and causal={causal}"
-            )
+        check_window(window, causal)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -501,11 +499,10 @@ class MultiHeadAttention(nn.Module):
 
 def _can_be_joined(layers):
     """Return whether one product gives what these layers give, called one by one."""
-    hooks = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks"
-    hooks += ("_backward_pre_hooks",)
-    has_hooks = any(getattr(W, kind) for W in layers for kind in hooks)
-    are_plain = all(type(W) is nn.Linear for W in layers) and not has_hooks
-    return are_plain and len({W.bias is None for W in layers}) == 1
+    kinds = "forward", "forward_pre", "backward", "backward_pre"
+    have_hooks = any(getattr(W, f"_{kind}_hooks") for W in layers for kind in kinds)
+    are_linear = all(type(W) is nn.Linear for W in layers)
+    return are_linear and not have_hooks and len({W.bias is None for W in layers}) == 1
 
 
 def attend_with_heads(
@@ -533,8 +530,7 @@ def attend_with_heads(
     >>> attend_with_heads(query, key, value)[0].flatten()
     tensor([3., 3.])
     """
-    if window is not None and (window < 1 or not causal):
-        raise ValueError(f"expected a window of 1 or more, and causal, got {window}")
+    check_window(window, causal)
     shape = query.shape[:3]
     num_heads, num_kv_heads = shape[1], key.shape[1]
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])

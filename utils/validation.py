@@ -68,6 +68,15 @@ def check_length(num_tokens: int, context_length: int):
         )
 
 
+def check_window(window: int | None, causal: bool):
+    """Expect None, or one key or more in a causal layer."""
+    if window is not None and (window < 1 or not causal):
+        raise ValueError(
+            f"expected a window of 1 or more, with causal=True, "
+            f"got {window} and causal={causal}"
+        )
+
+
 def check_divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
     if num_heads < 1 or width % num_heads:

@@ -65,7 +65,7 @@ class ModuleAnswer(Answer):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
         super().__init__(answer.forward)
-        self.kind, self.projections, self.built = answer, projections, {}
+        self.module_class, self.projections, self.built = answer, projections, {}
 
     def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
@@ -98,8 +98,8 @@ class ModuleAnswer(Answer):
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
-        is_own = self.function is self.kind.forward
-        output = made.value(x) if is_own else self.function(made.value, x)
+        is_unchanged = self.function is self.module_class.forward
+        output = made.value(x) if is_unchanged else self.function(made.value, x)
         if type(output) is tuple and output:
             text = "Your module returns a tuple. Return only the output."
             self.mistakes.append(Diagnosis("returns-a-tuple", text))
@@ -109,7 +109,7 @@ class ModuleAnswer(Answer):
     def make(self, arguments):
         """Return the outcome of building a module in eval mode."""
         torch.default_generator.manual_seed(789)
-        made = attempt(time_limit()(lambda: self.kind(*arguments).eval()))
+        made = attempt(time_limit()(lambda: self.module_class(*arguments).eval()))
         if any(words in str(made.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
             raise AnswerRejected("super-init-missing", text)

@@ -72,6 +72,7 @@ class Run:
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
     observe: if results are random, the function that makes them comparable
+    form: what a random result must look like to be observed
     """
 
     case: Case
@@ -79,6 +80,7 @@ class Run:
     outcome: Outcome
     expected: object = None
     observe: Callable | None = None
+    form: object = None
 
     @property
     def got(self):
@@ -100,8 +102,9 @@ class Run:
 
     def outcome_of(self, function):
         """Return the outcome of a function on this case, observed like the answer."""
-        call = partial(self.observe, function) if self.observe else function
-        outcome = seeded(call, self.args)
+        outcome = seeded(function, self.args)
+        if self.observe and same_form(outcome.value, self.form):
+            outcome = seeded(partial(self.observe, function), self.args)
         if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
             raise outcome.error
         return outcome
@@ -178,7 +181,7 @@ class Exercise:
         call = time_limit()(call)
         run = Run(case, args, seeded(call, args), seeded(self.oracle, args).value)
         if self.observe and run.has_right_form:
-            run.observe = self.observe
+            run.observe, run.form = self.observe, run.expected
             run.outcome = run.outcome_of(call)
             run.expected = run.outcome_of(self.oracle).value
         return run

@@ -210,7 +210,7 @@ dropout = Exercise(
 
 IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
 IN_LAYER += of_attention.SCALE + of_attention.WEIGHING
-IN_LAYER += of_attention.PROJECT + of_attention.RETURN_OUTPUT
+IN_LAYER += of_attention.PROJECT
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
 causal_attention = Exercise(
     id="5.2",

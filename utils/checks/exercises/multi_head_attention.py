@@ -76,7 +76,7 @@ SIZES = of_attention.OF_INPUT + other_width(
 IN_LAYER = of_attention.SCALE + SIZES + of_masks.CAUSAL + of_masks.HIDE
 IN_LAYER += of_masks.CUT + of_heads.IN_LAYER + of_heads.SPLIT + of_heads.MERGE
 IN_LAYER += of_heads.OUT
-IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT + of_attention.RETURN_OUTPUT
+IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()

@@ -40,7 +40,7 @@ def created_in_order(module, learned):
     return Diagnosis("created-in-another-order", text) if made != [*QKV] else None
 
 
-IN_MODULE = of_attention.OF_INPUT + of_attention.RETURN_OUTPUT + of_attention.PROJECT
+IN_MODULE = of_attention.OF_INPUT + of_attention.PROJECT
 IN_MODULE += of_attention.SCALE + of_attention.WEIGHING + of_attention.NO_MASK
 self_attention = Exercise(
     id="4.2",

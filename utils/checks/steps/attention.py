@@ -198,4 +198,3 @@ AVERAGE = variants(
     dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
 )
 WEIGHING = AXIS + FIXED_AXIS + SOFTMAX + SCORE + BATCH_SCORE + AVERAGE
-RETURN_OUTPUT = variants()
