@@ -320,27 +320,51 @@ def window_by_window(ids, context_length, stride):
     return torch.tensor(inputs), torch.tensor(targets)
 
 
+def without_the_first(ids, table):  # as if id 0 were padding
+    one_hot = torch.nn.functional.one_hot(ids, len(table)).to(table.dtype)
+    one_hot[..., 0] = 0
+    return one_hot @ table
+
+
 @pytest.mark.parametrize(
     ("id", "answer", "words"),
     [
-        ("3.3", largest_of_last_axis, "`dim` instead of `-1` in `largest = "),
-        ("4.2", ScaledByMore, "`query.shape[-1] ** 0.5` instead of `query.shape[-1]"),
-        ("1.2", window_by_window, "`context_length` instead of `1` (number 2 from"),
+        ("3.3", largest_of_last_axis, "write `dim` instead of `-1` in `largest = "),
+        (
+            "4.2",
+            ScaledByMore,
+            "write `query.shape[-1] ** 0.5` instead of `query.shape[-1]",
+        ),
+        (
+            "1.2",
+            window_by_window,
+            "write `context_length` instead of `1` (number 2 from",
+        ),
+        ("2.1", without_the_first, "leave out the line `one_hot[..., 0] = 0`."),
     ],
 )
 def test_a_mistake_without_a_name_is_shown_by_its_correction(id, answer, words, capsys):
     message = " ".join(check(id, answer).message.split())
-    assert "One change makes all your results right: write " + words in message
+    assert "One change makes all your results right: " + words in message
     assert capsys.readouterr().out.count("running") < 50
 
 
 def test_beside_a_mistake_with_a_name_something_superfluous_is_shown():
     def context_vectors(x):
-        return x @ x.flip(0).T @ x
+        return torch.softmax(x @ x.flip(0).T, dim=0) @ x
 
     result = check("3.2", context_vectors)
-    assert (result.diagnosis, result.also) == ("one-change", "softmax-missing")
+    assert (result.diagnosis, result.also) == ("one-change", "softmax-over-queries")
     assert "First, write `x` instead of `x.flip(0)`" in result.message
+
+
+def wrongly_rescaled(outputs, maxima, sums):
+    factors = (maxima / 2).exp()[..., None]
+    return (factors * outputs).sum(0) / sums.sum(0)[..., None].clamp(1e-30)
+
+
+def test_no_change_is_shown_that_only_leaves_out_what_is_needed():
+    assert "First, write" not in check("13.1", wrongly_rescaled).message
 
 
 def dropout_for_each_row(x, p):

@@ -27,7 +27,9 @@ OPERATORS = [
     (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq),
 ]
 NUMBERS = ["-2", "-1", "0", "1", "2"]
-LAYOUT = "permute transpose movedim swapaxes reshape view flatten mT T".split()
+# Names of mistakes in which something is left out: a change may only make such a one.
+LEFT_OUT = re.compile(r"missing|unused|nothing|\bnot?\b")
+LAYOUT = "permute transpose movedim swapaxes reshape view flatten mT T einsum".split()
 WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "-{}"]
 WRAPPED += ["1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 
@@ -63,12 +65,7 @@ def find_repair(exercise, answer, runs):
         except NeverEnds:  # in a function that the answer calls
             break
         for variant in found:
-            line = source.splitlines()[old.lineno - 1]
-            instead = f"instead of {_quote(old, line)} in `{line.strip()}`."
-            text = ast.unparse(new)
-            if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
-                text = f"({text})"
-            text = f"write `{text}` {instead}"
+            text = _describe(old, new, source)
             if variant is None:
                 text = f"One change makes all your results right: {text}"
                 return [Diagnosis("one-change", text)]
@@ -76,6 +73,17 @@ def find_repair(exercise, answer, runs):
             change = Diagnosis("one-change", f"First, {text}")
             pairs.setdefault(variant.name, [change, Diagnosis(variant.name, other)])
     return pairs.popitem()[1] if len(pairs) == 1 else []
+
+
+def _describe(old, new, source):
+    """Return what to do, such as "write `dim` instead of `-1` in `x.sum(-1)`."."""
+    line = source.splitlines()[old.lineno - 1]
+    if isinstance(new, ast.Pass):
+        return f"leave out the line `{line.strip()}`."
+    text = ast.unparse(new)
+    if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
+        text = f"({text})"
+    return f"write `{text}` instead of {_quote(old, line)} in `{line.strip()}`."
 
 
 def _leaves_out(old, new):
@@ -105,6 +113,8 @@ def _variant_results(pipeline, runs):
     results, expected = {}, [run.expected for run in runs]
     least = sum(map(_count_right, [run.got for run in runs], expected))
     for variant in pipeline.variants:
+        if LEFT_OUT.search(variant.name):
+            continue
 
         def call(*args, variant=variant):
             return pipeline.run(args, variant)
@@ -120,6 +130,8 @@ def _count_right(value, expected):
     """Return how many numbers of a result are right."""
     if type(value) is type(expected) is tuple:
         return sum(map(_count_right, value, expected))
+    if type(value) is type(expected) is list:
+        return sum(one == other for one, other in zip(value, expected))
     is_comparable = torch.is_tensor(expected) and same_form(value, expected)
     return int(close(value, expected).sum()) if is_comparable else 0
 
@@ -161,7 +173,7 @@ def _size(value):
 
 
 def _changes(tree):
-    """Change one expression at a time; yield the old and the new, while it is there."""
+    """Change one thing at a time; yield the old and the new, while it is there."""
     places = [*_places(tree)]
     names = [node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)]
     names += [getattr(n, "id", "") for n in ast.walk(tree) if not _is_read(n)]
@@ -171,6 +183,13 @@ def _changes(tree):
     for loop in ast.walk(tree):
         if isinstance(loop, ast.For | ast.While):
             loop.body[:0] = ast.parse("begin_round()").body
+    for parent in ast.walk(tree):
+        lines = getattr(parent, "body", [])
+        for i, line in enumerate(lines if type(lines) is list else []):
+            if isinstance(line, ast.Assign | ast.AugAssign | ast.Expr):
+                lines[i] = ast.Pass()
+                yield line, lines[i]
+                lines[i] = line
     for rule in RULES:
         for node, holder, key in places:
             for new in rule(node, leaves):
@@ -188,6 +207,7 @@ def _places(tree):
             for key in [*fields] if holder is fields else range(len(holder)):
                 node = holder[key]
                 is_value = isinstance(node, ast.expr) and key != "func"
+                is_value = is_value and _is_read(parent)  # not `x` in `x[0] = 1`
                 if is_value and _is_read(node) and not isinstance(node, ast.Starred):
                     yield node, holder, key
 
@@ -253,8 +273,11 @@ def _wrapped(node, leaves):
 
 def _combined(node, leaves):
     if not isinstance(node, ast.Constant | ast.Tuple | ast.Slice):
-        old = f"({ast.unparse(node)})"
-        yield from _parse(*(f"{old} {op} {leaf}" for leaf in leaves for op in "*/+-&"))
+        old = ast.unparse(node)
+        others = [leaf for leaf in leaves if leaf != old]
+        yield from _parse(
+            *(f"({old}) {op} {leaf}" for leaf in others for op in "*/+-&")
+        )
 
 
 RULES = [_own_part, _other_operator, _other_leaf, _other_order, _wrapped, _combined]

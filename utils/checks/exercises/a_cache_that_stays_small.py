@@ -21,7 +21,6 @@ def scrambled(made):
     return made.transpose(1, 2).reshape(made.shape)
 
 
-HEADS_MEET = "heads-meet-samples: You let the batch axis of the latents meet the heads: give them an axis for the heads, latent[:, None]."
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 
 
@@ -52,8 +51,6 @@ latent_keys_values = Exercise(
         "result": lambda s: (s.keys, s.values),
     },
     variants=variants(
-        HEADS_MEET,
-        dict(c=lambda s: s.latent),
         "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
         dict(
             expand=lambda s: (
@@ -64,10 +61,6 @@ latent_keys_values = Exercise(
         dict(expand=lambda s: lambda W: scrambled(s.c @ W)),
         FIRST_HEAD,
         dict(expand=lambda s: lambda W: s.c @ W[:1].expand_as(W)),
-        "scaled: You divided the keys by a square root: that is done with the scores.",
-        dict(result=lambda s: (s.keys / s.keys.shape[-1] ** 0.5, s.values)),
-        "first-sample-alone: You used the latents of the first sample for all of them.",
-        dict(c=lambda s: s.latent[:1, None].expand(len(s.latent), -1, -1, -1)),
     ),
 )
 
@@ -99,10 +92,10 @@ NARROW = variants(
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
     "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: swap the last two axes, W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
-    "samples-mixed: You used the latents of the first sample for all of them.",
-    dict(c=lambda s: s.latent[:1, None]),
-    HEADS_MEET,
-    dict(c=lambda s: s.latent),
+    "latents-reshaped: You reshaped the latents to (R, S), which mixes their numbers: swap the axes, latent.mT.",
+    dict(c=lambda s: s.latent.reshape(s.latent.mT.shape)[:, None].mT),
+    "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
+    dict(narrow=lambda s: s.query @ s.W_uk.sum(0).mT),
 )
 ABSORBED = NARROW + variants(
     "scaled: You divided the scores by a square root: leave them as they are.",
@@ -152,8 +145,12 @@ STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
-    "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
-    dict(products=lambda s: s.content),
+    "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
+    dict(scores=lambda s: s.content + s.places / s.width**0.5),
+    dict(scores=lambda s: s.content / s.width**0.5 + s.places),
+    "a-root-for-each-part: You used √K and √P apart: divide the sum of both parts by √(K + P).",
+    dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
+    dict(scores=lambda s: s.products / (s.K**0.5 + s.P**0.5)),
 )
 
 

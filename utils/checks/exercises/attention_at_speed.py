@@ -42,19 +42,7 @@ BLOCKS = {
 }
 
 
-def divided_each_round(s):
-    """Return what a loop gives that divides by the sums so far in each round."""
-    total, joined = 0.0, 0.0
-    for i, top in enumerate(s.maxima):
-        factor = torch.exp(s.maxima[max(i - 1, 0)] - top)
-        total = factor * total + s.sums[i]
-        joined = (factor * joined + s.outputs[i]) / total
-    return joined
-
-
 ONLINE = variants(
-    "divided-each-round: You divided the output in each round, so earlier blocks are divided again and again: divide once, after the last.",
-    dict(divided=divided_each_round),
     "rescaled-inversely: You multiplied the past by exp(new − old), so it grows, or is NaN from the start at −∞: the factor is exp(old − new).",
     dict(factors=lambda s: torch.exp(s.top - s.maxima)),
     "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
@@ -133,7 +121,6 @@ repeat_kv = Exercise(
         dict(result=lambda s: s.copies),
         "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
         dict(result=lambda s: cut_up(s, s.longer)),
-        dict(result=lambda s: cut_up(s, s.longer.transpose(1, 2))),
         "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
         dict(count=lambda s: s.n_rep + 1),
     ),

@@ -12,17 +12,12 @@ def axes(*order):
     return lambda s: order
 
 
-def cut_square(s):
-    """Return what two loops over H find; beyond the width there is nothing to stack."""
-    height, width = s.images.shape[2:]
-    if height > width:
-        raise RuntimeError  # of any text
-    return s.images[..., :height]
+def in_pieces(s):
+    """Split H into (P, H/P), and W likewise, but return (B, C, H/P, P, W/P, P)."""
+    split = s.images.reshape(s.B, s.C, s.P, s.rows, s.P, s.columns)
+    return split.permute(0, 1, 3, 2, 5, 4)
 
 
-IN_PIECES = dict(
-    cells=lambda s: s.images.reshape(s.B, s.C, s.P, s.rows, s.P, s.columns)
-)
 patchify = Exercise(
     id="11.1",
     signature="patchify(images, patch_size)",
@@ -35,27 +30,26 @@ patchify = Exercise(
         "B, C, H, W": lambda s: s.images.shape,
         "rows, columns": lambda s: (s.H // s.P, s.W // s.P),
         "cells": lambda s: s.images.reshape(s.B, s.C, s.rows, s.P, s.columns, s.P),
-        "order": axes(0, 2, 4, 1, 3, 5),
+        "patches": axes(2, 4),  # in the order of the result
+        "inside": axes(1, 3, 5),
+        "order": lambda s: (0, *s.patches, *s.inside),
         "moved": lambda s: s.cells.permute(s.order),
         "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.P**2),
     },
     variants=variants(
         "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
         dict(order=axes(0, 1, 2, 3, 4, 5)),
-        dict(order=axes(0, 2, 1, 3, 4, 5)),
         "size-for-number: You split H into P pieces of H/P pixels: a patch is P pixels high and wide, so split H into (H/P, P) and W into (W/P, P).",
-        IN_PIECES | dict(order=axes(0, 3, 5, 1, 2, 4)),
-        IN_PIECES | dict(result=lambda s: s.moved.flatten(3).flatten(1, 2)),
+        dict(cells=in_pieces),
         "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
-        dict(order=axes(0, 4, 2, 1, 3, 5)),
-        "square-image: You took the image for a square: it has H/P rows of patches and W/P columns, so use both H and W.",
-        dict(images=cut_square),
-        {"rows, columns": lambda s: (s.H // s.P, s.H // s.P)},
+        dict(patches=axes(4, 2)),
+        "pixels-by-columns: You read the pixels of a patch column by column: inside a patch, too, the rows come first.",
+        dict(inside=axes(1, 5, 3)),
         "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
-        dict(order=axes(0, 2, 4, 3, 5, 1)),
-        dict(order=axes(0, 2, 4, 5, 3, 1)),
-        "first-channel-only: You used only the first channel: a patch holds all of them.",
-        dict(images=lambda s: s.images[:, :1]),
+        dict(inside=axes(3, 5, 1)),
+        dict(inside=axes(5, 3, 1)),
+        "sides-swapped: You counted the rows of patches along the width: there are H/P rows and W/P columns.",
+        {"rows, columns": lambda s: (s.W // s.P, s.H // s.P)},
         "overlapping: Your patches overlap: each should begin patch_size after the one before.",
         dict(result=lambda s: F.unfold(s.images, s.P).mT),
         "pixels-averaged: You averaged each patch to one number a channel: keep all pixels.",

@@ -8,18 +8,19 @@ from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import steps
 
 SOFT = variants(
-    "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
+    "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
     dict(dim=lambda s: (*range(s.scores.dim()),)),
+    "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
     dict(total=lambda s: s.exps.sum()),
     "dim-ignored: You used the last axis although `dim` asks for another one: the maximum and the sum should both run along `dim`.",
     dict(dim=lambda s: -1),
     dict(total=lambda s: s.exps.sum(-1, True)),
     "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
     dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
+    "minimum-subtracted: You subtracted the minimum, so a score far above it overflows: subtract the maximum.",
+    dict(maximum=lambda s: s.hidden.amin(s.dim, True)),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
-    "scores-clamped: You cut off large scores, so those that differ become equal: subtract the maximum instead.",
-    dict(hidden=lambda s: s.scores.clamp(-50, 50)),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
 )
@@ -57,6 +58,8 @@ def attend(x):
 WEIGHTS = variants(
     "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
     dict(scores=lambda s: s.products / s.x.shape[-1] ** 0.5),
+    "diagonal-masked: You hid each token from itself: it may take from itself too.",
+    dict(mask=lambda s: ~torch.eye(len(s.x), dtype=torch.bool)),
 )
 WEIGHING = of_attention.AXIS + of_attention.SOFTMAX + of_attention.SCORE
 WEIGHING += WEIGHTS + of_attention.NO_MASK

@@ -5,12 +5,16 @@ import torch
 from utils.checks.answers import QKV
 from utils.checks.engine import Exercise, case, draw, special
 from utils.checks.facts import changes_in_training, no_gradient
-from utils.checks.pipeline import Diagnosis
+from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
 
 IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES
 IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
+SCORES_RETURNED = variants(
+    "scores-returned: You returned the scores as the weights: return what the softmax makes of them.",
+    dict(result=lambda s: (s.output, s.scores)),
+)
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
@@ -21,7 +25,7 @@ attention = Exercise(
     parts=("output", "weights"),
     oracle=lambda query, key, value: by_torch(query, key, value),
     steps=steps(result=lambda s: (s.output, s.weights)),
-    variants=IN_FUNCTION,
+    variants=IN_FUNCTION + SCORES_RETURNED,
     cases=[
         case(draw(3, 5), draw(7, 5), draw(7, 2)),
         case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),

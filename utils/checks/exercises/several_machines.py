@@ -38,16 +38,16 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
 FORMS = variants(
     "mean-for-sum: You took a mean over the parts, of the outputs or of the sums: add them up over the first axis.",
     dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
-    dict(total=lambda s: (s.factors * s.sums).mean(0)),
     "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     dict(base=lambda s: 0.0, divided=lambda s: s.joined / s.total.clamp(1e-45)),
     "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     dict(divided=lambda s: s.joined / s.total),
+    "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
+    dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
+    "divided-twice: You divided each part's output by its own sum too: divide once, at the end, the joined outputs by the joined sum.",
+    dict(joined=lambda s: (s.factors * s.each.nan_to_num()).sum(0)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
-    dict(
-        top=lambda s: s.maxima.amax(), divided=lambda s: s.joined / s.total.clamp(1e-45)
-    ),
     "minus-infinity-replaced-too-early: You replaced −∞ by 0 in the maxima, so 0 counts as a score and very low scores vanish beside it: take the largest first, then replace −∞ in it.",
     dict(maxima=lambda s: finite(s.maxima)[..., None]),
     "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",

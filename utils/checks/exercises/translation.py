@@ -182,7 +182,6 @@ greedy_translate = Exercise(
         dict(pick=always(lambda logits: logits.softmax(-1).multinomial(1))),
         "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
         dict(end=lambda s: s.start_id),
-        dict(room=lambda s: 0 if s.start_id == s.end_id else s.max_length),
     ),
     cases=[
         case(Speaker(7, 2, 3), 1, 2, 5),

@@ -91,6 +91,9 @@ OF_INPUT = other_width("scale-of-input-width", "x's width", lambda s: s.x.shape[
 OF_VALUES = other_width(
     "scale-of-values", "the values' width", lambda s: s.value.shape[-1]
 )
+SCALE += other_width(
+    "scale-of-tokens", "the number of keys", lambda s: s.products.shape[-1]
+)
 
 
 # --- the scores --------------------------------------------------------------------
