@@ -143,6 +143,7 @@ def _name_mistakes(exercise, mistakes, runs):
     first, second = (*mistakes, None)[:2]
     text, shown = first.text, first.run or first_wrong(runs)
     if second:
+        text = text.replace("One change makes all your results right: ", "First, ")
         text = f"Two things are wrong. {text}\nAnd: {second.text}"
     if shown is None:
         text += " Otherwise your results are right."

@@ -44,7 +44,7 @@ def shown_inputs(exercise, case):
     shown = []
     for name, value in exercise.inputs(case).items():
         if not isinstance(value, torch.Tensor):
-            shown.append(f"{name} = {safe_text(value, 90)}")
+            shown.append(f"{name} = {_summary(value)}")
         elif value.dim() == 1 and len(value) <= 6:
             shown.append(f"{name} = {numbers(value)}")
         else:

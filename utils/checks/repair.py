@@ -5,6 +5,7 @@ The function, or a class's `forward`, is run with one expression after another r
 
 import ast
 import inspect
+import math
 import re
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from itertools import combinations, count, islice
 
 import torch
 from IPython.utils.capture import capture_output
+from torch.overrides import TorchFunctionMode
 
 from utils.checks.guard import LIBRARIES, NeverEnds, time_limit
 from utils.checks.pipeline import Diagnosis
@@ -59,7 +61,7 @@ def find_repair(exercise, answer, runs):
         is_part = _leaves_out(old, new) and inputs <= _names(tree)
         found = []
         try:
-            with suppress(Exception), capture_output():
+            with suppress(Exception), capture_output(), Small():
                 changed = answer.with_function(_compile(tree, function))
                 found = _matches(changed, runs, results if is_part else right)
         except NeverEnds:  # in a function that the answer calls
@@ -73,6 +75,17 @@ def find_repair(exercise, answer, runs):
             change = Diagnosis("one-change", f"First, {text}")
             pairs.setdefault(variant.name, [change, Diagnosis(variant.name, other)])
     return pairs.popitem()[1] if len(pairs) == 1 else []
+
+
+class Small(TorchFunctionMode):
+    """Refuses huge tensors: with a change, `zeros(shape)` may be `zeros(9 * shape)`."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        parts = [arg if isinstance(arg, tuple | list) else [arg] for arg in args]
+        sizes = [size for part in parts for size in part if type(size) is int]
+        if abs(math.prod(filter(None, sizes))) > LARGEST:
+            raise RuntimeError
+        return function(*args, **(kwargs or {}))
 
 
 def _describe(old, new, source):

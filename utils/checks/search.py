@@ -47,7 +47,13 @@ def find_mistake_pair(exercise, answer, runs):
 def _diagnoses(pipeline, runs, *variants):
     """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
     fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
-    run = first_wrong(fitting) or first_wrong(runs)
+    # One that shows each of them: no single variant would give that result.
+    both = [
+        run
+        for run in fitting
+        if not any(reproduces(pipeline, [run], v) for v in variants)
+    ]
+    run = first_wrong(both) or first_wrong(fitting) or first_wrong(runs)
     texts = pipeline.explain(run.args, *variants)
     return [Diagnosis(v.name, text, run) for v, text in zip(variants, texts)]
 

@@ -65,7 +65,7 @@ latent_keys_values = Exercise(
 )
 
 
-def must_not_make(name, text, width, *given):
+def must_not_make(mistake, width, *given):
     """Return a fact that rejects building a tensor of this width for every token."""
 
     def fact(answer):
@@ -73,26 +73,20 @@ def must_not_make(name, text, width, *given):
             answer(*given)
         B, H, S = 2, 3, 7
         made = B * H * S * width in map(math.prod, shapes.sizes)
-        return Diagnosis(name, text) if made else None
+        return Diagnosis(*mistake.split(": ", 1)) if made else None
 
     return fact
 
 
-KEYS_MADE = (
-    "keys-made",
-    "You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, R), and compare them with the latents themselves.",
-)
-VALUES_MADE = (
-    "values-made",
-    "You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, R), and multiply the result by W_uv.",
-)
+KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, R), and compare them with the latents themselves."
+VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, R), and multiply the result by W_uv."
 
 NARROW = variants(
     FIRST_HEAD,
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
     "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: swap the last two axes, W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
-    "latents-reshaped: You reshaped the latents to (R, S), which mixes their numbers: swap the axes, latent.mT.",
+    "latents-reshaped: You reshaped the latents to (R, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
     dict(c=lambda s: s.latent.reshape(s.latent.mT.shape)[:, None].mT),
     "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
     dict(narrow=lambda s: s.query @ s.W_uk.sum(0).mT),
@@ -114,7 +108,7 @@ absorbed_scores = Exercise(
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
-    facts=[must_not_make(*KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
+    facts=[must_not_make(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
         case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         case(*queried(2, 3, 5, 7, 11, 13)),
@@ -148,7 +142,7 @@ STEP = NARROW + variants(
     "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
     dict(scores=lambda s: s.content / s.width**0.5 + s.places),
-    "a-root-for-each-part: You used √K and √P apart: divide the sum of both parts by √(K + P).",
+    "a-root-for-each-part: You took √K and √P instead of √(K + P): divide the sum of both parts by that.",
     dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
     dict(scores=lambda s: s.products / (s.K**0.5 + s.P**0.5)),
 )
@@ -168,8 +162,8 @@ absorbed_attention = Exercise(
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,
     facts=[
-        must_not_make(*KEYS_MADE, 13, *GIVEN),
-        must_not_make(*VALUES_MADE, 19, *GIVEN),
+        must_not_make(KEYS_MADE, 13, *GIVEN),
+        must_not_make(VALUES_MADE, 19, *GIVEN),
     ],
     cases=[
         case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),

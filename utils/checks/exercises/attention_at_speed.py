@@ -11,7 +11,6 @@ from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
 from utils.checks.steps.attention import ATTENTION_STEPS, INF, by_torch, steps, triangle
 from utils.checks.steps.masks import CAUSAL, HIDE, past
-from utils.checks.values import shape
 
 
 def whole_matrix(attention):
@@ -43,8 +42,6 @@ BLOCKS = {
 
 
 ONLINE = variants(
-    "rescaled-inversely: You multiplied the past by exp(new − old), so it grows, or is NaN from the start at −∞: the factor is exp(old − new).",
-    dict(factors=lambda s: torch.exp(s.top - s.maxima)),
     "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
     dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.block_size]),
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
@@ -117,22 +114,12 @@ repeat_kv = Exercise(
         "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
         dict(axis=lambda s: 0),
         dict(axis=lambda s: 2),
-        "axes-not-merged: You left the copies on an axis of their own: flatten(1, 2).",
-        dict(result=lambda s: s.copies),
-        "tokens-cut-up: You repeated features or tokens and cut them into heads: repeat axis 1.",
+        "tokens-cut-up: You put the copies behind the tokens, so tokens are cut up into heads: the copies of a head come right after it, on axis 1.",
         dict(result=lambda s: cut_up(s, s.longer)),
         "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
         dict(count=lambda s: s.n_rep + 1),
     ),
 )
-
-
-class Cache(tuple):
-    """Keys and values of earlier tokens, which a message shows by their shapes."""
-
-    def __repr__(self):
-        keys, values = map(shape, self)
-        return f"(keys {keys}, values {values})"
 
 
 def right_cached(query, key, value, cache):
@@ -177,7 +164,7 @@ CACHED += of_attention.OF_VALUES
 def case_with_past(past, query, keys, values, **settings):
     """Return a case whose cache holds the first `past` of the keys and values."""
     old, new = zip(*(t.tensor_split([past], -2) for t in (keys, values)))
-    return case(query, *new, Cache(old) if past else None, **settings)
+    return case(query, *new, old if past else None, **settings)
 
 
 def drawn(*lead, past, new, d_k, d_v, **settings):

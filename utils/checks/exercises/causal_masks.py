@@ -161,7 +161,7 @@ def factor(ratios):
     return round(ratios.mean().item(), 4) if same else "several"
 
 
-COIN = "each entry should have a coin of its own, torch.rand_like(x)."
+COIN = "draw one for each entry, torch.rand_like(x)."
 dropout = Exercise(
     id="5.5",
     page="deeper/dropout_measured",
@@ -198,9 +198,9 @@ dropout = Exercise(
         dict(factor=lambda s: torch.ones(()) / (1 - s.p)),
         "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
         dict(coins=lambda s: s.random < s.p),
-        f"one-coin-for-all: You used one coin for the whole tensor: {COIN}",
+        f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
         dict(random=lambda s: torch.rand(())),
-        f"one-coin-for-a-row: You used one coin for several entries: {COIN}",
+        f"one-coin-for-a-row: You drew one number for several entries: {COIN}",
         dict(random=lambda s: torch.rand(s.x.shape[-1:])),
         dict(random=lambda s: torch.rand(*s.x.shape[:-1], 1)),
         "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",

@@ -17,12 +17,16 @@ SOFT = variants(
     dict(total=lambda s: s.exps.sum(-1, True)),
     "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
     dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
+    "scores-clamped: You cut off large scores, so those that differ become equal: subtract the maximum instead.",
+    dict(hidden=lambda s: s.scores.clamp(-50, 50), maximum=lambda s: 0),
+    "largest-size-subtracted: You subtracted the largest absolute value, so a row of very negative scores becomes 0/0: subtract the maximum.",
+    dict(maximum=lambda s: s.hidden.abs().amax(s.dim, True)),
     "minimum-subtracted: You subtracted the minimum, so a score far above it overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.amin(s.dim, True)),
-    "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
-    dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
+    "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
+    dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
 )
 
 softmax = Exercise(

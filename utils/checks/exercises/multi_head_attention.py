@@ -71,7 +71,10 @@ def right_layer(learned, x):
 
 
 SIZES = of_attention.OF_INPUT + other_width(
-    "scale-of-all-heads", "d_out, all heads together", lambda s: s.learned.build[1]
+    "scale-of-all-heads",
+    "d_out, all heads together",
+    lambda s: s.learned.build[1],
+    right="√K, the root of one head's width",
 )
 IN_LAYER = of_attention.SCALE + SIZES + of_masks.CAUSAL + of_masks.HIDE
 IN_LAYER += of_masks.CUT + of_heads.IN_LAYER + of_heads.SPLIT + of_heads.MERGE

@@ -44,8 +44,6 @@ FORMS = variants(
     dict(divided=lambda s: s.joined / s.total),
     "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
-    "divided-twice: You divided each part's output by its own sum too: divide once, at the end, the joined outputs by the joined sum.",
-    dict(joined=lambda s: (s.factors * s.each.nan_to_num()).sum(0)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
     "minus-infinity-replaced-too-early: You replaced −∞ by 0 in the maxima, so 0 counts as a score and very low scores vanish beside it: take the largest first, then replace −∞ in it.",

@@ -133,9 +133,9 @@ def right_probs(logits, temperature=1.0, top_k=None):
     return torch.zeros(logits.shape).scatter(-1, best.indices, probs.float())
 
 
-def keep(choose):
-    """Return a step that keeps what `choose(logits, k)` marks; without k, all."""
-    return lambda s: choose(s.read, s.top_k) if s.top_k else s.read < INF
+def best(logits, k):
+    """Return the k largest logits of each row, from the largest down; without k, all."""
+    return logits.topk(k or logits.shape[-1]).values
 
 
 UNCOOLED = {"divisor": lambda s: 1}
@@ -148,14 +148,16 @@ TOP_K = variants(
     "temperature-after-softmax: You divided by the temperature after the softmax, so rows no longer sum to 1: divide the logits.",
     UNCOOLED | dict(weights=lambda s: s.cleared / s.temperature),
     "k-smallest: You kept the k least likely tokens: take the largest logits.",
-    dict(is_kept=keep(lambda x, k: x <= x.kthvalue(k, -1, True).values)),
+    dict(is_kept=lambda s: -s.read >= best(-s.read, s.top_k)[..., -1:]),
     "one-too-few: You kept k - 1 tokens: the k-th best stays too, so cut only what is smaller.",
-    dict(is_kept=keep(lambda x, k: x > x.topk(k)[0][..., -1:])),
+    dict(is_kept=lambda s: (s.read > s.border) | (s.top_k is None)),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
     dict(top_k=lambda s: s.top_k and min(s.top_k + 1, s.logits.shape[-1])),
+    "border-of-another-scale: You compared divided logits with a border from undivided ones: take both before the division by the temperature, or both after it.",
+    dict(is_kept=lambda s: (s.read / s.temperature >= s.border) | (s.top_k is None)),
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
-    dict(is_kept=keep(lambda x, k: x >= x.flatten().topk(k)[0][-1])),
-    dict(is_kept=keep(lambda x, k: x >= x.topk(k)[0].min())),
+    dict(border=lambda s: best(s.read.flatten(), s.top_k)[-1]),
+    dict(border=lambda s: best(s.read, s.top_k).min()),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
     "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
@@ -171,14 +173,14 @@ next_token_probs = Exercise(
     oracle=right_probs,
     steps={
         "read": lambda s: s.logits,
-        "is_kept": keep(lambda x, k: x >= x.topk(k)[0][..., -1:]),
+        "border": lambda s: best(s.read, s.top_k)[..., -1:],
+        "is_kept": lambda s: s.read >= s.border,
         "fill": lambda s: -INF,
         "cut": lambda s: s.read.where(s.is_kept, s.fill),
         "divisor": lambda s: s.temperature,
         "hidden": lambda s: s.cut / s.divisor,
         **SOFTMAX_STEPS,  # from `hidden`, the logits, to `weights`
-        "final": lambda s: s.weights,
-        "result": lambda s: s.final,
+        "result": lambda s: s.weights,
     },
     variants=TOP_K + SOFTMAX,
     cases=[
@@ -203,7 +205,7 @@ def right_top_p(logits, p):
 
 
 TOP_P = variants(
-    "crossing-token-cut: You cut the token with which the sum reaches p: a token goes only if the better ones hold p without it.",
+    "crossing-token-cut: You cut the token with which the sum reaches p: cut a token only if the likelier ones hold p without it.",
     dict(is_kept=lambda s: s.sums <= s.p),
     dict(is_kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
     "best-token-cut: You rolled the running sums by one, so the best token gets the sum of all and goes: the first has nothing before it, 0.",
@@ -219,15 +221,13 @@ TOP_P = variants(
     "sum-over-everything: You divided what is left by a sum that isn't the row's own: sum(dim=-1, keepdim=True).",
     dict(shares=lambda s: s.cut / s.cut.sum()),
     "order-lost: You returned the probabilities from the largest down: each belongs at the position of its token; `scatter` puts them back.",
-    dict(final=lambda s: s.shares),
+    dict(result=lambda s: s.shares),
     "gather-for-scatter: You used `gather` with the order, which sorts once more: `scatter` undoes the sorting.",
-    dict(final=lambda s: s.shares.gather(-1, s.order)),
+    dict(result=lambda s: s.shares.gather(-1, s.order)),
     "from-the-least-likely: You began the sum with the least likely tokens, or didn't sort: sort with descending=True.",
     dict(key=lambda s: -s.weights),
     "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
     dict(is_kept=lambda s: (s.best >= s.p) | (s.rank == 1)),
-    "sum-of-logits: You added up logits: p is a share of probability, so take the softmax first.",
-    dict(is_kept=lambda s: s.sorted.cumsum(-1) - s.sorted < s.p),
 )
 
 
@@ -243,15 +243,13 @@ top_p_probs = Exercise(
         "key": lambda s: s.weights,
         "order": lambda s: s.key.argsort(-1, descending=True),
         "best": lambda s: s.weights.gather(-1, s.order),
-        "sorted": lambda s: s.hidden.gather(-1, s.order),
         "rank": lambda s: torch.ones_like(s.best).cumsum(-1),
         "sums": lambda s: s.best.cumsum(-1),
         "reaching": lambda s: s.sums - s.best < s.p,
         "is_kept": lambda s: s.reaching,
         "cut": lambda s: s.best * s.is_kept,
         "shares": lambda s: s.cut / s.cut.sum(-1, keepdim=True),
-        "final": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
-        "result": lambda s: s.final,
+        "result": lambda s: torch.zeros_like(s.best).scatter(-1, s.order, s.shares),
     },
     variants=TOP_P + SOFTMAX,
     cases=[

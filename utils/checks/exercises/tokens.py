@@ -22,12 +22,6 @@ def walk(s):
     return merged
 
 
-def overlapping(s):
-    """Put the new id wherever the pair begins, though the pairs may overlap."""
-    places = [i for i in range(len(s.ids)) if i - 1 not in s.matches]
-    return [s.new_id if i in s.matches else s.ids[i] for i in places]
-
-
 def at(s, *some):
     """Return the positions where these ids begin, one after the other."""
     return {i for i in range(len(s.ids)) if (*s.ids[i : i + len(some)],) == some}
@@ -59,8 +53,6 @@ merge = Exercise(
         dict(found=lambda s: {i for i in at(s, s.pair[0]) if i + 1 < len(s.ids)}),
         "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
         dict(jump=lambda s: 1),
-        "overlapping-merges: You let two merges share an id: after a match, go on after both of its ids.",
-        dict(merged=overlapping),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
         dict(matches=lambda s: {*sorted(s.found)[:1]}),
         "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
@@ -121,6 +113,8 @@ sliding_windows = Exercise(
         dict(beyond=lambda s: -1),
         dict(starts=lambda s: range(0, s.stop, s.stride)[: s.stop // s.stride]),
         dict(starts=lambda s: range(0, s.stop, s.stride)[: (s.stop - 1) // s.stride]),
+        "windows-rolled: You rolled each window, so its last target is its own first id: take the window that begins one position later.",
+        dict(targets=lambda s: s.inputs.roll(-1, 1)),
         "first-window-lost: You lost the first window: the starts begin at 0.",
         dict(starts=lambda s: range(s.stride, s.stop, s.stride)),
     ),

@@ -81,9 +81,11 @@ SCALE = variants(
 )
 
 
-def other_width(name, what, of):
+def other_width(name, what, of, right="√d_k, the root of a query's width"):
     """Return the variant, in a list, that takes another width than the queries'."""
-    text = f"You divided the scores by √{{width}}, the root of {what}: divide by √d_k, the root of a query's width."
+    text = (
+        f"You divided the scores by √{{width}}, the root of {what}: divide by {right}."
+    )
     return [Variant(name, text, {"width": of})]
 
 
@@ -114,7 +116,6 @@ BATCH_SCORE = variants(  # where there are other axes before the tokens
     dict(products=lambda s: s.key @ s.query.mT),
     "fixed-axes: You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.transpose(0, 1)),
-    dict(products=lambda s: s.query @ s.key.transpose(1, 2)),
     "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.T),
 )
@@ -123,7 +124,7 @@ BATCH_SCORE = variants(  # where there are other axes before the tokens
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: the softmax should have dim=-1, and its result shouldn't be transposed.",
+    "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and mix with the weights as they are, not transposed.",
     dict(dim=lambda s: -2),
     "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
     dict(dim=lambda s: (*range(s.scores.dim()),)),

@@ -35,6 +35,9 @@ JOIN = variants(
     dict(joined=lambda s: s.outputs.sum(0)),
     "sums-not-rescaled: You rescaled the outputs but not the sums of exponentials, by which they are divided: multiply both by the same factors.",
     dict(total=lambda s: s.sums.sum(0)),
+    "rescaled-inversely: You multiplied by exp(new − old), so what came before grows, or is NaN from the start at −∞: the factor is exp(old − new).",
+    dict(factors=lambda s: torch.exp(s.top - s.maxima)),
+    dict(factors=lambda s: torch.exp(s.top - s.maxima).masked_fill(s.sums == 0, 0.0)),
     "nothing-rescaled: You added outputs and sums that count from different maxima: multiply both by exp(their maximum − the largest).",
     dict(factors=lambda s: torch.ones_like(s.maxima)),
 )

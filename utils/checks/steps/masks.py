@@ -22,9 +22,9 @@ def past(s, more=0):
 CAUSAL = variants(
     "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
     LEFT_ALONE,
-    "diagonal-masked: You hid each token from itself, but it should see itself too: keep the diagonal, as tril() without an offset does.",
+    "diagonal-masked: You hid each token from itself, but it should see itself too: move the diagonal on by one.",
     dict(mask=lambda s: past(s, -1)),
-    "one-step-leaked: You let each token see the next one: what it may see ends at the diagonal, as with tril() without an offset.",
+    "one-step-leaked: You let each token see the next one: the last that it may see is itself, so move the diagonal back by one.",
     dict(mask=lambda s: past(s, 1)),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
     dict(mask=lambda s: ~past(s, -1)),
