@@ -10,11 +10,7 @@ from utils.checks.guard import NeverEnds, attempt, time_limit
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.repair import find_repair
-from utils.checks.search import (
-    find_mistake_pair,
-    find_single_mistake,
-    first_wrong,
-)
+from utils.checks.search import find_mistake_pair, find_single_mistake, first_wrong
 from utils.checks.values import Other
 
 

@@ -139,6 +139,8 @@ STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
+    "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
+    dict(products=lambda s: s.content),
     "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
     dict(scores=lambda s: s.content / s.width**0.5 + s.places),

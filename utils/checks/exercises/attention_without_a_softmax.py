@@ -159,6 +159,8 @@ delta_rule = Exercise(
 GATED = variants(
     "gate-ignored: You didn't use the gate: before a token reads and writes, the matrix fades, S = gate * S.",
     dict(gate=lambda s: torch.ones_like(s.gate)),
+    "fades-one-token-late: You let the matrix fade at the end of a token's turn, so each gate acts one token too late: fade first.",
+    dict(gate=lambda s: torch.cat((torch.ones(1), s.gate[:-1]))),
     "gate-inverted: You multiplied the matrix by 1 − gate: the gate itself is the share that stays.",
     dict(gate=lambda s: 1 - s.gate),
     "fades-after-writing: You let the matrix fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
