@@ -107,7 +107,7 @@ def dropout_in_training(module, learned):
         text = f"You never drop any weights: with dropout {p} a single token has the same output in training mode and in eval mode. Drop entries of the weights, after the softmax."
         return Diagnosis("dropout-missing", text)
     if (factors.amax(-1) - factors.amin(-1)).max() > 0.02:
-        text = "You drop entries of something else, perhaps of the output: drop entries of the weights, after the softmax. (Then the output of a single token in training mode is a multiple of that in eval mode.)"
+        text = "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."
         return Diagnosis("dropout-not-on-weights", text)
     kept = factors.abs().amax(-1) > 0.02
     share, factor = 1 - kept.double().mean().item(), factors[kept].mean().item()

@@ -57,7 +57,7 @@ latent_keys_values = Exercise(
                 lambda W: s.c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)
             )
         ),
-        "split-by-view: You read (B, S, H*K) as (B, H, S, K) with view, which mixes tokens and heads: view(B, S, H, K), then transpose(1, 2).",
+        "split-by-view: You read (B, S, H*K) straight as (B, H, S, K), which mixes tokens and heads: use view(B, S, H, K), then transpose(1, 2).",
         dict(expand=lambda s: lambda W: scrambled(s.c @ W)),
         FIRST_HEAD,
         dict(expand=lambda s: lambda W: s.c @ W[:1].expand_as(W)),
@@ -84,7 +84,7 @@ VALUES_MADE = "values-made: You made a value for each head and token: average th
 NARROW = variants(
     FIRST_HEAD,
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
-    "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which moves nothing: swap the last two axes, W_uk.mT.",
+    "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
     "latents-reshaped: You reshaped the latents to (R, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
     dict(c=lambda s: s.latent.reshape(s.latent.mT.shape)[:, None].mT),
@@ -144,7 +144,7 @@ STEP = NARROW + variants(
     "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
     dict(scores=lambda s: s.content / s.width**0.5 + s.places),
-    "a-root-for-each-part: You took √K and √P instead of √(K + P): divide the sum of both parts by that.",
+    "a-root-for-each-part: You took √K and √P instead of √(K + P): divide the sum of both parts by √(K + P).",
     dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
     dict(scores=lambda s: s.products / (s.K**0.5 + s.P**0.5)),
 )

@@ -42,7 +42,7 @@ BLOCKS = {
 
 
 ONLINE = variants(
-    "last-block-lost: You lost the last, shorter block: let blocks start at range(0, S, block_size), because a slice is cut short at the end by itself.",
+    "last-block-lost: You lost the last, shorter block: begin a block at each of 0, block_size, 2 * block_size … below S, because a slice is cut short at the end by itself.",
     dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.block_size]),
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
@@ -114,7 +114,7 @@ repeat_kv = Exercise(
         "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
         dict(axis=lambda s: 0),
         dict(axis=lambda s: 2),
-        "tokens-cut-up: You put the copies behind the tokens, so tokens are cut up into heads: the copies of a head come right after it, on axis 1.",
+        "tokens-cut-up: You put the copies behind the tokens, so tokens are cut up into heads: put them right behind the heads, x.repeat_interleave(n_rep, dim=1).",
         dict(result=lambda s: cut_up(s, s.longer)),
         "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
         dict(count=lambda s: s.n_rep + 1),

@@ -43,7 +43,7 @@ linear_attention = Exercise(
     variants=variants(
         "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
         dict(weights=softmax),
-        "no-causal-mask: You let every query read the matrix after all tokens had written: let token t read as soon as it has written itself. (A matrix that is changed in place and kept in a list is the same one each time.)",
+        "no-causal-mask: You let every query read the matrix after all tokens had written: let token t read as soon as it has written itself. (If you keep matrices in a list: one that is changed in place is the same each time.)",
         dict(mask=lambda s: s.column > -1),
         "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
         dict(result=lambda s: (s.weights @ s.value)[-1:].expand(len(s.query), -1)),

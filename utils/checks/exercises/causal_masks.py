@@ -84,9 +84,9 @@ def right_softmax(scores, mask):
 
 
 MASKED = variants(
-    "mask-not-used: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
+    "mask-not-used: Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)",
     of_masks.LEFT_ALONE,
-    "polarity-inverted: You hid the allowed positions: masked_fill fills where it is given True, so give it ~mask.",
+    "polarity-inverted: You hid the allowed positions: hide those at which the mask is False, ~mask.",
     dict(mask=lambda s: ~s.mask),
     "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
     dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),

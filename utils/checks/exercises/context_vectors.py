@@ -12,7 +12,7 @@ SOFT = variants(
     dict(dim=lambda s: (*range(s.scores.dim()),)),
     "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
     dict(total=lambda s: s.exps.sum()),
-    "dim-ignored: You used the last axis although `dim` asks for another one: the maximum and the sum should both run along `dim`.",
+    "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
     dict(dim=lambda s: -1),
     dict(total=lambda s: s.exps.sum(-1, True)),
     "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",

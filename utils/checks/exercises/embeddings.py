@@ -51,7 +51,7 @@ embed = Exercise(
         dict(cast=lambda s: s.hot.float()),
         "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
         dict(hot=set_in_every_row),
-        "ids-from-one: You counted ids from 1, so each gets the row before its own: id k belongs to row k, and both count from 0.",
+        "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
         dict(hot=lambda s: F.one_hot((s.ids - 1) % s.V, s.V)),
         dict(hot=lambda s: F.one_hot(s.ids, s.V + 1)[..., 1:]),
         "scaled: You multiplied by √D: return the rows of the table as they are.",

@@ -51,7 +51,7 @@ merge = Exercise(
         dict(matches=lambda s: set()),
         "left-id-only: You compared the first id of the pair only: compare both.",
         dict(found=lambda s: {i for i in at(s, s.pair[0]) if i + 1 < len(s.ids)}),
-        "second-symbol-kept: You kept the second id of each pair: move on by two after a match. In a `for` loop over a range, i += 1 doesn't do that; a `while` loop does.",
+        "second-symbol-kept: You kept the second id of each pair: move on by two after a match, in a `while` loop, because in a `for` loop over a range `i += 1` has no effect.",
         dict(jump=lambda s: 1),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
         dict(matches=lambda s: {*sorted(s.found)[:1]}),

@@ -34,7 +34,7 @@ SOURCES = variants(
     dict(x=lambda s: s.context, context=lambda s: s.x) | NO_MASK,
 )
 MASK = variants(
-    "mask-ignored: Your mask has no effect: masked_fill returns a new tensor, so use its result.",
+    "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, context_mask[..., None, :].",
     NO_MASK,
     "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
     dict(mask=on_words(lambda real: ~spread(real))),
@@ -169,7 +169,7 @@ greedy_translate = Exercise(
         dict(end=lambda s: None, unwanted=lambda s: [s.end_id]),
         "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.",
         dict(room=lambda s: s.max_length - 1),
-        "one-too-many: You return up to {room} ids where max_length = {max_length}: compare with < rather than <=.",
+        "one-too-many: You return up to {room} ids where max_length = {max_length}: stop one round earlier.",
         dict(room=lambda s: s.max_length + 1),
         "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
         dict(ask=always(lambda ids: ids[-1:])),

@@ -108,7 +108,7 @@ def cosines(s):
 SCORE = variants(
     "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.reshape(s.key.mT.shape)),
-    "compares-angles: You normalised queries and keys to length 1, which compares angles only: use the plain dot products.",
+    "compares-angles: You brought the vectors to length 1, which compares angles only: use the plain dot products.",
     UNSCALED | dict(products=cosines),
 )
 BATCH_SCORE = variants(  # where there are other axes before the tokens
@@ -124,7 +124,7 @@ BATCH_SCORE = variants(  # where there are other axes before the tokens
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and mix with the weights as they are, not transposed.",
+    "softmax-over-queries: As you use them, the weights sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result.",
     dict(dim=lambda s: -2),
     "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
     dict(dim=lambda s: (*range(s.scores.dim()),)),

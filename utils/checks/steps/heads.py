@@ -58,9 +58,9 @@ def merge_by_view(x):
 
 
 SPLIT = variants(
-    "split-by-view: You split with view(B, H, T, K), which deals out the numbers as they lie in memory and mixes tokens and heads: use view(B, T, H, K), then transpose(1, 2).",
+    "split-by-view: You split straight into (B, H, T, K), which deals out the numbers as they lie in memory and mixes tokens and heads: use view(B, T, H, K), then transpose(1, 2).",
     dict(split=split_by_view),
-    "features-interleaved: You gave head 0 the features 0, {H} and so on, in steps of {H}: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K).",
+    "features-interleaved: You gave head 0 the features 0, {H} and so on, in steps of {H}: a head owns features that follow each other, so put the heads before the width, view(B, T, H, K), then transpose(1, 2).",
     dict(split=lambda s: lambda x: x.unflatten(-1, (s.K, s.H)).permute(0, 3, 1, 2)),
     "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
     dict(K=lambda s: head_width(s.x.shape[1], s.H) and s.D // s.H),

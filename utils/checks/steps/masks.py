@@ -20,11 +20,11 @@ def past(s, more=0):
 # --- which positions a causal mask allows ---------------------------------------------
 
 CAUSAL = variants(
-    "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (masked_fill returns a new tensor, so use its result.)",
+    "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)",
     LEFT_ALONE,
-    "diagonal-masked: You hid each token from itself, but it should see itself too: move the diagonal on by one.",
+    "diagonal-masked: You hid each token from itself, but the last that it may see is itself.",
     dict(mask=lambda s: past(s, -1)),
-    "one-step-leaked: You let each token see the next one: the last that it may see is itself, so move the diagonal back by one.",
+    "one-step-leaked: You let each token see the next one: the last that it may see is itself.",
     dict(mask=lambda s: past(s, 1)),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
     dict(mask=lambda s: ~past(s, -1)),
@@ -49,7 +49,7 @@ HIDE = variants(
     UNCLEARED | dict(hidden=lambda s: fill(s, 0.0)),
     "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).",
     UNCLEARED | dict(hidden=lambda s: s.scores + s.mask.float()),
-    "mask-after-softmax: You masked after the softmax, so the weights that stay don't sum to 1: fill the scores with -inf, before it.",
+    "mask-after-softmax: You masked after the softmax, so the weights that stay don't sum to 1: divide by their new sum where it isn't 0, or fill the scores with -inf before the softmax.",
     LEFT_ALONE | {"cleared": lambda s: s.soft * s.mask},
 )
 ZEROS = "such a row must be all zeros, so set hidden weights to 0 after the softmax."

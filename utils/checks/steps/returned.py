@@ -64,7 +64,8 @@ RETURNED = variants(
     each(lambda x: torch.tensor(x) if type(x) is list else x.tolist()),
     each(lambda x: x.float()),
     each(lambda x: x.long()),
-    "softmax-taken: You took a softmax or a logarithm at the end: leave it out.",
+    "softmax-taken: You took a softmax at the end: leave it out.",
     each(lambda x: x.softmax(-1)),
+    "softmax-taken: You took a logarithm at the end: leave it out.",
     each(lambda x: x.log()),
 )
