@@ -44,20 +44,18 @@ def special(note, *args, **settings):
     return case(*args, note=note, special=True, **settings)
 
 
-def draw(*shape, seed=0, scale=1.0, shift=0.0, dtype=torch.float32):
+def draw(*shape, seed=0, scale=1.0, shift=0.0):
     """Draw from a normal distribution, seeded by shape and seed."""
-    generator = _generator(shape, seed)
-    drawn = torch.randn(*shape, generator=generator, device="cpu", dtype=dtype)
+    drawn = torch.randn(*shape, generator=_generator(shape, seed), device="cpu")
     return drawn * scale + shift
 
 
-def integers(low, high, shape, seed=0):
+def integers(low, high, shape):
     """Return random integers from `low` up to `high` (excluded)."""
-    generator = _generator(shape, seed)
-    return torch.randint(low, high, shape, generator=generator, device="cpu")
+    return torch.randint(low, high, shape, generator=_generator(shape), device="cpu")
 
 
-def _generator(shape, seed):
+def _generator(shape, seed=0):
     """Return a generator that depends on shape and seed."""
     for size in shape:
         seed = 1009 * seed + size + 1

@@ -48,7 +48,7 @@ patchify = Exercise(
         "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
         dict(inside=axes(3, 5, 1)),
         dict(inside=axes(5, 3, 1)),
-        "sides-swapped: You counted the rows of patches along the width: there are H/P rows and W/P columns.",
+        "sides-swapped: You took W for H: images are (B, C, H, W), and there are H/P rows and W/P columns of patches.",
         {"rows, columns": lambda s: (s.W // s.P, s.H // s.P)},
         "overlapping: Your patches overlap: each should begin patch_size after the one before.",
         dict(result=lambda s: F.unfold(s.images, s.P).mT),

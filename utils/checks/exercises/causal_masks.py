@@ -27,6 +27,7 @@ mask = Exercise(
     ],
     steps={
         "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
+        "more": lambda s: 0,
         "mask": of_masks.past,
         "result": lambda s: s.mask,
     },
@@ -59,8 +60,6 @@ padding = Exercise(
         "result": lambda s: s.mask,
     },
     variants=variants(
-        "list-not-converted: Your code works for a tensor of lengths, but not for a list: begin with torch.as_tensor(lengths), which takes both.",
-        dict(ends=lambda s: s.lengths),
         "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
         dict(mask=lambda s: s.row >= s.column),
         "one-too-many: You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.",
@@ -223,7 +222,7 @@ causal_attention = Exercise(
     oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
     projections=QKV,
     facts=TRAINING_FACTS,
-    steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_attention.triangle),
+    steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_masks.past),
     variants=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[

@@ -98,9 +98,7 @@ multi_head_attention = Exercise(
     oracle=right_layer,
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
-    steps=steps(
-        **of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_attention.triangle
-    ),
+    steps=steps(**of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_masks.past),
     variants=IN_LAYER,
     # Where one maximum for all rows fails, none fails as well.
     without=("fixed-axis", "global-maximum-subtracted"),

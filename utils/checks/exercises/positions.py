@@ -128,7 +128,7 @@ alibi_bias = Exercise(
         "result": lambda s: -s.slopes[:, None, None] * s.distance,
     },
     variants=variants(
-        "slope-sign: Your bias grows with the distance, so far keys are preferred: it should be a penalty, -slope * (i - j).",
+        "slope-sign: Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).",
         dict(result=lambda s: s.slopes[:, None, None] * s.distance),
         "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
         dict(heads=lambda s: torch.arange(float(s.num_heads))),
@@ -136,6 +136,7 @@ alibi_bias = Exercise(
         dict(exponents=lambda s: -s.heads),
         "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
         dict(slopes=lambda s: -s.exponents),
+        dict(slopes=lambda s: 2**-8 * s.heads / s.num_heads),
         "exponent-rounded: You rounded the exponent, as // does: divide with /.",
         dict(exponents=lambda s: -8 * s.heads // s.num_heads),
         "divided-by-tokens: You divided the exponent by the number of tokens: divide it by H, the number of heads.",

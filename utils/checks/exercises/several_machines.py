@@ -46,8 +46,6 @@ FORMS = variants(
     dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
     "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     dict(top=lambda s: s.maxima.amax()),
-    "minus-infinity-replaced-too-early: You replaced −∞ by 0 in the maxima, so 0 counts as a score and very low scores vanish beside it: take the largest first, then replace −∞ in it.",
-    dict(maxima=lambda s: finite(s.maxima)[..., None]),
     "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
     dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
 )

@@ -33,7 +33,10 @@ merge = Exercise(
     returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
     oracle=merge_recursively,
     cases=[
-        *(case(x, (1, 2), 9) for x in ([1, 2, 3, 1, 2], [1, 3, 1, 2, 4], [2, 1, 2, 1])),
+        *(
+            case(x, (1, 2), 9)
+            for x in ([1, 2, 3, 1, 2], [1, 2, 1, 3, 1, 2, 4], [2, 1, 2, 1])
+        ),
         case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
         case([4, 3, 4, 11, 2], (1, 2), 9, note="the pair does not occur"),
         case([], (1, 2), 9, note="no ids"),
@@ -55,10 +58,12 @@ merge = Exercise(
         dict(jump=lambda s: 1),
         "first-occurrence-only: You merged the first occurrence only: go on to the end.",
         dict(matches=lambda s: {*sorted(s.found)[:1]}),
+        "last-pair-not-merged: You left a pair at the very end as it is: its first id is the last but one, len(ids) - 2, and your loop ends before it.",
+        dict(matches=lambda s: {i for i in s.found if i + 2 < len(s.ids)}),
         "right-to-left: You merged from right to left: go from left to right, so that of three equal ids the first two are merged.",
         dict(ids=lambda s: s.ids[::-1], pair=lambda s: s.pair[::-1])
         | dict(result=lambda s: s.merged[::-1]),
-        "last-symbol-lost: You lost the last id, because your loop ends one id early: it has no neighbour, but it still belongs in the result.",
+        "last-symbol-lost: You lost the last id, because your loop ends one id early: that id has no neighbour, but it still belongs in the result.",
         dict(end=lambda s: len(s.ids) - 1),
         "either-order: You merged the two ids in the opposite order as well: pair[0] comes first.",
         dict(found=lambda s: at(s, *s.pair) | at(s, *s.pair[::-1])),

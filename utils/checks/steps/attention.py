@@ -30,6 +30,7 @@ ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
     "products": lambda s: s.query @ s.key.mT,
     "width": lambda s: s.query.shape[-1],
     "scores": lambda s: s.products / s.width**0.5,
+    "more": lambda s: 0,  # diagonals of a causal mask, above the right one
     "mask": lambda s: torch.tensor(True),
     "hidden": lambda s: fill(s, -INF),
     "dim": lambda s: -1,
@@ -124,7 +125,7 @@ BATCH_SCORE = variants(  # where there are other axes before the tokens
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = variants(
-    "softmax-over-queries: As you use them, the weights sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result.",
+    "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result.",
     dict(dim=lambda s: -2),
     "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
     dict(dim=lambda s: (*range(s.scores.dim()),)),
