@@ -21,10 +21,10 @@ SOFT = variants(
     dict(hidden=lambda s: s.scores.clamp(-50, 50), maximum=lambda s: 0),
     "largest-size-subtracted: You subtracted the largest absolute value, so a row of very negative scores becomes 0/0: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.abs().amax(s.dim, True)),
-    "minimum-subtracted: You subtracted the minimum, so a score far above it overflows: subtract the maximum.",
-    dict(maximum=lambda s: s.hidden.amin(s.dim, True)),
     "base-two: You used powers of 2: use torch.exp.",
     dict(exps=lambda s: s.shifted.exp2()),
+    "divided-by-maximum: You divided the scores by their maximum, which changes the shares: subtract it.",
+    dict(shifted=lambda s: s.hidden / s.maximum),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
 )

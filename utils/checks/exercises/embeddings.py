@@ -54,6 +54,8 @@ embed = Exercise(
         "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
         dict(hot=lambda s: F.one_hot((s.ids - 1) % s.V, s.V)),
         dict(hot=lambda s: F.one_hot(s.ids, s.V + 1)[..., 1:]),
+        "id-zero-as-padding: You gave id 0 zeros, as if it were padding: it gets row 0, like any other id.",
+        dict(hot=lambda s: F.one_hot(s.ids, s.V) * (torch.arange(s.V) > 0)),
         "scaled: You multiplied by √D: return the rows of the table as they are.",
         dict(result=lambda s: s.cast @ s.table * s.D**0.5),
     ),

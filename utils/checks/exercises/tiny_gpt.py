@@ -212,8 +212,6 @@ TOP_P = variants(
     dict(is_kept=lambda s: (s.sums <= s.p) | (s.rank == 1)),
     "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
     dict(is_kept=lambda s: s.rank <= s.reaching.sum(-1, True) + 1),
-    "softmax-twice: You took a second softmax of what is left: divide it by its own sum.",
-    dict(shares=lambda s: s.best.where(s.is_kept, -INF).softmax(-1)),
     "not-renormalised: You didn't divide what is left by its own sum: divide, so that rows sum to 1.",
     dict(shares=lambda s: s.cut),
     "divided-by-p: You divided by p: the kept tokens may hold more than that, so divide by their own sum.",
