@@ -320,9 +320,9 @@ def window_by_window(ids, context_length, stride):
     return torch.tensor(inputs), torch.tensor(targets)
 
 
-def without_the_first(ids, table):  # as if id 0 were padding
+def without_the_second(ids, table):
     one_hot = torch.nn.functional.one_hot(ids, len(table)).to(table.dtype)
-    one_hot[..., 0] = 0
+    one_hot[..., 1] = 0
     return one_hot @ table
 
 
@@ -340,7 +340,7 @@ def without_the_first(ids, table):  # as if id 0 were padding
             window_by_window,
             "write `context_length` instead of `1` (number 2 from",
         ),
-        ("2.1", without_the_first, "leave out the line `one_hot[..., 0] = 0`."),
+        ("2.1", without_the_second, "leave out the line `one_hot[..., 1] = 0`."),
     ],
 )
 def test_a_mistake_without_a_name_is_shown_by_its_correction(id, answer, words, capsys):
