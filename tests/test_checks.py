@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from tests.answers import load_answers
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check, guard, search
+from utils.checks.repair import Small
 
 # ---- wrong answers to every exercise -----------------------------------------------
 
@@ -365,6 +366,11 @@ def wrongly_rescaled(outputs, maxima, sums):
 
 def test_no_change_is_shown_that_only_leaves_out_what_is_needed():
     assert "First, write" not in check("13.1", wrongly_rescaled).message
+
+
+def test_no_change_makes_a_huge_tensor():
+    with Small(), pytest.raises(RuntimeError):
+        torch.zeros(4 * (64,))
 
 
 def dropout_for_each_row(x, p):

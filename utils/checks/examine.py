@@ -9,7 +9,7 @@ import torch
 from utils.checks.guard import NeverEnds, attempt, time_limit
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
-from utils.checks.repair import find_repair
+from utils.checks.repair import COMPLETE, find_repair
 from utils.checks.search import find_mistake_pair, find_single_mistake, first_wrong
 from utils.checks.values import Other
 
@@ -139,7 +139,7 @@ def _name_mistakes(exercise, mistakes, runs):
     first, second = (*mistakes, None)[:2]
     text, shown = first.text, first.run or first_wrong(runs)
     if second:
-        text = text.replace("One change makes all your results right: ", "First, ")
+        text = text.replace(COMPLETE, "First, ")
         text = f"Two things are wrong. {text}\nAnd: {second.text}"
     if shown is None:
         text += " Otherwise your results are right."

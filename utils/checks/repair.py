@@ -21,6 +21,7 @@ from utils.checks.guard import LIBRARIES, NeverEnds, time_limit
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import LARGEST, agrees, close, same_form
 
+COMPLETE = "One change makes all your results right: "
 ATTEMPTS = 1500
 ROUNDS = 10_000  # of all loops in one attempt: a change can make a loop endless
 OPERATORS = [
@@ -69,8 +70,7 @@ def find_repair(exercise, answer, runs):
         for variant in found:
             text = _describe(old, new, source)
             if variant is None:
-                text = f"One change makes all your results right: {text}"
-                return [Diagnosis("one-change", text)]
+                return [Diagnosis("one-change", COMPLETE + text)]
             [other] = exercise.pipeline.explain(runs[0].args, variant)
             change = Diagnosis("one-change", f"First, {text}")
             pairs.setdefault(variant.name, [change, Diagnosis(variant.name, other)])
@@ -216,11 +216,11 @@ def _places(tree):
     for parent in ast.walk(tree):
         fields = vars(parent)
         lists = [value for value in fields.values() if type(value) is list]
+        kept = "func" if _is_read(parent) else "value"  # the `x` of `x[0] = 1`
         for holder in [fields, *lists]:
             for key in [*fields] if holder is fields else range(len(holder)):
                 node = holder[key]
-                is_value = isinstance(node, ast.expr) and key != "func"
-                is_value = is_value and _is_read(parent)  # not `x` in `x[0] = 1`
+                is_value = isinstance(node, ast.expr) and key != kept
                 if is_value and _is_read(node) and not isinstance(node, ast.Starred):
                     yield node, holder, key
 

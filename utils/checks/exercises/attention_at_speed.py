@@ -141,7 +141,7 @@ CACHED = variants(
     "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
     dict(mask=triangle),
     "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
-    dict(more=lambda s: s.scores.shape[-2] if s.past else 0),
+    dict(diagonal=lambda s: s.scores.shape[-2] if s.past else 0),
     "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
     dict(visible=lambda s: s.new),
     "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",

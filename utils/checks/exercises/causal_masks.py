@@ -27,7 +27,7 @@ mask = Exercise(
     ],
     steps={
         "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
-        "more": lambda s: 0,
+        "diagonal": lambda s: 0,
         "mask": of_masks.past,
         "result": lambda s: s.mask,
     },

@@ -30,7 +30,7 @@ ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
     "products": lambda s: s.query @ s.key.mT,
     "width": lambda s: s.query.shape[-1],
     "scores": lambda s: s.products / s.width**0.5,
-    "more": lambda s: 0,  # diagonals of a causal mask, above the right one
+    "diagonal": lambda s: 0,  # of a causal mask, as `tril` counts it
     "mask": lambda s: torch.tensor(True),
     "hidden": lambda s: fill(s, -INF),
     "dim": lambda s: -1,

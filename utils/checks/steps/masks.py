@@ -14,7 +14,7 @@ LEFT_ALONE = UNCLEARED | {"hidden": lambda s: s.scores}
 def past(s):
     """Return True where a query may attend: the last query to the last key."""
     rows, columns = s.scores.shape[-2:]
-    return lower(rows, columns, columns - rows + s.more)
+    return lower(rows, columns, columns - rows + s.diagonal)
 
 
 # --- which positions a causal mask allows ---------------------------------------------
@@ -23,11 +23,11 @@ CAUSAL = variants(
     "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)",
     LEFT_ALONE,
     "diagonal-masked: You hid each token from itself: it may see itself too.",
-    dict(more=lambda s: -1),
+    dict(diagonal=lambda s: -1),
     "one-step-leaked: You let each token see the next one: the last that a token may see is itself.",
-    dict(more=lambda s: 1),
+    dict(diagonal=lambda s: 1),
     "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
-    dict(more=lambda s: -1, mask=lambda s: ~past(s)),
+    dict(diagonal=lambda s: -1, mask=lambda s: ~past(s)),
     "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
     dict(mask=lambda s: ~past(s)),
 )
