@@ -76,6 +76,14 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
     return weights
 
 
+def read_tensors(folder: str | Path) -> dict[str, Tensor]:
+    """Read model.safetensors as float32 tensors under their stored names.
+
+    Raises FileNotFoundError if the file is missing, and ValueError if it is damaged.
+    """
+    return {name: part[:].float() for name, part in _open_tensors(folder).items()}
+
+
 def _open_tensors(folder):
     """Map the names of all tensors to their slices, which aren't read yet."""
     from safetensors import SafetensorError, safe_open  # needed only here

@@ -28,7 +28,8 @@ from utils.files import write_atomically
 class TrainingConfig:
     """Settings of a training run that most runs leave as they are.
 
-    warmup, final_lr: as in `learning_rate`;  weight_decay: as in `decay_groups`
+    warmup, final_lr, decline: as in `learning_rate`
+    weight_decay: as in `decay_groups`
     clip: the largest norm of the gradient, None for no limit
     checkpoint: a file from which training continues, if it exists. It is written before
         the first step, every `save_every` steps, at the end, and after Ctrl-C, which
@@ -39,6 +40,7 @@ class TrainingConfig:
 
     warmup: int = 0
     final_lr: float | None = None
+    decline: float = 1.0
     weight_decay: float = 0.01
     clip: float | None = None
     checkpoint: str | Path | None = None
@@ -129,22 +131,33 @@ def train(
 
 
 def learning_rate(
-    step: int, steps: int, lr: float, warmup: int = 0, final_lr: float | None = None
+    step: int,
+    steps: int,
+    lr: float,
+    warmup: int = 0,
+    final_lr: float | None = None,
+    decline: float = 1.0,
 ) -> float:
     """Return the learning rate of a step: a linear rise, then half a cosine.
 
-    The cosine ends at final_lr; without it the rate stays at lr.
+    The cosine ends at final_lr, where the rate stays; without it the rate stays at lr.
+    With decline below 1 the rate stays at lr until the last such fraction of the steps.
+    A run that is stopped before loses nothing when it continues with more steps.
 
     >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
     [2.0, 4.0, 4.0, 2.0, 0.0]
+    >>> [learning_rate(step, 5, 4.0, 0, 0.0, decline=0.5) for step in (0, 1, 2, 3, 4)]
+    [4.0, 4.0, 4.0, 2.0, 0.0]
 
-    Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017.
+    Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017; the
+    late decline: Hu et al. 2024, section 4.
     """
     if step < warmup:
         return lr * (step + 1) / warmup
     if final_lr is None:
         return lr
-    t = (step - warmup) / max(1, steps - 1 - warmup)
+    start = max(warmup, (steps - 1) * (1 - decline))
+    t = min(1.0, max(0.0, step - start) / max(1, steps - 1 - start))
     return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
 
 
@@ -193,9 +206,8 @@ class _TrainingState:
 
     def train_step(self, get_batch, compute_loss):
         config = self.config
-        rate = learning_rate(
-            self.step, self.steps, self.lr, config.warmup, config.final_lr
-        )
+        schedule = self.steps, self.lr, config.warmup, config.final_lr, config.decline
+        rate = learning_rate(self.step, *schedule)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad()

@@ -1,7 +1,11 @@
-"""Train a GPT on any text, and load it again.
+"""Train a GPT on any text, let it write, and load it again.
 
     python -m utils.training TEXT [--steps N] [--checkpoint FILE] ...
     torchrun --nproc-per-node 2 -m utils.training TEXT ...
+    python -m utils.training --write "Once upon a time" [--checkpoint FILE]
+    python -m utils.training --checkpoint FILE --export FOLDER
+
+Without a checkpoint it is the course's own model that writes, see `load_tales_model`.
 
 Tokens are bytes and byte pairs learned on the text, as in notebook 09, so every
 character has an encoding, and frequent words are single tokens.
@@ -9,9 +13,11 @@ character has an encoding, and frequent words are single tokens.
 
 import argparse
 import hashlib
+import json
 import os
 import random
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +26,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from utils.checkpoints import assign_weights, read_json, read_tensors
 from utils.data import sliding_windows
+from utils.files import DATA, write_atomically
 from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
@@ -29,29 +37,72 @@ from utils.training import TrainingConfig, read_checkpoint, to_device, train
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
 
 
-def load_text_model(
-    path: str | Path,
-) -> tuple[GPT, Callable[[str], list[int]], Callable[[list[int]], str]]:
+TextModel = tuple[GPT, Callable[[str], list[int]], Callable[[list[int]], str]]
+
+
+def load_tales_model() -> TextModel:
+    """Load the model that was trained on children's books, from `data/tales`.
+
+    returns: as `load_text_model` does
+
+    >>> model, encode, decode = load_tales_model()
+    >>> decode(encode("Once upon a time"))
+    'Once upon a time'
+    """
+    return load_text_model(DATA / "tales")
+
+
+def load_text_model(path: str | Path) -> TextModel:
     """Load a model that `python -m utils.training` trained.
 
-    path: the file given as `--checkpoint`
-    returns: the model, on the CPU and in evaluation mode; a function that encodes a
-        text as a list of token ids; and a function that decodes such a list
+    path: the file given as `--checkpoint`, or the folder given as `--export`
+    returns: the model, on the CPU, in float32 and in evaluation mode; a function that
+        encodes a text as a list of token ids; and a function that decodes such a list
 
-    Raises ValueError if the file is damaged or was not written by this command.
+    Raises FileNotFoundError if a file is missing, and ValueError if it is damaged or
+    was not written by this command.
     """
-    saved = read_checkpoint(path)
-    metadata = saved["metadata"]
-    if "merges" not in metadata:
-        raise ValueError(f"{path} was not written by `python -m utils.training`")
-    model, merges = _build_gpt(metadata), _merges(metadata)
-    model.load_state_dict(saved["model"])
+    if Path(path).is_dir():
+        metadata = read_json(Path(path, "config.json"))
+    else:
+        saved = read_checkpoint(path)
+        metadata = saved["metadata"]
+    if missing := {*SIZES, "merges"} - metadata.keys():
+        raise ValueError(
+            f"{path} was not written by `python -m utils.training`: "
+            f"it has no {', '.join(sorted(missing))}"
+        )
+    with torch.device("meta"):  # only shapes
+        model = _build_gpt(metadata)
+    weights = read_tensors(path) if Path(path).is_dir() else saved["model"]
+    assign_weights(model, weights, path, tied=True)
+    merges = _merges(metadata)
     encode, decode = (partial(f, merges=merges) for f in (encode_bpe, decode_bpe))
     return model.eval(), encode, decode
 
 
+def export_text_model(path: str | Path, folder: str | Path) -> None:
+    """Write the weights of a checkpoint in half precision, a sixth of its size.
+
+    path: the file given as `--checkpoint`
+    folder: gets model.safetensors and config.json, which `load_text_model` reads
+
+    Raises ValueError as `load_text_model` does, before anything is written.
+    """
+    from safetensors.torch import save  # needed only here
+
+    load_text_model(path)
+    saved = read_checkpoint(path)
+    weights = {name: w.half().contiguous() for name, w in saved["model"].items()}
+    del weights["output.weight"]  # it is the token embedding
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    write_atomically(Path(folder, "model.safetensors"), save(weights))
+    config = json.dumps(saved["metadata"] | {"steps": saved["step"]})
+    write_atomically(Path(folder, "config.json"), config.encode())
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Train a GPT on a text, see `python -m utils.training --help`.
+    """Train a GPT on a text, or let it write: see `python -m utils.training --help`.
 
     returns: the exit code: 0, 2 after an error, 130 after Ctrl-C
     """
@@ -59,7 +110,12 @@ def main(arguments: list[str] | None = None) -> int:
     with processes() as (rank, num_processes):
         write = print if rank == 0 else lambda *words, **options: None
         try:
-            _train_on_text(options, num_processes, write)
+            if options.export:
+                export_text_model(options.checkpoint, options.export)
+            elif options.write is not None:
+                _write_text(options, write)
+            else:
+                _train_on_text(options, num_processes, write)
         except KeyboardInterrupt:
             outcome = "nothing is saved"
             if options.checkpoint and options.checkpoint.exists():
@@ -75,14 +131,20 @@ def main(arguments: list[str] | None = None) -> int:
 def _parse(arguments):
     parser = argparse.ArgumentParser(
         prog="python -m utils.training",
-        description="Train a GPT on a text, and print a sample of what it generates.",
-        epilog="The last tenth of the text is held out. The training loss is the mean "
-        "of the last 50 steps. Losses are in nats per token.",
+        description="Train a GPT on a text, and print a sample of what it writes; or "
+        "let a trained one write.",
+        epilog="Losses are in nats per token, the training loss is the mean of the "
+        "last 50 steps. To try it: --write 'Once upon a time'. To train a model of "
+        "your own, keep it and let it write: TEXT --checkpoint my.pt, again with more "
+        "--steps as long as it pays, then --write PROMPT --checkpoint my.pt. --export "
+        "FOLDER makes it small enough to give away.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     add = parser.add_argument
     count = {"metavar": "N", "type": _positive}
-    add("text", metavar="TEXT", type=Path, help="a text file in UTF-8")
+    add("text", metavar="TEXT", type=Path, nargs="?", help="a text file in UTF-8")
+    held_out_help = "a text to test on, by default the last tenth of TEXT"
+    add("--held-out", metavar="FILE", type=Path, help=held_out_help)
     checkpoint_help = "a file to save the training run in: after a crash or Ctrl-C the "
     checkpoint_help += "same command continues from it and ends with the same losses"
     add("--checkpoint", metavar="FILE", type=Path, help=checkpoint_help)
@@ -96,10 +158,27 @@ def _parse(arguments):
     add("--layers", default=2, help="number of blocks", **count)
     add("--merges", default=256, help="byte pairs to learn on the text", **count)
     add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate")
+    decline_help = "fraction of the steps, at the end, in which the rate falls to a "
+    decline_help += "tenth; stopped before, a run can continue with more --steps"
+    add("--decline", metavar="X", type=_fraction, default=1.0, help=decline_help)
     add("--dropout", metavar="X", type=_fraction, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
     add("--compile", action="store_true", help="compile the model with torch.compile")
-    return parser.parse_args(arguments)
+    write_help = (
+        "continue this text with the model of --checkpoint, or without it with "
+    )
+    write_help += "the one that the course brings"
+    add("--write", metavar="PROMPT", help=write_help)
+    add("--tokens", default=250, help="how many tokens to write", **count)
+    add("--temperature", metavar="X", type=float, default=0.8, help="of what it writes")
+    export_help = "write the model of --checkpoint in half precision, to give it away"
+    add("--export", metavar="FOLDER", type=Path, help=export_help)
+    options = parser.parse_args(arguments)
+    if options.export and not options.checkpoint:
+        parser.error("--export needs --checkpoint FILE")
+    if not (options.text or options.export or options.write is not None):
+        parser.error("expected TEXT to train on, or --write PROMPT")
+    return options
 
 
 def _positive(text):
@@ -110,11 +189,23 @@ def _positive(text):
 
 def _fraction(text):
     try:
-        if 0 <= float(text) < 1:
+        if 0 <= float(text) <= 1:
             return float(text)
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"expected a number from 0 to below 1, got {text}")
+    raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, got {text}")
+
+
+def _write_text(options, write):
+    load = load_text_model if options.checkpoint else load_tales_model
+    model, encode, decode = load(*filter(None, [options.checkpoint]))
+    prompt = encode(options.write)
+    if not prompt:
+        raise ValueError("expected a prompt of one character or more, got none")
+    torch.manual_seed(options.seed)
+    ids = torch.tensor([prompt])
+    ids = generate(model, ids, options.tokens, options.temperature, top_p=0.95)
+    write(decode(ids[0].tolist()))
 
 
 def _train_on_text(options, num_processes, write):
@@ -130,6 +221,7 @@ def _train_on_text(options, num_processes, write):
     config = TrainingConfig(
         warmup=min(50, options.steps // 10),
         final_lr=options.lr / 10,
+        decline=options.decline,
         weight_decay=0.1,
         clip=1.0,
         checkpoint=options.checkpoint,
@@ -147,9 +239,16 @@ def _train_on_text(options, num_processes, write):
         training = f"training loss {losses[-50:].mean():.4f}"
         return f"step {len(losses)}  {training}  held-out loss {loss:.4f}"
 
+    start = []  # the time after the first step of this run, and that step's number
+
     def on_step(losses):
-        if len(losses) % options.save_every == 0 and len(losses) < options.steps:
-            write(report(losses), flush=True)
+        start[:] = start or [time.monotonic(), len(losses)]
+        done, left = len(losses) - start[1], options.steps - len(losses)
+        minutes = (time.monotonic() - start[0]) / max(1, done) * left / 60
+        is_report = len(losses) % options.save_every == 0
+        if left and (is_report or done == 10 and minutes > 1):
+            text = report(losses) if is_report else f"step {len(losses)}"
+            write(f"{text}  about {minutes:.0f} minutes left", flush=True)
 
     losses = train(
         model,
@@ -179,26 +278,50 @@ def _configure_gpu(is_exact):
 
 def _prepare(options):
     """Return the token ids to train on, the held-out ones, and the metadata."""
-    text = _read_text(options.text)
-    border = len(text) * 9 // 10
-    merges = train_bpe(text[: min(border, 1_000_000)], options.merges)
-    parts = text[:border], text[border:]
-    parts = [torch.tensor(encode_bpe(part, merges)) for part in parts]
-    if min(map(len, parts)) <= options.context:
+    parts = [_read_text(options.text)]
+    if options.held_out:
+        parts.append(_read_text(options.held_out))
+    else:
+        border = len(parts[0]) * 9 // 10
+        parts = [parts[0][:border], parts[0][border:]]
+    text_hash = f"SHA-256 {hashlib.sha256(''.join(parts).encode()).hexdigest()}"
+    merges = _saved_merges(options, text_hash) or train_bpe(
+        _sample(parts[0]), options.merges
+    )
+    ids = [torch.tensor(encode_bpe(part, merges)) for part in parts]
+    if min(map(len, ids)) <= options.context:
         raise ValueError(
             f"{options.text} is too short: expected more than --context "
-            f"{options.context} tokens to train on, and as many in the last tenth, "
-            f"got {len(parts[0])} and {len(parts[1])}"
+            f"{options.context} tokens to train on, and as many to test on, "
+            f"got {len(ids[0])} and {len(ids[1])}"
         )
-    return *parts, {
+    return *ids, {
         "context": options.context,
         "width": options.width,
         "heads": options.heads,
         "layers": options.layers,
         "vocabulary": 256 + len(merges),
-        "text": f"SHA-256 {hashlib.sha256(text.encode()).hexdigest()}",
+        "text": text_hash,
         "merges": [list(pair) for pair in merges],  # they decode the tokens
     }
+
+
+def _sample(text, num_characters=6_000_000, num_parts=60):
+    """Return a text, or parts of a long one that are spread over all of it."""
+    if len(text) <= num_characters:
+        return text
+    size, distance = num_characters // num_parts, len(text) // num_parts
+    return "".join(text[i * distance :][:size] for i in range(num_parts))
+
+
+def _saved_merges(options, text_hash):
+    """Return the merges of a run that continues, None if it doesn't."""
+    if options.checkpoint is None or not options.checkpoint.exists():
+        return None
+    metadata = read_checkpoint(options.checkpoint)["metadata"]
+    is_same = metadata.get("text") == text_hash
+    is_same = is_same and len(metadata["merges"]) == options.merges
+    return _merges(metadata) if is_same else None
 
 
 def _read_text(path):
