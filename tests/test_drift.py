@@ -54,7 +54,7 @@ def parts():
 
 
 def model(cls):
-    """Build the model under a seed, with the initial weights of 09.
+    """Build the model under a seed, with the initial weights of 08.
 
     In `utils` some begin smaller, which is the subject of deeper/norms_and_depth.
     """

@@ -57,8 +57,8 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
 
 
 def fenced_code():
-    """Return the programs and lines of code in the text of notebook 13."""
-    path = ROOT / "notebooks/13_several_machines.ipynb"
+    """Return the programs and lines of code in the text of notebook 15."""
+    path = ROOT / "notebooks/15_several_machines.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     texts = [text for text in texts if "<summary>Solution" not in text]
@@ -75,7 +75,7 @@ def test_the_program_in_the_notebook_sends_its_message(tmp_path):
 
 
 def run_fenced_code(rank, count, code, model, sentences):
-    """Run lines from the text of notebook 13; return the gradients."""
+    """Run lines from the text of notebook 15; return the gradients."""
     local = sentences.chunk(count)[rank]
     batch, loss = (local[:, :-1], local[:, 1:]), next_token_loss
     names = {"model": model, "own_batch": batch, "next_token_loss": loss}

@@ -1,4 +1,4 @@
-"""Notebook 12: which broken layers their loss gives away."""
+"""Notebook 07: which broken layers their loss gives away."""
 
 from utils.clinic import lowest_loss, patient, suspects, train_on_words, twin
 

@@ -1,4 +1,4 @@
-"""Notebook 11: handwritten digits."""
+"""Notebook 14: handwritten digits."""
 
 import torch
 from sklearn.datasets import load_digits

@@ -1,4 +1,4 @@
-"""Notebook 15: recall what was paired with a letter in a list of pairs."""
+"""Notebook 13: recall what was paired with a letter in a list of pairs."""
 
 from collections.abc import Callable
 

@@ -19,8 +19,8 @@ MATRICES = {  # of notebook 04
     "value": [[0.0, 0], [1, 0], [0, 1], [0, 0]],
 }
 WAY = {  # from a text to the next token: a name, and the notebooks that explain it
-    **{"tokens": "01", "embeddings": "02", "positions": "02, 07", "blocks × N": "09"},
-    **{"logits": "09", "next token": "09"},
+    **{"tokens": "01", "embeddings": "02", "positions": "02, 10", "blocks × N": "08"},
+    **{"logits": "08", "next token": "08"},
 }
 
 
@@ -144,7 +144,7 @@ def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
     picture.publish(title)
 
 
-# --- 09 and 10 --------------------------------------------------------------------
+# --- 08 and 09 --------------------------------------------------------------------
 
 
 def cache(*, title: str) -> None:
@@ -297,7 +297,7 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
     picture.publish(title)
 
 
-# --- 08 ---------------------------------------------------------------------------
+# --- 11 ---------------------------------------------------------------------------
 
 FRENCH = "la", "voiture", "bleue", "<end>"
 WAYS = {  # how it reads, how it writes, what `find` does, what goes in

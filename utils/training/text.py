@@ -7,7 +7,7 @@
 
 Without a checkpoint it is the course's own model that writes, see `load_tales_model`.
 
-Tokens are bytes and byte pairs learned on the text, as in notebook 09, so every
+Tokens are bytes and byte pairs learned on the text, as in notebook 08, so every
 character has an encoding, and frequent words are single tokens.
 """
 
