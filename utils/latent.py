@@ -165,8 +165,8 @@ class LatentAttention(nn.Module):
         self.W_rotary = None
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
-            self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
             self.rotate = Rotary(context_length, self.rotary_dim, rope_base)
+            self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
 
     def forward(
         self,
