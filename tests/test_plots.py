@@ -50,6 +50,11 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
     assert len(published) == 2
 
 
+def test_a_long_label_of_a_matrix_is_cut(published):
+    chart.heat(WEIGHTS, ["a", "b" * 80, "W" * 80], title="t")
+    assert re.search("1 b{20,40}…, 2 W{10,30}…", parts_of(published[0]["text/html"])[0])
+
+
 FLAT, WIDE = torch.zeros(3), torch.zeros(2, 3)
 LINES = {"series": {"one": WEIGHTS[0]}, "xlabel": "x", "ylabel": "y"}
 NAN = [math.nan, 1]
@@ -58,6 +63,10 @@ PLANE = {"labels": WORDS, "names": ["a"], "groups": ["b"], "reach": 1}
 WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, FLAT),
     "maps: expected at least one number": partial(chart.heat, WIDE[:0]),
+    "maps: expected at least one finite number": partial(chart.heat, [NAN[:1] * 2] * 2),
+    "vmax: expected a number above 0": partial(chart.heat, WEIGHTS, vmax=0),
+    "rows: expected 3 of them, got 0": partial(chart.heat, WEIGHTS, []),
+    "groups: expected one or more": partial(chart.bars, {}, WORDS),
     "maps: expected weights from 0 to 1": partial(chart.heat, [[-0.01, 0.25]]),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
     "mask: expected booleans": partial(chart.heat, WEIGHTS, mask=CAUSAL.float()),
