@@ -145,7 +145,9 @@ def _members():
 
 def _put_back_members(before):
     for owner, members in zip(PATCHABLE, before):
-        # What is new comes last and stays: modules that PyTorch loads when needed.
+        if isinstance(owner, type):  # modules get new members: what PyTorch loads late
+            for name in vars(owner).keys() - members.keys():
+                delattr(owner, name)
         if any(map(operator.is_not, members.values(), vars(owner).values())):
             for name, member in members.items():
                 if vars(owner).get(name) is not member:

@@ -25,7 +25,7 @@ LINES = ast.Assign | ast.AugAssign | ast.Expr  # that may be left out
 def find_repair(exercise, answer, runs):
     """Return a diagnosis that states the change, in a list, or [].
 
-    Code that is decorated, has side effects or a `while`, perhaps endless, has none.
+    What a decorator wraps, has side effects or a `while`, perhaps endless, has none.
     """
     function = answer.function
     try:
@@ -33,8 +33,9 @@ def find_repair(exercise, answer, runs):
         tree = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError):  # not a `def` of a cell
         return []
-    if type(tree) is not ast.FunctionDef or tree.decorator_list:
+    if type(tree) is not ast.FunctionDef or inspect.unwrap(function) is not function:
         return []
+    tree.decorator_list.clear()  # they return the function as it is
     if ast.While in map(type, ast.walk(tree)) or not only_computes(answer.written):
         return []
     wrong_first = sorted(runs, key=lambda run: run.is_right)  # they rule out the most

@@ -56,8 +56,8 @@ PAIRS = {  # what may go wrong together: neither hides the other
     ],
 }
 
-# A patient takes the steps of an exercise, and its wrong steps are known mistakes. Of two
-# that replace the same step the later one counts.
+# A patient takes the steps of an exercise, and its wrong steps are known mistakes. Of
+# two that replace the same step the later one counts.
 MISTAKES = attention.SCALE + attention.BATCH_SCORE + attention.AXIS + masks.HIDE
 MISTAKES += masks.CAUSAL + attention.PROJECT + attention.AVERAGE
 MISTAKES += heads.SPLIT + heads.MERGE + heads.OUT
