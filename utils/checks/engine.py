@@ -119,7 +119,7 @@ class Exercise:
         the arguments by the names of its parameters
     cases: made by `case`
     steps, variants: of the `Pipeline`; else ValueError for a variant of other steps
-    without: names of variants that the exercise cannot tell apart, or doesn't ask for
+    without: names of variants that the cases don't tell from others, or that don't fit
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it

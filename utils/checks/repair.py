@@ -14,6 +14,7 @@ from utils.checks.harmless import Small, only_computes
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import agrees
 
+START = "One change makes all your results right:"
 ATTEMPTS = 1500
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
 OPERATORS = [*map(str.split, (*OPERATORS, "Lt LtE Gt GtE Eq NotEq"))]
@@ -33,43 +34,40 @@ def find_repair(exercise, answer, runs):
         tree = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError):  # not a `def` of a cell
         return []
-    if type(tree) is not ast.FunctionDef or inspect.unwrap(function) is not function:
+    has_while = ast.While in map(type, ast.walk(tree))
+    is_plain = type(tree) is ast.FunctionDef and not has_while
+    if not is_plain or not only_computes(answer.written):
         return []
     tree.decorator_list.clear()  # they return the function as it is
-    if ast.While in map(type, ast.walk(tree)) or not only_computes(answer.written):
-        return []
-    wrong_first = sorted(runs, key=lambda run: run.is_right)  # they rule out the most
     for old, new in islice(_changes(tree), ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()), Small():
             module = ast.fix_missing_locations(ast.Module([tree], []))
             names = dict(function.__globals__)
             exec(compile(module, "<changed answer>", "exec"), names)
             changed = answer.with_function(names[function.__name__])
-            change = _describe(old, new, source)
-            for run in wrong_first:
+            for run in sorted(runs, key=lambda run: run.is_right):
                 outcome = supervised()(run.outcome_of)(changed.bind(run.case)[0])
                 if outcome.is_stopped:
                     return []
                 if outcome.error or not agrees(outcome.value, run.expected):
                     break
             else:
-                text = f"One change makes all your results right: {change}"
-                return [Diagnosis("one-change", text)]
+                return [Diagnosis("one-change", _describe(old, new, source))]
     return []
 
 
 def _describe(old, new, source):
-    """Return what to do, such as "write `dim` instead of `-1` in `x.sum(-1)`."."""
+    """Return what to do, such as "… write `dim` instead of `-1` in `x.sum(-1)`."."""
     line = source.splitlines()[old.lineno - 1]
     if isinstance(new, ast.Pass):
-        return f"leave out the line `{line.strip()}`."
+        return f"{START} leave out the line `{line.strip()}`."
     text, before = ast.unparse(new), ast.unparse(old)
     if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
         text = f"({text})"
     places = re.finditer(rf"(?<!\w){re.escape(before)}(?!\w)", line)
     left = [place.start() <= old.col_offset for place in places]
     which = f" (number {sum(left)} from the left)" if len(left) > 1 else ""
-    return f"write `{text}` instead of `{before}`{which} in `{line.strip()}`."
+    return f"{START} write `{text}` instead of `{before}`{which} in `{line.strip()}`."
 
 
 def _changes(tree):
