@@ -206,7 +206,7 @@ def without_dim(scores):
     ("answer", "slug", "words"),
     [
         (stub, "not-attempted", "3.3 softmax: not attempted yet."),
-        (stub_line_above, "stub-line-left", "> raise NotImplementedError\nDelete that"),
+        (stub_line_above, "stub-line-left", "> raise NotImplementedError\n"),
         (on_no_device, None, "your code raised"),
         (unfinished, None, "NotImplementedError: batches"),
         (larger, None, "expected [0.09, 0.2447, 0.6652]"),
