@@ -21,27 +21,29 @@ _passed_answers = {}  # name: the reader's answer, once it has passed
 def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
-    `exercise` is an id such as `"4.1"`; `answer` is the function or class. It runs many
-    times, also with small changes, and what it does elsewhere happens as often. Nothing
-    is raised, no argument and no setting is changed. A passed exercise is recorded,
-    unless `record` is False, and from then on `solution` returns the answer.
+    `exercise` is an id such as `"4.1"`; `answer` is the function or class, which runs
+    many times. Nothing is raised, no argument and no setting is changed. A passed
+    exercise is recorded, unless `record` is False, and from then on `solution` returns
+    the answer.
     """
     known = _find(exercise)
     if known is None:
         ids = ", ".join(each.id for each in catalogue.exercises())
         text = f"There is no such exercise. Expected one of the ids {ids}."
+        if type(exercise) in (int, float):
+            text += f'\nPut quotes around the id: check("{exercise}", …).'
         result = Result(False, "no-such-exercise", text)
         return _show(f"Exercise {safe_text(exercise)}", result)
     result = _examine(known, answer)
     message = result.message
+    if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
+        if _checked_answers.get(known.name, known) is answer:
+            message = f"{SAME}\n{message}"
+        _checked_answers[known.name] = answer
     if result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
         message += f"\n{_say_what_is_next(known.name)}"
-    if result.diagnosis != "not-attempted":
-        if _checked_answers.get(known.name, known) is answer:
-            message += f"\n{SAME}"
-        _checked_answers[known.name] = answer
     return _show(f"{known.id} {known.name}", replace(result, message=message))
 
 
