@@ -65,33 +65,290 @@ def content(code):
 
 
 def definitions(source):
-    """Return the code of each top-level name of a module; "" is what has no name.
+    """Return the codes of each top-level name of a module; "" is what has no name.
 
-    The methods of a class without a base are separate, because only code that names
-    them calls them; the `forward` of an `nn.Module` is called without its name.
+    The methods of a class without a base have names of their own, because only code
+    that names them calls them; the `forward` of an `nn.Module` is called without it.
     """
-    code, nodes = {}, ast.parse(source).body
-    for node in nodes:  # methods are added while it runs
+    codes, nodes = {}, ast.parse(source).body
+    for node in nodes:  # and the methods, which are added below
         for inner in ast.walk(node):
             if isinstance(inner, ast.FunctionDef | ast.ClassDef):
                 if ast.get_docstring(inner) is not None:
-                    inner.body[0] = ast.parse("pass").body[0]
+                    inner.body[0] = ast.Pass()
         if isinstance(node, ast.ClassDef) and not node.bases:
-            methods = [n for n in node.body if re.match("[^_]|_[^_]", n_name(n))]
-            nodes += methods
+            methods = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+            methods = [n for n in methods if not n.name.startswith("__")]
             node.body = [n for n in node.body if n not in methods] or [ast.Pass()]
-        aliases = [alias.asname or alias.name for alias in getattr(node, "names", ())]
-        stored = [
-            n.id
-            for n in ast.walk(node)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        ]
-        names = [node.name] if hasattr(node, "name") else aliases or stored or [""]
+            nodes += methods
+            for method in methods:
+                method.name = f".{method.name}"
+        named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+        stored = [n.id for n in named if isinstance(n.ctx, ast.Store)]
+        imported = [alias.asname or alias.name for alias in getattr(node, "names", ())]
+        names = [node.name] if hasattr(node, "name") else imported or stored or [""]
         module = ast.fix_missing_locations(ast.Module([node], []))
         for name in names:
-            code.setdefault(name, []).append(compile(module, name, "exec"))
-    return code
+            codes.setdefault(name, []).append(compile(module, "a module", "exec"))
+    return codes
 
 
-def n_name(node):
-    return node.name if isinstance(node, ast.FunctionDef) else ""
+def changed_names(path, before):
+    """Return (module, name) of what differs in a file from an earlier source of it.
+
+    A method has the module "", because it is called without any module's name.
+    """
+    after = path.read_text(encoding="utf-8") if path.exists() else ""
+    old, new = definitions(before), definitions(after)
+    changed = {
+        name
+        for name in old | new
+        if [*map(content, old.get(name, []))] != [*map(content, new.get(name, []))]
+    }
+    if "" in changed:
+        changed |= old.keys() | new.keys()
+    return {qualified(path, name) for name in changed - {""}}
+
+
+def qualified(path, name):
+    """Return a name with the last part of its module's name, or "" for a method."""
+    module = path.parent.name if path.stem == "__init__" else path.stem
+    return ("", name[1:]) if name.startswith(".") else (module, name)
+
+
+@functools.cache
+def names_of_file(path):
+    """Return what a file uses: names, modules and, in a test, fixtures."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+    code = compile(text, path.name, "exec")
+    names = names_in(code)
+    for const in code.co_consts:
+        if type(const) is CodeType:
+            names.update(const.co_varnames[: const.co_argcount])
+    return names.union(*(name.split(".") for name in names), [""])
+
+
+def mentions(names, modules, changed):
+    """Return whether one of the changed names and its module are mentioned.
+
+    Who calls `solution` gets functions of the course without naming their modules.
+    """
+    return any(
+        name in names and (module in modules or "solution" in modules)
+        for module, name in changed
+    )
+
+
+@functools.cache
+def uses(for_tests):
+    """Return (a definition, the names it uses, its file's) for all of `utils`.
+
+    Without the checks, which every notebook uses, each for its exercises; for tests
+    with them and with what tests share.
+    """
+    paths = [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]
+    if not for_tests:
+        paths = [p for p in paths if not {"checks", "tests"} & {*p.parts}]
+    found = []
+    for path in [path for path in paths if not path.match("test_*.py")]:
+        modules = names_of_file(path) | {qualified(path, "")[0]}
+        for name, codes in definitions(path.read_text(encoding="utf-8")).items():
+            names = set().union(*map(names_in, codes))
+            if name:
+                found.append((qualified(path, name), names, modules))
+    return found
+
+
+def users(changed, for_tests):
+    """Return what changed and what uses it, directly or through others."""
+    found, new = {*changed}, {*changed}
+    while new:
+        new = {d for d, *used in uses(for_tests) if mentions(*used, new)} - found
+        found |= new
+    return found
+
+
+# ------------------------------------------------------------------- what to run
+
+
+class Touched:
+    """What a change of some files since a commit touches.
+
+    store, compare: notebooks to run and store, and to run and compare
+    redrawn: names whose figures may have changed
+    tests, cases: files with tests and examples, and words in the names of BY_CASE
+    """
+
+    def __init__(self, files, base):
+        self.store, self.compare, self.redrawn = set(), set(), set()
+        self.tests, self.cases = {"tests/test_repository.py"}, set()
+        for name in files:
+            for start, others in OTHERS.items():
+                if name.startswith(start):
+                    self.tests |= {f"tests/test_{other}.py" for other in others}
+            path = ROOT / name
+            if path in find_notebooks():
+                self.store.add(path)
+            elif path.suffix == ".py" and name.startswith(("utils/", "tests/")):
+                if name.startswith(EXERCISES):
+                    self.add_exercises(path)
+                else:
+                    before = git("show", f"{base}:{name}")
+                    self.add_names(path, changed_names(path, before))
+        self.compare -= self.store
+        self.cases |= {path.stem for path in self.store}
+
+    def add_exercises(self, path):
+        """Add 00 and what concerns the exercises of a notebook."""
+        self.store.add(START)
+        source = path.read_text(encoding="utf-8") if path.exists() else ""
+        self.cases |= {f"[{id}" for id in re.findall(r'\bid="([\d.]+)"', source)}
+        for page in [page for page in find_notebooks() if page.stem[3:] == path.stem]:
+            solutions = f"solutions/{page.stem[:2]}_solutions.ipynb"
+            self.compare |= {page, page.parent / solutions}
+            self.cases.add(page.stem)
+
+    def add_names(self, path, changed):
+        """Add the notebooks and tests that use a changed name of a module."""
+        in_tests = users(changed, for_tests=True)
+        for test in [path, *ROOT.glob("tests/test_*.py")]:
+            names = names_of_file(test) if test.exists() else ()
+            if test == path or mentions(names, names, in_tests):
+                self.tests.add(test.relative_to(ROOT).as_posix())
+        if changed and ROOT / "utils" in path.parents:
+            part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
+            self.tests |= {f"tests/test_{part}*.py", "tests/test_drift.py"}
+            library = users(changed, for_tests=False)
+            if "checks" in path.parts:  # other names are in notebooks by chance
+                library = {pair for pair in changed if pair[1] in checks.__all__}
+            for page in find_notebooks():
+                names = names_of_file(page)
+                if mentions(names, names, library):
+                    self.compare.add(page)
+                    if "plots" in path.parts:
+                        self.store.add(page)
+                        self.redrawn |= {name for _, name in library}
+
+    def pytest_runs(self):
+        """Return the words for each run of pytest."""
+        paths = {path for test in self.tests for path in ROOT.glob(str(test))}
+        runs = [sorted(path for path in paths if path.suffix == ".py")]
+        if self.cases:
+            runs.append([*BY_CASE, "-k", " or ".join(sorted(self.cases))])
+        if self.compare:
+            runs.append(["--full", *sorted(self.compare)])
+        return [[*map(str, words)] for words in runs]
+
+
+def git(*words, **env):
+    """Return what a git command prints, empty if it fails."""
+    options = {"cwd": ROOT, "env": os.environ | env, "capture_output": True}
+    return subprocess.run(["git", *words], **options).stdout.decode()
+
+
+def snapshot(base=None, paths=(".",)):
+    """Return a tree of git: `base`, or nothing, with these paths as they are now."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = {"GIT_INDEX_FILE": f"{folder}/index"}
+        if base:
+            git("read-tree", base, **index)
+        git("add", "--all", *map(str, paths), **index)
+        return git("write-tree", **index).strip()
+
+
+def files_between(base, tree):
+    """Return the names of files that differ, deleted and new ones too."""
+    listed = git("diff", "--name-only", "--no-renames", "-z", base, tree)
+    return listed.split("\0")[:-1]
+
+
+# ------------------------------------------------------------------- run
+
+
+def run(*words):
+    """Run a module of this Python; return whether it failed."""
+    return subprocess.run([sys.executable, "-m", *words], cwd=ROOT).returncode != 0
+
+
+def last_failures(base):
+    """Return the tree of the last call, notebooks not stored, what failed in pytest.
+
+    They are noted only if it failed, and had the same base.
+    """
+    record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    if record.get("base") != base:
+        shutil.rmtree(CACHE, ignore_errors=True)
+        return None, [], []
+    noted = CACHE / "v/cache/lastfailed"
+    names = json.loads(noted.read_text("utf-8")) if noted.exists() else []
+    # Of a notebook all cells: one needs those before it.
+    again = dict.fromkeys(re.sub(r"(\.ipynb)::.*", r"\1", name) for name in names)
+    return record["tree"], record["unstored"], [*again]
+
+
+def announce(since, files, touched, runs):
+    """Print how many steps there are, how long they take, and what they are."""
+    words = [word for words in runs for word in words]
+    notebooks = len(touched.store) + sum(".ipynb" in word for word in words)
+    tests = sum(".py" in word for word in words)
+    minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
+    count = 1 + bool(touched.store) + len(runs)
+    print(
+        f"{count} steps, about {minutes} minutes on two quiet cores; Ctrl-C leaves the "
+        f"rest to CI, where `.ci/run` runs everything.\n"
+        f"Changed since {since}: {', '.join(files) or 'nothing'}"
+    )
+    for verb, paths in ("stored", touched.store), ("compared", touched.compare):
+        names = ", ".join(sorted(path.stem for path in paths))
+        print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
+
+
+def main():
+    """Read the command line, and run what the change touches."""
+    parser = argparse.ArgumentParser(description="Run what a change touches.")
+    parser.add_argument("base", nargs="?", help="a commit")
+    given = parser.parse_args().base
+    base = given or git("merge-base", "main", "HEAD").strip() or "HEAD"
+    if not git("rev-parse", "--verify", f"{base}^{{commit}}"):
+        parser.error(f"expected a commit, got {base}")
+    tree, unstored, again = last_failures(None if given else base)
+    now = snapshot()
+    files = files_between(tree or base, now)
+    touched = Touched(files, tree or base)
+    touched.store |= {ROOT / name for name in unstored}
+    runs = [["--full", *again]] if again else []
+    runs += touched.pytest_runs()
+    since = f"the call that failed, {len(again)} tests" if tree else base[:12]
+    announce(since, files, touched, runs)
+    if run("ruff", "check", "--quiet") or run("ruff", "format", "--check", "--quiet"):
+        print("Ruff found something; nothing else has run.")
+        return True
+    unstored = execute(sorted(touched.store), touched.redrawn)
+    noting = "pytest", "-o", f"cache_dir={CACHE}"
+    failed = [words for words in runs if run(*noting, *words)]
+    if any(name.endswith(EVERYTHING) or name.startswith("data/") for name in files):
+        print("The change touches everything: run `python -m pytest`, too.")
+    if not failed and not unstored:
+        shutil.rmtree(CACHE, ignore_errors=True)
+        print("All that it touches holds.")
+        return False
+    stored = touched.store - {*unstored}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    record = {
+        "base": base,
+        "tree": snapshot(now, [*stored, "README.md"]),  # what was stored is as it is
+        "unstored": [path.relative_to(ROOT).as_posix() for path in unstored],
+    }
+    RECORD.write_text(json.dumps(record), encoding="utf-8")
+    print("Something failed: see above. The next call begins with it.")
+    return True
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Stopped.")
