@@ -25,5 +25,5 @@ def wrong(*names):
     return register
 
 
-for _name in ("exercises_01_to_07", "exercises_08_to_15"):
+for _name in ("first_half", "second_half"):
     import_module(f"{__name__}.{_name}")

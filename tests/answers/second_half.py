@@ -1,4 +1,4 @@
-"""Answers to exercises 8.1 to 15.2, as their authors wrote them."""
+"""Answers to one half of the exercises, as their authors wrote them."""
 
 from torch import nn
 import math
@@ -8,7 +8,6 @@ import torch.nn.functional as F
 from tests.answers import right, wrong
 
 
-# 8.1
 @right
 def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
     scores = torch.einsum("...td,dk,ek,...se->...ts", x, W_query, W_key, context)
@@ -58,7 +57,6 @@ def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
     return weights @ value
 
 
-# 8.2
 @right
 def greedy_translate(next_logits, start_id, end_id, max_length):
     def go(ids):
@@ -106,7 +104,6 @@ def greedy_translate(next_logits, start_id, end_id, max_length):
     return out
 
 
-# 9.1
 @right
 class TransformerBlock(nn.Module):
     # the stream is kept as a sum of its parts
@@ -168,7 +165,6 @@ class TransformerBlock(nn.Module):
         return x + a + self.drop(self.feed_forward(self.norm2(x)))
 
 
-# 9.2
 @right
 def next_token_probs(logits, temperature=1.0, top_k=None):
     # by rank: how many logits of the row are larger?
@@ -210,7 +206,6 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
     return torch.softmax(logits, dim=-1)
 
 
-# 9.3
 @right
 def top_p_probs(logits, p):
     # what is better than token v: the sum over all larger logits, or earlier equal ones
@@ -253,7 +248,6 @@ def top_p_probs(logits, p):
     return kept
 
 
-# 10.1
 @right
 def online_softmax_attention(query, key, value, block_size):
     # a column of ones in the values carries the denominator along
@@ -316,7 +310,6 @@ def online_softmax_attention(query, key, value, block_size):
     return acc / total
 
 
-# 10.2
 @right
 def attend_with_cache(query, key, value, cache):
     # as many empty queries in front as the cache has keys make it a square
@@ -364,7 +357,6 @@ def attend_with_cache(query, key, value, cache):
     return output, (key, value)
 
 
-# 10.3
 @right
 def repeat_kv(x, n_rep):
     return torch.kron(x, torch.ones(1, n_rep, 1, 1, dtype=x.dtype))
@@ -389,7 +381,6 @@ def repeat_kv(x, n_rep):
     return x.repeat_interleave(n_rep + 1, dim=0)
 
 
-# 11.1
 @right
 def patchify(images, patch_size):
     # made for other ends: pixels of a square become channels
@@ -419,7 +410,6 @@ def patchify(images, patch_size):
     return x.permute(0, 4, 2, 1, 5, 3).reshape(B, -1, C * patch_size**2)
 
 
-# 13.1
 @right
 def combine_partial_attention(outputs, maxima, sums):
     empty = torch.isneginf(maxima) | (sums == 0)
@@ -469,7 +459,6 @@ def combine_partial_attention(outputs, maxima, sums):
     return (scale.unsqueeze(-1) * outputs).mean(dim=0) / total.unsqueeze(-1)
 
 
-# 14.1
 @right
 def latent_keys_values(latent, W_uk, W_uv):
     both = torch.cat((W_uk, W_uv), dim=-1)
@@ -503,7 +492,6 @@ def latent_keys_values(latent, W_uk, W_uv):
     return values, keys
 
 
-# 14.2
 @right
 def absorbed_scores(query, latent, W_uk):
     q, c, w = (a.to(torch.float64) for a in (query, latent, W_uk))
@@ -534,7 +522,6 @@ def absorbed_scores(query, latent, W_uk):
     return scores.softmax(dim=-1)
 
 
-# 15.1
 @right
 def linear_attention(query, key, value):
     q, k, v = query.double(), key.double(), value.double()
@@ -565,7 +552,6 @@ def linear_attention(query, key, value):
     return torch.softmax(query @ key.T, dim=-1) @ value
 
 
-# 15.2
 @right
 def delta_rule(query, key, value, beta):
     turned = torch.zeros(value.size(1), key.size(1))

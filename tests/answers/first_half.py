@@ -1,4 +1,4 @@
-"""Answers to exercises 1.1 to 7.2, as their authors wrote them."""
+"""Answers to one half of the exercises, as their authors wrote them."""
 
 from torch import nn
 import math
@@ -18,7 +18,6 @@ def _sdpa(query, key, value, mask=None, dropout_p=0.0):
     return weights @ value, weights
 
 
-# 1.1
 @right
 def merge(ids, pair, new_id):
     # two stacks: `todo` holds the rest, its next id on top
@@ -66,7 +65,6 @@ def merge(ids, pair, new_id):
     return ids
 
 
-# 1.2
 @right
 def sliding_windows(ids, context_length, stride):
     both = np.lib.stride_tricks.sliding_window_view(np.array(ids), context_length + 1)
@@ -107,7 +105,6 @@ def sliding_windows(ids, context_length, stride):
     return rows[:, 1:], rows[:, :-1]
 
 
-# 2.1
 @right
 def embed(ids, table):
     # nn.Linear multiplies with the transposed weight
@@ -138,7 +135,6 @@ def embed(ids, table):
     return one_hot @ table.float()
 
 
-# 2.2
 @right
 def sinusoidal_positions(num_positions, d_model):
     # a complex exponential, imaginary part first
@@ -180,7 +176,6 @@ def sinusoidal_positions(num_positions, d_model):
     )
 
 
-# 3.1
 @right
 def attention_weights(x):
     # the scores are symmetric, so a softmax down the columns needs one transpose
@@ -218,7 +213,6 @@ def attention_weights(x):
     return torch.softmax(inputs @ inputs.T, dim=-1)
 
 
-# 3.2
 @right
 def context_vectors(x):
     # everything on its side: tokens are columns, and so are the weights of a query
@@ -248,7 +242,6 @@ def context_vectors(x):
     return x + w @ x
 
 
-# 3.3
 @right
 def softmax(scores, dim=-1):
     out = scores.clone()
@@ -279,7 +272,6 @@ def softmax(scores, dim=-1):
     return e / e.sum(dim).unsqueeze(0)
 
 
-# 4.1
 @right
 def scaled_dot_product_attention(query, key, value):
     # keys stand in the rows; everything is turned round at the end
@@ -313,7 +305,6 @@ def scaled_dot_product_attention(query, key, value):
     return weights @ key, weights
 
 
-# 4.2
 @right
 class SelfAttention(nn.Module):
     def __init__(self, d_in, d_out):
@@ -377,7 +368,6 @@ class SelfAttention(nn.Module):
             return scores.softmax(-1) @ v
 
 
-# 5.1
 @right
 def causal_mask(num_tokens):
     mask = torch.zeros(num_tokens, num_tokens, dtype=torch.bool)
@@ -405,7 +395,6 @@ def causal_mask(num_tokens):
     return torch.ones(1, num_tokens, num_tokens).triu(1).bool()
 
 
-# 5.2
 @right
 class CausalAttention(nn.Module):
     # one query after another, each with its own past
@@ -493,7 +482,6 @@ class CausalAttention(nn.Module):
         return self.drop(weights) @ v
 
 
-# 5.3
 @right
 def masked_softmax(scores, mask):
     # exp(score - log of the allowed sum), with the log taken as 0 in empty rows
@@ -524,7 +512,6 @@ def masked_softmax(scores, mask):
     return weights.masked_fill(~mask, 0.0)
 
 
-# 5.4
 @right
 def padding_mask(lengths, num_tokens):
     # count the ends already passed
@@ -553,7 +540,6 @@ def padding_mask(lengths, num_tokens):
     return torch.as_tensor(lengths).ge(torch.arange(num_tokens)[:, None])
 
 
-# 5.5
 @right
 def dropout(x, p):
     coins = torch.distributions.Bernoulli(probs=torch.tensor(1.0 - p)).sample(x.shape)
@@ -582,7 +568,6 @@ def dropout(x, p):
     return keep * x / (1 - p)
 
 
-# 6.1
 @right
 def split_heads(x, num_heads):
     width, rest = divmod(x.size(2), num_heads)
@@ -617,7 +602,6 @@ def split_heads(x, num_heads):
     return torch.stack([x[..., h::num_heads][..., :K] for h in range(num_heads)], dim=1)
 
 
-# 6.2
 @right
 def merge_heads(x):
     B, H, T, K = x.shape
@@ -647,7 +631,6 @@ def merge_heads(x):
     return x.transpose(2, 3).flatten(1)
 
 
-# 6.3
 @right
 class MultiHeadAttention(nn.Module):
     # one head after another, on slices of the projections
@@ -769,7 +752,6 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(out.transpose(1, 2).flatten(2))
 
 
-# 7.1
 @right
 def apply_rope(x, positions, base=10000.0):
     # complex numbers: a turn is a product
@@ -814,7 +796,6 @@ def apply_rope(x, positions, base=10000.0):
     return x + torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
 
 
-# 7.2
 @right
 def alibi_bias(num_heads, num_tokens):
     # distances as a running sum of ones below the diagonal
