@@ -70,6 +70,15 @@ FETCH = """\
 get = f'"{{sys.executable}}" -m pip install -qq tiktoken'
 get += f' && git clone -q --depth=1 -b {version} "{address}" "{{place}}"'  # noqa: E501
 """
+GET = """\
+**Get the course** with git, or choose *Code → Download ZIP* and unpack the file:
+
+```
+git clone --depth 1 {address} attention-course
+cd attention-course
+```
+
+"""
 FAILED = " and os.system(get) != 0"
 
 
@@ -348,7 +357,8 @@ def write_home(address, version):
         store(notebook, path)
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^(git clone --depth 1) \S+", rf"\1 {home[0]}", text)
+    get = GET.format(address=home[0]) if home[0] else ""
+    text = re.sub(r"(?s)(## Start\n\n).*?(\*\*The first day)", rf"\1{get}\2", text)
     first = " · ".join(filter(None, links(home, START)))
     write_atomically(readme, f"{with_colab_link(text, first)}\n".encode())
 
