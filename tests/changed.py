@@ -279,14 +279,15 @@ def last_failures(base):
     They are noted only if it failed, and had the same base.
     """
     record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
-    if record.get("base") != base:
+    if not record or record["base"] != base:
         shutil.rmtree(CACHE, ignore_errors=True)
         return None, [], []
     noted = CACHE / "v/cache/lastfailed"
     names = json.loads(noted.read_text("utf-8")) if noted.exists() else []
     # Of a notebook all cells: one needs those before it.
     again = dict.fromkeys(re.sub(r"(\.ipynb)::.*", r"\1", name) for name in names)
-    return record["tree"], record["unstored"], [*again]
+    again = [name for name in again if (ROOT / name.partition("::")[0]).exists()]
+    return record["tree"], record["unstored"], again
 
 
 def announce(since, files, touched, runs):

@@ -101,6 +101,9 @@ def test_after_a_change_in_an_exercise_its_solution_and_the_answers_run(touched)
     assert "test_answers.py" in names_of_tests(change)
 
 
+PAGE = "notebooks/01_tokens.ipynb"
+
+
 def test_a_call_after_a_failure_repeats_what_failed(monkeypatch, capsys, tmp_path):
     ran, fails = [], ["pytest"]
     monkeypatch.setattr(sys, "argv", ["changed"])
@@ -114,12 +117,10 @@ def test_a_call_after_a_failure_repeats_what_failed(monkeypatch, capsys, tmp_pat
     assert changed.main()
     noted = tmp_path / "cache/v/cache/lastfailed"
     noted.parent.mkdir(parents=True)
-    noted.write_text(json.dumps({"a.ipynb::Cell 3": True, "tests/test_b.py::c": True}))
+    noted.write_text(json.dumps({f"{PAGE}::Cell 3": True, f"{PAGE}::Cell 4": True}))
     fails.clear()
     assert not changed.main()
-    assert [words[-2:] for words in ran if "--full" in words] == [
-        ("a.ipynb", "tests/test_b.py::c")
-    ]
+    assert [words[-2:] for words in ran if "--full" in words] == [("--full", PAGE)]
     first, second = capsys.readouterr().out.split("The next call begins with it.\n")
     assert "Something failed" in first and second.endswith(
         "All that it touches holds.\n"
