@@ -298,7 +298,7 @@ def announce(since, files, touched, runs):
     minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
     count = 1 + bool(touched.store) + len(runs)
     print(
-        f"{count} steps, about {minutes} minutes on two quiet cores; Ctrl-C leaves the "
+        f"{count} steps, {minutes} min or so on two quiet cores; Ctrl-C leaves the "
         f"rest to CI, where `.ci/run` runs everything.\n"
         f"Changed since {since}: {', '.join(files) or 'nothing'}"
     )
