@@ -11,7 +11,6 @@ import pytest
 from tests.browser import browser
 from tests.notebooks import find_notebooks
 from tests.repository import ROOT
-from utils.plots import chart, picture
 
 __all__ = ["browser"]
 
@@ -36,20 +35,6 @@ def published(monkeypatch):
     monkeypatch.setattr("utils.plots.publishing.get_ipython", SimpleNamespace)
     monkeypatch.setattr("utils.plots.publishing.display", display)
     return outputs
-
-
-@pytest.fixture
-def figures(monkeypatch):
-    """Collect the figures instead of publishing them."""
-    drawn = []
-
-    def keep(figure, title, alt):
-        figure.draw_without_rendering()
-        drawn.append(figure)
-
-    for module in (chart, picture):
-        monkeypatch.setattr(module, "publish", keep)
-    return drawn
 
 
 def pytest_configure(config):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.notebooks import run_cells, setup_cell
 from tests.repository import make_repository
-from tests.reruns import assert_prints, printed
+from tests.tolerance import assert_prints, printed
 
 CELL = setup_cell(("", "main")) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
