@@ -16,7 +16,7 @@ from utils.clinic import diagnose, patient, suspects, twin
 from utils.clinic.instruments import measured
 from utils.clinic.patients import KINDS, causes
 
-NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
+NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 
 

@@ -14,7 +14,7 @@ from utils.clinic import patient, twin
 from utils.clinic.instruments import INSTRUMENTS, fitting, measured
 from utils.clinic.patients import KINDS, Layer, causes
 
-NOTEBOOK = ROOT / "notebooks/12_the_clinic.ipynb"
+NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
 
 
 def doctor(layer):

@@ -14,8 +14,8 @@ from utils.experiments.words_back import draw_words_back
 
 page = functools.cache(definitions)  # not while tests are collected
 PRONOUNS = "deeper/heads_that_resolve_it"
-STREAMS = "15_attention_without_a_softmax"
-TRANSLATION = "08_translation"
+STREAMS = "13_attention_without_a_softmax"
+TRANSLATION = "11_translation"
 
 
 @functools.cache

@@ -58,7 +58,7 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
 
 def fenced_code():
     """Return the programs and lines of code in the text of notebook 13."""
-    path = ROOT / "notebooks/13_several_machines.ipynb"
+    path = ROOT / "notebooks/15_several_machines.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     texts = [text for text in texts if "<summary>Solution" not in text]

@@ -8,7 +8,7 @@ from tests.seeds import definitions
 
 
 def main(seed):
-    book = definitions("14_a_cache_that_stays_small")
+    book = definitions("12_a_cache_that_stays_small")
     deeper = definitions("deeper/what_the_first_tokens_are_for")
     return two_ways(book, seed) | first_tokens(deeper, seed)
 

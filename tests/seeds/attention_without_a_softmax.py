@@ -10,7 +10,7 @@ from utils.experiments.pairs import draw_pairs, recall_accuracy, train_recall
 
 
 def main(seed):
-    book = definitions("15_attention_without_a_softmax")
+    book = definitions("13_attention_without_a_softmax")
     deeper = definitions("deeper/a_layer_with_the_delta_rule")
     return pairs(book, seed) | streams(book, seed) | layers(deeper, seed)
 

@@ -19,7 +19,7 @@ from utils.experiments.strands import (
 
 
 def main(seed):
-    found = digits(definitions("11_beyond_text"), seed)
+    found = digits(definitions("14_beyond_text"), seed)
     found |= strands(definitions("deeper/dna"), seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
@@ -97,7 +97,7 @@ def strands(book, seed):
 
     torch.manual_seed(seed)
     embedding, block, last = book["build_reader"]()
-    another = definitions("11_beyond_text")["open_block"](32, 1, LENGTH)
+    another = definitions("14_beyond_text")["open_block"](32, 1, LENGTH)
     deeper = torch.nn.Sequential(embedding, block, another, last)
     train_on_strands(deeper, steps=1000)
     for shift, name in enumerate(("as drawn", "moved by one position")):

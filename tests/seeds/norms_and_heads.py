@@ -1,4 +1,4 @@
-"""The deeper notebooks of 09: copying heads, norms, additions to the loop."""
+"""The deeper notebooks of 08: copying heads, norms, additions to the loop."""
 
 import torch
 
@@ -7,7 +7,7 @@ from utils.model import GPT
 
 
 def main(seed):
-    book = definitions("09_tiny_gpt")
+    book = definitions("08_tiny_gpt")
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
     found = divided(book, seed) | additions(norms, seed)
@@ -15,7 +15,7 @@ def main(seed):
 
 
 def divided(book, seed):
-    """Compare the model of 09 with one whose writes are divided at the start."""
+    """Compare the model of 08 with one whose writes are divided at the start."""
     torch.manual_seed(seed)
     model = GPT(512, 64, d_model=64, num_heads=4, num_layers=2, dropout=0.2)
     divided, plain = (

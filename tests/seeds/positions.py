@@ -1,4 +1,4 @@
-"""Notebook 07 and its deeper ones: positions, lengths, and why rotary fails."""
+"""Notebook 10 and its deeper ones: positions, lengths, and why rotary fails."""
 
 from functools import partial
 
@@ -15,11 +15,11 @@ from utils.experiments.letters import (
     train_reader,
 )
 
-GUESSING = 3.12  # the loss that 07 prints, which no seed changes
+GUESSING = 3.12  # the loss that 10 prints, which no seed changes
 
 
 def main(seed):
-    book = definitions("07_positions")
+    book = definitions("10_positions")
     deeper = definitions("deeper/why_does_rotary_fail")
     found = {}
     for lr in (1e-2, 3e-3, 3e-2):
@@ -44,7 +44,7 @@ def main(seed):
 
 
 def trained(book, seed, lr):
-    """Return the readers of 07, trained at a rate."""
+    """Return the readers of 10, trained at a rate."""
     sinusoids, models = partial(sinusoidal_positions, d_model=32), {}
     for name, build in {
         "none": LetterReader,

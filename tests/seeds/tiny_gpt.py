@@ -1,10 +1,10 @@
-"""Notebook 09: a GPT learns the story, and attention replaces instead of adding."""
+"""Notebook 08: a GPT learns the story, and attention replaces instead of adding."""
 
 from tests.seeds import definitions
 
 
 def main(seed):
-    book = definitions("09_tiny_gpt")
+    book = definitions("08_tiny_gpt")
     plain, fast = trained(book, seed), trained(book, seed, lr=0.003)
     found = {
         "plain: lowest": min(plain),

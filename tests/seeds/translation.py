@@ -1,4 +1,4 @@
-"""Notebook 08 and its deeper one: three translators, and a wider vector."""
+"""Notebook 11 and its deeper one: three translators, and a wider vector."""
 
 import random
 from functools import partial
@@ -20,7 +20,7 @@ from utils.experiments.translation import (
 
 
 def main(seed):
-    book, held_out = definitions("08_translation"), held_out_pairs(seed)
+    book, held_out = definitions("11_translation"), held_out_pairs(seed)
     batches, models = draw_batches(seed), {}
     for name, find, steps in (
         ("one vector", lambda: book["same_vector"], 500),

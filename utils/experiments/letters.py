@@ -1,4 +1,4 @@
-"""Notebook 07: read pieces of the story of 05 longer than those in training."""
+"""Notebook 10: read pieces of the story of 05 longer than those in training."""
 
 from collections.abc import Callable
 from functools import cache

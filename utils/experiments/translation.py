@@ -1,4 +1,4 @@
-"""Notebook 08: French sentences and their translations, and how translators learn.
+"""Notebook 11: French sentences and their translations, and how translators learn.
 
 Shapes: B batch, S French words, T English words, D model width, V English vocabulary.
 An encoder returns context (B, S, D) and one vector (B, D) or None. A decoder returns

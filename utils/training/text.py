@@ -3,7 +3,7 @@
     python -m utils.training TEXT [--steps N] [--checkpoint FILE] ...
     torchrun --nproc-per-node 2 -m utils.training TEXT ...
 
-Tokens are bytes and byte pairs learned on the text, as in notebook 09, so every
+Tokens are bytes and byte pairs learned on the text, as in notebook 08, so every
 character has an encoding, and frequent words are single tokens.
 """
 

@@ -31,7 +31,7 @@ def drawn(B, S, R, H, K, V):
 
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
 latent_keys_values = Exercise(
-    id="14.1",
+    id="12.1",
     signature="latent_keys_values(latent, W_uk, W_uv)",
     returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, V)",
     oracle=right_expanded,
@@ -104,7 +104,7 @@ def queried(B, H, T, S, R, K):
 
 
 absorbed_scores = Exercise(
-    id="14.2",
+    id="12.2",
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
@@ -159,7 +159,7 @@ def stepped(B, H, T, S, R, K, P, V):
 
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 absorbed_attention = Exercise(
-    id="14.3",
+    id="12.3",
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,

@@ -56,7 +56,7 @@ LARGE_QUERIES = torch.tensor([[1], [30], [3e3]]) * draw(2, 3, 4, scale=2.0).roun
 LARGE_KEYS = draw(2, 7, 4, scale=2.0).round()
 LOW_KEYS = draw(5, 4, shift=-900.0).round()
 online_softmax_attention = Exercise(
-    id="10.1",
+    id="9.1",
     signature="online_softmax_attention(query, key, value, block_size)",
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
     oracle=lambda query, key, value, block_size: by_torch(query, key, value)[0],
@@ -87,7 +87,7 @@ def cut_up(s, tokens):
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
 repeat_kv = Exercise(
-    id="10.3",
+    id="9.3",
     page="deeper/shared_heads",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
@@ -179,7 +179,7 @@ STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)
 attend_with_cache = Exercise(
-    id="10.2",
+    id="9.2",
     signature="attend_with_cache(query, key, value, cache)",
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     oracle=right_cached,

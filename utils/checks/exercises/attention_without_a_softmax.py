@@ -19,7 +19,7 @@ def softmax(s):
 
 WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
 linear_attention = Exercise(
-    id="15.1",
+    id="13.1",
     signature="linear_attention(query, key, value)",
     returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
     oracle=lambda query, key, value: (query @ key.mT).tril() @ value,
@@ -139,7 +139,7 @@ def five(num_tokens, *widths):
 OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 delta_rule = Exercise(
-    id="15.2",
+    id="13.2",
     signature="delta_rule(query, key, value, beta)",
     returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then reads it, qS",
     oracle=lambda query, key, value, beta: right_gated(
@@ -172,7 +172,7 @@ GATED = variants(
 
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 gated_delta_rule = Exercise(
-    id="15.3",
+    id="13.3",
     signature="gated_delta_rule(query, key, value, beta, gate)",
     returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta kᵀ(v − kS) is added to it, and then it is read, qS",
     oracle=right_gated,

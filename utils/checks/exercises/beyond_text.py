@@ -19,7 +19,7 @@ def in_pieces(s):
 
 
 patchify = Exercise(
-    id="11.1",
+    id="14.1",
     signature="patchify(images, patch_size)",
     returns="the patches (B, N, C*P*P), row by row, each with the channel first",
     oracle=lambda images, patch_size: (

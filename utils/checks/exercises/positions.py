@@ -35,7 +35,7 @@ def of_halves(first, second):
 
 
 apply_rope = Exercise(
-    id="7.1",
+    id="10.1",
     signature="apply_rope(x, positions, base=10000.0)",
     returns="x (…, T, K) with each pair (2p, 2p+1) rotated by position * base^(-2p/K)",
     oracle=right_rope,
@@ -107,7 +107,7 @@ def below_the_diagonal(call, num_heads, num_tokens):
 
 
 alibi_bias = Exercise(
-    id="7.2",
+    id="10.2",
     signature="alibi_bias(num_heads, num_tokens)",
     returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",
     oracle=right_alibi,

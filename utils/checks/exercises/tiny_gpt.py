@@ -79,7 +79,7 @@ FIVE, SEVEN = (
     (Sublayer("attention", d), Sublayer("feed_forward", d), d) for d in (5, 7)
 )
 transformer_block = Exercise(
-    id="9.1",
+    id="8.1",
     signature="TransformerBlock(attention, feed_forward, d_model)",
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
     oracle=right_block,
@@ -169,7 +169,7 @@ TOP_K = variants(
 )
 
 next_token_probs = Exercise(
-    id="9.2",
+    id="8.2",
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     oracle=right_probs,
@@ -231,7 +231,7 @@ TOP_P = variants(
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 top_p_probs = Exercise(
-    id="9.3",
+    id="8.3",
     signature="top_p_probs(logits, p)",
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     oracle=right_top_p,
