@@ -43,7 +43,15 @@ METADATA = {
         "language": "python",
         "name": "python3",
     },
-    "language_info": {"name": "python"},
+    # For `nbconvert --to script`. JupyterLab adds the version of its reader's Python.
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+    },
 }
 # JupyterLab shows the first line of a folded output, so an answer needs a cover. Tests
 # compare no HTML.
@@ -52,23 +60,41 @@ COVER = nbformat.v4.new_output(
 )
 COLAB = "[Open in Colab]("
 
-# The same in every notebook. It looks for the course in the folders around the notebook
-# (VS Code and JupyterLab name its place), and next to it, where Colab fetches it.
+# The same in every notebook. It looks for the course around the notebook, whose place
+# VS Code and JupyterLab name, around the kernel's folder, and in it, as on Colab.
 SETUP = """\
 # @title Set-up: run this cell first
 import os, sys, torch  # noqa: E401, I001
 from pathlib import Path
-opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME") or "x"
-places = [*Path(opened).absolute().parents, Path("attention-course").absolute()]
-place = next((p for p in places if (p / "utils/checks").is_dir()), places[-1])
-{fetch}if not (place / "utils").is_dir(){failed}:
-    sys.exit("The next cells need `utils`: move this notebook back into the course.")
-sys.path.insert(0, str(place))
+opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME")
+here = Path.cwd(){unpack}
+folders = [*(here / (opened or "")).parents, here, *here.parents, *here.glob("*")]
+place = next((f for f in folders if os.path.isdir(f / "utils/checks")), None)
+{fetch}sys.path.insert(0, str(place))
 torch.set_num_threads(1)  # small matrices: more threads would mostly wait"""
+# Without an address it says what to do there; on Colab it unpacks the course's ZIP.
+UNPACK = """
+advice = "move this notebook back into the course."
+if not opened:
+    advice = f"start the kernel in the folder of the course, not in {here}."
+if "google.colab" in sys.modules:
+    advice = "upload the ZIP file of the course (folder icon), and run this cell again."
+    for file in here.glob("*.zip"):
+        python = f'"{sys.executable}" -m'
+        get = f'{python} zipfile -e "{file}" . && {python} pip install -qq tiktoken'
+        os.system(get)"""
+ADVISE = """\
+if place is None:
+    sys.exit(f"The next cells need `utils`: {advice}")
+"""
 # Git refuses a folder that isn't empty, so half a course is never used.
 FETCH = """\
-get = f'"{{sys.executable}}" -m pip install -qq tiktoken'
-get += f' && git clone -q --depth=1 -b {version} "{address}" "{{place}}"'  # noqa: E501
+if place is None:
+    place = here / "attention-course"
+    get = f'"{{sys.executable}}" -m pip install -qq tiktoken && '
+    get += f'git clone -q --depth=1 -b {version} "{address}" "{{place}}"'  # noqa: E501
+    if os.system(get) != 0:
+        sys.exit("The next cells need `utils`, which could not be fetched: see above.")
 """
 GET = """\
 **Get the course** with git, or choose *Code → Download ZIP* and unpack the file:
@@ -79,7 +105,6 @@ cd attention-course
 ```
 
 """
-FAILED = " and os.system(get) != 0"
 
 
 def read_home():
@@ -99,13 +124,13 @@ def setup_cell(home):
     """Return the source of the setup cell for a course at `home`, address and version.
 
     With an address, a notebook without the course fetches it, and the one package that
-    Colab lacks.
+    Colab lacks. Without one, it takes both from a ZIP on Colab, or says what to do.
     """
     address, version = home
     if not address:
-        return SETUP.format(fetch="", failed="")
+        return SETUP.format(unpack=UNPACK, fetch=ADVISE)
     fetch = FETCH.format(address=address, version=version)
-    return SETUP.format(fetch=fetch, failed=FAILED)
+    return SETUP.format(unpack="", fetch=fetch)
 
 
 def links(home, path):
