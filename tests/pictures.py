@@ -118,6 +118,31 @@ PICTURES |= {
     name: partial(getattr(plots.scenes, name), *args, **kwargs)
     for name, (args, kwargs) in SCENES.items()
 }
+MERGES = {(108, 111): 256, (256, 119): 257, (32, 257): 258}
+STEP_ARRAYS = {
+    "merges": (("low low", MERGES), {}),
+    "compare_share_mix": ((WORDS, 2, X[2], X, X), {"divisor": ("√3", 3**0.5)}),
+    "rotate_query": ((X[0, :2], X[:, :2], X[:, 1:], WORDS), {}),
+    "causal_rows": ((torch.arange(16.0).view(4, 4), "abcd"), {}),
+    "split_and_merge": ((torch.arange(12).view(3, 4), 2), {}),
+    "softmax_in_blocks": ((X.flatten()[:8], X.flatten()[1:], 2), {}),
+}
+
+
+def draw_steps(title):
+    """Show a row that grows in four states."""
+    frames = []
+    for number in (1, 2, 3, 4):
+        picture = plots.Picture()
+        picture.grid((0.3, 0.3), range(number), "weight", columns=range(number))
+        frames.append((picture, f"State {number} & <more>."))
+    plots.steps(frames, title=title)
+
+
+STEP_SCENES = {
+    name: partial(getattr(plots.step_scenes, name), *args, **kwargs)
+    for name, (args, kwargs) in STEP_ARRAYS.items()
+}
 every_picture = pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
 
 

@@ -6,12 +6,16 @@ import subprocess
 import sys
 import time
 from html import unescape
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
+from tests.browser import use_slider
+from tests.pictures import draw_steps
 from tests.repository import ROOT, make_course
 
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
@@ -118,4 +122,38 @@ def test_a_notebook_can_be_read_and_run(lab, browser, path):
     head = {"Authorization": f"token {lab.token}"}  # one kernel at a time
     for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
         page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
+    page.close()
+
+
+def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
+    lab, browser, published
+):
+    draw_steps("t")
+    source = "from tests.pictures import draw_steps\ndraw_steps('t')"
+    outputs = [new_output("display_data", published[0])]
+    cell = new_code_cell(source, outputs=outputs, execution_count=1)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    name = "steps.ipynb"
+    nbformat.write(
+        new_notebook(cells=[cell], metadata=kernel), Path(lab.root_dir, name)
+    )
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(SOON)
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    open_notebook(page, lab, ROOT / name, 1)
+    output = page.locator(".jp-OutputArea-output")
+    assert output.locator("li").count() == 4, "not trusted, so no script runs"
+    assert output.get_by_role("slider").count() == 0
+    run_all(page)
+    use_slider(output)
+    run_all(page)
+    use_slider(output)
+    page.set_viewport_size({"width": 360, "height": 900})
+    assert output.evaluate("place => place.scrollWidth <= place.clientWidth")
+    page.keyboard.press("Control+s")
+    page.wait_for_selector("#jp-title-panel-title, .jp-Notebook")
+    open_notebook(page, lab, ROOT / name, 1)
+    use_slider(output)
+    assert problems == []
     page.close()

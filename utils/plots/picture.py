@@ -360,7 +360,7 @@ class Picture:
 
 
 def places(rows: dict, columns: dict):
-    """Return a function from the names of a row and a column to the middle of its place.
+    """Return a function from a row and a column to the middle of their place.
 
     The sizes are in inches, and the columns are spread over the width of a picture.
 

@@ -22,8 +22,6 @@ from utils.plots.steps import steps
 from utils.plots.theme import GREY, INK, WIDTH
 from utils.tokenizer import encode_bpe
 
-NAME_COLUMN = 0.95  # inches, for the names of the rows
-
 
 def _vector(numbers):
     """Return a vector as a text: (1.00, −0.60)."""
@@ -148,104 +146,123 @@ def compare_share_mix(
     4. Mix: 0.27 of a has been added, and the sum is (0.27, 0.00).
     5. Mix: 0.73 of b has been added, and the sum is (0.27, 0.73).
     """
-    names = to_names(words, len(keys), "words")
-    text, number = divisor or ("", 1)
-    scores = keys @ query / number  # (T,)
-    weights = scores.softmax(dim=0)
-    sums = (weights[:, None] * values).cumsum(dim=0)  # (T, V)
-    arrays = query, keys, values, scores, weights, sums
-    states = [(j + 1, 0) for j in range(len(words))]
-    states += [(len(words), mixed) for mixed in range(len(words) + 1)]
-    frames = []
-    for compared, mixed in states:
-        is_shared = len(frames) >= len(words)
-        picture = _draw_attention_state(
-            names, followed, arrays, compared, is_shared, mixed, text, plain
-        )
-        if not is_shared:
-            score = format_number(scores[compared - 1])
-            other = names[compared - 1]
-            by = f", divided by {text}," if text else ""
-            sentence = f"Compare {names[followed]} with {other}: the score{by} is {score}."
-        elif not mixed:
-            sentence = "Share out: the softmax turns the scores into weights that sum to 1."
-        else:
-            share, word = format_number(weights[mixed - 1]), names[mixed - 1]
-            sentence = f"Mix: {share} of {word} has been added, and the sum is "
-            sentence += f"{_vector(sums[mixed - 1])}."
-        frames.append((picture, sentence))
+    names, roles = (
+        to_names(words, len(keys), "words"),
+        ("query", "key", "value", "output"),
+    )
+    scores = keys @ query  # (T,)
+    scaled = scores / divisor[1] if divisor else scores
+    weights = scaled.softmax(dim=0)
+    parts = weights[:, None] * values  # (T, V)
+    sums = parts.cumsum(dim=0)  # (T, V)
+    by = f", divided by {divisor[0]}," if divisor else ""
+    of = f"{names[followed]} with " + "{}: the score" + by + " is {}."
+    size, frames = len(names), []
+    for state in range(2 * size + 1):
+        mixed, j = max(0, state - size), (state - 1 if state > size else state) % size
+        frame = _AttentionFrame(names, followed, ["x"] * 4 if plain else roles, divisor)
+        frame.compare(query, keys, scores, scaled, state)
+        sentence = f"Compare {of.format(names[j], format_number(scaled[j]))}"
+        if state >= size:
+            frame.share_out(weights, mixed)
+            sentence = (
+                "Share out: the softmax turns the scores into weights that sum to 1."
+            )
+        if mixed:
+            frame.mix(values, parts, sums[j], mixed)
+            sentence = (
+                f"Mix: {format_number(weights[j])} of {names[j]} has been added, "
+            )
+            sentence += f"and the sum is {_vector(sums[j])}."
+        frames.append((frame.picture, sentence))
     steps(frames, title=title)
 
 
-def _draw_attention_state(
-    names, followed, arrays, compared, is_shared, mixed, divisor, plain
-):
-    """Draw one state: so many words compared, weights or not, so many words mixed."""
-    query, keys, values, scores, weights, sums = arrays
-    roles = {"query": "query", "key": "key", "value": "value", "output": "output"}
-    roles = dict.fromkeys(roles, "x") if plain else roles
-    size = len(names)
-    width = (WIDTH - 0.2 - NAME_COLUMN) / size
-    at = places(ATTENTION, {"name": NAME_COLUMN} | dict.fromkeys(range(size), width))
-    cell = min(0.5, (width - 0.15) / max(keys.shape[1], values.shape[1]))
-    picture, number = Picture(), mixed if is_shared else compared
-    now = number - 1 if number else None  # the column that changes
-    shown = ["word", "query", "key", "score"]
-    shown += ["softmax", "weight"] * is_shared + ["value", "part", "context"] * bool(mixed)
-    titles = {"score": f"score, ÷ {divisor}" if divisor else "score", "softmax": ""}
-    titles |= {"part": "weight × value", "context": "sum so far"}
-    titles |= {"context": "context"} if mixed == size else {}
-    titles |= {"query": "query", "key": "keys", "value": "values", "weight": "weights"}
-    if plain:
-        titles |= {"query": f"{names[followed]}", "key": "each word", "value": "each word"}
-    for name in shown:
-        picture.note((0.05, at(name, "name")[1]), titles.get(name, name))
+class _AttentionFrame:
+    """One state of attention of one word, a column for each word."""
 
-    def draw(row, j, numbers, role, **style):
-        return picture.grid(at(row, j), numbers, role, " ", cell=cell, centred=True, **style)
+    def __init__(self, names, followed, roles, divisor):
+        self.picture, self.names, self.followed = Picture(), names, followed
+        self.query, self.key, self.value, self.output = roles
+        self.divisor, self.width = divisor, (WIDTH - 1.15) / len(names)
+        columns = {"name": 0.95} | dict.fromkeys(range(len(names)), self.width)
+        self.at = places(ATTENTION, columns)
+        self._name("word", "word")
+        for j, name in enumerate(names):
+            self.picture.word(self.at("word", j), name, lit=j == followed)
 
-    start = draw("query", followed, query, roles["query"])
-    for j, name in enumerate(names):
-        if j == now:
-            x, y = at("word", j)
-            high = at("part" if is_shared else "score", j)[1] - y
-            picture.shelf(Box(x - width / 2 + 0.13, y, width - 0.26, high), "", "process")
-        picture.word(at("word", j), name, lit=j == followed)
-        key = draw("key", j, keys[j], roles["key"])
-        if j < compared:
-            x, y = at("score", j)
-            score = format_number(scores[j])
-            if j == now and not is_shared:
-                raw = format_number(keys[j] @ query)
-                text = _product(query, keys[j], score)
-                text = f"{raw} ÷ {divisor} = {score}" if divisor else text
-                score = text if text_width(text) < width - 0.1 else score
-            picture.note((x, y), score, "score", align="center")
-            if j == now and not is_shared:
-                picture.wire(start, key.top, turn=key.top[0])
-                picture.wire(key.bottom, (x, y - 0.12), "score")
-        if is_shared:
-            share = float(weights[j])
-            x, y = at("weight", j)
-            weight = picture.grid((x, y), [[share]], "weight", " ", cell=2 * cell, centred=True)
+    def _name(self, row, text):
+        self.picture.note((0.05, self.at(row, "name")[1]), text)
+
+    def _grid(self, row, j, numbers, role, **style):
+        style |= {"cell": min(0.5, (self.width - 0.15) / len(numbers)), "centred": True}
+        return self.picture.grid(self.at(row, j), numbers, role, " ", **style)
+
+    def _mark(self, j, row):
+        """Lay a ground below a column, down to a row."""
+        (x, top), low = self.at("word", j), self.at(row, j)[1]
+        ground = Box(x - self.width / 2 + 0.13, top, self.width - 0.26, low - top)
+        self.picture.shelf(ground, "", "process")
+
+    def compare(self, query, keys, scores, scaled, now):
+        """Draw the query, all keys, and the scores up to that of the word `now`."""
+        is_plain = self.query == "x"
+        self._name("query", self.names[self.followed] if is_plain else "query")
+        self._name("key", "each word" if is_plain else "keys")
+        self._name("score", f"score, ÷ {self.divisor[0]}" if self.divisor else "score")
+        start = self._grid("query", self.followed, query, self.query)
+        for j, vector in enumerate(keys):
+            key, text = self._grid("key", j, vector, self.key), format_number(scaled[j])
+            x, y = self.at("score", j)
+            if j == now:
+                self._mark(j, "score")
+                self.picture.wire(start, key.top, turn=x)
+                self.picture.wire(key.bottom, (x, y - 0.12), "score")
+                long = _product(query, vector, text)
+                if self.divisor:
+                    long = f"{format_number(scores[j])} ÷ {self.divisor[0]} = {text}"
+                text = long if text_width(long) < self.width - 0.1 else text
+            if j <= now:
+                self.picture.note((x, y), text, "score", align="center")
+
+    def share_out(self, weights, mixed):
+        """Draw the softmax and the weights."""
+        self._name("weight", "weights")
+        (left, y), right = (
+            self.at("softmax", 0),
+            self.at("softmax", len(weights) - 1)[0],
+        )
+        size = right - left + self.width - 0.3, 0.26
+        at = left - self.width / 2 + 0.15, y - 0.13
+        self.picture.block(at, "softmax", size=size)
+        for j, share in enumerate(weights):
+            x = self.at("weight", j)[0]
+            style = {"cell": min(1, self.width - 0.15), "centred": True}
+            at = self.at("weight", j)
+            weight = self.picture.grid(at, [[share]], "weight", " ", **style)
             if not mixed:
-                picture.wire((x, at("score", j)[1] + 0.12), (x, at("softmax", j)[1] - 0.13), "score")
-                picture.wire((x, at("softmax", j)[1] + 0.13), weight.top, "weight")
-        if mixed:
-            value = draw("value", j, values[j], roles["value"])
-        if is_shared and j < mixed:
-            part = draw("part", j, weights[j] * values[j], roles["value"])
-            picture.wire(weight, value, "weight", head=False)
-            picture.wire(value, part, roles["value"])
-    if is_shared:
-        left, right = at("softmax", 0), at("softmax", size - 1)
-        box = picture.block((left[0] - cell, left[1] - 0.13), "softmax", "op", size=(right[0] - left[0] + 2 * cell, 0.26))
-    if mixed:
-        context = draw("context", followed, sums[now], roles["output"], lit=0)
-        for j in range(mixed):
-            x, y = at("part", j)
-            picture.wire((x, y + LINE / 2), context, roles["value"], turn=x)
-    return picture
+                self.picture.wire(
+                    (x, self.at("score", j)[1] + 0.12), (x, y - 0.13), "score"
+                )
+                self.picture.wire((x, y + 0.13), weight.top, "weight")
+
+    def mix(self, values, parts, total, mixed):
+        """Draw the values, those of them that are mixed, and the sum so far."""
+        self._name("value", "values" if self.value == "value" else "each word")
+        self._name(
+            "part", "weight × value" if self.value == "value" else "weight × word"
+        )
+        self._name("context", "context" if mixed == len(values) else "sum so far")
+        self._mark(mixed - 1, "part")
+        end = self._grid("context", self.followed, total, self.output, lit=0)
+        for j, vector in enumerate(values):
+            value = self._grid("value", j, vector, self.value)
+            if j < mixed:
+                x, y = self.at("weight", j)
+                part = self._grid("part", j, parts[j], self.value)
+                self.picture.wire((x, y + LINE / 2), value.top, "weight", head=False)
+                self.picture.wire(value, part, self.value)
+                self.picture.wire(part.bottom, end, self.value, turn=x)
 
 
 # --- 04 ---------------------------------------------------------------------------
@@ -290,13 +307,13 @@ def rotate_query(
 
 def _draw_keys(picture, query, keys, names, length):
     """Draw the plane of the keys and the query, as arrows from its middle."""
-    middle, reach = (1.3, 1.55), 1.4 * max(length, float(keys.norm(dim=-1).max()))
+    middle, reach = (1.3, 1.55), 1.5 * max(length, float(keys.norm(dim=-1).max()))
     picture.note((middle[0], 0.12), "query and keys", align="center", bold=True)
     place = picture.plane(middle, 2.4, reach)
     for name, vector, role in [*zip(names, keys, "kkk"), ("query", query, "q")]:
         role = {"k": "key", "q": "query"}[role]
         picture.wire(middle, place(vector), role)
-        beyond = vector * (1 + 0.15 * reach / vector.norm())
+        beyond = vector * (1 + 0.22 * reach / vector.norm())
         picture.write(*place(beyond), name, color=INK[role])
 
 
@@ -314,7 +331,7 @@ def _draw_values(picture, weights, values, names, outputs):
     for weight, corner, name, value in zip(weights, corners, names, values):
         picture.wire(corner, end, "weight", weight=float(weight), head=False)
         picture.dot(corner, "value")
-        beyond = value * (1 + 0.22 * reach / value.norm().clamp(min=1e-6))
+        beyond = value * (1 + 0.25 * reach / value.norm().clamp(min=1e-6))
         picture.write(*place(beyond), name, color=INK["value"])
     picture.dot(end, "output", 0.09)
 
@@ -359,21 +376,35 @@ def causal_rows(scores: Tensor, words, *, title: str) -> None:
             role = "score" if is_seen else "x"
             score = picture.grid(at("score", j), [[text]], role, " ", **style)
             weight = picture.grid(
-                at("weight", j), weights[t, j].view(1, 1), "weight", " ", mask=is_seen, **style
+                at("weight", j),
+                weights[t, j].view(1, 1),
+                "weight",
+                " ",
+                mask=is_seen,
+                **style,
             )
             x, y = at("softmax", j)
             picture.wire(score.bottom, (x, y - 0.13), "score")
             if is_seen:
                 picture.wire((x, y + 0.13), weight.top, "weight")
             for i in range(t + 1):
-                style = {"mask": mask[i, j].view(1, 1), "centred": True, "cell": cell - 0.1}
+                style = {
+                    "mask": mask[i, j].view(1, 1),
+                    "centred": True,
+                    "cell": cell - 0.1,
+                }
                 picture.grid(at(i, j), weights[i, j].view(1, 1), "weight", " ", **style)
-        left, right = at("softmax", 0)[0] - cell / 2, at("softmax", size - 1)[0] + cell / 2
+        left, right = (
+            at("softmax", 0)[0] - cell / 2,
+            at("softmax", size - 1)[0] + cell / 2,
+        )
         place = left + 0.05, at("softmax", 0)[1] - 0.13
         picture.block(place, "softmax", size=(right - left - 0.1, 0.26))
         for i in range(t + 1):
             x, y = at(i, "name")
-            picture.note((at(i, 0)[0] - cell / 2 - 0.02, y), names[i], align="right", bold=i == t)
+            picture.note(
+                (at(i, 0)[0] - cell / 2 - 0.02, y), names[i], align="right", bold=i == t
+            )
         sentence = f"{name} sees {', '.join(names[: t + 1])}; "
         hidden = names[t + 1 :]
         are, their = ("is", "its") if len(hidden) == 1 else ("are", "their")
@@ -397,64 +428,170 @@ def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
     without moving anything.
 
     Args:
-        x: (T, D), T up to 4, with at most 16 entries.
+        x: (T, D), at most 16 entries, T from `num_heads` to 4.
         num_heads: divides D.
 
     >>> split_and_merge(torch.arange(8).view(2, 4), 2, title="T")
     Picture in 8 states: T.
     1. Memory is one row of 8 numbers, here 4 for each of 2 tokens.
-    2. view(2, 4) cuts the row after every 4 numbers: a line per token.
+    2. view(2, 4) cuts the row after every 4 numbers.
     3. view(2, 2, 2) cuts each token again: a part per head.
-    4. transpose(0, 1) puts the parts of one head below each other.
-    5. transpose(0, 1) again brings the parts of one token back together.
-    6. view(2, 4) lays the parts of a token beside each other, and all is as before.
-    7. view(2, 2, 2) alone cuts the row in its order: head 0 gets all features of token 0.
-    8. reshape(2, 4) alone lays out the heads in their order: a line mixes several tokens.
+    4. transpose(0, 1) puts the parts of one head together.
+    5. transpose(0, 1) again puts the parts of a token together.
+    6. reshape(2, 4) lays them side by side: all is as before.
+    7. view(2, 2, 2) alone cuts the row in its order: head 0 gets all of token 0.
+    8. reshape(2, 4) alone copies head after head, so a row mixes several tokens.
     """
     size, width = x.shape
     shape = size, num_heads, width // num_heads
+    swapped, flat = (num_heads, size, shape[2]), (size, width)
     owner = torch.arange(size)[:, None].expand(size, width)  # whose number it is
-    cut, owners = x.view(shape), owner.reshape(shape)
-    heads, head_owners = cut.transpose(0, 1), owners.transpose(0, 1)
-    swapped = num_heads, size, width // num_heads
-    def name(kind, count):
-        return [f"{kind} {i}" for i in range(count)]
-
-    token, head, flat = name("token", size), name("head", num_heads), (size, width)
-    wrong, wrong_owners = x.reshape(swapped), owner.reshape(swapped)
-    mixed, mixed_owners = heads.reshape(flat), head_owners.reshape(flat)
-    whole = x[None], owner[None], [""], token
-    apart = cut, owners, token, head
-    states = [  # numbers and owners (N, rows, columns), names of the N, of the rows
-        (x.view(1, 1, -1), owner.reshape(1, 1, -1), [""], [""], "memory", f"Memory is one row of {x.numel()} numbers, here {width} for each of {size} tokens."),
-        (*whole, f"view{flat}", f"view{flat} cuts the row after every {width} numbers: a line per token."),
-        (*apart, f"view{shape}", f"view{shape} cuts each token again: a part per head."),
-        (heads, head_owners, head, token, "transpose(0, 1)", "transpose(0, 1) puts the parts of one head below each other."),
-        (*apart, "transpose(0, 1)", "transpose(0, 1) again puts the parts of one token together."),
-        (*whole, f"reshape{flat}", f"reshape{flat} lays the parts of a token beside each other, and all is as before."),
-        (wrong, wrong_owners, head, name("row", size), f"view{swapped} alone", f"view{swapped} alone cuts the row in its order: head 0 gets all features of token 0."),
-        (mixed[None], mixed_owners[None], [""], name("row", size), f"reshape{flat} alone", f"reshape{flat} alone lays out the heads in their order: a line mixes several tokens."),
+    both = torch.stack([x, owner])  # every call moves a number and its owner alike
+    memory, cut = both.reshape(2, 1, -1), both.view(2, *shape)
+    heads = cut.transpose(1, 2)
+    copied = heads.reshape(2, 1, -1)
+    tokens, rows = ([f"{name} {i}" for i in range(size)] for name in ("token", "row"))
+    names = [f"head {h}" for h in range(num_heads)]
+    lines = both[:, None], [" "], tokens
+    parts, by_head = (cut, tokens, names), (heads, names, tokens)
+    wrong_split = both.reshape(2, *swapped), names, rows
+    wrong_merge = copied.view(2, 1, *flat), [" "], rows
+    numbers = f"{x.numel()} numbers, here {width} for each of {size} tokens."
+    states = [  # in memory, in the picture, the call, and what it does
+        (memory, None, "", f"Memory is one row of {numbers}"),
+        (memory, lines, f"view{flat}", f"cuts the row after every {width} numbers."),
+        (memory, parts, f"view{shape}", "cuts each token again: a part per head."),
+        (memory, by_head, "transpose(0, 1)", "puts the parts of one head together."),
+        (memory, parts, "transpose(0, 1)", "again puts the parts of a token together."),
+        (memory, lines, f"reshape{flat}", "lays them side by side: all is as before."),
+        (memory, wrong_split, f"view{swapped} alone", WRONG_SPLIT),
+        (copied, wrong_merge, f"reshape{flat} alone", WRONG_MERGE),
     ]
     frames = []
-    for values, owners, names, rows, call, sentence in states:
+    for in_memory, drawn, call, sentence in states:
         picture = Picture()
-        is_wrong = call.endswith("alone")
-        source = heads.reshape(-1) if call == f"reshape{flat} alone" else x.reshape(-1)
         picture.note((0.1, 0.12), "memory", bold=True)
+        values, owners = in_memory
         cell = min(0.4, (WIDTH - 0.2) / x.numel())
-        order = head_owners if call == f"reshape{flat} alone" else owner
-        strip = picture.grid((0.1, 0.27), source[None], None, " ", owner=order.reshape(1, -1), cell=cell)
-        if call != "memory":
-            picture.note((0.1, 0.95), f"✗ {call}" if is_wrong else call, bold=True)
-            _draw_parts(picture, values, owners, names, rows)
-        frames.append((picture, sentence))
+        picture.grid((0.1, 0.27), values, None, " ", owner=owners, cell=cell)
+        if drawn:
+            mark = "✗ " if call.endswith("alone") else ""
+            picture.note((0.1, 0.95), f"{mark}{call}", bold=True)
+            _draw_parts(picture, *drawn)
+        frames.append((picture, f"{call} {sentence}".strip()))
     steps(frames, title=title)
 
 
-def _draw_parts(picture, values, owners, names, rows):
-    """Draw matrices side by side, a colour for each token."""
-    x, cell = 0.85, 0.4
-    for i, (part, owner, name) in enumerate(zip(values, owners, names)):
-        style = {"owner": owner, "cell": cell, "rows": rows}
-        box = picture.grid((x, 1.55), part, None, name or " ", **style)
-        x += box.width + 0.95
+WRONG_SPLIT = "cuts the row in its order: head 0 gets all of token 0."
+WRONG_MERGE = "copies head after head, so a row mixes several tokens."
+
+
+def _draw_parts(picture, parts, names, rows):
+    """Draw matrices (2, N, rows, columns) side by side, a colour for each token."""
+    x = 0.85
+    for (values, owner), name in zip(parts.transpose(0, 1), names):
+        style = {"owner": owner, "cell": 0.4, "rows": rows}
+        x += picture.grid((x, 1.45), values, None, name, **style).width + 0.95
+
+
+# --- 10 ---------------------------------------------------------------------------
+
+
+def softmax_in_blocks(
+    scores: Tensor, values: Tensor, block_size: int, *, title: str
+) -> None:
+    """Show an online softmax: maximum, sums and output after each block of keys.
+
+    Args:
+        scores, values: of one query, (S,) each, S up to 8.
+        block_size: 2 to 4 blocks; the last may be shorter.
+
+    >>> scores, values = torch.tensor([1.0, 2, 4]).log(), torch.tensor([6.0, 12, 3])
+    >>> softmax_in_blocks(scores, values, 2, title="T")
+    Picture in 5 states: T.
+    1. Fetch block 1: the largest score so far is 0.69.
+    2. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is \
+10.00.
+    3. Fetch block 2: the largest score so far is 1.39, so ℓ and a are × 0.50.
+    4. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is 6.00.
+    5. A softmax over all scores at once gives 6.00, too.
+    """
+    blocks = [*zip(scores.split(block_size), values.split(block_size))]
+    largest, total, a = float("-inf"), 0.0, 0.0  # total: ℓ
+    frames, lines = [], []  # of the table: texts for m, ℓ, a and the output
+    for i, (part, part_values) in enumerate(blocks):
+        new = max(largest, float(part.max()))
+        m, factor = format_number(new), math.exp(largest - new)  # 0 at first
+        largest, cells, sentence = new, ["0", "0"], f"the largest score so far is {m}."
+        if i:
+            scaled = total * factor, a * factor
+            cells = [_change(old, "×", factor, s) for old, s in zip((total, a), scaled)]
+            total, a = scaled
+            sentence = f"{sentence[:-1]}, so ℓ and a are × {format_number(factor)}."
+        picture = _draw_blocks(blocks, [*lines, [m, *cells]], lit=[0])
+        frames.append((picture, f"Fetch block {i + 1}: {sentence}"))
+        powers = torch.exp(part - largest)
+        added = float(powers.sum()), float(powers @ part_values)
+        sums = total + added[0], a + added[1]
+        cells = [_change(*c) for c in zip((total, a), "++", added, sums)]
+        total, a = sums
+        output = format_number(a / total)
+        picture = _draw_blocks(blocks, [*lines, [m, *cells, output]], lit=[1, 2])
+        lines.append([m, format_number(total), format_number(a), output])
+        sentence = "Add its exponentials to ℓ, and its values, weighted by them, to a: "
+        frames.append((picture, f"{sentence}a ÷ ℓ is {output}."))
+    picture = _draw_blocks(blocks, lines, lit=[])
+    output = format_number(scores.softmax(dim=0) @ values)
+    at = places(*BLOCKS)
+    picture.note((0.1, at(len(blocks), "name")[1]), "all scores at once", bold=True)
+    style = {"centred": True, "cell": 0.8}
+    picture.grid(at(len(blocks), "a ÷ ℓ"), [[output]], "output", " ", **style)
+    frames.append((picture, f"A softmax over all scores at once gives {output}, too."))
+    steps(frames, title=title)
+
+
+BLOCKS = (
+    {"block": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
+    | dict.fromkeys(range(5), 0.42),
+    {"name": 0.9, "maximum m": 0.95, "sum ℓ": 1.6, "sum a": 1.7, "a ÷ ℓ": 1},
+)
+
+
+def _change(old, sign, by, new):
+    """Return a calculation as a text: 1.50 × 0.50 = 0.75."""
+    old, by, new = map(format_number, (old, by, new))
+    return f"{old} {sign} {by} = {new}"
+
+
+def _draw_blocks(blocks, lines, lit):
+    """Draw the keys in blocks, the newest on a ground, and a line for each block."""
+    picture, at, now, x = Picture(), places(*BLOCKS), len(lines) - 1, 1.1
+    for name in ("scores", "values"):
+        picture.note((0.1, at(name, "name")[1]), name)
+    for i, parts in enumerate(blocks):
+        size = 0.6 * len(parts[0])
+        if i == now and lit:
+            ground = Box(x, 0.36, size, 0.72)
+            picture.shelf(ground, "", "cached")
+        place = x + size / 2, at("block", "name")[1]
+        picture.note(place, f"block {i + 1}", align="center", bold=i == now)
+        for name, part in zip(("scores", "values"), parts):
+            place, role = (x + size / 2, at(name, "name")[1]), name[:-1]
+            box = picture.grid(place, part, role, " ", cell=0.6, centred=True)
+        if i == now and lit:
+            down = box.bottom[0], at("gap", "name")[1]
+            for j in lit:
+                end = at("names", [*BLOCKS[1]][j + 1])
+                corners = [down, (end[0], down[1])]
+                picture.wire(box.bottom, (end[0], end[1] - 0.12), via=corners)
+        x += size + 0.25
+    for name in [*BLOCKS[1]][1:]:
+        picture.note(at("names", name), name, align="center", bold=True)
+    for i, cells in enumerate(lines):
+        picture.note((0.1, at(i, "name")[1]), f"block {i + 1}", bold=i == now)
+        for j, (name, text) in enumerate(zip([*BLOCKS[1]][1:], cells)):
+            style = {"centred": True, "cell": max(0.8, text_width(text) + 0.15)}
+            style["lit"] = 0 if i == now and j in lit else None
+            role = "output" if j == 3 else "score"
+            picture.grid(at(i, name), [[text]], role, " ", **style)
+    return picture

@@ -35,7 +35,7 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   const slider = box.querySelector("input"), play = box.querySelector("button");
   const show = (number) => {{
     slider.value = number;
-    slider.ariaValueText = `${{number}} of ${{frames.length}}`;
+    slider.setAttribute("aria-valuetext", `${{number}} of ${{frames.length}}`);
     image.src = frames[number - 1];
     box.querySelector("p").textContent = `${{number}}. ${{texts[number - 1]}}`;
   }};
