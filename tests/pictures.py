@@ -125,6 +125,12 @@ STEP_ARRAYS = {
     "rotate_query": ((X[0, :2], X[:, :2], X[:, 1:], WORDS), {}),
     "causal_rows": ((torch.arange(16.0).view(4, 4), "abcd"), {}),
     "split_and_merge": ((torch.arange(12).view(3, 4), 2), {}),
+    "rotate_together": ((X[0, :2], X[1, :2], 0.5, 3), {}),
+    "draw_token": (
+        (torch.arange(6.0), "abcdef", 4),
+        {"temperature": 0.7, "top_k": 4, "top_p": 0.8},
+    ),
+    "write_state": ((torch.eye(2), X[:2, :2], X[0, :2], X[2, :2], 0.5), {}),
     "softmax_in_blocks": ((X.flatten()[:8], X.flatten()[1:], 2), {}),
 }
 

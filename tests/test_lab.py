@@ -52,7 +52,7 @@ def lab(browser, tmp_path_factory):
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
         try:
-            give_up = time.monotonic() + 60
+            give_up = time.monotonic() + 300
             while not (running := [*list_running_servers(folder / "runtime")]):
                 is_starting = server.poll() is None and time.monotonic() < give_up
                 assert is_starting, (folder / "log").read_text()

@@ -12,7 +12,7 @@ from utils import plots
 LINES = [f"{i}. State {i} & <more>." for i in (1, 2, 3, 4)]
 # As Colab shows an output: in a frame of its own that holds nothing else.
 FRAME = "<style>body {{ margin: 0 }} iframe {{ border: 0; width: 100% }}</style>"
-FRAME += '<iframe srcdoc="{}" sandbox="allow-scripts allow-same-origin"></iframe>'
+FRAME += '<iframe srcdoc="{}" sandbox="allow-scripts"></iframe>'
 
 
 @pytest.mark.parametrize("draw", STEP_SCENES.values(), ids=STEP_SCENES)

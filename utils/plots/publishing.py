@@ -185,7 +185,7 @@ def encode(image, kind="png"):
     if kind == "png":
         image.save(buffer, "png", optimize=True)
     else:
-        image.convert("RGB").save(buffer, kind, lossless=True, quality=100, method=6)
+        image.convert("RGB").save(buffer, kind, lossless=True)
     return base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -595,3 +595,216 @@ def _draw_blocks(blocks, lines, lit):
             role = "output" if j == 3 else "score"
             picture.grid(at(i, name), [[text]], role, " ", **style)
     return picture
+
+
+# --- 07 ---------------------------------------------------------------------------
+
+
+def rotate_together(
+    query: Tensor, key: Tensor, frequency: float, distance: int, *, title: str
+) -> None:
+    """Show two tokens that move along a text: both vectors rotate, their angle stays.
+
+    Args:
+        query, key: (2,), before they are rotated.
+        frequency: of the rotation, in radians per position.
+        distance: how many positions the query is after the key.
+
+    >>> x = torch.tensor([1.0, 0])
+    >>> rotate_together(x, x, 0.5, 2, title="T")  # doctest: +ELLIPSIS
+    Picture in 8 states: T.
+    1. Key at position 0, query at position 2: the angle is 57°, the score is 0.54.
+    2. Key at position 1, query at position 3: the angle is 57°, the score is 0.54.
+    3. ...
+    """
+    frames, last = [], 7 + distance
+    columns = {"name": 0.8} | dict.fromkeys(range(last + 1), 5.8 / (last + 1))
+    at, reach = (
+        places({"text": 0.5}, columns),
+        1.4 * float(max(query.norm(), key.norm())),
+    )
+    for start in range(8):
+        picture, middle = Picture(), (3.45, 1.95)
+        picture.note((0.1, 0.25), "position")
+        place, vectors = picture.plane(middle, 2.6, reach), []
+        boxes = [picture.word(at("text", i), i) for i in range(last + 1)]
+        for name, x, i in (("key", key, start), ("query", query, start + distance)):
+            cos, sin = math.cos(i * frequency), math.sin(i * frequency)
+            vector = torch.tensor([[cos, -sin], [sin, cos]]) @ x
+            vectors.append(vector)
+            picture.block(
+                (boxes[i].x, boxes[i].y), str(i), name, size=(boxes[i].width, 0.3)
+            )
+            picture.wire(middle, place(vector), name)
+            picture.write(*place(1.2 * vector), name, color=INK[name])
+        score = vectors[0] @ vectors[1]
+        angle = math.degrees(math.acos(score / vectors[0].norm() / vectors[1].norm()))
+        picture.note((5.3, 1.8), f"angle {angle:.0f}°", bold=True)
+        picture.note((5.3, 2.1), f"score {format_number(score)}", "score", bold=True)
+        sentence = f"Key at position {start}, query at position {start + distance}: "
+        sentence += f"the angle is {angle:.0f}°, the score is {format_number(score)}."
+        frames.append((picture, sentence))
+    steps(frames, title=title)
+
+
+# --- 09 ---------------------------------------------------------------------------
+
+
+def draw_token(
+    logits: Tensor, names, drawn: int, *, title: str, temperature, top_k, top_p
+) -> None:
+    """Show the way from logits to a drawn token: temperature, top-k, top-p.
+
+    Args:
+        logits: (V,), V up to 10; names: V of them.
+        drawn: the number of the token that was drawn.
+        top_k: how many of the largest logits are kept.
+        top_p: tokens are kept, the largest first, until their sum is at least this.
+
+    >>> draw_token(torch.tensor([2.0, 1, 0]), "abc", 1, title="T", temperature=0.5,
+    ...            top_k=2, top_p=0.9)
+    Picture in 6 states: T.
+    1. The model gives each token a logit.
+    2. The softmax alone would give a 0.67.
+    3. With the logits divided by 0.50, it gives a 0.87.
+    4. top-k keeps the 2 largest, and their probabilities sum to 1 again.
+    5. top-p keeps the 2 largest, whose sum reaches 0.90.
+    6. One token is drawn with these probabilities: b.
+    """
+    names = to_names(names, len(logits), "names")
+    order = logits.argsort(descending=True)
+    names, logits = [names[i] for i in order], logits[order]
+    chosen = order.tolist().index(drawn)
+    plain, cooled = logits.softmax(dim=0), (logits / temperature).softmax(dim=0)
+    kept = torch.arange(len(logits)) < top_k
+    best = cooled * kept / (cooled * kept).sum()
+    nucleus = kept & (best.cumsum(dim=0) - best < top_p)
+    final, best_name = best * nucleus / (best * nucleus).sum(), names[0]
+    everything = torch.ones_like(kept)
+    softmax, divided = (f"{best_name} {format_number(p[0])}" for p in (plain, cooled))
+    states = [  # a column, its numbers, which tokens are kept
+        ("logit", logits, everything),
+        ("softmax", plain, everything),
+        ("÷ temperature", cooled, everything),
+        ("top-k", best, kept),
+        ("top-p", final, nucleus),
+        ("drawn", None, nucleus),
+    ]
+    sentences = (
+        "The model gives each token a logit.",
+        f"The softmax alone would give {softmax}.",
+        f"With the logits divided by {format_number(temperature)}, it gives {divided}.",
+        f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
+        f"top-p keeps the {int(nucleus.sum())} largest, whose sum reaches "
+        f"{format_number(top_p)}.",
+        f"One token is drawn with these probabilities: {names[chosen]}.",
+    )
+    columns = {"name": 1.1} | dict.fromkeys((state[0] for state in states), 0.85)
+    at = places({"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34), columns)
+    frames = []
+    for number, sentence in enumerate(sentences, 1):
+        picture = Picture()
+        for i, name in enumerate(names):
+            picture.note(
+                (0.1, at(i, "name")[1]), name, bold=number == 6 and i == chosen
+            )
+        for column, numbers, mask in states[:number]:
+            picture.note(at("head", column), column, align="center", bold=True)
+            for i in range(len(names)) if numbers is not None else ():
+                role = "score" if column == "logit" else "weight"
+                style = {"mask": mask[i].view(1, 1), "cell": 0.7, "centred": True}
+                picture.grid(at(i, column), numbers[i].view(1, 1), role, " ", **style)
+        if number == len(states):
+            x, y = at(chosen, "drawn")
+            picture.word((x, y), names[chosen], lit=True)
+            before = at(chosen, "top-p")
+            picture.wire((before[0] + 0.35, y), (x - 0.3, y), "weight")
+        frames.append((picture, sentence))
+    steps(frames, title=title)
+
+
+# --- 15 ---------------------------------------------------------------------------
+
+
+def write_state(
+    keys: Tensor, values: Tensor, query: Tensor, correction: Tensor, fade: float,
+    *, title: str,
+) -> None:  # fmt: skip
+    """Show a 2 × 2 state that is written, read, corrected with a new value, and faded.
+
+    Args:
+        keys: (2, 2), of length 1; values: (2, 2): what is written.
+        query: (2,)
+        correction: (2,), the new value of the last key (the delta rule writes the
+            difference to what the key reads).
+        fade: from 0 to 1, what the state is multiplied by.
+
+    >>> I = torch.eye(2)
+    >>> write_state(I, 2 * I, I[1], torch.tensor([1.0, 0]), 0.5, title="T")
+    Picture in 5 states: T.
+    1. Write: the outer product of key 1 and value 1 is added to the state.
+    2. Write: the outer product of key 2 and value 2 is added to the state.
+    3. Read: the query times the state is (0.00, 2.00).
+    4. Correct: key 2 reads (0.00, 2.00), and the difference to (1.00, 0.00) is added.
+    5. Fade: the state is multiplied by 0.50.
+    """
+    state, writes = torch.zeros(2, 2), []
+    for number, (key, value) in enumerate(zip(keys, values), 1):
+        sentence = (
+            f"Write: the outer product of key {number} and value {number} is added"
+        )
+        writes.append(
+            (
+                f"key {number}",
+                key,
+                f"value {number}",
+                value,
+                f"{sentence} to the state.",
+            )
+        )
+    columns = {"key": 0.6, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
+    frames, at = [], places({"top": 0.7, "middle": 0.9}, columns | {"S": 1.3})
+
+    def draw(state, label):
+        picture = Picture()
+        style = {"centred": True, "cell": 0.6}
+        box = picture.grid(at("middle", "S"), state, "value", label, **style)
+        picture.shelf(box, "", "memory")
+        return picture, style, box
+
+    def add(key_name, key, value_name, value, before):
+        change = torch.outer(key, value)
+        picture, style, box = draw(before + change, "new state")
+        picture.grid(at("middle", "key"), key[:, None], "key", key_name, **style)
+        picture.sign(at("middle", "×"), "×")
+        picture.grid(at("middle", "value"), value[None], "value", value_name, **style)
+        picture.sign(at("middle", "="), "=")
+        part = picture.grid(at("middle", "change"), change, "value", "added", **style)
+        picture.sign(at("middle", "→"), "+", "value")
+        picture.wire(part.right, box.left, "value")
+        return picture, before + change
+
+    for *parts, sentence in writes:
+        picture, state = add(*parts, state)
+        frames.append((picture, sentence))
+    picture, style, box = draw(state, "state")
+    picture.grid(at("middle", "key"), query[:, None], "query", "query", **style)
+    picture.sign(at("middle", "×"), "×")
+    output = query @ state
+    end = picture.grid(
+        at("middle", "change"), output[None], "output", "output", **style
+    )
+    picture.wire(box.left, end.right, "value")
+    frames.append((picture, f"Read: the query times the state is {_vector(output)}."))
+    reads = keys[-1] @ state
+    parts = f"key {len(keys)}", keys[-1], "difference", correction - reads
+    picture, state = add(*parts, state)
+    sentence = (
+        f"Correct: key {len(keys)} reads {_vector(reads)}, and the difference to "
+    )
+    frames.append((picture, f"{sentence}{_vector(correction)} is added."))
+    picture, style, box = draw(fade * state, "new state")
+    old = picture.grid(at("middle", "change"), state, "value", "state", **style)
+    picture.wire(old.right, box.left, "value", text=f"× {format_number(fade)}")
+    frames.append((picture, f"Fade: the state is multiplied by {format_number(fade)}."))
+    steps(frames, title=title)
