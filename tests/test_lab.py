@@ -12,10 +12,9 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
-from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests.browser import use_slider
-from tests.pictures import draw_steps
+from tests.pictures import draw_steps, steps_notebook
 from tests.repository import ROOT, make_course
 
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
@@ -129,10 +128,6 @@ def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
     lab, browser, published
 ):
     draw_steps("t")
-    source = "from tests.pictures import draw_steps\ndraw_steps('t')"
-    outputs = [new_output("display_data", published[0])]
-    cell = new_code_cell(source, outputs=outputs, execution_count=1)
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     name = "steps.ipynb"
     nbformat.write(
         new_notebook(cells=[cell], metadata=kernel), Path(lab.root_dir, name)
@@ -141,8 +136,8 @@ def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
     page.set_default_timeout(SOON)
     problems = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    open_notebook(page, lab, ROOT / name, 1)
-    output = page.locator(".jp-OutputArea-output")
+    open_notebook(page, lab, ROOT / name, 2)
+    output = page.locator(".jp-OutputArea-output")  # of the only cell with code
     assert output.locator("li").count() == 4, "not trusted, so no script runs"
     assert output.get_by_role("slider").count() == 0
     run_all(page)
@@ -152,8 +147,8 @@ def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
     page.set_viewport_size({"width": 360, "height": 900})
     assert output.evaluate("place => place.scrollWidth <= place.clientWidth")
     page.keyboard.press("Control+s")
-    page.wait_for_selector("#jp-title-panel-title, .jp-Notebook")
-    open_notebook(page, lab, ROOT / name, 1)
+    page.wait_for_selector(".jp-mod-current:not(.jp-mod-dirty)")
+    open_notebook(page, lab, ROOT / name, 2)
     use_slider(output)
     assert problems == []
     page.close()

@@ -17,7 +17,7 @@ from bs4 import BeautifulSoup
 from tests.browser import find_browser, needed, use_slider
 from tests.markdown_text import FORMULA, without_code
 from tests.notebooks import find_notebooks
-from tests.pictures import draw_steps
+from tests.pictures import draw_steps, steps_notebook
 from tests.repository import ROOT
 
 MODULES = Path(sys.prefix, "node_modules")
@@ -176,13 +176,9 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
 def test_a_drawing_in_steps_has_a_slider_in_both_schemes(browser, published, tmp_path):
     needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
     draw_steps("t")
-    outputs = [nbformat.v4.new_output("display_data", published[0])]
-    cells = [nbformat.v4.new_markdown_cell("# Steps")]
-    cells += [nbformat.v4.new_code_cell("draw_steps('t')", outputs=outputs)]
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "index.ipynb")
-    runpy.run_path(ROOT / ".ci/site.py")["run_sphinx"](
-        tmp_path, tmp_path / "pages", "html"
-    )
+    nbformat.write(steps_notebook(published[0]), tmp_path / "index.ipynb")
+    site = runpy.run_path(ROOT / ".ci/site.py")
+    site["run_sphinx"](tmp_path, tmp_path / "pages", "html")
     for width, scheme in ((360, "light"), (1280, "dark")):
         size, problems = {"width": width, "height": 900}, []
         tab = browser.new_page(viewport=size, color_scheme=scheme)
