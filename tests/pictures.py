@@ -128,7 +128,7 @@ STEP_ARRAYS = {
     "split_and_merge": ((torch.arange(12).view(3, 4), 2), {}),
     "rotate_together": ((X[0, :2], X[1, :2], 0.5, 3), {}),
     "draw_token": (
-        (torch.arange(6.0), "abcdef", 4),
+        (torch.arange(6.0), "abcdef", 5),
         {"temperature": 0.7, "top_k": 4, "top_p": 0.8},
     ),
     "write_state": ((torch.eye(2), X[:2, :2], X[0, :2], X[2, :2], 0.5), {}),

@@ -129,9 +129,7 @@ def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
 ):
     draw_steps("t")
     name = "steps.ipynb"
-    nbformat.write(
-        new_notebook(cells=[cell], metadata=kernel), Path(lab.root_dir, name)
-    )
+    nbformat.write(steps_notebook(published[0]), Path(lab.root_dir, name))
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.set_default_timeout(SOON)
     problems = []

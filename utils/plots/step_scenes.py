@@ -12,6 +12,7 @@ from torch import Tensor
 from utils.attention import causal_mask, masked_softmax
 from utils.plots.picture import LINE, Box, Picture, places
 from utils.plots.publishing import (
+    expect,
     format_number,
     num_digits,
     text_width,
@@ -661,12 +662,15 @@ def draw_token(
         top_k: how many of the largest logits are kept.
         top_p: tokens are kept, the largest first, until their sum is at least this.
 
+    Raises:
+        ValueError: if top-k or top-p hides the drawn token.
+
     >>> draw_token(torch.tensor([2.0, 1, 0]), "abc", 1, title="T", temperature=0.5,
     ...            top_k=2, top_p=0.9)
     Picture in 6 states: T.
     1. The model gives each token a logit.
     2. The softmax alone would give a 0.67.
-    3. With the logits divided by 0.50, it gives a 0.87.
+    3. Divided by a temperature T of 0.50, the logits give a 0.87.
     4. top-k keeps the 2 largest, and their probabilities sum to 1 again.
     5. top-p keeps the 2 largest, whose sum reaches 0.90.
     6. One token is drawn with these probabilities: b.
@@ -680,12 +684,14 @@ def draw_token(
     best = cooled * kept / (cooled * kept).sum()
     nucleus = kept & (best.cumsum(dim=0) - best < top_p)
     final, best_name = best * nucleus / (best * nucleus).sum(), names[0]
+    what = f"drawn, {names[chosen]!r}"
+    expect(nucleus[chosen], what, "a token that top-k and top-p keep", "another")
     everything = torch.ones_like(kept)
     softmax, divided = (f"{best_name} {format_number(p[0])}" for p in (plain, cooled))
     states = [  # a column, its numbers, which tokens are kept
         ("logit", logits, everything),
         ("softmax", plain, everything),
-        ("÷ temperature", cooled, everything),
+        ("÷ T", cooled, everything),
         ("top-k", best, kept),
         ("top-p", final, nucleus),
         ("drawn", None, nucleus),
@@ -693,7 +699,8 @@ def draw_token(
     sentences = (
         "The model gives each token a logit.",
         f"The softmax alone would give {softmax}.",
-        f"With the logits divided by {format_number(temperature)}, it gives {divided}.",
+        f"Divided by a temperature T of {format_number(temperature)}, the logits give "
+        f"{divided}.",
         f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
         f"top-p keeps the {int(nucleus.sum())} largest, whose sum reaches "
         f"{format_number(top_p)}.",
