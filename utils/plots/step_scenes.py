@@ -770,7 +770,10 @@ def write_state(
             )
         )
     columns = {"key": 0.6, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
-    frames, at = [], places({"top": 0.7, "middle": 0.9}, columns | {"S": 1.3})
+    frames, at = (
+        [],
+        places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"S": 1.3}),
+    )
 
     def draw(state, label):
         picture = Picture()
@@ -795,8 +798,9 @@ def write_state(
         picture, state = add(*parts, state)
         frames.append((picture, sentence))
     picture, style, box = draw(state, "state")
-    picture.grid(at("middle", "key"), query[:, None], "query", "query", **style)
-    picture.sign(at("middle", "×"), "×")
+    place = at("top", "S")
+    start = picture.grid(place, query[None], "query", "query", **style)
+    picture.wire(start.bottom, (place[0], box.y - 0.3), "query")
     output = query @ state
     end = picture.grid(
         at("middle", "change"), output[None], "output", "output", **style
