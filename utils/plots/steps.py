@@ -15,7 +15,8 @@ from utils.plots.publishing import (
 
 # Where scripts don't run, the last state and the texts of all states remain. Where they
 # run, the list becomes a slider with one line of text. A cell that runs again, or a
-# second view of an output, finds its own boxes by the name of their content.
+# second view of an output, finds its own boxes by the name of their content. In
+# JupyterLab an arrow key would move on to the next cell, if not for `data-lm-…`.
 HTML = """<div class="steps-{name}" style="max-width: 100%">
 <div style="overflow-x: auto">{image}</div>
 <ol>{items}</ol>
@@ -25,11 +26,10 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   const frames = [{others}, image.src];
   const texts = [...list.children].map((item) => item.textContent);
   list.insertAdjacentHTML("beforebegin", `
-    <div data-lm-suppress-shortcuts="true"
-      style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
-      <input type="range" min="1" max="${{frames.length}}" value="1" aria-label="State"
-        style="flex: 1; min-width: 0; height: 28px; accent-color: #0072B2">
-      <button type="button" style="width: 5em">Play</button>
+    <div style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
+      <input data-lm-suppress-shortcuts="true" type="range" min="1" max="${{frames.length}}" value="1"
+        aria-label="State" style="flex: 1; min-width: 0; height: 28px; accent-color: #0072B2">
+      <button data-lm-suppress-shortcuts="true" type="button" style="width: 5em">Play</button>
     </div>
     <p aria-live="polite" style="min-height: 3em; max-width: 759px; margin: 0"></p>`);
   const slider = box.querySelector("input"), play = box.querySelector("button");
