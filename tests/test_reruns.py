@@ -4,8 +4,7 @@ import nbformat
 import pytest
 
 from tests.notebooks import run_cells
-from tests.reruns import printed
-from tests.tolerance import agree
+from tests.tolerance import agree, printed
 
 
 def figures(cell):
