@@ -1,8 +1,7 @@
 """Run what a change touches: `python -m tests.changed [BASE]`.
 
 The change is everything that differs from the commit BASE, new files included. Without
-BASE it is everything since this branch left `main` or, if the last call failed,
-everything since that call, after what failed in it.
+BASE it is everything since this branch left `main`.
 
 1. Ruff runs. If it finds something, nothing else runs.
 2. Changed notebooks are run and stored, and their minutes copied into README and 00.
@@ -20,20 +19,15 @@ import argparse
 import ast
 import functools
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from types import CodeType
 
 from tests.notebooks import START, execute, find_notebooks, names_in
 from tests.repository import ROOT
 from utils import checks
 
-CACHE = ROOT / ".pytest_cache/changed"  # what failed in the last call
-RECORD = CACHE / "record.json"
 EXERCISES = "utils/checks/exercises/"
 # Tests that a change concerns although they don't use its names.
 OTHERS = {
@@ -41,17 +35,15 @@ OTHERS = {
     "README.md": ("answers",),
     "CONTRIBUTING.md": ("contributing",),
     EXERCISES: ("answers", "exercises"),
-    "utils/experiments/": ("drift",),
+    "utils/": ("drift",),
     "tests/answers/": ("answers",),
     "tests/seeds/": ("seeds",),
     "tests/notebooks.py": ("lab", "site"),
-    "tests/browser.py": ("lab", "site"),
     ".ci/": ("site",),
 }
 # These have cases for each notebook or exercise, of which those of changed ones run.
 BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
 BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
-EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
 # ------------------------------------------------------------------- names
@@ -94,10 +86,7 @@ def definitions(source):
 
 
 def changed_names(path, before):
-    """Return (module, name) of what differs in a file from an earlier source of it.
-
-    A method has the module "", because it is called without any module's name.
-    """
+    """Return (module, name) of what differs in a file from an earlier source of it."""
     after = path.read_text(encoding="utf-8") if path.exists() else ""
     old, new = definitions(before), definitions(after)
     changed = {
@@ -111,7 +100,10 @@ def changed_names(path, before):
 
 
 def qualified(path, name):
-    """Return a name with the last part of its module's name, or "" for a method."""
+    """Return a name with the last part of its module's name.
+
+    A method has the module "", because it is called without any module's name.
+    """
     module = path.parent.name if path.stem == "__init__" else path.stem
     return ("", name[1:]) if name.startswith(".") else (module, name)
 
@@ -142,31 +134,23 @@ def mentions(names, modules, changed):
     )
 
 
-@functools.cache
-def uses(for_tests):
-    """Return (a definition, the names it uses, its file's) for all of `utils`.
+def users(changed, for_tests):
+    """Return what changed and what of `utils` uses it, directly or through others.
 
     Without the checks, which every notebook uses, each for its exercises; for tests
     with them and with what tests share.
     """
-    paths = [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]
-    if not for_tests:
-        paths = [p for p in paths if not {"checks", "tests"} & {*p.parts}]
-    found = []
-    for path in [path for path in paths if not path.match("test_*.py")]:
-        modules = names_of_file(path) | {qualified(path, "")[0]}
-        for name, codes in definitions(path.read_text(encoding="utf-8")).items():
-            names = set().union(*map(names_in, codes))
-            if name:
-                found.append((qualified(path, name), names, modules))
-    return found
-
-
-def users(changed, for_tests):
-    """Return what changed and what uses it, directly or through others."""
+    uses = []  # (a definition, the names it uses, its file's)
+    for path in [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]:
+        is_left_out = not for_tests and {"checks", "tests"} & {*path.parts}
+        if not (is_left_out or path.match("test_*.py")):
+            modules = names_of_file(path) | {qualified(path, "")[0]}
+            for name, codes in definitions(path.read_text(encoding="utf-8")).items():
+                names = set().union(*map(names_in, codes))
+                uses.append((qualified(path, name), names, modules))
     found, new = {*changed}, {*changed}
     while new:
-        new = {d for d, *used in uses(for_tests) if mentions(*used, new)} - found
+        new = {d for d, *used in uses if d[1] and mentions(*used, new)} - found
         found |= new
     return found
 
@@ -192,12 +176,11 @@ class Touched:
             path = ROOT / name
             if path in find_notebooks():
                 self.store.add(path)
+            elif name.startswith(EXERCISES):
+                self.add_exercises(path)
             elif path.suffix == ".py" and name.startswith(("utils/", "tests/")):
-                if name.startswith(EXERCISES):
-                    self.add_exercises(path)
-                else:
-                    before = git("show", f"{base}:{name}")
-                    self.add_names(path, changed_names(path, before))
+                before = git("show", f"{base}:{name}")
+                self.add_names(path, changed_names(path, before))
         self.compare -= self.store
         self.cases |= {path.stem for path in self.store}
 
@@ -220,17 +203,16 @@ class Touched:
                 self.tests.add(test.relative_to(ROOT).as_posix())
         if changed and ROOT / "utils" in path.parents:
             part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
-            self.tests |= {f"tests/test_{part}*.py", "tests/test_drift.py"}
+            self.tests.add(f"tests/test_{part}*.py")
             library = users(changed, for_tests=False)
             if "checks" in path.parts:  # other names are in notebooks by chance
                 library = {pair for pair in changed if pair[1] in checks.__all__}
-            for page in find_notebooks():
-                names = names_of_file(page)
-                if mentions(names, names, library):
-                    self.compare.add(page)
-                    if "plots" in path.parts:
-                        self.store.add(page)
-                        self.redrawn |= {name for _, name in library}
+            pages = {p: names_of_file(p) for p in find_notebooks()}
+            pages = {p for p, names in pages.items() if mentions(names, names, library)}
+            self.compare |= pages
+            if "plots" in path.parts:
+                self.store |= pages
+                self.redrawn |= {name for _, name in library}
 
     def pytest_runs(self):
         """Return the words for each run of pytest."""
@@ -243,29 +225,13 @@ class Touched:
         return [[*map(str, words)] for words in runs]
 
 
-def git(*words, **env):
-    """Return what a git command prints, empty if it fails."""
-    options = {"cwd": ROOT, "env": os.environ | env, "capture_output": True}
-    return subprocess.run(["git", *words], **options).stdout.decode()
-
-
-def snapshot(base=None, paths=(".",)):
-    """Return a tree of git: `base`, or nothing, with these paths as they are now."""
-    with tempfile.TemporaryDirectory() as folder:
-        index = {"GIT_INDEX_FILE": f"{folder}/index"}
-        if base:
-            git("read-tree", base, **index)
-        git("add", "--all", *map(str, paths), **index)
-        return git("write-tree", **index).strip()
-
-
-def files_between(base, tree):
-    """Return the names of files that differ, deleted and new ones too."""
-    listed = git("diff", "--name-only", "--no-renames", "-z", base, tree)
-    return listed.split("\0")[:-1]
-
-
 # ------------------------------------------------------------------- run
+
+
+def git(*words):
+    """Return what a git command prints, empty if it fails."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True)
+    return done.stdout.decode()
 
 
 def run(*words):
@@ -273,34 +239,16 @@ def run(*words):
     return subprocess.run([sys.executable, "-m", *words], cwd=ROOT).returncode != 0
 
 
-def last_failures(base):
-    """Return the tree of the last call, notebooks not stored, what failed in pytest.
-
-    They are noted only if it failed, and had the same base.
-    """
-    record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
-    if not record or record["base"] != base:
-        shutil.rmtree(CACHE, ignore_errors=True)
-        return None, [], []
-    noted = CACHE / "v/cache/lastfailed"
-    names = json.loads(noted.read_text("utf-8")) if noted.exists() else []
-    # Of a notebook all cells: one needs those before it.
-    again = dict.fromkeys(re.sub(r"(\.ipynb)::.*", r"\1", name) for name in names)
-    again = [name for name in again if (ROOT / name.partition("::")[0]).exists()]
-    return record["tree"], record["unstored"], again
-
-
-def announce(since, files, touched, runs):
+def announce(base, files, touched, runs):
     """Print how many steps there are, how long they take, and what they are."""
     words = [word for words in runs for word in words]
     notebooks = len(touched.store) + sum(".ipynb" in word for word in words)
     tests = sum(".py" in word for word in words)
     minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
-    count = 1 + bool(touched.store) + len(runs)
     print(
-        f"{count} steps, {minutes} min or so on two quiet cores; Ctrl-C leaves the "
-        f"rest to CI, where `.ci/run` runs everything.\n"
-        f"Changed since {since}: {', '.join(files) or 'nothing'}"
+        f"{1 + bool(touched.store) + len(runs)} steps, {minutes} min or so on two "
+        "quiet cores; Ctrl-C leaves the rest to CI, where `.ci/run` runs everything.\n"
+        f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}"
     )
     for verb, paths in ("stored", touched.store), ("compared", touched.compare):
         names = ", ".join(sorted(path.stem for path in paths))
@@ -315,37 +263,19 @@ def main():
     base = given or git("merge-base", "main", "HEAD").strip() or "HEAD"
     if not git("rev-parse", "--verify", f"{base}^{{commit}}"):
         parser.error(f"expected a commit, got {base}")
-    tree, unstored, again = last_failures(None if given else base)
-    now = snapshot()
-    files = files_between(tree or base, now)
-    touched = Touched(files, tree or base)
-    touched.store |= {ROOT / name for name in unstored}
-    runs = [["--full", *again]] if again else []
-    runs += touched.pytest_runs()
-    since = f"the call that failed, {len(again)} tests" if tree else base[:12]
-    announce(since, files, touched, runs)
+    files = git("diff", "--name-only", "--no-renames", "-z", base).split("\0")
+    files += git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    files = [*filter(None, files)]
+    touched = Touched(files, base)
+    runs = touched.pytest_runs()
+    announce(base, files, touched, runs)
     if run("ruff", "check", "--quiet") or run("ruff", "format", "--check", "--quiet"):
         print("Ruff found something; nothing else has run.")
         return True
-    unstored = execute(sorted(touched.store), touched.redrawn)
-    noting = "pytest", "-o", f"cache_dir={CACHE}"
-    failed = [words for words in runs if run(*noting, *words)]
-    if any(name.endswith(EVERYTHING) or name.startswith("data/") for name in files):
-        print("The change touches everything: run `python -m pytest`, too.")
-    if not failed and not unstored:
-        shutil.rmtree(CACHE, ignore_errors=True)
-        print("All that it touches holds.")
-        return False
-    stored = touched.store - {*unstored}
-    CACHE.mkdir(parents=True, exist_ok=True)
-    record = {
-        "base": base,
-        "tree": snapshot(now, [*stored, "README.md"]),  # what was stored is as it is
-        "unstored": [path.relative_to(ROOT).as_posix() for path in unstored],
-    }
-    RECORD.write_text(json.dumps(record), encoding="utf-8")
-    print("Something failed: see above. The next call begins with it.")
-    return True
+    failed = execute(sorted(touched.store), touched.redrawn)
+    failed += [words for words in runs if run("pytest", *words)]
+    print("Something failed: see above." if failed else "All that it touches holds.")
+    return bool(failed)
 
 
 if __name__ == "__main__":

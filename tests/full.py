@@ -22,6 +22,7 @@ from tests import result_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = "the last full run"
+PACKAGES = "torch", "numpy", "matplotlib", "jupyterlab"
 CACHE = Path.home() / ".cache/attention-course"
 PYTEST = ["-m", "pytest", "--color=no", "--full"]
 # Kernels and the browser talk over this machine's own network, `lo`.
@@ -99,8 +100,7 @@ def run(name, what, command, env, log):
 
 def heading():
     """Return machine and versions, and the head of the table."""
-    packages = "torch", "numpy", "matplotlib", "jupyterlab"
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     best = torch.backends.cpu.get_cpu_capability().lower()
     machine = f"{os.cpu_count()} processors ({platform.machine()}, {best})"
     return (

@@ -5,7 +5,6 @@ from functools import partial
 import torch
 from hypothesis import settings
 from safetensors.torch import load_file
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from utils.attention import MultiHeadAttention
 from utils.delta import DeltaAttention
@@ -42,17 +41,3 @@ def computed(name):
     """Return what the reference implementation has computed (`references.py`)."""
     tensors = load_file(DATA / "tiny_layers" / "reference.safetensors")
     return {k[len(name) + 1 :]: t for k, t in tensors.items() if k.startswith(name)}
-
-
-class Made(TorchDispatchMode):
-    """Note all tensors that are made."""
-
-    def __init__(self):
-        super().__init__()
-        self.tensors = []
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        made = func(*args, **(kwargs or {}))
-        tensors = made if isinstance(made, tuple) else (made,)
-        self.tensors += [tensor for tensor in tensors if torch.is_tensor(tensor)]
-        return made

@@ -76,38 +76,15 @@ def test_tensors_may_be_in_several_files(tmp_path):
         torch.testing.assert_close(logits, reference["logits"], atol=1e-5, rtol=0)
 
 
-def test_what_is_missing_of_several_files_is_named(tmp_path):
-    part = in_parts(copied(LLAMA, tmp_path)) / "model-00002-of-00003.safetensors"
-    content = part.read_bytes()
-    part.write_bytes(content[:-1])
-    with pytest.raises(ValueError, match="00002-of-00003.safetensors is damaged"):
-        load_llama(tmp_path)
-    part.unlink()
-    with pytest.raises(FileNotFoundError, match="00002-of-00003.safetens"):
-        load_llama(tmp_path)
-    (tmp_path / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(ValueError, match="index.json: expected a weight_map, got None"):
-        load_llama(tmp_path)
-
-
 def short(tensors):
     return {name.removeprefix("transformer."): t for name, t in tensors.items()}
-
-
-def as_first_published(tensors):
-    """Use the names of the first published files, which keep the mask in each block."""
-    masks = {}
-    for i in range(2):
-        masks[f"h.{i}.attn.bias"] = torch.ones(1, 1, 96, 96).tril()
-        masks[f"h.{i}.attn.masked_bias"] = torch.tensor(-1e4)
-    return short(tensors) | masks
 
 
 def with_output(tensors):
     return tensors | {"lm_head.weight": tensors["transformer.wte.weight"].clone()}
 
 
-@pytest.mark.parametrize("change", [dict, short, as_first_published, with_output])
+@pytest.mark.parametrize("change", [dict, short, with_output])
 def test_the_logits_are_those_of_the_reference_however_tensors_are_named(
     tmp_path, change
 ):
@@ -181,34 +158,18 @@ def test_the_output_of_a_tied_model_is_its_table_in_the_file_or_not(tmp_path):
 
 OF_A_GPT2_ARE_REFUSED = [
     (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
-    (
-        lambda tensors: {name: t.to(torch.int8) for name, t in tensors.items()},
-        {},
-        "to be float, got I8",
-    ),
-    (
-        adding(transformer__h__2__ln_1__bias=torch.ones(16)),
-        {},
-        "2.norm1.bias of shape none",
-    ),
     (adding(lm_head__weight=torch.ones(128, 16)), {}, "got other numbers"),
     (dict, {"model_type": "llama"}, "model_type of 'gpt2', got 'llama'"),
     (dict, {"n_embd": 32}, r"of shape \(128, 32\), got \(128, 16"),
     (dict, {"n_head": 3}, "got width 16 and 3 heads"),
     (dict, {"activation_function": "gelu"}, "function of 'gelu_new', got 'gelu'"),
-    (dict, {"scale_attn_weights": False}, "scale_attn_weights of True, got False"),
 ]
 OF_A_LLAMA_ARE_REFUSED = [
-    (without("model.norm.weight"), {}, r"norm.weight of shape \(24,\), got none"),
     (adding(model__layers__0__q__bias=torch.ones(3)), {}, "expected no tensor mod"),
     (dict, {"tie_word_embeddings": True}, "lm_head.weight to be the token emb"),
-    (dict, {"model_type": "gpt2"}, "model_type of 'llama', got 'gpt2'"),
-    (dict, {"num_key_value_heads": 4}, r"W_key.weight of shape \(24, 24\), got \(12"),
     (dict, {"num_attention_heads": 8}, "expected head_dim of 3, got 6"),
-    (dict, {"rope_scaling": {"rope_type": "llama3"}}, "factor of type float above 0"),
     (dict, {"rope_scaling": LLAMA3 | {"low_freq_factor": 4}}, "low_freq_factor below"),
     (dict, {"rope_parameters": {"rope_type": "yarn"}}, "or 'llama3', got 'yarn'"),
-    (dict, {"attention_bias": True}, "attention_bias of False, got True"),
     (dict, {"intermediate_size": "left out"}, "size of type int above 0, got None"),
 ]
 

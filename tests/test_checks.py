@@ -269,29 +269,13 @@ def test_checks_in_two_threads_do_not_disturb_each_other():
     assert passed == [True] * 6
 
 
-class EndlessLayer(torch.nn.Linear):
-    def forward(self, x):
-        while True:
-            x = x + 0
-
-
-@pytest.mark.parametrize("where", ["init", "forward", "projection"])
-def test_a_class_that_does_not_end_is_stopped_wherever_it_loops(where, monkeypatch):
+def test_a_class_that_does_not_end_is_stopped(monkeypatch):
     monkeypatch.setattr(guard, "SECONDS", 0.2)
 
-    class SelfAttention(torch.nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            kind = EndlessLayer if where == "projection" else torch.nn.Linear
-            self.W_query = kind(d_in, d_out, bias=False)
-            self.W_key = self.W_value = self.W_query
-            while where == "init":
-                pass
-
+    class SelfAttention(Right):
         def forward(self, x):
-            while where == "forward":
+            while True:
                 x = x + 0
-            return self.W_query(x)
 
     assert not check("4.2", SelfAttention).passed
 
@@ -307,17 +291,6 @@ def test_nothing_is_raised_after_an_answer_has_ended(monkeypatch):
             break
     assert [type(error) for error in errors] == [guard.NeverEnds] * 4
     assert sum(sum(range(1000)) for _ in range(1000)) > 0
-
-
-def test_an_interrupt_ends_the_check_at_once():
-    calls = []
-
-    def softmax(scores, dim=-1):
-        calls.append(dim)
-        raise KeyboardInterrupt
-
-    assert "KeyboardInterrupt" in check("3.3", softmax).message
-    assert calls == [-1]
 
 
 def test_the_entry_that_differs_is_among_those_shown():

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from tests.small_layers import computed, everywhere, random
 from utils.delta import (
-    DeltaAttention,
-    DeltaState,
     attend_in_chunks,
     delta_rule,
     gated_delta_rule,
@@ -111,11 +109,3 @@ def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
         attend_in_chunks(*parts, torch.zeros(2, 7), state=torch.zeros(5, 5))
     with pytest.raises(ValueError, match="chunk_size of 1 or more, got 0"):
         attend_in_chunks(*parts, torch.zeros(2, 7), chunk_size=0)
-
-
-def test_a_state_stays_as_large_as_it_is():
-    layer, state = DeltaAttention(6, 10, 13, 0.0, 2), DeltaState()
-    assert (len(state), state.nbytes) == (0, 0)
-    for seen in (1, 7):
-        layer(torch.zeros(3, seen - len(state), 6), cache=state)
-        assert (len(state), state.nbytes) == (seen, 3 * 2 * 5 * 5 * 4)

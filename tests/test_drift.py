@@ -82,9 +82,6 @@ CASES = {
     ],
     "encode_bpe": lambda f: f(TEXT, MERGES),
     "TokenAndPositionEmbedding": layer(11, 5, 3, x=IDS),
-    "SelfAttention": layer(5, 7, x=random(11, 5)),
-    "CausalAttention": layer(5, 7, 13, 0.3, x=random(2, 11, 5)),
-    "MultiHeadAttention": layer(5, 6, 13, 0.3, 3, x=random(2, 11, 5)),
     "partial_attention": lambda f: f(
         random(5, 3), random(7, 3, seed=1), random(7, 2, seed=2)
     ),

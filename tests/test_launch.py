@@ -62,25 +62,6 @@ TWO += ["--nproc-per-node=2"]
 HERE = {"cwd": ROOT, "text": True}
 
 
-ENDS_EARLY = """
-import sys, torch, torch.distributed as dist
-from utils.parallel import processes
-
-with processes() as (rank, _):
-    if rank == 1:
-        sys.exit("the second process ended")
-    dist.all_reduce(torch.ones(1))  # waits half an hour for the other process
-"""
-
-
-def test_a_process_that_ends_early_ends_the_run(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(ENDS_EARLY)
-    options = {"stderr": subprocess.PIPE, "timeout": 120} | HERE  # two minutes
-    done = subprocess.run([*TWO, str(program)], **options)
-    assert done.returncode != 0 and "the second process ended" in done.stderr
-
-
 SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".split()
 SMALL += "--steps 30 --save-every 10".split()
 

@@ -8,7 +8,6 @@ import sys
 import nbformat
 import pytest
 import torch
-import torch.distributed as dist
 from torch.distributed.tensor import DTensor
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -22,29 +21,6 @@ from utils.parallel import combine_partial_attention, partial_attention
 pytestmark = pytest.mark.usefixtures("on_cpu")
 
 
-@pytest.mark.parametrize(
-    "num_gpus, num_processes, backend",
-    [(0, 1, "gloo"), (0, 2, "gloo"), (1, 1, "nccl"), (1, 2, "gloo"), (2, 2, "nccl")],
-)
-def test_backend_is_nccl_only_if_each_process_has_a_gpu(
-    num_gpus, num_processes, backend, monkeypatch
-):
-    backends = []
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", str(num_processes))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: num_gpus)
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-    monkeypatch.setattr(
-        dist, "init_process_group", lambda name=None, **_: backends.append(name)
-    )
-    for name, value in (("get_rank", 0), ("get_world_size", num_processes)):
-        monkeypatch.setattr(dist, name, lambda value=value: value)
-    monkeypatch.setattr(dist, "destroy_process_group", lambda: None)
-    with parallel.processes() as group:
-        assert group == (0, num_processes)
-    assert backends == [backend]
-
-
 def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
     query, key, value = random(3, 4), random(5, 4, seed=1), random(5, 7, seed=2)
     visible = partial_attention(query, key, value)
@@ -54,18 +30,6 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
     torch.testing.assert_close(both, visible[0] / visible[2][:, None])
     nothing = combine_partial_attention(*map(torch.stack, zip(hidden, hidden)))
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
-
-
-def test_a_part_that_cannot_be_computed_is_named_and_one_without_keys_is_empty():
-    query, key, value = random(3, 4), random(5, 4), random(5, 7)
-    with pytest.raises(ValueError, match=r"one width d_k, got \(3, 4\) and \(5, 7\)"):
-        partial_attention(query, value, key)
-    with pytest.raises(ValueError, match="a boolean mask, got torch.float64"):
-        partial_attention(query, key, value, random(3, 5))
-    with pytest.raises(ValueError, match=r"broadcasts to \(3, 5\), got \(5, 3\)"):
-        partial_attention(query, key, value, random(5, 3) > 0)
-    _, maxima, sums = partial_attention(query, key[:0], value[:0])
-    assert maxima.isneginf().all() and not sums.any()
 
 
 def fenced_code():

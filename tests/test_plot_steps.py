@@ -56,41 +56,6 @@ def test_the_slider_works_in_a_frame_and_nothing_is_wider(width, browser, publis
     page.close()
 
 
-def test_two_drawings_on_one_page_do_not_interfere(browser, published):
-    draw_steps("one")
-    draw_steps("two")
-    page = browser.new_page()
-    page.set_content("".join(bundle["text/html"] for bundle in published) * 2)
-    assert page.get_by_role("slider").count() == 4
-    page.get_by_role("slider").nth(1).press("ArrowRight")
-    assert page.locator("[aria-live]").all_inner_texts() == [
-        LINES[0], LINES[1], LINES[0], LINES[0]
-    ]  # fmt: skip
-    page.close()
-
-
-def test_it_plays_once_on_request_and_not_at_all_with_reduced_motion(
-    browser, published
-):
-    draw_steps("t")
-    page = browser.new_page()
-    page.clock.install()
-    page.set_content(published[0]["text/html"])
-    page.clock.run_for(10_000)
-    assert page.locator("[aria-live]").inner_text() == LINES[0], "it began by itself"
-    page.get_by_role("button", name="Play").click()
-    page.clock.run_for(2_500)
-    assert page.locator("[aria-live]").inner_text() == LINES[2]
-    page.clock.run_for(10_000)
-    assert page.locator("[aria-live]").inner_text() == LINES[3]
-    assert page.get_by_role("button", name="Play").is_visible()
-    page.emulate_media(reduced_motion="reduce")
-    page.set_content(published[0]["text/html"])
-    assert page.get_by_role("slider").is_visible()
-    assert not page.get_by_role("button").is_visible()
-    page.close()
-
-
 def test_without_scripts_and_on_paper_all_texts_are_listed(browser, published):
     draw_steps("t")
     html = published[0]["text/html"]

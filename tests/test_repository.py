@@ -4,7 +4,6 @@ import hashlib
 import re
 import subprocess
 import sys
-from importlib.metadata import packages_distributions
 
 import nbformat
 import pytest
@@ -34,7 +33,7 @@ def test_the_readme_of_the_data_gives_size_and_hash_of_every_file():
     rows = [line for line in read("data/README.md").splitlines() if line[:1] == "|"]
     for path in files():
         name = path.relative_to(ROOT).as_posix().removeprefix("data/")
-        if path.is_relative_to(ROOT / "data") and name != "README.md":
+        if path.is_relative_to(ROOT / "data") and path.suffix not in (".md", ".py"):
             row = next((r for r in rows if f"`{name}`" in r), "no row")
             assert f"{path.stat().st_size:,}" in row, name
             assert hashlib.sha256(path.read_bytes()).hexdigest() in row, name
@@ -94,9 +93,6 @@ def test_a_table_links_to_every_notebook_by_its_title(table):
 def test_a_page_states_the_minutes_of_every_notebook_and_the_hours_of_all(page):
     text = read(page)
     assert with_minutes(text) == text
-    for old, new in (r"order\? \| \d+", "order? | 20"), (r"\d+ hours to", "2 hours to"):
-        other = re.sub(old, new, text)
-        assert other != text and with_minutes(other) == text
 
 
 # `utils` has four levels: the library is 0. A module imports from its own level and
@@ -120,24 +116,6 @@ def pins(name):
     """Return the versions that a file pins, by the names of the packages."""
     lines = read(name).splitlines()
     return dict(line.split(" ;")[0].split("==") for line in lines if line[:1] != "#")
-
-
-# Fetch and read published models, for readers who install them.
-OPTIONAL = {"huggingface_hub", "tokenizers"}
-
-
-def test_learners_install_all_that_notebooks_and_utils_import():
-    owners = packages_distributions()
-    sources = {path: read(path) for path in MODULES}
-    for path in find_notebooks():
-        cells = nbformat.read(path, as_version=4).cells
-        code = [cell.source for cell in cells if cell.cell_type == "code"]
-        sources[path] = "\n".join(code)
-    for path, source in sources.items():
-        names = {name.partition(".")[0] for name in imports(source)}
-        for name in names - sys.stdlib_module_names - {"utils"} - OPTIONAL:
-            packages = {package.lower() for package in owners[name]}
-            assert packages & pins("requirements.txt").keys(), (path.name, name)
 
 
 def test_the_lock_has_the_version_of_every_requirement():

@@ -66,14 +66,6 @@ def compare(cells, path):
 
 
 @pytest.mark.sample(CHEAP)
-def test_every_cell_may_be_run_twice_in_a_row_and_the_whole_notebook_once_more(path):
-    cells = nbformat.read(path, as_version=4).cells
-    code = [cell for cell in cells if cell.cell_type == "code"]
-    twice = [cell for cell in code for _ in range(2)]
-    compare(twice + code, path)
-
-
-@pytest.mark.sample(CHEAP)
 def test_a_section_runs_after_the_opening_and_the_sections_that_it_needs(path):
     parts = sections(path)
     done = {number for number, section in enumerate(parts) if not section.cells}

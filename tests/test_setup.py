@@ -104,16 +104,6 @@ def test_on_colab_it_asks_for_the_zip_of_the_course_and_unpacks_it(course, tmp_p
     assert found == expected(tmp_path / course.name)
 
 
-def test_with_an_address_it_fetches_the_course_once(course, tmp_path):
-    offline = run(tmp_path, fetching("/nowhere"))
-    assert offline.returncode != 0 and "'/nowhere' does not exist" in offline.stderr
-    assert offline.stderr.endswith(", which could not be fetched: see above.\n")
-    assert list(tmp_path.iterdir()) == []
-    fetched = expected(tmp_path / "attention-course")
-    assert says(run(tmp_path, fetching(course.as_uri()))) == fetched
-    assert says(run(tmp_path, fetching("/nowhere"))) == fetched
-
-
 @pytest.mark.sample("03_context_vectors.ipynb")
 def test_on_colab_a_notebook_fetches_the_course_and_says_what_is_stored(
     course, path, tmp_path, monkeypatch

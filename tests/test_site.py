@@ -14,11 +14,10 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser import find_browser, needed, use_slider
+from tests.browser import find_browser, needed
 from tests.markdown_text import FORMULA, without_code
 from tests.notebooks import find_notebooks
 from tests.repository import ROOT
-from tests.step_pictures import draw_steps, steps_notebook
 
 MODULES = Path(sys.prefix, "node_modules")
 MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE)
@@ -152,30 +151,7 @@ def test_a_page_folds_what_jupyterlab_folds_and_nothing_else(texts, path):
         assert all(title in cell.source.splitlines()[0] for title in titles)
 
 
-def test_the_hour_follows_00_and_deeper_pages_have_the_numbers_they_follow(texts):
-    index = BeautifulSoup(texts["index.html"], "html.parser")
-    names = [link.get_text() for link in index.select(".sidebar-tree a")]
-    assert names[:3] == ["00 Start here", "Attention in an hour", "01 Tokens"]
-    assert names.index("04 Why the root?") < names.index("05 Dropout, measured")
-
-
 # ---------------------------------------------------------------- pages in a browser
-
-
-@pytest.mark.sample(*(f"{name}.ipynb" for name in SAMPLE))
-def test_a_page_comes_whole_from_the_folder_without_an_error(path, look):
-    tab = look(page_of(path))
-    unfold(tab)
-    shown = tab.evaluate(
-        """Promise.all([...document.images].map(async img => {
-            img.loading = "eager";
-            await img.decode();
-            return img.width > 0 && img.width < innerWidth;
-        }).concat([...document.querySelectorAll(".math")].map(math =>
-            math.querySelector(".katex-html").getBoundingClientRect().width > 0)))"""
-    )
-    assert all(shown)
-    assert tab.title().startswith(tab.inner_text("h1").rstrip("¶# \n"))
 
 
 @pytest.mark.sample("deeper/shared_heads.ipynb")  # short, and has every kind of cell
@@ -194,24 +170,6 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
             if rule["impact"] in ("serious", "critical")
             for node in rule["nodes"]
         ] == []
-
-
-def test_a_drawing_in_steps_has_a_slider_in_both_schemes(browser, published, tmp_path):
-    needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
-    draw_steps("t")
-    nbformat.write(steps_notebook(published[0]), tmp_path / "index.ipynb")
-    site = runpy.run_path(ROOT / ".ci/site.py")
-    site["run_sphinx"](tmp_path, tmp_path / "pages", "html")
-    for width, scheme in ((360, "light"), (1280, "dark")):
-        size, problems = {"width": width, "height": 900}, []
-        tab = browser.new_page(viewport=size, color_scheme=scheme)
-        tab.on("console", lambda message, to=problems: to.append(message.text))
-        tab.on("pageerror", lambda error, to=problems: to.append(str(error)))
-        tab.goto((tmp_path / "pages/index.html").as_uri())
-        use_slider(tab.locator("article"))
-        assert not tab.evaluate("document.documentElement.scrollWidth > innerWidth")
-        assert problems == []
-        tab.close()
 
 
 def test_search_finds_words_from_a_disk_and_lessons_before_solutions(look):

@@ -34,7 +34,6 @@ EDITED = [("loss = train(2)", "loss 1.52"), *NEW[1:]]
         (NEW, (), OLD, []),  # text, figure and time stay
         (NEW, {"draw"}, [OLD[0], NEW[1], OLD[2]], []),  # the figure is drawn anew
         (FAR, (), [FAR[0], NEW[1], OLD[2]], [1]),  # and what is computed from it
-        (FAR, {"train"}, [FAR[0], NEW[1], OLD[2]], []),
         (EDITED, (), [EDITED[0], NEW[1], OLD[2]], []),
     ],
 )

@@ -6,7 +6,6 @@ import signal
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -135,26 +134,14 @@ def write_damaged(model, path):
     path.write_bytes(content)
 
 
-def write_without_random_state(model, path):
-    take_a_step(model, path, {"heads": 2})
-    saved = torch.load(path)
-    del saved["random"]
-    torch.save(saved, path)
-
-
 @pytest.mark.parametrize(
     "write, message",
     [
-        (write_without_random_state, "no checkpoint: it has no random"),
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (
             lambda model, path: take_a_step(model, path, {"heads": 4}),
             "another model: expected heads of 2, got 4",
-        ),
-        (
-            lambda model, path: take_a_step(model, path, None),
-            "another model: expected heads of 2, got nothing",
         ),
         (
             lambda model, path: take_a_step(nn.Linear(100, 7), path, {"heads": 2}),
@@ -171,27 +158,13 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
     assert torch.equal(model.weight, before)
 
 
-def test_training_without_metadata_leaves_a_checkpoint_with_some_alone(tmp_path):
-    path = tmp_path / "a.pt"
-    take_a_step(nn.Linear(100, 1), path, {"heads": 2})
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="expected heads of nothing, got 2"):
-        take_a_step(nn.Linear(100, 1), path, None)
-    assert path.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     "settings, message",
     [
         ({"clip": -1.0}, "clip above 0, or None, got -1.0"),
-        ({"warmup": -1}, "warmup from 0, got -1"),
-        ({"final_lr": -0.1}, "final_lr from 0, or None, got -0.1"),
         ({"weight_decay": math.nan}, "weight_decay from 0, got nan"),
         ({"save_every": 0}, "save_every from 1, got 0"),
-        ({"metadata": ["text"]}, r"metadata as a dict .* got \['text'\]"),
         ({"metadata": {"text": Path("a.txt")}}, "metadata as a dict of strings"),
-        ({"metadata": {"rate": np.float64(0.1)}}, "metadata as a dict of strings"),
-        ({"metadata": {"sizes": range(3)}}, "metadata as a dict of strings"),
         ({"metadata": {"loss": math.nan}}, "metadata as a dict of strings"),
     ],
 )
@@ -270,7 +243,6 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
     "model, batches, message",
     [
         (torch.nn.Linear(1, 1), [], "expected one batch or more, got none"),
-        (torch.nn.Linear(1, 1), iter([torch.ones(1)]), "expected a list of batches"),
         (torch.nn.Linear(1, 1), {"x": torch.ones(1)}, "expected a list of .* got dict"),
         (torch.nn.ReLU(), [torch.ones(1)], "a model with weights to train, got none"),
     ],
@@ -278,16 +250,6 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
 def test_what_cannot_be_trained_is_named(model, batches, message):
     with pytest.raises(ValueError, match=message):
         train(model, batches, lambda model, x: model(x).sum(), steps=3)
-
-
-def test_without_batches_the_checkpoint_is_not_loaded(tmp_path):
-    path = tmp_path / "a.pt"
-    take_a_step(nn.Linear(100, 100), path, None)
-    model, config = nn.Linear(100, 100), TrainingConfig(checkpoint=path)
-    before = model.weight.clone()
-    with pytest.raises(ValueError, match="expected one batch or more"):
-        train(model, [], lambda model, x: model(x).mean(), 1, config=config)
-    assert torch.equal(model.weight, before)
 
 
 def test_a_checkpoint_with_more_steps_than_asked_for_is_named(tmp_path):

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from tests.repository import ROOT, make_repository
+from tests.repository import make_repository
 
 NAME = "notebooks/deeper/glossary.ipynb"
 
@@ -21,7 +21,3 @@ def test_an_update_saves_changed_notebooks_and_fetches_the_new_ones(tmp_path):
     assert (course / NAME).read_text() == "a new version"
     [saved] = (course / "mine").glob("*/deeper/glossary.ipynb")
     assert saved.read_text() == "my answers"
-
-
-def test_the_readme_names_the_command():
-    assert "python -m utils.update" in (ROOT / "README.md").read_text(encoding="utf-8")
