@@ -68,19 +68,6 @@ class Bound(nn.Module):
         return F.linear(output.transpose(1, 2).flatten(2), out, self.bias)
 
 
-class PyTorchAttention(nn.Module):
-    """`nn.MultiheadAttention`, told that its mask is the causal one."""
-
-    def __init__(self, num_tokens):
-        super().__init__()
-        self.layer = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
-        self.mask = nn.Transformer.generate_square_subsequent_mask(num_tokens)
-
-    def forward(self, x):
-        options = {"attn_mask": self.mask, "is_causal": True, "need_weights": False}
-        return self.layer(x, x, x, **options)[0]
-
-
 def step(layer, x):
     """Run forward and backward; return the output and the gradient of x."""
     layer.zero_grad()
@@ -91,26 +78,19 @@ def step(layer, x):
 
 
 def attention():
-    """`MultiHeadAttention`, causal, width 768, forward and backward, and others."""
+    """`MultiHeadAttention`, causal, width 768, forward and backward."""
     for batch_size, num_tokens in ((8, 256), (4, 1024), (1, 4096)):
         layers = {
             "the lower bound": Bound([WIDTH] * 4),
             "`MultiHeadAttention`": causal_layer(num_tokens),
-            "`nn.MultiheadAttention`": PyTorchAttention(num_tokens),
         }
         x = torch.randn(batch_size, num_tokens, WIDTH, requires_grad=True)
-        matrices = torch.cat([*layers["the lower bound"].weights])
-        for layer in layers.values():
-            of_layer = [p for p in layer.parameters() if p.dim() == 2]
-            sizes = [len(matrix) for matrix in of_layer]
-            for parameter in layer.parameters():
-                nn.init.zeros_(parameter)  # the biases, which not all have
-            for matrix, rows in zip(of_layer, matrices.detach().split(sizes)):
-                matrix.data.copy_(rows)
-            matrices = torch.cat(of_layer)
-        expected = step(layers["the lower bound"], x)
-        for layer in layers.values():
-            torch.testing.assert_close(step(layer, x), expected, atol=1e-3, rtol=1e-3)
+        bound, ours = layers.values()
+        weights = *bound.weights, bound.bias
+        for copy, weight in zip(ours.parameters(), weights, strict=True):
+            copy.data.copy_(weight)
+        expected = step(bound, x)
+        torch.testing.assert_close(step(ours, x), expected, atol=1e-3, rtol=1e-3)
         yield from relative_rows(layers, x)
 
 

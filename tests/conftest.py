@@ -43,16 +43,6 @@ def pytest_configure(config):
     config.addinivalue_line("markers", about)
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Print what tests recorded as a summary, in one process or several."""
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if getattr(report, "when", "") == "call":
-                for name, line in report.user_properties:
-                    if name == "summary":
-                        terminalreporter.write_line(line)
-
-
 def pytest_generate_tests(metafunc):
     """Run a test with a sample of the notebooks, or in the full run with all."""
     sample = metafunc.definition.get_closest_marker("sample")

@@ -2,7 +2,6 @@
 
 import ast
 import re
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -13,7 +12,7 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
-from utils.checks import check, progress, records
+from utils.checks import check, records
 from utils.checks.catalogue import course_version, tasks
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
@@ -200,24 +199,3 @@ def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
     own_progress.mkdir()  # a folder in its place is refused even to root
     assert check("3.3", softmax).passed
     assert "Your progress isn't saved:" in capsys.readouterr().out
-
-
-def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
-    own_progress, monkeypatch
-):
-    bundles = []
-    monkeypatch.setattr("utils.checks.display.get_ipython", SimpleNamespace)
-    show = "utils.checks.display.display"
-    monkeypatch.setattr(show, lambda bundle, raw: bundles.append(bundle))
-    monkeypatch.chdir(ROOT / "notebooks/deeper")
-    passed = ["softmax", "attention_weights", "unknown", "patient 10", "embed"]
-    for names in (passed, NAMES):
-        own_progress.write_text("\n".join(names))
-        progress()
-    texts, pages = ([b[kind] for b in bundles] for kind in ("text/plain", "text/html"))
-    assert texts[0].startswith(f"4 of {TOTAL} exercises passed, about ")
-    assert texts[0].endswith(" hours left. Next: 1.1.")
-    assert texts[1] == f"{TOTAL} of {TOTAL} exercises passed."
-    link = r'<a href="../03_context_vectors.ipynb">03 .+?</a>'
-    assert re.search(link + r": 2 of 3 passed, \d+ minutes left", pages[0])
-    assert "3 of 3 passed ✓" in pages[1]

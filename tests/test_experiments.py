@@ -3,16 +3,13 @@
 import functools
 
 import pytest
-import torch
 
 from tests.seeds import definitions
 from utils.experiments import translation
 from utils.experiments.pairs import draw_pairs
-from utils.experiments.translation import ENGLISH, FRENCH, encode, shift_right
 
 page = functools.cache(definitions)  # not while tests are collected
 PRONOUNS = "deeper/heads_that_resolve_it"
-TRANSLATION = "11_translation"
 
 
 @functools.cache
@@ -43,40 +40,7 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
         assert num_letters is not None or len(set(row)) == 11
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    return translation.held_out_pairs()
-
-
-@pytest.fixture(scope="module")
-def models():
-    """Return a recurrent translator and a transformer, untrained."""
-    torch.manual_seed(0)
-    french, english = len(FRENCH), len(ENGLISH)
-
-    def same_vector(state, context, vector, mask):
-        return vector, torch.zeros(mask.shape)
-
-    recurrent = translation.Translator(
-        translation.RecurrentEncoder(french, 8),
-        page(TRANSLATION)["RecurrentDecoder"](english, 8, same_vector),
-    )
-    transformer = translation.Translator(
-        page(TRANSLATION)["TransformerEncoder"](french, 8, 2),
-        page(TRANSLATION)["TransformerDecoder"](english, 8, 2),
-    )
-    return [recurrent.eval(), transformer.eval()]
-
-
-def test_a_decoder_does_not_look_at_later_words(pairs, models):
-    source, target = encode(pairs[:3])
-    inputs = shift_right(target)
-    for model in models:
-        whole = model(source, inputs)[0]
-        first = model(source, inputs[:, :2])[0]
-        torch.testing.assert_close(whole[:, :2], first)
-
-
-def test_no_pair_of_the_test_occurs_in_training(pairs):
+def test_no_pair_of_the_test_occurs_in_training():
+    pairs = translation.held_out_pairs()
     assert len(pairs) == 600
     assert not {*pairs} & {*translation.translation_pairs(32_000, seed=0)}

@@ -108,19 +108,6 @@ def test_gradient_scaler_is_resumed_exactly(tmp_path, monkeypatch):
     assert torch.load(tmp_path / "run.pt")["scaler"]["scale"] < 2**16  # it was lowered
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_training_is_in_half_precision_and_resumed_exactly(tmp_path):
-    dtypes = set()
-
-    def loss(model, batch):
-        dtypes.add(model(batch).dtype)
-        return model(batch).float().square().mean()
-
-    train(dropout_model().cuda(), [torch.ones(5, 1)], loss, steps=3)
-    assert dtypes <= {torch.bfloat16, torch.float16}
-    assert_resumes_exactly(batch_function, tmp_path / "run.pt", [6, 8], "cuda")
-
-
 def take_a_step(model, path, metadata):
     """Train a model for a step more, with a checkpoint."""
     config = TrainingConfig(checkpoint=path, metadata=metadata)
