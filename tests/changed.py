@@ -247,7 +247,7 @@ def announce(base, files, touched, runs):
     minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
     print(
         f"{1 + bool(touched.store) + len(runs)} steps, {minutes} min or so on two "
-        "quiet cores; Ctrl-C leaves the rest to CI, where `.ci/run` runs everything.\n"
+        "quiet cores; Ctrl-C leaves the rest to `.ci/run`.\n"
         f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}"
     )
     for verb, paths in ("stored", touched.store), ("compared", touched.compare):

@@ -1,4 +1,4 @@
-"""A reader runs cells again, and single sections; each test pins a claim about that.
+"""A reader runs single sections; each test pins a claim about that.
 
 A section begins with a second-level heading; the cells before the first one are the
 opening. A line *Needs …* under a heading links to the sections whose names this one
@@ -52,7 +52,7 @@ def closure(parts, needs):
     return sorted({*needs, *indirect})
 
 
-# ---------------------------------------------------------- run again, run alone
+# --------------------------------------------------------------------- run alone
 
 
 def compare(cells, path):
