@@ -41,10 +41,6 @@ def steps():
     if works(*OFFLINE, "true"):
         what, offline = f"{what}, offline", OFFLINE
     known = {"everything": (what, [*offline, sys.executable, *PYTEST], {})}
-    for name in ("gpt2", "llama", "layers"):
-        command = [sys.executable, "-m", "tests.references", name]
-        env = {"PYTHONPATH": str(CACHE / "gpt2")}
-        known[name] = f"`data/tiny_{name}` made again by `transformers`", command, env
     for name, python, what, env in (
         ("default", sys.executable, "", {"ATEN_CPU_CAPABILITY": "default"}),
         ("avx2", sys.executable, "", {"ATEN_CPU_CAPABILITY": "avx2"}),
@@ -64,7 +60,6 @@ def steps():
 def prepare(name):
     """Install what a step needs besides this environment; return whether it can run."""
     requirements = {
-        **dict.fromkeys(("gpt2", "llama", "layers"), "tests/gpt2.txt"),
         "learner": "requirements.txt",
         **dict.fromkeys(("colab", "colab-alone"), "tests/colab.txt"),
     }.get(name)
@@ -74,11 +69,8 @@ def prepare(name):
     python = "python3.13" if requirements == "tests/colab.txt" else sys.executable
     if not works(python, "--version"):
         return False
-    pip = ["-m", "pip", "install", "--quiet", "-r", requirements]
-    commands = [[python, "-m", "venv", folder], [folder / "bin/python", *pip]]
-    if requirements == "tests/gpt2.txt":
-        shutil.rmtree(folder, ignore_errors=True)
-        commands = [[python, *pip, "--target", folder]]
+    install = ["-m", "pip", "install", "--quiet", "-r", requirements]
+    commands = [python, "-m", "venv", folder], [folder / "bin/python", *install]
     return all(subprocess.run(each, cwd=ROOT).returncode == 0 for each in commands)
 
 

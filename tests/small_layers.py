@@ -38,6 +38,6 @@ def random(*shape, seed=0, dtype=torch.float64):
 
 
 def computed(name):
-    """Return what the reference implementation has computed (`references.py`)."""
+    """Return what the reference implementation has computed, see data/README.md."""
     tensors = load_file(DATA / "tiny_layers" / "reference.safetensors")
     return {k[len(name) + 1 :]: t for k, t in tensors.items() if k.startswith(name)}

@@ -8,11 +8,13 @@ import nbformat
 import pytest
 import torch
 
+from tests.markdown_text import folded_solution
 from tests.repository import ROOT
 from utils import attention
 from utils.checks import records
 from utils.checks.catalogue import PATIENTS
 from utils.clinic import diagnose, patient, suspects, twin
+from utils.clinic.instruments import fitting, measured
 
 NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
@@ -94,3 +96,93 @@ def test_what_the_folded_answers_diagnose_is_right():
             assert diagnose(patient(answer), *slugs).passed, answer
             answered.append(answer)
     assert sorted(answered) == sorted([*PATIENTS, 108, 200, 509])
+
+
+# ---- the instruments
+
+
+def doctor(layer):
+    """Return the slugs in the first row of the notebook's table that fits.
+
+    A number counts as 0 or 1 if it is printed as 0.00 or 1.00.
+    """
+    order, *_ = measured(layer, "permute_tokens").values()
+    smallest, _, *columns = measured(layer, "row_sums").values()
+    before, after = measured(layer, "bisect").values()
+    if smallest < 0.995 and columns == pytest.approx([1, 1], abs=0.005):
+        return {"softmax-over-queries"}
+    if smallest < 0.995:
+        return {"mask-after-softmax"}
+    if found := scales(layer):
+        return found
+    if order > 0.005:
+        heads = "split-by-view" if before > 0.005 else "merge-without-transpose"
+        return {heads if layer.kind.masked else "keys-times-queries"}
+    if layer.kind.masked and (found := leaks(layer)):
+        return found
+    if after > 0.005:
+        return after_the_cut(measured(layer, "one_token"))
+    return set()
+
+
+def scales(layer):
+    """Return whose numbers are shifted in `scale_scores`, or have a ceiling."""
+    here = [*measured(layer, "scale_scores").values()]
+    healthy = [*measured(twin(layer), "scale_scores").values()]
+    if here[:5] == pytest.approx(healthy[2:7], abs=0.02):
+        return {"scale-missing"}
+    if here[2:7] == pytest.approx(healthy[:5], abs=0.02):
+        return {"divided-by-width"}
+    return {"softmax-twice"} if here[-1] < 0.29 else set()
+
+
+def leaks(layer):
+    """Return whether only the next token moves an output, or all later ones."""
+    soon, late = measured(layer, "leak_test").values()
+    if max(soon, late) < 0.005:
+        return set()
+    return {"one-step-leaked" if late < 0.005 else "mask-not-used"}
+
+
+def after_the_cut(parts):
+    """Return what explains a wrong output, from what one token alone gives."""
+    nearest = min(parts, key=parts.get)
+    if parts[nearest] > 0.005 or nearest == "out_proj(value)":
+        return {"heads-share-weights"}
+    if "value" in nearest:
+        return {"output-projection-unused"}
+    return {"keys-for-values" if "key" in nearest else "values-not-projected"}
+
+
+def test_a_doctor_who_follows_the_table_is_right_about_the_first_299():
+    wrong = [n for n in range(1, 300) if doctor(one := patient(n)) != one._wrong]
+    assert wrong == []
+
+
+def readings(layer):
+    """Return what every instrument prints of a layer, without training."""
+    return {
+        (name, label): value
+        for name in fitting(layer)
+        for label, value in measured(layer, name).items()
+    }
+
+
+def test_of_two_wrong_steps_the_table_finds_one_and_its_twin_shows_the_other():
+    for number in range(300, 600, 3):
+        layer = patient(number)
+        found = doctor(layer)
+        assert found < layer._wrong, number
+        here, there = readings(layer), readings(twin(layer, *found))
+        assert max(abs(here[key] - there[key]) for key in here) > 0.1, number
+
+
+def test_the_folded_tests_find_the_two_broken_layers(capsys):
+    """The solution takes the place of the stub, and the next cell runs it."""
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    stub = next(i for i, source in enumerate(code) if "def leak_test" in source)
+    solution = next(filter(None, map(folded_solution, cells)))
+    exec("\n".join([code[stub], solution, code[stub + 1]]), {"torch": torch})
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert rows == [["A", "0.00", "0.00"], ["B", "0.00", "0.71"], ["C", "0.24", "0.00"]]

@@ -54,18 +54,14 @@ def parts():
 
 
 def model(cls):
-    """Build the model under a seed, with the initial weights of 08.
+    """Return what the model computes with other weights: in `utils` some begin small.
 
-    In `utils` some begin smaller, which is the subject of deeper/norms_and_depth.
+    That is the subject of deeper/norms_and_depth.
     """
-    torch.manual_seed(123)
     built = cls(11, 5, 8, 2, 3)
-    begun = {name: p.detach().clone() for name, p in built.named_parameters()}
-    for i, (name, parameter) in enumerate(built.named_parameters()):
-        if name.endswith(("out_proj.weight", "feed_forward.2.weight")):
-            begun.pop(name)
+    for i, parameter in enumerate(built.parameters()):
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))
-    return begun, built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
+    return built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
 
 
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
