@@ -479,34 +479,6 @@ def draw_attention(
     return start, context
 
 
-# --- 10 ---------------------------------------------------------------------------
-
-
-def rotation(query: Tensor, key: Tensor, places, *, title: str) -> None:
-    """Draw a query and a key of one pair, rotated by their positions, in four frames.
-
-    Args:
-        query, key: (2,), rotated counter-clockwise by 1 radian per position.
-        places: four pairs of positions, of the query and of the key.
-    """
-    picture, longest = Picture(), float(max(query.norm(), key.norm()))
-    for frame, positions in enumerate(places):
-        x, y, angles = 0.86 + 1.725 * frame, 1.1, []
-        i, j = map(int, positions)
-        picture.note((x, 0.12), f"q at {i}, k at {j}", align="center", bold=True)
-        for role, pair, position in (("query", query, i), ("key", key, j)):
-            angle = math.atan2(pair[1], pair[0]) + position
-            length = 0.625 * float(pair.norm()) / longest
-            across, up = length * math.cos(angle), length * math.sin(angle)
-            picture.wire((x, y), (x + across, y - up), role)
-            end = x + 1.2 * across, y - 1.2 * up
-            picture.note(end, role[0], role, align="center", bold=True)
-            angles.append(math.degrees(angle))
-        apart = (angles[0] - angles[1]) % 360
-        picture.note((x, 1.9), f"{apart:.0f}° apart", align="center")
-    picture.publish(title)
-
-
 # --- 14 ---------------------------------------------------------------------------
 
 
