@@ -32,9 +32,12 @@ LONG = [
     "notebooks/deeper",
     "tests/test_answers.py",
     "tests/test_checks.py",
+    "tests/test_contributing.py",
+    "tests/test_experiments.py",
     "tests/test_lab.py",
     "tests/test_launch.py",
     "tests/test_parallel.py",
+    "tests/test_sections.py",
     "tests/test_setup.py",
     "tests/test_plot_steps.py",
     "tests/test_site.py",
@@ -56,12 +59,14 @@ def pytest_ignore_collect(collection_path, config):
 def pytest_cmdline_main(config):
     """Run two files at a time, each in its order, if pytest-xdist is installed.
 
+    A single test starts sooner without: with `-k` or `::` there is one process.
     `addopts` can't say this: without pytest-xdist, pytest would refuse the options.
     """
     if config.pluginmanager.has_plugin("xdist") and IS_MAIN:
         option = config.option
         if option.numprocesses is None:
-            option.numprocesses = 0 if option.usepdb else 2
+            is_single = option.keyword or any("::" in arg for arg in option.file_or_dir)
+            option.numprocesses = 0 if option.usepdb or is_single else 2
         option.dist = "loadfile" if option.dist == "no" else option.dist
         option.loadscopereorder = False
 

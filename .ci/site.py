@@ -22,25 +22,26 @@ import nbformat
 ROOT = Path(__file__).resolve().parents[1]
 KINDS = "*.ipynb", "deeper/*.ipynb", "solutions/*.ipynb"
 NOTEBOOKS = [path for kind in KINDS for path in ROOT.glob(f"notebooks/{kind}")]
-# The list of pages at the side.
+# The list of pages at the side. `deeper` comes from the table in the README.
 CONTENTS = """
-```{toctree}
+```{{toctree}}
 :hidden:
 :glob:
 :caption: The course
 
+notebooks/00_start_here
+notebooks/attention_in_an_hour
 notebooks/*
 ```
 
-```{toctree}
+```{{toctree}}
 :hidden:
-:glob:
 :caption: Deeper
 
-notebooks/deeper/*
+{deeper}
 ```
 
-```{toctree}
+```{{toctree}}
 :hidden:
 :glob:
 :caption: Worked solutions
@@ -48,6 +49,7 @@ notebooks/deeper/*
 notebooks/solutions/*
 ```
 """
+DEEPER = re.compile(r"\[([^]]+)\]\((notebooks/deeper/\w+)\.ipynb\)")
 BOOK = """# Attention, from tokens to transformers
 
 ```{toctree}
@@ -65,10 +67,32 @@ BOOK_SETTINGS = (
 )
 PDF = "attention.pdf"
 LINK = '\n\n<a href="{file}" download>{text}</a>\n'
+# What JupyterLab folds, and the tags that MyST-NB reads instead.
+FOLDS = {"source_hidden": "hide-input", "outputs_hidden": "hide-output"}
 NO_PAGE = re.compile(r"(?<!!)\[([^]]+)\]\((?!https?:|notebooks/.+\.ipynb\)).+?\)")
 # In a container Chromium has no sandbox; the pages need no network.
 PRINT = "--headless --no-sandbox --disable-gpu --disable-background-networking "
 PRINT += "--no-pdf-header-footer --generate-pdf-document-outline"
+
+
+def fold(cell):
+    """Tag a cell: its page folds what JupyterLab folds, code under its title."""
+    hidden = cell.metadata.get("jupyter", {})
+    folds = [tag for name, tag in FOLDS.items() if hidden.get(name)]
+    cell.metadata.tags = cell.metadata.get("tags", []) + folds
+    if "hide-input" in folds:
+        title = cell.source.splitlines()[0].removeprefix("# @title ")
+        cell.metadata.mystnb = {"code_prompt_show": title, "code_prompt_hide": title}
+    if "hide-output" in folds:
+        del cell.outputs[0]  # the cover, which JupyterLab shows
+
+
+def contents(readme):
+    """Return the list of pages, the deeper ones under their notebooks' numbers."""
+    rows = re.findall(r"^\| (\d\d) \| (.+) \|$", readme, re.MULTILINE)
+    pages = [(number, *page) for number, row in rows for page in DEEPER.findall(row)]
+    lines = [f"{number} {title} <{page}>" for number, title, page in sorted(pages)]
+    return CONTENTS.format(deeper="\n".join(lines))
 
 
 def write_notebook(path, source):
@@ -78,8 +102,7 @@ def write_notebook(path, source):
         c for c in notebook.cells if "setup" not in c.metadata.get("tags", [])
     ]
     for cell in notebook.cells:
-        if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
-            del cell.outputs[0]  # the cover, which JupyterLab shows
+        fold(cell)
         cell.source = cell.source.replace("](../README.md)", "](../index.md)")
     opening = notebook.cells[0]
     link = LINK.format(file=path.name, text="Download the notebook")
@@ -115,11 +138,12 @@ def build(folder, pdf):
         (source / scheme).parent.mkdir(parents=True)
         shutil.copy(ROOT / scheme, source / scheme)
         readme = (ROOT / "README.md").read_text(encoding="utf-8")
+        pages = contents(readme)
         readme = NO_PAGE.sub(r"\1", readme)  # files that are no pages need no link
         if pdf:
             link = LINK.format(file=PDF, text="All numbered notebooks as a PDF")
             readme = readme.replace("\n", link, 1)
-        (source / "index.md").write_text(readme + CONTENTS, encoding="utf-8")
+        (source / "index.md").write_text(readme + pages, encoding="utf-8")
         for path in NOTEBOOKS:
             write_notebook(path, source)
         run_sphinx(source, folder, "html")

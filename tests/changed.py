@@ -1,216 +1,355 @@
 """Run what a change touches: `python -m tests.changed [BASE]`.
 
 The change is everything that differs from the commit BASE, new files included. Without
-BASE it is everything since this branch left `main`.
+BASE it is everything since this branch left `main` or, if the last call failed,
+everything since that call, after what failed in it.
 
-1. Changed notebooks are run and stored, and their minutes copied into README and 00.
+1. Ruff runs. If it finds something, nothing else runs.
+2. Changed notebooks are run and stored, and their minutes copied into README and 00.
    So are notebooks that use a changed name of `utils/plots`, and 00 after a change in
    an exercise, because it has a map of all exercises.
-2. Ruff runs, and the docstring examples of what changed, and its tests and those of all
-   that imports it.
-3. Notebooks that use another changed name of `utils`, and the solutions of a changed
+3. The tests run that use a changed name, and the docstring examples of changed files.
+4. Notebooks that use another changed name of `utils`, and the solutions of a changed
    exercise, are run and compared.
+
+Functions are compared as bytecode, in which comments and the names of locals don't
+appear. Its global names and attributes are what a function uses.
 """
 
 import argparse
 import ast
 import functools
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+from types import CodeType
 
-import nbformat
-
-from tests.notebooks import START, execute, find_notebooks
-from tests.repository import ROOT, imports
+from tests.notebooks import START, execute, find_notebooks, names_in
+from tests.repository import ROOT
 from utils import checks
 
-# Tests that a change concerns without an import.
+CACHE = ROOT / ".pytest_cache/changed"  # what failed in the last call
+RECORD = CACHE / "record.json"
+EXERCISES = "utils/checks/exercises/"
+# Tests that a change concerns although they don't use its names.
 OTHERS = {
     "notebooks/": ("seeds", "exercises"),
-    "utils/": ("drift", "exercises"),
-    "tests/seeds/": ("seeds",),
+    "README.md": ("answers",),
+    "CONTRIBUTING.md": ("contributing",),
+    EXERCISES: ("answers", "exercises"),
+    "utils/experiments/": ("drift",),
     "tests/answers/": ("answers",),
-    "tests/notebooks.py": ("lab",),
-    "tests/browser.py": ("lab",),
+    "tests/seeds/": ("seeds",),
+    "tests/notebooks.py": ("lab", "site"),
+    "tests/browser.py": ("lab", "site"),
     ".ci/": ("site",),
 }
-EXERCISES = "utils/checks/exercises/"
 # These have cases for each notebook or exercise, of which those of changed ones run.
-BY_CASE = ("notebooks", "sections", "drift", "steps", "checks", "answers")
+BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
 BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 EVERYTHING = ("conftest.py", "pyproject.toml", "requirements.txt")
 
 
-def git(*words):
-    """Return what a git command prints, empty if it fails."""
-    command = ["git", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True).stdout.decode()
+# ------------------------------------------------------------------- names
 
 
-def changed_files(base):
-    """Return the names of files that differ from a commit, deleted and new ones too."""
-    listed = git("diff", "--name-only", "--no-renames", "-z", base)
-    listed += git("ls-files", "--others", "--exclude-standard", "-z")
-    return listed.split("\0")[:-1]
+def content(code):
+    """Return what some code does, whatever its locals are called."""
+    consts = [content(c) if type(c) is CodeType else repr(c) for c in code.co_consts]
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return code.co_code, code.co_exceptiontable, code.co_names, arguments, consts
 
 
 def definitions(source):
-    """Return the code of each top-level name of a module, without docstrings."""
-    code = {}
-    for node in ast.parse(source).body:
+    """Return the codes of each top-level name of a module; "" is what has no name.
+
+    The methods of a class without a base have names of their own, because only code
+    that names them calls them; the `forward` of an `nn.Module` is called without it.
+    """
+    codes, nodes = {}, ast.parse(source).body
+    for node in nodes:  # and the methods, which are added below
         for inner in ast.walk(node):
             if isinstance(inner, ast.FunctionDef | ast.ClassDef):
                 if ast.get_docstring(inner) is not None:
                     inner.body[0] = ast.Pass()
-        targets = getattr(node, "targets", [node])  # not names inside a comprehension
-        inner = [part for target in targets for part in ast.walk(target)]
-        stored = [
-            n.id for n in inner if isinstance(n, ast.Name) and type(n.ctx) is ast.Store
-        ]
-        names = [node.name] if hasattr(node, "name") else stored
-        code |= dict.fromkeys(names, ast.unparse(node))
-    return code
+        if isinstance(node, ast.ClassDef) and not node.bases:
+            methods = [n for n in node.body if isinstance(n, ast.FunctionDef)]
+            methods = [n for n in methods if not n.name.startswith("__")]
+            node.body = [n for n in node.body if n not in methods] or [ast.Pass()]
+            nodes += methods
+            for method in methods:
+                method.name = f".{method.name}"
+        named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
+        stored = [n.id for n in named if isinstance(n.ctx, ast.Store)]
+        imported = [alias.asname or alias.name for alias in getattr(node, "names", ())]
+        names = [node.name] if hasattr(node, "name") else imported or stored or [""]
+        module = ast.fix_missing_locations(ast.Module([node], []))
+        for name in names:
+            codes.setdefault(name, []).append(compile(module, "a module", "exec"))
+    return codes
 
 
-def changed_names(name, base):
-    """Return the names of a module that changed, and those of `utils` that use one."""
-    path, code = ROOT / name, {}
-    before = definitions(git("show", f"{base}:{name}"))
-    after = definitions(path.read_text(encoding="utf-8") if path.exists() else "")
-    changed = {name for name in before | after if before.get(name) != after.get(name)}
-    checks = ROOT / "utils/checks"  # which every notebook uses, each for its exercises
-    for user in users(path):
-        is_library = user.is_relative_to(ROOT / "utils") and checks not in user.parents
-        if user.exists() and (is_library or user == path):
-            code |= definitions(user.read_text(encoding="utf-8"))
-    words = {name: {*re.findall(r"\w+", text)} for name, text in code.items()}
-    while more := {name for name in words.keys() - changed if words[name] & changed}:
-        changed |= more
-    return changed
+def changed_names(path, before):
+    """Return (module, name) of what differs in a file from an earlier source of it.
+
+    A method has the module "", because it is called without any module's name.
+    """
+    after = path.read_text(encoding="utf-8") if path.exists() else ""
+    old, new = definitions(before), definitions(after)
+    changed = {
+        name
+        for name in old | new
+        if [*map(content, old.get(name, []))] != [*map(content, new.get(name, []))]
+    }
+    if "" in changed:
+        changed |= old.keys() | new.keys()
+    return {qualified(path, name) for name in changed - {""}}
 
 
-def words_of(notebook):
-    """Return all words in the code of a notebook."""
-    cells = nbformat.read(notebook, as_version=4).cells
-    code = [cell.source for cell in cells if cell.cell_type == "code"]
-    return {*re.findall(r"\w+", "\n".join(code))}
-
-
-def affected_notebooks(files, base):
-    """Return the notebooks to run and store, and those to run and compare."""
-    store, compare, known = set(), set(), find_notebooks()
-    for name in files:
-        path = ROOT / name
-        if path in known:
-            store.add(path)
-        if name.startswith("utils/") and path.suffix == ".py":
-            names = changed_names(name, base)
-            if name.startswith("utils/checks/"):  # other words are there by chance
-                names &= {*checks.__all__}
-            users = {notebook for notebook in known if words_of(notebook) & names}
-            (store if name.startswith("utils/plots/") else compare).update(users)
-        if name.startswith(EXERCISES):
-            store.add(START)
-            for notebook in known:
-                if notebook.stem[3:] == path.stem:
-                    solutions = f"solutions/{notebook.stem[:2]}_solutions.ipynb"
-                    compare |= {notebook, notebook.parent / solutions}
-    return sorted(store), sorted(compare - store)
-
-
-def module_name(path):
-    """Return the name by which a file is imported."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
+def qualified(path, name):
+    """Return a name with the last part of its module's name, or "" for a method."""
+    module = path.parent.name if path.stem == "__init__" else path.stem
+    return ("", name[1:]) if name.startswith(".") else (module, name)
 
 
 @functools.cache
-def imported_names():
-    """Map each file of `utils` and `tests` to what it imports, modules and names."""
-    found = {}
-    for path in [*(ROOT / "utils").rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
-        names = imports(path.read_text(encoding="utf-8"))
-        found[path] = {*names, *(name.rpartition(".")[0] for name in names)}
-    # The catalogue imports the exercises by the names of the notebooks.
-    exercises = {module_name(path) for path in (ROOT / EXERCISES).glob("*.py")}
-    found[ROOT / "utils/checks/catalogue.py"] |= exercises
+def names_of_file(path):
+    """Return what a file uses: names, modules and, in a test, fixtures."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+    code = compile(text, path.name, "exec")
+    names = names_in(code)
+    for const in code.co_consts:
+        if type(const) is CodeType:
+            names.update(const.co_varnames[: const.co_argcount])
+    return names.union(*(name.split(".") for name in names), [""])
+
+
+def mentions(names, modules, changed):
+    """Return whether one of the changed names and its module are mentioned.
+
+    Who calls `solution` gets functions of the course without naming their modules.
+    """
+    return any(
+        name in names and (module in modules or "solution" in modules)
+        for module, name in changed
+    )
+
+
+@functools.cache
+def uses(for_tests):
+    """Return (a definition, the names it uses, its file's) for all of `utils`.
+
+    Without the checks, which every notebook uses, each for its exercises; for tests
+    with them and with what tests share.
+    """
+    paths = [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]
+    if not for_tests:
+        paths = [p for p in paths if not {"checks", "tests"} & {*p.parts}]
+    found = []
+    for path in [path for path in paths if not path.match("test_*.py")]:
+        modules = names_of_file(path) | {qualified(path, "")[0]}
+        for name, codes in definitions(path.read_text(encoding="utf-8")).items():
+            names = set().union(*map(names_in, codes))
+            if name:
+                found.append((qualified(path, name), names, modules))
     return found
 
 
-def users(path):
-    """Return the files that import a module, directly or through others, and itself."""
-    found, imported = {path}, imported_names()
-    while True:
-        modules = {module_name(user) for user in found}
-        more = {user for user, names in imported.items() if names & modules} - found
-        if not more:
-            return found
-        found |= more
+def users(changed, for_tests):
+    """Return what changed and what uses it, directly or through others."""
+    found, new = {*changed}, {*changed}
+    while new:
+        new = {d for d, *used in uses(for_tests) if mentions(*used, new)} - found
+        found |= new
+    return found
 
 
-def affected_tests(files):
-    """Return the files with tests and examples to run."""
-    tests = {"tests/test_repository.py"}
-    for name in files:
-        if name.startswith(EXERCISES):
-            tests.add("tests/test_exercises.py")
-            continue
-        if name.startswith(("utils/", "tests/")):
-            paths = [path.relative_to(ROOT) for path in users(ROOT / name)]
-            tests |= {name, *(str(path) for path in paths if path.match("test_*.py"))}
-        if name.startswith("utils/"):
-            part = name.split("/")[1].removesuffix(".py")
-            tests.add(f"tests/test_{part}*.py")
-        for start, others in OTHERS.items():
-            if name.startswith(start):
-                tests |= {f"tests/test_{other}.py" for other in others}
-    paths = {path for test in tests for path in ROOT.glob(test)}
-    return sorted(path for path in paths if path.suffix == ".py")
+# ------------------------------------------------------------------- what to run
 
 
-def affected_cases(files):
-    """Return words in the names of the cases of changed notebooks and exercises."""
-    paths = [ROOT / name for name in files if (ROOT / name).exists()]
-    cases = [path.stem for path in paths if path.suffix == ".ipynb"]
-    for path in paths:
-        if path.is_relative_to(ROOT / EXERCISES):
-            ids = re.findall(r'\bid="([\d.]+)"', path.read_text(encoding="utf-8"))
-            cases += [f"[{id}" for id in ids]
-    return cases
+class Touched:
+    """What a change of some files since a commit touches.
+
+    store, compare: notebooks to run and store, and to run and compare
+    redrawn: names whose figures may have changed
+    tests, cases: files with tests and examples, and words in the names of BY_CASE
+    """
+
+    def __init__(self, files, base):
+        self.store, self.compare, self.redrawn = set(), set(), set()
+        self.tests, self.cases = {"tests/test_repository.py"}, set()
+        for name in files:
+            for start, others in OTHERS.items():
+                if name.startswith(start):
+                    self.tests |= {f"tests/test_{other}.py" for other in others}
+            path = ROOT / name
+            if path in find_notebooks():
+                self.store.add(path)
+            elif path.suffix == ".py" and name.startswith(("utils/", "tests/")):
+                if name.startswith(EXERCISES):
+                    self.add_exercises(path)
+                else:
+                    before = git("show", f"{base}:{name}")
+                    self.add_names(path, changed_names(path, before))
+        self.compare -= self.store
+        self.cases |= {path.stem for path in self.store}
+
+    def add_exercises(self, path):
+        """Add 00 and what concerns the exercises of a notebook."""
+        self.store.add(START)
+        source = path.read_text(encoding="utf-8") if path.exists() else ""
+        self.cases |= {f"[{id}" for id in re.findall(r'\bid="([\d.]+)"', source)}
+        for page in [page for page in find_notebooks() if page.stem[3:] == path.stem]:
+            solutions = f"solutions/{page.stem[:2]}_solutions.ipynb"
+            self.compare |= {page, page.parent / solutions}
+            self.cases.add(page.stem)
+
+    def add_names(self, path, changed):
+        """Add the notebooks and tests that use a changed name of a module."""
+        in_tests = users(changed, for_tests=True)
+        for test in [path, *ROOT.glob("tests/test_*.py")]:
+            names = names_of_file(test) if test.exists() else ()
+            if test == path or mentions(names, names, in_tests):
+                self.tests.add(test.relative_to(ROOT).as_posix())
+        if changed and ROOT / "utils" in path.parents:
+            part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
+            self.tests |= {f"tests/test_{part}*.py", "tests/test_drift.py"}
+            library = users(changed, for_tests=False)
+            if "checks" in path.parts:  # other names are in notebooks by chance
+                library = {pair for pair in changed if pair[1] in checks.__all__}
+            for page in find_notebooks():
+                names = names_of_file(page)
+                if mentions(names, names, library):
+                    self.compare.add(page)
+                    if "plots" in path.parts:
+                        self.store.add(page)
+                        self.redrawn |= {name for _, name in library}
+
+    def pytest_runs(self):
+        """Return the words for each run of pytest."""
+        paths = {path for test in self.tests for path in ROOT.glob(str(test))}
+        runs = [sorted(path for path in paths if path.suffix == ".py")]
+        if self.cases:
+            runs.append([*BY_CASE, "-k", " or ".join(sorted(self.cases))])
+        if self.compare:
+            runs.append(["--full", *sorted(self.compare)])
+        return [[*map(str, words)] for words in runs]
 
 
-def run_pytest(*words):
-    """Run pytest; return whether a test failed."""
-    command = [sys.executable, "-m", "pytest", *map(str, words)]
-    return subprocess.run(command, cwd=ROOT).returncode != 0
+def git(*words, **env):
+    """Return what a git command prints, empty if it fails."""
+    options = {"cwd": ROOT, "env": os.environ | env, "capture_output": True}
+    return subprocess.run(["git", *words], **options).stdout.decode()
+
+
+def snapshot(base=None, paths=(".",)):
+    """Return a tree of git: `base`, or nothing, with these paths as they are now."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = {"GIT_INDEX_FILE": f"{folder}/index"}
+        if base:
+            git("read-tree", base, **index)
+        git("add", "--all", *map(str, paths), **index)
+        return git("write-tree", **index).strip()
+
+
+def files_between(base, tree):
+    """Return the names of files that differ, deleted and new ones too."""
+    listed = git("diff", "--name-only", "--no-renames", "-z", base, tree)
+    return listed.split("\0")[:-1]
+
+
+# ------------------------------------------------------------------- run
+
+
+def run(*words):
+    """Run a module of this Python; return whether it failed."""
+    return subprocess.run([sys.executable, "-m", *words], cwd=ROOT).returncode != 0
+
+
+def last_failures(base):
+    """Return the tree of the last call, notebooks not stored, what failed in pytest.
+
+    They are noted only if it failed, and had the same base.
+    """
+    record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
+    if not record or record["base"] != base:
+        shutil.rmtree(CACHE, ignore_errors=True)
+        return None, [], []
+    noted = CACHE / "v/cache/lastfailed"
+    names = json.loads(noted.read_text("utf-8")) if noted.exists() else []
+    # Of a notebook all cells: one needs those before it.
+    again = dict.fromkeys(re.sub(r"(\.ipynb)::.*", r"\1", name) for name in names)
+    again = [name for name in again if (ROOT / name.partition("::")[0]).exists()]
+    return record["tree"], record["unstored"], again
+
+
+def announce(since, files, touched, runs):
+    """Print how many steps there are, how long they take, and what they are."""
+    words = [word for words in runs for word in words]
+    notebooks = len(touched.store) + sum(".ipynb" in word for word in words)
+    tests = sum(".py" in word for word in words)
+    minutes = max(1, round((12 * notebooks + 10 * tests) / 60))
+    count = 1 + bool(touched.store) + len(runs)
+    print(
+        f"{count} steps, {minutes} min or so on two quiet cores; Ctrl-C leaves the "
+        f"rest to CI, where `.ci/run` runs everything.\n"
+        f"Changed since {since}: {', '.join(files) or 'nothing'}"
+    )
+    for verb, paths in ("stored", touched.store), ("compared", touched.compare):
+        names = ", ".join(sorted(path.stem for path in paths))
+        print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
 
 
 def main():
     """Read the command line, and run what the change touches."""
     parser = argparse.ArgumentParser(description="Run what a change touches.")
-    start = git("merge-base", "main", "HEAD").strip() or "HEAD"
-    parser.add_argument("base", nargs="?", default=start, help="a commit")
-    base = parser.parse_args().base
+    parser.add_argument("base", nargs="?", help="a commit")
+    given = parser.parse_args().base
+    base = given or git("merge-base", "main", "HEAD").strip() or "HEAD"
     if not git("rev-parse", "--verify", f"{base}^{{commit}}"):
         parser.error(f"expected a commit, got {base}")
-    files = changed_files(base)
-    print(f"Changed since {base[:12]}: {', '.join(files) or 'nothing'}", flush=True)
-    store, compare = affected_notebooks(files, base)
-    for verb, notebooks in ("stored", store), ("compared", compare):
-        names = ", ".join(notebook.stem for notebook in notebooks)
-        print(f"Notebooks to be {verb}: {names or 'none'}", flush=True)
-    failed = execute(store)
-    failed += run_pytest(*affected_tests(files))
-    if cases := affected_cases(files):
-        failed += run_pytest(*BY_CASE, "-k", " or ".join(cases))
-    if compare:
-        failed += run_pytest("--full", *compare)
+    tree, unstored, again = last_failures(None if given else base)
+    now = snapshot()
+    files = files_between(tree or base, now)
+    touched = Touched(files, tree or base)
+    touched.store |= {ROOT / name for name in unstored}
+    runs = [["--full", *again]] if again else []
+    runs += touched.pytest_runs()
+    since = f"the call that failed, {len(again)} tests" if tree else base[:12]
+    announce(since, files, touched, runs)
+    if run("ruff", "check", "--quiet") or run("ruff", "format", "--check", "--quiet"):
+        print("Ruff found something; nothing else has run.")
+        return True
+    unstored = execute(sorted(touched.store), touched.redrawn)
+    noting = "pytest", "-o", f"cache_dir={CACHE}"
+    failed = [words for words in runs if run(*noting, *words)]
     if any(name.endswith(EVERYTHING) or name.startswith("data/") for name in files):
         print("The change touches everything: run `python -m pytest`, too.")
-    print("Something failed: see above." if failed else "All that it touches holds.")
-    return failed > 0
+    if not failed and not unstored:
+        shutil.rmtree(CACHE, ignore_errors=True)
+        print("All that it touches holds.")
+        return False
+    stored = touched.store - {*unstored}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    record = {
+        "base": base,
+        "tree": snapshot(now, [*stored, "README.md"]),  # what was stored is as it is
+        "unstored": [path.relative_to(ROOT).as_posix() for path in unstored],
+    }
+    RECORD.write_text(json.dumps(record), encoding="utf-8")
+    print("Something failed: see above. The next call begins with it.")
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Stopped.")

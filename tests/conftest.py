@@ -11,7 +11,6 @@ import pytest
 from tests.browser import browser
 from tests.notebooks import find_notebooks
 from tests.repository import ROOT
-from utils.plots import chart, picture
 
 __all__ = ["browser"]
 
@@ -38,23 +37,9 @@ def published(monkeypatch):
     return outputs
 
 
-@pytest.fixture
-def figures(monkeypatch):
-    """Collect the figures instead of publishing them."""
-    drawn = []
-
-    def keep(figure, title, alt):
-        figure.draw_without_rendering()
-        drawn.append(figure)
-
-    for module in (chart, picture):
-        monkeypatch.setattr(module, "publish", keep)
-    return drawn
-
-
 def pytest_configure(config):
     """Register the mark `sample`."""
-    about = "sample(*names): give `path` these notebooks, or with --full every one"
+    about = "sample(*names, of): give `path` these notebooks, or with --full all `of`"
     config.addinivalue_line("markers", about)
 
 
@@ -73,10 +58,9 @@ def pytest_generate_tests(metafunc):
     sample = metafunc.definition.get_closest_marker("sample")
     if sample is None:
         return
-    known = {
-        path.relative_to(ROOT / "notebooks").as_posix(): path
-        for path in find_notebooks()
-    }
+    folder = ROOT / "notebooks"
+    paths = [p for p in find_notebooks() if p.match(sample.kwargs.get("of", "*"))]
+    known = {path.relative_to(folder).as_posix(): path for path in paths}
     names = known if metafunc.config.getoption("--full") else sample.args
     paths = [pytest.param(known[name], id=name) for name in names]
     metafunc.parametrize("path", paths, scope="module")

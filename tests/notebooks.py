@@ -11,7 +11,9 @@ are no such links.
 """
 
 import argparse
+import ast
 import copy
+import functools
 import os
 import re
 import subprocess
@@ -20,11 +22,12 @@ import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import CodeType
 
 import nbformat
 
 from tests.repository import ROOT
-from tests.tolerance import settled
+from tests.tolerance import agree, printed
 from utils.checks.catalogue import numbered_notebooks, read_opening
 from utils.files import write_atomically
 
@@ -40,7 +43,15 @@ METADATA = {
         "language": "python",
         "name": "python3",
     },
-    "language_info": {"name": "python"},
+    # For `nbconvert --to script`. JupyterLab adds the version of its reader's Python.
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+    },
 }
 # JupyterLab shows the first line of a folded output, so an answer needs a cover. Tests
 # compare no HTML.
@@ -49,25 +60,51 @@ COVER = nbformat.v4.new_output(
 )
 COLAB = "[Open in Colab]("
 
-# The same in every notebook. It looks for the course in the folders around the notebook
-# (VS Code and JupyterLab name its place), and next to it, where Colab fetches it.
+# The same in every notebook. It looks for the course around the notebook, whose place
+# VS Code and JupyterLab name, around the kernel's folder, and in it, as on Colab.
 SETUP = """\
 # @title Set-up: run this cell first
 import os, sys, torch  # noqa: E401, I001
 from pathlib import Path
-opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME") or "x"
-places = [*Path(opened).absolute().parents, Path("attention-course").absolute()]
-place = next((p for p in places if (p / "utils/checks").is_dir()), places[-1])
-{fetch}if not (place / "utils").is_dir(){failed}:
-    sys.exit("The next cells need `utils`: move this notebook back into the course.")
-sys.path.insert(0, str(place))
+opened = globals().get("__vsc_ipynb_file__") or os.getenv("JPY_SESSION_NAME")
+here = Path.cwd(){unpack}
+folders = [*(here / (opened or "")).parents, here, *here.parents, *here.glob("*")]
+place = next((f for f in folders if os.path.isdir(f / "utils/checks")), None)
+{fetch}sys.path.insert(0, str(place))
 torch.set_num_threads(1)  # small matrices: more threads would mostly wait"""
+# Without an address it says what to do there; on Colab it unpacks the course's ZIP.
+UNPACK = """
+advice = "move this notebook back into the course."
+if not opened:
+    advice = f"start the kernel in the folder of the course, not in {here}."
+if "google.colab" in sys.modules:
+    advice = "upload the ZIP file of the course (folder icon), and run this cell again."
+    for file in here.glob("*.zip"):
+        python = f'"{sys.executable}" -m'
+        get = f'{python} zipfile -e "{file}" . && {python} pip install -qq tiktoken'
+        os.system(get)"""
+ADVISE = """\
+if place is None:
+    sys.exit(f"The next cells need `utils`: {advice}")
+"""
 # Git refuses a folder that isn't empty, so half a course is never used.
 FETCH = """\
-get = f'"{{sys.executable}}" -m pip install -qq tiktoken'
-get += f' && git clone -q --depth=1 -b {version} "{address}" "{{place}}"'  # noqa: E501
+if place is None:
+    place = here / "attention-course"
+    get = f'"{{sys.executable}}" -m pip install -qq tiktoken && '
+    get += f'git clone -q --depth=1 -b {version} "{address}" "{{place}}"'  # noqa: E501
+    if os.system(get) != 0:
+        sys.exit("The next cells need `utils`, which could not be fetched: see above.")
 """
-FAILED = " and os.system(get) != 0"
+GET = """\
+**Get the course** with git, or choose *Code → Download ZIP* and unpack the file:
+
+```
+git clone --depth 1 {address} attention-course
+cd attention-course
+```
+
+"""
 
 
 def read_home():
@@ -87,13 +124,13 @@ def setup_cell(home):
     """Return the source of the setup cell for a course at `home`, address and version.
 
     With an address, a notebook without the course fetches it, and the one package that
-    Colab lacks.
+    Colab lacks. Without one, it takes both from a ZIP on Colab, or says what to do.
     """
     address, version = home
     if not address:
-        return SETUP.format(fetch="", failed="")
+        return SETUP.format(unpack=UNPACK, fetch=ADVISE)
     fetch = FETCH.format(address=address, version=version)
-    return SETUP.format(fetch=fetch, failed=FAILED)
+    return SETUP.format(unpack="", fetch=fetch)
 
 
 def links(home, path):
@@ -225,19 +262,40 @@ def write_minutes():
 # ------------------------------------------------------------------- execute
 
 
-def keep_stored(notebook, stored):
-    """Put back stored outputs that tests couldn't tell from the new ones.
+def names_in(code):
+    """Return the global names and the attributes that some code uses."""
+    inner = [const for const in code.co_consts if isinstance(const, CodeType)]
+    return {*code.co_names}.union(*map(names_in, inner))
 
-    These are outputs that aren't compared, such as a time, and numbers within a cell's
-    tolerance. Next to a figure the text stays new, because both show the same.
+
+def keep_stored(notebook, stored, changed=()):
+    """Put back stored outputs; return the cells that differ for no known reason.
+
+    A cell is affected by a change if its code is new, or if it uses a name of `changed`
+    or of an affected cell. Elsewhere text and figures stay if they agree with the new
+    ones, because processors differ in the last digits. An affected cell keeps only
+    printed text that agrees, and not next to a figure, because both show the same.
     """
-    for cell, before in zip(notebook.cells, stored.cells):
-        if cell.cell_type == "code" and cell.source == before.source:
-            tolerance = cell.metadata.get("tolerance")
-            if "nbval-ignore-output" in cell.metadata.get("tags", []):
-                cell.outputs = before.outputs
-            elif tolerance and not count_figures(cell):
-                cell.outputs = settled(cell.outputs, before.outputs, tolerance)
+    old = {cell.source: cell for cell in stored.cells if cell.cell_type == "code"}
+    changed, variables, unexplained = {*changed}, set(), []
+    for cell in [cell for cell in notebook.cells if cell.cell_type == "code"]:
+        tree, before = ast.parse(cell.source), old.get(cell.source)
+        used = names_in(compile(tree, "a cell", "exec"))
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        variables |= {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
+        functions = {node.name for node in tree.body if hasattr(node, "name")}
+        tolerance = cell.metadata.get("tolerance")
+        is_ignored = "nbval-ignore-output" in cell.metadata.get("tags", [])
+        is_same = before and agree(printed(cell), printed(before), tolerance)
+        is_affected = before is None or bool(used & changed)
+        shows_data = any("data" in output for output in cell.outputs)
+        if before and is_ignored or is_same and not (is_affected and shows_data):
+            cell.outputs = before.outputs
+        elif not is_affected:
+            unexplained.append(cell)
+        if is_affected or cell in unexplained:
+            changed |= functions | used & variables
+    return unexplained
 
 
 def run_cells(notebook, folder, **env):
@@ -269,10 +327,11 @@ def run_cells(notebook, folder, **env):
             manager.shutdown_kernel(now=True)
 
 
-def execute_one(path):
+def execute_one(path, changed=()):
     """Run and store one notebook, and say so; return whether a cell failed.
 
-    Nothing is stored if a cell fails.
+    changed: names of `utils` that explain new outputs. Nothing is stored if a cell
+    fails.
     """
     stored = nbformat.read(path, as_version=4)
     notebook, home = copy.deepcopy(stored), read_home()
@@ -282,23 +341,27 @@ def execute_one(path):
     except Exception as error:  # a failing cell, a dead kernel or a timeout
         print(f"FAILED, left as it was: {path}\n{type(error).__name__}: {error}")
         return True
-    keep_stored(notebook, stored)
+    lines = [f"{path.stem}: {reading_minutes(notebook):.0f} minutes"]
+    for cell in keep_stored(notebook, stored, changed):
+        lines.append(f"  [{cell.execution_count}] is unchanged, but its output is new")
     prepare(notebook, path, home)  # once more: now there are figures to count
     store(notebook, path)
-    print(f"{path.stem}: {reading_minutes(notebook):.0f} minutes", flush=True)
+    print("\n".join(lines), flush=True)
     return False
 
 
-def execute(paths):
-    """Run and store notebooks, two at a time, and their minutes; count what failed.
+def execute(paths, changed=()):
+    """Run and store notebooks, two at a time, and their minutes; return what failed.
 
     00 comes last, because its map shows the minutes of all others.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    others = [path for path in paths if path != START]
     with ThreadPoolExecutor(2) as pool:
-        failed = sum(pool.map(execute_one, [path for path in paths if path != START]))
+        failed = [*pool.map(functools.partial(execute_one, changed=changed), others)]
+    failed = [path for path, has_failed in zip(others, failed) if has_failed]
     if write_minutes() or START in paths:
-        failed += execute_one(START)
+        failed += [START] if execute_one(START, changed) else []
         write_minutes()
     return failed
 
@@ -319,7 +382,8 @@ def write_home(address, version):
         store(notebook, path)
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
-    text = re.sub(r"(?m)^(git clone --depth 1) \S+", rf"\1 {home[0]}", text)
+    get = GET.format(address=home[0]) if home[0] else ""
+    text = re.sub(r"(?s)(## Start\n\n).*?(\*\*The first day)", rf"\1{get}\2", text)
     first = " · ".join(filter(None, links(home, START)))
     write_atomically(readme, f"{with_colab_link(text, first)}\n".encode())
 
@@ -337,7 +401,8 @@ def main():
     given = parser.parse_args()
     if given.command == "address":
         return write_home(given.url, given.version)
-    return execute([path.resolve() for path in given.notebooks] or find_notebooks())
+    paths = [path.resolve() for path in given.notebooks] or find_notebooks()
+    return len(execute(paths))
 
 
 if __name__ == "__main__":

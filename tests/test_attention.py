@@ -1,5 +1,6 @@
 """Each test pins one claim about `utils.attention`."""
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -71,6 +72,7 @@ X = torch.zeros(3, 4)
     "function, inputs, message",
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
+        (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool \(2,\)"),
         (online_softmax_attention, (X, X, X, -1), "block_size of 1 or more, got -1"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
         (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),
@@ -81,6 +83,43 @@ X = torch.zeros(3, 4)
 def test_what_a_function_cannot_use_is_named(function, inputs, message):
     with pytest.raises(ValueError, match=message):
         function(*inputs)
+
+
+def test_an_array_or_a_list_instead_of_a_tensor_is_named():
+    allowed, layer = np.ones((3, 3), dtype=bool), SelfAttention(4, 4)
+    with pytest.raises(TypeError, match="boolean mask as a tensor, got ndarray"):
+        masked_softmax(torch.zeros(3, 3), allowed)
+    with pytest.raises(TypeError, match="padding_mask as a tensor, got ndarray"):
+        grouped()(CONTEXT, padding_mask=allowed)
+    with pytest.raises(TypeError, match="expected x as a tensor, got ndarray"):
+        layer(np.zeros((3, 4)))
+    with pytest.raises(TypeError, match="expected key as a tensor, got list"):
+        scaled_dot_product_attention(X, [[1.0] * 4], X)
+
+
+def test_in_float16_scores_beyond_its_range_are_no_nan():
+    """The products of queries and keys are 230,400; float16 ends at 65,504."""
+    inputs = torch.full((3, 5, 64), 60.0, dtype=torch.float16)
+    inputs[2] = random(5, 64, dtype=torch.float16)
+    expected = F.scaled_dot_product_attention(*inputs)
+    output, weights = scaled_dot_product_attention(*inputs)
+    assert weights.dtype == output.dtype == torch.float16
+    torch.testing.assert_close(output, expected)
+    torch.testing.assert_close(online_softmax_attention(*inputs, 2), expected)
+    layer = MultiHeadAttention(64, 64, 8, 0.0, 4).half()
+    x = 400 * random(2, 8, 64, dtype=torch.float16)
+    output = layer(x, need_weights=True)[0]
+    torch.testing.assert_close(output, layer(x), atol=0.5, rtol=0.01)
+
+
+@pytest.mark.parametrize("num_kv_heads", [2, 6])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_no_tokens_and_no_keys_give_nothing_and_zeros(num_kv_heads, need_weights):
+    output = grouped(num_kv_heads)(CONTEXT[:, :0], need_weights=need_weights)
+    shapes = [t.shape for t in output] if need_weights else [output.shape]
+    assert shapes == [(2, 0, 24), (2, 6, 0, 0)][: len(shapes)]
+    inputs = torch.ones(3, 2), torch.ones(0, 2), torch.ones(0, 4)
+    assert online_softmax_attention(*inputs, 2).equal(torch.zeros(3, 4))
 
 
 def test_the_weights_returned_are_those_used_after_dropout():

@@ -32,6 +32,14 @@ def test_another_shape_than_before_is_named():
         cache.append(keys(1), torch.zeros(2, 1, 1, 5))
 
 
+def test_a_first_append_that_fails_leaves_the_cache_empty():
+    cache = KeyValueCache(7)
+    with pytest.raises(ValueError, match=r"\(B, H_kv, T, K\) twice, got"):
+        cache.append(keys(4), keys(3))
+    assert (len(cache), cache.nbytes) == (0, 0)
+    assert cache.append(keys(4)[:, :1], keys(4)[:, :1])[0].shape == (2, 1, 4, 5)
+
+
 def test_gradients_through_what_was_overwritten_are_refused_and_never_wrong():
     cache, x = KeyValueCache(7), keys(1).clone().requires_grad_()
     first = cache.append(2 * x, x)[0].square().sum()

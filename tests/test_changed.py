@@ -1,5 +1,6 @@
 """Each test pins one claim about `python -m tests.changed`."""
 
+import json
 import sys
 
 import pytest
@@ -9,78 +10,119 @@ from tests.notebooks import START, find_notebooks
 from tests.repository import ROOT
 
 
-def test_a_notebook_is_stored_and_its_form_tested():
+@pytest.fixture
+def touched(monkeypatch):
+    """Return what a change in a file touches that put `new` in the place of `old`."""
+
+    def touched(name, new="", old=""):
+        source = (ROOT / name).read_text(encoding="utf-8")
+        assert new in source
+        monkeypatch.setattr(changed, "git", lambda *words: source.replace(new, old))
+        return changed.Touched([name], "HEAD")
+
+    return touched
+
+
+def names_of_tests(change):
+    return {test.rpartition("/")[2] for test in change.pytest_runs()[0]}
+
+
+def test_a_notebook_is_stored_and_its_form_tested(touched):
     name = "notebooks/01_tokens.ipynb"
-    assert changed.affected_notebooks([name], "HEAD") == ([ROOT / name], [])
-    assert changed.affected_cases([name]) == ["01_tokens"]
-    names = {path.name for path in changed.affected_tests([name])}
-    assert "test_repository.py" in names and "test_plots.py" not in names
+    change = touched(name)
+    assert (change.store, change.compare) == ({ROOT / name}, set())
+    assert change.pytest_runs()[1][-1] == "01_tokens"
+    assert "test_plots.py" not in names_of_tests(change)
+
+
+LOCAL = (
+    "heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)"
+)
+LOCAL += "\n    return heads."
 
 
 @pytest.mark.parametrize(
-    "old, new, name",
+    ("new", "old"),
     [
-        ("def decode_bpe(", "def decode_bpe(*unused, ", "decode_bpe"),
-        ("\nimport ", "\n# a comment\nimport ", None),
+        ("\nimport ", "\n# a comment\nimport "),
+        ('"""Give each head', '"""Give a head'),
+        (LOCAL, LOCAL.replace(" heads", " parts").replace("heads =", "parts =")),
     ],
 )
-def test_notebooks_that_use_a_changed_function_are_compared(
-    monkeypatch, old, new, name
-):
-    source = (ROOT / "utils/tokenizer.py").read_text(encoding="utf-8")
-    assert old in source
-    monkeypatch.setattr(changed, "git", lambda *words: source.replace(old, new))
-    store, compare = changed.affected_notebooks(["utils/tokenizer.py"], "HEAD")
-    users = [n for n in find_notebooks() if name and name in n.read_text("utf-8")]
-    assert (store, compare) == ([], sorted(users))
+def test_comments_docstrings_and_the_names_of_locals_touch_nothing(touched, new, old):
+    change = touched("utils/attention.py", new, old)
+    assert (change.store, change.compare) == (set(), set())
+    assert names_of_tests(change) == {"attention.py", "test_repository.py"}
 
 
-def names_of_tests(module):
-    return {path.name for path in changed.affected_tests([module])}
+@pytest.mark.parametrize(
+    ("name", "function", "verb"),
+    [
+        ("utils/tokenizer.py", "decode_bpe", "compare"),
+        ("utils/plots/scenes.py", "looks", "store"),
+    ],
+)
+def test_notebooks_run_that_call_a_changed_function(touched, name, function, verb):
+    change = touched(name, f"def {function}(", "def other(")
+    called = f"{function}("
+    users = {page for page in find_notebooks() if called in page.read_text("utf-8")}
+    assert users and users <= getattr(change, verb) and len(change.compare) < 10
+    assert change.redrawn >= ({function} if verb == "store" else set())
 
 
-MODULES = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("utils/**/*.py")]
+MODULES = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("utils/**/[!_]*.py")]
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_module_has_tests_that_run_after_a_change(module):
-    tests = {name for name in names_of_tests(module) if name.startswith("test_")}
+def test_every_module_has_tests_that_run_after_a_change(touched, module, monkeypatch):
+    monkeypatch.setattr(changed, "changed_names", changed_everything)
+    tests = {name for name in names_of_tests(touched(module)) if "test_" in name}
     assert tests - {"test_repository.py", "test_drift.py"}
 
 
-def test_a_module_runs_its_examples_and_the_tests_of_all_that_imports_it():
-    direct = {"validation.py", "test_embeddings.py", "test_attention.py"}
-    through_others = {"test_layers.py", "test_training_command.py", "test_clinic.py"}
-    assert direct | through_others <= names_of_tests("utils/validation.py")
-    assert "test_training_command.py" in names_of_tests("utils/data.py")
-    assert "test_answers.py" in names_of_tests("tests/answers/tokens.py")
-    assert "test_stored.py" in names_of_tests("tests/notebooks.py")
+def changed_everything(path, before):
+    names = changed.definitions(path.read_text(encoding="utf-8"))
+    return {changed.qualified(path, name) for name in names if name}
 
 
-def test_what_the_quick_run_leaves_out_runs_after_a_change_in_its_part():
-    of_checks = {"test_answers.py", "test_checks.py", "test_steps.py"}
-    of_notebooks = {"test_lab.py", "test_setup.py", "test_site.py"}
-    assert names_of_tests("utils/checks/steps/masks.py") >= of_checks
-    assert names_of_tests("tests/notebooks.py") >= of_notebooks
-    assert names_of_tests("utils/launch.py") >= {"test_launch.py", "test_parallel.py"}
+def test_tests_run_that_use_a_changed_name_directly_or_through_others(touched):
+    change = touched("utils/validation.py", "def check_divisible(", "def f(")
+    of_library = {"validation.py", "test_attention.py", "test_layers.py"}
+    assert of_library | {"test_training_command.py"} <= names_of_tests(change)
+    change = touched("utils/checks/examine.py", "def examine(", "def f(")
+    assert {"test_answers.py", "test_checks.py"} <= names_of_tests(change)
 
 
-def test_after_a_change_in_an_exercise_its_solution_is_compared(monkeypatch):
-    monkeypatch.setattr(changed, "changed_names", lambda name, base: set())
-    file = "utils/checks/exercises/tokens.py"
-    assert changed.affected_cases([file]) == ["[1.1", "[1.2"]
-    store, compare = changed.affected_notebooks([file], "HEAD")
-    assert store == [START]
+def test_after_a_change_in_an_exercise_its_solution_and_the_answers_run(touched):
+    change = touched("utils/checks/exercises/tokens.py")
+    assert change.store == {START} and {"[1.1", "[1.2"} <= change.cases
     names = "notebooks/01_tokens.ipynb", "notebooks/solutions/01_solutions.ipynb"
-    assert compare == [ROOT / name for name in names]
+    assert change.compare == {ROOT / name for name in names}
+    assert "test_answers.py" in names_of_tests(change)
 
 
-@pytest.mark.parametrize("fails", [True, False])
-def test_it_says_whether_something_failed(monkeypatch, capsys, fails):
-    monkeypatch.setattr(sys, "argv", ["changed", "HEAD"])
-    monkeypatch.setattr(changed, "git", lambda *words: "a commit")
-    monkeypatch.setattr(changed, "changed_files", lambda base: ["LICENSE"])
-    monkeypatch.setattr(changed, "run_pytest", lambda *words: fails)
-    assert changed.main() == fails
-    ending = "Something failed" if fails else "All that it touches holds"
-    assert ending in capsys.readouterr().out
+PAGE = "notebooks/01_tokens.ipynb"
+
+
+def test_a_call_after_a_failure_repeats_what_failed(monkeypatch, capsys, tmp_path):
+    ran, fails = [], ["pytest"]
+    monkeypatch.setattr(sys, "argv", ["changed"])
+    monkeypatch.setattr(changed, "CACHE", tmp_path / "cache")
+    monkeypatch.setattr(changed, "RECORD", tmp_path / "cache/record.json")
+    monkeypatch.setattr(changed, "git", lambda *words, **env: "abc")
+    monkeypatch.setattr(changed, "files_between", lambda base, tree: ["LICENSE"])
+    monkeypatch.setattr(
+        changed, "run", lambda *words: ran.append(words) or words[0] in fails
+    )
+    assert changed.main()
+    noted = tmp_path / "cache/v/cache/lastfailed"
+    noted.parent.mkdir(parents=True)
+    noted.write_text(json.dumps({f"{PAGE}::Cell 3": True, f"{PAGE}::Cell 4": True}))
+    fails.clear()
+    assert not changed.main()
+    assert [words[-2:] for words in ran if "--full" in words] == [("--full", PAGE)]
+    first, second = capsys.readouterr().out.split("The next call begins with it.\n")
+    assert "Something failed" in first and second.endswith(
+        "All that it touches holds.\n"
+    )
+    assert not noted.exists()

@@ -26,6 +26,12 @@ def test_another_number_is_refused(number):
         patient(number)
 
 
+def test_a_layer_takes_no_more_tokens_than_it_says():
+    assert patient(107)(torch.zeros(1, 16, 16)).shape == (1, 16, 16)
+    with pytest.raises(ValueError, match=r"T up to 16; got .* shape \(1, 17, 16\)"):
+        patient(107)(torch.zeros(1, 17, 16))
+
+
 def test_every_suspect_occurs_and_now_and_then_somebody_is_healthy():
     for first, kind in zip((1, 100, 200), KINDS):
         found = {patient(number)._wrong for number in range(first, first + 30)}

@@ -72,6 +72,19 @@ def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
     assert output.isfinite().all() and log_gate.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("chunk_size", [1, 3, 64])
+def test_a_closed_gate_forgets_all_before_it_and_nothing_else(chunk_size):
+    *inputs, log_gate = drawn(2, 13, 5, 3)
+    log_gate[:, [0, 4, 5, 11]] = -torch.inf
+    inputs = [t.requires_grad_() for t in (*inputs, log_gate)]
+    expected = gated_delta_rule(*inputs[:4], inputs[4].exp())
+    output, _ = attend_in_chunks(*inputs, chunk_size=chunk_size)
+    torch.testing.assert_close(output, expected, atol=1e-10, rtol=1e-10)
+    gradients = torch.autograd.grad(expected.square().sum(), inputs)
+    found = torch.autograd.grad(output.square().sum(), inputs)
+    torch.testing.assert_close(found, gradients, atol=1e-10, rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     "sizes, message",
     [
@@ -96,6 +109,8 @@ def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
             run(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):
         attend_in_chunks(*parts, torch.zeros(2, 7), state=torch.zeros(5, 5))
+    with pytest.raises(ValueError, match="chunk_size of 1 or more, got 0"):
+        attend_in_chunks(*parts, torch.zeros(2, 7), chunk_size=0)
 
 
 def test_a_state_stays_as_large_as_it_is():

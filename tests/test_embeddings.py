@@ -8,6 +8,7 @@ from utils.embeddings import (
     apply_rope,
     embed,
     patchify,
+    rotary_tables,
     sinusoidal_positions,
 )
 
@@ -20,6 +21,9 @@ TABLE = TokenAndPositionEmbedding(11, None, 3)
         (embed, (torch.tensor([0, -1]), torch.zeros(6, 3)), "from 0 to 5, got -1"),
         (TABLE, (torch.tensor([[11]]),), "from 0 to 10, got 11"),
         (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
+        (patchify, (torch.zeros(1, 1, 6, 8), 0), "patch_size of 1 or more, got 0"),
+        (patchify, (torch.zeros(1, 6, 8), 2), r"\(B, C, H, W\), got \(1, 6, 8\)"),
+        (rotary_tables, (torch.arange(3), 0), "even width of 2 or more .* got 0"),
         (sinusoidal_positions, (3, 5), "even d_model of 2 or more, got 5"),
         (apply_rope, (torch.zeros(3, 6), torch.arange(4)), r"to \(3,\), got \(4,\)"),
     ],
@@ -27,3 +31,19 @@ TABLE = TokenAndPositionEmbedding(11, None, 3)
 def test_what_a_function_cannot_use_is_named(function, inputs, message):
     with pytest.raises(ValueError, match=message):
         function(*inputs)
+
+
+def test_embed_equals_the_rows_of_the_table_next_to_infinite_ones():
+    table, ids = torch.tensor([[1.0, 2.0], [torch.inf, torch.nan]]), torch.tensor([0])
+    assert embed(ids, table).equal(table[ids])
+
+
+def test_rotation_does_not_depend_on_the_default_dtype():
+    x, positions = torch.randn(400, 64), torch.arange(400)
+    expected = apply_rope(x, positions)
+    try:
+        torch.set_default_dtype(torch.bfloat16)
+        output = apply_rope(x, positions)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert output.equal(expected)

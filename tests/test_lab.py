@@ -14,8 +14,8 @@ import pytest
 from jupyter_server.serverapp import list_running_servers
 
 from tests.browser import use_slider
-from tests.pictures import draw_steps, steps_notebook
 from tests.repository import ROOT, make_course
+from tests.step_pictures import draw_steps, steps_notebook
 
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
 

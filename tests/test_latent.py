@@ -66,6 +66,27 @@ def test_shapes_that_do_not_fit_are_named(function, sizes, message):
         function(*map(torch.zeros, sizes))
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"rotary": True, "rotary_dim": 0}, "even width of 2 or more to rotate, got 0"),
+        ({"latent_dim": 0}, "latent_dim of 1 or more, got 0"),
+    ],
+)
+def test_a_width_of_zero_is_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        layer(**options)
+
+
+def test_in_float16_scores_beyond_its_range_are_no_nan():
+    sizes = (1, 2, 3, 8), (1, 2, 3, 4), (1, 5, 6), (1, 5, 4), (2, 6, 8), (2, 6, 8)
+    inputs = [torch.full(size, 60.0) for size in sizes[:4]]
+    inputs += [torch.ones(size) for size in sizes[4:]]
+    expected = absorbed_attention(*inputs)
+    output = absorbed_attention(*(t.half() for t in inputs))
+    torch.testing.assert_close(output, expected.half())
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_both_ways_give_the_same_with_weights_and_without(kind):
     real = torch.tensor([[False] * 3 + [True] * 4, [True] * 7])

@@ -36,6 +36,13 @@ def test_results_are_in_the_order_of_ranks():
         assert results[3].equal(torch.tensor([0.0, 5.0]))
 
 
+def test_the_folder_for_temporary_files_may_have_any_name(tmp_path, monkeypatch):
+    folder = tmp_path / "a folder, é %20"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    assert len(in_processes(2, add_up, torch.ones(2, 2), [])) == 2
+
+
 def fail(rank, count):
     if rank == 1:
         raise IndexError("nothing at 7")

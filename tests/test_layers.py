@@ -108,6 +108,13 @@ def test_what_a_layer_cannot_read_is_named(kind):
         layer(torch.zeros(2, 14, 5).double())
 
 
+@in_every_causal_layer
+@pytest.mark.parametrize("dropout", [-0.5, 1.5])
+def test_a_dropout_outside_of_0_to_1_is_named(kind, dropout):
+    with pytest.raises(ValueError, match=f"from 0 to 1, got {dropout}"):
+        built(kind, dropout)
+
+
 @in_every_layer_with_a_cache
 @pytest.mark.parametrize(
     "mask", [torch.ones(2, 5), torch.ones(2, 6).bool(), torch.ones(5).bool()]

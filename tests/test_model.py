@@ -1,9 +1,17 @@
 """Each test pins one claim about `utils.model`."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call, grad, vmap
 
+from utils.attention import CausalAttention, MultiHeadAttention
+from utils.delta import DeltaAttention
+from utils.latent import LatentAttention
+from utils.llama import SwiGLU
 from utils.model import GPT, generate, next_token_probs, top_p_probs
 
 KINDS = [
@@ -67,6 +75,107 @@ def test_beyond_its_context_it_reads_the_last_tokens(kind):
         assert torch.equal(model(seen)[:, -1].argmax(dim=-1), written[:, end])
 
 
+def test_each_block_keeps_its_mode_also_if_two_threads_generate():
+    model, start = far_from_even(dropout=0.5).train(), token_ids(2, 4)
+    model.blocks[0].eval()
+    modes = [module.training for module in model.modules()]
+    expected = generate(model, start, 9, top_k=1)
+    with ThreadPoolExecutor(2) as pool:
+        texts = pool.map(lambda _: generate(model, start, 9, top_k=1), range(8))
+        assert all(text.equal(expected) for text in texts)
+    assert [module.training for module in model.modules()] == modes
+
+
+def test_a_text_that_has_ended_is_padded_and_all_ended_texts_stop():
+    model, start = far_from_even(), token_ids(3, 4)
+    free = generate(model, start, 9, top_k=1)
+    end = free[0, 5].item()  # the second new token of the first text
+    texts = both_ways(model, start, 9, top_k=1, end_id=end)
+    for text, whole in zip(texts, free):
+        ends = [i for i in range(4, 13) if whole[i] == end]
+        stop = ends[0] + 1 if ends else 13
+        assert text[:stop].equal(whole[: len(text)][:stop])
+        assert (text[stop:] == end).all()
+    assert generate(model, start[:1], 9, top_k=1, end_id=end).shape[1] <= 6
+    with pytest.raises(ValueError, match="token ids from 0 to 52, got 53"):
+        generate(model, start, 9, end_id=53)
+
+
+def test_a_tiny_temperature_chooses_among_the_likeliest():
+    for dtype in (torch.float32, torch.float16):
+        logits = torch.tensor([1.0, 3.0, 3.0, -torch.inf], dtype=dtype)
+        for temperature in (1e-5, 1e-40, 5e-324):
+            probs = next_token_probs(logits, temperature)
+            assert probs.tolist() == [0, 0.5, 0.5, 0]
+
+
+def interrupt(*inputs):
+    raise KeyboardInterrupt
+
+
+def test_a_pass_that_stops_midway_leaves_the_caches_as_they_were():
+    model, ids = gpt(attention=[DeltaAttention, MultiHeadAttention]), token_ids(2, 9)
+    caches = model.new_caches(13)
+    for stopped, piece in ((token_ids(3, 5), ids[:, :5]), (ids[:, :4], ids[:, 5:])):
+        hook = model.norm.register_forward_pre_hook(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            model(stopped, caches)
+        hook.remove()
+        output = model(piece, caches)
+    torch.testing.assert_close(output, model(ids)[:, 5:])
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_gradients_per_sentence_are_those_of_each_alone():
+    model, ids = gpt(), token_ids(3, 7)
+    weights = dict(model.named_parameters())
+
+    def loss(weights, sentence):
+        logits = functional_call(model, weights, (sentence[None, :-1],))
+        return nn.functional.cross_entropy(logits[0], sentence[1:])
+
+    found = vmap(grad(loss), in_dims=(None, 0))(weights, ids)
+    for i, sentence in enumerate(ids):
+        one = {name: gradient[i] for name, gradient in found.items()}
+        torch.testing.assert_close(one, grad(loss)(weights, sentence))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+def test_an_exported_or_traced_model_takes_batches_of_any_size(kind):
+    model, ids = gpt(**kind), token_ids(4, 7)
+    batch = torch.export.Dim("batch")
+    exported = torch.export.export(model, (ids,), dynamic_shapes=({0: batch},))
+    for twin in (exported.module(), torch.jit.trace(model, ids)):
+        torch.testing.assert_close(twin(ids[:3]), model(ids[:3]))
+
+
+def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():
+    x = torch.randn(2, 5, 4)
+    for build in (
+        lambda: CausalAttention(4, 4, 6, 0.0),
+        lambda: MultiHeadAttention(4, 4, 6, 0.0, 2, rotary=True),
+        lambda: LatentAttention(4, 4, 6, 0.0, 2, rotary=True),
+    ):
+        layer = build()
+        with torch.device("meta"):
+            twin = build()
+        twin.to_empty(device="cpu").load_state_dict(layer.state_dict())
+        torch.testing.assert_close(twin(x), layer(x), atol=0, rtol=0)
+        again = pickle.loads(pickle.dumps(layer)).to("meta").to_empty(device="cpu")
+        again.load_state_dict(layer.state_dict())
+        torch.testing.assert_close(again(x), layer(x), atol=0, rtol=0)
+
+
+def read_with(num_caches, lengths):
+    model = gpt()
+    caches = model.new_caches(13)[:num_caches]
+    for cache, length in zip(caches, lengths):
+        cache.append(*torch.zeros(2, 1, 6, length, 4))
+    model(token_ids(1, 2), caches)
+
+
 def choose(**options):
     next_token_probs(torch.zeros(5), **options)
 
@@ -88,6 +197,15 @@ def write_on(token_ids):
         (choose, {"temperature": -1.0}, "finite temperature above 0"),
         (read, {"num_tokens": 14}, "context_length = 13 tokens, got 14"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
+        (lambda ids: gpt()(ids), {"ids": token_ids(7)}, r"ids \(B, T\), got \(7,\)"),
+        (read_with, {"num_caches": 2, "lengths": (3, 1)}, r"one length, .* \[3, 1\]"),
+        (read_with, {"num_caches": 0, "lengths": ()}, "a cache for each of 2 blocks"),
+        (
+            gpt,
+            {"positions": "rotary", "attention": DeltaAttention},
+            "expected attention that takes rotary=True .* got .*DeltaAttention",
+        ),
+        (SwiGLU, {"d_model": 6, "d_inner": 0}, "d_inner of 1 or more, got 0"),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
     ],
 )

@@ -56,6 +56,18 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
 
 
+def test_a_part_that_cannot_be_computed_is_named_and_one_without_keys_is_empty():
+    query, key, value = random(3, 4), random(5, 4), random(5, 7)
+    with pytest.raises(ValueError, match=r"one width d_k, got \(3, 4\) and \(5, 7\)"):
+        partial_attention(query, value, key)
+    with pytest.raises(ValueError, match="a boolean mask, got torch.float64"):
+        partial_attention(query, key, value, random(3, 5))
+    with pytest.raises(ValueError, match=r"broadcasts to \(3, 5\), got \(5, 3\)"):
+        partial_attention(query, key, value, random(5, 3) > 0)
+    _, maxima, sums = partial_attention(query, key[:0], value[:0])
+    assert maxima.isneginf().all() and not sums.any()
+
+
 def fenced_code():
     """Return the programs and lines of code in the text of notebook 15."""
     path = ROOT / "notebooks/15_several_machines.ipynb"

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from tests.browser import use_slider
-from tests.pictures import STEP_SCENES, draw_steps, parts_of
+from tests.step_pictures import STEP_SCENES, draw_steps
+from tests.test_plots import parts_of
 from utils import plots
 
 LINES = [f"{i}. State {i} & <more>." for i in (1, 2, 3, 4)]

@@ -13,13 +13,14 @@ from typing import NamedTuple
 import nbformat
 import pytest
 
-from tests.notebooks import find_notebooks
+from tests.notebooks import find_notebooks, run_cells
 from tests.repository import ROOT
-from tests.reruns import CHEAP, compare
+from tests.tolerance import assert_prints, printed
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LOADS = "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"
 NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
+CHEAP = "deeper/my_numbers_differ.ipynb"
 LINK = re.compile(r"\[[^\]]+\]\(#([^)]+)\)")
 
 
@@ -52,6 +53,16 @@ def closure(parts, needs):
 
 
 # ---------------------------------------------------------- run again, run alone
+
+
+def compare(cells, path):
+    """Run cells in one fresh kernel; assert that each prints what is stored."""
+    new = nbformat.v4.new_code_cell
+    copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
+    run_cells(nbformat.v4.new_notebook(cells=copies), path.parent)
+    for stored, cell in zip(cells, copies):
+        assert_prints(cell, printed(stored))
+        assert [o.text for o in cell.outputs if o.get("name") == "stderr"] == []
 
 
 @pytest.mark.sample(CHEAP)

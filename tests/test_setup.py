@@ -10,14 +10,14 @@ import pytest
 
 from tests.notebooks import run_cells, setup_cell
 from tests.repository import make_repository
-from tests.reruns import assert_prints, printed
+from tests.tolerance import assert_prints, printed
 
 CELL = setup_cell(("", "main")) + "\n"
 SAY_WHERE = "import utils; print(ascii(utils.__file__))\n"
 # The tests need no network: pip finds everything in place, git copies a folder.
 NO_NETWORK = {"PIP_NO_INDEX": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 ENV = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-ADVICE = "The next cells need `utils`: move this notebook back into the course."
+NEED = "The next cells need `utils`"
 
 
 def fetching(address):
@@ -61,11 +61,12 @@ def course(tmp_path_factory):
     return folder
 
 
-def test_it_finds_the_course_from_its_folders_and_through_the_editor(course, tmp_path):
-    for place in (".", "notebooks", "utils/checks"):
+def test_it_finds_the_course_around_notebook_and_kernel_and_in_it(course, tmp_path):
+    for place in (".", "notebooks", "utils/checks", ".."):
         assert says(run(course / place)) == expected(course)
     opened = str(course / "notebooks/01_tokens.ipynb")
     assert says(run(tmp_path, JPY_SESSION_NAME=opened)) == expected(course)
+    assert says(run(course, JPY_SESSION_NAME="a/b.ipynb")) == expected(course)
     in_vs_code = f"__vsc_ipynb_file__ = {opened!r}\n"
     assert says(run(tmp_path, in_vs_code + CELL + SAY_WHERE)) == expected(course)
     one_thread = CELL + "print(torch.get_num_threads())"
@@ -73,12 +74,40 @@ def test_it_finds_the_course_from_its_folders_and_through_the_editor(course, tmp
     assert says(run(course, one_thread, **real_torch)) == "1"
 
 
-def test_outside_the_course_it_fetches_it_once_or_says_what_to_do(course, tmp_path):
-    moved, offline = run(tmp_path, CELL), run(tmp_path, fetching("/nowhere"))
-    assert moved.returncode != 0 and offline.returncode != 0
-    assert (moved.stdout, moved.stderr) == ("", f"{ADVICE}\n")
-    assert "'/nowhere' does not exist" in offline.stderr
-    assert offline.stderr.endswith(f"\n{ADVICE}\n")
+def test_its_utils_come_before_those_of_another_package(course, tmp_path):
+    (tmp_path / "utils").mkdir()
+    (tmp_path / "utils/__init__.py").touch()
+    other = {"PYTHONPATH": os.pathsep.join([str(tmp_path), ENV["PYTHONPATH"]])}
+    assert says(run(course, **other)) == expected(course)
+    start = nbformat.read(course / "notebooks/00_start_here.ipynb", as_version=4)
+    cell = next(c.source for c in start.cells if "\nprogress()" in c.source)
+    shown = run(course / "notebooks", cell, PYTHONPATH=str(tmp_path))
+    assert (shown.returncode, shown.stderr) == (0, "")
+
+
+def test_without_the_course_it_says_what_is_true_there(tmp_path):
+    moved = run(tmp_path, CELL, JPY_SESSION_NAME=str(tmp_path / "a.ipynb"))
+    assert moved.stderr == f"{NEED}: move this notebook back into the course.\n"
+    start = f"{NEED}: start the kernel in the folder of the course, not in {tmp_path}."
+    elsewhere = run(tmp_path, CELL)
+    assert elsewhere.stderr == f"{start}\n"
+    assert moved.returncode != 0 and elsewhere.returncode != 0
+
+
+def test_on_colab_it_asks_for_the_zip_of_the_course_and_unpacks_it(course, tmp_path):
+    on_colab = "import sys; sys.modules['google.colab'] = sys\n" + CELL + SAY_WHERE
+    file = "/fileId=https%3A%2F%2Fexample.org"
+    missing = run(tmp_path, on_colab, JPY_SESSION_NAME=file)
+    assert missing.stderr.startswith(f"{NEED}: upload the ZIP file of the course ")
+    shutil.make_archive(tmp_path / "course", "zip", course.parent, course.name)
+    found = says(run(tmp_path, on_colab, JPY_SESSION_NAME=file))
+    assert found == expected(tmp_path / course.name)
+
+
+def test_with_an_address_it_fetches_the_course_once(course, tmp_path):
+    offline = run(tmp_path, fetching("/nowhere"))
+    assert offline.returncode != 0 and "'/nowhere' does not exist" in offline.stderr
+    assert offline.stderr.endswith(", which could not be fetched: see above.\n")
     assert list(tmp_path.iterdir()) == []
     fetched = expected(tmp_path / "attention-course")
     assert says(run(tmp_path, fetching(course.as_uri()))) == fetched

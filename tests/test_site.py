@@ -17,8 +17,8 @@ from bs4 import BeautifulSoup
 from tests.browser import find_browser, needed, use_slider
 from tests.markdown_text import FORMULA, without_code
 from tests.notebooks import find_notebooks
-from tests.pictures import draw_steps, steps_notebook
 from tests.repository import ROOT
+from tests.step_pictures import draw_steps, steps_notebook
 
 MODULES = Path(sys.prefix, "node_modules")
 MARKUP = re.compile(r"`|\*\*|__|\||\]\(|\$|\\|^#+ |^[*-] |</?\w+>", re.MULTILINE)
@@ -136,6 +136,29 @@ def test_a_page_has_all_that_its_notebook_has(texts, path):
     assert MARKUP.findall(page.get_text()) == []
 
 
+@pytest.mark.parametrize("path", find_notebooks(), ids=page_of)
+def test_a_page_folds_what_jupyterlab_folds_and_nothing_else(texts, path):
+    page = BeautifulSoup(texts[page_of(path)], "html.parser").article
+    code = [cell for cell in cells_of(path)[2:] if cell.cell_type == "code"]
+    for cell, box in zip(code, page.select("div.cell"), strict=True):
+        hidden = cell.metadata.get("jupyter", {})
+        parts = {".cell_input": "source_hidden", ".cell_output": "outputs_hidden"}
+        for part, name in parts.items():
+            for shown in box.select(part):
+                folds = shown.find_parents("details")
+                assert len(folds) == bool(hidden.get(name)), cell.source
+                assert not any(fold.has_attr("open") for fold in folds)
+        titles = [title.get_text() for title in box.select(".above-input > summary p")]
+        assert all(title in cell.source.splitlines()[0] for title in titles)
+
+
+def test_the_hour_follows_00_and_deeper_pages_have_the_numbers_they_follow(texts):
+    index = BeautifulSoup(texts["index.html"], "html.parser")
+    names = [link.get_text() for link in index.select(".sidebar-tree a")]
+    assert names[:3] == ["00 Start here", "Attention in an hour", "01 Tokens"]
+    assert names.index("04 Why the root?") < names.index("05 Dropout, measured")
+
+
 # ---------------------------------------------------------------- pages in a browser
 
 
@@ -191,12 +214,14 @@ def test_a_drawing_in_steps_has_a_slider_in_both_schemes(browser, published, tmp
         tab.close()
 
 
-def test_search_finds_words_from_a_disk(look):
+def test_search_finds_words_from_a_disk_and_lessons_before_solutions(look):
     tab = look("index.html")
     tab.fill("input[name=q]", "softmax")
     tab.keyboard.press("Enter")
     tab.wait_for_selector(".search-summary:has-text('found')")
-    assert "03 Context vectors" in tab.locator("ul.search li a").all_inner_texts()
+    found = tab.locator("ul.search li a").all_inner_texts()
+    assert "03 Context vectors" in found and "solutions" in found[-1]
+    assert found == sorted(found, key=lambda title: "solutions" in title)
 
 
 # ---------------------------------------------------------------------- on paper

@@ -1,25 +1,51 @@
 """Each test pins one claim about how `tests.notebooks` stores notebooks."""
 
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from tests import notebooks
 from tests.tolerance import settled
 
 
-def test_digits_stay_as_stored_within_their_tolerance_and_times_always():
-    def notebook(*texts):
-        cells = [new_code_cell("train()") for _ in texts]
-        for cell, text in zip(cells, texts):
-            cell.outputs = [new_output("stream", text=text)]
-            cell.metadata = {"tolerance": 0.1} if "loss" in text else {}
-            if text.endswith(" s"):
-                cell.metadata = {"tags": ["nbval-ignore-output"]}
-        return new_notebook(cells=cells)
+def trained(*cells):
+    """Return a notebook of cells (source, text); with a tolerance if it has a loss."""
+    new = []
+    for source, text in cells:
+        outputs = [new_output("stream", text=text)]
+        if source.startswith("draw"):
+            figure = {"text/plain": text, "image/png": f"drawn with {source}, {text}"}
+            outputs = [new_output("display_data", figure)]
+        new.append(new_code_cell(source, outputs=outputs))
+        new[-1].metadata = {"tolerance": 0.1} if "loss" in text else {}
+        if text.endswith(" s"):
+            new[-1].metadata = {"tags": ["nbval-ignore-output"]}
+    return new_notebook(cells=new)
 
-    new = notebook("loss 1.52", "loss 1.71", "rate 1.52", "2 s")
-    notebooks.keep_stored(new, notebook("loss 1.50", "loss 1.50", "rate 1.50", "3 s"))
-    texts = [cell.outputs[0].text for cell in new.cells]
-    assert texts == ["loss 1.50", "loss 1.71", "rate 1.52", "3 s"]
+
+OLD = [("loss = train()", "loss 1.50"), ("draw(loss)", "loss 1.50"), ("clock()", "3 s")]
+NEW = [("loss = train()", "loss 1.52"), ("draw(loss)", "loss 1.52"), ("clock()", "2 s")]
+FAR = [("loss = train()", "loss 1.71"), ("draw(loss)", "loss 1.52"), ("clock()", "2 s")]
+EDITED = [("loss = train(2)", "loss 1.52"), *NEW[1:]]
+
+
+@pytest.mark.parametrize(
+    ("new", "changed", "stored", "unexplained"),
+    [
+        (NEW, (), OLD, []),  # text, figure and time stay
+        (NEW, {"draw"}, [OLD[0], NEW[1], OLD[2]], []),  # the figure is drawn anew
+        (FAR, (), [FAR[0], NEW[1], OLD[2]], [1]),  # and what is computed from it
+        (FAR, {"train"}, [FAR[0], NEW[1], OLD[2]], []),
+        (EDITED, (), [EDITED[0], NEW[1], OLD[2]], []),
+    ],
+)
+def test_outputs_stay_that_no_change_reaches_within_their_tolerance(
+    new, changed, stored, unexplained
+):
+    notebook, old = trained(*new), trained(*OLD)
+    found = notebooks.keep_stored(notebook, old, changed)
+    assert found == [notebook.cells[i - 1] for i in unexplained]
+    expected = [cell.outputs for cell in trained(*stored).cells]
+    assert [cell.outputs for cell in notebook.cells] == expected
 
 
 def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance():

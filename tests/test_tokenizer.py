@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,6 +33,14 @@ def test_encoding_and_decoding_give_every_text_back(text):
 def test_encoding_merges_by_the_rank_learned():
     merges = {(ord("b"), ord("c")): 256, (ord("a"), ord("b")): 257}
     assert encode_bpe("abc", merges) == [ord("a"), 256]
+
+
+def test_decoding_takes_one_text_as_a_list_a_tensor_or_a_generator():
+    ids = encode_bpe("low lower", MERGES)
+    for given_ids in (ids, torch.tensor(ids), torch.tensor([ids])[0], iter(ids)):
+        assert decode_bpe(given_ids, MERGES) == "low lower"
+    with pytest.raises(ValueError, match=r"the ids of one text, got \(1, \d+\)"):
+        decode_bpe(torch.tensor([ids]), MERGES)
 
 
 def test_decoding_names_an_unknown_id():

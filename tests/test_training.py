@@ -1,9 +1,12 @@
 """Tests of `utils.training`, the training loop and its checkpoints."""
 
 import contextlib
+import math
 import signal
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -14,6 +17,7 @@ from utils.training import (
     TrainingConfig,
     decay_groups,
     learning_rate,
+    read_checkpoint,
     train,
 )
 
@@ -33,6 +37,7 @@ def test_learning_rate_rises_linearly_and_falls_along_a_cosine():
     assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
     assert rates[103] == pytest.approx(0.1)
     assert learning_rate(5, 11, 1.0, 0, 0.1) == pytest.approx(0.55)
+    assert learning_rate(150, 104, 1.0, 4, 0.1) == pytest.approx(0.1)  # beyond the end
     assert all(earlier >= later for earlier, later in pairwise(rates[4:]))
 
 
@@ -175,6 +180,48 @@ def test_training_without_metadata_leaves_a_checkpoint_with_some_alone(tmp_path)
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"clip": -1.0}, "clip above 0, or None, got -1.0"),
+        ({"warmup": -1}, "warmup from 0, got -1"),
+        ({"final_lr": -0.1}, "final_lr from 0, or None, got -0.1"),
+        ({"weight_decay": math.nan}, "weight_decay from 0, got nan"),
+        ({"save_every": 0}, "save_every from 1, got 0"),
+        ({"metadata": ["text"]}, r"metadata as a dict .* got \['text'\]"),
+        ({"metadata": {"text": Path("a.txt")}}, "metadata as a dict of strings"),
+        ({"metadata": {"rate": np.float64(0.1)}}, "metadata as a dict of strings"),
+        ({"metadata": {"sizes": range(3)}}, "metadata as a dict of strings"),
+        ({"metadata": {"loss": math.nan}}, "metadata as a dict of strings"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        TrainingConfig(**settings)
+
+
+def test_metadata_are_there_and_back_again(tmp_path):
+    path, model = tmp_path / "a.pt", nn.Linear(100, 1)
+    metadata = {"a": [1, 2.5, None], "b": {"c": (True, "d")}, 3: "é"}
+    for _ in range(2):
+        take_a_step(model, path, metadata)
+    assert read_checkpoint(path)["metadata"] == metadata
+
+
+@pytest.mark.parametrize("compiled", [(True, False), (False, True), (True, True)])
+def test_a_run_of_a_compiled_model_is_continued_with_another(tmp_path, compiled):
+    expected = run(batch_function())[0]
+    for steps, is_compiled in zip((6, None), compiled):
+        model = dropout_model()
+        if is_compiled:
+            model = torch.compile(model, backend="eager")
+        stop = interrupt_after(steps) if steps else None
+        settings = {"checkpoint": tmp_path / "run.pt", "save_every": 1}
+        with contextlib.suppress(KeyboardInterrupt):
+            losses, _ = run(batch_function(), model, stop, **settings)
+    assert losses == expected
+
+
 def test_ctrl_c_waits_until_the_step_is_saved(tmp_path, ctrl_c):
     expected = train(dropout_model(), [line()], squared_error, steps=9)
     path, num_calls = tmp_path / "a.pt", 0
@@ -224,6 +271,7 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
     [
         (torch.nn.Linear(1, 1), [], "expected one batch or more, got none"),
         (torch.nn.Linear(1, 1), iter([torch.ones(1)]), "expected a list of batches"),
+        (torch.nn.Linear(1, 1), {"x": torch.ones(1)}, "expected a list of .* got dict"),
         (torch.nn.ReLU(), [torch.ones(1)], "a model with weights to train, got none"),
     ],
 )

@@ -1,6 +1,8 @@
 """Tests of `utils.training.text`, the command that trains a GPT on a text."""
 
+import math
 import re
+import shutil
 import signal
 from pathlib import Path
 
@@ -8,9 +10,10 @@ import pytest
 import torch
 
 from utils.data import load_text
+from utils.files import DATA
 from utils.model import generate
 from utils.training import text as command
-from utils.training.text import load_text_model, main
+from utils.training.text import load_tales_model, load_text_model, main
 
 TINY = "--width 8 --heads 2 --layers 1 --context 8 --batch 2 --merges 9".split()
 LAST_LINE = r"step 12  training loss \d\.\d{4}  held-out loss \d\.\d{4}"
@@ -122,3 +125,64 @@ def test_unusable_checkpoint_is_an_error_of_one_line_and_is_unchanged(
     err = capsys.readouterr().err
     assert err.startswith("error: ") and message in err and err.count("\n") == 1
     assert path.read_bytes() == before
+
+
+def test_exported_model_is_half_as_precise_and_writes_as_the_checkpoint(
+    text, tmp_path, capsys
+):
+    checkpoint, folder = str(tmp_path / "a.pt"), tmp_path / "my model"
+    main([text, "--steps", "2", *TINY, "--checkpoint", checkpoint])
+    assert main(["--checkpoint", checkpoint, "--export", str(folder)]) == 0
+    capsys.readouterr()
+    written = []
+    for path in checkpoint, str(folder):
+        prompt = ["--write", "The shop", "--tokens", "30", "--temperature", "0.01"]
+        assert main([*prompt, "--checkpoint", path]) == 0
+        written.append(capsys.readouterr().out)
+    assert written[0] == written[1] and written[0].startswith("The shop")
+    exported, original = (load_text_model(path)[0] for path in (folder, checkpoint))
+    for ours, theirs in zip(exported.parameters(), original.parameters()):
+        torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)
+
+
+def test_loss_is_measured_on_a_text_of_its_own(text, tmp_path, capsys):
+    other = tmp_path / "other.txt"
+    other.write_text("All of it is new.\n" * 20, encoding="utf-8")
+    assert main([text, "--held-out", str(other), "--steps", "2", *TINY]) == 0
+    out = capsys.readouterr().out
+    num_tokens = len(load_text()[:3000].encode())  # nearly: nine pairs are merged
+    assert 0.8 * num_tokens < int(out.split()[0].replace(",", "")) <= num_tokens
+
+
+def test_continued_run_takes_its_pairs_from_the_checkpoint(text, tmp_path, monkeypatch):
+    arguments = [text, *TINY, "--checkpoint", str(tmp_path / "a.pt"), "--steps"]
+    assert main([*arguments, "2"]) == 0
+    monkeypatch.setattr(command, "train_bpe", None)  # learning them again would fail
+    assert main([*arguments, "4"]) == 0
+
+
+def test_tales_model_reads_prose_better_than_chance_and_leaves_the_seed_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(1)
+    torch.manual_seed(0)
+    model, encode, decode = load_tales_model()
+    assert torch.rand(1) == expected
+    story = load_text()[:2000]
+    ids = encode(story)
+    assert decode(ids) == story
+    loss = command.held_out_loss(model, torch.tensor(ids), context_length=200)
+    bits_per_byte = loss / math.log(2) * len(ids) / len(story.encode())
+    assert bits_per_byte < 2.6  # single tokens alone cost about 2.9
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_damaged_or_missing_file_of_a_model_is_an_error_that_names_it(name, tmp_path):
+    for file in "model.safetensors", "config.json":
+        shutil.copy(DATA / "tales" / file, tmp_path)
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=name):
+        load_text_model(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(FileNotFoundError, match=name):
+        load_text_model(tmp_path)

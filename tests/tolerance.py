@@ -43,6 +43,19 @@ def agree(new, stored, tolerance=None):
     return all(near)
 
 
+def printed(cell):
+    """Return what nbval compares of a cell: its texts, without figures."""
+    if "nbval-ignore-output" in cell.metadata.get("tags", []):
+        return ""
+    texts = [o.get("text", o.get("data", {}).get("text/plain")) for o in cell.outputs]
+    return "\n".join(text for text in texts if text is not None)
+
+
+def assert_prints(cell, stored):
+    """Assert that a cell prints the stored text, within its tolerance."""
+    assert agree(printed(cell), stored, cell.metadata.get("tolerance")), cell.source
+
+
 def settled(new, stored, tolerance):
     """Return new outputs with each text that agrees in its stored form.
 

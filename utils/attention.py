@@ -10,11 +10,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.cache import KeyValueCache
-from utils.embeddings import rotary_tables, rotate_pairs
+from utils.embeddings import ComputedBuffer, Rotary
 from utils.validation import (
-    check_broadcastable,
     check_divisible,
     check_length,
+    check_mask,
+    check_probability,
     check_query_key_value,
     check_tokens,
     check_width,
@@ -88,7 +89,8 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     lengths = torch.as_tensor(lengths)
-    if lengths.dim() != 1 or lengths.is_floating_point():
+    is_boolean = lengths.dtype == torch.bool
+    if lengths.dim() != 1 or lengths.is_floating_point() or is_boolean:
         raise ValueError(
             f"expected integers (B,), got {lengths.dtype} {tuple(lengths.shape)}"
         )
@@ -115,9 +117,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    if mask.dtype != torch.bool:
-        raise ValueError(f"expected a boolean mask, got {mask.dtype}")
-    check_broadcastable("mask", mask, scores.shape)
+    check_mask("mask", mask, scores.shape)
     weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
     return weights.masked_fill(~mask, 0.0)
 
@@ -136,11 +136,26 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     Source: Srivastava et al. 2014, section 10.
     """
-    if not 0 <= p <= 1:
-        raise ValueError(f"expected a dropout probability from 0 to 1, got {p}")
+    check_probability(p)
     if p == 1:
         return torch.zeros_like(x)
     return x * (torch.rand_like(x) >= p) / (1 - p)
+
+
+def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
+    """Compare each query with each key: Q K^T / sqrt(d_k).
+
+    query, key: (..., T, d_k) and (..., S, d_k)
+    returns: (..., T, S), of float16 inputs in float32: their products often exceed
+        65504, the largest float16
+
+    >>> scaled_scores(torch.ones(1, 4), torch.ones(2, 4))
+    tensor([[2., 2.]])
+    """
+    if query.dtype == torch.float16:
+        with torch.autocast(query.device.type, enabled=False):
+            return scaled_scores(query.float(), key.float())
+    return query @ key.mT / query.shape[-1] ** 0.5
 
 
 def scaled_dot_product_attention(
@@ -171,8 +186,7 @@ def scaled_dot_product_attention(
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
     check_query_key_value(query, key, value)
-    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
-    weights = masked_softmax(scores, mask)
+    weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
     if dropout_p:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
@@ -186,7 +200,7 @@ def online_softmax_attention(
     softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit
 
     query: (..., T, d_k)
-    key: (..., S, d_k), one key or more
+    key: (..., S, d_k); without any key the output is zero
     value: (..., S, d_v)
     block_size: how many keys are read at a time; ValueError if it is below 1
     returns: output (..., T, d_v)
@@ -206,14 +220,15 @@ def online_softmax_attention(
     accumulator = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., T, d_v)
     for start in range(0, key.shape[-2], block_size):
         block = slice(start, start + block_size)
-        scores = query @ key[..., block, :].mT / query.shape[-1] ** 0.5
+        scores = scaled_scores(query, key[..., block, :])
         new_maximum = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
         factor = torch.exp(maximum - new_maximum)  # (..., T, 1)
         weights = torch.exp(scores - new_maximum)  # (..., T, block)
         denominator = denominator * factor + weights.sum(dim=-1, keepdim=True)
-        accumulator = accumulator * factor + weights @ value[..., block, :]
+        values = value[..., block, :].to(weights.dtype)
+        accumulator = accumulator * factor + weights @ values
         maximum = new_maximum
-    return accumulator / denominator
+    return (accumulator / denominator.masked_fill(denominator == 0, 1)).to(value.dtype)
 
 
 def attend_with_cache(
@@ -269,7 +284,7 @@ class SelfAttention(nn.Module):
         return (output, weights) if need_weights else output
 
 
-class CausalAttention(SelfAttention):
+class CausalAttention(ComputedBuffer, SelfAttention):
     """Let every token attend to itself and to the tokens before it.
 
     x: (B, T, d_in) with T up to `context_length`, else ValueError
@@ -293,8 +308,13 @@ class CausalAttention(SelfAttention):
         qkv_bias: bool = False,
     ):
         super().__init__(d_in, d_out, qkv_bias)
+        check_probability(dropout)
         self.dropout_p = dropout
-        self.register_buffer("mask", causal_mask(context_length), persistent=False)
+        self.context_length = context_length
+        self.register_computed()
+
+    def compute_buffer(self):
+        return "mask", causal_mask(self.context_length)
 
     def forward(
         self, x: Tensor, need_weights: bool = False
@@ -409,6 +429,7 @@ class MultiHeadAttention(nn.Module):
                 f"got {num_kv_heads} and {num_heads}"
             )
         check_window(window, causal)
+        check_probability(dropout)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -424,9 +445,7 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
-            angles = torch.arange(context_length), self.head_dim, rope_base
-            tables = torch.stack(rotary_tables(*angles))
-            self.register_buffer("tables", tables, persistent=False)
+            self.rotate = Rotary(context_length, self.head_dim, rope_base)
 
     def forward(
         self,
@@ -440,8 +459,7 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
             start = 0 if cache is None else len(cache)
-            cos, sin = self.tables[:, start : start + x.shape[1]]
-            query, key = rotate_pairs(query, cos, sin), rotate_pairs(key, cos, sin)
+            query, key = self.rotate(query, start), self.rotate(key, start)
         if cache is not None:
             key, value = cache.append(key, value)
         output, weights = attend_with_heads(
@@ -474,9 +492,10 @@ class MultiHeadAttention(nn.Module):
             return
         check_width("x", x, self.d_in, dims=3)
         check_tokens("context", context, self.d_in, padding_mask)
-        if len(context) != len(x):
+        if context.shape[0] != x.shape[0]:
             raise ValueError(
-                f"expected a context for each of {len(x)} sentences, got {len(context)}"
+                f"expected a context for each of {x.shape[0]} sentences, "
+                f"got {context.shape[0]}"
             )
 
     def _project_heads(self, x, context, cache):
@@ -532,7 +551,10 @@ def attend_with_heads(
     """
     check_window(window, causal)
     shape = query.shape[:3]
-    num_heads, num_kv_heads = shape[1], key.shape[1]
+    num_heads, num_kv_heads = (
+        int(shape[1]),
+        int(key.shape[1]),
+    )  # `jit.trace` has tensors
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask
@@ -543,14 +565,17 @@ def attend_with_heads(
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.
-        query = query.reshape(len(query), num_kv_heads, -1, query.shape[-1])
+        query = query.unflatten(1, (num_kv_heads, -1)).flatten(2, 3)
         if mask is not None and mask.shape[2] > 1:
             mask = mask.repeat(1, 1, num_heads // num_kv_heads, 1)
     if not need_weights:
         output = _fused_attention(query, key, value, mask, dropout_p)
-        return output.reshape(*shape, -1), None
+        return output.reshape(*shape, value.shape[-1]), None
     output, weights = scaled_dot_product_attention(query, key, value, mask, dropout_p)
-    return output.reshape(*shape, -1), weights.reshape(*shape, -1)
+    return (
+        output.reshape(*shape, value.shape[-1]),
+        weights.reshape(*shape, key.shape[2]),
+    )
 
 
 def _combine_masks(query, key, padding_mask, causal, window):

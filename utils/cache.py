@@ -1,6 +1,20 @@
 """What a layer remembers during generation: keys and values of the tokens so far."""
 
+import contextlib
+
 from torch import Tensor
+
+
+@contextlib.contextmanager
+def restored_on_error(caches: list):
+    """Leave caches as they were if an error or Ctrl-C stops the block."""
+    before = [vars(cache).copy() for cache in caches]
+    try:
+        yield
+    except BaseException:
+        for cache, attributes in zip(caches, before):
+            vars(cache).update(attributes)
+        raise
 
 
 class KeyValueCache:
@@ -45,17 +59,21 @@ class KeyValueCache:
             raise ValueError(
                 f"expected at most capacity = {self.capacity} tokens, got {end}"
             )
+        pair = self.key, self.value
         if self.key is None:
-            self.key, self.value = self._allocate(key), self._allocate(value)
-        for stored, new in ((self.key, key), (self.value, value)):
+            if key.dim() != 4 or key.shape[:3] != value.shape[:3]:
+                shapes = tuple(key.shape), tuple(value.shape)
+                raise ValueError(f"expected (B, H_kv, T, K) twice, got {shapes}")
+            pair = self._allocate(key), self._allocate(value)
+        for stored, new in zip(pair, (key, value)):
             expected = stored[:, :, start:end].shape
             if new.shape != expected:
                 raise ValueError(
                     f"expected shape {tuple(expected)} as before, "
                     f"got {tuple(new.shape)}"
                 )
-        self.key[:, :, start:end], self.value[:, :, start:end] = key, value
-        self.num_tokens = end
+            stored[:, :, start:end] = new
+        (self.key, self.value), self.num_tokens = pair, end
         return self.key[:, :, :end], self.value[:, :, :end]
 
     def _allocate(self, new):

@@ -111,17 +111,19 @@ def assign_weights(
 ):
     """Make weights those of a GPT, if they are complete.
 
-    tied: whether its output head is its token embedding, which a file may repeat
+    tied: whether its output head is its token embedding: a file may have one or both
 
     Raises ValueError as `check_shapes` does, and if the two differ in spite of `tied`.
     """
-    table = weights.get("embedding.token_embedding.weight")
-    if tied and table is not None:
-        if not weights.setdefault("output.weight", table).equal(table):
+    names = "embedding.token_embedding.weight", "output.weight"
+    tables = [weights[name] for name in names if name in weights]
+    if tied and tables:
+        if not tables[0].equal(tables[-1]):
             raise ValueError(
                 f"{path}: expected lm_head.weight to be the token embedding, "
                 "got other numbers"
             )
+        weights |= dict.fromkeys(names, tables[0])
     check_shapes(model, weights, path)
     model.load_state_dict(weights, assign=True)
     if tied:

@@ -12,6 +12,8 @@ from utils.attention import merge_heads, split_heads
 from utils.validation import (
     check_divisible,
     check_length,
+    check_positive,
+    check_probability,
     check_query_key_value,
     check_tokens,
 )
@@ -102,10 +104,10 @@ def attend_in_chunks(
     """Compute `gated_delta_rule` by chunks: inside a chunk all tokens at once.
 
     query, key, value, beta: as `gated_delta_rule` takes them
-    log_gate: (..., T), the logarithm of its `gate`, finite; None is a gate of 1
+    log_gate: (..., T), the logarithm of its `gate`, -inf for 0; None is a gate of 1
     state: (..., K, V), after the tokens before; None if there are none
     returns: output (..., T, V) and the state after the last token, (..., K, V), in
-        float32 or wider; ValueError for other shapes
+        float32 or wider; ValueError for other shapes and a chunk_size below 1
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
     >>> attend_in_chunks(key, key, value, beta=torch.ones(2))
@@ -117,6 +119,7 @@ def attend_in_chunks(
     """
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
+    check_positive("chunk_size", chunk_size)
     dtype = torch.promote_types(value.dtype, torch.float32)
     empty = _empty_state(key, value).to(dtype)
     if state is not None and state.shape != empty.shape:
@@ -133,11 +136,18 @@ def attend_in_chunks(
 
 
 def _chunk(state, query, key, value, beta, log_gate):
-    sums = log_gate.cumsum(dim=-2)  # (..., C, 1), since the start of the chunk
+    # A gate of 0 lets nothing pass. It is counted, because -inf - (-inf) would be NaN.
+    is_closed = log_gate.isneginf()
+    num_closed = is_closed.cumsum(dim=-2)  # (..., C, 1), since the start of the chunk
+    sums = log_gate.masked_fill(is_closed, 0.0).cumsum(dim=-2)  # (..., C, 1)
     # What token j wrote has this factor when token i retrieves it. tril comes before
     # exp, which could be infinite above the diagonal.
     decay = (sums - sums.mT).tril().exp().tril()  # (..., C, C)
-    state_decay = sums.exp()  # of the state before the chunk, (..., C, 1)
+    decay = decay.masked_fill(num_closed != num_closed.mT, 0.0)
+    # The factor of the state before the chunk, and of what is written until its end.
+    state_decay = sums.exp().masked_fill(num_closed > 0, 0.0)  # (..., C, 1)
+    until_end = (sums[..., -1:, :] - sums).exp()  # (..., C, 1)
+    until_end = until_end.masked_fill(num_closed != num_closed[..., -1:, :], 0.0)
     # Token i writes beta_i (v_i - what its key retrieves from the state and from the
     # tokens before it): a triangular system in what all of them write.
     overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., C, C)
@@ -146,7 +156,6 @@ def _chunk(state, query, key, value, beta, log_gate):
         overlap, target, upper=False, unitriangular=True
     )
     output = state_decay * (query @ state) + ((query @ key.mT) * decay) @ written
-    until_end = (sums[..., -1:, :] - sums).exp()  # (..., C, 1)
     state = state_decay[..., -1:, :] * state + (until_end * key).mT @ written
     return output, state
 
@@ -206,6 +215,7 @@ class DeltaAttention(nn.Module):
     ):
         super().__init__()
         check_divisible(d_out, num_heads)
+        check_probability(dropout)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads

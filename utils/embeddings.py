@@ -3,27 +3,33 @@
 Shapes: B batch, T tokens, D model width, V vocabulary.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.validation import check_broadcastable, check_length, check_token_ids
+from utils.validation import (
+    check_broadcastable,
+    check_length,
+    check_positive,
+    check_token_ids,
+)
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
-    """Look up embeddings as the product of one-hot rows with the table.
+    """Look up embeddings: what the product of one-hot rows with the table gives.
 
     ids: integers (...) from 0 to V - 1, else ValueError
     table: (V, D)
-    returns: (..., D), equal to `table[ids]`
+    returns: (..., D), equal to `table[ids]`, also next to rows with infinite entries
 
     >>> embed(torch.tensor([2, 0]), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
     tensor([[5., 6.],
             [1., 2.]])
     """
     check_token_ids(ids, len(table))
-    one_hot = F.one_hot(ids.long(), num_classes=len(table))  # (..., V)
-    return one_hot.to(table.dtype) @ table
+    return F.embedding(ids, table)
 
 
 def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
@@ -52,7 +58,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into square patches, one token each.
 
-    images: (B, C, H, W)
+    images: (B, C, H, W), else ValueError
     patch_size: the side P of a patch, in pixels; ValueError unless it divides H and W
     returns: (B, N, C * P * P) with N = H/P * W/P. Patches are in row order; each lists
         all pixels of channel 0, row by row, then those of channel 1, and so on
@@ -63,8 +69,10 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
-    B, C, H, W = images.shape
-    P = patch_size
+    if images.dim() != 4:
+        raise ValueError(f"expected images (B, C, H, W), got {tuple(images.shape)}")
+    check_positive("patch_size", patch_size)
+    (B, C, H, W), P = images.shape, patch_size
     if H % P or W % P:
         raise ValueError(f"expected sides that {P} divides, got {H} and {W}")
     x = images.reshape(B, C, H // P, P, W // P, P)
@@ -126,23 +134,31 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 
 
 def rotary_tables(
-    positions: Tensor, width: int, base: float = 10000.0
+    positions: Tensor,
+    width: int,
+    base: float = 10000.0,
+    rescale: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute the cosines and sines with which `apply_rope` rotates each pair.
 
     positions: (..., T)
-    width: K, even, else ValueError
-    returns: cosines and sines, (..., T, K / 2) each
+    width: K, even and positive, else ValueError
+    rescale: function that changes the frequencies (K / 2,), in radians per token
+    returns: cosines and sines, (..., T, K / 2) each, in float32 or wider
 
     >>> rotary_tables(torch.arange(2), width=2)
     (tensor([[1.0000],
             [0.5403]]), tensor([[0.0000],
             [0.8415]]))
     """
-    if width % 2:
-        raise ValueError(f"expected an even width to rotate in pairs, got {width}")
-    even = torch.arange(0, width, 2, device=positions.device)  # 2p
-    angles = positions[..., None].float() / base ** (even / width)  # (..., T, K / 2)
+    if width < 2 or width % 2:
+        raise ValueError(f"expected an even width of 2 or more to rotate, got {width}")
+    dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
+    even = torch.arange(0, width, 2, dtype=dtype, device=positions.device)  # 2p
+    periods = base ** (even / width)  # (K / 2,), in tokens per radian
+    if rescale is not None:
+        periods = 1 / rescale(1 / periods)
+    angles = positions[..., None].float() / periods  # (..., T, K / 2)
     return angles.cos(), angles.sin()
 
 
@@ -162,6 +178,53 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return rotated.flatten(-2)  # (..., T, K)
 
 
+class ComputedBuffer(nn.Module):
+    """A module with a buffer that follows from its sizes, so that no file has it.
+
+    `compute_buffer` returns its name and its value. It is called again when the module
+    leaves the device `meta`, where tensors have shapes but no entries.
+    """
+
+    def register_computed(self):
+        """Register the buffer."""
+        name, value = self.compute_buffer()
+        self.register_buffer(name, value, persistent=False)
+
+    def _apply(self, fn, recurse=True):
+        [before] = self.buffers(recurse=False)
+        super()._apply(fn, recurse)
+        [after] = self.buffers(recurse=False)
+        if before.is_meta and not after.is_meta:
+            with torch.device(after.device):
+                self.register_computed()
+        return self
+
+
+class Rotary(ComputedBuffer):
+    """Rotate the queries or keys of a text by their positions, as `apply_rope` does.
+
+    num_positions: how many positions the tables of cosines and sines have
+    width, base, rescale: as `rotary_tables` takes them
+    x: (..., T, K);  start: the position of its first token
+    returns: (..., T, K)
+
+    >>> Rotary(5, width=2)(torch.ones(1, 2), start=0)
+    tensor([[1., 1.]])
+    """
+
+    def __init__(self, num_positions: int, width: int, *options):
+        super().__init__()
+        self.num_positions, self.options = num_positions, (width, *options)
+        self.register_computed()
+
+    def compute_buffer(self):
+        tables = rotary_tables(torch.arange(self.num_positions), *self.options)
+        return "tables", torch.stack(tables)
+
+    def forward(self, x: Tensor, start: int) -> Tensor:
+        return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
+
+
 def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     """Give each head a penalty that grows with the distance to an earlier token.
 
@@ -179,8 +242,7 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     Source: Press et al. 2022, section 3. For a number of heads that is not a power
     of two it interpolates the slopes; here the formula holds for every H.
     """
-    if num_heads < 1:
-        raise ValueError(f"expected num_heads of 1 or more, got {num_heads}")
+    check_positive("num_heads", num_heads)
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
     positions = torch.arange(num_tokens)
     offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)

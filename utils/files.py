@@ -1,6 +1,7 @@
 """The folder of data, and how to write a file safely."""
 
 import os
+import secrets
 import shutil
 from pathlib import Path
 
@@ -10,8 +11,9 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 def write_atomically(path: str | Path, content: bytes):
     """Write a file so that it's never half-written, even after a power cut.
 
-    The bytes are written to `.NAME.part` in the same folder, which then replaces the
-    file in a single step. A link stays a link, and the old file's mode is kept.
+    The bytes are written to a new file `.NAME.….part` in the same folder, which then
+    replaces the old one in a single step, so of several writers the last one wins. A
+    link stays a link, and the old file's mode is kept.
 
     Raises OSError if the folder is missing or not writable; an old file then stays.
 
@@ -22,7 +24,7 @@ def write_atomically(path: str | Path, content: bytes):
     b'whole'
     """
     path = Path(path).resolve()
-    part = path.with_name(f".{path.name}.part")
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "wb") as file:
             file.write(content)

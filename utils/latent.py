@@ -7,10 +7,21 @@ R width of a latent, P width of the rotated part.
 import torch
 from torch import Tensor, nn
 
-from utils.attention import attend_with_heads, merge_heads, split_heads
+from utils.attention import (
+    MultiHeadAttention,
+    attend_with_heads,
+    merge_heads,
+    split_heads,
+)
 from utils.cache import KeyValueCache
-from utils.embeddings import rotary_tables, rotate_pairs
-from utils.validation import check_divisible, check_length, check_tokens
+from utils.embeddings import Rotary
+from utils.validation import (
+    check_divisible,
+    check_length,
+    check_positive,
+    check_probability,
+    check_tokens,
+)
 
 
 def latent_keys_values(
@@ -52,7 +63,7 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     """
     _check_matrix("W_uk", W_uk, latent)
     H, _, K = W_uk.shape
-    _check_shape("query", query, (len(latent), H, *query.shape[2:3], K))
+    _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], K))
     return query @ W_uk.mT @ latent[:, None].mT
 
 
@@ -80,6 +91,9 @@ def absorbed_attention(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
     """
+    inputs = query, turned_query, latent, turned_key, W_uk, W_uv
+    if query.dtype == torch.float16:  # in which a score overflows above 65504
+        return absorbed_attention(*(t.float() for t in inputs)).half()
     scores = absorbed_scores(query, latent, W_uk)
     P, V = turned_query.shape[-1:], W_uv.shape[-1:]
     _check_shape("turned_query", turned_query, (*query.shape[:3], *P))
@@ -132,11 +146,13 @@ class LatentAttention(nn.Module):
     ):
         super().__init__()
         check_divisible(d_out, num_heads)
+        check_probability(dropout)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
+        check_positive("latent_dim", self.latent_dim)
         rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
@@ -148,11 +164,9 @@ class LatentAttention(nn.Module):
         self.W_up_value = nn.Linear(self.latent_dim, d_out, bias=False)
         self.W_rotary = None
         self.out_proj = nn.Linear(d_out, d_out)
-        if self.rotary_dim:
+        if rotary:
+            self.rotate = Rotary(context_length, self.rotary_dim, rope_base)
             self.W_rotary = nn.Linear(d_in, self.rotary_dim, bias=False)
-            angles = torch.arange(context_length), self.rotary_dim, rope_base
-            tables = torch.stack(rotary_tables(*angles))
-            self.register_buffer("tables", tables, persistent=False)
 
     def forward(
         self,
@@ -172,9 +186,8 @@ class LatentAttention(nn.Module):
         latent = latent[:, None]  # (B, 1, T, R)
         turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
         if self.rotary_dim:
-            cos, sin = self.tables[:, start:num_tokens]
-            turned_query = rotate_pairs(turned_query, cos, sin)
-            turned_key = rotate_pairs(self.W_rotary(x)[:, None], cos, sin)
+            turned_query = self.rotate(turned_query, start)
+            turned_key = self.rotate(self.W_rotary(x)[:, None], start)
         if cache is not None:
             latent, turned_key = cache.append(latent, turned_key)
         if absorbed is None:
@@ -205,9 +218,7 @@ class LatentAttention(nn.Module):
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
-    def new_cache(self, num_tokens: int) -> KeyValueCache:
-        """Return an empty cache with room for `num_tokens`."""
-        return KeyValueCache(num_tokens)
+    new_cache = MultiHeadAttention.new_cache
 
     def _is_absorbing_cheaper(self, num_queries, num_keys):
         # Multiplications per head, without those of the rotated part, which are equal.

@@ -57,7 +57,7 @@ def _call(rank, count, call, folder):
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo",
-        init_method=(folder / "store").as_uri(),
+        store=dist.FileStore(str(folder / "store"), count),
         rank=rank,
         world_size=count,
         timeout=timedelta(seconds=120),  # for a process that doesn't answer

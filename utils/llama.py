@@ -3,6 +3,7 @@
 Shapes: B batch, T tokens, D model width, H heads, K head width, V vocabulary.
 """
 
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -10,7 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
+from utils.embeddings import Rotary
 from utils.model import GPT
+from utils.validation import check_positive
 
 
 class SwiGLU(nn.Module):
@@ -22,7 +25,7 @@ class SwiGLU(nn.Module):
     returns: (B, T, D)
 
     By default the inner width is 8/3 D, so that the three matrices together are as
-    large as the two of `feed_forward`.
+    large as the two of `feed_forward`. ValueError for a width below 1.
 
     >>> SwiGLU(6)(torch.zeros(2, 3, 6)).shape
     torch.Size([2, 3, 6])
@@ -32,7 +35,8 @@ class SwiGLU(nn.Module):
 
     def __init__(self, d_model: int, d_inner: int | None = None):
         super().__init__()
-        d_inner = d_inner or 8 * d_model // 3
+        d_inner = 8 * d_model // 3 if d_inner is None else d_inner
+        check_positive("d_inner", d_inner)
         self.gate = nn.Linear(d_model, d_inner, bias=False)
         self.up = nn.Linear(d_model, d_inner, bias=False)
         self.down = nn.Linear(d_inner, d_model, bias=False)
@@ -213,22 +217,22 @@ def load_llama(path: str | Path) -> Llama:
             tied=tied,
         )
     assign_weights(model, read_weights(path, LAYERS), path, tied)
-    tables = _rotary_tables(config, model.blocks[0].attention.head_dim)
+    rotate = _rotary(config, model.blocks[0].attention.head_dim)
     for attention in (block.attention for block in model.blocks):
-        attention.tables = tables  # no file contains them
+        attention.rotate = rotate  # no file contains its tables
         query, key = attention.W_query.weight, attention.W_key.weight
         query.data = from_halves(query.data, attention.num_heads)
         key.data = from_halves(key.data, attention.num_kv_heads)
     return model.eval()
 
 
-def _rotary_tables(config, head_dim):
-    frequencies = config["rope_theta"] ** -(torch.arange(0, head_dim, 2) / head_dim)
+def _rotary(config, head_dim):
+    rescale = None
     if config["rope_type"] == "llama3":
         scaling = {name: config[name] for name in LLAMA3}
-        frequencies = llama3_frequencies(frequencies, **scaling)
-    angles = torch.arange(config["max_position_embeddings"])[:, None] * frequencies
-    return torch.stack((angles.cos(), angles.sin()))
+        rescale = partial(llama3_frequencies, **scaling)
+    length, base = config["max_position_embeddings"], config["rope_theta"]
+    return Rotary(length, head_dim, base, rescale)
 
 
 def _read_config(path):

@@ -1,5 +1,8 @@
 """A small GPT built from the attention of this course, and how it generates text."""
 
+import contextlib
+import inspect
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,8 +12,10 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from utils.attention import MultiHeadAttention
+from utils.cache import restored_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
+from utils.validation import check_tensor, check_token_ids
 
 
 class TransformerBlock(nn.Module):
@@ -62,7 +67,7 @@ class GPT(nn.Module):
 
     token_ids: (B, T) with T up to `context_length`
     caches: one per block, as `new_caches` returns them; token_ids follow the tokens
-        that they hold
+        that they hold. A pass that stops midway leaves them as they were.
     returns: logits (B, T, V)
 
     `positions` are "learned" (a table), "rotary" or "none". `attention` is the class of
@@ -72,8 +77,9 @@ class GPT(nn.Module):
     it has `out_proj` and `new_cache`. The output head shares its weights with the token
     embedding.
 
-    Raises ValueError for other `positions`, and for a number of classes or caches other
-    than that of the blocks.
+    Raises ValueError for other `positions`, for "rotary" with a class that has none,
+    for a number of classes or caches other than that of the blocks, and for caches that
+    hold different numbers of tokens.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -106,6 +112,12 @@ class GPT(nn.Module):
             )
         if positions == "rotary":
             options["rotary"] = True
+            for layer in layers:
+                if not _takes_rotary(layer):
+                    raise ValueError(
+                        "expected attention that takes rotary=True with "
+                        f"positions='rotary', got {layer}"
+                    )
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
@@ -123,20 +135,35 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
-        if caches and len(caches) != len(self.blocks):
+        check_tensor("token ids", token_ids)
+        if token_ids.dim() != 2:
+            raise ValueError(f"expected token ids (B, T), got {tuple(token_ids.shape)}")
+        if caches is None:
+            return self._logits(token_ids, [None] * len(self.blocks), 0)
+        lengths = [len(cache) for cache in caches]
+        if len(caches) != len(self.blocks) or len(set(lengths)) > 1:
             raise ValueError(
-                f"expected a cache for each of {len(self.blocks)} blocks, "
-                f"got {len(caches)}"
+                f"expected a cache for each of {len(self.blocks)} blocks, all of one "
+                f"length, got lengths {lengths}"
             )
-        num_cached = len(caches[0]) if caches else 0
+        with restored_on_error(caches):
+            return self._logits(token_ids, caches, lengths[0] if lengths else 0)
+
+    def _logits(self, token_ids, caches, num_cached):
         x = self.embedding(token_ids, num_cached)  # (B, T, D)
-        for block, cache in zip(self.blocks, caches or [None] * len(self.blocks)):
+        for block, cache in zip(self.blocks, caches):
             x = block(x, cache=cache)
         return self.output(self.norm(x))  # (B, T, V)
 
     def new_caches(self, num_tokens: int) -> list:
         """Return an empty cache for each block, with room for `num_tokens`."""
         return [block.attention.new_cache(num_tokens) for block in self.blocks]
+
+
+def _takes_rotary(layer):
+    """Return whether a class of layers has a parameter `rotary`, or takes any."""
+    parameters = inspect.signature(layer).parameters.values()
+    return any(p.name == "rotary" or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def _init_weights(module):
@@ -269,10 +296,32 @@ def next_token_probs(
             )
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
-    logits = logits / temperature
+    # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
+    logits = logits - logits.amax(dim=-1, keepdim=True)
+    logits = logits / max(temperature, torch.finfo(logits.dtype).tiny)
     return (
         torch.softmax(logits, dim=-1) if top_p is None else top_p_probs(logits, top_p)
     )
+
+
+_GENERATING = threading.RLock()
+
+
+@contextlib.contextmanager
+def _ready_to_generate(model, device):
+    """Switch dropout off and choose kernels; afterwards all is as it was.
+
+    Both switches are shared by all threads, so one thread after the other has them.
+    """
+    is_cuda = device.type == "cuda"
+    with _GENERATING, sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext():
+        modes = [(module, module.training) for module in model.modules()]
+        model.eval()
+        try:
+            yield
+        finally:
+            for module, is_training in modes:
+                module.training = is_training
 
 
 # Without cuDNN's kernel, which takes 50 ms on an H200 for each new number of keys.
@@ -288,18 +337,21 @@ def generate(
     top_k: int | None = None,
     top_p: float | None = None,
     use_cache: bool = True,
+    end_id: int | None = None,
 ) -> Tensor:
     """Continue prompts, drawing one token after the other from the model.
 
     token_ids: (B, T), the prompts
-    returns: (B, T + num_tokens)
+    end_id: a text that has drawn this token has ended, and is padded with it
+    returns: (B, T + num_tokens), or shorter if all texts end before
 
-    The model generates without dropout. Beyond its context it reads only the last
-    `context_length` tokens, all of them again for each new token, because their
-    positions shift. Until then `use_cache` stores the keys and values of earlier
-    tokens, which changes no token.
+    The model generates without dropout, for one thread at a time. Beyond its context it
+    reads only the last `context_length` tokens, all of them again for each new token,
+    because their positions shift. Until then `use_cache` stores the keys and values of
+    earlier tokens, which changes no token.
 
-    Raises ValueError for an empty prompt and as `next_token_probs` does.
+    Raises ValueError for an empty prompt, for an end_id that isn't in the vocabulary,
+    and as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
@@ -311,18 +363,20 @@ def generate(
         )
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
-    is_training = model.training
-    model.eval()
-    try:
-        with sdpa_kernel(KERNELS):
-            for _ in range(num_tokens):
-                if token_ids.shape[-1] > model.context_length:
-                    caches = None
-                start = len(caches[0]) if caches else -model.context_length
-                logits = model(token_ids[:, start:], caches)[:, -1]  # (B, V)
-                probs = next_token_probs(logits, temperature, top_k, top_p)
-                new = torch.multinomial(probs, num_samples=1)  # (B, 1)
-                token_ids = torch.cat((token_ids, new), dim=-1)
-    finally:
-        model.train(is_training)
+    has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)
+    with _ready_to_generate(model, token_ids.device):
+        for _ in range(num_tokens):
+            if token_ids.shape[-1] > model.context_length:
+                caches = None
+            start = len(caches[0]) if caches else -model.context_length
+            logits = model(token_ids[:, start:], caches)[:, -1]  # (B, V)
+            probs = next_token_probs(logits, temperature, top_k, top_p)
+            new = torch.multinomial(probs, num_samples=1)  # (B, 1)
+            if end_id is not None:
+                check_token_ids(torch.tensor(end_id), logits.shape[-1])
+                new = new.masked_fill(has_ended, end_id)
+                has_ended |= new == end_id
+            token_ids = torch.cat((token_ids, new), dim=-1)
+            if end_id is not None and has_ended.all():
+                break
     return token_ids

@@ -16,6 +16,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from utils.attention import scaled_scores
+from utils.validation import check_mask, check_query_key_value
+
 
 @contextlib.contextmanager
 def processes() -> Iterator[tuple[int, int]]:
@@ -53,8 +56,9 @@ def partial_attention(
 
     query: (..., T, d_k);  key: (..., S, d_k);  value: (..., S, d_v)
     mask: boolean (..., T, S), True = may attend
-    returns: unnormalised outputs (..., T, d_v), maxima and sums (..., T); in a row
-        without any allowed key the maximum is -inf and the sum is 0
+    returns: unnormalised outputs (..., T, d_v), maxima and sums (..., T), of float16
+        inputs in float32; in a row without any allowed key the maximum is -inf and the
+        sum is 0. ValueError for shapes that do not fit and a mask that isn't boolean
 
     >>> outputs, maxima, sums = partial_attention(*torch.ones(3, 5, 1))
     >>> (outputs / sums[:, None]).flatten(), maxima[0], sums[0]
@@ -62,12 +66,16 @@ def partial_attention(
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, section 3.1.
     """
-    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5  # (..., T, S)
+    check_query_key_value(query, key, value)
+    scores = scaled_scores(query, key)  # (..., T, S)
     if mask is not None:
+        check_mask("mask", mask, scores.shape)
         scores = scores.masked_fill(~mask, float("-inf"))
-    maxima = scores.detach().amax(dim=-1)  # (..., T)
+    maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
+    if scores.shape[-1]:
+        maxima = scores.detach().amax(dim=-1)
     weights = torch.exp(scores - _finite(maxima)[..., None])
-    return weights @ value, maxima, weights.sum(dim=-1)
+    return weights @ value.to(weights.dtype), maxima, weights.sum(dim=-1)
 
 
 def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> Tensor:
@@ -82,9 +90,7 @@ def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> 
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    factors = torch.exp(maxima - _finite(maxima.amax(dim=0)))  # (P, ..., T)
-    total = (factors * sums).sum(dim=0)
-    output = (factors[..., None] * outputs).sum(dim=0)  # (..., T, d_v)
+    output, _, total = _merge(outputs, maxima, sums)
     return output / total.masked_fill(total == 0, 1.0)[..., None]
 
 
@@ -102,9 +108,12 @@ def merge_parts(
 
     Source: Milakov and Gimelshein 2018, section 3.1.
     """
-    outputs, maxima, sums = (torch.stack(pair) for pair in zip(first, second))
+    return _merge(*(torch.stack(pair) for pair in zip(first, second)))
+
+
+def _merge(outputs, maxima, sums):
     largest = maxima.amax(dim=0)
-    factors = torch.exp(maxima - _finite(largest))  # (2, ..., T)
+    factors = torch.exp(maxima - _finite(largest))  # (P, ..., T)
     return (factors[..., None] * outputs).sum(0), largest, (factors * sums).sum(0)
 
 
@@ -159,7 +168,8 @@ def ring_attention(
             chunk = _SendOn.apply(chunk)
             if positions is not None:
                 chunk_positions = _exchange(chunk_positions, 1)
-    return combine_partial_attention(*(x[None] for x in result))  # it normalises
+    output = combine_partial_attention(*(x[None] for x in result))  # it normalises
+    return output.to(value.dtype)
 
 
 class _SendOn(torch.autograd.Function):

@@ -1,8 +1,10 @@
 """Text to token ids: GPT-2's vocabulary, and byte-pair encoding from scratch."""
 
 import base64
+import operator
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from itertools import pairwise
 
 import tiktoken
@@ -138,15 +140,19 @@ def encode_bpe(text: str, merges: dict[tuple[int, int], int]) -> list[int]:
     return [i for word in words for i in pieces[word]]
 
 
-def decode_bpe(ids: list[int], merges: dict[tuple[int, int], int]) -> str:
+def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     """Turn ids back into text; bytes that are no character become U+FFFD.
 
-    ids: bytes or learned, else ValueError
+    ids: bytes or learned, else ValueError; one text, such as a row of what `generate`
+        returns
 
     >>> merges = train_bpe("low lower lowest", num_merges=2)
     >>> decode_bpe(encode_bpe("slow", merges), merges)
     'slow'
     """
+    if getattr(ids, "ndim", 1) != 1:
+        raise ValueError(f"expected the ids of one text, got {tuple(ids.shape)}")
+    ids = [operator.index(i) for i in ids]  # also of a tensor
     pieces = {byte: bytes([byte]) for byte in range(256)}
     for (left, right), new_id in merges.items():
         pieces[new_id] = pieces[left] + pieces[right]

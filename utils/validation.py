@@ -1,5 +1,7 @@
 """What functions and layers expect of their inputs; all raise ValueError otherwise.
 
+What should be a tensor and isn't raises TypeError.
+
 Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 """
 
@@ -7,15 +9,45 @@ import torch
 from torch import Tensor
 
 
+def check_tensor(name: str, x: Tensor):
+    """Expect a tensor; raise TypeError for a list or an array."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"expected {name} as a tensor, got {type(x).__name__}")
+
+
+def check_positive(name: str, number: int):
+    """Expect 1 or more."""
+    if number < 1:
+        raise ValueError(f"expected {name} of 1 or more, got {number}")
+
+
+def check_probability(p: float):
+    """Expect a dropout probability from 0 to 1."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"expected a dropout probability from 0 to 1, got {p}")
+
+
+def check_mask(name: str, mask: Tensor, shape: tuple):
+    """Expect booleans whose shape broadcasts to another."""
+    check_tensor(f"a boolean {name}", mask)
+    if mask.dtype != torch.bool:
+        raise ValueError(f"expected a boolean {name}, got {mask.dtype}")
+    check_broadcastable(name, mask, shape)
+
+
 def check_token_ids(ids: Tensor, vocab_size: int):
     """Expect integers from 0 to `vocab_size - 1`.
 
-    On a GPU, and under `torch.compile`, their values are left to the embedding itself.
+    On a GPU, under `torch.compile` and inside `vmap`, the embedding itself checks their
+    values.
     """
+    check_tensor("token ids", ids)
     if ids.dtype not in (torch.int32, torch.int64):  # what an embedding takes
         raise ValueError(f"expected token ids as int64 or int32, got {ids.dtype}")
     if ids.device.type != "cpu" or torch.compiler.is_compiling():
         return  # looking at the values would wait for the GPU, or break the graph
+    if torch._C._functorch.is_functorch_wrapped_tensor(ids):
+        return  # they have no values of their own
     outside = ids[(ids < 0) | (ids >= vocab_size)]
     if len(outside):
         raise ValueError(
@@ -25,6 +57,8 @@ def check_token_ids(ids: Tensor, vocab_size: int):
 
 def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
     """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v)."""
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, x)
     shapes = [tuple(t.shape) for t in (query, key, value)]
     if min(len(shape) for shape in shapes) < 2:
         raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
@@ -55,6 +89,7 @@ def check_broadcastable(name: str, x: Tensor, shape: tuple):
 
 def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
     """Expect (..., T, width), with `dims` axes if that is given."""
+    check_tensor(name, x)
     if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
         axes = "B, T" if dims else "..., T"
         raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
@@ -94,11 +129,13 @@ def check_tokens(
     returns: S, the number of tokens of x and of those in the cache
     """
     check_width(name, x, width, dims=3)
-    shape = len(x), num_cached + x.shape[1]
+    shape = x.shape[0], num_cached + x.shape[1]
     mask = padding_mask
-    if mask is not None and (mask.dtype != torch.bool or mask.shape != shape):
-        raise ValueError(
-            f"expected a boolean padding mask (B, S) = {shape}, "
-            f"got {mask.dtype} {tuple(mask.shape)}"
-        )
+    if mask is not None:
+        check_tensor("padding_mask", mask)
+        if mask.dtype != torch.bool or mask.shape != shape:
+            raise ValueError(
+                f"expected a boolean padding mask (B, S) = {shape}, "
+                f"got {mask.dtype} {tuple(mask.shape)}"
+            )
     return shape[1]

@@ -1,4 +1,4 @@
-"""Checks of the exercises: `check`, `solution` and `progress`.
+"""Checks of the exercises: `check`, `solution`, `progress` and `recall`.
 
 What `check("4.1", answer)` does:
 
@@ -12,15 +12,18 @@ What `check("4.1", answer)` does:
    variant, which is one step done wrong (`pipeline`). The variant (or the pair) that
    gives the answer's results on every case is named, with its text. If none does,
    `repair` looks for a small change to the reader's code that makes all results right.
-5. Facts name what results don't show, such as a dropout that stays active.
+   It leaves alone what may do more than compute (`harmless`).
+5. Facts name what results don't show, such as a dropout that stays active. A right
+   answer must also let gradients through where a notebook trains.
 6. If nothing is found, `messages` shows the first difference. `display` shows the
    message, and `records` keeps the name of a passed exercise.
 """
 
 from utils.checks.cells import watch_cells
 from utils.checks.examine import Result
+from utils.checks.questions import recall
 from utils.checks.reader import check, progress, solution
 
 watch_cells()
 
-__all__ = ["Result", "check", "progress", "solution"]
+__all__ = ["Result", "check", "progress", "recall", "solution"]

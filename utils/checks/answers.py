@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from utils.checks.facts import dropout_in_eval
-from utils.checks.guard import attempt, time_limit
+from utils.checks.guard import attempt, supervised
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.values import safe_text
 
@@ -20,12 +20,13 @@ NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 class Answer:
     """An answer that can be tried.
 
+    written: the function or class that the reader wrote
     function: what computes the results
     mistakes: diagnoses that are certain whatever the results are
     """
 
-    def __init__(self, function):
-        self.function, self.mistakes = function, []
+    def __init__(self, written, function):
+        self.written, self.function, self.mistakes = written, function, []
 
     def with_function(self, function):
         """Return this answer with another function in the place of its own."""
@@ -40,7 +41,7 @@ class FunctionAnswer(Answer):
     def __init__(self, answer):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        super().__init__(answer)
+        super().__init__(answer, answer)
 
     def bind(self, case):
         """Return the answer as a function like the oracle, and the arguments."""
@@ -64,8 +65,8 @@ class ModuleAnswer(Answer):
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
-        super().__init__(answer.forward)
-        self.module_class, self.projections, self.built = answer, projections, {}
+        super().__init__(answer, answer.forward)
+        self.projections, self.built = projections, {}
 
     def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
@@ -85,7 +86,7 @@ class ModuleAnswer(Answer):
         if arguments not in self.built:
             made = self.make(arguments)
             learned = self.read(made.value, arguments)
-            noise = attempt(time_limit()(dropout_in_eval), made.value, learned).value
+            noise = attempt(supervised()(dropout_in_eval), made.value, learned).value
             if noise:
                 self.mistakes.append(noise)
                 calm = tuple(0.0 if type(n) is float else n for n in arguments)
@@ -98,7 +99,7 @@ class ModuleAnswer(Answer):
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
-        is_unchanged = self.function is self.module_class.forward
+        is_unchanged = self.function is self.written.forward
         output = made.value(x) if is_unchanged else self.function(made.value, x)
         if type(output) is tuple and output:
             text = "Your module returns a tuple. Return only the output."
@@ -109,7 +110,7 @@ class ModuleAnswer(Answer):
     def make(self, arguments):
         """Return the outcome of building a module in eval mode."""
         torch.default_generator.manual_seed(789)
-        made = attempt(time_limit()(lambda: self.module_class(*arguments).eval()))
+        made = attempt(supervised()(lambda: self.written(*arguments).eval()))
         if any(words in str(made.error) for words in NOT_BEGUN):
             text = "Your __init__ doesn't call super().__init__() first: put that line at its top. Until it has run, PyTorch has nowhere to store layers and weights."
             raise AnswerRejected("super-init-missing", text)
@@ -127,7 +128,7 @@ class ModuleAnswer(Answer):
                 bias.data.zero_()
             size = (arguments[name == "out_proj"], arguments[1])
             setattr(learned, name, read_matrix(layer, name, size))
-            bias = bias.detach() if isinstance(bias, torch.Tensor) else None
+            bias = bias.detach().float() if isinstance(bias, torch.Tensor) else None
             setattr(learned, f"{name}_bias", bias)
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
@@ -144,8 +145,9 @@ def read_matrix(layer, name, size):
     if isinstance(layer, nn.Parameter):
         matrix = layer.detach() if layer.shape == size else layer.detach().mT
     elif isinstance(layer, nn.Module):
-        bias = attempt(time_limit()(layer), torch.zeros(1, size[0])).value
-        both = attempt(time_limit()(layer), torch.eye(size[0])).value
+        kind = next((p.dtype for p in layer.parameters()), torch.float32)
+        bias = attempt(supervised()(layer), torch.zeros(1, size[0], dtype=kind)).value
+        both = attempt(supervised()(layer), torch.eye(size[0], dtype=kind)).value
         matrix = torch.zeros(0) if both is None else (both - bias).detach()
     else:
         text = f"Your module has no `{name}` that an optimizer finds: self.{name} = "
@@ -153,4 +155,4 @@ def read_matrix(layer, name, size):
     if matrix.shape != size:
         text = f"Your `{name}` should lead from {size[0]} to {size[1]} features."
         raise AnswerRejected("wrong-weight-shape", text)
-    return matrix.clone()
+    return matrix.float().clone()

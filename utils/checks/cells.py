@@ -27,7 +27,7 @@ def describe_failure(name: str) -> str:
     error = failures[name]
     reason = safe_text(error, 120)
     if isinstance(error, SyntaxError):
-        reason = f"{error.msg}, line {error.lineno}"
+        reason = f"{error.msg}, in `{safe_text((error.text or '').strip(), 60)}`"
     return f"The cell that defines {name} failed ({type(error).__name__}: {reason})."
 
 

@@ -18,15 +18,14 @@ def show_block(heading: str, state: tuple[str, str, str], body: str) -> str:
     """Show a heading, a state such as `PASSED` and some lines; return them as text."""
     sign, words, color = state
     text = wrapped(f"{heading}: {words}.\n{body}")
-    lines = text.removeprefix(f"{heading}: {words}.\n")
-    html = f'<div style="border-left: 4px solid {color}; padding: 2px 12px"><div><b>{escape(heading)}</b> <span style="background: {color}; color: #fff; border-radius: 4px; padding: 1px 8px; white-space: nowrap">{sign} {words}</span></div><pre style="background: none; color: inherit; margin: 6px 0 0; padding: 0; white-space: pre-wrap">{escape(lines)}</pre></div>'
+    html = f'<div style="border-left: 4px solid {color}; padding: 2px 12px"><div><b>{escape(heading)}</b> <span style="background: {color}; color: #fff; border-radius: 4px; padding: 1px 8px; white-space: nowrap">{sign} {words}</span></div><pre style="background: none; color: inherit; margin: 6px 0 0; padding: 0; white-space: pre-wrap; max-width: 88ch">{escape(body)}</pre></div>'
     show(text, html)
     return text
 
 
-def show(text: str, html: str):
-    """Show HTML in a notebook, with a text that stands for it; elsewhere the text."""
+def show(text: str, rich: str, kind: str = "text/html"):
+    """Show HTML or Markdown in a notebook, and a text that stands for it elsewhere."""
     if get_ipython() is None:
         print(text)
     else:
-        display({"text/plain": text, "text/html": html}, raw=True)
+        display({"text/plain": text, kind: rich}, raw=True)

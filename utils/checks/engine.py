@@ -12,7 +12,7 @@ from inspect import signature
 import torch
 
 from utils.checks.answers import FunctionAnswer, ModuleAnswer
-from utils.checks.guard import Outcome, seeded, time_limit
+from utils.checks.guard import Outcome, seeded, supervised
 from utils.checks.pipeline import Pipeline
 from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
@@ -119,7 +119,9 @@ class Exercise:
         the arguments by the names of its parameters
     cases: made by `case`
     steps, variants: of the `Pipeline`; else ValueError for a variant of other steps
-    without: names of variants that the exercise cannot tell apart, or doesn't ask for
+    without: names of variants that the cases don't tell from others, or that don't fit
+    is_trained: whether a function is part of layers that are trained, so that gradients
+        must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     observe: if results are random, function (answer, *args) that returns what is
@@ -139,6 +141,7 @@ class Exercise:
     without: tuple = ()
     parts: tuple = ()
     facts: tuple = ()
+    is_trained: bool = False
     observe: Callable | None = None
     projections: tuple | None = None
     page: str = ""
@@ -176,7 +179,7 @@ class Exercise:
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
         call, args = answer.bind(case)
-        call = time_limit()(call)
+        call = supervised()(call)
         run = Run(case, args, seeded(call, args), seeded(self.oracle, args).value)
         if self.observe and run.has_right_form:
             run.observe, run.form = self.observe, run.expected

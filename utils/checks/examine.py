@@ -2,16 +2,17 @@
 
 import dis
 import inspect
+import sys
 from dataclasses import dataclass
 
 import torch
 
-from utils.checks.guard import NeverEnds, attempt, time_limit
+from utils.checks.guard import NeverEnds, Waits, attempt, supervised
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
-from utils.checks.repair import COMPLETE, find_repair
+from utils.checks.repair import find_repair
 from utils.checks.search import find_mistake_pair, find_single_mistake, first_wrong
-from utils.checks.values import Other
+from utils.checks.values import Other, agrees
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def _run_cases(exercise, answer):
 def _say_what_is_expected(exercise, answer, outcome):
     """Return the result of an answer that ended at the stub's own line."""
     if inspect.isfunction(answer) and _has_code_below_the_stub(answer):
-        text = f"Your code is there, but a line of the stub still stops it\n  at {outcome.where}\nDelete that line."
+        text = f"Your code is there, but a line of the stub still stops it:\n{outcome.where}\nDelete that line."
         return Result(False, "stub-line-left", text)
     text = f"Expected: {exercise.expectation}.\nOnce you have written it, run its cell and then this one again."
     return Result(False, "not-attempted", text)
@@ -91,6 +92,10 @@ def _find_mistakes(exercise, answer, runs):
 def _never_ends(run):
     """Name an answer that had to be stopped."""
     text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+    if isinstance(run.error, Waits):
+        text = (
+            "Your code waits instead of computing, as with time.sleep: leave that out."
+        )
     is_endless = isinstance(run.error, NeverEnds)
     return [Diagnosis("never-ends", text, run)] if is_endless else []
 
@@ -107,10 +112,31 @@ def find_notebook_tensor(exercise, answer, runs):
     return []
 
 
+IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
+IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
+IMPORTS |= {"F": "from torch.nn import functional as F"}
+
+
+def find_reason(exercise, answer, runs):
+    """Name what has caused an error of Python's."""
+    run = first_wrong(runs)
+    if isinstance(run.error, NameError) and run.error.name in IMPORTS:
+        name, line = run.error.name, IMPORTS[run.error.name]
+        text = (
+            f"You use `{name}` without an import: put `{line}` at the top of your cell."
+        )
+        return [Diagnosis("import-missing", text, run)]
+    if isinstance(run.error, TypeError) and "Linear" in str(run.error):
+        text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
+        return [Diagnosis("layer-not-called", text, run)]
+    return []
+
+
 # What explains wrong results, from the surest to the slowest: the first that finds
 # something ends the search. Each is a function (exercise, answer, runs) -> diagnoses.
 FINDERS = [
     find_single_mistake,
+    find_reason,
     find_mistake_pair,
     find_notebook_tensor,
     find_repair,
@@ -130,8 +156,35 @@ def _find_facts(exercise, answer, runs):
     arguments = answer.fact_arguments(exercise.cases[0])
     if arguments is None or any(isinstance(run.got, Other) for run in runs):
         return []
-    results = [attempt(time_limit()(fact), *arguments).value for fact in exercise.facts]
+    results = [attempt(supervised()(fact), *arguments).value for fact in exercise.facts]
+    is_trained = exercise.is_trained or exercise.noun == "class"
+    if is_trained and all(run.is_right for run in runs):
+        results.append(_find_lost_gradient(exercise, answer))
     return [diagnosis for diagnosis in results if diagnosis]
+
+
+def _find_lost_gradient(exercise, answer):
+    """Name an input that doesn't get the gradient it gets from the oracle."""
+    call, args = answer.bind(exercise.cases[0])
+    got = attempt(supervised()(_gradients), call, args).value or [None] * len(args)
+    right = _gradients(exercise.oracle, args)
+    for name, gradient, expected in zip(exercise.pipeline.inputs, got, right):
+        if not agrees(gradient, expected):
+            text = f"No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
+            return Diagnosis("no-gradient", text)
+    return None
+
+
+def _gradients(function, args):
+    """Return for each argument the gradient of the sum of all squares, or None."""
+    given = [arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
+    floats = [g for g in given if torch.is_tensor(g) and g.is_floating_point()]
+    for tensor in floats:
+        tensor.requires_grad_()
+    value = attempt(function, *given).value
+    parts = value if type(value) is tuple else (value,)
+    torch.autograd.backward([part.square().sum() for part in parts])
+    return [getattr(each, "grad", None) for each in given]
 
 
 def _name_mistakes(exercise, mistakes, runs):
@@ -139,7 +192,6 @@ def _name_mistakes(exercise, mistakes, runs):
     first, second = (*mistakes, None)[:2]
     text, shown = first.text, first.run or first_wrong(runs)
     if second:
-        text = text.replace(COMPLETE, "First, ")
         text = f"Two things are wrong. {text}\nAnd: {second.text}"
     if shown is None:
         text += " Otherwise your results are right."

@@ -1,22 +1,30 @@
 """Run a reader's code so that its errors and settings don't harm the session."""
 
+import builtins
 import ctypes
 import linecache
+import math
+import operator
 import os
 import random
+import sys
 import sysconfig
+import textwrap
 import threading
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import nn
+from torch._tensor_str import PRINT_OPTS
 
 from utils.checks.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
+IDLE_SECONDS = 30.0  # in which an answer only waits
 LIBRARIES = (
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
     sysconfig.get_path("stdlib"),
@@ -32,13 +40,20 @@ class NeverEnds(BaseException):
         return f"stopped after {SECONDS:.0f} seconds"
 
 
+class Waits(NeverEnds):
+    """Raised in the middle of an answer that waits and computes nothing."""
+
+    def __str__(self):
+        return f"stopped after {IDLE_SECONDS:.0f} seconds of waiting"
+
+
 @dataclass(eq=False)
 class Outcome:
-    """What one call gave: a value, or an error with the reader's line."""
+    """What one call gave: a value or an error."""
 
     value: object = None
     error: BaseException | None = None
-    where: str = ""
+    where: str = ""  # the reader's line that raised it, between its neighbours
     changed: int | None = None  # position of the first argument that was changed
 
     @property
@@ -67,29 +82,42 @@ def attempt(function, *args):
 
 
 @contextmanager
-def time_limit():
-    """Raise `NeverEnds` in this thread if the block takes too long.
+def supervised():
+    """Stop a reader's code if it takes too long, and undo the settings it changes.
 
-    A second thread looks at the processor's time, which works on every system. A single
-    call into C can't be stopped. Only a reader's code needs it: it is slow to start.
+    A second thread raises `NeverEnds` in this one. It looks at the processor's time,
+    which works on every system. A single call into C can't be stopped.
     """
     thread, has_ended = threading.get_ident(), threading.Event()
 
     def watch():
-        start = time.process_time()
+        start = last = time.process_time()
+        idle = 0.0
         while not has_ended.wait(0.1):
-            if time.process_time() - start > SECONDS:
+            now = time.process_time()
+            if now - last < 0.001 and not _waits_for_reader(thread):
+                idle += 0.1
+            last = now
+            if now - start > SECONDS or idle > IDLE_SECONDS:
+                error = ctypes.py_object(Waits if idle > IDLE_SECONDS else NeverEnds)
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-                raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
-                start = time.process_time()  # a bare `except` may have caught it
+                raise_in(ctypes.c_ulong(thread), error)
+                start, idle = now, 0.0  # a bare `except` may have caught it
 
     watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        has_ended.set()
-        watcher.join()  # so that it raises nothing later
+    with unchanged(SETTINGS):
+        watcher.start()
+        try:
+            yield
+        finally:
+            has_ended.set()
+            watcher.join()  # so that it raises nothing later
+
+
+def _waits_for_reader(thread):
+    """Return whether a thread is in a debugger, or asks for input in a notebook."""
+    frames = traceback.walk_stack(sys._current_frames().get(thread))
+    return any(f.f_code.co_name in ("cmdloop", "raw_input") for f, _ in frames)
 
 
 def seeded(function, args):
@@ -100,39 +128,100 @@ def seeded(function, args):
     return attempt(lambda *args: clean(function(*args)), *args)
 
 
+def _default_device():
+    context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+    return context and context.device
+
+
+def _folder():
+    with suppress(OSError):  # deleted
+        return os.getcwd()
+
+
+def _members():
+    """Return a copy of what the modules and classes hold that an answer may patch."""
+    return [dict(vars(owner)) for owner in PATCHABLE]
+
+
+def _put_back_members(before):
+    for owner, members in zip(PATCHABLE, before):
+        if isinstance(owner, type):  # modules get new members: what PyTorch loads late
+            for name in vars(owner).keys() - members.keys():
+                delattr(owner, name)
+        if any(map(operator.is_not, members.values(), vars(owner).values())):
+            for name, member in members.items():
+                if vars(owner).get(name) is not member:
+                    setattr(owner, name, member)
+
+
+PATCHABLE = [torch, torch.linalg, nn, nn.functional, torch.Tensor, nn.Module, nn.Linear]
+PATCHABLE += [math, builtins]
 SETTINGS = [  # how each is read, how it is put back
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (_default_device, torch.set_default_device),
+    (torch.is_grad_enabled, torch.set_grad_enabled),
+    (torch.get_num_threads, torch.set_num_threads),
+    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
+    (lambda: dict(vars(PRINT_OPTS)), vars(PRINT_OPTS).update),
+    (np.get_printoptions, lambda options: np.set_printoptions(**options)),
+    (np.geterr, lambda errors: np.seterr(**errors)),
+    (_folder, lambda folder: folder and os.chdir(folder)),
+    (_members, _put_back_members),
+]
+RANDOM_STATES = [
     (torch.get_rng_state, torch.set_rng_state),
     (random.getstate, random.setstate),
     (np.random.get_state, np.random.set_state),
-    (torch.get_default_dtype, torch.set_default_dtype),
-    (torch.is_grad_enabled, torch.set_grad_enabled),
-    (torch.get_num_threads, torch.set_num_threads),
 ]
+ONE_CHECK = threading.RLock()  # because settings are global
+
+
+@contextmanager
+def unchanged(settings):
+    """Put settings back when the block ends."""
+    before = [read() for read, _ in settings]
+    try:
+        yield
+    finally:
+        for (_, put_back), value in zip(settings, before):
+            put_back(value)
 
 
 @contextmanager
 def untouched():
-    """Put the random state and the global settings back when the block ends."""
-    before = [read() for read, _ in SETTINGS]
-    try:
+    """Put the random state and all settings back when the block ends.
+
+    One thread at a time may be in the block. In it, `torch.compile` compiles nothing.
+    """
+    with ONE_CHECK, unchanged(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
-        if torch.get_default_device().type == "cpu":
-            yield
-        else:  # not in any case, because in this context all of PyTorch is slower
-            with torch.device("cpu"):
-                yield
-    finally:
-        for (_, put_back), value in zip(SETTINGS, before):
-            put_back(value)
+        yield
+
+
+def _eager():
+    is_loaded = "torch._dynamo" in sys.modules  # which takes a second
+    return torch.compiler.set_stance("force_eager") if is_loaded else nullcontext()
+
+
+def _on_the_cpu():
+    # Not in any case, because in this context all of PyTorch is slower.
+    on_cpu = torch.get_default_device().type == "cpu"
+    return nullcontext() if on_cpu else torch.device("cpu")
 
 
 def _line_of(error):
-    """Return `line 3: scores = query @ key.T`, the last line that the reader wrote."""
+    """Return the last line that the reader wrote, between the lines next to it."""
     for frame, number in reversed(list(traceback.walk_tb(error.__traceback__))):
         file = frame.f_code.co_filename
         if not file.startswith(LIBRARIES):
-            line = " ".join(linecache.getline(file, number).split())
-            return f"line {number}: {line}" if line else f"line {number}"
+            lines = linecache.getlines(file)
+            near = range(max(0, number - 2), min(len(lines), number + 1))
+            shown = textwrap.dedent("".join(lines[i].rstrip() + "\n" for i in near))
+            marks = ("> " if i == number - 1 else "  " for i in near)
+            pairs = zip(marks, shown.splitlines())
+            return "\n".join(mark + line for mark, line in pairs if line)
     return ""

@@ -33,8 +33,8 @@ def difference(exercise, run):
     on = f"On {shown_inputs(exercise, run.case)}"
     if run.error is not None:
         error = f"{type(run.error).__name__}: {safe_text(run.error, 160)}"
-        where = f"\n  at {run.outcome.where}" if run.outcome.where else ""
-        return f"{on} your code raised\n  {error}{where}"
+        where = textwrap.indent(run.outcome.where, "    ")
+        return f"{on} your code raised\n  {error}\n{where}".rstrip()
     what, right, came = _first_difference(exercise.parts, run.got, run.expected)
     return f"{on}{what}\n  expected {right}\n  got      {came}"
 

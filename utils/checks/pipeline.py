@@ -66,7 +66,7 @@ class Pipeline:
     inputs: names of the arguments -> defaults; a variant may replace arguments too
     steps: name -> right step, in order; the last one returns the result. A step that
         returns several values has several names, "keys, values"
-    variants: the wrong ways; of two that give the same the first is named
+    variants: the wrong ways, of which no two with different names give the same
     returns: what the exercise asks for, for the texts
     """
 

@@ -21,27 +21,29 @@ _passed_answers = {}  # name: the reader's answer, once it has passed
 def check(exercise: str, answer, record: bool = True) -> Result:
     """Show in one short block what is right or wrong, and return the `Result`.
 
-    `exercise` is an id such as `"4.1"`; `answer` is the function or class. It runs many
-    times, also with small changes, and what it does elsewhere happens as often. Nothing
-    is raised, no argument and no setting is changed. A passed exercise is recorded,
-    unless `record` is False, and from then on `solution` returns the answer.
+    `exercise` is an id such as `"4.1"`; `answer` is the function or class, which runs
+    many times. Nothing is raised, no argument and no setting is changed. A passed
+    exercise is recorded, unless `record` is False, and from then on `solution` returns
+    the answer.
     """
     known = _find(exercise)
     if known is None:
         ids = ", ".join(each.id for each in catalogue.exercises())
         text = f"There is no such exercise. Expected one of the ids {ids}."
+        if type(exercise) in (int, float):
+            text += f'\nPut quotes around the id: check("{exercise}", …).'
         result = Result(False, "no-such-exercise", text)
         return _show(f"Exercise {safe_text(exercise)}", result)
     result = _examine(known, answer)
     message = result.message
+    if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
+        if _checked_answers.get(known.name, known) is answer:
+            message = f"{SAME}\n{message}"
+        _checked_answers[known.name] = answer
     if result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
         message += f"\n{_say_what_is_next(known.name)}"
-    if result.diagnosis != "not-attempted":
-        if _checked_answers.get(known.name, known) is answer:
-            message += f"\n{SAME}"
-        _checked_answers[known.name] = answer
     return _show(f"{known.id} {known.name}", replace(result, message=message))
 
 
@@ -119,24 +121,33 @@ def progress():
     """Show what has passed of each notebook, and the minutes left."""
     tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
-    pages = [path.name for path in catalogue.numbered_notebooks()]
-    rows, all_minutes = "", 0
+    start, *pages = [path.name for path in catalogue.numbered_notebooks()]
+    rows, all_minutes = f"<li>{_link(start)}: ✓</li>", 0  # who reads this is there
     for page in dict.fromkeys([*pages, *(task.page for task in tasks)]):
         asked = [task for task in tasks if task.page == page]
         open_here = [task for task in asked if task in left]
-        title, minutes = catalogue.read_opening(page)
+        minutes = catalogue.read_opening(page)[1]
         time = f"{minutes} minutes"
         if asked:
             minutes *= len(open_here) / len(asked)
             time = f"{len(asked) - len(open_here)} of {len(asked)} passed"
             time += f", {5 * round(minutes / 5)} minutes left" if open_here else " ✓"
         all_minutes += minutes if page in pages else 0  # deeper ones are extra
-        link = os.path.relpath(catalogue.NOTEBOOKS / page).replace(os.sep, "/")
-        rows += f'<li><a href="{link}">{escape(title)}</a>: {time}</li>'
-    text = f"{len(tasks) - len(left)} of {len(tasks)} exercises passed"
+        rows += f"<li>{_link(page)}: {time}</li>"
+    num_passed = len(tasks) - len(left)
+    text, next_link = f"{num_passed} of {len(tasks)} exercises passed", ""
     if left:
         hours = round(all_minutes / 60)
         time = f"{hours} hours" if hours > 1 else "an hour"
         text += f", about {time} left. Next: {left[0].label}"
+        next_link = f" in {_link(left[0].page)}"
+    bar = f'<progress value="{num_passed}" max="{len(tasks)}"></progress>'
     style = "list-style: none; padding: 0"
-    show(f"{text}.", f'<b>{text}.</b><ul style="{style}">{rows}</ul>')
+    html = f'{bar} <b>{text}</b>{next_link}<ul style="{style}">{rows}</ul>'
+    show(f"{text}.", html)
+
+
+def _link(page):
+    """Return a link to a notebook, with its title."""
+    link = os.path.relpath(catalogue.NOTEBOOKS / page).replace(os.sep, "/")
+    return f'<a href="{link}">{escape(catalogue.read_opening(page)[0])}</a>'

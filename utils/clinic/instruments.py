@@ -5,7 +5,7 @@ from functools import wraps
 import torch
 
 from utils.attention import merge_heads, split_heads
-from utils.clinic.patients import even, expect_layer, seeded, twin
+from utils.clinic.patients import even, expect_layer, make_generator, twin
 from utils.plots import chart
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
@@ -59,7 +59,7 @@ def measured(layer, name: str) -> dict[str, float]:
 
 def _inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
-    generator = seeded(layer.number + 1_000_000)
+    generator = make_generator(layer.number + 1_000_000)
     shape = BATCH, tokens, layer.kind.width
     return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
 

@@ -2,13 +2,17 @@
 
 import hashlib
 from itertools import product
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from utils.attention import merge_heads, split_heads
+from utils.checks.answers import QKV
+from utils.checks.pipeline import Pipeline, variants
+from utils.checks.steps import attention, heads, masks
 
+LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
     "scale-missing": ("fch", "scale_scores", "the scores are not divided by √d_k"),
     "divided-by-width": ("f", "scale_scores", "the scores are divided by d_k"),
@@ -52,6 +56,28 @@ PAIRS = {  # what may go wrong together: neither hides the other
     ],
 }
 
+# A patient takes the steps of an exercise, and its wrong steps are known mistakes. Of
+# two that replace the same step the later one counts.
+MISTAKES = attention.SCALE + attention.BATCH_SCORE + attention.AXIS + masks.HIDE
+MISTAKES += masks.CAUSAL + attention.PROJECT + attention.AVERAGE
+MISTAKES += heads.SPLIT + heads.MERGE + heads.OUT
+MISTAKES += variants(
+    "softmax-twice: You took the softmax twice.",
+    dict(weights=lambda s: s.cleared.softmax(s.dim)),
+    "heads-share-weights: You averaged the weights of all heads.",
+    dict(output=lambda s: s.weights.mean(1, keepdim=True) @ s.averaged),
+)
+BY_NAME = {mistake.name: mistake for mistake in reversed(MISTAKES)}
+WRONG = [mistake for mistake in MISTAKES if mistake is BY_NAME[mistake.name]]
+RESULT = {"result": lambda s: (s.projected, s.weights)}
+LAYER = attention.SELF_PROJECTED | {"mask": masks.past} | RESULT
+LAYER_INPUTS = dict.fromkeys(("learned", "x"))
+PIPELINES = {
+    "f": Pipeline(dict.fromkeys(("query", "key", "value")), attention.steps(**RESULT)),
+    "c": Pipeline(LAYER_INPUTS, attention.steps(**LAYER)),
+    "h": Pipeline(LAYER_INPUTS, attention.steps(**heads.LAYER, **LAYER)),
+}
+
 
 class Kind(NamedTuple):
     """A kind of layer: a function, a causal layer, or one with several heads."""
@@ -68,7 +94,7 @@ class Kind(NamedTuple):
     @property
     def takes(self):
         if self.masked:
-            return f"x (B, T, {self.width}), T up to 16"
+            return f"x (B, T, {self.width}), T up to {LENGTH}"
         return f"query, key, value, each (…, T, {self.width})"
 
     @property
@@ -93,7 +119,7 @@ class Layer(nn.Module):
     It takes and gives what its printed form says. Its weights, W_query, W_key, W_value
     and with heads out_proj, may be read and trained.
 
-    Raises ValueError for another number of inputs.
+    Raises ValueError for another number of inputs, and for a longer x.
     """
 
     def __init__(self, number, kind, slugs=(), is_patient=False):
@@ -102,70 +128,42 @@ class Layer(nn.Module):
         self._wrong = frozenset(slugs)
         width = kind.width
         if kind.masked:
-            for name in ("W_query", "W_key", "W_value"):
+            for name in QKV:
                 layer = nn.utils.skip_init(nn.Linear, width, width, bias=False)
                 setattr(self, name, layer)
         if kind.num_heads > 1:
             self.out_proj = nn.utils.skip_init(nn.Linear, width, width)
-        generator = seeded(number)
+        generator = make_generator(number)
         for parameter in self.parameters():  # makes queries, keys, values of variance 1
             parameter.data = even(generator, *parameter.shape) / width**0.5
         self.eval()
 
     def forward(self, *inputs, need_weights=False):
         """Return what this kind of layer gives."""
-        if len(inputs) != (1 if self.kind.masked else 3):
-            raise ValueError(f"expected {self.kind.takes}; got {len(inputs)} inputs")
-        query, key, value = self._project(*inputs)
-        weights = self._weigh(query, key)
-        output = self._average(weights, value)
+        self._check(inputs)
+        if self.kind.masked:
+            inputs = (self._learned(), *inputs)
+        wrong = [mistake for mistake in WRONG if mistake.name in self._wrong]
+        output, weights = PIPELINES[self.kind.letter].run(inputs, *wrong)
         both = need_weights or not self.kind.masked
         return (output, weights) if both else output
 
-    def _project(self, *inputs):
-        """Return queries, keys and values, split into heads."""
-        wrong, heads = self._wrong, self.kind.num_heads
-        if self.kind.masked:
-            [x] = inputs
-            value = x if "values-not-projected" in wrong else self.W_value(x)
-            inputs = self.W_query(x), self.W_key(x), value
-        if "keys-for-values" in wrong:
-            inputs = inputs[0], inputs[1], inputs[1]
-        if heads == 1:
-            return inputs
-        if "split-by-view" in wrong:
-            return [x.reshape(len(x), heads, x.shape[1], -1) for x in inputs]
-        return [split_heads(x, heads) for x in inputs]
+    def _check(self, inputs):
+        count, takes = (1 if self.kind.masked else 3), self.kind.takes
+        if len(inputs) != count:
+            raise ValueError(f"expected {takes}; got {len(inputs)} inputs")
+        if self.kind.masked and (inputs[0].dim() != 3 or inputs[0].shape[1] > LENGTH):
+            shape = (*inputs[0].shape,)
+            raise ValueError(f"expected {takes}; got a tensor of shape {shape}")
 
-    def _weigh(self, query, key):
-        wrong, width = self._wrong, query.shape[-1]
-        scores = key @ query.mT if "keys-times-queries" in wrong else query @ key.mT
-        if "divided-by-width" in wrong:
-            scores = scores / width
-        elif "scale-missing" not in wrong:
-            scores = scores / width**0.5
-        mask = torch.ones_like(scores, dtype=torch.bool)
-        if self.kind.masked and "mask-not-used" not in wrong:
-            mask = mask.tril(1 if "one-step-leaked" in wrong else 0)
-        if "mask-after-softmax" not in wrong:
-            scores = scores.masked_fill(~mask, float("-inf"))
-        dim = -2 if "softmax-over-queries" in wrong else -1
-        weights = scores.softmax(dim) * mask
-        return weights.softmax(dim) if "softmax-twice" in wrong else weights
-
-    def _average(self, weights, value):
-        """Return the output: the average of the values, with heads merged."""
-        wrong = self._wrong
-        if "heads-share-weights" in wrong:
-            weights = weights.mean(1, keepdim=True)
-        output = weights @ value
-        if self.kind.num_heads == 1:
-            return output
-        if "merge-without-transpose" in wrong:
-            output = output.reshape(len(output), output.shape[2], -1)
-        else:
-            output = merge_heads(output)
-        return output if "output-projection-unused" in wrong else self.out_proj(output)
+    def _learned(self):
+        """Return the matrices in the form that the steps know, x @ W."""
+        width, heads = self.kind.width, self.kind.num_heads
+        names = (*QKV, "out_proj") if heads > 1 else QKV
+        learned = {name: getattr(self, name).weight.mT for name in names}
+        if heads > 1:
+            learned["out_proj_bias"] = self.out_proj.bias
+        return SimpleNamespace(build=(width, width, LENGTH, 0.0, heads), **learned)
 
     def __repr__(self):
         who = "A layer to compare with"
@@ -176,7 +174,7 @@ class Layer(nn.Module):
         return f"{who}: {kind.name}\n  takes  {kind.takes}\n  gives  {kind.gives}"
 
 
-def seeded(number):
+def make_generator(number):
     """Return a generator for a number, however large."""
     return torch.Generator().manual_seed(number % 2**32)
 

@@ -7,11 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.clinic.patients import expect_layer
+from utils.clinic.patients import LENGTH, expect_layer
 from utils.training import train
 
 WORDS, BACK, COPIED = 6, 3, 0.8  # a word is often the one three places before it
-LENGTH = 16
 
 
 def _draw_sentences(count, generator):

@@ -17,6 +17,7 @@ from utils.plots.publishing import (
     new_figure,
     num_digits,
     publish,
+    shorten,
     text_color,
     text_width,
     to_array,
@@ -30,6 +31,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("--", ":", "-.")  # of reference lines
 MAX_COLUMNS = 4  # panels side by side before a new row starts
 LABEL_ROOM = 0.15  # inches that a label takes across its axis
+LABEL_LENGTH = 2.2  # inches of a label of a matrix, at most
 
 # --- matrices ---------------------------------------------------------------------
 
@@ -60,11 +62,12 @@ def heat(
         mask: boolean `(T, S)` or `(H, T, S)`, True = may attend; others hatched.
         signed: colours centred on zero.
         show_values: write the numbers; by default in cells that have room for them.
-        vmax: the end of the colour scale; 1, or the largest magnitude if signed.
+        vmax: the end of the colour scale, above 0; 1, or the largest magnitude if
+            signed.
 
     Raises:
-        ValueError: for a wrong number of labels, a mask of another shape, or
-            weights outside the scale.
+        ValueError: for a wrong number of labels, a mask of another shape, weights
+            outside the scale, or matrices of nothing but NaN or hidden cells.
 
     >>> heat([[1.0, 0.0], [0.4, 0.6]], ["a", "b"], title="Rows sum to 1")
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b.
@@ -79,6 +82,7 @@ def heat(
     expect(len(names) == len(maps), "names", f"{len(maps)} of them", len(names))
     masks = to_mask(mask, maps.shape)
     known = maps[masks & np.isfinite(maps)]
+    expect(known.size, "maps", "at least one finite number that isn't hidden", "none")
     scale = _color_scale(known, signed, vmax)
     row_labels = _axis_labels(rows, height, "rows")
     column_labels = _axis_labels(columns, width, "columns")
@@ -119,20 +123,21 @@ def _axis_labels(labels, size, what):
     """Return pairs (label, how many cells it names); tokens get their positions."""
     if labels is None:
         return [(str(i), 1) for i in range(size)]
-    if isinstance(labels[0], tuple):
+    if len(labels) and isinstance(labels[0], tuple):
         total = sum(number for _, number in labels)
         expect(total == size, what, f"numbers that sum to {size}", total)
-        return labels
+        return [(shorten(name, LABEL_LENGTH), number) for name, number in labels]
     names = to_names(labels, size, what)
-    if isinstance(labels, range):
-        return [(name, 1) for name in names]
-    return [(f"{i} {name}", 1) for i, name in enumerate(names)]
+    if not isinstance(labels, range):
+        names = [f"{i} {name}" for i, name in enumerate(names)]
+    return [(shorten(name, LABEL_LENGTH), 1) for name in names]
 
 
 def _color_scale(known, signed, vmax):
     """Return (norm, colour map) for all maps: weights from 0, signed around 0."""
     low, high = known.min(initial=0), known.max(initial=0)
-    top = vmax or (max(high, -low, 1e-12) if signed else 1)
+    top = (max(high, -low, 1e-12) if signed else 1) if vmax is None else vmax
+    expect(top > 0, "vmax", "a number above 0", vmax)
     bottom = -top if signed else 0
     expect(
         bottom - 1e-6 <= low and high <= top + 1e-6,
@@ -196,6 +201,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
     """
     names = [visible(label) for label in labels]
+    expect(groups, "groups", "one or more", "none")
     fig = new_figure(2.6, "constrained")
     axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)  # inches
@@ -233,6 +239,7 @@ def dots(
     Dots: Four heads find more. Across: accuracy. Rows: one head, four. \
 Baselines: guessing.
     """
+    expect(groups, "groups", "one or more", "none")
     fig = new_figure(0.9 + 0.46 * len(groups), "constrained")
     ax = fig.subplots()
     style = {"markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -291,6 +298,7 @@ def lines(
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", xlabel="step", ylabel="loss")
     Lines: It falls. Across: step. Up: loss. Lines: loss.
     """
+    expect(series, "series", "one or more", "none")
     fig = new_figure(3.3, "constrained")
     ax = fig.subplots()
     ax.set(xlabel=xlabel, ylabel=ylabel)

@@ -99,6 +99,12 @@ def text_width(text, size=LABEL, weight="normal"):
     return max((path.get_extents().width for path in paths), default=0) / 72
 
 
+def shorten(text, width):
+    """Return the text, cut to about `width` inches."""
+    needed = text_width(text)
+    return text if needed <= width else f"{text[: int(len(text) * width / needed)]}…"
+
+
 def wrap(text, width, size=LABEL, weight="normal"):
     """Return the text broken into lines of at most `width` inches."""
     needed = text_width(text, size, weight) + 0.01

@@ -27,9 +27,11 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   const texts = [...list.children].map((item) => item.textContent);
   list.insertAdjacentHTML("beforebegin", `
     <div style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
-      <input data-lm-suppress-shortcuts="true" type="range" min="1" max="${{frames.length}}" value="1"
-        aria-label="State" style="flex: 1; min-width: 0; height: 28px; accent-color: #0072B2">
-      <button data-lm-suppress-shortcuts="true" type="button" style="width: 5em">Play</button>
+      <input type="range" min="1" max="${{frames.length}}" value="1"
+        aria-label="State" data-lm-suppress-shortcuts="true"
+        style="flex: 1; min-width: 0; height: 28px; accent-color: #0072B2">
+      <button type="button" data-lm-suppress-shortcuts="true"
+        style="width: 5em">Play</button>
     </div>
     <p aria-live="polite" style="min-height: 3em; max-width: 759px; margin: 0"></p>`);
   const slider = box.querySelector("input"), play = box.querySelector("button");

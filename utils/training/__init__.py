@@ -30,12 +30,16 @@ class TrainingConfig:
 
     warmup, final_lr, decline: as in `learning_rate`
     weight_decay: as in `decay_groups`
-    clip: the largest norm of the gradient, None for no limit
+    clip: the largest norm of the gradient, above 0; None for no limit
     checkpoint: a file from which training continues, if it exists. It is written before
         the first step, every `save_every` steps, at the end, and after Ctrl-C, which
-        waits until the current step is done. ValueError if `save_every` is below 1.
+        waits until the current step is done.
     metadata: dict that describes the training run, stored in the checkpoint. Training
-        continues only if the dict in the checkpoint equals this one.
+        continues only if the dict in the checkpoint equals this one, so it may contain
+        strings, numbers (no NaN), lists and dicts, but not, for example, a Path.
+
+    Raises ValueError for a number below 0, `save_every` or `clip` of 0, and for other
+    metadata.
     """
 
     warmup: int = 0
@@ -48,8 +52,31 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        if self.save_every < 1:
-            raise ValueError(f"expected save_every from 1, got {self.save_every}")
+        is_valid = {
+            "save_every from 1": self.save_every >= 1,
+            "warmup from 0": self.warmup >= 0,
+            "final_lr from 0, or None": self.final_lr is None or self.final_lr >= 0,
+            "weight_decay from 0": self.weight_decay >= 0,
+            "clip above 0, or None": self.clip is None or self.clip > 0,
+            "metadata as a dict of strings, numbers, lists and dicts, which a "
+            "checkpoint gives back as they were": _is_storable(self.metadata),
+        }
+        for expected, condition in is_valid.items():
+            if not condition:
+                received = getattr(self, expected.split()[0])
+                raise ValueError(f"expected {expected}, got {received}")
+
+
+def _is_storable(metadata):
+    """Return whether a checkpoint gives these metadata back as they were."""
+    buffer = io.BytesIO()
+    try:
+        torch.save(metadata, buffer)
+        buffer.seek(0)
+        stored = torch.load(buffer, weights_only=True)
+        return isinstance(metadata, dict | None) and bool(stored == metadata)
+    except Exception:
+        return False
 
 
 def train(
@@ -93,7 +120,8 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
     clipping as in nanoGPT.
     """
-    if not (callable(batches) or hasattr(batches, "__getitem__")):
+    is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict)
+    if not (callable(batches) or is_list):
         raise ValueError(
             "expected a list of batches, or a function from a number to a batch, "
             f"got {type(batches).__name__}: pass list(…) of a DataLoader"
@@ -230,7 +258,7 @@ class _TrainingState:
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         state = {
-            "model": self.model.state_dict(),
+            "model": _by_plain_name(self.model.state_dict()),
             "metadata": self.config.metadata,
             "step": self.step,
             "losses": self.losses[: self.step].clone(),  # a slice would save all
@@ -253,12 +281,15 @@ class _TrainingState:
                     f"{path} has the weights of another model: expected {name} of "
                     f"{values[0]}, got {values[1]}"
                 )
-        check_shapes(self.model, saved["model"], path)
+        names = _by_plain_name({name: name for name in self.model.state_dict()})
+        weights = _by_plain_name(saved["model"])
+        weights = {names.get(name, name): weight for name, weight in weights.items()}
+        check_shapes(self.model, weights, path)
         if saved["step"] > self.steps:
             raise ValueError(
                 f"{path} has {saved['step']} steps: expected at most {self.steps}"
             )
-        self.model.load_state_dict(saved["model"])
+        self.model.load_state_dict(weights)
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict(
             {"state": saved["optimizer"], "param_groups": groups}
@@ -272,6 +303,11 @@ class _TrainingState:
         torch.set_rng_state(saved["random"]["cpu"])
         if "cuda" in saved["random"] and self.device.type == "cuda":
             torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
+
+
+def _by_plain_name(weights):
+    """Return a dict whose names are the same for a compiled module and for another."""
+    return {name.replace("_orig_mod.", ""): w for name, w in weights.items()}
 
 
 def _autocast_dtype(device):

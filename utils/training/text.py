@@ -72,7 +72,7 @@ def load_text_model(path: str | Path) -> TextModel:
             f"{path} was not written by `python -m utils.training`: "
             f"it has no {', '.join(sorted(missing))}"
         )
-    with torch.device("meta"):  # only shapes
+    with torch.random.fork_rng(devices=[]):  # a seed set before still holds
         model = _build_gpt(metadata)
     weights = read_tensors(path) if Path(path).is_dir() else saved["model"]
     assign_weights(model, weights, path, tied=True)

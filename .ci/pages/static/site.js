@@ -19,6 +19,10 @@ addEventListener("beforeprint", () => {
 });
 
 document.addEventListener("DOMContentLoaded", () => {
+  // A search finds lessons before worked solutions.
+  if (typeof Scorer !== "undefined")
+    Scorer.score = ([page, , , , score]) =>
+      page.startsWith("notebooks/solutions/") ? score - 100 : score;
   // Sphinx calls the parts of the way headings, but of no level.
   for (const title of document.querySelectorAll(".caption[role=heading]"))
     title.removeAttribute("role");

@@ -32,6 +32,7 @@ def drawn(B, S, R, H, K, V):
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
 latent_keys_values = Exercise(
     id="12.1",
+    is_trained=True,
     signature="latent_keys_values(latent, W_uk, W_uv)",
     returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, V)",
     oracle=right_expanded,
@@ -160,6 +161,7 @@ def stepped(B, H, T, S, R, K, P, V):
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 absorbed_attention = Exercise(
     id="12.3",
+    is_trained=True,
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,

@@ -35,6 +35,7 @@ def split_not_divided(answer):
 
 split_heads = Exercise(
     id="6.1",
+    is_trained=True,
     signature="split_heads(x, num_heads)",
     returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
     oracle=right_split,
@@ -50,6 +51,7 @@ split_heads = Exercise(
 )
 merge_heads = Exercise(
     id="6.2",
+    is_trained=True,
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     oracle=right_merge,

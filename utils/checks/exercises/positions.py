@@ -36,6 +36,7 @@ def of_halves(first, second):
 
 apply_rope = Exercise(
     id="10.1",
+    is_trained=True,
     signature="apply_rope(x, positions, base=10000.0)",
     returns="x (…, T, K) with each pair (2p, 2p+1) rotated by position * base^(-2p/K)",
     oracle=right_rope,

@@ -20,6 +20,7 @@ SCORES_RETURNED = variants(
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
 attention = Exercise(
     id="4.1",
+    is_trained=True,
     signature="scaled_dot_product_attention(query, key, value)",
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),

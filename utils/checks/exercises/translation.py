@@ -62,6 +62,7 @@ MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 cross_attention = Exercise(
     id="11.1",
+    is_trained=True,
     signature="cross_attention(x, context, W_query, W_key, W_value, context_mask=None)",
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),

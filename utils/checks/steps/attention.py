@@ -41,7 +41,8 @@ ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
     "soft": lambda s: s.exps / s.total,
     "cleared": lambda s: s.soft,
     "weights": lambda s: s.cleared,
-    "output": lambda s: s.weights @ s.value,
+    "averaged": lambda s: s.value,
+    "output": lambda s: s.weights @ s.averaged,
     "merged": lambda s: s.output,
     "projected": lambda s: s.merged,
     "result": lambda s: s.projected,
@@ -133,6 +134,8 @@ AXIS = variants(
 FIXED_AXIS = variants(
     "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     dict(dim=lambda s: 1),
+    "softmax-over-first-axis: Your softmax runs along dim=0, which is not the axis of the keys: use dim=-1, so that each row sums to 1.",
+    dict(dim=lambda s: 0),
 )
 SOFTMAX = variants(
     "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, as torch.softmax does.",
@@ -198,8 +201,8 @@ PROJECT = variants(
 
 AVERAGE = variants(
     "keys-for-values: You averaged the keys: average the values.",
-    dict(output=lambda s: s.weights @ s.key),
+    dict(averaged=lambda s: s.key),
     "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
-    dict(output=lambda s: s.weights @ s.value / s.key.shape[-2]),
+    dict(output=lambda s: s.weights @ s.averaged / s.key.shape[-2]),
 )
 WEIGHING = AXIS + FIXED_AXIS + SOFTMAX + SCORE + BATCH_SCORE + AVERAGE

@@ -1,0 +1,829 @@
+"""Answers to one half of the exercises, as their authors wrote them."""
+
+from torch import nn
+import math
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from tests.answers import right, wrong
+
+
+def _sdpa(query, key, value, mask=None, dropout_p=0.0):
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, dim=-1)
+    weights = F.dropout(weights, dropout_p)
+    return weights @ value, weights
+
+
+@right
+def merge(ids, pair, new_id):
+    # two stacks: `todo` holds the rest, its next id on top
+    todo, done = ids[::-1], []
+    while todo:
+        first = todo.pop()
+        if todo and (first, todo[-1]) == tuple(pair):
+            todo.pop()
+            first = new_id
+        done.append(first)
+    return done
+
+
+# changes the given list in place
+@wrong("input-changed")
+def merge(ids, pair, new_id):
+    i = 0
+    while i < len(ids) - 1:
+        if ids[i] == pair[0] and ids[i + 1] == pair[1]:
+            ids[i : i + 2] = [new_id]
+        i += 1
+    return ids[:]
+
+
+# stops after the first match: only one occurrence is replaced
+@wrong("first-occurrence-only")
+def merge(ids, pair, new_id):
+    for i in range(len(ids) - 1):
+        if (ids[i], ids[i + 1]) == (pair[0], pair[1]):
+            return ids[:i] + [new_id] + ids[i + 2 :]
+    return list(ids)
+
+
+# works in the list of the caller
+# and goes from right to left, so 1 1 1 is merged at the right end
+@wrong("right-to-left", "input-changed")
+def merge(ids, pair, new_id):
+    i = len(ids) - 2
+    while i >= 0:
+        if (ids[i], ids[i + 1]) == pair:
+            ids[i : i + 2] = [new_id]
+            i -= 2
+        else:
+            i -= 1
+    return ids
+
+
+@right
+def sliding_windows(ids, context_length, stride):
+    both = np.lib.stride_tricks.sliding_window_view(np.array(ids), context_length + 1)
+    both = torch.from_numpy(both[::stride].copy())
+    return both[:, :-1], both[:, 1:]
+
+
+# returns targets first
+@wrong("parts-swapped")
+def sliding_windows(ids, context_length, stride):
+    if len(ids) <= context_length:
+        raise ValueError("too short")
+    windows = torch.tensor(ids).unfold(0, context_length + 1, stride)
+    inputs, targets = windows[:, :context_length], windows[:, 1:]
+    return targets, inputs
+
+
+# returns floats, as torch.Tensor makes them
+@wrong("wrong-type")
+def sliding_windows(ids, context_length, stride):
+    if len(ids) <= context_length:
+        raise ValueError("too short")
+    starts = range(0, len(ids) - context_length, stride)
+    inputs = [ids[s : s + context_length] for s in starts]
+    targets = [ids[s + 1 : s + 1 + context_length] for s in starts]
+    return torch.Tensor(inputs), torch.Tensor(targets)
+
+
+# steps by the context length, the stride is ignored
+# and returns targets before inputs
+@wrong("context-for-stride", "parts-swapped")
+def sliding_windows(ids, context_length, stride):
+    rows = [
+        ids[i : i + context_length + 1]
+        for i in range(0, len(ids) - context_length, context_length)
+    ]
+    rows = torch.tensor(rows, dtype=torch.long).reshape(-1, context_length + 1)
+    return rows[:, 1:], rows[:, :-1]
+
+
+@right
+def embed(ids, table):
+    # nn.Linear multiplies with the transposed weight
+    hot = F.one_hot(ids, table.size(0)).type_as(table)
+    return F.linear(hot, table.T)
+
+
+# looks up columns: the table is transposed and its width taken for the vocabulary
+@wrong("one-change")
+def embed(ids, table):
+    rows = table.T
+    return F.one_hot(ids, num_classes=rows.shape[0]).to(rows.dtype) @ rows
+
+
+# the one-hot rows stop at the largest id that occurs
+@wrong("class-count-missing")
+def embed(ids, table):
+    hot = F.one_hot(ids).to(table.dtype)
+    return hot @ table
+
+
+# counts the ids from 1
+# and computes in float32, so the table's type is lost
+@wrong("ids-from-one", "one-hot-of-fixed-type")
+def embed(ids, table):
+    rows = torch.arange(1, table.shape[0] + 1)
+    one_hot = (ids[..., None] == rows).float()
+    return one_hot @ table.float()
+
+
+@right
+def sinusoidal_positions(num_positions, d_model):
+    # a complex exponential, imaginary part first
+    speed = 10000.0 ** -(torch.arange(0, d_model, 2) / d_model)
+    turn = torch.polar(
+        torch.ones(()), torch.outer(torch.arange(num_positions).float(), speed)
+    )
+    return torch.view_as_real(turn).flip(-1).reshape(num_positions, d_model)
+
+
+# integer division in the exponent, so all speeds are 1
+@wrong("one-change")
+def sinusoidal_positions(num_positions, d_model):
+    table = torch.zeros(num_positions, d_model)
+    for t in range(num_positions):
+        for i in range(0, d_model, 2):
+            angle = t / (10000 ** (i // d_model))
+            table[t, i] = math.sin(angle)
+            table[t, i + 1] = math.cos(angle)
+    return table
+
+
+# sine in the first half, cosine in the second
+@wrong("halves-for-alternating")
+def sinusoidal_positions(num_positions, d_model):
+    div = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
+    angles = torch.arange(num_positions)[:, None] * div
+    return torch.cat([angles.sin(), angles.cos()], dim=1)
+
+
+# i / D instead of 2i / D
+# and cosines stand on even features
+@wrong("sine-and-cosine-swapped", "exponent-halved")
+def sinusoidal_positions(num_positions, d_model):
+    exponent = torch.arange(d_model // 2) / d_model
+    angles = torch.outer(torch.arange(num_positions).float(), 10000.0**-exponent)
+    return torch.stack((angles.cos(), angles.sin()), dim=-1).reshape(
+        num_positions, d_model
+    )
+
+
+@right
+def attention_weights(x):
+    # the scores are symmetric, so a softmax down the columns needs one transpose
+    return F.softmax(torch.mm(x, x.t()), dim=0).t()
+
+
+# scales by the root of the width, which is 04's affair
+@wrong("scaled")
+def attention_weights(x):
+    return torch.softmax(x @ x.T / math.sqrt(x.shape[1]), dim=-1)
+
+
+# softmax down the columns: columns sum to 1 instead of rows
+@wrong("softmax-over-queries")
+def attention_weights(x):
+    scores = x @ x.T
+    return torch.softmax(scores, dim=0)
+
+
+# the diagonal is hidden: a token doesn't see itself
+# and normalises the columns
+@wrong("softmax-over-queries", "diagonal-masked")
+def attention_weights(x):
+    scores = torch.matmul(x, x.transpose(0, 1))
+    scores.fill_diagonal_(-1e4)
+    return F.softmax(scores, 0)
+
+
+# computes with a tensor of the notebook (by the course's author)
+inputs = torch.tensor([[1.0, 0.5], [0.2, 0.9]])
+
+
+@wrong("notebook-tensor")
+def attention_weights(x):
+    return torch.softmax(inputs @ inputs.T, dim=-1)
+
+
+@right
+def context_vectors(x):
+    # everything on its side: tokens are columns, and so are the weights of a query
+    tokens = x.T
+    return (tokens @ torch.softmax(tokens.T @ tokens, dim=0)).T
+
+
+# takes the mean over the tokens where the sum was wanted
+@wrong("divided-by-tokens")
+def context_vectors(x):
+    w = torch.softmax(x @ x.T, dim=-1)
+    return (w[:, :, None] * x[None, :, :]).mean(dim=1)
+
+
+# mixes with the scores, softmax forgotten
+@wrong("softmax-missing")
+def context_vectors(x):
+    scores = x @ x.T
+    return scores @ x
+
+
+# scaled by the root of the width
+# and adds the token itself on top
+@wrong("scaled", "tokens-added")
+def context_vectors(x):
+    w = torch.softmax(x @ x.T / x.shape[-1] ** 0.5, dim=-1)
+    return x + w @ x
+
+
+@right
+def softmax(scores, dim=-1):
+    out = scores.clone()
+    out -= out.max(dim, keepdim=True)[0].detach()
+    out = out.exp()
+    return out / torch.sum(out, dim, keepdim=True)
+
+
+# doesn't subtract the maximum: large scores overflow
+@wrong("maximum-not-subtracted")
+def softmax(scores, dim=-1):
+    e = torch.exp(scores)
+    return e / e.sum(dim=dim, keepdim=True)
+
+
+# one maximum for the whole tensor: rows far below it become 0/0
+@wrong("global-maximum-subtracted")
+def softmax(scores, dim=-1):
+    e = torch.exp(scores - scores.max())
+    return e / torch.sum(e, dim=dim, keepdim=True)
+
+
+# subtracts the mean instead of the maximum
+# and the sum lost its axis, unsqueezed at the wrong place
+@wrong("mean-subtracted", "keepdim-missing")
+def softmax(scores, dim=-1):
+    e = torch.exp(scores - scores.mean(dim, keepdim=True))
+    return e / e.sum(dim).unsqueeze(0)
+
+
+@right
+def scaled_dot_product_attention(query, key, value):
+    # keys stand in the rows; everything is turned round at the end
+    scores = key @ query.mT * query.shape[-1] ** -0.5
+    upright = scores.softmax(dim=-2)
+    return (value.mT @ upright).mT, upright.mT
+
+
+# scores divided by the root of d_v, not of d_k
+@wrong("scale-of-values")
+def scaled_dot_product_attention(query, key, value):
+    scores = query @ key.transpose(-1, -2) / math.sqrt(value.shape[-1])
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+
+
+# no scale at all
+@wrong("scale-missing")
+def scaled_dot_product_attention(query, key, value):
+    scores = query @ key.transpose(-2, -1)
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ value, weights
+
+
+# divides by d_k without the root
+# and the output is made of the keys
+@wrong("divided-by-width", "keys-for-values")
+def scaled_dot_product_attention(query, key, value):
+    scores = query @ key.transpose(-2, -1) / query.shape[-1]
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ key, weights
+
+
+@right
+class SelfAttention(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.scale = d_out**-0.5
+
+    def forward(self, x):
+        # query and key matrices as one bilinear form; the average is projected at the end
+        form = self.W_query.weight.T @ self.W_key.weight * self.scale
+        weights = (x @ form @ x.mT).softmax(dim=-1)
+        return self.W_value(weights @ x)
+
+
+# the projections have a bias
+@wrong("unasked-bias")
+class SelfAttention(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out)
+        self.W_key = nn.Linear(d_in, d_out)
+        self.W_value = nn.Linear(d_in, d_out)
+
+    def forward(self, x):
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        w = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
+        return w @ v
+
+
+# returns output and weights
+@wrong("returns-a-tuple")
+class SelfAttention(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+
+    def forward(self, x):
+        return _sdpa(self.W_query(x), self.W_key(x), self.W_value(x))
+
+
+# forward runs without gradients, so nothing can be trained
+# and a causal mask that this layer should not have
+@wrong("future-hidden", "no-gradient")
+class SelfAttention(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+
+    def forward(self, x):
+        with torch.no_grad():
+            q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+            scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+            future = torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()
+            scores = scores.masked_fill(future, float("-inf"))
+            return scores.softmax(-1) @ v
+
+
+@right
+def causal_mask(num_tokens):
+    mask = torch.zeros(num_tokens, num_tokens, dtype=torch.bool)
+    rows, columns = torch.tril_indices(num_tokens, num_tokens)
+    mask[rows, columns] = True
+    return mask
+
+
+# zeros and ones as floats, not boolean
+@wrong("wrong-type")
+def causal_mask(num_tokens):
+    return torch.ones(num_tokens, num_tokens).tril()
+
+
+# polarity: True where the key is hidden
+@wrong("polarity-inverted")
+def causal_mask(num_tokens):
+    return torch.triu(torch.ones(num_tokens, num_tokens), diagonal=1).bool()
+
+
+# True where attention is forbidden
+# and an axis for the batch in front
+@wrong("polarity-inverted", "axis-added")
+def causal_mask(num_tokens):
+    return torch.ones(1, num_tokens, num_tokens).triu(1).bool()
+
+
+@right
+class CausalAttention(nn.Module):
+    # one query after another, each with its own past
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        outputs = []
+        for t in range(x.shape[1]):
+            past = slice(0, t + 1)
+            scores = (k[:, past] * q[:, t : t + 1]).sum(-1) / q.shape[-1] ** 0.5
+            weights = self.drop(scores.softmax(dim=-1))
+            outputs.append((weights.unsqueeze(-1) * v[:, past]).sum(dim=1))
+        return torch.stack(outputs, dim=1)
+
+
+# the mask is a trainable parameter
+@wrong("mask-is-a-parameter")
+class CausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        future = torch.ones(context_length, context_length, dtype=torch.bool).triu(1)
+        self.bias = nn.Parameter(
+            torch.zeros(context_length, context_length).masked_fill(future, -1e30)
+        )
+
+    def forward(self, x):
+        T = x.shape[1]
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5 + self.bias[:T, :T]
+        return self.dropout(scores.softmax(dim=-1)) @ v
+
+
+# dropout on the scores, before the softmax
+@wrong("dropout-missing")
+class CausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer(
+            "mask", torch.ones(context_length, context_length).triu(1).bool()
+        )
+
+    def forward(self, x):
+        T = x.shape[1]
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        scores = scores.masked_fill(self.mask[:T, :T], float("-inf"))
+        weights = torch.softmax(self.dropout(scores), dim=-1)
+        return weights @ v
+
+
+# divides the weights after the softmax by the root, not the scores
+# and one layer makes keys and values
+@wrong("shared-weights", "scale-after-softmax")
+class CausalAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = self.W_key
+        self.drop = nn.Dropout(dropout)
+        self.register_buffer(
+            "past", torch.ones(context_length, context_length).tril().bool()
+        )
+
+    def forward(self, x):
+        T = x.shape[1]
+        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
+        scores = q @ k.mT
+        scores = torch.where(self.past[:T, :T], scores, -torch.inf)
+        weights = scores.softmax(-1) / math.sqrt(q.shape[-1])
+        return self.drop(weights) @ v
+
+
+@right
+def masked_softmax(scores, mask):
+    # exp(score - log of the allowed sum), with the log taken as 0 in empty rows
+    s = scores.masked_fill(~mask, -math.inf)
+    log_sum = torch.logsumexp(s, dim=-1, keepdim=True)
+    return torch.exp(s - log_sum.masked_fill(log_sum == -math.inf, 0))
+
+
+# empty rows are NaN
+@wrong("empty-row-nan")
+def masked_softmax(scores, mask):
+    return torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
+
+
+# -1e9 makes an empty row uniform
+@wrong("empty-row-uniform")
+def masked_softmax(scores, mask):
+    hidden = scores.masked_fill(~mask, -1e9)
+    return hidden.softmax(dim=-1)
+
+
+# the result of masked_fill is lost, so nothing is hidden
+# and softmax with dim=1, a wrong axis in a batch
+@wrong("mask-after-softmax", "fixed-axis")
+def masked_softmax(scores, mask):
+    scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, dim=1)
+    return weights.masked_fill(~mask, 0.0)
+
+
+@right
+def padding_mask(lengths, num_tokens):
+    # count the ends already passed
+    ends = F.one_hot(torch.as_tensor(lengths).long(), num_tokens + 1)
+    return ends.cumsum(1)[:, :num_tokens].eq(0)
+
+
+# <= makes one token of padding real
+@wrong("one-too-many")
+def padding_mask(lengths, num_tokens):
+    lengths = torch.as_tensor(lengths)
+    return torch.arange(num_tokens) <= lengths[:, None]
+
+
+# as wide as the longest sentence, not num_tokens
+@wrong("longest-for-num-tokens")
+def padding_mask(lengths, num_tokens):
+    lengths = torch.as_tensor(lengths)
+    return torch.arange(int(lengths.max())) < lengths[:, None]
+
+
+# (T, B): the lengths stay in the row
+# and strictly greater is turned into at least, on the wrong side
+@wrong("one-too-many", "axes-swapped")
+def padding_mask(lengths, num_tokens):
+    return torch.as_tensor(lengths).ge(torch.arange(num_tokens)[:, None])
+
+
+@right
+def dropout(x, p):
+    coins = torch.distributions.Bernoulli(probs=torch.tensor(1.0 - p)).sample(x.shape)
+    return x * coins.to(x.dtype) / max(1 - p, 1e-9)
+
+
+# survivors aren't scaled
+@wrong("not-rescaled")
+def dropout(x, p):
+    keep = torch.rand_like(x) >= p
+    return x * keep
+
+
+# divides 0 by 0 at p = 1
+@wrong("p-one-fails")
+def dropout(x, p):
+    mask = torch.rand(x.shape) >= p
+    return mask * x / (1 - p)
+
+
+# normal random numbers instead of uniform ones
+# and p = 1 makes NaN
+@wrong("p-one-fails", "normal-for-uniform")
+def dropout(x, p):
+    keep = torch.randn_like(x) >= p
+    return keep * x / (1 - p)
+
+
+@right
+def split_heads(x, num_heads):
+    width, rest = divmod(x.size(2), num_heads)
+    if rest != 0:
+        raise ValueError("not divisible")
+    return x.unfold(2, width, width).permute(0, 2, 1, 3)
+
+
+# no ValueError: left-over features are dropped
+@wrong("width-not-divided")
+def split_heads(x, num_heads):
+    K = x.shape[-1] // num_heads
+    heads = [x[:, :, h * K : (h + 1) * K] for h in range(num_heads)]
+    return torch.stack(heads, dim=1)
+
+
+# reshapes straight to (B, H, T, K), which mixes tokens
+@wrong("split-by-view")
+def split_heads(x, num_heads):
+    B, T, D = x.shape
+    if D % num_heads != 0:
+        raise ValueError("num_heads must divide D")
+    return x.reshape(B, num_heads, T, D // num_heads)
+
+
+# head h gets features h, h+H, ...
+# and nothing is checked: left-over features make the heads of unequal width, cut to
+# the shortest
+@wrong("features-interleaved", "width-not-divided")
+def split_heads(x, num_heads):
+    K = x.shape[-1] // num_heads
+    return torch.stack([x[..., h::num_heads][..., :K] for h in range(num_heads)], dim=1)
+
+
+@right
+def merge_heads(x):
+    B, H, T, K = x.shape
+    out = x.new_empty(B, T, H, K)
+    out.copy_(x.movedim(1, 2))
+    return out.view(B, T, H * K)
+
+
+# reshapes without swapping heads and tokens
+@wrong("merge-without-transpose")
+def merge_heads(x):
+    B, H, T, K = x.shape
+    return x.reshape(B, T, H * K)
+
+
+# interleaves the features of the heads
+@wrong("merge-interleaved")
+def merge_heads(x):
+    B, H, T, K = x.shape
+    return x.permute(0, 2, 3, 1).reshape(B, T, K * H)
+
+
+# transposes tokens and features (2, 3) instead of heads and tokens
+# and flattens from axis 1
+@wrong("wrong-axes-transposed", "axes-merged")
+def merge_heads(x):
+    return x.transpose(2, 3).flatten(1)
+
+
+@right
+class MultiHeadAttention(nn.Module):
+    # one head after another, on slices of the projections
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError("heads don't fit")
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out, bias=False)
+        self.drop = nn.Dropout(dropout)
+        self.K = d_out // num_heads
+
+    def forward(self, x):
+        qs, ks, vs = (
+            w(x).split(self.K, dim=-1) for w in (self.W_query, self.W_key, self.W_value)
+        )
+        future = torch.ones(
+            x.shape[1], x.shape[1], dtype=torch.bool, device=x.device
+        ).triu(1)
+        heads = []
+        for q, k, v in zip(qs, ks, vs):
+            scores = (q @ k.mT / self.K**0.5).masked_fill(future, -torch.inf)
+            heads.append(self.drop(scores.softmax(-1)) @ v)
+        return self.out_proj(torch.cat(heads, dim=-1))
+
+
+# no mask in the loop
+@wrong("mask-not-used")
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError("num_heads has to divide d_out")
+        self.num_heads = num_heads
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out)
+        self.drop = nn.Dropout(dropout)
+        causal = torch.ones(context_length, context_length, dtype=torch.bool).tril()
+        self.register_buffer("causal", causal, persistent=False)
+
+    def forward(self, x):
+        T = x.shape[1]
+        heads = []
+        queries = self.W_query(x).chunk(self.num_heads, dim=-1)
+        keys = self.W_key(x).chunk(self.num_heads, dim=-1)
+        values = self.W_value(x).chunk(self.num_heads, dim=-1)
+        for q, k, v in zip(queries, keys, values):
+            scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
+            heads.append(self.drop(scores.softmax(dim=-1)) @ v)
+        return self.out_proj(torch.cat(heads, dim=-1))
+
+
+# F.dropout without training: drops in eval, too
+@wrong("dropout-in-eval")
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError(f"{d_out} % {num_heads} is not 0")
+        self.H, self.K = num_heads, d_out // num_heads
+        self.p = dropout
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out, bias=False)
+
+    def split(self, t):
+        return t.reshape(*t.shape[:2], self.H, self.K).permute(0, 2, 1, 3)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (
+            self.split(self.W_query(x)),
+            self.split(self.W_key(x)),
+            self.split(self.W_value(x)),
+        )
+        scores = torch.einsum("bhqk,bhsk->bhqs", q, k) / math.sqrt(self.K)
+        keep = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
+        weights = torch.softmax(torch.where(keep, scores, -math.inf), dim=-1)
+        weights = F.dropout(weights, self.p)
+        out = torch.einsum("bhqs,bhsk->bhqk", weights, v)
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+
+
+# the future is visible and the past hidden
+# and dropout on the output of the heads instead of the weights
+@wrong("upper-for-lower", "dropout-not-on-weights")
+class MultiHeadAttention(nn.Module):
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError(f"{d_out} % {num_heads} is not 0")
+        self.H, self.K = num_heads, d_out // num_heads
+        self.p = dropout
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+        self.out_proj = nn.Linear(d_out, d_out, bias=False)
+
+    def split(self, t):
+        return t.reshape(*t.shape[:2], self.H, self.K).permute(0, 2, 1, 3)
+
+    def forward(self, x):
+        B, T, _ = x.shape
+        q, k, v = (
+            self.split(self.W_query(x)),
+            self.split(self.W_key(x)),
+            self.split(self.W_value(x)),
+        )
+        scores = torch.einsum("bhqk,bhsk->bhqs", q, k) / math.sqrt(self.K)
+        keep = torch.ones(T, T, dtype=torch.bool, device=x.device).triu()
+        weights = torch.softmax(torch.where(keep, scores, -math.inf), dim=-1)
+        out = torch.einsum("bhqs,bhsk->bhqk", weights, v)
+        out = F.dropout(out, self.p, training=self.training)
+        return self.out_proj(out.transpose(1, 2).flatten(2))
+
+
+@right
+def apply_rope(x, positions, base=10000.0):
+    # complex numbers: a turn is a product
+    D = x.shape[-1]
+    speed = base ** (-torch.arange(0, D, 2, dtype=x.dtype) / D)
+    angle = positions.to(x.dtype)[:, None] * speed
+    z = torch.view_as_complex(x.reshape(*x.shape[:-1], D // 2, 2).contiguous())
+    return torch.view_as_real(z * torch.polar(torch.ones_like(angle), angle)).flatten(
+        -2
+    )
+
+
+# turns clockwise: the signs of the sines are exchanged
+@wrong("rotated-backwards")
+def apply_rope(x, positions, base=10000.0):
+    D = x.shape[-1]
+    angles = positions[:, None] * base ** (-torch.arange(0, D, 2) / D)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * cos + b * sin, b * cos - a * sin), dim=-1).flatten(-2)
+
+
+# pairs are p and p + K/2, not neighbours
+@wrong("halves-for-pairs")
+def apply_rope(x, positions, base=10000.0):
+    K = x.shape[-1]
+    freq = base ** (-torch.arange(0, K, 2) / K)
+    angles = positions[:, None] * freq
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., : K // 2], x[..., K // 2 :]
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+
+
+# adds the sinusoids to x instead of turning it
+# and positions count from 1
+@wrong("positions-from-one", "added-not-rotated")
+def apply_rope(x, positions, base=10000.0):
+    D = x.shape[-1]
+    angles = (positions + 1)[:, None].to(x.dtype) * base ** (
+        -torch.arange(0, D, 2).to(x.dtype) / D
+    )
+    return x + torch.stack((angles.sin(), angles.cos()), -1).flatten(-2)
+
+
+@right
+def alibi_bias(num_heads, num_tokens):
+    # distances as a running sum of ones below the diagonal
+    distance = torch.ones(num_tokens, num_tokens).tril(-1).cumsum(0).tril(-1)
+    slopes = torch.exp2(torch.linspace(-8 / num_heads, -8, num_heads))
+    return -torch.einsum("h,ij->hij", slopes, distance)
+
+
+# the first head's exponent is 0: h, not h + 1
+@wrong("first-slope-one")
+def alibi_bias(num_heads, num_tokens):
+    slopes = 2.0 ** (-8 * torch.arange(num_heads) / num_heads)
+    pos = torch.arange(num_tokens)
+    return -slopes[:, None, None] * (pos[:, None] - pos[None, :])
+
+
+# the sign is missing: far tokens are favoured
+@wrong("slope-sign")
+def alibi_bias(num_heads, num_tokens):
+    places = torch.arange(num_tokens)
+    slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+    return slopes[:, None, None] * (places[:, None] - places)
+
+
+# heads in reverse: the first gets the gentlest slope
+# and one distance too many: the token itself is punished, too
+@wrong("slopes-reversed", "distance-from-one")
+def alibi_bias(num_heads, num_tokens):
+    slopes = torch.pow(2.0, -8 * torch.arange(1, num_heads + 1) / num_heads)
+    p = torch.arange(num_tokens)
+    return -slopes.flip(0)[:, None, None] * (p[:, None] - p + 1)

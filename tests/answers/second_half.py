@@ -1,0 +1,590 @@
+"""Answers to one half of the exercises, as their authors wrote them."""
+
+from torch import nn
+import math
+import torch
+import torch.nn.functional as F
+
+from tests.answers import right, wrong
+
+
+@right
+def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+    scores = torch.einsum("...td,dk,ek,...se->...ts", x, W_query, W_key, context)
+    scores = scores / W_key.size(1) ** 0.5
+    if context_mask is not None:
+        scores = scores.where(
+            context_mask.unsqueeze(-2), torch.tensor(-torch.inf, dtype=scores.dtype)
+        )
+    weights = scores.softmax(-1).nan_to_num(0.0)
+    return torch.einsum("...ts,...sd,dv->...tv", weights, context, W_value), weights
+
+
+# the mask means the opposite: True is hidden
+@wrong("mask-inverted")
+def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+    query, key, value = x @ W_query, context @ W_key, context @ W_value
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    if context_mask is not None:
+        scores = scores.masked_fill(context_mask[..., None, :], float("-inf"))
+    weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
+    return weights @ value, weights
+
+
+# scaled by the width D of x, not by K
+@wrong("scale-of-input-width")
+def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+    query, key, value = x @ W_query, context @ W_key, context @ W_value
+    scores = query @ key.transpose(-2, -1) / x.shape[-1] ** 0.5
+    if context_mask is not None:
+        scores = scores.masked_fill(~context_mask[..., None, :], -torch.inf)
+    weights = torch.nan_to_num(torch.softmax(scores, -1))
+    return weights @ value, weights
+
+
+# a causal mask on top: word i of the translation sees i words of the source
+# and the answer lacks the weights
+@wrong("mask-causal", "part-missing")
+def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+    query, key, value = x @ W_query, context @ W_key, context @ W_value
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    keep = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    if context_mask is not None:
+        keep = keep & context_mask[..., None, :]
+    weights = torch.softmax(scores.masked_fill(~keep, -torch.inf), dim=-1).nan_to_num(
+        0.0
+    )
+    return weights @ value
+
+
+@right
+def greedy_translate(next_logits, start_id, end_id, max_length):
+    def go(ids):
+        if len(ids) == max_length + 1:
+            return ids
+        values = next_logits(ids).tolist()
+        best = max(range(len(values)), key=values.__getitem__)
+        return ids if best == end_id else go(ids + [best])
+
+    return go([start_id])[1:]
+
+
+# a list of tensors instead of numbers
+@wrong("one-change")
+def greedy_translate(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        best = next_logits(ids).argmax()
+        if best == end_id:
+            return ids[1:]
+        ids.append(best)
+    return ids[1:]
+
+
+# the decoder is given only the last word
+@wrong("last-id-only")
+def greedy_translate(next_logits, start_id, end_id, max_length):
+    ids = [start_id]
+    for _ in range(max_length):
+        best = next_logits(ids[-1:]).argmax().item()
+        if best == end_id:
+            break
+        ids.append(best)
+    return ids[1:]
+
+
+# the ids handed over lack the start
+# and never stops at the end
+@wrong("goes-on-after-end", "start-missing")
+def greedy_translate(next_logits, start_id, end_id, max_length):
+    out = []
+    while len(out) < max_length:
+        best = int(next_logits(out).argmax())
+        out.append(best)
+    return out
+
+
+@right
+class TransformerBlock(nn.Module):
+    # the stream is kept as a sum of its parts
+    def __init__(self, attention, feed_forward, d_model):
+        super().__init__()
+        self.norm2, self.norm1 = nn.LayerNorm(d_model), nn.LayerNorm([d_model])
+        self.mix, self.think = attention, feed_forward
+
+    def forward(self, x):
+        parts = [x]
+        parts.append(self.mix(self.norm1(sum(parts))))
+        parts.append(self.think(self.norm2(parts[0] + parts[1])))
+        return torch.stack(parts).sum(dim=0)
+
+
+# no residual around the MLP
+@wrong("residual-missing")
+class TransformerBlock(nn.Module):
+    def __init__(self, attention, feed_forward, d_model):
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        x = x + self.attention(self.norm1(x))
+        x = self.feed_forward(self.norm2(x))
+        return x
+
+
+# the second shortcut adds the block's input, not the sum after attention
+@wrong("residual-of-the-input")
+class TransformerBlockOldX(nn.Module):
+    def __init__(self, attention, feed_forward, d_model):
+        super().__init__()
+        self.attention = attention
+        self.feed_forward = feed_forward
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        h = x + self.attention(self.norm1(x))
+        return x + self.feed_forward(self.norm2(h))
+
+
+# dropout of 0.1 that wasn't wanted
+# and attention and MLP side by side: both read the same x
+@wrong("sublayers-parallel", "changes-in-training")
+class TransformerBlock(nn.Module):
+    def __init__(self, attention, feed_forward, d_model):
+        super().__init__()
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.attention = attention
+        self.feed_forward = feed_forward
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        a = self.drop(self.attention(self.norm1(x)))
+        return x + a + self.drop(self.feed_forward(self.norm2(x)))
+
+
+@right
+def next_token_probs(logits, temperature=1.0, top_k=None):
+    # by rank: how many logits of the row are larger?
+    scaled = logits / temperature
+    e = torch.exp(scaled - scaled.logsumexp(-1, keepdim=True))
+    if top_k is not None:
+        rank = (logits[..., None, :] > logits[..., :, None]).sum(-1)
+        e = e * (rank < top_k)
+    return e / e.sum(-1, keepdim=True)
+
+
+# multiplies by the temperature
+@wrong("temperature-inverted")
+def next_token_probs(logits, temperature=1.0, top_k=None):
+    z = logits * temperature
+    if top_k is not None:
+        border = z.topk(top_k, dim=-1).values[..., -1:]
+        z = z.masked_fill(z < border, float("-inf"))
+    return torch.softmax(z, dim=-1)
+
+
+# cuts with <=: the k-th best goes as well
+@wrong("one-too-few")
+def next_token_probs(logits, temperature=1.0, top_k=None):
+    logits = logits / temperature
+    if top_k is not None:
+        border = logits.topk(top_k).values[..., -1:]
+        logits = logits.masked_fill(logits <= border, -torch.inf)
+    return logits.softmax(dim=-1)
+
+
+# keeps the k smallest
+# and the temperature is forgotten
+@wrong("temperature-ignored", "k-smallest")
+def next_token_probs(logits, temperature=1.0, top_k=None):
+    if top_k is not None:
+        border = torch.topk(logits, top_k, dim=-1, largest=False).values[..., -1:]
+        logits = logits.masked_fill(logits > border, float("-inf"))
+    return torch.softmax(logits, dim=-1)
+
+
+@right
+def top_p_probs(logits, p):
+    # what is better than token v: the sum over all larger logits, or earlier equal ones
+    probs = logits.softmax(dim=-1)
+    place = torch.arange(logits.shape[-1])
+    larger = logits[..., None, :] > logits[..., :, None]
+    equal = (logits[..., None, :] == logits[..., :, None]) & (place < place[:, None])
+    better = ((larger | equal) * probs[..., None, :]).sum(-1)
+    hidden = (better >= p) & (p < 1)
+    return torch.softmax(logits.masked_fill(hidden, -torch.inf), dim=-1)
+
+
+# returned in sorted order, not at the tokens' places
+@wrong("order-lost")
+def top_p_probs(logits, p):
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    earlier = F.pad(probs.cumsum(dim=-1), (1, -1))
+    kept = probs * (earlier < p)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+# the kept ones aren't renormalised
+@wrong("not-renormalised")
+def top_p_probs(logits, p):
+    probs = logits.softmax(-1)
+    best, order = torch.sort(probs, dim=-1, descending=True)
+    before = best.cumsum(-1) - best
+    best = best.masked_fill(before >= p, 0)
+    return torch.zeros_like(probs).scatter(-1, order, best)
+
+
+# the result stays sorted
+# and not divided by the new sum
+@wrong("not-renormalised", "order-lost")
+def top_p_probs(logits, p):
+    if p == 1:
+        return torch.softmax(logits, dim=-1)
+    probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
+    kept = probs * (probs.cumsum(dim=-1) - probs < p)
+    return kept
+
+
+@right
+def online_softmax_attention(query, key, value, block_size):
+    # a column of ones in the values carries the denominator along
+    query = query / query.shape[-1] ** 0.5
+    value = torch.cat([value, torch.ones_like(value[..., :1])], dim=-1)
+    top = torch.full_like(query[..., :1], -torch.inf)
+    acc = torch.zeros_like(query[..., :1] * value[..., :1, :])
+    for k, v in zip(key.split(block_size, dim=-2), value.split(block_size, dim=-2)):
+        s = query @ k.mT
+        higher = torch.maximum(top, s.max(dim=-1, keepdim=True).values)
+        acc = acc * (top - higher).exp() + (s - higher).exp() @ v
+        top = higher
+    return acc[..., :-1] / acc[..., -1:]
+
+
+# S // block_size blocks: the rest of the keys is never seen
+@wrong("one-change")
+def online_softmax_attention(query, key, value, block_size):
+    top = torch.full_like(query[..., :1], -torch.inf)
+    total = torch.zeros_like(top)
+    acc = 0.0
+    for n in range(key.shape[-2] // block_size):
+        here = slice(n * block_size, (n + 1) * block_size)
+        scores = query @ key[..., here, :].mT / math.sqrt(key.shape[-1])
+        new = torch.maximum(top, scores.amax(-1, True))
+        total = total * torch.exp(top - new) + torch.exp(scores - new).sum(-1, True)
+        acc = acc * torch.exp(top - new) + torch.exp(scores - new) @ value[..., here, :]
+        top = new
+    return acc / total
+
+
+# a softmax in each block and a mean over blocks
+@wrong("averaged")
+def online_softmax_attention(query, key, value, block_size):
+    outputs = []
+    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
+        scores = query @ k.transpose(-2, -1) / query.shape[-1] ** 0.5
+        outputs.append(torch.softmax(scores, dim=-1) @ v)
+    return sum(outputs) / len(outputs)
+
+
+# the denominator isn't rescaled
+# and the loop leaves out the last, shorter block
+@wrong("last-block-lost", "sums-not-rescaled")
+def online_softmax_attention(query, key, value, block_size):
+    S = key.shape[-2]
+    top = torch.full_like(query[..., :1], float("-inf"))
+    total = torch.zeros_like(top)
+    acc = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for start in range(0, S - block_size + 1, block_size):
+        k = key[..., start : start + block_size, :]
+        v = value[..., start : start + block_size, :]
+        scores = query @ k.transpose(-2, -1) / query.shape[-1] ** 0.5
+        new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
+        factor = torch.exp(top - new_top)
+        weights = torch.exp(scores - new_top)
+        total = total + weights.sum(dim=-1, keepdim=True)
+        acc = acc * factor + weights @ v
+        top = new_top
+    return acc / total
+
+
+@right
+def attend_with_cache(query, key, value, cache):
+    # as many empty queries in front as the cache has keys make it a square
+    keys = key if cache is None else torch.cat([cache[0], key], -2)
+    values = value if cache is None else torch.cat([cache[1], value], -2)
+    past = keys.shape[-2] - query.shape[-2]
+    padded = F.pad(query, (0, 0, past, 0))
+    output = F.scaled_dot_product_attention(padded, keys, values, is_causal=True)
+    return output[..., past:, :], (keys, values)
+
+
+# hands back the new keys and values alone, the old ones are forgotten
+@wrong("only-the-new-returned")
+def attend_with_cache(query, key, value, cache):
+    keys = key if cache is None else torch.cat([cache[0], key], dim=-2)
+    values = value if cache is None else torch.cat([cache[1], value], dim=-2)
+    T, S = query.shape[-2], keys.shape[-2]
+    scores = query @ keys.mT / query.shape[-1] ** 0.5
+    keep = torch.ones(T, S, dtype=torch.bool).tril(S - T)
+    output = torch.where(keep, scores, -torch.inf).softmax(dim=-1) @ values
+    return output, (key, value)  # cache
+
+
+# the triangle isn't shifted by the length of the cache
+@wrong("causal-from-the-top-left")
+def attend_with_cache(query, key, value, cache):
+    if cache is not None:
+        key = torch.cat([cache[0], key], dim=-2)
+        value = torch.cat([cache[1], value], dim=-2)
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=query.device).tril()
+    weights = scores.masked_fill(~seen, float("-inf")).softmax(dim=-1)
+    return weights @ value, (key, value)
+
+
+# the cached values are swapped with the cached keys
+# and causal only when there is no cache
+@wrong("mask-without-a-cache-only", "keys-and-values-swapped")
+def attend_with_cache(query, key, value, cache):
+    if cache is not None:
+        old_values, old_keys = cache
+        key = torch.cat([old_keys, key], dim=-2)
+        value = torch.cat([old_values, value], dim=-2)
+    output = F.scaled_dot_product_attention(query, key, value, is_causal=cache is None)
+    return output, (key, value)
+
+
+@right
+def repeat_kv(x, n_rep):
+    return torch.kron(x, torch.ones(1, n_rep, 1, 1, dtype=x.dtype))
+
+
+# repeat copies the whole row of heads: 0 1 0 1
+@wrong("tile-for-interleave")
+def repeat_kv(x, n_rep):
+    return x.repeat(1, n_rep, 1, 1)
+
+
+# repeats the tokens, not the heads
+@wrong("wrong-axis")
+def repeat_kv(x, n_rep):
+    return torch.repeat_interleave(x, n_rep, dim=2)
+
+
+# repeats the batch instead of the heads
+# and one copy too many
+@wrong("wrong-axis", "one-repetition-more")
+def repeat_kv(x, n_rep):
+    return x.repeat_interleave(n_rep + 1, dim=0)
+
+
+@right
+def patchify(images, patch_size):
+    # made for other ends: pixels of a square become channels
+    return F.pixel_unshuffle(images, patch_size).flatten(2).transpose(1, 2)
+
+
+# the stride of unfold is left at 1: patches overlap
+@wrong("overlapping")
+def patchify(images, patch_size):
+    return F.unfold(images, kernel_size=patch_size).permute(0, 2, 1)
+
+
+# one reshape without moving axes
+@wrong("plain-reshape")
+def patchify(images, patch_size):
+    B, C, H, W = images.shape
+    P = patch_size
+    return images.reshape(B, (H // P) * (W // P), C * P * P)
+
+
+# rows and columns inside a patch are exchanged
+# and patches go column by column
+@wrong("column-by-column", "pixels-by-columns")
+def patchify(images, patch_size):
+    B, C, H, W = images.shape
+    x = images.reshape(B, C, H // patch_size, patch_size, W // patch_size, patch_size)
+    return x.permute(0, 4, 2, 1, 5, 3).reshape(B, -1, C * patch_size**2)
+
+
+@right
+def combine_partial_attention(outputs, maxima, sums):
+    empty = torch.isneginf(maxima) | (sums == 0)
+    top = maxima.masked_fill(empty, -math.inf).amax(dim=0)
+    top = torch.where(torch.isneginf(top), torch.zeros_like(top), top)
+    numerator = torch.zeros_like(outputs[0])
+    denominator = torch.zeros_like(sums[0])
+    for o, m, s, gone in zip(outputs, maxima, sums, empty):
+        factor = torch.where(
+            gone, torch.zeros_like(m), torch.exp(torch.where(gone, top, m) - top)
+        )
+        numerator = numerator + factor[:, None] * o
+        denominator = denominator + factor * s
+    safe = torch.where(denominator == 0, torch.ones_like(denominator), denominator)
+    return numerator / safe[:, None]
+
+
+# a token that sees no key in any part gets NaN
+@wrong("empty-row-nan")
+def combine_partial_attention(outputs, maxima, sums):
+    top = maxima.amax(dim=0)
+    scale = torch.exp(maxima - top)
+    total = (scale * sums).sum(dim=0)
+    return torch.einsum("pt,ptv->tv", scale, outputs) / total[:, None]
+
+
+# outputs and sums are rescaled in place
+@wrong("input-changed")
+def combine_partial_attention(outputs, maxima, sums):
+    top = maxima.max(dim=0).values
+    top = top.masked_fill(top == float("-inf"), 0.0)
+    scale = torch.exp(maxima - top)
+    outputs *= scale.unsqueeze(-1)
+    sums *= scale
+    total = sums.sum(dim=0)
+    total = total.masked_fill(total == 0, 1.0)
+    return outputs.sum(dim=0) / total.unsqueeze(-1)
+
+
+# exp of the maxima themselves, nothing subtracted
+# and mean over the parts on top, by their number
+@wrong("mean-for-sum", "maximum-not-subtracted")
+def combine_partial_attention(outputs, maxima, sums):
+    scale = torch.exp(maxima)
+    total = (scale * sums).sum(dim=0)
+    total = total.masked_fill(total == 0, 1.0)
+    return (scale.unsqueeze(-1) * outputs).mean(dim=0) / total.unsqueeze(-1)
+
+
+@right
+def latent_keys_values(latent, W_uk, W_uv):
+    both = torch.cat((W_uk, W_uv), dim=-1)
+    c = latent[:, None, :, :, None]
+    made = (c * both[None, :, None]).sum(dim=3)
+    return made.split([W_uk.size(-1), W_uv.size(-1)], dim=-1)
+
+
+# Every head uses the matrices of the first head.
+@wrong("first-head-alone")
+def latent_keys_values(latent, W_uk, W_uv):
+    heads = range(W_uk.shape[0])
+    keys = torch.stack([latent @ W_uk[0] for h in heads], dim=1)
+    values = torch.stack([latent @ W_uv[0] for h in heads], dim=1)
+    return keys, values
+
+
+# The pair is in the wrong order: values first, keys second.
+@wrong("parts-swapped")
+def latent_keys_values(latent, W_uk, W_uv):
+    c = latent.unsqueeze(1)
+    return c @ W_uv, c @ W_uk
+
+
+# The heads come after the tokens.
+# and The pair is in the wrong order.
+@wrong("parts-swapped", "axes-swapped")
+def latent_keys_values(latent, W_uk, W_uv):
+    keys = torch.einsum("bsr,hrk->bshk", latent, W_uk)
+    values = torch.einsum("bsr,hrv->bshv", latent, W_uv)
+    return values, keys
+
+
+@right
+def absorbed_scores(query, latent, W_uk):
+    q, c, w = (a.to(torch.float64) for a in (query, latent, W_uk))
+    by_head = [q[:, h] @ w[h].T @ c.transpose(1, 2) for h in range(w.shape[0])]
+    return torch.stack(by_head, 1).to(query.dtype)
+
+
+# Keys are made on the way, (B, H, S, K).
+@wrong("keys-made")
+def absorbed_scores(query, latent, W_uk):
+    keys = latent.unsqueeze(1) @ W_uk
+    return query @ keys.mT
+
+
+# The scores of all heads are added up: the axis of the heads is gone.
+@wrong("added-up")
+def absorbed_scores(query, latent, W_uk):
+    absorbed = torch.einsum("bhtk,hrk->bhtr", query, W_uk)
+    return torch.einsum("bhtr,bsr->bts", absorbed, latent)
+
+
+# all heads use the first head's matrix
+# and softmax at the end
+@wrong("first-head-alone", "softmax-taken")
+def absorbed_scores(query, latent, W_uk):
+    q = query @ W_uk[0].mT
+    scores = torch.einsum("bhtr,bsr->bhts", q, latent)
+    return scores.softmax(dim=-1)
+
+
+@right
+def linear_attention(query, key, value):
+    q, k, v = query.double(), key.double(), value.double()
+    outputs = torch.empty_like(v)
+    for t in range(v.shape[0]):
+        outputs[t] = (k[: t + 1] @ q[t]) @ v[: t + 1]
+    return outputs.to(value.dtype)
+
+
+# Each query asks the sum of all tokens, the later ones too: the causal part is
+# missing.
+@wrong("no-causal-mask")
+def linear_attention(query, key, value):
+    return query @ (key.T @ value)
+
+
+# The wrong half of the products is kept (triu): a token asks itself and the later
+# ones.
+@wrong("upper-for-lower")
+def linear_attention(query, key, value):
+    return torch.triu(query @ key.T) @ value
+
+
+# A softmax is taken of the products.
+# and The causal part is missing.
+@wrong("softmax-kept", "no-causal-mask")
+def linear_attention(query, key, value):
+    return torch.softmax(query @ key.T, dim=-1) @ value
+
+
+@right
+def delta_rule(query, key, value, beta):
+    turned = torch.zeros(value.size(1), key.size(1))
+    rows = []
+    for t in range(key.size(0)):
+        read = turned.mv(key[t])
+        turned.addr_(value[t] - read, key[t], alpha=beta[t].item())
+        rows.append(turned.mv(query[t]))
+    return torch.stack(rows, dim=0)
+
+
+# Nothing is read before writing: the value is added, not the difference.
+@wrong("no-correction")
+def delta_rule(query, key, value, beta):
+    written = beta[:, None] * value
+    states = torch.einsum("tk,tv->tkv", key, written).cumsum(dim=0)
+    return torch.einsum("tk,tkv->tv", query, states)
+
+
+# beta is forgotten: the whole difference is written.
+@wrong("beta-ignored")
+def delta_rule(query, key, value, beta):
+    state = torch.zeros(key.shape[1], value.shape[1])
+    outputs = []
+    for q, k, v in zip(query, key, value):
+        state = state + torch.outer(k, v - k @ state)
+        outputs.append(q @ state)
+    return torch.stack(outputs)
+
+
+# Nothing is read before writing.
+# and The outputs are divided by the root of the key's width.
+@wrong("no-correction", "scaled")
+def delta_rule(query, key, value, beta):
+    weights = (query @ key.T).tril() / key.shape[1] ** 0.5
+    return weights @ (beta[:, None] * value)

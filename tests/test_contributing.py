@@ -1,0 +1,58 @@
+"""The examples of CONTRIBUTING.md work as they are written there, in a copy."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.repository import ROOT, make_course
+
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(?:python)?\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+MODULE = "utils/checks/exercises/embeddings.py"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """Return a copy of the course in which the example's mistake has been added."""
+    folder = tmp_path_factory.mktemp("contributing")
+    make_course(folder)
+    steps, variant, _ = BLOCKS
+    source = (folder / MODULE).read_text(encoding="utf-8")
+    indented = [
+        re.sub(r"^(?=.)", " " * n, text, flags=re.M)
+        for text, n in ((steps, 4), (variant, 8))
+    ]
+    assert indented[0] in source, "the steps of 2.1 are others"
+    before, end, after = source.partition("\n    ),\n    facts=")
+    (folder / MODULE).write_text(
+        f"{before}\n{indented[1].rstrip()}{end}{after}", "utf-8"
+    )
+    return folder
+
+
+def run(course, *words):
+    command = [sys.executable, *words]
+    done = subprocess.run(command, cwd=course, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_commands_for_single_tests_pass_with_the_added_mistake(course):
+    commands = re.findall(r"`python -m (pytest tests/test_steps.py -k \S+)`", PAGE)
+    assert len(commands) == 2
+    for words in commands:
+        assert "1 passed" in run(course, "-m", *words.split())
+
+
+def test_the_reader_with_this_mistake_gets_the_message(course):
+    [answer] = re.findall(r"a reader's `(.+?)` gets", PAGE)
+    lines = "from torch.nn import functional as F", "from utils.checks import check"
+    call = f'check("2.1", lambda ids, table: {answer}, record=False)'
+    assert BLOCKS[2] in run(course, "-c", "\n".join([*lines, call]))
+
+
+def test_the_command_shows_the_steps_of_an_exercise(course):
+    [code] = re.findall(r'`python -c "(.+?)"`', PAGE)
+    assert "classes" in run(course, "-c", code).split()
