@@ -1,7 +1,9 @@
 """What a reader sees of an exercise: its check, their own function, their progress."""
 
 import ast
+import datetime
 import re
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -12,7 +14,7 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
-from utils.checks import check, records
+from utils.checks import check, recall, records
 from utils.checks.catalogue import course_version, tasks
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
@@ -199,3 +201,22 @@ def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
     own_progress.mkdir()  # a folder in its place is refused even to root
     assert check("3.3", softmax).passed
     assert "Your progress isn't saved:" in capsys.readouterr().out
+
+
+def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(
+    own_progress, capsys, monkeypatch
+):
+    recall()
+    assert "none" in capsys.readouterr().out
+    own_progress.write_text("softmax\nattention_weights\ncontext_vectors\nembed")
+    asked = set()
+    for day in (1, 2, 3, 4):
+        today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
+        monkeypatch.setattr(
+            "utils.checks.questions.datetime", SimpleNamespace(date=today)
+        )
+        recall()
+        out = capsys.readouterr().out
+        assert out.count("*03 Context vectors*") == out.count("<details>") == 3
+        asked.add(out)
+    assert len(asked) > 1
