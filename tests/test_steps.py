@@ -6,7 +6,6 @@ import time
 
 import pytest
 import torch
-from torch import nn
 
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
@@ -84,33 +83,9 @@ def unscaled_columns(query, key, value):
     return weights @ value, weights
 
 
-class Biased(nn.Module):  # and its softmax runs over the queries
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-
-    def forward(self, x):
-        scores = self.W_query(x) @ self.W_key(x).mT / self.W_key.out_features**0.5
-        return torch.softmax(scores, dim=-2) @ self.W_value(x)
-
-
-def fixed_axis_in_place(scores, dim=-1):
-    return torch.softmax(scores.mul_(1.0).add_(1.0), dim=-1)
-
-
-@pytest.mark.parametrize(
-    ("id", "answer", "names"),
-    [
-        ("4.1", unscaled_columns, ("scale-missing", "softmax-over-queries")),
-        ("4.2", Biased, ("unasked-bias", "softmax-over-queries")),
-        ("3.3", fixed_axis_in_place, ("dim-ignored", "input-changed")),
-    ],
-)
-def test_what_is_seen_beside_a_mistake_is_said_too(id, answer, names):
-    result = check(id, answer)
-    assert (result.diagnosis, result.also) == names, result.message
+def test_what_is_seen_beside_a_mistake_is_said_too():
+    result = check("4.1", unscaled_columns)
+    assert (result.diagnosis, result.also) == ("scale-missing", "softmax-over-queries")
     assert "Two things are wrong. " in result.message
     assert " And" in " ".join(result.message.split())
 
