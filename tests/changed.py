@@ -134,23 +134,29 @@ def mentions(names, modules, changed):
     )
 
 
-def users(changed, for_tests):
-    """Return what changed and what of `utils` uses it, directly or through others.
+@functools.cache
+def uses(for_tests):
+    """Return (a definition, the names it uses, its file's) for all of `utils`.
 
     Without the checks, which every notebook uses, each for its exercises; for tests
     with them and with what tests share.
     """
-    uses = []  # (a definition, the names it uses, its file's)
+    found = []
     for path in [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]:
         is_left_out = not for_tests and {"checks", "tests"} & {*path.parts}
         if not (is_left_out or path.match("test_*.py")):
             modules = names_of_file(path) | {qualified(path, "")[0]}
             for name, codes in definitions(path.read_text(encoding="utf-8")).items():
                 names = set().union(*map(names_in, codes))
-                uses.append((qualified(path, name), names, modules))
+                found.append((qualified(path, name), names, modules))
+    return [each for each in found if each[0][1]]
+
+
+def users(changed, for_tests):
+    """Return what changed and what uses it, directly or through others."""
     found, new = {*changed}, {*changed}
     while new:
-        new = {d for d, *used in uses if d[1] and mentions(*used, new)} - found
+        new = {d for d, *used in uses(for_tests) if mentions(*used, new)} - found
         found |= new
     return found
 
