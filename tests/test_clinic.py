@@ -85,16 +85,12 @@ def test_every_other_set_of_slugs_is_refused(number):
 
 
 def test_what_the_folded_answers_diagnose_is_right():
-    """Each names its patient, or follows a cell that asks about the last one made."""
-    cells, number, answered = nbformat.read(NOTEBOOK, as_version=4).cells, None, []
-    call = re.compile(r'`diagnose\((?:patient\((\d+)\)|layer)((?:, "[\w-]+")*)\)`')
-    for cell in cells:
-        made = re.search(r"^layer = patient\((\d+)\)$", cell.source, re.M)
-        number = made[1] if made else number
-        for named, slugs in call.findall(cell.source):
-            slugs, answer = json.loads(f"[{slugs[2:]}]"), int(named or number)
-            assert diagnose(patient(answer), *slugs).passed, answer
-            answered.append(answer)
+    cells, answered = nbformat.read(NOTEBOOK, as_version=4).cells, []
+    call = re.compile(r'`diagnose\(patient[_(](\d+)\)?((?:, "[\w-]+")*)\)`')
+    for number, slugs in call.findall("\n".join(cell.source for cell in cells)):
+        slugs = json.loads(f"[{slugs[2:]}]")
+        assert diagnose(patient(int(number)), *slugs).passed, number
+        answered.append(int(number))
     assert sorted(answered) == sorted([*PATIENTS, 108, 200, 509])
 
 
