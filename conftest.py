@@ -36,6 +36,7 @@ LONG = [
     "tests/test_launch.py",
     "tests/test_parallel.py",
     "tests/test_setup.py",
+    "tests/test_plot_steps.py",
     "tests/test_site.py",
     "tests/test_steps.py",
 ]

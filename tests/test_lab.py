@@ -6,12 +6,15 @@ import subprocess
 import sys
 import time
 from html import unescape
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
 import pytest
 from jupyter_server.serverapp import list_running_servers
 
+from tests.browser import use_slider
+from tests.pictures import draw_steps, steps_notebook
 from tests.repository import ROOT, make_course
 
 SOON, LONG = 60_000, 600_000  # milliseconds: for a page, for a notebook to run
@@ -48,7 +51,7 @@ def lab(browser, tmp_path_factory):
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, env=env, stdout=log, stderr=log)
         try:
-            give_up = time.monotonic() + 60
+            give_up = time.monotonic() + 300
             while not (running := [*list_running_servers(folder / "runtime")]):
                 is_starting = server.poll() is None and time.monotonic() < give_up
                 assert is_starting, (folder / "log").read_text()
@@ -118,4 +121,32 @@ def test_a_notebook_can_be_read_and_run(lab, browser, path):
     head = {"Authorization": f"token {lab.token}"}  # one kernel at a time
     for kernel in page.request.get(f"{lab.url}api/kernels", headers=head).json():
         page.request.delete(f"{lab.url}api/kernels/{kernel['id']}", headers=head)
+    page.close()
+
+
+def test_a_drawing_in_steps_has_a_list_and_once_it_has_run_a_slider(
+    lab, browser, published
+):
+    draw_steps("t")
+    name = "steps.ipynb"
+    nbformat.write(steps_notebook(published[0]), Path(lab.root_dir, name))
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.set_default_timeout(SOON)
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    open_notebook(page, lab, ROOT / name, 2)
+    output = page.locator(".jp-OutputArea-output")  # of the only cell with code
+    assert output.locator("li").count() == 4, "not trusted, so no script runs"
+    assert output.get_by_role("slider").count() == 0
+    run_all(page)
+    use_slider(output)
+    run_all(page)
+    use_slider(output)
+    page.set_viewport_size({"width": 360, "height": 900})
+    assert output.evaluate("place => place.scrollWidth <= place.clientWidth")
+    page.keyboard.press("Control+s")
+    page.wait_for_selector(".jp-mod-current:not(.jp-mod-dirty)")
+    open_notebook(page, lab, ROOT / name, 2)
+    use_slider(output)
+    assert problems == []
     page.close()

@@ -14,9 +14,10 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 
-from tests.browser import find_browser, needed
+from tests.browser import find_browser, needed, use_slider
 from tests.markdown_text import FORMULA, without_code
 from tests.notebooks import find_notebooks
+from tests.pictures import draw_steps, steps_notebook
 from tests.repository import ROOT
 
 MODULES = Path(sys.prefix, "node_modules")
@@ -111,6 +112,7 @@ def test_a_page_has_all_that_its_notebook_has(texts, path):
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     data = [o.get("data", {"text/plain": o.get("text")}) for o in outputs]
     pictures = [d["text/plain"] for d in data if "image/png" in d]
+    pictures = [text.splitlines()[0] for text in pictures]  # lists follow some of them
     printed = [d.get("text/plain") for d in data if "image/png" not in d]
 
     alts = [img.get("alt") for img in page.select("img")]
@@ -169,6 +171,24 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
             if rule["impact"] in ("serious", "critical")
             for node in rule["nodes"]
         ] == []
+
+
+def test_a_drawing_in_steps_has_a_slider_in_both_schemes(browser, published, tmp_path):
+    needed(importlib.util.find_spec("furo"), "what .ci/site.txt pins")
+    draw_steps("t")
+    nbformat.write(steps_notebook(published[0]), tmp_path / "index.ipynb")
+    site = runpy.run_path(ROOT / ".ci/site.py")
+    site["run_sphinx"](tmp_path, tmp_path / "pages", "html")
+    for width, scheme in ((360, "light"), (1280, "dark")):
+        size, problems = {"width": width, "height": 900}, []
+        tab = browser.new_page(viewport=size, color_scheme=scheme)
+        tab.on("console", lambda message, to=problems: to.append(message.text))
+        tab.on("pageerror", lambda error, to=problems: to.append(str(error)))
+        tab.goto((tmp_path / "pages/index.html").as_uri())
+        use_slider(tab.locator("article"))
+        assert not tab.evaluate("document.documentElement.scrollWidth > innerWidth")
+        assert problems == []
+        tab.close()
 
 
 def test_search_finds_words_from_a_disk(look):

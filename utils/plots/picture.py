@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
@@ -127,11 +128,12 @@ class Picture:
         owner=None,
         lit: int | None = None,
         cell: float | None = None,
+        centred: bool = False,
     ) -> Box:
         """Draw numbers or texts in cells, with a name above and labels at its sides.
 
         Args:
-            at: the upper left corner of the first cell.
+            at: the upper left corner of the first cell, or the middle if `centred`.
             values: `(n, m)`, or `(m,)` for one row.
             role: gives the colours, see `theme.INK`; a "weight" is from 0 to 1.
             shape: below the grid, such as "(T, D) = (3, 2)".
@@ -148,6 +150,7 @@ class Picture:
         owners = np.broadcast_to(owners, texts.shape)
         cell = cell or max(CELL, 0.12 + max(map(text_width, texts.flat)))
         size = texts.shape[1] * cell, len(texts) * LINE
+        at = (at[0] - size[0] / 2, at[1] - size[1] / 2) if centred else at
         box = Box(*at, *size, name or role or "", role, *texts.shape)
         for (i, j), text in np.ndenumerate(texts):
             place, fill = box.cell(i, j), theme.FILL[role]
@@ -314,6 +317,31 @@ class Picture:
         self.write(*at, text, NAME if bold else LABEL, color=color, **style)
         self._add_sentence(text.replace("\n", " "))
 
+    def plane(self, at: tuple, size: float, reach: float):
+        """Draw two axes; return the function from a vector to its point, in inches.
+
+        Args:
+            at: the middle, where the axes cross.
+            size: of the square, in inches.
+            reach: both axes go from `-reach` to `reach`.
+        """
+        box = Box(at[0] - size / 2, at[1] - size / 2, size, size)
+        for ends in ((box.left, box.right), (box.bottom, box.top)):
+            self._add(Line2D, *zip(*ends), color=theme.PALE, linewidth=1, zorder=0.6)
+        scale = size / 2 / reach
+        return lambda vector: (
+            at[0] + scale * float(vector[0]),
+            at[1] - scale * float(vector[1]),
+        )
+
+    def dot(self, at: tuple, role: str | None = None, radius: float = 0.07) -> Box:
+        """Draw a point in the ink of a role; an output has a black edge."""
+        style = {"facecolor": INK[role], "edgecolor": INK[role]}
+        if role == "output":
+            style = {"facecolor": theme.FILL[role], "edgecolor": "black"}
+        self._add(Circle, at, radius, linewidth=2, zorder=5, **style)
+        return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, role=role)
+
     @in_course_style
     def publish(self, title: str) -> None:
         """Show the picture below its title, which states the finding."""
@@ -329,6 +357,26 @@ class Picture:
             artist = axes.add_artist(mark())
             artist.set_clip_on(False)  # so that `publish` notices what lies outside
         return figure
+
+
+def places(rows: dict, columns: dict):
+    """Return a function from a row and a column to the middle of their place.
+
+    The sizes are in inches, and the columns are spread over the width of a picture.
+
+    >>> at = places({"words": 0.4, "weights": 0.6}, {0: 1, 1: 1})
+    >>> at("weights", 1)
+    (6.3, 0.7)
+    """
+    gap = (WIDTH - 0.2 - sum(columns.values())) / max(1, len(columns) - 1)
+    x, y, left, top = {}, {}, 0.1, 0.0
+    for name, width in columns.items():
+        x[name] = round(left + width / 2, 4)
+        left += width + gap
+    for name, height in rows.items():
+        y[name] = round(top + height / 2, 4)
+        top += height
+    return lambda row, column: (x[column], y[row])
 
 
 # --- compositions -----------------------------------------------------------------

@@ -139,13 +139,21 @@ def new_figure(height, layout=None):
 
 def publish(fig, title, alt):
     """Write the title above the figure and show it as one PNG with its text."""
-    fig.draw_without_rendering()
-    fig.set_layout_engine("none")
+    [image] = draw_images([fig], title)
+    show(image_html(image, alt), image, alt)
+
+
+def draw_images(figures, title, num_colors=NUM_COLORS):
+    """Return an image for each figure, all below the title, of one size and palette."""
+    for fig in figures:
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")
     style = {"fontsize": TITLE, "fontweight": "bold", "va": "bottom"}
     lines = wrap(title, WIDTH - 0.2, TITLE, "bold")
-    top = fig.get_tightbbox().y1 + 0.1
-    fig.text(0.1 / WIDTH, top / fig.get_figheight(), lines, **style)
-    box = fig.get_tightbbox()
+    top = max(fig.get_tightbbox().y1 for fig in figures) + 0.1
+    for fig in figures:
+        fig.text(0.1 / WIDTH, top / fig.get_figheight(), lines, **style)
+    box = Bbox.union([fig.get_tightbbox() for fig in figures])
     expect(
         -0.02 <= box.x0 and box.x1 <= WIDTH + 0.02,
         f"picture {title!r}",
@@ -153,28 +161,51 @@ def publish(fig, title, alt):
         f"marks from {box.x0:.2f} to {box.x1:.2f}",
     )
     crop = Bbox.from_extents(0, box.y0 - 0.06, WIDTH, box.y1 + 0.08)
-    buffer, small = io.BytesIO(), io.BytesIO()
+    images = [_draw_image(fig, crop) for fig in figures]
+    width, height = images[0].size
+    sheet = Image.new("RGB", (width, height * len(images)))
+    for i, image in enumerate(images):
+        sheet.paste(image, (0, i * height))
+    sheet = sheet.quantize(num_colors, dither=0)
+    tops = range(0, sheet.height, height)
+    return [sheet.crop((0, y, width, y + height)) for y in tops]
+
+
+def _draw_image(fig, crop):
+    """Return a part of a figure as an image, and clear the figure."""
+    buffer = io.BytesIO()
     fig.savefig(buffer, format="png", bbox_inches=crop)
     fig.clear()
-    picture = Image.open(buffer).convert("RGB").quantize(NUM_COLORS, dither=0)
-    picture.save(small, format="png", optimize=True)
-    show(small.getvalue(), alt)
+    return Image.open(buffer).convert("RGB")
 
 
-def show(png, alt):
-    """Show a picture with its text, or outside a notebook print the text.
+def encode(image, kind="png"):
+    """Return the bytes of an image as base64: "png", or "webp", which is smaller."""
+    buffer = io.BytesIO()
+    if kind == "png":
+        image.save(buffer, "png", optimize=True)
+    else:
+        image.convert("RGB").save(buffer, kind, lossless=True)
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def image_html(image, alt):
+    """Return the HTML of a picture with its alternative text, on white paper."""
+    return (
+        f'<img alt="{escape(alt)}" width="{PIXELS}" '
+        'style="max-width: none; background: white; padding: 8px" '
+        f'src="data:image/png;base64,{encode(image)}">'
+    )
+
+
+def show(html, image, text):
+    """Show a picture, or outside a notebook print the text that stands for it.
 
     As HTML, because no viewer puts the text of an image/png output on its page, and as
     a PNG for what shows no HTML: a PDF, some code hosts.
     """
     if get_ipython() is None:
-        print(alt)
+        print(text)
         return
-    png = base64.b64encode(png).decode()
-    html = (
-        f'<img alt="{escape(alt)}" width="{PIXELS}" '
-        'style="max-width: none; background: white; padding: 8px" '
-        f'src="data:image/png;base64,{png}">'
-    )
-    bundle = {"text/html": html, "image/png": png, "text/plain": alt}
+    bundle = {"text/html": html, "image/png": encode(image), "text/plain": text}
     display(bundle, metadata={"image/png": {"width": PIXELS}}, raw=True)

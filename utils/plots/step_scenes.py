@@ -1,0 +1,821 @@
+"""Scenes in steps: the processes of one notebook each, with a slider, in one call.
+
+Each function computes its states from the arrays of the page. A state adds to the one
+before it or changes it, and whatever stays keeps its place.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from utils.attention import causal_mask, masked_softmax
+from utils.plots.picture import LINE, Box, Picture, places
+from utils.plots.publishing import (
+    expect,
+    format_number,
+    num_digits,
+    text_width,
+    to_names,
+    visible,
+)
+from utils.plots.steps import steps
+from utils.plots.theme import GREY, INK, WIDTH
+from utils.tokenizer import encode_bpe
+
+
+def _vector(numbers):
+    """Return a vector as a text: (1.00, −0.60)."""
+    return f"({', '.join(format_number(number) for number in numbers)})"
+
+
+def _short(number):
+    """Return a number with at most two decimals, and none if it is whole."""
+    return format_number(number, num_digits([float(number)]))
+
+
+def _product(left, right, result):
+    """Return a dot product as a text: 3·1 + 0·1 = 3."""
+    terms = [f"{_short(a)}·{_short(b)}" for a, b in zip(left, right)]
+    return f"{' + '.join(terms)} = {result}"
+
+
+# --- 01 ---------------------------------------------------------------------------
+
+
+def merges(text: str, merges: dict, *, title: str) -> None:
+    """Show how merges join the bytes of one line of text, one merge a state.
+
+    The letters keep their places: a merge takes away the borders between two pieces.
+
+    Args:
+        text: at most 40 ASCII characters.
+        merges: 3 to 11 of them, from a pair of ids to its new id, in their order.
+
+    >>> merges("low low", {(108, 111): 256, (256, 119): 257, (32, 257): 258}, title="T")
+    Picture in 4 states: T.
+    1. Every byte is a piece of its own, which makes 7 pieces.
+    2. Merge 1 joins l and o wherever they are neighbours: 5 pieces are left.
+    3. Merge 2 joins lo and w wherever they are neighbours: 3 pieces are left.
+    4. Merge 3 joins · and low wherever they are neighbours: 2 pieces are left.
+    """
+    pieces, frames = {i: bytes([i]) for i in range(256)}, []
+    for number in range(len(merges) + 1):
+        learned = dict([*merges.items()][:number])
+        for (left, right), new_id in learned.items():
+            pieces[new_id] = pieces[left] + pieces[right]
+        newest = learned[[*learned][-1]] if learned else None
+        ids = encode_bpe(text, learned)
+        picture = Picture()
+        _draw_line(picture, [pieces[i] for i in ids], [i == newest for i in ids])
+        picture.note((0.1, 0.75), f"{len(ids)} pieces", bold=True)
+        for k, ((left, right), new_id) in enumerate(learned.items()):
+            names = [visible(pieces[i]) for i in (left, right, new_id)]
+            _draw_merge(picture, k, names, new_id == newest)
+        sentence = f"Every byte is a piece of its own, which makes {len(ids)} pieces."
+        if learned:
+            sentence = (
+                f"Merge {number} joins {names[0]} and {names[1]} wherever they are "
+                f"neighbours: {len(ids)} pieces are left."
+            )
+        frames.append((picture, sentence))
+    steps(frames, title=title)
+
+
+def _draw_line(picture, pieces, is_new):
+    """Draw pieces as boxes without gaps, as wide as their bytes are many."""
+    x, cell = 0.1, min(0.3, (WIDTH - 0.2) / sum(map(len, pieces)))
+    for piece, new in zip(pieces, is_new):
+        size = cell * len(piece), LINE
+        kind = "learned" if len(piece) > 1 else "op"
+        box = picture.block((x, 0.2), "", kind, size=size)
+        if new:
+            picture.grid((x, 0.2), [[""]], owner=[0], lit=0, cell=size[0])
+        for j, byte in enumerate(piece):
+            letter = visible(bytes([byte]))
+            picture.write(x + (j + 0.5) * cell, box.middle[1], letter)
+        x += size[0]
+
+
+def _draw_merge(picture, number, names, is_new):
+    """Draw a line of the table of merges: left + right → new piece."""
+    at = places(
+        {"pieces": 0.95} | dict.fromkeys(range(12), 0.34),
+        {"name": 0.8, "left": 0.8, "+": 0.2, "right": 0.8, "→": 0.3, "new": 0.9, "": 2},
+    )
+    picture.note((0.1, at(number, "name")[1]), f"merge {number + 1}", bold=is_new)
+    for column, name in zip(("left", "right", "new"), names):
+        style = {"owner": [0], "lit": 0} if is_new and column == "new" else {}
+        picture.grid(at(number, column), [[name]], centred=True, **style)
+    picture.note(at(number, "+"), "+", align="center")
+    (x, y) = at(number, "→")
+    picture.wire((x - 0.15, y), (x + 0.15, y))
+
+
+# --- 03 ---------------------------------------------------------------------------
+
+ATTENTION = {"word": 0.5, "query": 0.62, "key": 0.62, "score": 0.5, "softmax": 0.5}
+ATTENTION |= {"weight": 0.5, "value": 0.62, "part": 0.62, "context": 0.8}
+
+
+def compare_share_mix(
+    words,
+    followed: int,
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    title: str,
+    divisor: tuple[str, float] | None = None,
+    plain: bool = False,
+) -> None:
+    """Show attention of one word: compare with each, share out, mix word by word.
+
+    Args:
+        words: 2 to 5 of them, T in all; `followed` is the number of the one that looks.
+        query: (K,)
+        keys, values: (T, K) and (T, V)
+        divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
+        plain: the three roles are one vector, so they have no colour (notebook 03).
+
+    >>> x = torch.eye(2)
+    >>> compare_share_mix(["a", "b"], 1, x[1], x, x, plain=True, title="b looks")
+    Picture in 5 states: b looks.
+    1. Compare b with a: the score is 0.00.
+    2. Compare b with b: the score is 1.00.
+    3. Share out: the softmax turns the scores into weights that sum to 1.
+    4. Mix: 0.27 of a has been added, and the sum is (0.27, 0.00).
+    5. Mix: 0.73 of b has been added, and the sum is (0.27, 0.73).
+    """
+    names, roles = (
+        to_names(words, len(keys), "words"),
+        ("query", "key", "value", "output"),
+    )
+    scores = keys @ query  # (T,)
+    scaled = scores / divisor[1] if divisor else scores
+    weights = scaled.softmax(dim=0)
+    parts = weights[:, None] * values  # (T, V)
+    sums = parts.cumsum(dim=0)  # (T, V)
+    by = f", divided by {divisor[0]}," if divisor else ""
+    of = f"{names[followed]} with " + "{}: the score" + by + " is {}."
+    size, frames = len(names), []
+    for state in range(2 * size + 1):
+        mixed, j = max(0, state - size), (state - 1 if state > size else state) % size
+        frame = _AttentionFrame(names, followed, ["x"] * 4 if plain else roles, divisor)
+        frame.compare(query, keys, scores, scaled, state)
+        sentence = f"Compare {of.format(names[j], format_number(scaled[j]))}"
+        if state >= size:
+            frame.share_out(weights, mixed)
+            sentence = (
+                "Share out: the softmax turns the scores into weights that sum to 1."
+            )
+        if mixed:
+            frame.mix(values, parts, sums[j], mixed)
+            sentence = (
+                f"Mix: {format_number(weights[j])} of {names[j]} has been added, "
+            )
+            sentence += f"and the sum is {_vector(sums[j])}."
+        frames.append((frame.picture, sentence))
+    steps(frames, title=title)
+
+
+class _AttentionFrame:
+    """One state of attention of one word, a column for each word."""
+
+    def __init__(self, names, followed, roles, divisor):
+        self.picture, self.names, self.followed = Picture(), names, followed
+        self.query, self.key, self.value, self.output = roles
+        self.divisor, self.width = divisor, (WIDTH - 1.15) / len(names)
+        columns = {"name": 0.95} | dict.fromkeys(range(len(names)), self.width)
+        self.at = places(ATTENTION, columns)
+        self._name("word", "word")
+        for j, name in enumerate(names):
+            self.picture.word(self.at("word", j), name, lit=j == followed)
+
+    def _name(self, row, text):
+        self.picture.note((0.05, self.at(row, "name")[1]), text)
+
+    def _grid(self, row, j, numbers, role, **style):
+        style |= {"cell": min(0.5, (self.width - 0.15) / len(numbers)), "centred": True}
+        return self.picture.grid(self.at(row, j), numbers, role, " ", **style)
+
+    def _mark(self, j, row):
+        """Lay a ground below a column, down to a row."""
+        (x, top), low = self.at("word", j), self.at(row, j)[1]
+        ground = Box(x - self.width / 2 + 0.13, top, self.width - 0.26, low - top)
+        self.picture.shelf(ground, "", "process")
+
+    def compare(self, query, keys, scores, scaled, now):
+        """Draw the query, all keys, and the scores up to that of the word `now`."""
+        is_plain = self.query == "x"
+        self._name("query", self.names[self.followed] if is_plain else "query")
+        self._name("key", "each word" if is_plain else "keys")
+        self._name("score", f"score, ÷ {self.divisor[0]}" if self.divisor else "score")
+        start = self._grid("query", self.followed, query, self.query)
+        for j, vector in enumerate(keys):
+            key, text = self._grid("key", j, vector, self.key), format_number(scaled[j])
+            x, y = self.at("score", j)
+            if j == now:
+                self._mark(j, "score")
+                self.picture.wire(start, key.top, turn=x)
+                self.picture.wire(key.bottom, (x, y - 0.12), "score")
+                long = _product(query, vector, text)
+                if self.divisor:
+                    long = f"{format_number(scores[j])} ÷ {self.divisor[0]} = {text}"
+                text = long if text_width(long) < self.width - 0.1 else text
+            if j <= now:
+                self.picture.note((x, y), text, "score", align="center")
+
+    def share_out(self, weights, mixed):
+        """Draw the softmax and the weights."""
+        self._name("weight", "weights")
+        (left, y), right = (
+            self.at("softmax", 0),
+            self.at("softmax", len(weights) - 1)[0],
+        )
+        size = right - left + self.width - 0.3, 0.26
+        at = left - self.width / 2 + 0.15, y - 0.13
+        self.picture.block(at, "softmax", size=size)
+        for j, share in enumerate(weights):
+            x = self.at("weight", j)[0]
+            style = {"cell": min(1, self.width - 0.15), "centred": True}
+            at = self.at("weight", j)
+            weight = self.picture.grid(at, [[share]], "weight", " ", **style)
+            if not mixed:
+                self.picture.wire(
+                    (x, self.at("score", j)[1] + 0.12), (x, y - 0.13), "score"
+                )
+                self.picture.wire((x, y + 0.13), weight.top, "weight")
+
+    def mix(self, values, parts, total, mixed):
+        """Draw the values, those of them that are mixed, and the sum so far."""
+        self._name("value", "values" if self.value == "value" else "each word")
+        self._name(
+            "part", "weight × value" if self.value == "value" else "weight × word"
+        )
+        self._name("context", "context" if mixed == len(values) else "sum so far")
+        self._mark(mixed - 1, "part")
+        end = self._grid("context", self.followed, total, self.output, lit=0)
+        for j, vector in enumerate(values):
+            value = self._grid("value", j, vector, self.value)
+            if j < mixed:
+                x, y = self.at("weight", j)
+                part = self._grid("part", j, parts[j], self.value)
+                self.picture.wire((x, y + LINE / 2), value.top, "weight", head=False)
+                self.picture.wire(value, part, self.value)
+                self.picture.wire(part.bottom, end, self.value, turn=x)
+
+
+# --- 04 ---------------------------------------------------------------------------
+
+
+def rotate_query(
+    query: Tensor, keys: Tensor, values: Tensor, names, *, title: str
+) -> None:
+    """Show a query that rotates by 15° per state, its weights, and its output.
+
+    The output stays inside the triangle of the values, because weights are shares.
+
+    Args:
+        query: (2,), the first direction; keys, values: (3, 2); names: 3 of them.
+
+    >>> triangle = torch.tensor([[2.0, 0], [0, 2], [-2, 0]])
+    >>> rotate_query(triangle[0], triangle, triangle, "abc", title="T")
+    ... # doctest: +ELLIPSIS
+    Picture in 12 states: T.
+    1. At 0° the query weighs a 0.94, b 0.06, c 0.00; the output is (1.88, 0.11).
+    2. ...
+    """
+    names, angles = to_names(names, len(keys), "names"), range(0, 180, 15)
+    turns = torch.tensor([math.radians(angle) for angle in angles])
+    (x, y), cos, sin = query, turns.cos(), turns.sin()
+    queries = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)  # (12, 2)
+    weights = (queries @ keys.mT / keys.shape[1] ** 0.5).softmax(dim=-1)  # (12, 3)
+    outputs, frames = weights @ values, []
+    for i, angle in enumerate(angles):
+        picture = Picture()
+        _draw_keys(picture, queries[i], keys, names, float(query.norm()))
+        _draw_values(picture, weights[i], values, names, outputs[: i + 1])
+        picture.note((3.6, 0.12), "weights", align="center", bold=True)
+        style = {"rows": names, "centred": True, "cell": 0.6}
+        picture.grid((3.6, 1.55), weights[i][:, None], "weight", " ", **style)
+        shares = zip(names, map(format_number, weights[i]))
+        shares = ", ".join(" ".join(pair) for pair in shares)
+        sentence = f"At {angle}° the query weighs {shares}; "
+        frames.append((picture, f"{sentence}the output is {_vector(outputs[i])}."))
+    steps(frames, title=title)
+
+
+def _draw_keys(picture, query, keys, names, length):
+    """Draw the plane of the keys and the query, as arrows from its middle."""
+    middle, reach = (1.3, 1.55), 1.5 * max(length, float(keys.norm(dim=-1).max()))
+    picture.note((middle[0], 0.12), "query and keys", align="center", bold=True)
+    place = picture.plane(middle, 2.4, reach)
+    for name, vector, role in [*zip(names, keys, "kkk"), ("query", query, "q")]:
+        role = {"k": "key", "q": "query"}[role]
+        picture.wire(middle, place(vector), role)
+        beyond = vector * (1 + 0.22 * reach / vector.norm())
+        picture.write(*place(beyond), name, color=INK[role])
+
+
+def _draw_values(picture, weights, values, names, outputs):
+    """Draw the triangle of the values and the way of the output inside it."""
+    middle, reach = (5.55, 1.55), 1.4 * float(values.norm(dim=-1).max())
+    picture.note((middle[0], 0.12), "values and output", align="center", bold=True)
+    place = picture.plane(middle, 2.4, reach)
+    corners = [place(value) for value in values]
+    for start, end in zip(corners, [*corners[1:], corners[0]]):
+        picture.wire(start, end, "x", head=False, dashed=True)
+    for output in outputs[:-1]:
+        picture.dot(place(output), "x", 0.03)
+    end = place(outputs[-1])
+    for weight, corner, name, value in zip(weights, corners, names, values):
+        picture.wire(corner, end, "weight", weight=float(weight), head=False)
+        picture.dot(corner, "value")
+        beyond = value * (1 + 0.25 * reach / value.norm().clamp(min=1e-6))
+        picture.write(*place(beyond), name, color=INK["value"])
+    picture.dot(end, "output", 0.09)
+
+
+# --- 05 ---------------------------------------------------------------------------
+
+
+def causal_rows(scores: Tensor, words, *, title: str) -> None:
+    """Show a causal mask token by token: a row of scores becomes a row of weights.
+
+    Args:
+        scores: (T, T), T from 4 to 7, the query down, the key across.
+        words: T of them.
+
+    >>> causal_rows(torch.zeros(4, 4), "abcd", title="T")
+    Picture in 4 states: T.
+    1. a sees a; b, c, d are hidden, and the softmax gives their −∞ the weight 0.
+    2. b sees a, b; c, d are hidden, and the softmax gives their −∞ the weight 0.
+    3. c sees a, b, c; d is hidden, and the softmax gives its −∞ the weight 0.
+    4. d sees a, b, c, d; nothing is hidden.
+    """
+    size, names = len(scores), to_names(words, len(scores), "words")
+    mask = causal_mask(size)
+    weights, frames = masked_softmax(scores, mask), []
+    rows = {"word": 0.6, "score": 0.5, "softmax": 0.55, "weight": 0.5, "gap": 0.45}
+    rows |= dict.fromkeys(range(size), LINE)
+    cell = 0.8
+    at = places(rows, {"name": 1.1} | dict.fromkeys(range(size), cell))
+    for t, name in enumerate(names):
+        picture = Picture()
+        for lane in ("word", "score", "weight"):
+            picture.note((0.05, at(lane, "name")[1]), f"{lane}s")
+        picture.note((0.05, at(0, "name")[1] - 0.3), "all weights")
+        for j, other in enumerate(names):
+            is_seen = mask[t, j].view(1, 1)
+            if is_seen:
+                picture.word(at("word", j), other, lit=j == t)
+            else:
+                picture.write(*at("word", j), other, color=GREY)
+            style = {"centred": True, "cell": cell - 0.1}
+            text = _short(scores[t, j]) + ("" if is_seen else " → −∞")
+            role = "score" if is_seen else "x"
+            score = picture.grid(at("score", j), [[text]], role, " ", **style)
+            weight = picture.grid(
+                at("weight", j),
+                weights[t, j].view(1, 1),
+                "weight",
+                " ",
+                mask=is_seen,
+                **style,
+            )
+            x, y = at("softmax", j)
+            picture.wire(score.bottom, (x, y - 0.13), "score")
+            if is_seen:
+                picture.wire((x, y + 0.13), weight.top, "weight")
+            for i in range(t + 1):
+                style = {
+                    "mask": mask[i, j].view(1, 1),
+                    "centred": True,
+                    "cell": cell - 0.1,
+                }
+                picture.grid(at(i, j), weights[i, j].view(1, 1), "weight", " ", **style)
+        left, right = (
+            at("softmax", 0)[0] - cell / 2,
+            at("softmax", size - 1)[0] + cell / 2,
+        )
+        place = left + 0.05, at("softmax", 0)[1] - 0.13
+        picture.block(place, "softmax", size=(right - left - 0.1, 0.26))
+        for i in range(t + 1):
+            x, y = at(i, "name")
+            picture.note(
+                (at(i, 0)[0] - cell / 2 - 0.02, y), names[i], align="right", bold=i == t
+            )
+        sentence = f"{name} sees {', '.join(names[: t + 1])}; "
+        hidden = names[t + 1 :]
+        are, their = ("is", "its") if len(hidden) == 1 else ("are", "their")
+        sentence += (
+            f"{', '.join(hidden)} {are} hidden, and the softmax gives {their} −∞ "
+            "the weight 0."
+            if hidden
+            else "nothing is hidden."
+        )
+        frames.append((picture, sentence))
+    steps(frames, title=title)
+
+
+# --- 06 ---------------------------------------------------------------------------
+
+
+def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
+    """Show how features are split into heads and merged, and how views alone fail.
+
+    Each colour is one token. Below is the row of numbers in memory, which a view cuts
+    without moving anything.
+
+    Args:
+        x: (T, D), at most 16 entries, T from `num_heads` to 4.
+        num_heads: divides D.
+
+    >>> split_and_merge(torch.arange(8).view(2, 4), 2, title="T")
+    Picture in 8 states: T.
+    1. Memory is one row of 8 numbers, here 4 for each of 2 tokens.
+    2. view(2, 4) cuts the row after every 4 numbers.
+    3. view(2, 2, 2) cuts each token again: a part per head.
+    4. transpose(0, 1) puts the parts of one head together.
+    5. transpose(0, 1) again puts the parts of a token together.
+    6. reshape(2, 4) lays them side by side: all is as before.
+    7. view(2, 2, 2) alone cuts the row in its order: head 0 gets all of token 0.
+    8. reshape(2, 4) alone copies head after head, so a row mixes several tokens.
+    """
+    size, width = x.shape
+    shape = size, num_heads, width // num_heads
+    swapped, flat = (num_heads, size, shape[2]), (size, width)
+    owner = torch.arange(size)[:, None].expand(size, width)  # whose number it is
+    both = torch.stack([x, owner])  # every call moves a number and its owner alike
+    memory, cut = both.reshape(2, 1, -1), both.view(2, *shape)
+    heads = cut.transpose(1, 2)
+    copied = heads.reshape(2, 1, -1)
+    tokens, rows = ([f"{name} {i}" for i in range(size)] for name in ("token", "row"))
+    names = [f"head {h}" for h in range(num_heads)]
+    lines = both[:, None], [" "], tokens
+    parts, by_head = (cut, tokens, names), (heads, names, tokens)
+    wrong_split = both.reshape(2, *swapped), names, rows
+    wrong_merge = copied.view(2, 1, *flat), [" "], rows
+    numbers = f"{x.numel()} numbers, here {width} for each of {size} tokens."
+    states = [  # in memory, in the picture, the call, and what it does
+        (memory, None, "", f"Memory is one row of {numbers}"),
+        (memory, lines, f"view{flat}", f"cuts the row after every {width} numbers."),
+        (memory, parts, f"view{shape}", "cuts each token again: a part per head."),
+        (memory, by_head, "transpose(0, 1)", "puts the parts of one head together."),
+        (memory, parts, "transpose(0, 1)", "again puts the parts of a token together."),
+        (memory, lines, f"reshape{flat}", "lays them side by side: all is as before."),
+        (memory, wrong_split, f"view{swapped} alone", WRONG_SPLIT),
+        (copied, wrong_merge, f"reshape{flat} alone", WRONG_MERGE),
+    ]
+    frames = []
+    for in_memory, drawn, call, sentence in states:
+        picture = Picture()
+        picture.note((0.1, 0.12), "memory", bold=True)
+        values, owners = in_memory
+        cell = min(0.4, (WIDTH - 0.2) / x.numel())
+        picture.grid((0.1, 0.27), values, None, " ", owner=owners, cell=cell)
+        if drawn:
+            mark = "✗ " if call.endswith("alone") else ""
+            picture.note((0.1, 0.95), f"{mark}{call}", bold=True)
+            _draw_parts(picture, *drawn)
+        frames.append((picture, f"{call} {sentence}".strip()))
+    steps(frames, title=title)
+
+
+WRONG_SPLIT = "cuts the row in its order: head 0 gets all of token 0."
+WRONG_MERGE = "copies head after head, so a row mixes several tokens."
+
+
+def _draw_parts(picture, parts, names, rows):
+    """Draw matrices (2, N, rows, columns) side by side, a colour for each token."""
+    x = 0.85
+    for (values, owner), name in zip(parts.transpose(0, 1), names):
+        style = {"owner": owner, "cell": 0.4, "rows": rows}
+        x += picture.grid((x, 1.45), values, None, name, **style).width + 0.95
+
+
+# --- 10 ---------------------------------------------------------------------------
+
+
+def softmax_in_blocks(
+    scores: Tensor, values: Tensor, block_size: int, *, title: str
+) -> None:
+    """Show an online softmax: maximum, sums and output after each block of keys.
+
+    Args:
+        scores, values: of one query, (S,) each, S up to 8.
+        block_size: 2 to 4 blocks; the last may be shorter.
+
+    >>> scores, values = torch.tensor([1.0, 2, 4]).log(), torch.tensor([6.0, 12, 3])
+    >>> softmax_in_blocks(scores, values, 2, title="T")
+    Picture in 5 states: T.
+    1. Fetch block 1: the largest score so far is 0.69.
+    2. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is \
+10.00.
+    3. Fetch block 2: the largest score so far is 1.39, so ℓ and a are × 0.50.
+    4. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is 6.00.
+    5. A softmax over all scores at once gives 6.00, too.
+    """
+    blocks = [*zip(scores.split(block_size), values.split(block_size))]
+    largest, total, a = float("-inf"), 0.0, 0.0  # total: ℓ
+    frames, lines = [], []  # of the table: texts for m, ℓ, a and the output
+    for i, (part, part_values) in enumerate(blocks):
+        new = max(largest, float(part.max()))
+        m, factor = format_number(new), math.exp(largest - new)  # 0 at first
+        largest, cells, sentence = new, ["0", "0"], f"the largest score so far is {m}."
+        if i:
+            scaled = total * factor, a * factor
+            cells = [_change(old, "×", factor, s) for old, s in zip((total, a), scaled)]
+            total, a = scaled
+            sentence = f"{sentence[:-1]}, so ℓ and a are × {format_number(factor)}."
+        picture = _draw_blocks(blocks, [*lines, [m, *cells]], lit=[0])
+        frames.append((picture, f"Fetch block {i + 1}: {sentence}"))
+        powers = torch.exp(part - largest)
+        added = float(powers.sum()), float(powers @ part_values)
+        sums = total + added[0], a + added[1]
+        cells = [_change(*c) for c in zip((total, a), "++", added, sums)]
+        total, a = sums
+        output = format_number(a / total)
+        picture = _draw_blocks(blocks, [*lines, [m, *cells, output]], lit=[1, 2])
+        lines.append([m, format_number(total), format_number(a), output])
+        sentence = "Add its exponentials to ℓ, and its values, weighted by them, to a: "
+        frames.append((picture, f"{sentence}a ÷ ℓ is {output}."))
+    picture = _draw_blocks(blocks, lines, lit=[])
+    output = format_number(scores.softmax(dim=0) @ values)
+    at = places(*BLOCKS)
+    picture.note((0.1, at(len(blocks), "name")[1]), "all scores at once", bold=True)
+    style = {"centred": True, "cell": 0.8}
+    picture.grid(at(len(blocks), "a ÷ ℓ"), [[output]], "output", " ", **style)
+    frames.append((picture, f"A softmax over all scores at once gives {output}, too."))
+    steps(frames, title=title)
+
+
+BLOCKS = (
+    {"block": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
+    | dict.fromkeys(range(5), 0.42),
+    {"name": 0.9, "maximum m": 0.95, "sum ℓ": 1.6, "sum a": 1.7, "a ÷ ℓ": 1},
+)
+
+
+def _change(old, sign, by, new):
+    """Return a calculation as a text: 1.50 × 0.50 = 0.75."""
+    old, by, new = map(format_number, (old, by, new))
+    return f"{old} {sign} {by} = {new}"
+
+
+def _draw_blocks(blocks, lines, lit):
+    """Draw the keys in blocks, the newest on a ground, and a line for each block."""
+    picture, at, now, x = Picture(), places(*BLOCKS), len(lines) - 1, 1.1
+    for name in ("scores", "values"):
+        picture.note((0.1, at(name, "name")[1]), name)
+    for i, parts in enumerate(blocks):
+        size = 0.6 * len(parts[0])
+        if i == now and lit:
+            ground = Box(x, 0.36, size, 0.72)
+            picture.shelf(ground, "", "cached")
+        place = x + size / 2, at("block", "name")[1]
+        picture.note(place, f"block {i + 1}", align="center", bold=i == now)
+        for name, part in zip(("scores", "values"), parts):
+            place, role = (x + size / 2, at(name, "name")[1]), name[:-1]
+            box = picture.grid(place, part, role, " ", cell=0.6, centred=True)
+        if i == now and lit:
+            down = box.bottom[0], at("gap", "name")[1]
+            for j in lit:
+                end = at("names", [*BLOCKS[1]][j + 1])
+                corners = [down, (end[0], down[1])]
+                picture.wire(box.bottom, (end[0], end[1] - 0.12), via=corners)
+        x += size + 0.25
+    for name in [*BLOCKS[1]][1:]:
+        picture.note(at("names", name), name, align="center", bold=True)
+    for i, cells in enumerate(lines):
+        picture.note((0.1, at(i, "name")[1]), f"block {i + 1}", bold=i == now)
+        for j, (name, text) in enumerate(zip([*BLOCKS[1]][1:], cells)):
+            style = {"centred": True, "cell": max(0.8, text_width(text) + 0.15)}
+            style["lit"] = 0 if i == now and j in lit else None
+            role = "output" if j == 3 else "score"
+            picture.grid(at(i, name), [[text]], role, " ", **style)
+    return picture
+
+
+# --- 07 ---------------------------------------------------------------------------
+
+
+def rotate_together(
+    query: Tensor, key: Tensor, frequency: float, distance: int, *, title: str
+) -> None:
+    """Show two tokens that move along a text: both vectors rotate, their angle stays.
+
+    Args:
+        query, key: (2,), before they are rotated.
+        frequency: of the rotation, in radians per position.
+        distance: how many positions the query is after the key.
+
+    >>> x = torch.tensor([1.0, 0])
+    >>> rotate_together(x, x, 0.5, 2, title="T")  # doctest: +ELLIPSIS
+    Picture in 8 states: T.
+    1. Key at position 0, query at position 2: the angle is 57°, the score is 0.54.
+    2. Key at position 1, query at position 3: the angle is 57°, the score is 0.54.
+    3. ...
+    """
+    frames, last = [], 7 + distance
+    columns = {"name": 0.8} | dict.fromkeys(range(last + 1), 5.8 / (last + 1))
+    at, reach = (
+        places({"text": 0.5}, columns),
+        1.4 * float(max(query.norm(), key.norm())),
+    )
+    for start in range(8):
+        picture, middle = Picture(), (3.45, 1.95)
+        picture.note((0.1, 0.25), "position")
+        place, vectors = picture.plane(middle, 2.6, reach), []
+        boxes = [picture.word(at("text", i), i) for i in range(last + 1)]
+        for name, x, i in (("key", key, start), ("query", query, start + distance)):
+            cos, sin = math.cos(i * frequency), math.sin(i * frequency)
+            vector = torch.tensor([[cos, -sin], [sin, cos]]) @ x
+            vectors.append(vector)
+            picture.block(
+                (boxes[i].x, boxes[i].y), str(i), name, size=(boxes[i].width, 0.3)
+            )
+            picture.wire(middle, place(vector), name)
+            picture.write(*place(1.2 * vector), name, color=INK[name])
+        score = vectors[0] @ vectors[1]
+        angle = math.degrees(math.acos(score / vectors[0].norm() / vectors[1].norm()))
+        picture.note((5.3, 1.8), f"angle {angle:.0f}°", bold=True)
+        picture.note((5.3, 2.1), f"score {format_number(score)}", "score", bold=True)
+        sentence = f"Key at position {start}, query at position {start + distance}: "
+        sentence += f"the angle is {angle:.0f}°, the score is {format_number(score)}."
+        frames.append((picture, sentence))
+    steps(frames, title=title)
+
+
+# --- 09 ---------------------------------------------------------------------------
+
+
+def draw_token(
+    logits: Tensor, names, drawn: int, *, title: str, temperature, top_k, top_p
+) -> None:
+    """Show the way from logits to a drawn token: temperature, top-k, top-p.
+
+    Args:
+        logits: (V,), V up to 10; names: V of them.
+        drawn: the number of the token that was drawn.
+        top_k: how many of the largest logits are kept.
+        top_p: tokens are kept, the largest first, until their sum is at least this.
+
+    Raises:
+        ValueError: if top-k or top-p hides the drawn token.
+
+    >>> draw_token(torch.tensor([2.0, 1, 0]), "abc", 1, title="T", temperature=0.5,
+    ...            top_k=2, top_p=0.9)
+    Picture in 6 states: T.
+    1. The model gives each token a logit.
+    2. The softmax alone would give a 0.67.
+    3. Divided by a temperature T of 0.50, the logits give a 0.87.
+    4. top-k keeps the 2 largest, and their probabilities sum to 1 again.
+    5. top-p keeps the 2 largest, whose sum reaches 0.90.
+    6. One token is drawn with these probabilities: b.
+    """
+    names = to_names(names, len(logits), "names")
+    order = logits.argsort(descending=True)
+    names, logits = [names[i] for i in order], logits[order]
+    chosen = order.tolist().index(drawn)
+    plain, cooled = logits.softmax(dim=0), (logits / temperature).softmax(dim=0)
+    kept = torch.arange(len(logits)) < top_k
+    best = cooled * kept / (cooled * kept).sum()
+    nucleus = kept & (best.cumsum(dim=0) - best < top_p)
+    final, best_name = best * nucleus / (best * nucleus).sum(), names[0]
+    what = f"drawn, {names[chosen]!r}"
+    expect(nucleus[chosen], what, "a token that top-k and top-p keep", "another")
+    everything = torch.ones_like(kept)
+    softmax, divided = (f"{best_name} {format_number(p[0])}" for p in (plain, cooled))
+    states = [  # a column, its numbers, which tokens are kept
+        ("logit", logits, everything),
+        ("softmax", plain, everything),
+        ("÷ T", cooled, everything),
+        ("top-k", best, kept),
+        ("top-p", final, nucleus),
+        ("drawn", None, nucleus),
+    ]
+    sentences = (
+        "The model gives each token a logit.",
+        f"The softmax alone would give {softmax}.",
+        f"Divided by a temperature T of {format_number(temperature)}, the logits give "
+        f"{divided}.",
+        f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
+        f"top-p keeps the {int(nucleus.sum())} largest, whose sum reaches "
+        f"{format_number(top_p)}.",
+        f"One token is drawn with these probabilities: {names[chosen]}.",
+    )
+    columns = {"name": 1.1} | dict.fromkeys((state[0] for state in states), 0.85)
+    at = places({"head": 0.4} | dict.fromkeys(range(len(logits)), 0.34), columns)
+    frames = []
+    for number, sentence in enumerate(sentences, 1):
+        picture = Picture()
+        for i, name in enumerate(names):
+            picture.note(
+                (0.1, at(i, "name")[1]), name, bold=number == 6 and i == chosen
+            )
+        for column, numbers, mask in states[:number]:
+            picture.note(at("head", column), column, align="center", bold=True)
+            for i in range(len(names)) if numbers is not None else ():
+                role = "score" if column == "logit" else "weight"
+                style = {"mask": mask[i].view(1, 1), "cell": 0.7, "centred": True}
+                picture.grid(at(i, column), numbers[i].view(1, 1), role, " ", **style)
+        if number == len(states):
+            x, y = at(chosen, "drawn")
+            picture.word((x, y), names[chosen], lit=True)
+            before = at(chosen, "top-p")
+            picture.wire((before[0] + 0.35, y), (x - 0.3, y), "weight")
+        frames.append((picture, sentence))
+    steps(frames, title=title)
+
+
+# --- 15 ---------------------------------------------------------------------------
+
+
+def write_state(
+    keys: Tensor, values: Tensor, query: Tensor, correction: Tensor, fade: float,
+    *, title: str,
+) -> None:  # fmt: skip
+    """Show a 2 × 2 state that is written, read, corrected with a new value, and faded.
+
+    Args:
+        keys: (2, 2), of length 1; values: (2, 2): what is written.
+        query: (2,)
+        correction: (2,), the new value of the last key (the delta rule writes the
+            difference to what the key reads).
+        fade: from 0 to 1, what the state is multiplied by.
+
+    >>> I = torch.eye(2)
+    >>> write_state(I, 2 * I, I[1], torch.tensor([1.0, 0]), 0.5, title="T")
+    Picture in 5 states: T.
+    1. Write: the outer product of key 1 and value 1 is added to the state.
+    2. Write: the outer product of key 2 and value 2 is added to the state.
+    3. Read: the query times the state is (0.00, 2.00).
+    4. Correct: key 2 reads (0.00, 2.00), and the difference to (1.00, 0.00) is added.
+    5. Fade: the state is multiplied by 0.50.
+    """
+    state, writes = torch.zeros(2, 2), []
+    for number, (key, value) in enumerate(zip(keys, values), 1):
+        sentence = (
+            f"Write: the outer product of key {number} and value {number} is added"
+        )
+        writes.append(
+            (
+                f"key {number}",
+                key,
+                f"value {number}",
+                value,
+                f"{sentence} to the state.",
+            )
+        )
+    columns = {"key": 0.6, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
+    frames, at = (
+        [],
+        places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"S": 1.3}),
+    )
+
+    def draw(state, label):
+        picture = Picture()
+        style = {"centred": True, "cell": 0.6}
+        box = picture.grid(at("middle", "S"), state, "value", label, **style)
+        picture.shelf(box, "", "memory")
+        return picture, style, box
+
+    def add(key_name, key, value_name, value, before):
+        change = torch.outer(key, value)
+        picture, style, box = draw(before + change, "new state")
+        picture.grid(at("middle", "key"), key[:, None], "key", key_name, **style)
+        picture.sign(at("middle", "×"), "×")
+        picture.grid(at("middle", "value"), value[None], "value", value_name, **style)
+        picture.sign(at("middle", "="), "=")
+        part = picture.grid(at("middle", "change"), change, "value", "added", **style)
+        picture.sign(at("middle", "→"), "+", "value")
+        picture.wire(part.right, box.left, "value")
+        return picture, before + change
+
+    for *parts, sentence in writes:
+        picture, state = add(*parts, state)
+        frames.append((picture, sentence))
+    picture, style, box = draw(state, "state")
+    place = at("top", "S")
+    start = picture.grid(place, query[None], "query", "query", **style)
+    picture.wire(start.bottom, (place[0], box.y - 0.3), "query")
+    output = query @ state
+    end = picture.grid(
+        at("middle", "change"), output[None], "output", "output", **style
+    )
+    picture.wire(box.left, end.right, "value")
+    frames.append((picture, f"Read: the query times the state is {_vector(output)}."))
+    reads = keys[-1] @ state
+    parts = f"key {len(keys)}", keys[-1], "difference", correction - reads
+    picture, state = add(*parts, state)
+    sentence = (
+        f"Correct: key {len(keys)} reads {_vector(reads)}, and the difference to "
+    )
+    frames.append((picture, f"{sentence}{_vector(correction)} is added."))
+    picture, style, box = draw(fade * state, "new state")
+    old = picture.grid(at("middle", "change"), state, "value", "state", **style)
+    picture.wire(old.right, box.left, "value", text=f"× {format_number(fade)}")
+    frames.append((picture, f"Fade: the state is multiplied by {format_number(fade)}."))
+    steps(frames, title=title)

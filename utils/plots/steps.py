@@ -1,0 +1,112 @@
+"""One drawing in several states, with a slider that needs no kernel and no network."""
+
+import hashlib
+from html import escape
+
+from utils.plots.publishing import (
+    draw_images,
+    encode,
+    end_sentence,
+    expect,
+    image_html,
+    in_course_style,
+    show,
+)
+
+# Where scripts don't run, the last state and the texts of all states remain. Where they
+# run, the list becomes a slider with one line of text. A cell that runs again, or a
+# second view of an output, finds its own boxes by the name of their content. In
+# JupyterLab an arrow key would move on to the next cell, if not for `data-lm-…`.
+HTML = """<div class="steps-{name}" style="max-width: 100%">
+<div style="overflow-x: auto">{image}</div>
+<ol>{items}</ol>
+<script>
+for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {{
+  const image = box.querySelector("img"), list = box.querySelector("ol");
+  const frames = [{others}, image.src];
+  const texts = [...list.children].map((item) => item.textContent);
+  list.insertAdjacentHTML("beforebegin", `
+    <div style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
+      <input type="range" min="1" max="${{frames.length}}" value="1"
+        aria-label="State" data-lm-suppress-shortcuts="true"
+        style="flex: 1; min-width: 0; height: 28px; accent-color: #0072B2">
+      <button type="button" data-lm-suppress-shortcuts="true"
+        style="width: 5em">Play</button>
+    </div>
+    <p aria-live="polite" style="min-height: 3em; max-width: 759px; margin: 0"></p>`);
+  const slider = box.querySelector("input"), play = box.querySelector("button");
+  const show = (number) => {{
+    slider.value = number;
+    slider.setAttribute("aria-valuetext", `${{number}} of ${{frames.length}}`);
+    image.src = frames[number - 1];
+    box.querySelector("p").textContent = `${{number}}. ${{texts[number - 1]}}`;
+  }};
+  let timer = 0;
+  const stop = () => {{
+    timer = clearInterval(timer);
+    play.textContent = "Play";
+  }};
+  const next = () => {{
+    show(+slider.value + 1);
+    if (slider.value === slider.max || !box.isConnected) stop();
+  }};
+  slider.oninput = () => (stop(), show(+slider.value));
+  play.onclick = () => {{
+    if (timer) return stop();
+    show(slider.value === slider.max ? 1 : +slider.value);
+    timer = setInterval(next, 1000);
+    play.textContent = "Pause";
+  }};
+  play.hidden = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  addEventListener("beforeprint", () => (show(frames.length), (list.hidden = false)));
+  addEventListener("afterprint", () => (list.hidden = true));
+  list.hidden = true;
+  show(1);
+}}
+</script>
+</div>"""
+FEWEST, MOST = 4, 12
+NUM_COLORS = 48  # of all states together
+
+
+@in_course_style
+def steps(frames, *, title: str) -> None:
+    """Show one drawing in several states, with a slider and a text for each state.
+
+    All states have one canvas, so only what differs between them moves. Where scripts
+    don't run, the last state and a numbered list of the texts are shown.
+
+    Args:
+        frames: 4 to 12 pairs (`Picture`, text), where each text is one sentence.
+
+    Raises:
+        ValueError: for another number of frames, or marks beyond the width.
+
+    >>> frames = []
+    >>> for number in range(4):
+    ...     picture = Picture()
+    ...     picture.grid((0.3, 0.3), range(number + 1))
+    ...     frames.append((picture, f"The row has {number + 1} of 4 numbers."))
+    >>> steps(frames, title="A row grows")
+    Picture in 4 states: A row grows.
+    1. The row has 1 of 4 numbers.
+    2. The row has 2 of 4 numbers.
+    3. The row has 3 of 4 numbers.
+    4. The row has 4 of 4 numbers.
+    """
+    pictures, texts = zip(*frames)
+    count = len(pictures)
+    expect(FEWEST <= count <= MOST, "frames", f"{FEWEST} to {MOST} of them", count)
+    alt = f"Picture in {count} states: {end_sentence(title)}"
+    text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
+    images = draw_images([picture.draw() for picture in pictures], title, NUM_COLORS)
+    *others, last = images
+    others = [f'"data:image/webp;base64,{encode(image, "webp")}"' for image in others]
+    name = hashlib.sha256("".join([*others, text]).encode()).hexdigest()[:8]
+    html = HTML.format(
+        name=name,
+        image=image_html(last, alt),
+        items="".join(f"<li>{escape(line)}</li>" for line in texts),
+        others=", ".join(others),
+    )
+    show(html, last, text)
