@@ -7,14 +7,13 @@ import torch
 
 from tests.seeds import definitions
 from utils.experiments import translation
-from utils.experiments.pairs import draw_pairs
+from utils.experiments.pairs import NONE, RESET, draw_pairs, draw_resets
 from utils.experiments.rooms import draw_rooms
 from utils.experiments.translation import ENGLISH, FRENCH, PAD, encode, shift_right
 from utils.experiments.words_back import draw_words_back
 
 page = functools.cache(definitions)  # not while tests are collected
 PRONOUNS = "deeper/heads_that_resolve_it"
-STREAMS = "13_attention_without_a_softmax"
 TRANSLATION = "11_translation"
 
 
@@ -73,13 +72,12 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
         assert num_letters is not None or len(set(row)) == 11
 
 
-def test_a_text_with_resets_asks_for_the_last_digit_since_the_last_reset():
-    texts = (t.tolist() for t in page(STREAMS)["draw_streams"](99, 9))
-    for tokens, digits, asked, answer in zip(*texts):
+def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
+    for tokens, digits, asked, answer in zip(*(t.tolist() for t in draw_resets(99, 9))):
         last = {}
         for token, digit in zip(tokens, digits):
-            last = {} if token == page(STREAMS)["RESET"] else last | {token: digit}
-        assert last.get(asked, page(STREAMS)["NONE"]) == answer
+            last = {} if token == RESET else last | {token: digit}
+        assert last.get(asked, NONE) == answer
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,17 @@ from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
 from utils.plots.picture import LINE, THINNEST, Box, Picture
-from utils.plots.publishing import format_number, text_width, to_array, visible
-from utils.plots.theme import INK, NAME, WIDTH
+from utils.plots.publishing import (
+    describe,
+    format_number,
+    in_course_style,
+    new_figure,
+    publish,
+    text_width,
+    to_array,
+    visible,
+)
+from utils.plots.theme import INK, NAME, SERIES, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -561,6 +570,34 @@ def state_and_cache(
     at = 6.17, end + 0.4
     picture.note(at, "one more key and\none more value\nper token", align="center")
     picture.publish(title)
+
+
+@in_course_style
+def capacity(counts, errors: dict, *, title: str) -> None:
+    """Draw measured errors of a state that sums up pairs, and (n − 1) / K as lines.
+
+    Args:
+        counts: numbers n of pairs.
+        errors: dict from a key width K to squared errors, one for each n, relative to
+            the squared length of a value; at most three.
+
+    >>> capacity([1, 9], {8: [0.0, 1.1]}, title="More pairs interfere more")
+    Points on lines: More pairs interfere more. Across: pairs. Up: squared error. \
+Widths: 8.
+    """
+    fig = new_figure(3.3, "constrained")
+    ax = fig.subplots()
+    styles = zip(SERIES, "os^")
+    for (width, measured), (color, marker) in zip(errors.items(), styles):
+        expected = [(n - 1) / width for n in counts]
+        ax.plot(counts, expected, color=color, label=f"(n − 1) / {width}")
+        ax.plot(counts, measured, marker, color=color, label=f"K = {width}, measured")
+    ax.set(xlabel="n, pairs in the state", ylabel="squared error / squared value")
+    ax.set_xticks(counts)
+    ax.grid(axis="y", color="#E5E5E5")
+    fig.legend(loc="outside lower center", ncols=len(errors))
+    parts = {"Across": "pairs", "Up": "squared error", "Widths": [*map(str, errors)]}
+    publish(fig, title, describe("Points on lines", title, **parts))
 
 
 # --- 11 ---------------------------------------------------------------------------
