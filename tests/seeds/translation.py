@@ -24,6 +24,7 @@ def main(seed):
     for name, make_decoder, steps in (
         ("one vector", OneCall, 500),
         ("one vector, 2,000 steps", OneCall, 2000),
+        ("one vector, 4,000 steps", OneCall, 4000),
         ("looking back", book["looking_back"], 500),
     ):
         torch.manual_seed(seed)
