@@ -140,6 +140,17 @@ def test_no_pair_of_the_test_occurs_in_training(pairs):
     assert not {*pairs} & {*translation.translation_pairs(32_000, seed=0)}
 
 
+def test_an_alignment_has_right_places_and_leaves_out_no_french_word(pairs):
+    align = page(TRANSLATION)["align"]
+    for french, english in pairs:
+        places = align(french, english)
+        assert len(places) == len(english.split())
+        assert set().union(*places) == set(range(len(french.split())))
+    french = "mon chat noir ne cherche pas la lune"
+    found = align(french, "my black cat does not look for the moon")
+    assert found == [{0}, {2}, {1}, {3}, {3, 5}, {4}, {4}, {6}, {7}]
+
+
 @pytest.mark.parametrize("hidden", [[], [0], [1, 2], range(3)])
 def test_words_are_hidden_from_the_decoder_only(models, hidden):
     source, target = encode([("un chat", "a cat")])
