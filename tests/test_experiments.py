@@ -6,7 +6,7 @@ import pytest
 
 from tests.seeds import definitions
 from utils.experiments import translation
-from utils.experiments.pairs import draw_pairs
+from utils.experiments.pairs import NONE, RESET, draw_pairs, draw_resets
 
 page = functools.cache(definitions)  # not while tests are collected
 PRONOUNS = "deeper/heads_that_resolve_it"
@@ -38,6 +38,14 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
         assert dict(zip(row, digits))[asked] == answer
         assert num_letters is None or max(row) < num_letters
         assert num_letters is not None or len(set(row)) == 11
+
+
+def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
+    for tokens, digits, asked, answer in zip(*(t.tolist() for t in draw_resets(99, 9))):
+        last = {}
+        for token, digit in zip(tokens, digits):
+            last = {} if token == RESET else last | {token: digit}
+        assert last.get(asked, NONE) == answer
 
 
 def test_no_pair_of_the_test_occurs_in_training():
