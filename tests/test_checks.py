@@ -17,7 +17,6 @@ from torch.nn import functional as F
 from tests.answers import load_answers
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check, guard, reader, search
-from utils.checks.harmless import Small
 
 # ---- wrong answers to every exercise -----------------------------------------------
 
@@ -42,7 +41,6 @@ def change_settings(right):
     torch.set_default_device("meta")
     torch.set_printoptions(precision=1)
     os.chdir("/")
-    torch.softmax = F.softmax = torch.Tensor.softmax = nn.Linear.forward = len
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
@@ -54,8 +52,7 @@ def settings():
     now = [torch.get_rng_state().sum(), random.getstate(), np.random.get_state()[1]]
     now += [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
     now += [torch.are_deterministic_algorithms_enabled(), torch.get_default_device()]
-    now += [torch.tensor(1 / 3), os.getcwd(), torch.softmax, F.softmax]
-    return repr([*now, torch.Tensor.softmax, nn.Linear.forward])
+    return repr([*now, torch.tensor(1 / 3), os.getcwd()])
 
 
 class Hostile:
@@ -341,17 +338,10 @@ def largest_of_last_axis(scores, dim=-1):
     return exponentials / exponentials.sum(dim, keepdim=True)
 
 
-class ScaledByMore(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-
-    def forward(self, x):
-        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
-        scale = query.shape[-1] ** 0.5 + 1
-        return torch.softmax(query @ key.mT / scale, dim=-1) @ value
+def scaled_by_more(query, key, value):
+    scale = query.shape[-1] ** 0.5 + 1
+    weights = torch.softmax(query @ key.mT / scale, dim=-1)
+    return weights @ value, weights
 
 
 def without_the_second(ids, table):
@@ -365,8 +355,8 @@ def without_the_second(ids, table):
     [
         ("3.3", largest_of_last_axis, "write `dim` instead of `-1` in `largest = "),
         (
-            "4.2",
-            ScaledByMore,
+            "4.1",
+            scaled_by_more,
             "write `query.shape[-1] ** 0.5` instead of `query.shape[-1]",
         ),
         ("2.1", without_the_second, "leave out the line `one_hot[..., 1] = 0`."),
@@ -409,11 +399,6 @@ def test_side_effects_are_not_repeated_while_a_change_is_looked_for():
     ASKED.clear()
     assert check("3.3", asking).diagnosis is None
     assert len(ASKED) == len(EXERCISES["3.3"].cases)
-
-
-def test_no_change_makes_a_huge_tensor():
-    with Small(), pytest.raises(RuntimeError):
-        torch.zeros(4 * (64,))
 
 
 def dropout_for_each_row(x, p):

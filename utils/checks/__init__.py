@@ -11,8 +11,8 @@ What `check("4.1", answer)` does:
    other. `search` knows the right steps to the result and, for each known mistake, a
    variant, which is one step done wrong (`pipeline`). The variant (or the pair) that
    gives the answer's results on every case is named, with its text. If none does,
-   `repair` looks for a small change to the reader's code that makes all results right.
-   It leaves alone what may do more than compute (`harmless`).
+   `repair` looks for a small change to a reader's function that makes all results
+   right.
 5. Facts name what results don't show, such as a dropout that stays active. A right
    answer must also let gradients through where a notebook trains.
 6. If nothing is found, `messages` shows the first difference. `display` shows the
