@@ -8,7 +8,7 @@ import re
 import textwrap
 from contextlib import redirect_stdout, suppress
 from copy import copy
-from itertools import combinations, islice
+from itertools import islice
 
 from utils.checks.guard import supervised
 from utils.checks.pipeline import Diagnosis
@@ -38,7 +38,8 @@ def find_repair(exercise, answer, runs):
     except (OSError, TypeError, SyntaxError):  # in no cell, or a part of a line
         return []
     # A free variable is what a decorator wraps, or a part of another function.
-    if type(tree) is not ast.FunctionDef or function.__code__.co_freevars:
+    is_plain = type(tree) is ast.FunctionDef and inspect.isfunction(function)
+    if not is_plain or function.__code__.co_freevars:
         return []
     tree.decorator_list.clear()  # they return the function as it is
     if not _only_computes(tree, function):
@@ -66,9 +67,11 @@ def _only_computes(tree, function):
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     known = vars(builtins) | function.__globals__
     used = names & known.keys() - {*function.__code__.co_varnames}
+    products = [n for n in nodes if isinstance(getattr(n, "op", None), ast.Mult)]
+    factors = {type(n) for product in products for n in ast.iter_child_nodes(product)}
     # Not `(1,) * n` either, because `x.shape * n` is the shape of a huge tensor.
-    lefts = [type(node.left) for node in nodes if isinstance(node, ast.BinOp)]
-    if used & EFFECTS or ast.Tuple in lefts or ast.While in map(type, nodes):
+    makes_shapes = factors & {ast.Tuple, ast.List}
+    if makes_shapes or used & EFFECTS or ast.While in map(type, nodes):
         return False
     return all(_package(known[name]) in PACKAGES for name in used)
 
@@ -130,23 +133,13 @@ def _own_part(node, leaves):
 
 
 def _other_operator(node, leaves):
+    if isinstance(node, ast.BinOp):
+        yield ast.BinOp(node.right, node.op, node.left)
     operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
     for group in OPERATORS:
         for name in group if type(operator).__name__ in group else ():
             changed, other = copy(node), getattr(ast, name)()
             vars(changed).update(op=other, ops=[other])
-            yield changed
-
-
-def _other_order(node, leaves):
-    if isinstance(node, ast.BinOp):
-        yield ast.BinOp(node.right, node.op, node.left)
-    if isinstance(node, ast.Call | ast.Tuple | ast.List):
-        items = getattr(node, "args", None) or getattr(node, "elts", ())
-        for i, j in combinations(range(len(items)), 2):
-            order, changed = [*items], copy(node)
-            order[i], order[j] = order[j], order[i]
-            vars(changed).update(args=order, elts=order)
             yield changed
 
 
@@ -163,4 +156,4 @@ def _other_text(node, leaves):
 
 
 RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else []]
-RULES += [_own_part, _other_operator, _other_order, _other_text]
+RULES += [_own_part, _other_operator, _other_text]
