@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check, guard, reader, search
+from utils.checks.messages import wrapped
 
 # ---- wrong answers to every exercise -----------------------------------------------
 
@@ -457,7 +458,7 @@ def test_an_answer_that_is_checked_again_unchanged_is_told_so():
         return scores
 
     first, second = (check("3.3", softmax).message.split("\n", 1)[1] for _ in range(2))
-    assert second == f"{reader.SAME}\n{first}"
+    assert second == f"{wrapped(reader.SAME)}\n{first}"
 
 
 def test_unknown_exercise_lists_the_ids():

@@ -3,7 +3,7 @@
 What `check("4.1", answer)` does:
 
 1. `reader` finds the exercise, `guard` protects the reader's session, and `cells` says
-   so if the newest cell with the definition has failed.
+   so if the newest cell with the definition is no valid Python.
 2. `answers` makes the answer ready: a function as it is, a class as built modules.
 3. `examine` runs it on every case of the exercise (`engine`) and compares each result
    with that of the exercise's oracle.

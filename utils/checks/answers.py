@@ -16,24 +16,17 @@ QKV = ("W_query", "W_key", "W_value")
 NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 
 
-class Answer:
-    """An answer that can be tried.
+class FunctionAnswer:
+    """An answer that is a function.
 
-    written: the function or class that the reader wrote
+    written: what the reader wrote
     mistakes: diagnoses that are certain whatever the results are
     """
-
-    def __init__(self, written):
-        self.written, self.mistakes = written, []
-
-
-class FunctionAnswer(Answer):
-    """An answer that is a function."""
 
     def __init__(self, answer):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        super().__init__(answer)
+        self.written, self.mistakes = answer, []
 
     def bind(self, case):
         """Return the answer as a function like the oracle, and the arguments."""
@@ -44,8 +37,8 @@ class FunctionAnswer(Answer):
         return (self.written,)
 
 
-class ModuleAnswer(Answer):
-    """An answer that is an `nn.Module` class.
+class ModuleAnswer:
+    """An answer that is an `nn.Module` class; it has the same attributes.
 
     Cases with the same `build` go through one module, in eval mode. It is judged by its
     own matrices: the oracle and the variants take `(learned, x)`, where
@@ -57,7 +50,7 @@ class ModuleAnswer(Answer):
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
-        super().__init__(answer)
+        self.written, self.mistakes = answer, []
         self.projections, self.built = projections, {}
 
     def bind(self, case):
