@@ -14,10 +14,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from tests.answers import load_answers
+from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check, guard, reader, search
-from utils.checks.harmless import Small
+from utils.checks.messages import wrapped
 
 # ---- wrong answers to every exercise -----------------------------------------------
 
@@ -42,7 +42,6 @@ def change_settings(right):
     torch.set_default_device("meta")
     torch.set_printoptions(precision=1)
     os.chdir("/")
-    torch.softmax = F.softmax = torch.Tensor.softmax = nn.Linear.forward = len
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
@@ -54,8 +53,7 @@ def settings():
     now = [torch.get_rng_state().sum(), random.getstate(), np.random.get_state()[1]]
     now += [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
     now += [torch.are_deterministic_algorithms_enabled(), torch.get_default_device()]
-    now += [torch.tensor(1 / 3), os.getcwd(), torch.softmax, F.softmax]
-    return repr([*now, torch.Tensor.softmax, nn.Linear.forward])
+    return repr([*now, torch.tensor(1 / 3), os.getcwd()])
 
 
 class Hostile:
@@ -143,7 +141,7 @@ def test_whatever_is_handed_in_is_refused_with_a_message(answer):
         refused(exercise, answer)
 
 
-RIGHT = {each.exercise: each.answer for each in load_answers() if not each.mistakes}
+RIGHT = {answer.__name__: answer for answer, names in ANSWERS if not names}
 FUNCTIONS = [e for e in EXERCISES.values() if e.noun == "function" and e.name in RIGHT]
 
 
@@ -340,8 +338,16 @@ def rounded_softmax(scores, dim=-1):
     return torch.softmax(scores, dim)
 
 
-def test_a_decorated_function_gets_no_change():
-    assert check("3.3", rounded_softmax).diagnosis is None
+def with_a_shape(scores, dim=-1):  # `scores.shape * n` would be a huge tensor's
+    ones = torch.ones((1,) * scores.dim())
+    return ones * torch.softmax(scores, -1 - dim)
+
+
+@pytest.mark.parametrize(
+    "answer", [rounded_softmax, functools.cache(largest_of_last_axis), with_a_shape]
+)
+def test_what_is_decorated_or_makes_a_shape_gets_no_change(answer):
+    assert check("3.3", answer).diagnosis is None
 
 
 def asking(scores, dim=-1):
@@ -358,11 +364,6 @@ def test_side_effects_are_not_repeated_while_a_change_is_looked_for():
     ASKED.clear()
     assert check("3.3", asking).diagnosis is None
     assert len(ASKED) == len(EXERCISES["3.3"].cases)
-
-
-def test_no_change_makes_a_huge_tensor():
-    with Small(), pytest.raises(RuntimeError):
-        torch.zeros(4 * (64,))
 
 
 def dropout_for_each_row(x, p):
@@ -413,7 +414,7 @@ def test_an_answer_that_is_checked_again_unchanged_is_told_so():
         return scores
 
     first, second = (check("3.3", softmax).message.split("\n", 1)[1] for _ in range(2))
-    assert second == f"{reader.SAME}\n{first}"
+    assert second == f"{wrapped(reader.SAME)}\n{first}"
 
 
 def test_unknown_exercise_lists_the_ids():

@@ -551,10 +551,8 @@ def attend_with_heads(
     """
     check_window(window, causal)
     shape = query.shape[:3]
-    num_heads, num_kv_heads = (
-        int(shape[1]),
-        int(key.shape[1]),
-    )  # `jit.trace` has tensors
+    # `jit.trace` has tensors for sizes.
+    num_heads, num_kv_heads = int(shape[1]), int(key.shape[1])
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask

@@ -336,6 +336,20 @@ class SelfAttention(nn.Module):
         return w @ v
 
 
+# multiplies by a layer instead of calling it (by the course's author)
+@wrong("layer-not-called")
+class SelfAttention(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.W_query = nn.Linear(d_in, d_out, bias=False)
+        self.W_key = nn.Linear(d_in, d_out, bias=False)
+        self.W_value = nn.Linear(d_in, d_out, bias=False)
+
+    def forward(self, x):
+        q, k, v = x @ self.W_query, x @ self.W_key, x @ self.W_value
+        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
+
+
 # returns output and weights
 @wrong("returns-a-tuple")
 class SelfAttention(nn.Module):

@@ -135,7 +135,7 @@ class TransformerBlock(nn.Module):
 
 # the second shortcut adds the block's input, not the sum after attention
 @wrong("residual-of-the-input")
-class TransformerBlockOldX(nn.Module):
+class TransformerBlock(nn.Module):
     def __init__(self, attention, feed_forward, d_model):
         super().__init__()
         self.attention = attention

@@ -3,7 +3,7 @@
 What `check("4.1", answer)` does:
 
 1. `reader` finds the exercise, `guard` protects the reader's session, and `cells` says
-   so if the newest cell with the definition has failed.
+   so if the newest cell with the definition is no valid Python.
 2. `answers` makes the answer ready: a function as it is, a class as built modules.
 3. `examine` runs it on every case of the exercise (`engine`) and compares each result
    with that of the exercise's oracle.
@@ -11,8 +11,8 @@ What `check("4.1", answer)` does:
    other. `search` knows the right steps to the result and, for each known mistake, a
    variant, which is one step done wrong (`pipeline`). The variant (or the pair) that
    gives the answer's results on every case is named, with its text. If none does,
-   `repair` looks for a small change to the reader's code that makes all results right.
-   It leaves alone what may do more than compute (`harmless`).
+   `repair` looks for a small change to a reader's function that makes all results
+   right.
 5. Facts name what results don't show, such as a dropout that stays active. A right
    answer must also let gradients through where a notebook trains.
 6. If nothing is found, `messages` shows the first difference. `display` shows the

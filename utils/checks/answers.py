@@ -1,6 +1,5 @@
 """A reader's answer, ready to be tried: a function, or the modules built from a class."""
 
-from copy import copy
 from functools import partial
 from types import SimpleNamespace
 
@@ -17,43 +16,29 @@ QKV = ("W_query", "W_key", "W_value")
 NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 
 
-class Answer:
-    """An answer that can be tried.
+class FunctionAnswer:
+    """An answer that is a function.
 
-    written: the function or class that the reader wrote
-    function: what computes the results
+    written: what the reader wrote
     mistakes: diagnoses that are certain whatever the results are
     """
-
-    def __init__(self, written, function):
-        self.written, self.function, self.mistakes = written, function, []
-
-    def with_function(self, function):
-        """Return this answer with another function in the place of its own."""
-        changed = copy(self)
-        changed.function, changed.mistakes = function, []
-        return changed
-
-
-class FunctionAnswer(Answer):
-    """An answer that is a function."""
 
     def __init__(self, answer):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        super().__init__(answer, answer)
+        self.written, self.mistakes = answer, []
 
     def bind(self, case):
         """Return the answer as a function like the oracle, and the arguments."""
-        return self.function, case.args
+        return self.written, case.args
 
     def fact_arguments(self, case):
         """Return the arguments of the facts, or None if there is nothing to examine."""
-        return (self.function,)
+        return (self.written,)
 
 
-class ModuleAnswer(Answer):
-    """An answer that is an `nn.Module` class; `function` is its `forward`.
+class ModuleAnswer:
+    """An answer that is an `nn.Module` class; it has the same attributes.
 
     Cases with the same `build` go through one module, in eval mode. It is judged by its
     own matrices: the oracle and the variants take `(learned, x)`, where
@@ -65,7 +50,7 @@ class ModuleAnswer(Answer):
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
-        super().__init__(answer, answer.forward)
+        self.written, self.mistakes = answer, []
         self.projections, self.built = projections, {}
 
     def bind(self, case):
@@ -99,8 +84,7 @@ class ModuleAnswer(Answer):
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
-        is_unchanged = self.function is self.written.forward
-        output = made.value(x) if is_unchanged else self.function(made.value, x)
+        output = made.value(x)
         if type(output) is tuple and output:
             text = "Your module returns a tuple. Return only the output."
             self.mistakes.append(Diagnosis("returns-a-tuple", text))

@@ -25,23 +25,16 @@ class Case:
     args: the positional arguments
     note: what is special about them, for the message
     build: for a module, the arguments that build it
-    special: a failure here is shown only if no other case fails
     """
 
     args: tuple
     note: str = ""
     build: tuple | None = None
-    special: bool = False
 
 
 def case(*args, **settings):
     """Return the `Case` with these arguments."""
     return Case(args, **settings)
-
-
-def special(note, *args, **settings):
-    """Return a case that is shown only if no other fails."""
-    return case(*args, note=note, special=True, **settings)
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0):
@@ -117,7 +110,7 @@ class Exercise:
     returns: ends the sentence "Expected a function … that returns …"
     oracle: function of a case's arguments that returns what is right; the steps know
         the arguments by the names of its parameters
-    cases: made by `case`
+    cases: made by `case`; of those that fail a message shows the first
     steps, variants: of the `Pipeline`; else ValueError for a variant of other steps
     without: names of variants that the cases don't tell from others, or that don't fit
     is_trained: whether a function is part of layers that are trained, so that gradients

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from utils.checks.guard import NeverEnds, Waits, attempt, supervised
+from utils.checks.guard import NeverEnds, attempt, supervised
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.repair import find_repair
@@ -91,18 +91,14 @@ def _find_mistakes(exercise, answer, runs):
 
 def _never_ends(run):
     """Name an answer that had to be stopped."""
-    text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
-    if isinstance(run.error, Waits):
-        text = (
-            "Your code waits instead of computing, as with time.sleep: leave that out."
-        )
+    text = "Your code doesn't end, or waits too long: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`, and time.sleep computes nothing."
     is_endless = isinstance(run.error, NeverEnds)
     return [Diagnosis("never-ends", text, run)] if is_endless else []
 
 
 def find_notebook_tensor(exercise, answer, runs):
     """Name a function that computes with a tensor of the notebook."""
-    function = answer.function
+    function = getattr(answer.written, "forward", answer.written)
     steps = dis.get_instructions(function) if inspect.isfunction(function) else ()
     for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
         if isinstance(function.__globals__.get(name), torch.Tensor):

@@ -1,10 +1,7 @@
 """Run a reader's code so that its errors and settings don't harm the session."""
 
-import builtins
 import ctypes
 import linecache
-import math
-import operator
 import os
 import random
 import sys
@@ -18,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
 from torch._tensor_str import PRINT_OPTS
 
 from utils.checks.values import clean, copied, same_input
@@ -37,14 +33,7 @@ class NeverEnds(BaseException):
     """Raised in the middle of an answer that has used up its time."""
 
     def __str__(self):
-        return f"stopped after {SECONDS:.0f} seconds"
-
-
-class Waits(NeverEnds):
-    """Raised in the middle of an answer that waits and computes nothing."""
-
-    def __str__(self):
-        return f"stopped after {IDLE_SECONDS:.0f} seconds of waiting"
+        return "stopped, because it took too long"
 
 
 @dataclass(eq=False)
@@ -99,9 +88,8 @@ def supervised():
                 idle += 0.1
             last = now
             if now - start > SECONDS or idle > IDLE_SECONDS:
-                error = ctypes.py_object(Waits if idle > IDLE_SECONDS else NeverEnds)
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-                raise_in(ctypes.c_ulong(thread), error)
+                raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
                 start, idle = now, 0.0  # a bare `except` may have caught it
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -138,24 +126,6 @@ def _folder():
         return os.getcwd()
 
 
-def _members():
-    """Return a copy of what the modules and classes hold that an answer may patch."""
-    return [dict(vars(owner)) for owner in PATCHABLE]
-
-
-def _put_back_members(before):
-    for owner, members in zip(PATCHABLE, before):
-        if isinstance(owner, type):  # modules get new members: what PyTorch loads late
-            for name in vars(owner).keys() - members.keys():
-                delattr(owner, name)
-        if any(map(operator.is_not, members.values(), vars(owner).values())):
-            for name, member in members.items():
-                if vars(owner).get(name) is not member:
-                    setattr(owner, name, member)
-
-
-PATCHABLE = [torch, torch.linalg, nn, nn.functional, torch.Tensor, nn.Module, nn.Linear]
-PATCHABLE += [math, builtins]
 SETTINGS = [  # how each is read, how it is put back
     (torch.get_default_dtype, torch.set_default_dtype),
     (_default_device, torch.set_default_device),
@@ -168,7 +138,6 @@ SETTINGS = [  # how each is read, how it is put back
     (np.get_printoptions, lambda options: np.set_printoptions(**options)),
     (np.geterr, lambda errors: np.seterr(**errors)),
     (_folder, lambda folder: folder and os.chdir(folder)),
-    (_members, _put_back_members),
 ]
 RANDOM_STATES = [
     (torch.get_rng_state, torch.set_rng_state),

@@ -1,16 +1,16 @@
 """Find one small change to the reader's code that makes all its results right."""
 
 import ast
+import builtins
 import inspect
 import io
 import re
 import textwrap
 from contextlib import redirect_stdout, suppress
 from copy import copy
-from itertools import combinations, islice
+from itertools import islice
 
 from utils.checks.guard import supervised
-from utils.checks.harmless import Small, only_computes
 from utils.checks.pipeline import Diagnosis
 from utils.checks.values import agrees
 
@@ -21,32 +21,37 @@ OPERATORS = [*map(str.split, (*OPERATORS, "Lt LtE Gt GtE Eq NotEq"))]
 WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "-{}"]
 WRAPPED += ["1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 LINES = ast.Assign | ast.AugAssign | ast.Expr  # that may be left out
+PACKAGES = {"builtins", "torch", "numpy", "math", "random", "itertools", "einops"}
+EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
 
 
 def find_repair(exercise, answer, runs):
     """Return a diagnosis that states the change, in a list, or [].
 
-    What a decorator wraps, has side effects or a `while`, perhaps endless, has none.
+    Only a plain function has one that names nothing but its own variables and what
+    computes: anything else might ask the reader, draw or write again and again.
     """
-    function = answer.function
+    function = answer.written
     try:
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source).body[0]
-    except (OSError, TypeError, SyntaxError):  # not a `def` of a cell
+    except (OSError, TypeError, SyntaxError):  # in no cell, or a part of a line
         return []
-    has_while = ast.While in map(type, ast.walk(tree))
-    is_plain = type(tree) is ast.FunctionDef and not has_while
-    if not is_plain or not only_computes(answer.written):
+    # A free variable is what a decorator wraps, or a part of another function.
+    is_plain = type(tree) is ast.FunctionDef and inspect.isfunction(function)
+    if not is_plain or function.__code__.co_freevars:
         return []
     tree.decorator_list.clear()  # they return the function as it is
-    for old, new in islice(_changes(tree), ATTEMPTS):
-        with suppress(Exception), redirect_stdout(io.StringIO()), Small():
+    if not _only_computes(tree, function):
+        return []
+    changes = _changes(tree, function.__code__.co_varnames)
+    for old, new in islice(changes, ATTEMPTS):
+        with suppress(Exception), redirect_stdout(io.StringIO()):
             module = ast.fix_missing_locations(ast.Module([tree], []))
             names = dict(function.__globals__)
             exec(compile(module, "<changed answer>", "exec"), names)
-            changed = answer.with_function(names[function.__name__])
             for run in sorted(runs, key=lambda run: run.is_right):
-                outcome = supervised()(run.outcome_of)(changed.bind(run.case)[0])
+                outcome = supervised()(run.outcome_of)(names[function.__name__])
                 if outcome.is_stopped:
                     return []
                 if outcome.error or not agrees(outcome.value, run.expected):
@@ -54,6 +59,26 @@ def find_repair(exercise, answer, runs):
             else:
                 return [Diagnosis("one-change", _describe(old, new, source))]
     return []
+
+
+def _only_computes(tree, function):
+    """Return whether code comes to its end, and has no side effect but printing."""
+    nodes = [*ast.walk(tree)]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    known = vars(builtins) | function.__globals__
+    used = names & known.keys() - {*function.__code__.co_varnames}
+    products = [n for n in nodes if isinstance(getattr(n, "op", None), ast.Mult)]
+    factors = {type(n) for product in products for n in ast.iter_child_nodes(product)}
+    # Not `(1,) * n` either, because `x.shape * n` is the shape of a huge tensor.
+    makes_shapes = factors & {ast.Tuple, ast.List}
+    if makes_shapes or used & EFFECTS or ast.While in map(type, nodes):
+        return False
+    return all(_package(known[name]) in PACKAGES for name in used)
+
+
+def _package(value):
+    attribute = "__name__" if inspect.ismodule(value) else "__module__"
+    return str(getattr(value, attribute, "")).partition(".")[0]
 
 
 def _describe(old, new, source):
@@ -70,38 +95,32 @@ def _describe(old, new, source):
     return f"{START} write `{text}` instead of `{before}`{which} in `{line.strip()}`."
 
 
-def _changes(tree):
+def _changes(tree, names):
     """Change one thing at a time; yield the old and the new, while it is there."""
-    places, nodes = [*_places(tree)], [*ast.walk(tree)]
-    leaves = [node.arg for node in nodes if isinstance(node, ast.arg)]
-    parts = [n for n, *_ in places if isinstance(n, ast.Attribute | ast.Subscript)]
-    parts = [n for n in nodes if not _is_read(n)] + parts
-    leaves += [text for text in map(ast.unparse, parts) if len(text) < 20]
+    places = _places(tree)
+    parts = [n for n in places if isinstance(n, ast.Attribute | ast.Subscript)]
+    parts = [text for text in map(ast.unparse, parts) if len(text) < 20]
     for rule in RULES:
-        for node, holder, key in places:
-            for new in rule(node, dict.fromkeys(leaves)):
-                if ast.unparse(new) != ast.unparse(node):
-                    holder[key] = new
-                    yield node, new
-            holder[key] = node
+        for node in places:
+            old = copy(node)
+            for new in rule(old, dict.fromkeys([*names, *parts])):
+                if ast.unparse(new) != ast.unparse(old):
+                    node.__class__, node.__dict__ = type(new), vars(new)
+                    yield old, new
+            node.__class__, node.__dict__ = type(old), vars(old)
 
 
 def _places(tree):
-    """Yield what may be changed, what holds it, and under which key."""
-    for parent in ast.walk(tree):
-        kept = "func" if _is_read(parent) else "value"  # the `x` of `x[0] = 1`
-        for name, value in [*ast.iter_fields(parent)]:
-            holder = value if type(value) is list else vars(parent)
-            for key in range(len(value)) if holder is value else [name]:
-                node = holder[key]
-                is_part = isinstance(node, ast.expr | LINES) and _is_read(node)
-                is_part &= not isinstance(node, ast.Starred | ast.JoinedStr)
-                if is_part and key != kept:
-                    yield node, holder, key
+    """Return what may be changed: not the `f` of `f(x)`, nor the `x` of `x[0] = 1`."""
+    nodes = [*ast.walk(tree)]
+    kept = [node.func for node in nodes if isinstance(node, ast.Call)]
+    kept += [node.value for node in nodes if hasattr(node, "value") and _is_set(node)]
+    parts = [node for node in nodes if isinstance(node, ast.expr | LINES)]
+    return [node for node in parts if not _is_set(node) and node not in kept]
 
 
-def _is_read(node):
-    return not isinstance(getattr(node, "ctx", None), ast.Store)
+def _is_set(node):
+    return isinstance(getattr(node, "ctx", None), ast.Store)
 
 
 def _own_part(node, leaves):
@@ -114,23 +133,13 @@ def _own_part(node, leaves):
 
 
 def _other_operator(node, leaves):
+    if isinstance(node, ast.BinOp):
+        yield ast.BinOp(node.right, node.op, node.left)
     operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
     for group in OPERATORS:
         for name in group if type(operator).__name__ in group else ():
             changed, other = copy(node), getattr(ast, name)()
             vars(changed).update(op=other, ops=[other])
-            yield changed
-
-
-def _other_order(node, leaves):
-    if isinstance(node, ast.BinOp):
-        yield ast.BinOp(node.right, node.op, node.left)
-    if isinstance(node, ast.Call | ast.Tuple | ast.List):
-        items = getattr(node, "args", None) or getattr(node, "elts", ())
-        for i, j in combinations(range(len(items)), 2):
-            order, changed = [*items], copy(node)
-            order[i], order[j] = order[j], order[i]
-            vars(changed).update(args=order, elts=order)
             yield changed
 
 
@@ -147,4 +156,4 @@ def _other_text(node, leaves):
 
 
 RULES = [lambda node, leaves: [ast.Pass()] if isinstance(node, LINES) else []]
-RULES += [_own_part, _other_operator, _other_order, _other_text]
+RULES += [_own_part, _other_operator, _other_text]

@@ -18,24 +18,17 @@ def find_single_mistake(exercise, answer, runs):
 def find_mistake_pair(exercise, answer, runs):
     """Return the diagnoses of two variants that give all results together, or [].
 
-    If no pair fits the special cases too, one that fits the ordinary cases is taken,
-    because a third mistake may show in the special ones. If several pairs fit that
-    have no name in common, none is named.
+    If several pairs fit that have no name in common, none is named.
     """
-    ordinary = [run for run in runs if not run.case.special]
     shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
     pipeline = exercise.pipeline
-    alike = [
+    pairs = [
         (one, other)
         for one, other in combinations(pipeline.variants, 2)
         if one.overrides.keys().isdisjoint(other.overrides)
         and _looks_alike(pipeline, shown, one, other)
-        and reproduces(pipeline, ordinary, one, other)
+        and reproduces(pipeline, runs, one, other)
     ]
-    pairs = [pair for pair in alike if reproduces(pipeline, runs, *pair)]
-    enough = (reproduces(pipeline, ordinary, one) for pair in alike for one in pair)
-    if not pairs and not any(enough):
-        pairs = alike
     names = [{variant.name for variant in pair} for pair in pairs]
     needed = 2 if shown.error else 1  # an error may hide other mistakes
     if not pairs or len(set.intersection(*names)) < needed:
@@ -47,21 +40,14 @@ def find_mistake_pair(exercise, answer, runs):
 def _diagnoses(pipeline, runs, *variants):
     """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
     fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
-    # One that shows each of them: no single variant would give that result.
-    both = [
-        run
-        for run in fitting
-        if not any(reproduces(pipeline, [run], v) for v in variants)
-    ]
-    run = first_wrong(both) or first_wrong(fitting) or first_wrong(runs)
+    run = first_wrong(fitting) or first_wrong(runs)
     texts = pipeline.explain(run.args, *variants)
     return [Diagnosis(v.name, text, run) for v, text in zip(variants, texts)]
 
 
 def first_wrong(runs):
-    """Return the first run that is wrong, if possible on an ordinary case, or None."""
-    wrong = [run for run in runs if not run.is_right]
-    return min(wrong, key=lambda run: run.case.special, default=None)
+    """Return the first run that is wrong, or None."""
+    return next((run for run in runs if not run.is_right), None)
 
 
 def reproduces(pipeline, runs, *variants):

@@ -145,7 +145,7 @@ class Picture:
         """
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
-        owners = np.array(-1 if owner is None else owner)
+        owners = np.asarray(-1 if owner is None else owner)
         owners = owners[:, None] if owners.ndim == 1 else owners
         owners = np.broadcast_to(owners, texts.shape)
         cell = cell or max(CELL, 0.12 + max(map(text_width, texts.flat)))

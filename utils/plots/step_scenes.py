@@ -40,6 +40,24 @@ def _product(left, right, result):
     return f"{' + '.join(terms)} = {result}"
 
 
+def _cell(picture, at, content, role, width, **style):
+    """Draw one number or text in a cell, its middle at a place."""
+    style |= {"cell": width, "centred": True}
+    return picture.grid(at, [[content]], role, " ", **style)
+
+
+def _label(picture, at, row, text, bold=False):
+    """Write the name of a row at its left."""
+    picture.note((0.1, at(row, "name")[1]), text, bold=bold)
+
+
+def _softmax(picture, at, columns, width):
+    """Draw a softmax over columns of this width."""
+    (left, y), right = at("softmax", columns[0]), at("softmax", columns[-1])[0]
+    place = left - width / 2, y - 0.13
+    picture.block(place, "softmax", size=(right - left + width, 0.26))
+
+
 # --- 01 ---------------------------------------------------------------------------
 
 
@@ -103,7 +121,7 @@ def _draw_merge(picture, number, names, is_new):
         {"pieces": 0.95} | dict.fromkeys(range(12), 0.34),
         {"name": 0.8, "left": 0.8, "+": 0.2, "right": 0.8, "→": 0.3, "new": 0.9, "": 2},
     )
-    picture.note((0.1, at(number, "name")[1]), f"merge {number + 1}", bold=is_new)
+    _label(picture, at, number, f"merge {number + 1}", is_new)
     for column, name in zip(("left", "right", "new"), names):
         style = {"owner": [0], "lit": 0} if is_new and column == "new" else {}
         picture.grid(at(number, column), [[name]], centred=True, **style)
@@ -147,10 +165,8 @@ def compare_share_mix(
     4. Mix: 0.27 of a has been added, and the sum is (0.27, 0.00).
     5. Mix: 0.73 of b has been added, and the sum is (0.27, 0.73).
     """
-    names, roles = (
-        to_names(words, len(keys), "words"),
-        ("query", "key", "value", "output"),
-    )
+    names = to_names(words, len(keys), "words")
+    roles = ["x"] * 4 if plain else ["query", "key", "value", "output"]
     scores = keys @ query  # (T,)
     scaled = scores / divisor[1] if divisor else scores
     weights = scaled.softmax(dim=0)
@@ -161,7 +177,7 @@ def compare_share_mix(
     size, frames = len(names), []
     for state in range(2 * size + 1):
         mixed, j = max(0, state - size), (state - 1 if state > size else state) % size
-        frame = _AttentionFrame(names, followed, ["x"] * 4 if plain else roles, divisor)
+        frame = _AttentionFrame(names, followed, roles, divisor)
         frame.compare(query, keys, scores, scaled, state)
         sentence = f"Compare {of.format(names[j], format_number(scaled[j]))}"
         if state >= size:
@@ -229,30 +245,20 @@ class _AttentionFrame:
     def share_out(self, weights, mixed):
         """Draw the softmax and the weights."""
         self._name("weight", "weights")
-        (left, y), right = (
-            self.at("softmax", 0),
-            self.at("softmax", len(weights) - 1)[0],
-        )
-        size = right - left + self.width - 0.3, 0.26
-        at = left - self.width / 2 + 0.15, y - 0.13
-        self.picture.block(at, "softmax", size=size)
+        _softmax(self.picture, self.at, range(len(weights)), self.width - 0.3)
         for j, share in enumerate(weights):
-            x = self.at("weight", j)[0]
-            style = {"cell": min(1, self.width - 0.15), "centred": True}
-            at = self.at("weight", j)
-            weight = self.picture.grid(at, [[share]], "weight", " ", **style)
+            at, width = self.at("weight", j), min(1, self.width - 0.15)
+            weight = _cell(self.picture, at, share, "weight", width)
             if not mixed:
-                self.picture.wire(
-                    (x, self.at("score", j)[1] + 0.12), (x, y - 0.13), "score"
-                )
+                (x, y), score = self.at("softmax", j), self.at("score", j)
+                self.picture.wire((x, score[1] + 0.12), (x, y - 0.13), "score")
                 self.picture.wire((x, y + 0.13), weight.top, "weight")
 
     def mix(self, values, parts, total, mixed):
         """Draw the values, those of them that are mixed, and the sum so far."""
         self._name("value", "values" if self.value == "value" else "each word")
-        self._name(
-            "part", "weight × value" if self.value == "value" else "weight × word"
-        )
+        what = "value" if self.value == "value" else "word"
+        self._name("part", f"weight × {what}")
         self._name("context", "context" if mixed == len(values) else "sum so far")
         self._mark(mixed - 1, "part")
         end = self._grid("context", self.followed, total, self.output, lit=0)
@@ -359,63 +365,43 @@ def causal_rows(scores: Tensor, words, *, title: str) -> None:
     weights, frames = masked_softmax(scores, mask), []
     rows = {"word": 0.6, "score": 0.5, "softmax": 0.55, "weight": 0.5, "gap": 0.45}
     rows |= dict.fromkeys(range(size), LINE)
-    cell = 0.8
-    at = places(rows, {"name": 1.1} | dict.fromkeys(range(size), cell))
+    at = places(rows, {"name": 1.1} | dict.fromkeys(range(size), 0.8))
+
+    def draw_weight(row, i, j):
+        style = {"mask": mask[i, j].view(1, 1)}
+        return _cell(picture, at(row, j), weights[i, j], "weight", 0.7, **style)
+
     for t, name in enumerate(names):
         picture = Picture()
         for lane in ("word", "score", "weight"):
             picture.note((0.05, at(lane, "name")[1]), f"{lane}s")
         picture.note((0.05, at(0, "name")[1] - 0.3), "all weights")
         for j, other in enumerate(names):
-            is_seen = mask[t, j].view(1, 1)
+            is_seen = mask[t, j]
             if is_seen:
                 picture.word(at("word", j), other, lit=j == t)
             else:
                 picture.write(*at("word", j), other, color=GREY)
-            style = {"centred": True, "cell": cell - 0.1}
             text = _short(scores[t, j]) + ("" if is_seen else " → −∞")
             role = "score" if is_seen else "x"
-            score = picture.grid(at("score", j), [[text]], role, " ", **style)
-            weight = picture.grid(
-                at("weight", j),
-                weights[t, j].view(1, 1),
-                "weight",
-                " ",
-                mask=is_seen,
-                **style,
-            )
+            score = _cell(picture, at("score", j), text, role, 0.7)
+            weight = draw_weight("weight", t, j)
             x, y = at("softmax", j)
             picture.wire(score.bottom, (x, y - 0.13), "score")
             if is_seen:
                 picture.wire((x, y + 0.13), weight.top, "weight")
             for i in range(t + 1):
-                style = {
-                    "mask": mask[i, j].view(1, 1),
-                    "centred": True,
-                    "cell": cell - 0.1,
-                }
-                picture.grid(at(i, j), weights[i, j].view(1, 1), "weight", " ", **style)
-        left, right = (
-            at("softmax", 0)[0] - cell / 2,
-            at("softmax", size - 1)[0] + cell / 2,
-        )
-        place = left + 0.05, at("softmax", 0)[1] - 0.13
-        picture.block(place, "softmax", size=(right - left - 0.1, 0.26))
+                draw_weight(i, i, j)
+        _softmax(picture, at, range(size), 0.7)
         for i in range(t + 1):
-            x, y = at(i, "name")
-            picture.note(
-                (at(i, 0)[0] - cell / 2 - 0.02, y), names[i], align="right", bold=i == t
-            )
-        sentence = f"{name} sees {', '.join(names[: t + 1])}; "
-        hidden = names[t + 1 :]
-        are, their = ("is", "its") if len(hidden) == 1 else ("are", "their")
-        sentence += (
-            f"{', '.join(hidden)} {are} hidden, and the softmax gives {their} −∞ "
-            "the weight 0."
-            if hidden
-            else "nothing is hidden."
-        )
-        frames.append((picture, sentence))
+            x, y = at(i, 0)
+            picture.note((x - 0.42, y), names[i], align="right", bold=i == t)
+        hidden, effect = names[t + 1 :], "nothing is hidden."
+        if hidden:
+            are, their = ("is", "its") if len(hidden) == 1 else ("are", "their")
+            effect = f"{', '.join(hidden)} {are} hidden, and the softmax gives "
+            effect += f"{their} −∞ the weight 0."
+        frames.append((picture, f"{name} sees {', '.join(names[: t + 1])}; {effect}"))
     steps(frames, title=title)
 
 
@@ -544,9 +530,8 @@ def softmax_in_blocks(
     picture = _draw_blocks(blocks, lines, lit=[])
     output = format_number(scores.softmax(dim=0) @ values)
     at = places(*BLOCKS)
-    picture.note((0.1, at(len(blocks), "name")[1]), "all scores at once", bold=True)
-    style = {"centred": True, "cell": 0.8}
-    picture.grid(at(len(blocks), "a ÷ ℓ"), [[output]], "output", " ", **style)
+    _label(picture, at, len(blocks), "all scores at once", bold=True)
+    _cell(picture, at(len(blocks), "a ÷ ℓ"), output, "output", 0.8)
     frames.append((picture, f"A softmax over all scores at once gives {output}, too."))
     steps(frames, title=title)
 
@@ -568,7 +553,7 @@ def _draw_blocks(blocks, lines, lit):
     """Draw the keys in blocks, the newest on a ground, and a line for each block."""
     picture, at, now, x = Picture(), places(*BLOCKS), len(lines) - 1, 1.1
     for name in ("scores", "values"):
-        picture.note((0.1, at(name, "name")[1]), name)
+        _label(picture, at, name, name)
     for i, parts in enumerate(blocks):
         size = 0.6 * len(parts[0])
         if i == now and lit:
@@ -589,12 +574,11 @@ def _draw_blocks(blocks, lines, lit):
     for name in [*BLOCKS[1]][1:]:
         picture.note(at("names", name), name, align="center", bold=True)
     for i, cells in enumerate(lines):
-        picture.note((0.1, at(i, "name")[1]), f"block {i + 1}", bold=i == now)
+        _label(picture, at, i, f"block {i + 1}", i == now)
         for j, (name, text) in enumerate(zip([*BLOCKS[1]][1:], cells)):
-            style = {"centred": True, "cell": max(0.8, text_width(text) + 0.15)}
-            style["lit"] = 0 if i == now and j in lit else None
-            role = "output" if j == 3 else "score"
-            picture.grid(at(i, name), [[text]], role, " ", **style)
+            role, width = "output" if j == 3 else "score", text_width(text) + 0.15
+            frame = {"lit": 0 if i == now and j in lit else None}
+            _cell(picture, at(i, name), text, role, max(0.8, width), **frame)
     return picture
 
 
@@ -620,10 +604,8 @@ def rotate_together(
     """
     frames, last = [], 7 + distance
     columns = {"name": 0.8} | dict.fromkeys(range(last + 1), 5.8 / (last + 1))
-    at, reach = (
-        places({"text": 0.5}, columns),
-        1.4 * float(max(query.norm(), key.norm())),
-    )
+    at = places({"text": 0.5}, columns)
+    reach = 1.4 * float(max(query.norm(), key.norm()))
     for start in range(8):
         picture, middle = Picture(), (3.45, 1.95)
         picture.note((0.1, 0.25), "position")
@@ -633,9 +615,8 @@ def rotate_together(
             cos, sin = math.cos(i * frequency), math.sin(i * frequency)
             vector = torch.tensor([[cos, -sin], [sin, cos]]) @ x
             vectors.append(vector)
-            picture.block(
-                (boxes[i].x, boxes[i].y), str(i), name, size=(boxes[i].width, 0.3)
-            )
+            box = boxes[i]
+            picture.block((box.x, box.y), str(i), name, size=(box.width, 0.3))
             picture.wire(middle, place(vector), name)
             picture.write(*place(1.2 * vector), name, color=INK[name])
         score = vectors[0] @ vectors[1]
@@ -712,15 +693,13 @@ def draw_token(
     for number, sentence in enumerate(sentences, 1):
         picture = Picture()
         for i, name in enumerate(names):
-            picture.note(
-                (0.1, at(i, "name")[1]), name, bold=number == 6 and i == chosen
-            )
+            _label(picture, at, i, name, number == len(states) and i == chosen)
         for column, numbers, mask in states[:number]:
             picture.note(at("head", column), column, align="center", bold=True)
             for i in range(len(names)) if numbers is not None else ():
                 role = "score" if column == "logit" else "weight"
-                style = {"mask": mask[i].view(1, 1), "cell": 0.7, "centred": True}
-                picture.grid(at(i, column), numbers[i].view(1, 1), role, " ", **style)
+                style = {"mask": mask[i].view(1, 1)}
+                _cell(picture, at(i, column), numbers[i], role, 0.7, **style)
         if number == len(states):
             x, y = at(chosen, "drawn")
             picture.word((x, y), names[chosen], lit=True)
@@ -755,25 +734,9 @@ def write_state(
     4. Correct: key 2 reads (0.00, 2.00), and the difference to (1.00, 0.00) is added.
     5. Fade: the state is multiplied by 0.50.
     """
-    state, writes = torch.zeros(2, 2), []
-    for number, (key, value) in enumerate(zip(keys, values), 1):
-        sentence = (
-            f"Write: the outer product of key {number} and value {number} is added"
-        )
-        writes.append(
-            (
-                f"key {number}",
-                key,
-                f"value {number}",
-                value,
-                f"{sentence} to the state.",
-            )
-        )
+    state, frames = torch.zeros(2, 2), []
     columns = {"key": 0.6, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
-    frames, at = (
-        [],
-        places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"S": 1.3}),
-    )
+    at = places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"S": 1.3})
 
     def draw(state, label):
         picture = Picture()
@@ -794,25 +757,24 @@ def write_state(
         picture.wire(part.right, box.left, "value")
         return picture, before + change
 
-    for *parts, sentence in writes:
-        picture, state = add(*parts, state)
-        frames.append((picture, sentence))
+    for number, (key, value) in enumerate(zip(keys, values), 1):
+        names = f"key {number}", f"value {number}"
+        picture, state = add(names[0], key, names[1], value, state)
+        sentence = f"Write: the outer product of {' and '.join(names)} is added to "
+        frames.append((picture, f"{sentence}the state."))
     picture, style, box = draw(state, "state")
     place = at("top", "S")
     start = picture.grid(place, query[None], "query", "query", **style)
     picture.wire(start.bottom, (place[0], box.y - 0.3), "query")
     output = query @ state
-    end = picture.grid(
-        at("middle", "change"), output[None], "output", "output", **style
-    )
+    place = at("middle", "change")
+    end = picture.grid(place, output[None], "output", "output", **style)
     picture.wire(box.left, end.right, "value")
     frames.append((picture, f"Read: the query times the state is {_vector(output)}."))
     reads = keys[-1] @ state
     parts = f"key {len(keys)}", keys[-1], "difference", correction - reads
     picture, state = add(*parts, state)
-    sentence = (
-        f"Correct: key {len(keys)} reads {_vector(reads)}, and the difference to "
-    )
+    sentence = f"Correct: {parts[0]} reads {_vector(reads)}, and the difference to "
     frames.append((picture, f"{sentence}{_vector(correction)} is added."))
     picture, style, box = draw(fade * state, "new state")
     old = picture.grid(at("middle", "change"), state, "value", "state", **style)

@@ -145,9 +145,6 @@ STEP = NARROW + variants(
     "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
     dict(scores=lambda s: s.content / s.width**0.5 + s.places),
-    "a-root-for-each-part: You took √K and √P instead of √(K + P): divide the sum of both parts by √(K + P).",
-    dict(scores=lambda s: s.content / s.K**0.5 + s.places / s.P**0.5),
-    dict(scores=lambda s: s.products / (s.K**0.5 + s.P**0.5)),
 )
 
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
@@ -64,9 +64,9 @@ online_softmax_attention = Exercise(
         case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
         case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
         case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
-        special("a block larger than S", draw(3, 5), draw(7, 5), draw(7, 2), 13),
-        special("large scores", LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2),
-        special("very negative scores", torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2),
+        case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
+        case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
+        case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
     facts=[whole_matrix],
     steps=BLOCKS,
@@ -77,11 +77,6 @@ online_softmax_attention = Exercise(
 
 def right_repeat(x, n_rep):
     return x.repeat_interleave(n_rep, dim=1)
-
-
-def cut_up(s, tokens):
-    """Return tokens as heads, cut as they lie in memory."""
-    return tokens.reshape(len(s.x), -1, *s.x.shape[2:])
 
 
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
@@ -104,7 +99,6 @@ repeat_kv = Exercise(
         "count": lambda s: s.n_rep,
         "place": lambda s: s.axis + 1,  # of the copies
         "source": lambda s: s.x.unsqueeze(s.place),
-        "longer": lambda s: s.x.repeat_interleave(s.n_rep, 2),  # by a variant only
         "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
         "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
     },
@@ -114,8 +108,6 @@ repeat_kv = Exercise(
         "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
         dict(axis=lambda s: 0),
         dict(axis=lambda s: 2),
-        "tokens-cut-up: You put the copies behind the tokens, so tokens are cut up into heads: put them right behind the heads, x.repeat_interleave(n_rep, dim=1).",
-        dict(result=lambda s: cut_up(s, s.longer)),
         "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
         dict(count=lambda s: s.n_rep + 1),
     ),
@@ -190,7 +182,7 @@ attend_with_cache = Exercise(
         drawn(past=5, new=1, d_k=3, d_v=2, note="one new token"),
         drawn(2, 3, past=7, new=5, d_k=5, d_v=11),
         drawn(3, past=2, new=7, d_k=5, d_v=5, note="more new tokens than in the cache"),
-        case_with_past(5, STEEP, RISING, VALUES, note="large scores", special=True),
+        case_with_past(5, STEEP, RISING, VALUES, note="large scores"),
     ],
     steps=steps(
         new=lambda s: (s.key, s.value),

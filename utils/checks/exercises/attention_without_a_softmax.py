@@ -55,8 +55,6 @@ linear_attention = Exercise(
         dict(mask=lambda s: s.column >= s.row),
         "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
         dict(factor=lambda s: s.query.shape[-1] ** -0.5),
-        "averaged: You divided the sum by the number of tokens so far: return the sum itself.",
-        dict(weights=lambda s: s.masked / (s.row + 1)),
         "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query should read it.",
         dict(products=lambda s: s.key @ s.query.mT),
         "state-returned: You returned the matrix after the last token, (K, V): return what each query reads from it on the way, (T, V).",
@@ -110,8 +108,6 @@ DELTA = variants(
     dict(read=lambda s: lambda S, k, q: q @ S),
     "scaled: You divided by √K: leave that out.",
     dict(query=lambda s: s.query * s.key.shape[-1] ** -0.5),
-    "keys-for-queries: You read the output with the keys: the query should read it, q @ S.",
-    dict(query=lambda s: s.key),
     "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
     dict(result=lambda s: s.state),
 )

@@ -52,8 +52,6 @@ patchify = Exercise(
         {"rows, columns": lambda s: (s.W // s.P, s.H // s.P)},
         "overlapping: Your patches overlap: each should begin patch_size after the one before.",
         dict(result=lambda s: F.unfold(s.images, s.P).mT),
-        "pixels-averaged: You averaged each patch to one number a channel: keep all pixels.",
-        dict(result=lambda s: s.moved.mean((-2, -1)).flatten(1, 2)),
     ),
     cases=[
         case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw, integers, special
+from utils.checks.engine import Exercise, case, draw, integers
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
@@ -23,7 +23,7 @@ mask = Exercise(
     oracle=lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
     cases=[
         *map(case, (3, 5, 1)),
-        special("no token", 0),
+        case(0, note="no token"),
     ],
     steps={
         "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
@@ -49,7 +49,7 @@ padding = Exercise(
         case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
         case(torch.tensor([3, 1, 5, 2, 4]), 5, note="B = T"),
         case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
-        special("a list of lengths", [2, 3], 5),
+        case([2, 3], 5, note="a list of lengths"),
     ],
     steps={
         "ends": lambda s: torch.as_tensor(s.lengths),
@@ -70,8 +70,6 @@ padding = Exercise(
         dict(row=lambda s: torch.arange(s.places).flip(0)),
         "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.",
         dict(places=lambda s: int(s.ends.max())),
-        "queries-hidden: You returned (B, T, T): padding hides keys only, so return (B, T); broadcasting does the rest.",
-        dict(result=lambda s: s.mask[:, :, None] & s.mask[:, None]),
     ),
 )
 
@@ -125,8 +123,8 @@ masked_softmax = Exercise(
         case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
         case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
         case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
-        special("large scores", LARGE, booleans([1, 1, 0], [1, 1, 1])),
-        special("scores near -30000", LOW, booleans([0, 1, 1], [1, 0, 1])),
+        case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="large scores"),
+        case(LOW, booleans([0, 1, 1], [1, 0, 1]), note="scores near -30000"),
     ],
 )
 
@@ -181,7 +179,7 @@ dropout = Exercise(
         case(draw(17, 23), 0.3),
         case(draw(11, 7, 5), 0.65),
         case(draw(5, 3), 0.0, note="nothing to drop"),
-        special("everything to drop", draw(5, 3), 1.0),
+        case(draw(5, 3), 1.0, note="everything to drop"),
     ],
     steps={
         "random": lambda s: torch.rand(s.x.shape),
@@ -230,8 +228,8 @@ causal_attention = Exercise(
         case(draw(2, 7, 3, scale=2.0), build=LONG),
         case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
         case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
-        special("large scores", draw(13, 2, 7, scale=300.0), build=NARROW_BUILD),
-        special("one token", draw(2, 1, 3), build=LONG),
+        case(draw(13, 2, 7, scale=300.0), build=NARROW_BUILD, note="large scores"),
+        case(draw(2, 1, 3), build=LONG, note="one token"),
     ],
 )
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import steps
@@ -17,14 +17,6 @@ SOFT = variants(
     dict(total=lambda s: s.exps.sum(-1, True)),
     "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
     dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
-    "scores-clamped: You cut off large scores, so those that differ become equal: subtract the maximum instead.",
-    dict(hidden=lambda s: s.scores.clamp(-50, 50), maximum=lambda s: 0),
-    "largest-size-subtracted: You subtracted the largest absolute value, so a row of very negative scores becomes 0/0: subtract the maximum.",
-    dict(maximum=lambda s: s.hidden.abs().amax(s.dim, True)),
-    "base-two: You used powers of 2: use torch.exp.",
-    dict(exps=lambda s: s.shifted.exp2()),
-    "divided-by-maximum: You divided the scores by their maximum, which changes the shares: subtract it.",
-    dict(shifted=lambda s: s.hidden / s.maximum),
     "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
 )
@@ -40,8 +32,8 @@ softmax = Exercise(
         case(draw(3, 5, seed=1), 0),
         case(draw(2, 3, 5), 1),
         case(draw(5, 5)),
-        special("large scores", draw(3, 5, scale=400.0)),
-        special("very negative scores", draw(3, 5, shift=-300.0)),
+        case(draw(3, 5, scale=400.0), note="large scores"),
+        case(draw(3, 5, shift=-300.0), note="very negative scores"),
     ],
     steps={
         "hidden": lambda s: s.scores,
@@ -90,8 +82,7 @@ TOKENS = [
     case(draw(3, 2)),
     case(draw(2, 7)),
     case(draw(5, 5), note="as many tokens as features"),
-    special("large scores", draw(7, 3, scale=20.0).round()),
-    special("one token", draw(1, 3)),
+    case(draw(7, 3, scale=20.0).round(), note="large scores"),
 ]
 
 weights = Exercise(

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case, draw, integers, special
+from utils.checks.engine import Exercise, case, draw, integers
 from utils.checks.pipeline import Diagnosis, variants
 
 
@@ -33,7 +33,7 @@ embed = Exercise(
         case(integers(0, 5, (2, 3, 7)), draw(5, 5), note="V = D"),
         case(torch.tensor(4), draw(5, 3), note="a single id"),
         case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
-        special("no ids", torch.zeros(0, dtype=torch.long), draw(5, 3)),
+        case(torch.zeros(0, dtype=torch.long), draw(5, 3), note="no ids"),
     ],
     steps={
         "V, D": lambda s: s.table.shape,
@@ -54,8 +54,6 @@ embed = Exercise(
         "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
         dict(hot=lambda s: F.one_hot((s.ids - 1) % s.V, s.V)),
         dict(hot=lambda s: F.one_hot(s.ids, s.V + 1)[..., 1:]),
-        "id-zero-as-padding: You gave id 0 zeros, as if it were padding: it gets row 0, like any other id.",
-        dict(hot=lambda s: F.one_hot(s.ids, s.V) * (torch.arange(s.V) > 0)),
         "scaled: You multiplied by √D: return the rows of the table as they are.",
         dict(result=lambda s: s.cast @ s.table * s.D**0.5),
     ),
@@ -109,8 +107,6 @@ sinusoidal_positions = Exercise(
         dict(base=lambda s: 1000),
         "multiplied-for-divided: You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.",
         dict(angles=lambda s: s.positions * s.divisor),
-        "one-wave: You put sines on the odd features too: put the cosines there.",
-        dict(waves=lambda s: (s.even.sin(), s.odd.sin())),
     ),
 )
 

@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import linear
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis
@@ -109,9 +109,9 @@ multi_head_attention = Exercise(
         case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
         case(draw(3, 11, 5), build=OTHER),
         case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
-        special("one token", draw(1, 1, 5), build=(5, 14, 1, 0.0, 2)),
-        special("large scores", LARGE, build=BUILD),
-        special("one score far above all", draw(13, 2, 5, scale=300.0), build=OTHER),
+        case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token"),
+        case(LARGE, build=BUILD, note="large scores"),
+        case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],
 )
 

@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks.engine import Exercise, case, draw
-from utils.checks.pipeline import Diagnosis, variants
+from utils.checks.pipeline import variants
 
 
 def right_rope(x, positions, base=10000.0):
@@ -18,15 +18,6 @@ def right_rope(x, positions, base=10000.0):
 def as_pairs(a, b):
     """Return the pairs (…, K/2, 2) of these features."""
     return torch.stack((a, b), dim=-1)
-
-
-def later_pairs_faster(answer):
-    """Name an exponent without its minus. Large angles would hide it in rounding."""
-    x, angles = torch.tensor([[1.0, 0.0, 1.0, 0.0]]), torch.tensor([1.0, 2.0])
-    got = answer(x, torch.tensor([1]), 4.0).float()
-    text = "You rotated later pairs faster: the exponent −2p/K needs its minus."
-    faster = torch.allclose(got, as_pairs(angles.cos(), angles.sin()).flatten())
-    return Diagnosis("multiplied-for-divided", text) if faster else None
 
 
 def of_halves(first, second):
@@ -47,7 +38,6 @@ apply_rope = Exercise(
         case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
         case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
     ],
-    facts=[later_pairs_faster],
     steps={
         "x": lambda s: s.x.double(),
         "D": lambda s: s.x.shape[-1],
@@ -138,12 +128,6 @@ alibi_bias = Exercise(
         "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
         dict(slopes=lambda s: -s.exponents),
         dict(slopes=lambda s: 2**-8 * s.heads / s.num_heads),
-        "exponent-rounded: You rounded the exponent, as // does: divide with /.",
-        dict(exponents=lambda s: -8 * s.heads // s.num_heads),
-        "divided-by-tokens: You divided the exponent by the number of tokens: divide it by H, the number of heads.",
-        dict(exponents=lambda s: -8 * s.heads / s.num_tokens),
-        "slopes-of-e: You used powers of e: use powers of 2, 2 ** (-8 * (h + 1) / H).",
-        dict(slopes=lambda s: s.exponents.exp()),
         "slopes-reversed: You put the slopes in reverse order: head 0 should be the steepest.",
         dict(slopes=lambda s: 2 ** s.exponents.flip(0)),
         "distance-from-one: You counted distances from 1: the diagonal should be 0.",

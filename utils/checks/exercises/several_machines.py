@@ -64,8 +64,8 @@ combine_partial_attention = Exercise(
         drawn(2, 5, [3], note="one part"),
         drawn(3, 2, [2, 2, 2], *BOTH, note="parts without a key for token 0 or 1"),
         drawn(2, 3, [2, 3], (0, slice(5)), note="token 0 may see nothing at all"),
-        drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores", special=True),
-        drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores", special=True),
+        drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores"),
+        drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores"),
     ],
     steps={
         "maxima": lambda s: s.maxima[..., None],

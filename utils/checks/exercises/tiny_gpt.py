@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks import facts
-from utils.checks.engine import Exercise, case, draw, special
+from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import INF, SOFTMAX_STEPS
@@ -66,15 +66,6 @@ def norm_shared(module, learned):
     return None
 
 
-def sublayers_unregistered(module, learned):
-    """Name sublayers whose weights `module.parameters()` does not list."""
-    for part in learned.build[:2]:
-        if not any(torch.equal(part.weight, held) for held in module.parameters()):
-            text = f"Your module.parameters() lacks those of {part}: assign it in __init__, self.{part} = {part}."
-            return Diagnosis("weights-not-registered", text)
-    return None
-
-
 FIVE, SEVEN = (
     (Sublayer("attention", d), Sublayer("feed_forward", d), d) for d in (5, 7)
 )
@@ -110,7 +101,7 @@ transformer_block = Exercise(
         *halves(lambda x, part: x + part(x)),
     ),
     facts=[
-        *(norms_missing, sublayers_unregistered, norm_shared),
+        *(norms_missing, norm_shared),
         *(facts.no_gradient, facts.changes_in_training),
     ],
     cases=[
@@ -155,15 +146,11 @@ TOP_K = variants(
     dict(is_kept=lambda s: (s.read > s.border) | (s.top_k is None)),
     "one-too-many: You kept k + 1 tokens: the k-th best has index k - 1.",
     dict(top_k=lambda s: s.top_k and min(s.top_k + 1, s.logits.shape[-1])),
-    "border-of-another-scale: You compared divided logits with a border from undivided ones: take both before the division by the temperature, or both after it.",
-    dict(is_kept=lambda s: (s.read / s.temperature >= s.border) | (s.top_k is None)),
     "one-threshold-for-all: You used one threshold for all rows: each row has its own, topk(top_k, dim=-1).values[..., -1:].",
     dict(border=lambda s: best(s.read.flatten(), s.top_k)[-1]),
     dict(border=lambda s: best(s.read, s.top_k).min()),
     "zero-for-minus-inf: You set the logits outside the top k to 0 (or 1e-9), and exp(0) = 1 is a share like any other: set them to -inf.",
     dict(fill=lambda s: 0.0),
-    "finite-for-minus-inf: You set the logits outside the top k to a finite number: set them to -inf.",
-    dict(fill=lambda s: -100.0),
     "not-renormalised: You cut tokens after the softmax, so rows no longer sum to 1: set logits to -inf before it, or divide by the new sum.",
     LATE,
 )
@@ -191,8 +178,8 @@ next_token_probs = Exercise(
         case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
         case(draw(5, 5, scale=2.0), 0.7, 3),
         case(draw(2, 3, 11, scale=2.0), 1.6, 5),
-        special(LOW_ROW, draw(2, 7) - LOW, 1.3, 3),
-        special("large logits", draw(2, 7, scale=200.0), 0.5, 5),
+        case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW),
+        case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits"),
         case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
     ],
 )
@@ -256,8 +243,8 @@ top_p_probs = Exercise(
         case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
         case(draw(5, 5, scale=2.0), 0.8),
         case(draw(2, 3, 11), 0.35),
-        special(LOW_ROW, draw(2, 7) - LOW, 0.6),
-        special("large logits", draw(2, 7, scale=200.0), 0.95),
+        case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
+        case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
     ],
 )
 

@@ -82,8 +82,8 @@ cross_attention = Exercise(
         drawn("T = S, all square", (2, 5, 7), (2, 5, 7), 7, 7, real=[3, 5]),
         drawn("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
         drawn("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
-        drawn("large scores", (2, 5), (7, 5), 3, 2, real=6, scale=30.0, special=True),
-        drawn("one word each", (1, 5), (1, 5), 3, 2, special=True),
+        drawn("large scores", (2, 5), (7, 5), 3, 2, real=6, scale=30.0),
+        drawn("one word each", (1, 5), (1, 5), 3, 2),
     ],
 )
 
@@ -122,7 +122,7 @@ def written(s):
     """Return the ids that the loop writes; the parts of a round are steps."""
     next_logits, ids = copy(s.next_logits), []
     while len(ids) < s.room:
-        id = s.pick(next_logits(s.ask([s.start_id, *ids]))).item()
+        id = next_logits(s.ask([s.start_id, *ids])).argmax().item()
         if id == s.end:
             return [*ids, id] if s.keep_end else ids
         ids = [*ids, id]
@@ -152,7 +152,6 @@ greedy_translate = Exercise(
     steps={
         "room": lambda s: s.max_length,
         "ask": always(lambda ids: ids),
-        "pick": always(torch.argmax),
         "end": lambda s: s.end_id,
         "front": lambda s: [],
         "keep_end": lambda s: False,
@@ -176,10 +175,6 @@ greedy_translate = Exercise(
         dict(ask=always(lambda ids: ids[-1:])),
         "start-missing: You gave next_logits the ids without start_id: it is always first.",
         dict(ask=always(lambda ids: ids[1:])),
-        "smallest-taken: You took the id with the smallest logit: take the largest.",
-        dict(pick=always(torch.argmin)),
-        "sampled: You drew the next id at random: take the one with the largest logit.",
-        dict(pick=always(lambda logits: logits.softmax(-1).multinomial(1))),
         "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
         dict(end=lambda s: s.start_id),
     ),

@@ -1,8 +1,7 @@
 """The steps of attention: the right way of each, and what goes wrong in it.
 
-An exercise takes the steps that it has (`steps`) and groups of variants. Where two
-variants give the same on every case of an exercise, the first is named, and the other
-belongs to the exercise's `without`.
+An exercise takes the steps that it has (`steps`) and groups of variants. If two give
+the same on every case of an exercise, one of them belongs to the exercise's `without`.
 """
 
 from functools import cache
@@ -103,15 +102,9 @@ SCALE += other_width(
 # --- the scores --------------------------------------------------------------------
 
 
-def cosines(s):
-    return F.cosine_similarity(s.query.unsqueeze(-2), s.key.unsqueeze(-3), dim=-1)
-
-
 SCORE = variants(
     "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
     dict(products=lambda s: s.query @ s.key.reshape(s.key.mT.shape)),
-    "compares-angles: You brought the vectors to length 1, which compares angles only: use the plain dot products.",
-    UNSCALED | dict(products=cosines),
 )
 BATCH_SCORE = variants(  # where there are other axes before the tokens
     "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",

@@ -80,8 +80,6 @@ MERGE = variants(
     "wrong-axes-transposed: You swapped other axes than heads and tokens before the reshape: use transpose(1, 2), which gives (B, T, H, K).",
     dict(merge=lambda s: lambda x: x.mT.reshape(len(x), x.shape[2], -1)),
     dict(merge=lambda s: lambda x: x.transpose(1, 3).reshape(len(x), x.shape[2], -1)),
-    "heads-reversed: You put the last head first: head 0 comes first.",
-    dict(merge=lambda s: lambda x: right_merge(x.flip(1))),
     "view-not-contiguous: You used view after transpose, but the numbers no longer lie in the order that view needs: use reshape or flatten(2).",
     dict(merge=lambda s: lambda x: x.transpose(1, 2).view(len(x), x.shape[2], -1)),
 )

@@ -35,8 +35,6 @@ CAUSAL = variants(
 CUT = variants(
     "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
     dict(mask=lambda s: lower(s.learned.build[2])),
-    "last-rows-of-the-mask: You took the last T rows of the mask, which see later tokens: take the first, mask[:T, :T].",
-    dict(mask=lambda s: lower(s.learned.build[2])[-s.x.shape[1] :, : s.x.shape[1]]),
 )
 
 
