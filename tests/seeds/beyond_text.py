@@ -3,6 +3,7 @@
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 
 from tests.seeds import definitions
 from utils.embeddings import patchify
@@ -26,48 +27,57 @@ def main(seed):
 
 
 def digits(book, seed):
-    """Train with many images and few, without positions, and on strips."""
+    """Train with positions and without, on strips, and the methods next to it."""
     images, labels, known, held_out = split_digits(seed=seed)
 
     def accuracy(model, rows=held_out):
         return is_right(model, (images[rows], labels[rows])).float().mean().item()
 
-    def trained(build, num_images=1500, steps=300, lr=3e-3, positions=True):
+    def trained(build, steps=300, positions=True):
         torch.manual_seed(seed)
         model = build()
         if not positions:
             torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
-        rows = known[:num_images]
-        return book["train_on_digits"](model, images[rows], labels[rows], steps, lr)
+        return book["train_on_digits"](model, images[known], labels[known], steps)
 
-    squares, mlp = partial(book["build"], patchify), book["mlp"]
+    def strips(images, patch_size):
+        return images.reshape(len(images), -1, patch_size**2)
 
-    def nearest_neighbour(num_images):
-        rows = known[:num_images]
-        x = images[rows].flatten(1), images[held_out].flatten(1)
-        nearest = labels[rows][torch.cdist(x[1], x[0]).argmin(dim=1)]
-        return (nearest == labels[held_out]).float().mean().item()
-
-    found, few_neighbours = {}, nearest_neighbour(150)
-    for lr in (1e-3, 3e-3, 1e-2):
-        few = [trained(build, 150, 150, lr) for build in (squares, mlp)]
-        found[f"150 images, {lr}: transformer behind the others"] = min(
-            few_neighbours, accuracy(few[1])
-        ) - accuracy(few[0])
-    blind = trained(squares, steps=1200, positions=False)
-    cuts = [
-        accuracy(trained(partial(book["build"], c))) for c in (patchify, book["strips"])
+    x = images[held_out].flatten(1), images[known].flatten(1)
+    nearest = labels[known][torch.cdist(*x).argmin(dim=1)]
+    nearest = (nearest == labels[held_out]).float().mean().item()
+    squares = partial(book["build"], patchify)
+    of_squares, of_strips, mlp, convolution = [
+        accuracy(trained(build))
+        for build in (
+            squares,
+            partial(book["build"], strips),
+            book["mlp"],
+            book["convolution"],
+        )
     ]
-    many = accuracy(trained(mlp))
-    return found | {
-        "nearest neighbour": nearest_neighbour(1500),
-        "MLP": many,
-        "MLP minus squares": many - cuts[0],
-        "squares": cuts[0],
-        "strips": cuts[1],
-        "strips minus squares": cuts[1] - cuts[0],
+    placed = trained(squares, steps=1200)
+    blind = trained(squares, steps=1200, positions=False)
+    vectors = F.normalize(placed.embedding.positions[1:].detach(), dim=-1)
+    row, column = torch.arange(16) // 4, torch.arange(16) % 4
+    apart = (row[:, None] - row).abs() + (column[:, None] - column).abs()
+    cosines = [(vectors @ vectors.mT)[apart == steps].mean() for steps in (1, 3)]
+    return {
+        "nearest neighbour minus squares": nearest - of_squares,
+        "nearest neighbour minus the best trained": (
+            nearest - max(of_squares, mlp, convolution)
+        ),
+        "MLP minus squares": mlp - of_squares,
+        "convolution minus MLP": convolution - mlp,
+        "convolution minus squares": convolution - of_squares,
+        "squares": of_squares,
+        "strips": of_strips,
+        "strips minus squares": of_strips - of_squares,
+        "positions, trained on": accuracy(placed, known),
+        "positions minus no positions, new": accuracy(placed) - accuracy(blind),
         "no positions, new": accuracy(blind),
         "no positions, trained on": accuracy(blind, known),
+        "cosine of neighbours minus of patches 3 apart": cosines[0] - cosines[1],
     }
 
 
