@@ -120,6 +120,7 @@ SCENES = {
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
     "stream": (([VECTORS[:2]] * 3, [VECTORS[1:]] * 2), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
+    "who_holds": (([("x", "all"), "sum", ("output", "of 0", "of 1")],), {}),
     "translator": (("one vector", "transformer"), {}),
 }
 PICTURES |= {
