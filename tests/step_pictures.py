@@ -22,6 +22,7 @@ STEP_ARRAYS = {
         {"temperature": 0.7, "top_k": 4, "top_p": 0.8},
     ),
     "write_state": ((torch.eye(2), X[:2, :2], X[0, :2], X[2, :2], 0.5), {}),
+    "ring_all_reduce": ((torch.arange(16).view(4, 4),), {}),
     "softmax_in_blocks": ((X.flatten()[:8], X.flatten()[1:], 2), {}),
 }
 

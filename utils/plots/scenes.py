@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, THINNEST, Box, Picture
+from utils.plots.picture import LINE, THINNEST, Box, Picture, column
 from utils.plots.publishing import (
     describe,
     format_number,
@@ -646,3 +646,29 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     for number, at in enumerate(steps, start=1):
         picture.step(at, number)
     picture.publish(title)
+
+
+# --- several machines -------------------------------------------------------------
+
+
+def who_holds(*lines, title: str) -> None:
+    """Draw what each of two processes holds, hatched where it lacks the other's piece.
+
+    Args:
+        lines: lists of what stands side by side: tuples of a name and its pieces, and
+            texts, which become arrows. A single piece is in both processes, of two
+            each process holds one, in its colour.
+    """
+    drawn = []
+    for line in lines:
+        drawn.append([])
+        for part in line:
+            if isinstance(part, str):
+                drawn[-1].append(f"{part} →")
+                continue
+            name, *pieces = part
+            owner, mask = ([4], [True]) if len(pieces) == 1 else ([0, 1], torch.eye(2))
+            both = {"owner": [owner] * 2, "mask": torch.as_tensor(mask).bool()}
+            drawn[-1].append({"values": [pieces] * 2, "name": name} | both)
+        drawn[-1][0]["rows"] = ["process 0", "process 1"]
+    column(*drawn, title=title)

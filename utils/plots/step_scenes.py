@@ -781,3 +781,76 @@ def write_state(
     picture.wire(old.right, box.left, "value", text=f"× {format_number(fade)}")
     frames.append((picture, f"Fade: the state is multiplied by {format_number(fade)}."))
     steps(frames, title=title)
+
+
+# --- several machines -------------------------------------------------------------
+
+
+def ring_all_reduce(vectors, *, title: str) -> None:
+    """Show an all-reduce of four processes in a ring: who sends what to whom.
+
+    Own numbers have the colour of their process, sums that lack a number are grey, and
+    complete sums have a colour of their own. A process forgets what it sends on before
+    it is complete.
+
+    Args:
+        vectors: integers (4, 4), a row for each process.
+
+    >>> vectors = [[1, 2, 3, 4], [10, 20, 30, 40], [100, 200, 300, 400], [0] * 4]
+    >>> ring_all_reduce(vectors, title="T")  # doctest: +ELLIPSIS
+    Picture in 7 states: T.
+    1. Each process has four numbers; follow the last one of process 0.
+    2. Turn 1: process 0 sends 4 to process 1, which adds its own 40.
+    3. Turn 2: process 1 sends 44 to process 2, which adds its own 400.
+    4. Turn 3: process 2 sends 444 to process 3, which adds its own 0: the sum is \
+complete.
+    5. Turn 4: process 3 sends 444 to process 0.
+    6. ...
+    """
+    own = torch.as_tensor(vectors)  # (P, P)
+    size, held = len(own), own.clone()
+    ranks, takers = torch.arange(size), torch.arange(1, size + 1) % size
+    is_held, owner = torch.ones_like(own) > 0, ranks[:, None].repeat(1, size)
+    first = "Each process has four numbers; follow the last one of process 0."
+    frames = [(_draw_ring(held, is_held, owner), first)]
+    for turn in range(2 * size - 2):
+        is_adding = turn < size - 1  # then complete sums are passed on
+        share = (ranks - 1 - turn) % size  # that each process sends
+        sent = held[ranks, share]
+        held[takers, share] = sent + is_adding * own[takers, share]
+        is_held[takers, share] = True
+        is_held[ranks, share] = not is_adding
+        owner[takers, share] = COMPLETE if turn >= size - 2 else PARTIAL
+        giver, taker = turn % size, (turn + 1) % size
+        sentence = f"Turn {turn + 1}: process {giver} sends {sent[giver]:,} "
+        sentence += f"to process {taker}"
+        if is_adding:
+            sentence += f", which adds its own {own[taker, -1]:,}"
+        ends = {
+            size - 2: ": the sum is complete",
+            2 * size - 3: ", and all have all sums",
+        }
+        sentence += ends.get(turn, "")
+        frames.append((_draw_ring(held, is_held, owner, sent), f"{sentence}."))
+    steps(frames, title=title)
+
+
+PARTIAL, COMPLETE = 4, 5  # colours of sums
+RING = ("top", "left"), ("top", "right"), ("bottom", "right"), ("bottom", "left")
+
+
+def _draw_ring(held, is_held, owner, sent=()):
+    """Draw four processes, and what each has just sent to the next."""
+    rows = {"name": 0.35, "top": 0.35, "gap": 0.9, "bottom": 0.35, "": 0.4}
+    at = places(rows, {"left": 2.4, "right": 2.4})
+    picture, boxes = Picture(), []
+    for rank, corner in enumerate(RING):
+        style = {"owner": [owner[rank].tolist()], "mask": is_held[rank : rank + 1]}
+        style |= {"cell": 0.58, "centred": True}
+        box = picture.grid(at(*corner), held[rank : rank + 1], None, " ", **style)
+        y = box.y - 0.15 if corner[0] == "top" else box.bottom[1] + 0.17
+        picture.note((box.top[0], y), f"process {rank}", align="center", bold=True)
+        boxes.append(box)
+    for number, start, end in zip(sent, boxes, [*boxes[1:], boxes[0]]):
+        picture.wire(start, end, text=f"{number:,}")
+    return picture

@@ -1,10 +1,81 @@
-"""Exercise of the notebook on several machines: parts of an attention, joined."""
+"""Exercises of the notebook on several machines: an MLP cut, parts joined, a ring."""
 
 import torch
+from torch.nn import functional as F
 
 from utils.checks.engine import Exercise, case, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
+
+# --- an MLP that is cut -----------------------------------------------------------
+
+
+def part_by_masking(x, W_1, b_1, W_2, b_2, rank, count):
+    hidden = F.gelu(F.linear(x, W_1, b_1)).unflatten(-1, (count, -1))
+    is_own = torch.arange(count)[:, None] == rank
+    return F.linear((hidden * is_own).flatten(-2), W_2) + (b_2 if rank == 0 else 0)
+
+
+def mlp(rank, count, size, width, *shape, **settings):
+    """Return a case with `size` hidden units per process and inputs (*shape, width)."""
+    hidden = size * count
+    return case(
+        draw(*shape, width),
+        draw(hidden, width, seed=1),
+        draw(hidden, seed=2),
+        draw(width, hidden, seed=3),
+        draw(width, seed=4),
+        rank,
+        count,
+        **settings,
+    )
+
+
+mlp_part = Exercise(
+    id="15.2",
+    signature="mlp_part(x, W_1, b_1, W_2, b_2, rank, count)",
+    returns="what this process adds to the output (..., T, D)",
+    oracle=part_by_masking,
+    cases=[
+        mlp(0, 2, 5, 3, 7),
+        mlp(1, 2, 5, 3, 7),
+        mlp(2, 3, 7, 2, 5, note="the last of three processes"),
+        mlp(1, 3, 2, 5, 2, 3, note="two sentences"),
+        mlp(0, 1, 7, 2, 3, note="one process does it all"),
+    ],
+    steps={
+        "size": lambda s: len(s.W_1) // s.count,
+        "own": lambda s: slice(s.rank * s.size, (s.rank + 1) * s.size),
+        "first_bias": lambda s: s.b_1[s.own],
+        "hidden": lambda s: s.x @ s.W_1[s.own].mT + s.first_bias,
+        "active": lambda s: F.gelu(s.hidden),
+        "part": lambda s: s.active @ s.W_2[:, s.own].mT,
+        "second_bias": lambda s: s.b_2 if s.rank == 0 else 0.0,
+        "result": lambda s: s.part + s.second_bias,
+    },
+    variants=variants(
+        "bias-in-each-part: You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.",
+        dict(second_bias=lambda s: s.b_2),
+        "second-bias-missing: b_2 is missing: process 0 should add it to its part.",
+        dict(second_bias=lambda s: 0.0),
+        "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
+        dict(first_bias=lambda s: 0.0),
+        "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × M / count.",
+        dict(own=lambda s: slice(s.size)),
+        "units-dealt-out: You dealt the hidden units out like cards. The sum is right as well, but here a process should have neighbours, as `chunk` cuts.",
+        dict(own=lambda s: slice(s.rank, None, s.count)),
+        "activation-missing: You left out the activation function: apply F.gelu between the two matrices.",
+        dict(active=lambda s: s.hidden),
+        "activation-at-the-end: You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.",
+        dict(
+            active=lambda s: s.hidden,
+            second_bias=lambda s: 0.0,
+            result=lambda s: F.gelu(s.part) + (s.b_2 if s.rank == 0 else 0.0),
+        ),
+    ),
+)
+
+# --- parts of an attention that are joined ----------------------------------------
 
 
 def combine(outputs, maxima, sums):
@@ -77,4 +148,60 @@ combine_partial_attention = Exercise(
     variants=FORMS + JOIN,
 )
 
-EXERCISES = [combine_partial_attention]
+# --- keys that go round a ring ----------------------------------------------------
+
+
+def met_in_a_ring(count, passes, causal):
+    """Pass the chunks on one by one, and see which are still missing."""
+    missing, held = torch.ones(count, count, dtype=torch.bool), [*range(count)]
+    for _ in range(passes + 1):
+        for rank, chunk in enumerate(held):
+            missing[rank, chunk] = False
+        held = [held[-1], *held[:-1]]
+    return missing.tril() if causal else missing
+
+
+missing_keys = Exercise(
+    id="15.3",
+    signature="missing_keys(count, passes, causal)",
+    returns="a boolean (P, P), True where process r still needs chunk k",
+    oracle=met_in_a_ring,
+    cases=[
+        case(5, 1, False),
+        case(5, 2, True),
+        case(3, 0, False, note="nothing has been passed on yet"),
+        case(3, 0, True, note="nothing has been passed on yet"),
+        case(7, 3, True),
+        case(4, 3, False, note="everything has gone round"),
+        case(2, 0, True, note="two processes"),
+        case(1, 0, False, note="one process"),
+    ],
+    steps={
+        "ranks": lambda s: torch.arange(s.count),
+        "chunks": lambda s: s.ranks[:, None],  # of the queries
+        "distance": lambda s: (s.chunks - s.ranks) % s.count,
+        "met": lambda s: s.distance <= s.passes,
+        "earlier": lambda s: s.ranks <= s.chunks,
+        "needed": lambda s: s.earlier if s.causal else torch.ones_like(s.earlier),
+        "result": lambda s: s.needed & ~s.met,
+    },
+    variants=variants(
+        "other-way-round: Your chunks come from the next process: process r gets the chunks r, r − 1, r − 2, … one after the other.",
+        dict(distance=lambda s: (s.ranks - s.chunks) % s.count),
+        "later-chunks-forgotten: Without the mask a process also needs the chunks after its own. They come round from the last process, so count modulo {count}.",
+        dict(distance=lambda s: s.chunks - s.ranks),
+        dict(needed=lambda s: s.earlier),
+        "one-pass-too-few: You count one pass too few: after p passes a process has met p + 1 chunks, since it begins with its own.",
+        dict(met=lambda s: s.distance < s.passes),
+        "one-pass-too-many: You count one pass too many: after p passes a process has met p + 1 chunks.",
+        dict(met=lambda s: s.distance <= s.passes + 1),
+        "met-for-missing: You returned the chunks that a process has met: return those that it still needs.",
+        dict(result=lambda s: s.needed & s.met),
+        "mask-ignored: You ignored the causal mask: with it a process needs no chunk after its own.",
+        dict(needed=lambda s: torch.ones_like(s.earlier)),
+        "mask-reversed: You hid the earlier chunks: under a causal mask process r needs the chunks up to r.",
+        dict(earlier=lambda s: s.ranks >= s.chunks),
+    ),
+)
+
+EXERCISES = [mlp_part, combine_partial_attention, missing_keys]
