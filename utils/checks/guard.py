@@ -126,6 +126,20 @@ def _folder():
         return os.getcwd()
 
 
+PATCHABLE = torch, torch.nn.functional, torch.Tensor
+
+
+def _members():
+    return [dict(vars(owner)) for owner in PATCHABLE]
+
+
+def _put_back_members(before):
+    for owner, members in zip(PATCHABLE, before):
+        for name, member in members.items():
+            if vars(owner).get(name) is not member:
+                setattr(owner, name, member)
+
+
 SETTINGS = [  # how each is read, how it is put back
     (torch.get_default_dtype, torch.set_default_dtype),
     (_default_device, torch.set_default_device),
@@ -138,6 +152,7 @@ SETTINGS = [  # how each is read, how it is put back
     (np.get_printoptions, lambda options: np.set_printoptions(**options)),
     (np.geterr, lambda errors: np.seterr(**errors)),
     (_folder, lambda folder: folder and os.chdir(folder)),
+    (_members, _put_back_members),
 ]
 RANDOM_STATES = [
     (torch.get_rng_state, torch.set_rng_state),
