@@ -45,7 +45,7 @@ def change_settings(right):
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
-    torch.softmax = torch.nn.functional.softmax = torch.Tensor.softmax = len
+    torch.softmax = torch.nn.functional.softmax = len
     return result
 
 
@@ -54,7 +54,7 @@ def settings():
     now = [torch.get_rng_state().sum(), random.getstate(), np.random.get_state()[1]]
     now += [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
     now += [torch.are_deterministic_algorithms_enabled(), torch.get_default_device()]
-    now += [torch.softmax, torch.nn.functional.softmax, torch.Tensor.softmax]
+    now += [torch.softmax, torch.nn.functional.softmax]
     return repr([*now, torch.tensor(1 / 3), os.getcwd()])
 
 

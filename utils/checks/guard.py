@@ -126,7 +126,7 @@ def _folder():
         return os.getcwd()
 
 
-PATCHABLE = torch, torch.nn.functional, torch.Tensor
+PATCHABLE = torch, torch.nn.functional
 
 
 def _members():
