@@ -18,6 +18,7 @@ from tests.notebooks import (
     reading_minutes,
 )
 from tests.repository import ROOT
+from utils.checks.catalogue import HOUR
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LESSONS = [path for path in PATHS if re.match(r"notebooks/(?!00)\w+\.ipynb", path)]
@@ -153,5 +154,6 @@ def test_every_exercise_links_to_its_worked_solution(path, cells):
     assert ids == sum(asked, [])
     for id, card in zip(ids, cards):
         file, title = re.search(r"\[Worked solution\]\((.+?)#(.+)\)", card).groups()
+        id = HOUR.get(id, id)
         assert title.startswith(f"Solution-{id}:")
         assert f'check(\\"{id}\\"' in (path.parent / file).read_text(encoding="utf-8")
