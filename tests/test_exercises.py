@@ -1,6 +1,7 @@
 """What a reader sees of an exercise: its check, their own function, their progress."""
 
 import ast
+import datetime
 import re
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
-from utils.checks import check, progress, records
+from utils.checks import check, progress, recall, records
 from utils.checks.catalogue import HOUR, course_version, tasks
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
@@ -247,6 +248,25 @@ def test_progress_lists_the_notebooks_with_links_passed_exercises_and_minutes(
     link = r'<a href="../03_context_vectors.ipynb">03 .+?</a>'
     assert re.search(link + r": 2 of 3 passed, \d+ minutes left", pages[0])
     assert "3 of 3 passed ✓" in pages[1]
+
+
+def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(
+    own_progress, capsys, monkeypatch
+):
+    recall()
+    assert "none" in capsys.readouterr().out
+    own_progress.write_text("softmax\nattention_weights\ncontext_vectors\nembed")
+    asked = set()
+    for day in (1, 2, 3, 4):
+        today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
+        monkeypatch.setattr(
+            "utils.checks.questions.datetime", SimpleNamespace(date=today)
+        )
+        recall()
+        out = capsys.readouterr().out
+        assert out.count("*03 Context vectors*") == out.count("<details>") == 3
+        asked.add(out)
+    assert len(asked) > 1
 
 
 def test_an_exercise_knows_which_deeper_notebook_asks_it():

@@ -7,14 +7,13 @@ import torch
 
 from tests.seeds import definitions
 from utils.experiments import translation
-from utils.experiments.pairs import draw_pairs
+from utils.experiments.pairs import NONE, RESET, draw_pairs, draw_resets
 from utils.experiments.rooms import draw_rooms
 from utils.experiments.translation import ENGLISH, FRENCH, PAD, encode, shift_right
 from utils.experiments.words_back import draw_words_back
 
 page = functools.cache(definitions)  # not while tests are collected
 PRONOUNS = "deeper/heads_that_resolve_it"
-STREAMS = "13_attention_without_a_softmax"
 TRANSLATION = "11_translation"
 
 
@@ -73,13 +72,12 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
         assert num_letters is not None or len(set(row)) == 11
 
 
-def test_a_text_with_resets_asks_for_the_last_digit_since_the_last_reset():
-    texts = (t.tolist() for t in page(STREAMS)["draw_streams"](99, 9))
-    for tokens, digits, asked, answer in zip(*texts):
+def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
+    for tokens, digits, asked, answer in zip(*(t.tolist() for t in draw_resets(99, 9))):
         last = {}
         for token, digit in zip(tokens, digits):
-            last = {} if token == page(STREAMS)["RESET"] else last | {token: digit}
-        assert last.get(asked, page(STREAMS)["NONE"]) == answer
+            last = {} if token == RESET else last | {token: digit}
+        assert last.get(asked, NONE) == answer
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +138,17 @@ def test_a_translation_counts_only_if_every_word_is_right(pairs, wrong_word):
 def test_no_pair_of_the_test_occurs_in_training(pairs):
     assert len(pairs) == 600
     assert not {*pairs} & {*translation.translation_pairs(32_000, seed=0)}
+
+
+def test_an_alignment_has_right_places_and_leaves_out_no_french_word(pairs):
+    align = page(TRANSLATION)["align"]
+    for french, english in pairs:
+        places = align(french, english)
+        assert len(places) == len(english.split())
+        assert set().union(*places) == set(range(len(french.split())))
+    french = "mon chat noir ne cherche pas la lune"
+    found = align(french, "my black cat does not look for the moon")
+    assert found == [{0}, {2}, {1}, {3}, {3, 5}, {4}, {4}, {6}, {7}]
 
 
 @pytest.mark.parametrize("hidden", [[], [0], [1, 2], range(3)])

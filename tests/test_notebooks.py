@@ -100,8 +100,11 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
         kinds = {kind for kind in data if kind.startswith("image/")}
         assert kinds <= {"image/png"}
         if kinds:
-            image = f'<img alt="{escape(data["text/plain"])}" '
-            assert image in data["text/html"], data["text/plain"]
+            alt, *states = data["text/plain"].splitlines()
+            assert f'<img alt="{escape(alt)}" ' in data["text/html"], alt
+            for state in states:  # "1. text"
+                item = f"<li>{escape(state.partition('. ')[2])}</li>"
+                assert item in data["text/html"], state
 
 
 # ------------------------------------------------------------------- for its reader

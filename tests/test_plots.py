@@ -120,7 +120,8 @@ SCENES = {
     "gpt": ((["the", "cat"], ["cat", "sat"]), {}),
     "stream": (([VECTORS[:2]] * 3, [VECTORS[1:]] * 2), {}),
     "blockwise": ((X[0], X[1]), {"split": 1}),
-    "translator": (("one vector", "transformer"), {}),
+    "turns": (("le chat", "the cat"), {}),
+    "pattern": (("chat <end>", "<start> cat"), {}),
 }
 PICTURES |= {
     name: partial(getattr(plots.scenes, name), *args, **kwargs)

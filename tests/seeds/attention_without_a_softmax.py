@@ -1,81 +1,59 @@
-"""Notebook 13 and its deeper one: what a state recalls, by rules and by layers."""
+"""Notebook 13: what a state recalls of phone books, by rules and by layers."""
 
+from copy import deepcopy
 from functools import partial
 
 import torch
 
 from tests.seeds import definitions
-from utils.experiments import is_right
-from utils.experiments.pairs import draw_pairs, recall_accuracy, train_recall
+from utils.experiments.pairs import (
+    PairReader,
+    StackReader,
+    draw_resets,
+    train_recall,
+    trained_accuracy,
+)
 
 
 def main(seed):
-    book = definitions("13_attention_without_a_softmax")
-    deeper = definitions("deeper/a_layer_with_the_delta_rule")
-    return pairs(book, seed) | streams(book, seed) | layers(deeper, seed)
+    page = definitions("13_attention_without_a_softmax")
+    return books(page, seed) | resets(page, seed) | stacks(page, seed)
 
 
-def pairs(book, seed):
-    """Recall 24 pairs with states of several shapes, and by several ways to write."""
-    found, PairReader = {}, book["PairReader"]
-    for name, shape in book["SHAPES"].items():
-        reader = train_recall(partial(PairReader, *shape), draw_pairs, seed)
-        found[name] = recall_accuracy(reader, draw_pairs)[-1]
-    found["8 × 16 minus 8 × 8"] = found["sum, 8 × 16"] - found["sum, 8 × 8"]
-    ways = {name: partial(PairReader, read) for name, read in book["WRITES"].items()}
-    ways["β learned"] = lambda: PairReader(book["ReadWithLearnedBeta"]())
-    for name, build in ways.items():
-        reader, lists = train_recall(build, draw_pairs, seed), draw_pairs(2000, 24)
-        right = is_right(reader, lists).float().mean().item()
-        found[f"{name}: right"] = right
-        found[f"{name} minus sum: right"] = right - found["sum: right"]
-    return found
-
-
-def streams(book, seed):
-    """Follow a text by each rule; then once more with the value of a reset zero."""
-    found, rules, NONE, draw = {}, book["RULES"], book["NONE"], book["draw_streams"]
-    runs = [*((name, 600) for name in rules), ("correct", 1800)]
-    for name, steps in runs:
-        build = partial(book["StreamReader"], rules[name])
-        reader = train_recall(build, draw, seed, steps)
-        texts, lengths = draw(2000, 24), reader.value.weight.norm(dim=-1)
-        digit, none = book["stream_accuracy"](reader, texts)
-        with torch.no_grad():
-            reader.value.weight[NONE] = 0
-        _, silenced = book["stream_accuracy"](reader, texts)
-        row = {
-            "old digit when silenced": book["old_digit_fraction"](reader, texts),
-            "a digit": digit,
-            "none": none,
-            "none lost when silenced": none - silenced,
-            "length of none": lengths[NONE] / lengths[:NONE].mean(),
-            "gate of the reset": torch.sigmoid(reader.numbers.weight[-1, 1]),
-        }
-        found |= {f"{name}, {steps}: {what}": row[what] for what in row}
-    without = partial(draw, reset=0)
-    for name in ("add", "correct"):
-        build = partial(book["StreamReader"], rules[name])
-        reader = train_recall(build, without, seed)
-        digit, _ = book["stream_accuracy"](reader, without(2000, 24))
-        found[f"{name}, no resets: a digit"] = digit
-    return found
-
-
-def layers(book, seed):
-    """Recall 24 pairs with stacks of layers."""
-    stacks = book["STACKS"]
-
-    def accuracy(name, letters, steps=600):
-        draw = partial(draw_pairs, num_letters=letters)
-        build = partial(book["StackReader"], stacks[name])
-        reader = train_recall(build, draw, seed, steps)
-        return recall_accuracy(reader, draw)[-1]
-
+def books(page, seed):
+    """Recall 24 pairs of each kind of book by each rule."""
     found = {}
-    for task, letters in (("letters differ", None), ("letters return", 8)):
-        for name in stacks:
-            found[f"{task}: {name}"] = accuracy(name, letters)
-    slow = accuracy("delta, delta", None, 5400)
-    found["letters differ: delta, delta, 5,400 steps"] = slow
+    for book, draw in page["BOOKS"].items():
+        for name, rule in page["RULES"].items():
+            build = partial(PairReader, rule)
+            found[f"{book}: {name}"] = trained_accuracy(build, draw, seed)
+        gain = found[f"{book}: correct"] - found[f"{book}: add"]
+        found[f"{book}: correct minus add"] = gain
     return found
+
+
+def resets(page, seed):
+    """Follow lists with resets; then once more with the value of a reset zero."""
+    found = {}
+    for name, rule in page["FOLLOW"].items():
+        reader = train_recall(partial(PairReader, rule), draw_resets, seed)
+        lists, quiet = draw_resets(2000, 24), page["silenced"](deepcopy(reader))
+        for row, model in ((name, reader), (f"{name}, silenced", quiet)):
+            fractions = page["three_fractions"](model, lists)
+            for what, fraction in zip(("a digit", "none", "old digit"), fractions):
+                found[f"{row}: {what}"] = fraction
+        found[f"{name}: gate of the reset"] = torch.sigmoid(reader.gate.weight[-1, 0])
+        found[f"{name}: gate of a letter"] = torch.sigmoid(reader.gate.weight[:8]).min()
+    return found
+
+
+def stacks(page, seed):
+    """Recall 24 pairs of each kind of book with stacks of layers."""
+    books, found = page["BOOKS"], {}
+    for name, layers in page["STACKS"].items():
+        build = partial(StackReader, layers)
+        for book, draw in books.items():
+            found[f"{book}: {name}"] = trained_accuracy(build, draw, seed)
+    build = partial(StackReader, page["STACKS"]["delta, delta"])
+    slow = trained_accuracy(build, books["one number each"], seed, 5400)
+    return found | {"one number each: delta, delta, 5,400 steps": slow}

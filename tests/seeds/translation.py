@@ -9,12 +9,11 @@ from tests.seeds import definitions
 from utils.experiments.translation import (
     ENGLISH,
     FRENCH,
+    OneCall,
     RecurrentEncoder,
     draw_batches,
-    encode,
     exact_matches,
     held_out_pairs,
-    shift_right,
     train_translator,
 )
 
@@ -22,13 +21,14 @@ from utils.experiments.translation import (
 def main(seed):
     book, held_out = definitions("11_translation"), held_out_pairs(seed)
     batches, models = draw_batches(seed), {}
-    for name, find, steps in (
-        ("one vector", lambda: book["same_vector"], 500),
-        ("one vector, 750 steps", lambda: book["same_vector"], 750),
-        ("additive", partial(book["AdditiveAttention"], 80), 500),
+    for name, make_decoder, steps in (
+        ("one vector", OneCall, 500),
+        ("one vector, 2,000 steps", OneCall, 2000),
+        ("one vector, 4,000 steps", OneCall, 4000),
+        ("looking back", book["looking_back"], 500),
     ):
         torch.manual_seed(seed)
-        decoder = book["RecurrentDecoder"](len(ENGLISH), 80, find())
+        decoder = make_decoder(len(ENGLISH), 80)
         encoder = RecurrentEncoder(len(FRENCH), 80)
         models[name] = train_translator(encoder, decoder, batches, steps)
     torch.manual_seed(seed)
@@ -46,48 +46,34 @@ def main(seed):
             found[f"{name}: {third}"] = part.mean()
         for i, part in enumerate(hits.chunk(6)):
             found[f"{name}: hundred {i}"] = part.mean()
-    once, longer = (f"one vector{more}: hundred 1" for more in ("", ", 750 steps"))
-    found["gained at hundred 1 with 750 steps"] = found[longer] - found[once]
+    once, longer = (f"one vector{more}: hundred 1" for more in ("", ", 2,000 steps"))
+    found["gained at hundred 1 with 2,000 steps"] = found[longer] - found[once]
     wide, widest = (
         [found[f"160 numbers, {steps} steps: hundred {i}"] for i in (1, 2)]
         for steps in (500, 700)
     )
     found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - found[once]
     found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
-    for name in ("additive", "transformer"):
+    book["TEST"] = held_out
+    found["same place: aligned"] = book["alignment_score"](book["same_place"])
+    for name in ("looking back", "transformer"):
         found |= maps(book, held_out, name, models[name])
-    found["additive: my, with another vector"] = my_with_another_vector(
-        book["PAIR"], models["additive"]
-    )
     return found
 
 
-@torch.no_grad()
-def my_with_another_vector(pair, model):
-    """Return the probability of the first word, with all words hidden."""
-    (source, target), (other, _) = encode([pair]), encode([("la voiture bleue", "")])
-    context, _, mask = model.encode(source)
-    _, vector, _ = model.encode(other)
-    logits, _ = model.decoder(shift_right(target), context, vector, mask & False)
-    return logits[0, 0].softmax(dim=-1)[target[0, 0]]
-
-
 def maps(book, held_out, name, model):
-    """Return where rows have their largest weight, and what hiding words costs."""
-    pair, probs_without = book["PAIR"], book["probs_without"]
-    (read, written), found = (side.split() + ["<end>"] for side in pair), {}
-    usual, weights = probs_without(model, pair)
-    columns = {word: read[place] for word, place in zip(written, weights.argmax(-1))}
-    crossed = {"black": "noir", "cat": "chat", "blue": "bleue", "car": "voiture"}
-    right = sum(columns[word] == theirs for word, theirs in crossed.items())
-    found[f"{name}: rows right of black, cat, blue, car"] = right
-    found[f"{name}: rows right of black, cat"] = sum(
-        columns[word] == crossed[word] for word in ("black", "cat")
-    )
-    lost = (usual - probs_without(model, pair, range(len(read)))[0])[0]
-    found[f"{name}: my, lost with all words hidden"] = lost
+    """Return how often rows look at their own words, and what hiding words costs."""
+    look, probs_without = partial(book["looks"], model), book["probs_without"]
+    found = {f"{name}: aligned": book["alignment_score"](look)}
+    for what, pair in {
+        "le chat noir dort": ("le chat noir dort", "the black cat sleeps"),
+        "the phrase": book["PAIR"],
+    }.items():
+        right = [p in own for p, own in zip(look(pair), book["align"](*pair))]
+        first = pair[1].split().index("black")
+        found[f"{name}: black, cat in {what}"] = sum(right[first : first + 2])
     draw = random.Random(0)
-    for word, own in {"cat": ["chat"], "not": ["ne", "pas"]}.items():
+    for word, own in book["OWN"].items():
         rows = []
         for french, english in held_out:
             if english.split().count(word) == 1:
@@ -100,10 +86,10 @@ def maps(book, held_out, name, model):
                 looks = probs_without(model, (french, english))[1][row].argmax() in its
                 probs = (
                     probs_without(model, (french, english), hidden)[0][row]
-                    for hidden in (its, others, places)
+                    for hidden in (its, others)
                 )
                 rows.append((looks, *probs))
         means = [sum(column) / len(rows) for column in zip(*rows)]
-        for what, mean in zip(("looks at", "hidden", "others", "all"), means):
+        for what, mean in zip(("looks at", "hidden", "others"), means):
             found[f"{name}: {word}, {what}"] = mean
     return found

@@ -1,4 +1,4 @@
-"""Checks of the exercises: `check`, `solution` and `progress`.
+"""Checks of the exercises: `check`, `solution`, `progress` and `recall`.
 
 What `check("4.1", answer)` does:
 
@@ -21,8 +21,9 @@ What `check("4.1", answer)` does:
 
 from utils.checks.cells import watch_cells
 from utils.checks.examine import Result
+from utils.checks.questions import recall
 from utils.checks.reader import check, progress, solution
 
 watch_cells()
 
-__all__ = ["Result", "check", "progress", "solution"]
+__all__ = ["Result", "check", "progress", "recall", "solution"]

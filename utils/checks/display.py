@@ -23,9 +23,9 @@ def show_block(heading: str, state: tuple[str, str, str], body: str) -> str:
     return text
 
 
-def show(text: str, html: str):
-    """Show HTML in a notebook, with a text that stands for it; elsewhere the text."""
+def show(text: str, rich: str, kind: str = "text/html"):
+    """Show HTML or Markdown in a notebook, and a text that stands for it elsewhere."""
     if get_ipython() is None:
         print(text)
     else:
-        display({"text/plain": text, "text/html": html}, raw=True)
+        display({"text/plain": text, kind: rich}, raw=True)

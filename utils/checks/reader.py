@@ -131,24 +131,33 @@ def progress():
     """Show what has passed of each notebook, and the minutes left."""
     tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
-    pages = [path.name for path in catalogue.numbered_notebooks()]
-    rows, all_minutes = "", 0
+    start, *pages = [path.name for path in catalogue.numbered_notebooks()]
+    rows, all_minutes = f"<li>{_link(start)}: ✓</li>", 0  # who reads this is there
     for page in dict.fromkeys([*pages, *(task.page for task in tasks)]):
         asked = [task for task in tasks if task.page == page]
         open_here = [task for task in asked if task in left]
-        title, minutes = catalogue.read_opening(page)
+        minutes = catalogue.read_opening(page)[1]
         time = f"{minutes} minutes"
         if asked:
             minutes *= len(open_here) / len(asked)
             time = f"{len(asked) - len(open_here)} of {len(asked)} passed"
             time += f", {5 * round(minutes / 5)} minutes left" if open_here else " ✓"
         all_minutes += minutes if page in pages else 0  # deeper ones are extra
-        link = os.path.relpath(catalogue.NOTEBOOKS / page).replace(os.sep, "/")
-        rows += f'<li><a href="{link}">{escape(title)}</a>: {time}</li>'
-    text = f"{len(tasks) - len(left)} of {len(tasks)} exercises passed"
+        rows += f"<li>{_link(page)}: {time}</li>"
+    num_passed = len(tasks) - len(left)
+    text, next_link = f"{num_passed} of {len(tasks)} exercises passed", ""
     if left:
         hours = round(all_minutes / 60)
         time = f"{hours} hours" if hours > 1 else "an hour"
         text += f", about {time} left. Next: {left[0].label}"
+        next_link = f" in {_link(left[0].page)}"
+    bar = f'<progress value="{num_passed}" max="{len(tasks)}"></progress>'
     style = "list-style: none; padding: 0"
-    show(f"{text}.", f'<b>{text}.</b><ul style="{style}">{rows}</ul>')
+    html = f'{bar} <b>{text}</b>{next_link}<ul style="{style}">{rows}</ul>'
+    show(f"{text}.", html)
+
+
+def _link(page):
+    """Return a link to a notebook, with its title."""
+    link = os.path.relpath(catalogue.NOTEBOOKS / page).replace(os.sep, "/")
+    return f'<a href="{link}">{escape(catalogue.read_opening(page)[0])}</a>'

@@ -130,3 +130,25 @@ def held_scores(query, key, pairs: list[int], speeds=SPEEDS, distance=31) -> Ten
     held = plain_scores(rotate_by(query, query_angles), rotate_by(key, key_angles))
     usual = rotary_scores(query, key, speeds)
     return torch.where(far_keys(len(positions)), held, usual)  # (B, H, T, T)
+
+
+def queries_and_keys(reader: LetterReader, length: int) -> list[Tensor]:
+    """Return queries and keys (N, H, T, K) of N held-out pieces, not rotated."""
+    _, ids = story_letters()
+    ends = torch.arange(len(ids) - HELD_OUT + 300, len(ids) - 1, 64)
+    x = reader.tokens(ids[ends[:, None] + torch.arange(-length, 0)])  # (N, T, D)
+    projections = reader.attention.W_query, reader.attention.W_key
+    return [course.split_heads(W(x), 4) for W in projections]  # (N, H, T, K) each
+
+
+@torch.no_grad()
+def weight_of_far_keys(reader, length: int, combine=torch.sum) -> Tensor:
+    """Return (H,), the weight of all far keys, or with `torch.amax` the largest one.
+
+    It is the mean over the last 16 queries of all held-out pieces.
+    """
+    query, key = queries_and_keys(reader, length)
+    scores, mask = reader.attention.score(query, key), course.causal_mask(length)
+    weights = course.masked_softmax(scores, mask)
+    far = (weights * far_keys(length))[:, :, -16:]  # (N, H, 16, T)
+    return combine(far, dim=-1).mean((0, 2))  # (H,)

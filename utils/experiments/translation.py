@@ -164,6 +164,22 @@ class RecurrentEncoder(nn.Module):
         return context, torch.cat((last[0], last[1]), dim=-1)
 
 
+class OneCall(nn.Module):
+    """Write with a GRU that gets the one vector at each step."""
+
+    def __init__(self, num_words: int, d_model: int):
+        super().__init__()
+        self.embedding = nn.Embedding(num_words, d_model)
+        self.gru = nn.GRU(2 * d_model, d_model, batch_first=True)
+        self.output = nn.Linear(d_model, num_words)
+
+    def forward(self, inputs, context, vector, mask):
+        words = self.embedding(inputs)  # (B, T, D)
+        again = vector[:, None].expand_as(words)  # handed in at each step
+        states, _ = self.gru(torch.cat((words, again), dim=-1), vector[None])
+        return self.output(states), None  # (B, T, V), and no weights
+
+
 class Translator(nn.Module):
     """An encoder, which runs once for a sentence, and a decoder."""
 

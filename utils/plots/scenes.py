@@ -8,8 +8,17 @@ from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
 from utils.plots.picture import LINE, THINNEST, Box, Picture
-from utils.plots.publishing import format_number, text_width, to_array, visible
-from utils.plots.theme import INK, NAME, WIDTH
+from utils.plots.publishing import (
+    describe,
+    format_number,
+    in_course_style,
+    new_figure,
+    publish,
+    text_width,
+    to_array,
+    visible,
+)
+from utils.plots.theme import INK, NAME, SERIES, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -307,82 +316,83 @@ def blockwise(scores, values, *, split: int, title: str) -> None:
 
 # --- 11 ---------------------------------------------------------------------------
 
-FRENCH = "la", "voiture", "bleue", "<end>"
-WAYS = {  # how it reads, how it writes, what `find` does, what goes in
-    "one vector": ("a GRU, both ways", "a GRU", "the same\nvector", "old state s₁"),
-    "additive": ("a GRU, both ways", "a GRU", "additive\nattention", "old state s₁"),
-    "transformer": ("self-attention, MLP", "MLP", "cross-\nattention", "<start>"),
-}  # fmt: skip
 
+def turns(french: str, english: str, weights=None, *, title: str) -> None:
+    """Draw a recurrent translator, with a column for each turn of its decoder.
 
-def translator(*ways: str, title: str) -> None:
-    """Draw one or two translators from bottom to top, while they write "blue".
-
-    The steps are ask, find, read and write, numbered in the order in which they run;
-    what is written is read next.
+    In turn 2 its actions are numbered: 1 ask, 2 find, 3 read, 4 write.
 
     Args:
-        ways: one or two of "one vector", "additive" and "transformer".
+        french, english: a sentence and its translation.
+        weights: `(T, S)`, how much of each French vector a turn finds, both with
+            `<end>`; without them each turn finds the encoder's one vector.
     """
-    picture, lower = Picture(), 0.4 * ("transformer" in ways)
-    for i, way in enumerate(ways):
-        _draw_translator(picture, i * WIDTH / 2, way, lower)
+    words, written = (f"{text} <end>".split() for text in (french, english))
+    picture, first, asks = Picture(), 0.42, weights is not None
+    vector = picture.grid((first - 0.15, 2.55), [["s₀"]], "value", cell=0.3)
+    sources, places = [], torch.linspace(1.3, WIDTH - 0.5, len(words)).tolist()
+    for x, word in zip(places, words):
+        picture.wire(picture.word((x, 3.8), word).top, (x, 3.4))
+        sources.append(picture.grid((x - 0.15, 2.55), [[""]], "key", cell=0.3))
+        picture.wire((x, 3.05), sources[-1].bottom, "key")
+    size = places[-1] - 0.5, 0.35
+    encoder = picture.block((0.9, 3.05), "encoder: a GRU, both ways", size=size)
+    picture.wire(encoder.left, vector.bottom, turn=first)
+    last = picture.word((first, 0.3), "<start>")
+    ask, state = (first, 1.69), None
+    places = torch.linspace(1.3, WIDTH - 0.5, len(written)).tolist()
+    for t, (x, word) in enumerate(zip(places, written)):
+        found = picture.grid((x - 0.15, 1.55), [[""]], "value", cell=0.3)
+        new = picture.block((x - 0.22, 0.85), f"s{'₁₂₃₄₅₆₇₈₉'[t]}", size=(0.44, 0.32))
+        box = picture.word((x, 0.3), word, lit=True)
+        for source, weight in zip(sources, weights[t] if asks else ()):
+            picture.wire(source.top, found.bottom, "value", weight=float(weight))
+        if not asks:
+            bus = (first, 2.2), (x, 2.2)
+            picture.wire(vector.top, found.bottom, "value", via=bus)
+        else:
+            picture.wire(ask, found.left, "query", turn=ask[0])
+        if state is None:
+            picture.wire(vector.top, new.left, "value", turn=first)
+        else:
+            picture.wire(state.right, new.left)
+        picture.wire(found.top, new.bottom, "value")
+        picture.wire(last.at(0.85, 1), new.at(0.1, 0))
+        picture.wire(new.top, box.bottom)
+        if t == 1:
+            between = (last.at(0.85, 1)[0] + new.x) / 2
+            steps = [(between, 1.69)] * asks + [(x - 0.28, 1.45)]
+            steps += [(between, 0.65), (x + 0.2, 0.65)]
+            for number, place in enumerate(steps, 2 - asks):
+                picture.step(place, number)
+        last, state, ask = box, new, new.at(0.95, 1)
     picture.publish(title)
 
 
-def _draw_translator(picture, left, way, lower):
-    reads, writes, find, first = WAYS[way]
-    has_state = way != "transformer"
+def pattern(french: str, english: str, *, title: str) -> None:
+    """Draw which word looks at which in a transformer that translates, as one grid.
 
-    def at(x, y):
-        return left + x, y + lower * (y > 2.4)
+    A row looks, a column is looked at: 1 is the encoder's self-attention, 2 the
+    decoder's, and 3 its cross-attention.
 
-    picture.note(at(0.1, 0.12), way, bold=True)
-    encoder = picture.block(at(0.1, 3.2), f"encoder: {reads}", size=(2.85, 0.37))
-    sources = []
-    for x, word in zip((0.28, 0.96, 1.82, 2.67), FRENCH):
-        picture.wire(picture.word(at(x, 4.0), word).top, at(x, 3.57))
-        sources.append(picture.grid(at(x - 0.15, 2.6), [[""]], "key", cell=0.3))
-        picture.wire(at(x, 3.2), sources[-1].bottom, "key")
-    if has_state:
-        vector = picture.grid(at(3.0, 2.6), [["s₀"]], "value", cell=0.3)
-        picture.wire(encoder.right, vector.bottom, turn=vector.bottom[0])
-    place, style = at(0.1, 1.75), {"size": (1.0, 0.55), "lit": True}
-    finder = picture.block(place, f"find:\n{find}", **style)
-    decoder = picture.block(at(0.1, 0.95), f"decoder: {writes}", size=(3.2, 0.37))
-    for source in [vector] if way == "one vector" else sources:
-        corners = at(source.top[0] - left, 2.45), at(finder.bottom[0] - left, 2.45)
-        picture.wire(source.top, finder.bottom, source.role, via=corners)
-    up = finder.top[0], decoder.bottom[1]
-    picture.wire(finder.top, up, "value", text="found")
-    picture.step(at(0.2, 1.53), 2 if has_state else 3)
-    reader = decoder  # what reads the words
-    if not has_state:
-        place, size = at(1.85, 1.75), (1.45, 0.37)
-        reader = picture.block(place, "self-attention", size=size)
-        picture.wire(reader.top, (reader.top[0], decoder.bottom[1]))
-        picture.wire(
-            reader.left, (finder.right[0], reader.left[1]), "query", text="asks"
-        )
-        picture.step((reader.left[0], reader.left[1]), 2)
-    for x, word in ((1.75 if has_state else 2.1, first), (2.85, "the")):
-        box = picture.word((left + x, 1.95 if has_state else 2.15 + lower), word)
-        picture.wire(box.top, at(x, reader.bottom[1]))
-        if word == "old state s₁":  # which began as the vector
-            (x0, y0), (x1, y1) = vector.right, box.right
-            corners = [(x0 + 0.1, y0), (x0 + 0.1, 2.25), (x1 + 0.15, 2.25)]
-            style = {"via": [*corners, (x1 + 0.15, y1)], "dashed": True}
-            picture.wire(vector.right, box.right, "value", text="turn 1", **style)
-        if way == "additive" and word == first:  # the state asks
-            end = finder.right[0], 2.25
-            picture.wire(box.bottom, end, "query", turn=box.bottom[0], text="asks")
-            picture.step(at(x, 2.25), 1)
-    picture.step(at(3.03, 1.53 if has_state else 2.25), 3 if has_state else 1)
-    blue = picture.word(at(1.7, 0.5), "blue", lit=True)
-    picture.wire(at(1.7, 0.95), blue.bottom)
-    picture.step(at(1.88, 0.8), 4)
-    picture.wire(blue.right, box.right, turn=left + 3.36, dashed=True)
-    picture.note(at(2.3, 0.37), "read next")
+    Args:
+        french: with `<end>`.
+        english: what the decoder reads, with `<start>`.
+    """
+    source, read = french.split(), english.split()
+    kinds = torch.zeros(len(source + read), len(source + read), dtype=torch.long)
+    kinds[: len(source), : len(source)] = 1
+    kinds[len(source) :, : len(source)] = 3
+    kinds[len(source) :, len(source) :] = 2 * causal_mask(len(read))
+    picture, words = Picture(), source + read
+    texts = [[str(kind) for kind in row] for row in kinds.tolist()]
+    cell = 5.9 / max(8, len(words))
+    style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
+    grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
+    x, y = grid.cell(len(source), len(source)).at(0, 0)
+    for ends in ((x, grid.y), (x, grid.bottom[1])), ((grid.x, y), (grid.right[0], y)):
+        picture.wire(*ends, head=False)
+    picture.publish(title)
 
 
 # --- 03 to 06 ---------------------------------------------------------------------
@@ -569,6 +579,34 @@ def state_and_cache(
     at = 6.17, end + 0.4
     picture.note(at, "one more key and\none more value\nper token", align="center")
     picture.publish(title)
+
+
+@in_course_style
+def capacity(counts, errors: dict, *, title: str) -> None:
+    """Draw measured errors of a state that sums up pairs, and (n − 1) / K as lines.
+
+    Args:
+        counts: numbers n of pairs.
+        errors: dict from a key width K to squared errors, one for each n, relative to
+            the squared length of a value; at most three.
+
+    >>> capacity([1, 9], {8: [0.0, 1.1]}, title="More pairs interfere more")
+    Points on lines: More pairs interfere more. Across: pairs. Up: squared error. \
+Widths: 8.
+    """
+    fig = new_figure(3.3, "constrained")
+    ax = fig.subplots()
+    styles = zip(SERIES, "os^")
+    for (width, measured), (color, marker) in zip(errors.items(), styles):
+        expected = [(n - 1) / width for n in counts]
+        ax.plot(counts, expected, color=color, label=f"(n − 1) / {width}")
+        ax.plot(counts, measured, marker, color=color, label=f"K = {width}, measured")
+    ax.set(xlabel="n, pairs in the state", ylabel="squared error / squared value")
+    ax.set_xticks(counts)
+    ax.grid(axis="y", color="#E5E5E5")
+    fig.legend(loc="outside lower center", ncols=len(errors))
+    parts = {"Across": "pairs", "Up": "squared error", "Widths": [*map(str, errors)]}
+    publish(fig, title, describe("Points on lines", title, **parts))
 
 
 # --- 11 ---------------------------------------------------------------------------

@@ -1,0 +1,41 @@
+"""Ask the Recall questions of finished notebooks again, three on each day."""
+
+import datetime
+import json
+import random
+import re
+
+from utils.checks import catalogue, records
+from utils.checks.display import show
+
+QUESTION = re.compile(
+    r"^\*\*\d+\.\*\* (.+?)\n\n<details>.*?</summary>\n\n(.+?)\n\n</details>",
+    re.MULTILINE | re.DOTALL,
+)
+FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
+NOTHING = "Three questions of the notebooks whose exercises you have all passed are "
+NOTHING += "asked here, on each day others. So far there are none."
+
+
+def recall():
+    """Show three questions of notebooks whose exercises have passed, answers folded."""
+    passed = records.load()
+    asked = {task.page for task in catalogue.tasks() if task.name not in passed}
+    pages = {task.page for task in catalogue.tasks()} - asked
+    questions = [question for page in sorted(pages) for question in _questions(page)]
+    random.Random(datetime.date.today().isoformat()).shuffle(questions)
+    parts = [f"**{n}.** {text}" for n, text in enumerate(questions[:3], 1)]
+    text = "\n\n".join(parts) or NOTHING
+    show(text, text, "text/markdown")
+
+
+def _questions(page):
+    """Return the questions of a notebook, each with its name and its folded answer."""
+    title, _ = catalogue.read_opening(page)
+    content = (catalogue.NOTEBOOKS / page).read_text(encoding="utf-8")
+    cells = ("".join(cell["source"]) for cell in json.loads(content)["cells"])
+    text = "\n".join(cell for cell in cells if cell.startswith("## Recall"))
+    pairs = QUESTION.findall(text)
+    return [
+        FOLDED.format(f"*{title}*: {question}", answer) for question, answer in pairs
+    ]
