@@ -15,7 +15,7 @@ from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
 from utils.checks import check, recall, records
-from utils.checks.catalogue import course_version, tasks
+from utils.checks.catalogue import HOUR, course_version, tasks
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
@@ -73,7 +73,7 @@ def worked():
     run("from utils.checks import check, records, solution")
     for path in LESSONS:
         for id, name, stub, answer, before in exercises_of(path):
-            if id in steps:
+            if id in steps or id in HOUR:  # those are in other notebooks as well
                 continue
             given = f'solution("{id}")'
             steps[id] = {}
@@ -188,6 +188,24 @@ def test_a_pass_is_recorded_by_name_and_the_next_exercise_named(
     own_progress.write_text("\n".join([*passed, ""]))
     assert check("3.3", softmax).message.endswith(ending)
     assert records.load() == {*passed, "softmax"}
+
+
+def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
+    page = ROOT / "notebooks/attention_in_an_hour.ipynb"
+    asked = {id: name for id, name, _, _, _ in exercises_of(page)}
+    assert asked == {id: EXERCISES[other].name for id, other in HOUR.items()}
+    message = check("1", lambda x: torch.softmax(x @ x.T, dim=-1)).message
+    assert message.startswith("Exercise 1 attention_weights: passed.")
+    assert message.endswith("It also counts as 3.1 of the numbered notebooks.")
+    assert records.load() == {"attention_weights"}
+
+
+def test_the_solutions_folded_in_the_hour_pass(own_progress):
+    page = ROOT / "notebooks/attention_in_an_hour.ipynb"
+    for id, name, _, answer, _ in exercises_of(page):
+        namespace = {"torch": torch, "nn": torch.nn}
+        exec(answer, namespace)
+        assert check(id, namespace[name]).passed, id
 
 
 def test_what_is_no_exercise_stays_in_the_file_and_counts_as_nothing(own_progress):

@@ -43,14 +43,23 @@ def check(exercise: str, answer, record: bool = True) -> Result:
     if result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
-        message += f"\n{_say_what_is_next(known.name)}"
-    return _show(f"{known.id} {known.name}", replace(result, message=message))
+        ending = f"It also counts as {known.id} of the numbered notebooks."
+        if exercise not in catalogue.HOUR:
+            ending = _say_what_is_next(known.name)
+        message += f"\n{ending}"
+    return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 
 
 def _find(id):
     """Return the exercise with this id, or None."""
     exercises = catalogue.exercises() if type(id) is str else []
+    id = catalogue.HOUR.get(id, id) if exercises else id
     return next((exercise for exercise in exercises if exercise.id == id), None)
+
+
+def _label(id):
+    """Return what a message calls an exercise: 6.3, but Exercise 3 in the hour."""
+    return f"Exercise {id}" if id in catalogue.HOUR else id
 
 
 def _examine(known, answer):
@@ -110,9 +119,10 @@ def solution(exercise: str):
     if known.name in _passed_answers:
         print(f"Using your own {known.name}.")
         return _passed_answers[known.name]
-    until = f"until yours passes {known.id}"
+    label = _label(exercise)
+    until = f"until yours passes {label}"
     if known.name in records.load():  # in another session
-        until = f"until you run your cell and its check, {known.id}, again"
+        until = f"until you run your cell and its check, {label}, again"
     print(f"Using the course's {known.name} {until}.")
     return finished
 

@@ -175,13 +175,16 @@ def cache(*, title: str) -> None:
     picture.publish(title)
 
 
-def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
+def gpt(
+    words, predictions, *, title: str, num_blocks: int = 2, numbered: bool = False
+) -> None:
     """Draw tokens as columns that go upwards through the blocks of a GPT to logits.
 
     Args:
         words: the input, a column each.
         predictions: the word that each column predicts.
         num_blocks: the first is drawn with all its parts, the others are closed.
+        numbered: number the steps: embedding, norm, attention, +, MLP, logits.
 
     Each column has one logit for each different word in the picture.
     """
@@ -215,6 +218,11 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     for y, name in ((0.15, "next"), (0.58, "logits"), (bottom, "embedding")):
         picture.note((0.05, y), name)
     picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
+    if numbered:  # to the left of the first column
+        heights = bottom, first + 0.98, first + 0.33, first, second + 0.33
+        for number, y in enumerate(heights, start=1):
+            picture.step((1.3, y), number)
+        picture.step((1.0, 0.58), 6)
     picture.publish(title)
 
 
