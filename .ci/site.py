@@ -121,12 +121,14 @@ def run_sphinx(source, folder, builder, *settings):
 
 
 def print_book(source, pdf):
-    """Print the numbered notebooks as one PDF; notes that fold on a page are open."""
+    """Print the numbered notebooks as one PDF; what folds on a page is open."""
     (source / "book.md").write_text(BOOK)
     run_sphinx(source, source / "book", "singlehtml", *BOOK_SETTINGS)
-    page = (source / "book/book.html").as_uri()
+    page = source / "book/book.html"
+    opened = page.read_text(encoding="utf-8").replace("<details", "<details open")
+    page.write_text(opened, encoding="utf-8")
     browser = shutil.which("chromium") or shutil.which("google-chrome")
-    command = [browser, *PRINT.split(), f"--print-to-pdf={pdf}", page]
+    command = [browser, *PRINT.split(), f"--print-to-pdf={pdf}", page.as_uri()]
     subprocess.run(command, check=True, capture_output=True)
 
 

@@ -25,8 +25,10 @@ def recall():
     questions = [question for page in sorted(pages) for question in _questions(page)]
     random.Random(datetime.date.today().isoformat()).shuffle(questions)
     parts = [f"**{n}.** {text}" for n, text in enumerate(questions[:3], 1)]
-    text = "\n\n".join(parts) or NOTHING
-    show(text, text, "text/markdown")
+    if parts:
+        show("\n\n".join(parts), "\n\n".join(parts), "text/markdown")
+    else:
+        show(NOTHING, f"<p>{NOTHING}</p>")
 
 
 def _questions(page):

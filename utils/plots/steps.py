@@ -82,6 +82,7 @@ def steps(frames, *, title: str) -> None:
     Raises:
         ValueError: for another number of frames, or marks beyond the width.
 
+    >>> from utils.plots.picture import Picture
     >>> frames = []
     >>> for number in range(4):
     ...     picture = Picture()
