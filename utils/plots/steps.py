@@ -86,7 +86,7 @@ def steps(frames, *, title: str) -> None:
     >>> frames = []
     >>> for number in range(4):
     ...     picture = Picture()
-    ...     picture.grid((0.3, 0.3), range(number + 1))
+    ...     _ = picture.grid((0.3, 0.3), range(number + 1))
     ...     frames.append((picture, f"The row has {number + 1} of 4 numbers."))
     >>> steps(frames, title="A row grows")
     Picture in 4 states: A row grows.
