@@ -618,10 +618,10 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     squares = image.view(4, 2, 4, 2).transpose(1, 2).reshape(16, 4).tolist()
     owner = torch.tensor([0, 1, 2] + [4] * 12 + [3]).view(4, 4)
     owner = owner.repeat_interleave(2, 0).repeat_interleave(2, 1)
-    style = {"owner": owner, "shape": "(H, W) = (8, 8)", "cell": LINE}
+    style = {"owner": owner, "shape": "(8, 8) pixels", "cell": LINE}
     start = picture.grid((0.1, 0.3), image, name="image", **style)
     values, owner = [*squares[:3], ["…"] * 4, squares[15]], [0, 1, 2, -1, 3]
-    style = {"owner": owner, "rows": rows, "shape": "(N, P²) = (16, 4)"}
+    style = {"owner": owner, "rows": rows, "shape": "(N, p²) = (16, 4)"}
     patches = picture.grid((3.0, 0.72), values, name="patches", **style)
     linear = picture.block((4.5, 1.235), "Linear", "learned")
 
