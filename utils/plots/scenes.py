@@ -664,8 +664,9 @@ def who_holds(*lines, title: str) -> None:
 
     Args:
         lines: lists of what stands side by side: tuples of a name and its pieces, and
-            texts, which become arrows. A single piece is in both processes, of two
-            each process holds one, in its colour.
+            texts, which become arrows. A single piece is in both processes. Of two
+            each process holds one, in its colour, and a list of two is the same piece
+            as each has computed it.
     """
     drawn = []
     for line in lines:
@@ -675,8 +676,13 @@ def who_holds(*lines, title: str) -> None:
                 drawn[-1].append(f"{part} →")
                 continue
             name, *pieces = part
-            owner, mask = ([4], [True]) if len(pieces) == 1 else ([0, 1], torch.eye(2))
-            both = {"owner": [owner] * 2, "mask": torch.as_tensor(mask).bool()}
-            drawn[-1].append({"values": [pieces] * 2, "name": name} | both)
+            if isinstance(pieces[0], list):
+                part = {"values": [[own] for own in pieces[0]], "owner": [[0], [1]]}
+            elif len(pieces) == 1:
+                part = {"values": [pieces] * 2, "owner": [[4]] * 2}
+            else:
+                part = {"values": [pieces] * 2, "owner": [[0, 1]] * 2}
+                part["mask"] = torch.eye(2).bool()
+            drawn[-1].append({"name": name} | part)
         drawn[-1][0]["rows"] = ["process 0", "process 1"]
     column(*drawn, title=title)
