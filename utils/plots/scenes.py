@@ -127,27 +127,27 @@ def _draw_sentence(picture, y, words, roles, bold):
     return boxes
 
 
-def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
+def both_ways(words, vectors, W_query: Tensor, W_key: Tensor, *, title: str) -> None:
     """Draw the score of two words, and below it the one with the words exchanged.
 
     Args:
         words, vectors: two of each; a vector has three numbers.
-        W_q, W_k: `(3, 1)`, so that a query and a key are one number.
+        W_query, W_key: `(3, 1)`, so that a query and a key are one number.
     """
     picture = Picture()
     for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
         dot = picture.sign((3.45, y + LINE / 2), "·", "score")
         sides = (  # the places of the word, its matrix and its query or key
-            (i, W_q, "query", (0.25, 1.83, 2.6)),
-            (j, W_k, "key", (5.3, 4.59, 3.85)),
+            (i, W_query, "query", (0.15, 1.62, 2.65)),
+            (j, W_key, "key", (5.49, 4.5, 3.83)),
         )
         for word, W, role, (x, middle, near) in sides:
-            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.45)
-            place, size = (middle, y - 0.05), (0.48, 0.38)
-            block = picture.block(place, f"W_{role[0]}", "learned", size=size)
-            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.45)
+            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.42)
+            place, size = (middle, y - 0.05), (0.78, 0.38)
+            block = picture.block(place, f"W_{role}", "learned", size=size)
+            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.42)
             picture.chain(start, block, end, dot)
-        score = (vectors[i] @ W_q) @ (vectors[j] @ W_k)
+        score = (vectors[i] @ W_query) @ (vectors[j] @ W_key)
         style = {"align": "center", "bold": True}
         picture.note((3.45, y + 0.47), f"score {score:.0f}", "score", **style)
     picture.publish(title)

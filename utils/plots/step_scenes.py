@@ -338,7 +338,8 @@ def _draw_values(picture, weights, values, names, outputs):
     for weight, corner, name, value in zip(weights, corners, names, values):
         picture.wire(corner, end, "weight", weight=float(weight), head=False)
         picture.dot(corner, "value")
-        beyond = value * (1 + 0.25 * reach / value.norm().clamp(min=1e-6))
+        away = value - values.mean(dim=0)
+        beyond = value + 0.25 * reach * away / away.norm().clamp(min=1e-6)
         picture.write(*place(beyond), name, color=INK["value"])
     picture.dot(end, "output", 0.09)
 
