@@ -7,8 +7,7 @@ from tests.seeds import definitions
 
 def main(seed):
     book = definitions("02_embeddings")
-    measured = next_word(book, seed) | widths(book, seed) | who_sat(book, seed)
-    return measured | sitters(seed)
+    return next_word(book, seed) | sitters(seed)
 
 
 def next_word(book, seed):
@@ -23,14 +22,10 @@ def next_word(book, seed):
     }
     marks = {"bread": ".", "rice": ".", "soup": "!", "cake": "!"}
     marked = [(*s, marks[s[-1]]) for s in plain]
-    before, after = trained(book, marked, seed)
-    near, far = foods(before), foods(after)
-    same = [b / a for a, b in zip(near[:2], far[:2])]
-    return found | {
-        "foods of one mark, after / before": max(same),
-        "foods of two, after / before": far[2] / near[2],
-        "foods of one mark / of two": max(far[:2]) / far[3],
-    }
+    _, after = trained(book, marked, seed)
+    apart = torch.cdist(after[12:], after[12:])
+    widest = max(apart[0, 1], apart[2, 3])  # bread and rice, soup and cake
+    return found | {"foods of one mark / of two": widest / apart[:2, 2:].min()}
 
 
 def trained(book, sentences, seed):
@@ -40,37 +35,6 @@ def trained(book, sentences, seed):
     before = model.embedding.weight.detach()[:16].clone()
     book["fit"](model, sentences)
     return before, model.embedding.weight.detach()[:16]
-
-
-def widths(book, seed):
-    """Measure how close words of one kind are in narrow and in wide tables."""
-    tables = {"2": (2, 1.0), "64": (64, 1.0), "64, small start": (64, 0.02)}
-    return {
-        f"rows, width {name}: same kind / different kinds": book["ratio_after"](
-            width, seed, start
-        )
-        for name, (width, start) in tables.items()
-    }
-
-
-def who_sat(book, seed):
-    """Measure the model of the page that names who sat, on sentences kept aside."""
-    losses, without = book["train_who_sat"](False, seed)
-    return {
-        "without positions: loss": losses[-1],
-        "without positions: right in new sentences": without,
-        "with positions: right in new sentences": book["train_who_sat"](True, seed)[1],
-    }
-
-
-def foods(vectors):
-    """Return how far bread is from rice, soup from cake, and the pairs from each other.
-
-    The last two numbers are the mean over the four ways across, and the smallest.
-    """
-    apart = torch.cdist(vectors[12:], vectors[12:])
-    across = apart[:2, 2:]
-    return [d.item() for d in (apart[0, 1], apart[2, 3], across.mean(), across.min())]
 
 
 def share(vectors):

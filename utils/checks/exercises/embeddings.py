@@ -69,6 +69,7 @@ def right_positions(num_positions, d_model):
 
 sinusoidal_positions = Exercise(
     id="2.2",
+    page="deeper/who_sat_on_whom",
     signature="sinusoidal_positions(num_positions, d_model)",
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
     oracle=right_positions,
