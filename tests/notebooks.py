@@ -36,7 +36,7 @@ KEPT_METADATA = ("tags", "tolerance", "reason")
 # What JupyterLab and Colab each need to show a cell folded: the setup cell, and each
 # other whose first line is a title, `# @title ...`.
 FOLDED = {"cellView": "form", "jupyter": {"source_hidden": True}}
-WITH_MINUTES = "### Exercise", "## Two tests of your own", "## Two cases"
+WITH_MINUTES = "### Exercise", "## A test of your own", "## Two cases"
 METADATA = {
     "kernelspec": {
         "display_name": "Python 3 (ipykernel)",

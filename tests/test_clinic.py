@@ -13,7 +13,14 @@ from tests.repository import ROOT
 from utils import attention
 from utils.checks import records
 from utils.checks.catalogue import PATIENTS
-from utils.clinic import diagnose, patient, suspects, twin
+from utils.clinic import (
+    broken_model,
+    diagnose,
+    examine_model,
+    patient,
+    suspects,
+    twin,
+)
 from utils.clinic.instruments import fitting, measured
 
 NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
@@ -182,3 +189,24 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
     exec("\n".join([code[stub], solution, code[stub + 1]]), {"torch": torch})
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert rows == [["A", "0.00", "0.00"], ["B", "0.00", "0.71"], ["C", "0.24", "0.00"]]
+
+
+# ---- a patient that writes
+
+
+def printed_numbers(model, capsys):
+    """Return what `examine_model` prints: rows of (this model, sound)."""
+    examine_model(model)
+    lines = capsys.readouterr().out.splitlines()[1:]
+    return [tuple(map(float, line.split()[-2:])) for line in lines]
+
+
+def test_entropies_show_the_broken_block_of_a_model_and_a_division_cures_it(capsys):
+    model = broken_model()
+    loss, *blocks = printed_numbers(model, capsys)
+    assert 0 < loss[0] - loss[1] < 0.5
+    assert blocks[0][0] == blocks[0][1] and blocks[1][0] == blocks[1][1]
+    assert blocks[2][0] < blocks[2][1] / 2
+    with torch.no_grad():
+        model.blocks[2].attention.W_query.weight /= 32**0.5
+    assert all(here == sound for here, sound in printed_numbers(model, capsys))

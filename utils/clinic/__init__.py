@@ -16,5 +16,6 @@ from utils.clinic.instruments import (
     row_sums,
     scale_scores,
 )
+from utils.clinic.models import broken_model, examine_model
 from utils.clinic.patients import patient, suspects, twin
 from utils.clinic.training import lowest_loss, train_on_words
