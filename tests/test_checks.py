@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check, guard, reader, search
+from utils.checks.catalogue import course_version
 from utils.checks.messages import wrapped
 
 # ---- wrong answers to every exercise -----------------------------------------------
@@ -130,8 +131,8 @@ def test_whatever_is_returned_is_refused_with_a_message(
         exercises = exercises[[*RETURNED].index(name) % 3 :: 3]
     for exercise in exercises:
 
-        def spoilt(*args, oracle=exercise.oracle):
-            return in_each_part(lambda x: spoil(torch.as_tensor(x)), oracle(*args))
+        def spoilt(*args, right=exercise.right):
+            return in_each_part(lambda x: spoil(torch.as_tensor(x)), right(*args))
 
         refused(exercise, answer_from(exercise, spoilt))
 
@@ -143,8 +144,9 @@ def test_whatever_is_handed_in_is_refused_with_a_message(answer):
         refused(exercise, answer)
 
 
-RIGHT = {answer.__name__: answer for answer, names in ANSWERS if not names}
-FUNCTIONS = [e for e in EXERCISES.values() if e.noun == "function" and e.name in RIGHT]
+RIGHT = {e.name: course_version(e.name) for e in EXERCISES.values()}
+RIGHT |= {answer.__name__: answer for answer, names in ANSWERS if not names}
+FUNCTIONS = [e for e in EXERCISES.values() if e.noun == "function" and RIGHT[e.name]]
 
 
 @pytest.mark.parametrize("exercise", FUNCTIONS, ids=lambda exercise: exercise.id)
@@ -289,7 +291,7 @@ def test_nothing_is_raised_after_an_answer_has_ended(monkeypatch):
 
 def test_the_entry_that_differs_is_among_those_shown():
     def attention(query, key, value):
-        output, weights = EXERCISES["4.1"].oracle(query, key, value)
+        output, weights = EXERCISES["4.1"].right(query, key, value)
         if weights.shape[-1] == 11:
             weights[..., 10] += 0.125
         return output, weights
@@ -478,11 +480,11 @@ class CutOff(Right):
 
 
 def cut_off_attention(query, key, value):
-    return EXERCISES["4.1"].oracle(query, key.detach(), value)
+    return EXERCISES["4.1"].right(query, key.detach(), value)
 
 
 def cut_off_rope(x, *positions):
-    return EXERCISES["10.1"].oracle(x.detach(), *positions)
+    return EXERCISES["10.1"].right(x.detach(), *positions)
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,11 @@
 import math
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from utils.checks.engine import Exercise, case, draw
 from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
-
-
-def right_expanded(latent, W_uk, W_uv):
-    latent = latent.double()[:, None]
-    return (latent @ W_uk.double()).float(), (latent @ W_uv.double()).float()
 
 
 def scrambled(made):
@@ -35,7 +29,6 @@ latent_keys_values = Exercise(
     is_trained=True,
     signature="latent_keys_values(latent, W_uk, W_uv)",
     returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, V)",
-    oracle=right_expanded,
     parts=("keys", "values"),
     cases=[
         case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
@@ -108,7 +101,6 @@ absorbed_scores = Exercise(
     id="12.2",
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
-    oracle=lambda query, latent, W_uk: query @ W_uk.mT @ latent[:, None].mT,
     facts=[must_not_make(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
         case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
@@ -125,15 +117,6 @@ absorbed_scores = Exercise(
     },
     variants=ABSORBED,
 )
-
-
-def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
-    """Make keys and values after all, in double precision."""
-    keys, values = right_expanded(latent, W_uk.double(), W_uv.double())
-    turned_key = turned_key[:, None].expand(-1, keys.shape[1], -1, -1)
-    queries = torch.cat((query, turned_query), dim=-1).double()
-    keys = torch.cat((keys, turned_key), dim=-1).double()
-    return torch_attention(queries, keys, values.double()).float()
 
 
 STEP = NARROW + variants(
@@ -161,7 +144,6 @@ absorbed_attention = Exercise(
     is_trained=True,
     signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
-    oracle=right_attention,
     facts=[
         must_not_make(KEYS_MADE, 13, *GIVEN),
         must_not_make(VALUES_MADE, 19, *GIVEN),

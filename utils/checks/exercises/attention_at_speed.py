@@ -9,7 +9,7 @@ from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
-from utils.checks.steps.attention import ATTENTION_STEPS, INF, by_torch, steps, triangle
+from utils.checks.steps.attention import ATTENTION_STEPS, INF, steps, triangle
 from utils.checks.steps.masks import CAUSAL, HIDE, past
 
 
@@ -59,7 +59,6 @@ online_softmax_attention = Exercise(
     id="9.1",
     signature="online_softmax_attention(query, key, value, block_size)",
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
-    oracle=lambda query, key, value, block_size: by_torch(query, key, value)[0],
     cases=[
         case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
         case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
@@ -75,10 +74,6 @@ online_softmax_attention = Exercise(
 )
 
 
-def right_repeat(x, n_rep):
-    return x.repeat_interleave(n_rep, dim=1)
-
-
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
 repeat_kv = Exercise(
@@ -86,7 +81,6 @@ repeat_kv = Exercise(
     page="deeper/shared_heads",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
-    oracle=right_repeat,
     cases=[
         case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
         case(draw(2, 3, 7, 5), 2),
@@ -112,14 +106,6 @@ repeat_kv = Exercise(
         dict(count=lambda s: s.n_rep + 1),
     ),
 )
-
-
-def right_cached(query, key, value, cache):
-    if cache is not None:
-        key, value = (torch.cat(pair, -2) for pair in zip(cache, (key, value)))
-    new, every = query.shape[-2], key.shape[-2]
-    mask = torch.ones(new, every, dtype=torch.bool).tril(every - new)
-    return by_torch(query, key, value, mask)[0], (key, value)
 
 
 def with_cache(s):
@@ -174,7 +160,6 @@ attend_with_cache = Exercise(
     id="9.2",
     signature="attend_with_cache(query, key, value, cache)",
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
-    oracle=right_cached,
     parts=("output", ("keys", "values")),
     cases=[
         drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),

@@ -1,7 +1,6 @@
 """Exercises of the notebook on masks: two masks, a softmax, dropout, a causal layer."""
 
 import torch
-from torch.nn import functional as F
 
 from utils.checks.answers import QKV
 from utils.checks.engine import Exercise, case, draw, integers
@@ -9,7 +8,7 @@ from utils.checks.facts import TRAINING_FACTS
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import INF, by_torch, fill, lower, project
+from utils.checks.steps.attention import INF, fill
 from utils.checks.steps.returned import RETURNED
 
 ADDITIVE = variants(
@@ -20,7 +19,6 @@ mask = Exercise(
     id="5.1",
     signature="causal_mask(num_tokens)",
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
-    oracle=lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
     cases=[
         *map(case, (3, 5, 1)),
         case(0, note="no token"),
@@ -41,9 +39,6 @@ padding = Exercise(
     page="deeper/padding_and_empty_rows",
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
-    oracle=lambda lengths, num_tokens: (
-        torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
-    ),
     cases=[
         case(torch.tensor([1, 3]), 3),
         case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
@@ -74,12 +69,6 @@ padding = Exercise(
 )
 
 
-def right_softmax(scores, mask):
-    """Return PyTorch's weights, and 0 in rows where they are NaN."""
-    hidden = scores.double().masked_fill(~mask, -INF)
-    return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
-
-
 MASKED = variants(
     "mask-not-used: Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)",
     of_masks.LEFT_ALONE,
@@ -108,7 +97,6 @@ masked_softmax = Exercise(
     page="deeper/padding_and_empty_rows",
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
-    oracle=right_softmax,
     steps={
         "mask": lambda s: s.mask,
         "hidden": lambda s: fill(s, -INF),
@@ -172,7 +160,6 @@ dropout = Exercise(
         "share of zeros",
         "entries that are always dropped together",
     ),
-    oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
     without=[one.name for one in RETURNED],  # coins are random in any order
     cases=[
@@ -218,7 +205,6 @@ causal_attention = Exercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
     projections=QKV,
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_masks.past),

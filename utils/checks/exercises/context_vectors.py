@@ -25,7 +25,6 @@ softmax = Exercise(
     id="3.3",
     signature="softmax(scores, dim=-1)",
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
-    oracle=lambda scores, dim=-1: torch.softmax(scores.double(), dim).float(),
     cases=[
         case(torch.tensor([1.0, 2.0, 3.0])),
         case(draw(3, 5)),
@@ -43,11 +42,6 @@ softmax = Exercise(
     },
     variants=SOFT + of_attention.SOFTMAX,
 )
-
-
-def attend(x):
-    """Return the context vectors and the weights, without PyTorch's scale."""
-    return of_attention.by_torch(x.double() * x.shape[-1] ** 0.5, x, x)
 
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
@@ -89,7 +83,6 @@ weights = Exercise(
     id="3.1",
     signature="attention_weights(x)",
     returns="the weights (T, T): a row for each query, which sums to 1",
-    oracle=lambda x: attend(x)[1],
     cases=TOKENS,
     **of_tokens([], result=lambda s: s.weights),
 )
@@ -97,7 +90,6 @@ context = Exercise(
     id="3.2",
     signature="context_vectors(x)",
     returns="the context vectors (T, D), one for each token",
-    oracle=lambda x: attend(x)[0],
     cases=TOKENS,
     **of_tokens(of_attention.AVERAGE + CONTEXT),
 )

@@ -25,7 +25,6 @@ embed = Exercise(
     id="2.1",
     signature="embed(ids, table)",
     returns="the rows (…, D) of the table (V, D) for integer ids of any shape (…)",
-    oracle=lambda ids, table: table[ids],
     cases=[
         case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),
         case(torch.tensor([3, 1]), draw(7, 3), note="the last id does not occur"),
@@ -61,17 +60,10 @@ embed = Exercise(
 )
 
 
-def right_positions(num_positions, d_model):
-    speeds = 10000 ** -(torch.arange(0, d_model, 2).double() / d_model)
-    angles = torch.outer(torch.arange(num_positions).double(), speeds)
-    return torch.stack((angles.sin(), angles.cos()), dim=2).flatten(1).float()
-
-
 sinusoidal_positions = Exercise(
     id="2.2",
     signature="sinusoidal_positions(num_positions, d_model)",
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
-    oracle=right_positions,
     cases=[
         case(3, 4),
         case(31, 6),

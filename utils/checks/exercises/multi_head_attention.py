@@ -1,7 +1,6 @@
 """Exercises of the notebook on heads: splitting, merging, multi-head attention."""
 
 import torch
-from torch.nn.functional import linear
 
 from utils.checks.answers import QKV
 from utils.checks.engine import Exercise, case, draw
@@ -11,7 +10,7 @@ from utils.checks.pipeline import Diagnosis
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import lower, other_width, project, steps
+from utils.checks.steps.attention import other_width, steps
 from utils.checks.steps.heads import right_merge, right_split
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -38,7 +37,6 @@ split_heads = Exercise(
     is_trained=True,
     signature="split_heads(x, num_heads)",
     returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
-    oracle=right_split,
     facts=[split_not_divided],
     steps=of_heads.WIDTHS | {"result": lambda s: s.split(s.x)},
     variants=of_heads.SPLIT,
@@ -54,7 +52,6 @@ merge_heads = Exercise(
     is_trained=True,
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
-    oracle=right_merge,
     steps={"merge": lambda s: right_merge, "result": lambda s: s.merge(s.x)},
     variants=of_heads.MERGE + of_heads.ALONE,
     cases=[
@@ -64,12 +61,6 @@ merge_heads = Exercise(
         case(draw(2, 1, 5, 7), note="one head"),
     ],
 )
-
-
-def right_layer(learned, x):
-    parts = (right_split(part, learned.build[4]) for part in project(learned, x))
-    merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])
-    return linear(merged, learned.out_proj.mT, learned.out_proj_bias)
 
 
 SIZES = of_attention.OF_INPUT + other_width(
@@ -97,7 +88,6 @@ multi_head_attention = Exercise(
     id="6.3",
     signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
-    oracle=right_layer,
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     steps=steps(**of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_masks.past),

@@ -7,7 +7,7 @@ from utils.checks.engine import Exercise, case, draw
 from utils.checks.facts import changes_in_training, no_gradient
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
+from utils.checks.steps.attention import SELF_PROJECTED, steps
 
 IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES
 IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
@@ -24,7 +24,6 @@ attention = Exercise(
     signature="scaled_dot_product_attention(query, key, value)",
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
-    oracle=lambda query, key, value: by_torch(query, key, value),
     steps=steps(result=lambda s: (s.output, s.weights)),
     variants=IN_FUNCTION + SCORES_RETURNED,
     cases=[
@@ -53,7 +52,6 @@ self_attention = Exercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(*project(learned, x))[0],
     projections=QKV,
     facts=[no_gradient, changes_in_training, created_in_order],
     steps=steps(**SELF_PROJECTED),
