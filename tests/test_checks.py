@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import math
 import os
 import random
 import threading
@@ -265,17 +264,6 @@ def test_checks_in_two_threads_do_not_disturb_each_other():
     assert passed == [True] * 6
 
 
-def test_a_class_that_does_not_end_is_stopped(monkeypatch):
-    monkeypatch.setattr(guard, "SECONDS", 0.2)
-
-    class SelfAttention(Right):
-        def forward(self, x):
-            while True:
-                x = x + 0
-
-    assert not check("4.2", SelfAttention).passed
-
-
 def test_nothing_is_raised_after_an_answer_has_ended(monkeypatch):
     """Not even if an answer ends at the moment when it is stopped."""
     monkeypatch.setattr(guard, "SECONDS", 0.0)
@@ -400,19 +388,6 @@ def test_ctrl_c_stops_the_search_for_a_mistake(monkeypatch):
     assert "KeyboardInterrupt" in check("3.3", cubed_softmax).message
 
 
-KEYS = torch.ones(6, 2)
-
-
-def test_a_tensor_of_the_notebook_in_an_answer_is_named():
-    def scaled_dot_product_attention(query, key, value):
-        weights = torch.softmax(query @ KEYS.mT, dim=-1)
-        return weights @ value, weights
-
-    result = check("4.1", scaled_dot_product_attention)
-    assert result.diagnosis == "notebook-tensor"
-    assert "uses `KEYS`, a tensor of the notebook" in result.message
-
-
 def test_an_answer_that_is_checked_again_unchanged_is_told_so():
     def softmax(scores, dim=-1):
         return scores
@@ -483,16 +458,11 @@ def cut_off_attention(query, key, value):
     return EXERCISES["4.1"].right(query, key.detach(), value)
 
 
-def cut_off_rope(x, *positions):
-    return EXERCISES["10.1"].right(x.detach(), *positions)
-
-
 @pytest.mark.parametrize(
     ("id", "answer", "name"),
     [
         ("4.2", CutOff, "x"),
         ("4.1", cut_off_attention, "key"),
-        ("10.1", cut_off_rope, "x"),
     ],
 )
 def test_an_answer_lets_gradients_through(id, answer, name):
@@ -501,48 +471,15 @@ def test_an_answer_lets_gradients_through(id, answer, name):
     assert f"No gradient reaches `{name}`" in result.message
 
 
-class MultipliesByALayer(Right):
-    def forward(self, x):
-        query = x
-        return query @ self.W_query
-
-
 def without_math(query, key, value):
     scores = query @ key.mT / statistics.sqrt(key.shape[-1])  # noqa: F821
     return torch.softmax(scores, -1) @ value
 
 
-def along_the_first_axis(query, key, value):
-    scores = query @ key.mT / math.sqrt(key.shape[-1])
-    weights = torch.softmax(scores, dim=0)
-    return weights @ value, weights
-
-
-@pytest.mark.parametrize(
-    ("id", "answer", "name", "words"),
-    [
-        ("4.2", MultipliesByALayer, "layer-not-called", "self.W_query(x)"),
-        ("4.2", MultipliesByALayer, "layer-not-called", "> return query @ self."),
-        ("4.1", without_math, "import-missing", "`import statistics`"),
-        ("4.1", along_the_first_axis, "softmax-over-first-axis", "use dim=-1"),
-    ],
-)
-def test_a_frequent_error_is_explained(id, answer, name, words):
-    result = check(id, answer)
-    assert result.diagnosis == name and words in result.message
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (Right(3, 5), "You passed Right("),
-        (torch.softmax, "You passed softmax: pass"),
-    ],
-)
-def test_what_is_no_class_of_modules_is_named(answer, words):
-    result = check("4.2", answer)
-    assert result.diagnosis == "not-a-module", result.message
-    assert words in result.message
+def test_a_missing_import_is_named():
+    result = check("4.1", without_math)
+    assert result.diagnosis == "import-missing"
+    assert "`import statistics`" in result.message
 
 
 class AssignsAtOnce(nn.Module):
