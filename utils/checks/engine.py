@@ -18,23 +18,15 @@ from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
 
 
-@dataclass(frozen=True, eq=False)
 class Case:
-    """Inputs on which answers are tried.
+    """Inputs on which answers are tried: the positional arguments.
 
-    args: the positional arguments
     note: what is special about them, for the message
     build: for a module, the arguments that build it
     """
 
-    args: tuple
-    note: str = ""
-    build: tuple | None = None
-
-
-def case(*args, **settings):
-    """Return the `Case` with these arguments."""
-    return Case(args, **settings)
+    def __init__(self, *args, note="", build=None):
+        self.args, self.note, self.build = args, note, build
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0):
@@ -108,7 +100,7 @@ class Exercise:
     id: as in the notebook, "4.1"
     signature: the name and the parameters
     returns: ends the sentence "Expected a function … that returns …"
-    cases: made by `case`; of those that fail a message shows the first
+    cases: of type `Case`; of those that fail a message shows the first
     steps, variants: of the `Pipeline`, whose inputs are the parameters of the signature,
         or for a module `learned` and `x`; ValueError for a variant of other steps
     without: names of variants that the cases don't tell from others, or that don't fit

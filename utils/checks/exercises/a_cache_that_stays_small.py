@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
@@ -29,11 +29,11 @@ latent_keys_values = Exercise(
     returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, V)",
     parts=("keys", "values"),
     cases=[
-        case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
-        case(*drawn(2, 7, 5, 3, 11, 13)),
-        case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
-        case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and V are equal"),
-        case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
+        Case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
+        Case(*drawn(2, 7, 5, 3, 11, 13)),
+        Case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
+        Case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and V are equal"),
+        Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
     ],
     steps={
         "c": lambda s: s.latent[:, None],
@@ -101,11 +101,11 @@ absorbed_scores = Exercise(
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     facts=[must_not_make(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
-        case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
-        case(*queried(2, 3, 5, 7, 11, 13)),
-        case(*queried(3, 3, 2, 5, 7, 2), note="as many samples as heads"),
-        case(*queried(2, 5, 3, 7, 3, 3), note="R and K are equal"),
-        case(*queried(1, 2, 7, 7, 3, 5), note="one sample, T and S are equal"),
+        Case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
+        Case(*queried(2, 3, 5, 7, 11, 13)),
+        Case(*queried(3, 3, 2, 5, 7, 2), note="as many samples as heads"),
+        Case(*queried(2, 5, 3, 7, 3, 3), note="R and K are equal"),
+        Case(*queried(1, 2, 7, 7, 3, 5), note="one sample, T and S are equal"),
     ],
     steps={
         "narrow": lambda s: s.query @ s.W_uk.mT,
@@ -147,11 +147,11 @@ absorbed_attention = Exercise(
         must_not_make(VALUES_MADE, 19, *GIVEN),
     ],
     cases=[
-        case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
-        case(*GIVEN),
-        case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
-        case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and V are equal"),
-        case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
+        Case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
+        Case(*GIVEN),
+        Case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
+        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and V are equal"),
+        Case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
     ],
     steps=of_attention.steps(
         K=lambda s: s.query.shape[-1],

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
@@ -58,12 +58,12 @@ online_softmax_attention = Exercise(
     signature="online_softmax_attention(query, key, value, block_size)",
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
     cases=[
-        case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
-        case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
-        case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
-        case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
-        case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
-        case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
+        Case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
+        Case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
+        Case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
+        Case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
+        Case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
+        Case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
     facts=[whole_matrix],
     steps=BLOCKS,
@@ -80,10 +80,10 @@ repeat_kv = Exercise(
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     cases=[
-        case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
-        case(draw(2, 3, 7, 5), 2),
-        case(draw(3, 5, 2, 7), 3, note="more heads than tokens"),
-        case(draw(3, 1, 5, 2), 7, note="one head for all"),
+        Case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
+        Case(draw(2, 3, 7, 5), 2),
+        Case(draw(3, 5, 2, 7), 3, note="more heads than tokens"),
+        Case(draw(3, 1, 5, 2), 7, note="one head for all"),
     ],
     steps={
         "heads": lambda s: s.x.shape[1],
@@ -140,7 +140,7 @@ CACHED += of_attention.OF_VALUES
 def case_with_past(past, query, keys, values, **settings):
     """Return a case whose cache holds the first `past` of the keys and values."""
     old, new = zip(*(t.tensor_split([past], -2) for t in (keys, values)))
-    return case(query, *new, old if past else None, **settings)
+    return Case(query, *new, old if past else None, **settings)
 
 
 def drawn(*lead, past, new, d_k, d_v, **settings):

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 
 
@@ -51,11 +51,11 @@ patchify = Exercise(
         dict(result=lambda s: F.unfold(s.images, s.P).mT),
     ),
     cases=[
-        case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
-        case(draw(2, 3, 4, 6), 2, note="three channels"),
-        case(draw(3, 2, 15, 6), 3, note="patches of 3 x 3"),
-        case(draw(2, 3, 4, 4), 2, note="square images"),
-        case(draw(2, 5, 3, 3), 3, note="one patch is the whole image"),
+        Case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
+        Case(draw(2, 3, 4, 6), 2, note="three channels"),
+        Case(draw(3, 2, 15, 6), 3, note="patches of 3 x 3"),
+        Case(draw(2, 3, 4, 4), 2, note="square images"),
+        Case(draw(2, 5, 3, 3), 3, note="one patch is the whole image"),
     ],
 )
 

@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw, integers
+from utils.checks.engine import Case, Exercise, draw, integers
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
@@ -20,8 +20,8 @@ mask = Exercise(
     signature="causal_mask(num_tokens)",
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     cases=[
-        *map(case, (3, 5, 1)),
-        case(0, note="no token"),
+        *map(Case, (3, 5, 1)),
+        Case(0, note="no token"),
     ],
     steps={
         "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
@@ -40,11 +40,11 @@ padding = Exercise(
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     cases=[
-        case(torch.tensor([1, 3]), 3),
-        case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
-        case(torch.tensor([3, 1, 5, 2, 4]), 5, note="B = T"),
-        case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
-        case([2, 3], 5, note="a list of lengths"),
+        Case(torch.tensor([1, 3]), 3),
+        Case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
+        Case(torch.tensor([3, 1, 5, 2, 4]), 5, note="B = T"),
+        Case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
+        Case([2, 3], 5, note="a list of lengths"),
     ],
     steps={
         "ends": lambda s: torch.as_tensor(s.lengths),
@@ -106,13 +106,13 @@ masked_softmax = Exercise(
     },
     variants=MASKED,
     cases=[
-        case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
-        case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
-        case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
-        case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
-        case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
-        case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="large scores"),
-        case(LOW, booleans([0, 1, 1], [1, 0, 1]), note="scores near -30000"),
+        Case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
+        Case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
+        Case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
+        Case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
+        Case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
+        Case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="large scores"),
+        Case(LOW, booleans([0, 1, 1], [1, 0, 1]), note="scores near -30000"),
     ],
 )
 
@@ -163,10 +163,10 @@ dropout = Exercise(
     observe=habits,
     without=[one.name for one in RETURNED],  # coins are random in any order
     cases=[
-        case(draw(17, 23), 0.3),
-        case(draw(11, 7, 5), 0.65),
-        case(draw(5, 3), 0.0, note="nothing to drop"),
-        case(draw(5, 3), 1.0, note="everything to drop"),
+        Case(draw(17, 23), 0.3),
+        Case(draw(11, 7, 5), 0.65),
+        Case(draw(5, 3), 0.0, note="nothing to drop"),
+        Case(draw(5, 3), 1.0, note="everything to drop"),
     ],
     steps={
         "random": lambda s: torch.rand(s.x.shape),
@@ -211,11 +211,11 @@ causal_attention = Exercise(
     variants=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[
-        case(draw(2, 7, 3, scale=2.0), build=LONG),
-        case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
-        case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
-        case(draw(13, 2, 7, scale=300.0), build=NARROW_BUILD, note="large scores"),
-        case(draw(2, 1, 3), build=LONG, note="one token"),
+        Case(draw(2, 7, 3, scale=2.0), build=LONG),
+        Case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
+        Case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
+        Case(draw(13, 2, 7, scale=300.0), build=NARROW_BUILD, note="large scores"),
+        Case(draw(2, 1, 3), build=LONG, note="one token"),
     ],
 )
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import steps
@@ -26,13 +26,13 @@ softmax = Exercise(
     signature="softmax(scores, dim=-1)",
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
     cases=[
-        case(torch.tensor([1.0, 2.0, 3.0])),
-        case(draw(3, 5)),
-        case(draw(3, 5, seed=1), 0),
-        case(draw(2, 3, 5), 1),
-        case(draw(5, 5)),
-        case(draw(3, 5, scale=400.0), note="large scores"),
-        case(draw(3, 5, shift=-300.0), note="very negative scores"),
+        Case(torch.tensor([1.0, 2.0, 3.0])),
+        Case(draw(3, 5)),
+        Case(draw(3, 5, seed=1), 0),
+        Case(draw(2, 3, 5), 1),
+        Case(draw(5, 5)),
+        Case(draw(3, 5, scale=400.0), note="large scores"),
+        Case(draw(3, 5, shift=-300.0), note="very negative scores"),
     ],
     steps={
         "hidden": lambda s: s.scores,
@@ -73,10 +73,10 @@ def of_tokens(variants, **own):
 
 
 TOKENS = [
-    case(draw(3, 2)),
-    case(draw(2, 7)),
-    case(draw(5, 5), note="as many tokens as features"),
-    case(draw(7, 3, scale=20.0).round(), note="large scores"),
+    Case(draw(3, 2)),
+    Case(draw(2, 7)),
+    Case(draw(5, 5), note="as many tokens as features"),
+    Case(draw(7, 3, scale=20.0).round(), note="large scores"),
 ]
 
 weights = Exercise(

@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis
@@ -41,10 +41,10 @@ split_heads = Exercise(
     steps=of_heads.WIDTHS | {"result": lambda s: s.split(s.x)},
     variants=of_heads.SPLIT,
     cases=[
-        case(LEGIBLE, 2, note=NOTE),
-        case(draw(2, 7, 15), 3),
-        case(draw(2, 3, 35), 5, note="more heads than tokens"),
-        case(draw(2, 5, 7), 1, note="one head"),
+        Case(LEGIBLE, 2, note=NOTE),
+        Case(draw(2, 7, 15), 3),
+        Case(draw(2, 3, 35), 5, note="more heads than tokens"),
+        Case(draw(2, 5, 7), 1, note="one head"),
     ],
 )
 merge_heads = Exercise(
@@ -55,10 +55,10 @@ merge_heads = Exercise(
     steps={"merge": lambda s: right_merge, "result": lambda s: s.merge(s.x)},
     variants=of_heads.MERGE + of_heads.ALONE,
     cases=[
-        case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
-        case(draw(2, 3, 7, 5)),
-        case(draw(2, 5, 3, 7), note="more heads than tokens"),
-        case(draw(2, 1, 5, 7), note="one head"),
+        Case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
+        Case(draw(2, 3, 7, 5)),
+        Case(draw(2, 5, 3, 7), note="more heads than tokens"),
+        Case(draw(2, 1, 5, 7), note="one head"),
     ],
 )
 
@@ -95,13 +95,13 @@ multi_head_attention = Exercise(
     # Where one maximum for all rows fails, none fails as well.
     without=("fixed-axis", "global-maximum-subtracted"),
     cases=[
-        case(draw(2, 7, 11), build=BUILD),
-        case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
-        case(draw(3, 11, 5), build=OTHER),
-        case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
-        case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token"),
-        case(LARGE, build=BUILD, note="large scores"),
-        case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
+        Case(draw(2, 7, 11), build=BUILD),
+        Case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
+        Case(draw(3, 11, 5), build=OTHER),
+        Case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
+        Case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token"),
+        Case(LARGE, build=BUILD, note="large scores"),
+        Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],
 )
 

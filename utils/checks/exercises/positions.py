@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 
 
@@ -22,11 +22,11 @@ apply_rope = Exercise(
     signature="apply_rope(x, positions, base=10000.0)",
     returns="x (…, T, K) with each pair (2p, 2p+1) rotated by position * base^(-2p/K)",
     cases=[
-        case(draw(2, 4), torch.arange(2)),
-        case(draw(5, 6), torch.tensor([3, 0, 7, 1, 12]), note="positions in any order"),
-        case(draw(3, 10), torch.arange(3), 50.0, note="another base"),
-        case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
-        case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
+        Case(draw(2, 4), torch.arange(2)),
+        Case(draw(5, 6), torch.tensor([3, 0, 7, 1, 12]), note="positions in any order"),
+        Case(draw(3, 10), torch.arange(3), 50.0, note="another base"),
+        Case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
+        Case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
     ],
     steps={
         "x": lambda s: s.x.double(),
@@ -85,10 +85,10 @@ alibi_bias = Exercise(
     returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",
     observe=below_the_diagonal,
     cases=[
-        case(2, 3),
-        case(3, 7, note="three heads"),
-        case(8, 11),
-        case(1, 5, note="one head"),
+        Case(2, 3),
+        Case(3, 7, note="three heads"),
+        Case(8, 11),
+        Case(1, 5, note="one head"),
     ],
     steps={
         "heads": lambda s: torch.arange(1.0, s.num_heads + 1),

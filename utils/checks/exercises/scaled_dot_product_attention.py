@@ -3,7 +3,7 @@
 import torch
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import changes_in_training, no_gradient
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
@@ -27,11 +27,11 @@ attention = Exercise(
     steps=steps(result=lambda s: (s.output, s.weights)),
     variants=IN_FUNCTION + SCORES_RETURNED,
     cases=[
-        case(draw(3, 5), draw(7, 5), draw(7, 2)),
-        case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
-        case(*(draw(5, 3, seed=seed) for seed in range(3)), note="T = S, d_v = d_k"),
-        case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
-        case(
+        Case(draw(3, 5), draw(7, 5), draw(7, 2)),
+        Case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
+        Case(*(draw(5, 3, seed=seed) for seed in range(3)), note="T = S, d_v = d_k"),
+        Case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
+        Case(
             3 * FAR * draw(2, 3, 5), draw(2, 7, 5), draw(2, 7, 3), note="large scores"
         ),
     ],
@@ -57,11 +57,11 @@ self_attention = Exercise(
     steps=steps(**SELF_PROJECTED),
     variants=IN_MODULE,
     cases=[
-        case(draw(7, 3, scale=3.0), build=(3, 5)),
-        case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
-        case(draw(2, 3, 7, 11, scale=2.0), build=(11, 5), note="two leading axes"),
-        case(draw(7, 5, scale=2.0), build=(5, 2), note="d_out below d_in"),
-        case(FAR * draw(5, 3, 3), build=(3, 5), note="large scores"),
+        Case(draw(7, 3, scale=3.0), build=(3, 5)),
+        Case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
+        Case(draw(2, 3, 7, 11, scale=2.0), build=(11, 5), note="two leading axes"),
+        Case(draw(7, 5, scale=2.0), build=(5, 2), note="d_out below d_in"),
+        Case(FAR * draw(5, 3, 3), build=(3, 5), note="large scores"),
     ],
 )
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
 
@@ -13,7 +13,7 @@ from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
 def mlp(rank, count, size, width, *shape, **settings):
     """Return a case with `size` hidden units per process and inputs (*shape, width)."""
     hidden = size * count
-    return case(
+    return Case(
         draw(*shape, width),
         draw(hidden, width, seed=1),
         draw(hidden, seed=2),
@@ -83,7 +83,7 @@ def parts(scores, values, cuts, *hidden, **settings):
         maxima = s.amax(1)
         weights = torch.exp(s - finite(maxima)[:, None])
         made.append((weights @ v, maxima, weights.sum(1)))
-    return case(*(torch.stack(part).float() for part in zip(*made)), **settings)
+    return Case(*(torch.stack(part).float() for part in zip(*made)), **settings)
 
 
 def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
@@ -141,14 +141,14 @@ missing_keys = Exercise(
     signature="missing_keys(count, passes, causal)",
     returns="a boolean (P, P), True where process r still needs chunk k",
     cases=[
-        case(5, 1, False),
-        case(5, 2, True),
-        case(3, 0, False, note="nothing has been passed on yet"),
-        case(3, 0, True, note="nothing has been passed on yet"),
-        case(7, 3, True),
-        case(4, 3, False, note="everything has gone round"),
-        case(2, 0, True, note="two processes"),
-        case(1, 0, False, note="one process"),
+        Case(5, 1, False),
+        Case(5, 2, True),
+        Case(3, 0, False, note="nothing has been passed on yet"),
+        Case(3, 0, True, note="nothing has been passed on yet"),
+        Case(7, 3, True),
+        Case(4, 3, False, note="everything has gone round"),
+        Case(2, 0, True, note="two processes"),
+        Case(1, 0, False, note="one process"),
     ],
     steps={
         "ranks": lambda s: torch.arange(s.count),

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks import facts
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import INF, SOFTMAX_STEPS
@@ -99,9 +99,9 @@ transformer_block = Exercise(
         *(facts.no_gradient, facts.changes_in_training),
     ],
     cases=[
-        case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
-        case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
-        case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
+        Case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
+        Case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
+        Case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
     ],
 )
 
@@ -160,14 +160,14 @@ next_token_probs = Exercise(
     },
     variants=TOP_K + SOFTMAX,
     cases=[
-        case(FIVE_LOGITS, 0.5),
-        case(FIVE_LOGITS, 2.0, 2),
-        case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
-        case(draw(5, 5, scale=2.0), 0.7, 3),
-        case(draw(2, 3, 11, scale=2.0), 1.6, 5),
-        case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW),
-        case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits"),
-        case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
+        Case(FIVE_LOGITS, 0.5),
+        Case(FIVE_LOGITS, 2.0, 2),
+        Case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
+        Case(draw(5, 5, scale=2.0), 0.7, 3),
+        Case(draw(2, 3, 11, scale=2.0), 1.6, 5),
+        Case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW),
+        Case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits"),
+        Case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
     ],
 )
 
@@ -216,13 +216,13 @@ top_p_probs = Exercise(
     },
     variants=TOP_P + SOFTMAX,
     cases=[
-        case(EXAMPLE, 0.75),
-        case(FIVE_LOGITS, 0.9),
-        case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
-        case(draw(5, 5, scale=2.0), 0.8),
-        case(draw(2, 3, 11), 0.35),
-        case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
-        case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
+        Case(EXAMPLE, 0.75),
+        Case(FIVE_LOGITS, 0.9),
+        Case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
+        Case(draw(5, 5, scale=2.0), 0.8),
+        Case(draw(2, 3, 11), 0.35),
+        Case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
+        Case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
     ],
 )
 

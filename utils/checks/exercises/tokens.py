@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 
-from utils.checks.engine import Exercise, case
+from utils.checks.engine import Case, Exercise
 from utils.checks.pipeline import variants
 
 
@@ -24,12 +24,12 @@ merge = Exercise(
     returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
     cases=[
         *(
-            case(x, (1, 2), 9)
+            Case(x, (1, 2), 9)
             for x in ([1, 2, 3, 1, 2], [1, 2, 1, 2, 1, 3, 4], [2, 1, 2, 1])
         ),
-        case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
-        case([4, 3, 4, 11, 2], (1, 2), 9, note="the pair does not occur"),
-        case([], (1, 2), 9, note="no ids"),
+        Case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
+        Case([4, 3, 4, 11, 2], (1, 2), 9, note="the pair does not occur"),
+        Case([], (1, 2), 9, note="no ids"),
     ],
     steps={
         "end": lambda s: len(s.ids),
@@ -74,8 +74,8 @@ sliding_windows = Exercise(
     returns="the tuple (inputs, targets), two integer tensors (N, context_length)",
     parts=("inputs", "targets"),
     cases=[
-        *(case(IDS[:n], *sizes) for n, *sizes in [(5, 2, 2), (6, 2, 1), (13, 3, 5)]),
-        case(IDS, 5, 7),
+        *(Case(IDS[:n], *sizes) for n, *sizes in [(5, 2, 2), (6, 2, 1), (13, 3, 5)]),
+        Case(IDS, 5, 7),
     ],
     steps={
         "shift": lambda s: 1,

@@ -4,7 +4,7 @@ from copy import copy
 
 import torch
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import triangle
@@ -46,7 +46,7 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
     matrices = [draw(x[-1], n, seed=2 + i) for i, n in widths]
     words = torch.arange(context[-2])
     mask = () if real is None else (words < torch.tensor(real)[..., None],)
-    return case(*sentences, *matrices, *mask, note=note, **settings)
+    return Case(*sentences, *matrices, *mask, note=note, **settings)
 
 
 MISTAKES = SOURCES + MASK + EMPTY_ROWS + HIDE
@@ -160,13 +160,13 @@ greedy_translate = Exercise(
         dict(end=lambda s: s.start_id),
     ),
     cases=[
-        case(Speaker(7, 2, 3), 1, 2, 5),
-        case(Speaker(7, 2, 3, seed=5), 1, 2, 3, note="just enough room"),
-        case(Speaker(11, 0, seed=3), 1, 0, 4, note="the model never gives end_id"),
-        case(Speaker(7, 2, 0), 1, 2, 5, note="end_id at once"),
-        case(Speaker(7, 2, 3), 1, 2, 0, note="room for no id"),
-        case(Speaker(5, 4, 6, seed=7), 3, 4, 13),
-        case(Speaker(13, 5, 4, seed=1), 5, 5, 7, note="start_id is end_id"),
+        Case(Speaker(7, 2, 3), 1, 2, 5),
+        Case(Speaker(7, 2, 3, seed=5), 1, 2, 3, note="just enough room"),
+        Case(Speaker(11, 0, seed=3), 1, 0, 4, note="the model never gives end_id"),
+        Case(Speaker(7, 2, 0), 1, 2, 5, note="end_id at once"),
+        Case(Speaker(7, 2, 3), 1, 2, 0, note="room for no id"),
+        Case(Speaker(5, 4, 6, seed=7), 3, 4, 13),
+        Case(Speaker(13, 5, 4, seed=1), 5, 5, 7, note="start_id is end_id"),
     ],
 )
 
