@@ -7,15 +7,18 @@ import random
 import threading
 import time
 
+import nbformat
 import numpy as np
 import pytest
 import torch
+from nbformat.v4 import new_code_cell, new_notebook
 from torch import nn
 from torch.nn import functional as F
 
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
-from utils.checks import check, guard, reader, search
+from utils.attention import causal_mask, split_heads
+from utils.checks import check, guard, reader, search, solution
 from utils.checks.catalogue import course_version
 from utils.checks.messages import wrapped
 
@@ -394,6 +397,60 @@ def test_an_answer_that_is_checked_again_unchanged_is_told_so():
 
     first, second = (check("3.3", softmax).message.split("\n", 1)[1] for _ in range(2))
     assert second == f"{wrapped(reader.SAME)}\n{first}"
+
+
+MASK = """
+import torch
+def causal_mask(num_tokens):
+    return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
+"""
+PAGE = "06_multi_head_attention.ipynb"
+CUT = """
+def cut(x, num_heads):
+    if x.shape[-1] % num_heads:
+        raise ValueError(num_heads)
+    return x.unflatten(-1, (num_heads, -1))
+"""
+SPLIT = "def split_heads(x, num_heads):\n    return cut(x, num_heads).transpose(1, 2)"
+
+
+def save(folder, page, *cells):
+    """Write a notebook as a reader leaves it."""
+    nbformat.write(new_notebook(cells=[new_code_cell(c) for c in cells]), folder / page)
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_own"),
+    [
+        (["%%time\nno Python", CUT, SPLIT, 'check("6.1", split_heads)'], True),
+        (["print(1 / 0)", CUT, f'{SPLIT}\ncheck("6.1", split_heads)'], True),
+        ([CUT, SPLIT.replace("1, 2", "2, 3"), 'check("6.1", x)'], False),
+        ([SPLIT, 'check("6.1", split_heads)', CUT], False),
+        ([CUT, SPLIT], False),
+    ],
+)
+def test_an_answer_of_another_session_is_read_where_it_was_saved(
+    cells, is_own, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("utils.checks.catalogue.NOTEBOOKS", tmp_path)
+    save(tmp_path, PAGE, *cells)
+    assert solution("6.1") is split_heads  # never passed: nothing of the reader's runs
+    monkeypatch.setattr("utils.checks.records.load", lambda: {"split_heads"})
+    capsys.readouterr()
+    answer = solution("6.1")
+    said = "Using your own" if is_own else "Using the course's"
+    assert said in capsys.readouterr().out
+    assert (answer is split_heads) != is_own
+    assert answer(torch.zeros(1, 3, 4), 2).shape == (1, 2, 3, 2)
+
+
+def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("utils.checks.catalogue.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr("utils.checks.records.load", lambda: {"causal_mask"})
+    save(tmp_path, "05_causal_masks.ipynb", "x = 1", 'check("5.1", causal_mask)')
+    name = "attention_in_an_hour.ipynb"
+    save(tmp_path, name, MASK, 'check("2", causal_mask)')
+    assert solution("5.1") is not causal_mask
 
 
 def test_unknown_exercise_lists_the_ids():

@@ -172,6 +172,19 @@ def test_a_page_is_accessible_in_both_schemes_with_its_folds_open(path, look):
         ] == []
 
 
+def test_a_tap_on_a_phone_enlarges_a_picture_and_not_the_page(look):
+    tab = look(
+        "notebooks/03_context_vectors.html", viewport={"width": 360, "height": 640}
+    )
+    picture = tab.locator("article img:visible").first
+    small = picture.bounding_box()["width"]
+    picture.click()
+    assert picture.bounding_box()["width"] > 2 * small
+    assert tab.evaluate("document.documentElement.scrollWidth") == 360
+    picture.click()
+    assert picture.bounding_box()["width"] == small
+
+
 def test_search_finds_words_from_a_disk_and_lessons_before_solutions(look):
     tab = look("index.html")
     tab.fill("input[name=q]", "softmax")

@@ -1,5 +1,7 @@
 """Each test pins one claim about `utils.tokenizer`."""
 
+import random
+import re
 import socket
 
 import pytest
@@ -8,8 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.small_layers import everywhere
-from utils.data import load_text
-from utils.tokenizer import decode_bpe, encode_bpe, load_tokenizer, train_bpe
+from utils.data import HUMAN_RIGHTS, load_text
+from utils.tokenizer import (
+    GPT2_WORD,
+    decode_bpe,
+    encode_bpe,
+    load_gpt2_merges,
+    load_tokenizer,
+    train_bpe,
+)
 
 
 def test_the_tokenizer_has_the_ids_of_gpt2_without_a_network(monkeypatch):
@@ -28,6 +37,31 @@ TOKENIZER, MERGES = load_tokenizer(), train_bpe(load_text()[:3000], 100)
 def test_encoding_and_decoding_give_every_text_back(text):
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
     assert decode_bpe(encode_bpe(text, MERGES), MERGES) == text
+
+
+BLOCKS = [range(128), range(0x250), range(0x370, 0x400), range(0x900, 0xD00)]
+BLOCKS += [range(0x2000, 0x3100), range(0x1F300, 0x1FB00), [0x20, 0x0A, 0x27]]
+BLOCKS += [range(0xD800), range(0xE000, 0x110000)]  # all but the surrogates
+
+
+def test_our_encoder_with_the_merges_and_the_pattern_of_gpt2_gives_its_ids():
+    merges, byte_ids = load_gpt2_merges()
+    draw = random.Random(0)
+    texts = [load_text(), *HUMAN_RIGHTS.values()]
+    for _ in range(10_000):
+        blocks = draw.choices(BLOCKS, k=draw.randrange(1, 12))
+        texts.append("".join(chr(draw.choice(block)) for block in blocks))
+    for text in texts:
+        ids = encode_bpe(text, merges, GPT2_WORD)
+        ids = [byte_ids[i] if i < 256 else i for i in ids]
+        assert ids == TOKENIZER.encode(text, disallowed_special=()), ascii(text)
+
+
+def test_a_pattern_that_loses_a_part_of_the_text_is_refused():
+    for call in (lambda p: train_bpe("a b", 1, p), lambda p: encode_bpe("a b", {}, p)):
+        with pytest.raises(ValueError, match="which loses a part of it"):
+            call(re.compile(r"\w+"))
+        call(re.compile(r"( ?)(\w+)"))  # what its groups match doesn't count
 
 
 def test_encoding_merges_by_the_rank_learned():

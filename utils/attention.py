@@ -537,12 +537,12 @@ def attend_with_heads(
     """Let the newest tokens attend, with PyTorch's kernels unless weights are needed.
 
     query: (B, H, T, K), the last T of the S tokens if `causal`
-    key, value: (B, H_kv, S, K) and (B, H_kv, S, V), shared by neighbouring query heads
+    key, value: (B, H_kv, S, K) and (B, H_kv, S, d_v), shared by neighbouring heads
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a query may attend to, its own the last of them; ValueError
         if it is below 1, or without `causal`
-    returns: output (B, H, T, V), and weights (B, H, T, S) or None
+    returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
 
     >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
     >>> value = torch.tensor([1.0, 2.0, 3.0, 6.0]).view(1, 1, 4, 1)

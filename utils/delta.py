@@ -1,7 +1,7 @@
 """Attention without a softmax: the past as a matrix of fixed size.
 
-Shapes: B batch, T tokens, H heads, K width of keys and queries, V width of values, C
-tokens in a chunk. A state S is (..., K, V): for a key k it returns S^T k.
+Shapes: B batch, T tokens, H heads, K width of keys and queries, d_v width of
+values. A state S is (..., K, d_v): for a key k it returns S^T k.
 """
 
 import torch
@@ -25,8 +25,8 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     S_t = S_(t-1) + k_t v_t^T;  o_t = S_t^T q_t: the rows of tril(Q K^T) V
 
     query, key: (..., T, K)
-    value: (..., T, V)
-    returns: (..., T, V); ValueError for other shapes
+    value: (..., T, d_v)
+    returns: (..., T, d_v); ValueError for other shapes
 
     >>> linear_attention(torch.ones(2, 1), torch.ones(2, 1), torch.tensor([[3.0], [4]]))
     tensor([[3.],
@@ -37,7 +37,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     _check_inputs(query, key, value)
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
-        state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., K, V)
+        state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., K, d_v)
         outputs.append(_read(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
 
@@ -48,9 +48,9 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
     S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = S_(t-1);  o_t = S_t^T q_t
 
     query, key: (..., T, K), keys of length 1
-    value: (..., T, V)
+    value: (..., T, d_v)
     beta: (..., T), from 0 (write nothing) to 1 (the key then returns its value)
-    returns: (..., T, V); ValueError for other shapes
+    returns: (..., T, d_v); ValueError for other shapes
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
     >>> delta_rule(key, key, value, beta=torch.ones(2))
@@ -71,7 +71,7 @@ def gated_delta_rule(
 
     query, key, value, beta: as `delta_rule` takes them
     gate: (..., T), g: the fraction of the state that remains, from 0 to 1
-    returns: (..., T, V); ValueError for other shapes
+    returns: (..., T, d_v); ValueError for other shapes
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[8.0], [8]])
     >>> half = torch.tensor([0.5, 0.5])
@@ -85,9 +85,9 @@ def gated_delta_rule(
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
-        retrieved = _read(state, key[..., t, :])  # (..., V), so far for this key
+        retrieved = _read(state, key[..., t, :])  # (..., d_v), so far for this key
         change = beta[..., t, None] * (value[..., t, :] - retrieved)
-        state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, V)
+        state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, d_v)
         outputs.append(_read(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
 
@@ -105,8 +105,8 @@ def attend_in_chunks(
 
     query, key, value, beta: as `gated_delta_rule` takes them
     log_gate: (..., T), the logarithm of its `gate`, -inf for 0; None is a gate of 1
-    state: (..., K, V), after the tokens before; None if there are none
-    returns: output (..., T, V) and the state after the last token, (..., K, V), in
+    state: (..., K, d_v), after the tokens before; None if there are none
+    returns: output (..., T, d_v) and the state after the last token, (..., K, d_v), in
         float32 or wider; ValueError for other shapes and a chunk_size below 1
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
@@ -124,7 +124,9 @@ def attend_in_chunks(
     empty = _empty_state(key, value).to(dtype)
     if state is not None and state.shape != empty.shape:
         shapes = tuple(empty.shape), tuple(state.shape)
-        raise ValueError(f"expected a state (..., K, V) = {shapes[0]}, got {shapes[1]}")
+        raise ValueError(
+            f"expected a state (..., K, d_v) = {shapes[0]}, got {shapes[1]}"
+        )
     state, outputs = empty if state is None else state.to(dtype), []
     inputs = [
         t.to(dtype) for t in (query, key, value, beta[..., None], log_gate[..., None])
@@ -138,20 +140,20 @@ def attend_in_chunks(
 def _chunk(state, query, key, value, beta, log_gate):
     # A gate of 0 lets nothing pass. It is counted, because -inf - (-inf) would be NaN.
     is_closed = log_gate.isneginf()
-    num_closed = is_closed.cumsum(dim=-2)  # (..., C, 1), since the start of the chunk
-    sums = log_gate.masked_fill(is_closed, 0.0).cumsum(dim=-2)  # (..., C, 1)
+    num_closed = is_closed.cumsum(dim=-2)  # (..., chunk, 1), since the chunk's start
+    sums = log_gate.masked_fill(is_closed, 0.0).cumsum(dim=-2)  # (..., chunk, 1)
     # What token j wrote has this factor when token i retrieves it. tril comes before
     # exp, which could be infinite above the diagonal.
-    decay = (sums - sums.mT).tril().exp().tril()  # (..., C, C)
+    decay = (sums - sums.mT).tril().exp().tril()  # (..., chunk, chunk)
     decay = decay.masked_fill(num_closed != num_closed.mT, 0.0)
     # The factor of the state before the chunk, and of what is written until its end.
-    state_decay = sums.exp().masked_fill(num_closed > 0, 0.0)  # (..., C, 1)
-    until_end = (sums[..., -1:, :] - sums).exp()  # (..., C, 1)
+    state_decay = sums.exp().masked_fill(num_closed > 0, 0.0)  # (..., chunk, 1)
+    until_end = (sums[..., -1:, :] - sums).exp()  # (..., chunk, 1)
     until_end = until_end.masked_fill(num_closed != num_closed[..., -1:, :], 0.0)
     # Token i writes beta_i (v_i - what its key retrieves from the state and from the
     # tokens before it): a triangular system in what all of them write.
-    overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., C, C)
-    target = beta * (value - state_decay * (key @ state))  # (..., C, V)
+    overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., chunk, chunk)
+    target = beta * (value - state_decay * (key @ state))  # (..., chunk, d_v)
     written = torch.linalg.solve_triangular(
         overlap, target, upper=False, unitriangular=True
     )
@@ -163,7 +165,7 @@ def _chunk(state, query, key, value, beta, log_gate):
 class DeltaState:
     """What `DeltaAttention` stores of the tokens so far: one matrix per head.
 
-    matrix: (B, H, K, V), whatever the number of tokens; None before the first ones
+    matrix: (B, H, K, d_v), whatever the number of tokens; None before the first ones
 
     >>> len(DeltaState())
     0
@@ -254,7 +256,7 @@ class DeltaAttention(nn.Module):
         if cache is not None:
             cache.matrix = state
             cache.num_tokens += x.shape[1]
-        output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, V)
+        output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, d_v)
         output = F.dropout(output, self.dropout_p, self.training)
         return self.out_proj(merge_heads(output))  # (B, T, d_out)
 
@@ -268,7 +270,7 @@ def _empty_state(key, value):
 
 
 def _read(state, vector):
-    return (vector[..., None, :] @ state).squeeze(-2)  # S^T vector, (..., V)
+    return (vector[..., None, :] @ state).squeeze(-2)  # S^T vector, (..., d_v)
 
 
 def _check_inputs(query, key, value, **numbers):

@@ -1,6 +1,6 @@
 """Vectors from token ids, tokens from images, and the order of words.
 
-Shapes: B batch, T tokens, D model width, V vocabulary.
+Shapes: B batch, T tokens, D model width, V vocabulary, N patches, C channels.
 """
 
 from collections.abc import Callable
@@ -58,10 +58,10 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 def patchify(images: Tensor, patch_size: int) -> Tensor:
     """Cut images into square patches, one token each.
 
-    images: (B, C, H, W), else ValueError
-    patch_size: the side P of a patch, in pixels; ValueError unless it divides H and W
-    returns: (B, N, C * P * P) with N = H/P * W/P. Patches are in row order; each lists
-        all pixels of channel 0, row by row, then those of channel 1, and so on
+    images: (B, C, height, width), else ValueError
+    patch_size: the side p of a patch, in pixels; ValueError unless it divides both
+    returns: (B, N, C * p * p) with N = height/p * width/p. Patches are in row order;
+        each lists the pixels of channel 0, row by row, then those of channel 1 …
 
     >>> patchify(torch.arange(8).view(1, 1, 2, 4), 2)
     tensor([[[0, 1, 4, 5],
@@ -70,14 +70,17 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
     if images.dim() != 4:
-        raise ValueError(f"expected images (B, C, H, W), got {tuple(images.shape)}")
+        raise ValueError(
+            f"expected images (B, C, height, width), got {tuple(images.shape)}"
+        )
     check_positive("patch_size", patch_size)
-    (B, C, H, W), P = images.shape, patch_size
-    if H % P or W % P:
-        raise ValueError(f"expected sides that {P} divides, got {H} and {W}")
-    x = images.reshape(B, C, H // P, P, W // P, P)
-    x = x.permute(0, 2, 4, 1, 3, 5)  # (B, H/P, W/P, C, P, P)
-    return x.reshape(B, (H // P) * (W // P), C * P * P)
+    B, C, height, width = images.shape
+    p = patch_size
+    if height % p or width % p:
+        raise ValueError(f"expected sides that {p} divides, got {height} and {width}")
+    x = images.reshape(B, C, height // p, p, width // p, p)
+    x = x.permute(0, 2, 4, 1, 3, 5)  # (B, rows, columns, C, p, p)
+    return x.reshape(B, (height // p) * (width // p), C * p * p)
 
 
 class TokenAndPositionEmbedding(nn.Module):

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
+import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
 
 from utils.files import DATA
@@ -18,7 +19,7 @@ END_OF_TEXT = "<|endoftext|>"
 WORD = re.compile(r" ?\w+| ?[^\w\s]+|\s+")
 
 # GPT-2's own rule (Radford et al. 2019), as tiktoken writes it.
-GPT2_WORD = (
+GPT2_WORD = regex.compile(
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 )
 
@@ -33,16 +34,44 @@ def load_tokenizer() -> tiktoken.Encoding:
 
     Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
     """
-    lines = (DATA / "r50k_base.tiktoken").read_bytes().splitlines()
-    ranks = {
-        base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)
-    }
+    ranks = _read_gpt2_ranks()
     return tiktoken.Encoding(
         name="gpt2",
-        pat_str=GPT2_WORD,
+        pat_str=GPT2_WORD.pattern,
         mergeable_ranks=ranks,
         special_tokens={END_OF_TEXT: len(ranks)},
     )
+
+
+def load_gpt2_merges() -> tuple[dict[tuple[int, int], int], list[int]]:
+    """Read GPT-2's merges from the file in `data/`, for our own `encode_bpe`.
+
+    The file lists the pieces in the order learned. Encoded with the merges before its
+    own, a piece is the pair that was joined.
+
+    returns: 50,000 merges as `train_bpe` returns them, so the ids 0 ... 255 are the
+        bytes; and the ids that GPT-2 gives these 256 bytes, in another order
+
+    >>> merges, byte_ids = load_gpt2_merges()
+    >>> ids = encode_bpe("Hello shiny sun!", merges, GPT2_WORD)
+    >>> [byte_ids[i] if i < 256 else i for i in ids]
+    [15496, 22441, 4252, 0]
+
+    Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
+    """
+    ranks, merges = _read_gpt2_ranks(), {}
+    for piece, rank in ranks.items():
+        if len(piece) > 1:
+            merges[tuple(_encode_word(piece, merges))] = rank
+    return merges, [ranks[bytes([byte])] for byte in range(256)]
+
+
+def _read_gpt2_ranks():
+    """Return the id of each piece of GPT-2's vocabulary, in the order of ids."""
+    lines = (DATA / "r50k_base.tiktoken").read_bytes().splitlines()
+    return {
+        base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)
+    }
 
 
 def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
@@ -81,13 +110,16 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     return counts
 
 
-def train_bpe(text: str, num_merges: int) -> dict[tuple[int, int], int]:
+def train_bpe(
+    text: str, num_merges: int, pattern: re.Pattern = WORD
+) -> dict[tuple[int, int], int]:
     """Learn byte-pair merges: join the most frequent pair, again and again.
 
     The text is split into words first, and a merge never crosses their border. Of
     equally frequent pairs the one with the smaller ids comes first. Only the words
     that hold the merged pair are counted again.
 
+    pattern: its matches are the words, and together the text, else ValueError
     returns: from a pair of ids to its new id, in the order learned; ids 0 ... 255 are
         the bytes, new ids start at 256. Fewer than `num_merges` if no pair is left.
 
@@ -96,7 +128,7 @@ def train_bpe(text: str, num_merges: int) -> dict[tuple[int, int], int]:
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
-    occurrences = Counter(WORD.findall(text))
+    occurrences = Counter(_split_words(text, pattern))
     words = [list(word.encode("utf-8")) for word in occurrences]
     times = list(occurrences.values())
     counts, places = Counter(), defaultdict(set)
@@ -122,22 +154,40 @@ def _count_word(ids, occurrences, index, counts, places):
             places[pair].add(index)
 
 
-def encode_bpe(text: str, merges: dict[tuple[int, int], int]) -> list[int]:
+def encode_bpe(
+    text: str, merges: dict[tuple[int, int], int], pattern: re.Pattern = WORD
+) -> list[int]:
     """Turn text into ids with learned merges, the earliest learned merge first.
 
     merges: as `train_bpe` returns them
+    pattern: as in training; its matches together are the text, else ValueError
 
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
     """
-    words, pieces = WORD.findall(text), {}
-    for word in set(words):
-        piece = list(word.encode("utf-8"))
-        while pairs := [p for p in pairwise(piece) if p in merges]:
-            pair = min(pairs, key=merges.get)
-            piece = merge(piece, pair, merges[pair])
-        pieces[word] = piece
+    words = _split_words(text, pattern)
+    pieces = {word: _encode_word(word.encode("utf-8"), merges) for word in set(words)}
     return [i for word in words for i in pieces[word]]
+
+
+def _split_words(text, pattern):
+    """Split a text into the matches of a pattern, and make sure that none is lost."""
+    words = [match[0] for match in pattern.finditer(text)]
+    if "".join(words) != text:
+        raise ValueError(
+            "expected a pattern whose matches together are the text, "
+            f"got {pattern.pattern!r}, which loses a part of it"
+        )
+    return words
+
+
+def _encode_word(word, merges):
+    """Encode the bytes of one word."""
+    ids = list(word)
+    while pairs := [pair for pair in pairwise(ids) if pair in merges]:
+        pair = min(pairs, key=merges.get)
+        ids = merge(ids, pair, merges[pair])
+    return ids
 
 
 def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:

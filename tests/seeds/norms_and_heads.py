@@ -81,4 +81,5 @@ def depth(norms, seed):
         "pre-norm minus frequencies": above["pre-norm"],
         "post-norm minus frequencies": above["post-norm"],
         "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
+        "no additions, warm-up, minus frequencies": above["no additions, warm-up"],
     }

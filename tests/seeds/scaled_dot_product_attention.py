@@ -1,20 +1,20 @@
 """Notebook 04 and its deeper one: learning with and without the root."""
 
+import itertools
+
 import torch
+from torch import nn
 
 from tests.seeds import definitions
-from utils.experiments.rooms import (
-    RoomLayer,
-    draw_rooms,
-    room_accuracy,
-    train_on_rooms,
-)
+from utils.attention import SelfAttention
+from utils.experiments.rooms import draw_rooms, room_accuracy, train_on_rooms
 
 
 def main(seed):
     found, scales = {}, {"with": 1 / 8, "without": 1.0}
     book = definitions("deeper/why_the_root")
     train_room_layer, accuracy_after = book["train_room_layer"], book["accuracy_after"]
+    RoomLayer = book["RoomLayer"]
     for root, scale in scales.items():
         _, found[f"new rooms at each step, {root}"] = train_room_layer(
             scale, 19_200, 3e-3, seed
@@ -36,24 +36,34 @@ def main(seed):
         found[f"the {name} of the root at 0.009"] = accuracy_after(*way, seed, lr=9e-3)
 
     torch.manual_seed(seed)
-    (people, answers), layer = draw_rooms(500), RoomLayer(1 / 8)
+    (people, _), layer = draw_rooms(500), RoomLayer(1 / 8)
     for name, steps in (("start", 0), ("trained", 600)):
         train_on_rooms(layer, [draw_rooms(32) for _ in range(steps)], lr=3e-3)
         scores = layer.W_query(people) @ layer.W_key(people).mT / 8
         found[f"spread of the scores, {name}"] = scores.std().detach()
-    found["right in new rooms"] = room_accuracy(layer, (people, answers))
-    M = (layer.W_query.weight.T @ layer.W_key.weight).detach()
+    return found | find_cleo(seed)
+
+
+def find_cleo(seed):
+    """Measure what 04 says of the layer that finds Cleo, and of the wide ones."""
+    page, found = definitions("04_scaled_dot_product_attention"), {}
+    torch.manual_seed(seed)
+    finder = nn.Sequential(SelfAttention(38, 64), nn.Linear(64, 6))
+    train_on_rooms(finder, [draw_rooms(32) for _ in range(600)], lr=3e-3)
+    found["right in new rooms"] = room_accuracy(finder, draw_rooms(500))
+    found["right among 30 people"] = room_accuracy(finder, draw_rooms(500, 30))
+    learned = finder[0]
+    M = (learned.W_query.weight.T @ learned.W_key.weight).detach()
     rule = M[16:32, :16].diagonal()
     rest = (M.square().sum() - rule.square().sum()) / (38 * 38 - 16)
     found["diagonal over rest"] = rule.mean() / rest.sqrt()
-    size = layer.W_value.weight.detach().abs().mean(dim=0)
+    size = (finder[1].weight @ learned.W_value.weight).detach().abs().mean(dim=0)
     found["W_value: extension over names"] = size[32:].mean() / size[:32].mean()
-
-    torch.manual_seed(4)  # the sentence of the notebook, read by this layer
-    name, wanted = torch.randn(6, 16), torch.zeros(6, 16)
-    wanted[0], wanted[4] = name[1], name[5]
-    sentence = torch.cat([name, wanted, torch.eye(6)], dim=-1)
-    scores = layer.W_query(sentence) @ layer.W_key(sentence).T / 8
-    weights = scores.softmax(dim=-1).detach()
-    found["our sentence, weight of the noun"] = min(weights[0, 1], weights[4, 5])
+    kinds = {"with": SelfAttention, "without": page["WithoutRoot"]}
+    for (root, kind), lr in itertools.product(kinds.items(), (3e-4, 9e-4)):
+        torch.manual_seed(seed)
+        new_rooms, batches = draw_rooms(500), [draw_rooms(32) for _ in range(6)]
+        wide = nn.Sequential(kind(38, 1024), nn.Linear(1024, 6))
+        train_on_rooms(wide, batches * 40, lr)
+        found[f"width 1,024 at {lr}, {root}"] = room_accuracy(wide, new_rooms)
     return found

@@ -1,27 +1,26 @@
-"""Notebook 08: a GPT learns the story, and attention replaces instead of adding."""
+"""Notebook 08: where the norm belongs, and a GPT that learns the story."""
 
 from tests.seeds import definitions
+from utils.training.text import load_tales_model
 
 
 def main(seed):
     book = definitions("08_tiny_gpt")
-    plain, fast = trained(book, seed), trained(book, seed, lr=0.003)
-    found = {
+    ways = {name: book["send"](way, seed) for name, way in book["WAYS"].items()}
+    model = book["new_gpt"](seed)
+    training, plain = book["train_plainly"](model, seed)
+    _, fast = book["train_plainly"](book["new_gpt"](seed), seed, lr=0.003)
+    bits = book["bits_per_byte"](model, book["encode_story"])
+    real, encode, _ = load_tales_model()
+    return {
+        "post-norm: share": ways["post-norm"][1],
+        "pre-norm: share": ways["pre-norm"][1],
+        "pre-norm: size": ways["pre-norm"][0],
         "plain: lowest": min(plain),
         "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
         "plain: last minus lowest": plain[-1] - min(plain),
-        "plain minus pairs, lowest": min(plain) - book["table_loss"](2),
-        "plain minus triples, lowest": min(plain) - book["table_loss"](3),
+        "plain: last training loss": training[-1],
         "three times the rate: last minus lowest": fast[-1] - min(fast),
+        "bits per byte: plain minus triples": bits - book["counted_bits"](3),
+        "bits per byte: plain minus books": bits - book["bits_per_byte"](real, encode),
     }
-    replaced = trained(book, seed, book["AttentionReplaces"])[-1]
-    found["attention replaces: above single tokens"] = replaced - book["table_loss"](1)
-    lowest = min(trained(book, seed, book["MLPReplaces"]))
-    found["MLP replaces minus plain, lowest"] = lowest - min(plain)
-    return found
-
-
-def trained(book, seed, block=None, lr=0.001):
-    """Return the validation losses of a model trained with the notebook's loop."""
-    model = book["new_gpt"](seed, block or book["Block"])
-    return book["train_plainly"](model, seed, lr)[1]

@@ -16,7 +16,8 @@ What `check("4.1", answer)` does:
 5. Facts name what results don't show, such as a dropout that stays active. A right
    answer must also let gradients through where a notebook trains.
 6. If nothing is found, `messages` shows the first difference. `display` shows the
-   message, and `records` keeps the name of a passed exercise.
+   message, and `records` keeps the name of a passed exercise. `solution` finds the
+   answer in a later session with `saved`, in the notebook where it stands.
 """
 
 from utils.checks.cells import watch_cells

@@ -62,8 +62,8 @@ def draw_resets(
 class PairReader(nn.Module):
     """Write a list into a state by a rule, and look up a letter's digit.
 
-    rule: takes query, key (B, T, K), value (B, T, V), beta and gate (B, T), and returns
-        (B, T, V), as `utils.delta.gated_delta_rule` does
+    rule: takes query, key (B, T, K), value (B, T, d_v), beta and gate (B, T), and
+        returns (B, T, d_v), as `utils.delta.gated_delta_rule` does
     letters, digits: (B, T), asked: (B,), as `draw_pairs` returns them
     returns: logits (B, 11) of the digits and of `NONE`
 
@@ -83,7 +83,7 @@ class PairReader(nn.Module):
         beta = torch.sigmoid(self.beta(letters)[..., 0])  # (B, T)
         gate = torch.sigmoid(self.gate(letters)[..., 0])
         query, value = query.expand_as(key), self.value(digits)
-        outputs = self.rule(query, key, value, beta, gate)  # (B, T, V)
+        outputs = self.rule(query, key, value, beta, gate)  # (B, T, d_v)
         return self.output(outputs[:, -1])  # retrieved after the last token
 
 

@@ -38,21 +38,6 @@ def commonest_extension(people: Tensor) -> Tensor:
     return extensions.sum(dim=1, keepdim=True) - extensions
 
 
-class RoomLayer(nn.Module):
-    """One attention layer from people (B, T, 38) to six logits each, (B, T, 6)."""
-
-    def __init__(self, scale: float):
-        super().__init__()
-        self.W_query = nn.Linear(38, 64, bias=False)
-        self.W_key = nn.Linear(38, 64, bias=False)
-        self.W_value = nn.Linear(38, 6, bias=False)
-        self.scale = scale
-
-    def forward(self, x: Tensor) -> Tensor:
-        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
-        return F.scaled_dot_product_attention(query, key, value, scale=self.scale)
-
-
 def train_on_rooms(layer: nn.Module, batches: list, lr: float) -> None:
     """Take one step of Adam per batch of rooms."""
     optimizer = torch.optim.Adam(layer.parameters(), lr=lr)

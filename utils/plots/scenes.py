@@ -127,27 +127,27 @@ def _draw_sentence(picture, y, words, roles, bold):
     return boxes
 
 
-def both_ways(words, vectors, W_q: Tensor, W_k: Tensor, *, title: str) -> None:
+def both_ways(words, vectors, W_query: Tensor, W_key: Tensor, *, title: str) -> None:
     """Draw the score of two words, and below it the one with the words exchanged.
 
     Args:
         words, vectors: two of each; a vector has three numbers.
-        W_q, W_k: `(3, 1)`, so that a query and a key are one number.
+        W_query, W_key: `(3, 1)`, so that a query and a key are one number.
     """
     picture = Picture()
     for y, (i, j) in ((0.4, (0, 1)), (1.5, (1, 0))):
         dot = picture.sign((3.45, y + LINE / 2), "·", "score")
         sides = (  # the places of the word, its matrix and its query or key
-            (i, W_q, "query", (0.25, 1.83, 2.6)),
-            (j, W_k, "key", (5.3, 4.59, 3.85)),
+            (i, W_query, "query", (0.15, 1.62, 2.65)),
+            (j, W_key, "key", (5.49, 4.5, 3.83)),
         )
         for word, W, role, (x, middle, near) in sides:
-            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.45)
-            place, size = (middle, y - 0.05), (0.48, 0.38)
-            block = picture.block(place, f"W_{role[0]}", "learned", size=size)
-            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.45)
+            start = picture.grid((x, y), vectors[word], "x", words[word], cell=0.42)
+            place, size = (middle, y - 0.05), (0.78, 0.38)
+            block = picture.block(place, f"W_{role}", "learned", size=size)
+            end = picture.grid((near, y), vectors[word] @ W, role, role, cell=0.42)
             picture.chain(start, block, end, dot)
-        score = (vectors[i] @ W_q) @ (vectors[j] @ W_k)
+        score = (vectors[i] @ W_query) @ (vectors[j] @ W_key)
         style = {"align": "center", "bold": True}
         picture.note((3.45, y + 0.47), f"score {score:.0f}", "score", **style)
     picture.publish(title)
@@ -612,10 +612,10 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     squares = image.view(4, 2, 4, 2).transpose(1, 2).reshape(16, 4).tolist()
     owner = torch.tensor([0, 1, 2] + [4] * 12 + [3]).view(4, 4)
     owner = owner.repeat_interleave(2, 0).repeat_interleave(2, 1)
-    style = {"owner": owner, "shape": "(H, W) = (8, 8)", "cell": LINE}
+    style = {"owner": owner, "shape": "(8, 8) pixels", "cell": LINE}
     start = picture.grid((0.1, 0.3), image, name="image", **style)
     values, owner = [*squares[:3], ["…"] * 4, squares[15]], [0, 1, 2, -1, 3]
-    style = {"owner": owner, "rows": rows, "shape": "(N, P²) = (16, 4)"}
+    style = {"owner": owner, "rows": rows, "shape": "(N, p²) = (16, 4)"}
     patches = picture.grid((3.0, 0.72), values, name="patches", **style)
     linear = picture.block((4.5, 1.235), "Linear", "learned")
 
@@ -658,8 +658,9 @@ def who_holds(*lines, title: str) -> None:
 
     Args:
         lines: lists of what stands side by side: tuples of a name and its pieces, and
-            texts, which become arrows. A single piece is in both processes, of two
-            each process holds one, in its colour.
+            texts, which become arrows. A single piece is in both processes. Of two
+            each process holds one, in its colour, and a list of two is the same piece
+            as each has computed it.
     """
     drawn = []
     for line in lines:
@@ -669,8 +670,13 @@ def who_holds(*lines, title: str) -> None:
                 drawn[-1].append(f"{part} →")
                 continue
             name, *pieces = part
-            owner, mask = ([4], [True]) if len(pieces) == 1 else ([0, 1], torch.eye(2))
-            both = {"owner": [owner] * 2, "mask": torch.as_tensor(mask).bool()}
-            drawn[-1].append({"values": [pieces] * 2, "name": name} | both)
+            if isinstance(pieces[0], list):
+                part = {"values": [[own] for own in pieces[0]], "owner": [[0], [1]]}
+            elif len(pieces) == 1:
+                part = {"values": [pieces] * 2, "owner": [[4]] * 2}
+            else:
+                part = {"values": [pieces] * 2, "owner": [[0, 1]] * 2}
+                part["mask"] = torch.eye(2).bool()
+            drawn[-1].append({"name": name} | part)
         drawn[-1][0]["rows"] = ["process 0", "process 1"]
     column(*drawn, title=title)

@@ -338,7 +338,8 @@ def _draw_values(picture, weights, values, names, outputs):
     for weight, corner, name, value in zip(weights, corners, names, values):
         picture.wire(corner, end, "weight", weight=float(weight), head=False)
         picture.dot(corner, "value")
-        beyond = value * (1 + 0.25 * reach / value.norm().clamp(min=1e-6))
+        away = value - values.mean(dim=0)
+        beyond = value + 0.25 * reach * away / away.norm().clamp(min=1e-6)
         picture.write(*place(beyond), name, color=INK["value"])
     picture.dot(end, "output", 0.09)
 
@@ -629,7 +630,7 @@ def rotate_together(
     steps(frames, title=title)
 
 
-# --- 09 ---------------------------------------------------------------------------
+# --- 08 ---------------------------------------------------------------------------
 
 
 def draw_token(
@@ -651,7 +652,7 @@ def draw_token(
     Picture in 6 states: T.
     1. The model gives each token a logit.
     2. The softmax alone would give a 0.67.
-    3. Divided by a temperature T of 0.50, the logits give a 0.87.
+    3. Divided by a temperature τ of 0.50, the logits give a 0.87.
     4. top-k keeps the 2 largest, and their probabilities sum to 1 again.
     5. top-p keeps the 2 largest, whose sum reaches 0.90.
     6. One token is drawn with these probabilities: b.
@@ -672,7 +673,7 @@ def draw_token(
     states = [  # a column, its numbers, which tokens are kept
         ("logit", logits, everything),
         ("softmax", plain, everything),
-        ("÷ T", cooled, everything),
+        ("÷ τ", cooled, everything),
         ("top-k", best, kept),
         ("top-p", final, nucleus),
         ("drawn", None, nucleus),
@@ -680,7 +681,7 @@ def draw_token(
     sentences = (
         "The model gives each token a logit.",
         f"The softmax alone would give {softmax}.",
-        f"Divided by a temperature T of {format_number(temperature)}, the logits give "
+        f"Divided by a temperature τ of {format_number(temperature)}, the logits give "
         f"{divided}.",
         f"top-k keeps the {top_k} largest, and their probabilities sum to 1 again.",
         f"top-p keeps the {int(nucleus.sum())} largest, whose sum reaches "

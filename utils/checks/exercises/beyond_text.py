@@ -13,30 +13,30 @@ def axes(*order):
 
 
 def in_pieces(s):
-    """Split H into (P, H/P), and W likewise, but return (B, C, H/P, P, W/P, P)."""
-    split = s.images.reshape(s.B, s.C, s.P, s.rows, s.P, s.columns)
+    """Split both sides into (p, number), but return (B, C, rows, p, columns, p)."""
+    split = s.images.reshape(s.B, s.C, s.p, s.rows, s.p, s.columns)
     return split.permute(0, 1, 3, 2, 5, 4)
 
 
 patchify = Exercise(
     id="14.1",
     signature="patchify(images, patch_size)",
-    returns="the patches (B, N, C*P*P), row by row, each with the channel first",
+    returns="the patches (B, N, C*p*p), row by row, each with the channel first",
     steps={
-        "P": lambda s: s.patch_size,
-        "B, C, H, W": lambda s: s.images.shape,
-        "rows, columns": lambda s: (s.H // s.P, s.W // s.P),
-        "cells": lambda s: s.images.reshape(s.B, s.C, s.rows, s.P, s.columns, s.P),
+        "p": lambda s: s.patch_size,
+        "B, C, height, width": lambda s: s.images.shape,
+        "rows, columns": lambda s: (s.height // s.p, s.width // s.p),
+        "cells": lambda s: s.images.reshape(s.B, s.C, s.rows, s.p, s.columns, s.p),
         "patches": axes(2, 4),  # in the order of the result
         "inside": axes(1, 3, 5),
         "order": lambda s: (0, *s.patches, *s.inside),
         "moved": lambda s: s.cells.permute(s.order),
-        "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.P**2),
+        "result": lambda s: s.moved.reshape(s.B, s.rows * s.columns, s.C * s.p**2),
     },
     variants=variants(
-        "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split H into (H/P, P) and W into (W/P, P), then move both P to the end.",
+        "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split the height into (rows, p) and the width into (columns, p), then move both p to the end.",
         dict(order=axes(0, 1, 2, 3, 4, 5)),
-        "size-for-number: You split H into P pieces of H/P pixels: a patch is P pixels high and wide, so split H into (H/P, P) and W into (W/P, P).",
+        "size-for-number: You split the height into p pieces: a patch is p pixels high and wide, so split the height into (rows, p) and the width into (columns, p).",
         dict(cells=in_pieces),
         "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
         dict(patches=axes(4, 2)),
@@ -45,10 +45,10 @@ patchify = Exercise(
         "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
         dict(inside=axes(3, 5, 1)),
         dict(inside=axes(5, 3, 1)),
-        "sides-swapped: You took W for H: images are (B, C, H, W), and there are H/P rows and W/P columns of patches.",
-        {"rows, columns": lambda s: (s.W // s.P, s.H // s.P)},
+        "sides-swapped: You took the width for the height: images are (B, C, height, width), and there are height/p rows and width/p columns of patches.",
+        {"rows, columns": lambda s: (s.width // s.p, s.height // s.p)},
         "overlapping: Your patches overlap: each should begin patch_size after the one before.",
-        dict(result=lambda s: F.unfold(s.images, s.P).mT),
+        dict(result=lambda s: F.unfold(s.images, s.p).mT),
     ),
     cases=[
         Case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
