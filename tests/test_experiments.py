@@ -3,12 +3,14 @@
 import functools
 
 import pytest
+import torch
 
 from tests.seeds import definitions
 from utils.experiments import translation
 from utils.experiments.pairs import NONE, RESET, draw_pairs, draw_resets
 
 page = functools.cache(definitions)  # not while tests are collected
+TRANSLATION = "11_translation"
 PRONOUNS = "deeper/heads_that_resolve_it"
 
 
@@ -46,6 +48,20 @@ def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
         for token, digit in zip(tokens, digits):
             last = {} if token == RESET else last | {token: digit}
         assert last.get(asked, NONE) == answer
+
+
+@pytest.mark.parametrize("kind", ["OneCall", "looking_back", "TransformerDecoder"])
+def test_a_decoder_does_not_look_ahead(kind):
+    names, heads = page(TRANSLATION), [4] * (kind == "TransformerDecoder")
+    torch.manual_seed(0)
+    decoder, encoder = names[kind](11, 8, *heads), translation.RecurrentEncoder(7, 8)
+    translator = translation.Translator(encoder, decoder)
+    source, words = torch.randint(1, 7, (2, 5)), torch.randint(1, 11, (2, 6))
+    other = words.clone()
+    other[:, 4] = words[:, 4] % 10 + 1  # another word
+    before, after = translator(source, words)[0], translator(source, other)[0]
+    torch.testing.assert_close(after[:, :4], before[:, :4])
+    assert not torch.allclose(after[:, 4], before[:, 4])
 
 
 def test_no_pair_of_the_test_occurs_in_training():

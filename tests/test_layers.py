@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.small_layers import CACHED, random
 from utils.attention import CausalAttention, MultiHeadAttention
@@ -57,6 +58,48 @@ def test_a_cache_changes_nothing(kind, pieces):
     outputs = [layer(piece, cache=cache) for piece in x.split(pieces, dim=1)]
     torch.testing.assert_close(torch.cat(outputs, 1), layer(x), atol=1e-10, rtol=0)
     assert len(cache) == 13
+
+
+class Squares(TorchDispatchMode):
+    """Notes whether a tensor is made with two axes of 13 tokens."""
+
+    found = False
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        for each in made if isinstance(made, tuple) else (made,):
+            self.found |= torch.is_tensor(each) and list(each.shape).count(13) > 1
+        return made
+
+
+@in_every_layer_with_a_cache
+def test_a_step_of_decoding_makes_no_matrix_of_tokens_by_tokens(kind):
+    layer, x = built(kind), random(2, 13, 5)
+    cache = layer.new_cache(13)
+    layer(x[:, :12], cache=cache)
+    with Squares() as squares:
+        layer(x[:, 12:], cache=cache)
+    assert not squares.found
+
+
+@pytest.mark.parametrize("kind", ["heads", "rotary", "latents"])
+@pytest.mark.parametrize("need_weights", [False, True])
+def test_only_weights_that_are_asked_for_are_made(kind, need_weights):
+    layer, x = built(kind), random(2, 13, 5)
+    with Squares() as squares:
+        output = layer(x, need_weights=need_weights)
+        (output[0] if need_weights else output).square().sum().backward()
+    assert squares.found == need_weights
+
+
+@in_every_causal_layer
+def test_autocast_computes_in_bfloat16_about_what_float32_computes(kind):
+    layer, x = built(kind).float(), random(2, 7, 5).float().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(x)
+    output.float().square().sum().backward()
+    assert output.dtype == torch.bfloat16 and x.grad.isfinite().all()
+    torch.testing.assert_close(output.float(), layer(x), atol=0.05, rtol=0.05)
 
 
 @in_every_layer_with_a_cache

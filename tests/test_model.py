@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call, grad, vmap
 
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
@@ -125,6 +126,21 @@ def test_an_exported_or_traced_model_takes_batches_of_any_size(kind):
     exported = torch.export.export(model, (ids,), dynamic_shapes=({0: batch},))
     for twin in (exported.module(), torch.jit.trace(model, ids)):
         torch.testing.assert_close(twin(ids[:3]), model(ids[:3]))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_gradients_per_sentence_are_those_of_each_alone():
+    model, ids = gpt(), token_ids(3, 7)
+    weights = dict(model.named_parameters())
+
+    def loss(weights, sentence):
+        logits = functional_call(model, weights, (sentence[None, :-1],))
+        return nn.functional.cross_entropy(logits[0], sentence[1:])
+
+    found = vmap(grad(loss), in_dims=(None, 0))(weights, ids)
+    for i, sentence in enumerate(ids):
+        one = {name: gradient[i] for name, gradient in found.items()}
+        torch.testing.assert_close(one, grad(loss)(weights, sentence))
 
 
 def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():

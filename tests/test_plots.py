@@ -31,7 +31,7 @@ def draw_marks(title):
     words = picture.word((2.0, 0.2), "it"), picture.word((0.6, 1.0), " sun", lit=True)
     picture.wire(*words, "weight", weight=0.9, bend=0.3, text="0.90")
     learned = picture.block((2.2, 0.85), "W_q", "learned")
-    part = picture.block((3.2, 0.85), "multi-head\nattention", lit=True)
+    part = picture.block((3.2, 0.85), "multi-head\nattention")
     picture.wire(learned, part, "query")
     picture.wire(part, (6.5, 1.4), via=[(6.5, 1.1)], dashed=True, head=False)
     for i, sign in enumerate(("+", "×", "=", "softmax")):

@@ -9,7 +9,7 @@ import torch
 
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
-from utils.checks.engine import Exercise, case
+from utils.checks.engine import Case, Exercise
 from utils.checks.examine import examine
 from utils.checks.pipeline import variants
 from utils.checks.steps.returned import RETURNED
@@ -94,8 +94,7 @@ TOY = Exercise(  # two steps, each of which may give 1 or 2 too much
     id="0.1",
     signature="double(x)",
     returns="2x",
-    oracle=lambda x: 2 * x,
-    cases=[case(3.0), case(5.0)],
+    cases=[Case(3.0), Case(5.0)],
     steps={
         "first": lambda s: s.x,
         "second": lambda s: s.x,

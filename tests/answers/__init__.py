@@ -1,6 +1,6 @@
 """Answers whose authors had never seen the checks, with the diagnoses they must get.
 
-One right answer in an unusual style, two with one mistake and one with two for each
+One right answer in an unusual style, one with a mistake and one with two for each
 exercise that four authors were asked, from the 635 that they wrote. Above a wrong
 answer its author says what is wrong. An answer has the name of its exercise.
 """

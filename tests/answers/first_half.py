@@ -42,15 +42,6 @@ def merge(ids, pair, new_id):
     return ids[:]
 
 
-# stops after the first match: only one occurrence is replaced
-@wrong("first-occurrence-only")
-def merge(ids, pair, new_id):
-    for i in range(len(ids) - 1):
-        if (ids[i], ids[i + 1]) == (pair[0], pair[1]):
-            return ids[:i] + [new_id] + ids[i + 2 :]
-    return list(ids)
-
-
 # works in the list of the caller
 # and goes from right to left, so 1 1 1 is merged at the right end
 @wrong("right-to-left", "input-changed")
@@ -82,17 +73,6 @@ def sliding_windows(ids, context_length, stride):
     return targets, inputs
 
 
-# returns floats, as torch.Tensor makes them
-@wrong("wrong-type")
-def sliding_windows(ids, context_length, stride):
-    if len(ids) <= context_length:
-        raise ValueError("too short")
-    starts = range(0, len(ids) - context_length, stride)
-    inputs = [ids[s : s + context_length] for s in starts]
-    targets = [ids[s + 1 : s + 1 + context_length] for s in starts]
-    return torch.Tensor(inputs), torch.Tensor(targets)
-
-
 # steps by the context length, the stride is ignored
 # and returns targets before inputs
 @wrong("context-for-stride", "parts-swapped")
@@ -117,13 +97,6 @@ def embed(ids, table):
 def embed(ids, table):
     rows = table.T
     return F.one_hot(ids, num_classes=rows.shape[0]).to(rows.dtype) @ rows
-
-
-# the one-hot rows stop at the largest id that occurs
-@wrong("class-count-missing")
-def embed(ids, table):
-    hot = F.one_hot(ids).to(table.dtype)
-    return hot @ table
 
 
 # counts the ids from 1
@@ -157,14 +130,6 @@ def sinusoidal_positions(num_positions, d_model):
     return table
 
 
-# sine in the first half, cosine in the second
-@wrong("halves-for-alternating")
-def sinusoidal_positions(num_positions, d_model):
-    div = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
-    angles = torch.arange(num_positions)[:, None] * div
-    return torch.cat([angles.sin(), angles.cos()], dim=1)
-
-
 # i / D instead of 2i / D
 # and cosines stand on even features
 @wrong("sine-and-cosine-swapped", "exponent-halved")
@@ -186,13 +151,6 @@ def attention_weights(x):
 @wrong("scaled")
 def attention_weights(x):
     return torch.softmax(x @ x.T / math.sqrt(x.shape[1]), dim=-1)
-
-
-# softmax down the columns: columns sum to 1 instead of rows
-@wrong("softmax-over-queries")
-def attention_weights(x):
-    scores = x @ x.T
-    return torch.softmax(scores, dim=0)
 
 
 # the diagonal is hidden: a token doesn't see itself
@@ -220,13 +178,6 @@ def context_vectors(x):
     return (tokens @ torch.softmax(tokens.T @ tokens, dim=0)).T
 
 
-# takes the mean over the tokens where the sum was wanted
-@wrong("divided-by-tokens")
-def context_vectors(x):
-    w = torch.softmax(x @ x.T, dim=-1)
-    return (w[:, :, None] * x[None, :, :]).mean(dim=1)
-
-
 # mixes with the scores, softmax forgotten
 @wrong("softmax-missing")
 def context_vectors(x):
@@ -250,13 +201,6 @@ def softmax(scores, dim=-1):
     return out / torch.sum(out, dim, keepdim=True)
 
 
-# doesn't subtract the maximum: large scores overflow
-@wrong("maximum-not-subtracted")
-def softmax(scores, dim=-1):
-    e = torch.exp(scores)
-    return e / e.sum(dim=dim, keepdim=True)
-
-
 # one maximum for the whole tensor: rows far below it become 0/0
 @wrong("global-maximum-subtracted")
 def softmax(scores, dim=-1):
@@ -278,14 +222,6 @@ def scaled_dot_product_attention(query, key, value):
     scores = key @ query.mT * query.shape[-1] ** -0.5
     upright = scores.softmax(dim=-2)
     return (value.mT @ upright).mT, upright.mT
-
-
-# scores divided by the root of d_v, not of d_k
-@wrong("scale-of-values")
-def scaled_dot_product_attention(query, key, value):
-    scores = query @ key.transpose(-1, -2) / math.sqrt(value.shape[-1])
-    weights = torch.softmax(scores, dim=-1)
-    return weights @ value, weights
 
 
 # no scale at all
@@ -388,12 +324,6 @@ def causal_mask(num_tokens):
     rows, columns = torch.tril_indices(num_tokens, num_tokens)
     mask[rows, columns] = True
     return mask
-
-
-# zeros and ones as floats, not boolean
-@wrong("wrong-type")
-def causal_mask(num_tokens):
-    return torch.ones(num_tokens, num_tokens).tril()
 
 
 # polarity: True where the key is hidden
@@ -510,13 +440,6 @@ def masked_softmax(scores, mask):
     return torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
 
 
-# -1e9 makes an empty row uniform
-@wrong("empty-row-uniform")
-def masked_softmax(scores, mask):
-    hidden = scores.masked_fill(~mask, -1e9)
-    return hidden.softmax(dim=-1)
-
-
 # the result of masked_fill is lost, so nothing is hidden
 # and softmax with dim=1, a wrong axis in a batch
 @wrong("mask-after-softmax", "fixed-axis")
@@ -531,13 +454,6 @@ def padding_mask(lengths, num_tokens):
     # count the ends already passed
     ends = F.one_hot(torch.as_tensor(lengths).long(), num_tokens + 1)
     return ends.cumsum(1)[:, :num_tokens].eq(0)
-
-
-# <= makes one token of padding real
-@wrong("one-too-many")
-def padding_mask(lengths, num_tokens):
-    lengths = torch.as_tensor(lengths)
-    return torch.arange(num_tokens) <= lengths[:, None]
 
 
 # as wide as the longest sentence, not num_tokens
@@ -558,13 +474,6 @@ def padding_mask(lengths, num_tokens):
 def dropout(x, p):
     coins = torch.distributions.Bernoulli(probs=torch.tensor(1.0 - p)).sample(x.shape)
     return x * coins.to(x.dtype) / max(1 - p, 1e-9)
-
-
-# survivors aren't scaled
-@wrong("not-rescaled")
-def dropout(x, p):
-    keep = torch.rand_like(x) >= p
-    return x * keep
 
 
 # divides 0 by 0 at p = 1
@@ -598,15 +507,6 @@ def split_heads(x, num_heads):
     return torch.stack(heads, dim=1)
 
 
-# reshapes straight to (B, H, T, K), which mixes tokens
-@wrong("split-by-view")
-def split_heads(x, num_heads):
-    B, T, D = x.shape
-    if D % num_heads != 0:
-        raise ValueError("num_heads must divide D")
-    return x.reshape(B, num_heads, T, D // num_heads)
-
-
 # head h gets features h, h+H, ...
 # and nothing is checked: left-over features make the heads of unequal width, cut to
 # the shortest
@@ -622,13 +522,6 @@ def merge_heads(x):
     out = x.new_empty(B, T, H, K)
     out.copy_(x.movedim(1, 2))
     return out.view(B, T, H * K)
-
-
-# reshapes without swapping heads and tokens
-@wrong("merge-without-transpose")
-def merge_heads(x):
-    B, H, T, K = x.shape
-    return x.reshape(B, T, H * K)
 
 
 # interleaves the features of the heads
@@ -670,34 +563,6 @@ class MultiHeadAttention(nn.Module):
         for q, k, v in zip(qs, ks, vs):
             scores = (q @ k.mT / self.K**0.5).masked_fill(future, -torch.inf)
             heads.append(self.drop(scores.softmax(-1)) @ v)
-        return self.out_proj(torch.cat(heads, dim=-1))
-
-
-# no mask in the loop
-@wrong("mask-not-used")
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
-        super().__init__()
-        if d_out % num_heads:
-            raise ValueError("num_heads has to divide d_out")
-        self.num_heads = num_heads
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-        self.out_proj = nn.Linear(d_out, d_out)
-        self.drop = nn.Dropout(dropout)
-        causal = torch.ones(context_length, context_length, dtype=torch.bool).tril()
-        self.register_buffer("causal", causal, persistent=False)
-
-    def forward(self, x):
-        T = x.shape[1]
-        heads = []
-        queries = self.W_query(x).chunk(self.num_heads, dim=-1)
-        keys = self.W_key(x).chunk(self.num_heads, dim=-1)
-        values = self.W_value(x).chunk(self.num_heads, dim=-1)
-        for q, k, v in zip(queries, keys, values):
-            scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5
-            heads.append(self.drop(scores.softmax(dim=-1)) @ v)
         return self.out_proj(torch.cat(heads, dim=-1))
 
 
@@ -788,17 +653,6 @@ def apply_rope(x, positions, base=10000.0):
     return torch.stack((a * cos + b * sin, b * cos - a * sin), dim=-1).flatten(-2)
 
 
-# pairs are p and p + K/2, not neighbours
-@wrong("halves-for-pairs")
-def apply_rope(x, positions, base=10000.0):
-    K = x.shape[-1]
-    freq = base ** (-torch.arange(0, K, 2) / K)
-    angles = positions[:, None] * freq
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    a, b = x[..., : K // 2], x[..., K // 2 :]
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
-
-
 # adds the sinusoids to x instead of turning it
 # and positions count from 1
 @wrong("positions-from-one", "added-not-rotated")
@@ -816,14 +670,6 @@ def alibi_bias(num_heads, num_tokens):
     distance = torch.ones(num_tokens, num_tokens).tril(-1).cumsum(0).tril(-1)
     slopes = torch.exp2(torch.linspace(-8 / num_heads, -8, num_heads))
     return -torch.einsum("h,ij->hij", slopes, distance)
-
-
-# the first head's exponent is 0: h, not h + 1
-@wrong("first-slope-one")
-def alibi_bias(num_heads, num_tokens):
-    slopes = 2.0 ** (-8 * torch.arange(num_heads) / num_heads)
-    pos = torch.arange(num_tokens)
-    return -slopes[:, None, None] * (pos[:, None] - pos[None, :])
 
 
 # the sign is missing: far tokens are favoured

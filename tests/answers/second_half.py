@@ -20,17 +20,6 @@ def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
     return torch.einsum("...ts,...sd,dv->...tv", weights, context, W_value), weights
 
 
-# the mask means the opposite: True is hidden
-@wrong("mask-inverted")
-def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
-    query, key, value = x @ W_query, context @ W_key, context @ W_value
-    scores = query @ key.mT / query.shape[-1] ** 0.5
-    if context_mask is not None:
-        scores = scores.masked_fill(context_mask[..., None, :], float("-inf"))
-    weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
-    return weights @ value, weights
-
-
 # scaled by the width D of x, not by K
 @wrong("scale-of-input-width")
 def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
@@ -81,18 +70,6 @@ def greedy_translate(next_logits, start_id, end_id, max_length):
     return ids[1:]
 
 
-# the decoder is given only the last word
-@wrong("last-id-only")
-def greedy_translate(next_logits, start_id, end_id, max_length):
-    ids = [start_id]
-    for _ in range(max_length):
-        best = next_logits(ids[-1:]).argmax().item()
-        if best == end_id:
-            break
-        ids.append(best)
-    return ids[1:]
-
-
 # the ids handed over lack the start
 # and never stops at the end
 @wrong("goes-on-after-end", "start-missing")
@@ -133,21 +110,6 @@ class TransformerBlock(nn.Module):
         return x
 
 
-# the second shortcut adds the block's input, not the sum after attention
-@wrong("residual-of-the-input")
-class TransformerBlock(nn.Module):
-    def __init__(self, attention, feed_forward, d_model):
-        super().__init__()
-        self.attention = attention
-        self.feed_forward = feed_forward
-        self.norm1 = nn.LayerNorm(d_model)
-        self.norm2 = nn.LayerNorm(d_model)
-
-    def forward(self, x):
-        h = x + self.attention(self.norm1(x))
-        return x + self.feed_forward(self.norm2(h))
-
-
 # dropout of 0.1 that wasn't wanted
 # and attention and MLP side by side: both read the same x
 @wrong("sublayers-parallel", "changes-in-training")
@@ -174,16 +136,6 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
         rank = (logits[..., None, :] > logits[..., :, None]).sum(-1)
         e = e * (rank < top_k)
     return e / e.sum(-1, keepdim=True)
-
-
-# multiplies by the temperature
-@wrong("temperature-inverted")
-def next_token_probs(logits, temperature=1.0, top_k=None):
-    z = logits * temperature
-    if top_k is not None:
-        border = z.topk(top_k, dim=-1).values[..., -1:]
-        z = z.masked_fill(z < border, float("-inf"))
-    return torch.softmax(z, dim=-1)
 
 
 # cuts with <=: the k-th best goes as well
@@ -225,16 +177,6 @@ def top_p_probs(logits, p):
     earlier = F.pad(probs.cumsum(dim=-1), (1, -1))
     kept = probs * (earlier < p)
     return kept / kept.sum(dim=-1, keepdim=True)
-
-
-# the kept ones aren't renormalised
-@wrong("not-renormalised")
-def top_p_probs(logits, p):
-    probs = logits.softmax(-1)
-    best, order = torch.sort(probs, dim=-1, descending=True)
-    before = best.cumsum(-1) - best
-    best = best.masked_fill(before >= p, 0)
-    return torch.zeros_like(probs).scatter(-1, order, best)
 
 
 # the result stays sorted
@@ -279,16 +221,6 @@ def online_softmax_attention(query, key, value, block_size):
     return acc / total
 
 
-# a softmax in each block and a mean over blocks
-@wrong("averaged")
-def online_softmax_attention(query, key, value, block_size):
-    outputs = []
-    for k, v in zip(key.split(block_size, -2), value.split(block_size, -2)):
-        scores = query @ k.transpose(-2, -1) / query.shape[-1] ** 0.5
-        outputs.append(torch.softmax(scores, dim=-1) @ v)
-    return sum(outputs) / len(outputs)
-
-
 # the denominator isn't rescaled
 # and the loop leaves out the last, shorter block
 @wrong("last-block-lost", "sums-not-rescaled")
@@ -321,18 +253,6 @@ def attend_with_cache(query, key, value, cache):
     return output[..., past:, :], (keys, values)
 
 
-# hands back the new keys and values alone, the old ones are forgotten
-@wrong("only-the-new-returned")
-def attend_with_cache(query, key, value, cache):
-    keys = key if cache is None else torch.cat([cache[0], key], dim=-2)
-    values = value if cache is None else torch.cat([cache[1], value], dim=-2)
-    T, S = query.shape[-2], keys.shape[-2]
-    scores = query @ keys.mT / query.shape[-1] ** 0.5
-    keep = torch.ones(T, S, dtype=torch.bool).tril(S - T)
-    output = torch.where(keep, scores, -torch.inf).softmax(dim=-1) @ values
-    return output, (key, value)  # cache
-
-
 # the triangle isn't shifted by the length of the cache
 @wrong("causal-from-the-top-left")
 def attend_with_cache(query, key, value, cache):
@@ -362,12 +282,6 @@ def repeat_kv(x, n_rep):
     return torch.kron(x, torch.ones(1, n_rep, 1, 1, dtype=x.dtype))
 
 
-# repeat copies the whole row of heads: 0 1 0 1
-@wrong("tile-for-interleave")
-def repeat_kv(x, n_rep):
-    return x.repeat(1, n_rep, 1, 1)
-
-
 # repeats the tokens, not the heads
 @wrong("wrong-axis")
 def repeat_kv(x, n_rep):
@@ -391,14 +305,6 @@ def patchify(images, patch_size):
 @wrong("overlapping")
 def patchify(images, patch_size):
     return F.unfold(images, kernel_size=patch_size).permute(0, 2, 1)
-
-
-# one reshape without moving axes
-@wrong("plain-reshape")
-def patchify(images, patch_size):
-    B, C, H, W = images.shape
-    P = patch_size
-    return images.reshape(B, (H // P) * (W // P), C * P * P)
 
 
 # rows and columns inside a patch are exchanged
@@ -425,15 +331,6 @@ def combine_partial_attention(outputs, maxima, sums):
         denominator = denominator + factor * s
     safe = torch.where(denominator == 0, torch.ones_like(denominator), denominator)
     return numerator / safe[:, None]
-
-
-# a token that sees no key in any part gets NaN
-@wrong("empty-row-nan")
-def combine_partial_attention(outputs, maxima, sums):
-    top = maxima.amax(dim=0)
-    scale = torch.exp(maxima - top)
-    total = (scale * sums).sum(dim=0)
-    return torch.einsum("pt,ptv->tv", scale, outputs) / total[:, None]
 
 
 # outputs and sums are rescaled in place
@@ -467,15 +364,6 @@ def latent_keys_values(latent, W_uk, W_uv):
     return made.split([W_uk.size(-1), W_uv.size(-1)], dim=-1)
 
 
-# Every head uses the matrices of the first head.
-@wrong("first-head-alone")
-def latent_keys_values(latent, W_uk, W_uv):
-    heads = range(W_uk.shape[0])
-    keys = torch.stack([latent @ W_uk[0] for h in heads], dim=1)
-    values = torch.stack([latent @ W_uv[0] for h in heads], dim=1)
-    return keys, values
-
-
 # The pair is in the wrong order: values first, keys second.
 @wrong("parts-swapped")
 def latent_keys_values(latent, W_uk, W_uv):
@@ -506,13 +394,6 @@ def absorbed_scores(query, latent, W_uk):
     return query @ keys.mT
 
 
-# The scores of all heads are added up: the axis of the heads is gone.
-@wrong("added-up")
-def absorbed_scores(query, latent, W_uk):
-    absorbed = torch.einsum("bhtk,hrk->bhtr", query, W_uk)
-    return torch.einsum("bhtr,bsr->bts", absorbed, latent)
-
-
 # all heads use the first head's matrix
 # and softmax at the end
 @wrong("first-head-alone", "softmax-taken")
@@ -529,13 +410,6 @@ def linear_attention(query, key, value):
     for t in range(v.shape[0]):
         outputs[t] = (k[: t + 1] @ q[t]) @ v[: t + 1]
     return outputs.to(value.dtype)
-
-
-# Each query asks the sum of all tokens, the later ones too: the causal part is
-# missing.
-@wrong("no-causal-mask")
-def linear_attention(query, key, value):
-    return query @ (key.T @ value)
 
 
 # The wrong half of the products is kept (triu): a token asks itself and the later
@@ -569,17 +443,6 @@ def delta_rule(query, key, value, beta):
     written = beta[:, None] * value
     states = torch.einsum("tk,tv->tkv", key, written).cumsum(dim=0)
     return torch.einsum("tk,tkv->tv", query, states)
-
-
-# beta is forgotten: the whole difference is written.
-@wrong("beta-ignored")
-def delta_rule(query, key, value, beta):
-    state = torch.zeros(key.shape[1], value.shape[1])
-    outputs = []
-    for q, k, v in zip(query, key, value):
-        state = state + torch.outer(k, v - k @ state)
-        outputs.append(q @ state)
-    return torch.stack(outputs)
 
 
 # Nothing is read before writing.

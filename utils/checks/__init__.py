@@ -6,7 +6,7 @@ What `check("4.1", answer)` does:
    so if the newest cell with the definition is no valid Python.
 2. `answers` makes the answer ready: a function as it is, a class as built modules.
 3. `examine` runs it on every case of the exercise (`engine`) and compares each result
-   with that of the exercise's oracle.
+   with that of the exercise's right steps.
 4. If a result is wrong, the finders of `examine` look for the mistake, one after the
    other. `search` knows the right steps to the result and, for each known mistake, a
    variant, which is one step done wrong (`pipeline`). The variant (or the pair) that

@@ -29,7 +29,7 @@ class FunctionAnswer:
         self.written, self.mistakes = answer, []
 
     def bind(self, case):
-        """Return the answer as a function like the oracle, and the arguments."""
+        """Return the answer as a function, and the arguments of a case."""
         return self.written, case.args
 
     def fact_arguments(self, case):
@@ -41,9 +41,9 @@ class ModuleAnswer:
     """An answer that is an `nn.Module` class; it has the same attributes.
 
     Cases with the same `build` go through one module, in eval mode. It is judged by its
-    own matrices: the oracle and the variants take `(learned, x)`, where
-    `learned.W_query` … are matrices `(d_in, d_out)` read from the module, and
-    `learned.build` are the arguments that built it. Facts take `(module, learned)`.
+    own matrices: the steps begin with `learned` and `x`, where `learned.W_query` … are
+    matrices `(d_in, d_out)` read from the module, and `learned.build` are the arguments
+    that built it. Facts take `(module, learned)`.
     """
 
     def __init__(self, answer, projections):

@@ -1,7 +1,7 @@
 """Exercises, their cases, and the runs of an answer on these.
 
-An exercise is data: an oracle, which gives the right results, a list of cases, the
-steps to the result, and their wrong variants.
+An exercise is data: a list of cases, the steps to the right result, and their wrong
+variants.
 """
 
 from collections.abc import Callable
@@ -18,23 +18,15 @@ from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
 from utils.checks.values import agrees, safe_text, same_form
 
 
-@dataclass(frozen=True, eq=False)
 class Case:
-    """Inputs on which answers are tried.
+    """Inputs on which answers are tried: the positional arguments.
 
-    args: the positional arguments
     note: what is special about them, for the message
     build: for a module, the arguments that build it
     """
 
-    args: tuple
-    note: str = ""
-    build: tuple | None = None
-
-
-def case(*args, **settings):
-    """Return the `Case` with these arguments."""
-    return Case(args, **settings)
+    def __init__(self, *args, note="", build=None):
+        self.args, self.note, self.build = args, note, build
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0):
@@ -59,7 +51,7 @@ def _generator(shape, seed=0):
 class Run:
     """What an answer did on one case, and what is right there.
 
-    args: the arguments of the oracle and the variants; for a module, `learned` is first
+    args: the arguments of the steps; for a module, `learned` is first
     outcome: what the answer returned or raised
     expected: what is right, or None if the answer could not be tried
     observe: if results are random, the function that makes them comparable
@@ -108,17 +100,16 @@ class Exercise:
     id: as in the notebook, "4.1"
     signature: the name and the parameters
     returns: ends the sentence "Expected a function … that returns …"
-    oracle: function of a case's arguments that returns what is right; the steps know
-        the arguments by the names of its parameters
-    cases: made by `case`; of those that fail a message shows the first
-    steps, variants: of the `Pipeline`; else ValueError for a variant of other steps
+    cases: of type `Case`; of those that fail a message shows the first
+    steps, variants: of the `Pipeline`, whose inputs are the parameters of the signature,
+        or for a module `learned` and `x`; ValueError for a variant of other steps
     without: names of variants that the cases don't tell from others, or that don't fit
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
     facts: functions (answer) -> Diagnosis or None, for what no variant shows
     observe: if results are random, function (answer, *args) that returns what is
-        compared; the oracle and the variants go through it too
+        compared; the right result and the variants go through it too
     projections: if the answer is an `nn.Module` class, the names of the matrices that
         it learns, see `ModuleAnswer`; each case states how it is built
     page: the deeper notebook that asks it, "deeper/shared_heads"
@@ -127,7 +118,6 @@ class Exercise:
     id: str
     signature: str
     returns: str
-    oracle: Callable
     cases: list
     steps: dict
     variants: list
@@ -140,8 +130,11 @@ class Exercise:
     page: str = ""
 
     def __post_init__(self):
-        parameters = signature(self.oracle).parameters.values()
-        inputs = {parameter.name: parameter.default for parameter in parameters}
+        names = "learned, x"
+        if self.projections is None:
+            names = self.signature.partition("(")[2].removesuffix(")")
+        parameters = signature(eval(f"lambda {names}: None")).parameters
+        inputs = {name: parameter.default for name, parameter in parameters.items()}
         steps = self.steps | RETURNING_STEPS
         every = (*self.variants, *RETURNED)
         variants = [v for v in every if v.name not in self.without]
@@ -163,6 +156,10 @@ class Exercise:
     def expectation(self):
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
+    def right(self, *args):
+        """Return the right result for the arguments of a case."""
+        return self.pipeline.run(args)
+
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
         if self.projections is None:
@@ -173,11 +170,11 @@ class Exercise:
         """Run a prepared answer on a case; return the `Run`."""
         call, args = answer.bind(case)
         call = supervised()(call)
-        run = Run(case, args, seeded(call, args), seeded(self.oracle, args).value)
+        run = Run(case, args, seeded(call, args), seeded(self.right, args).value)
         if self.observe and run.has_right_form:
             run.observe, run.form = self.observe, run.expected
             run.outcome = run.outcome_of(call)
-            run.expected = run.outcome_of(self.oracle).value
+            run.expected = run.outcome_of(self.right).value
         return run
 
     def inputs(self, case):

@@ -160,10 +160,10 @@ def _find_facts(exercise, answer, runs):
 
 
 def _find_lost_gradient(exercise, answer):
-    """Name an input that doesn't get the gradient it gets from the oracle."""
+    """Name an input that doesn't get the gradient it gets from the right steps."""
     call, args = answer.bind(exercise.cases[0])
     got = attempt(supervised()(_gradients), call, args).value or [None] * len(args)
-    right = _gradients(exercise.oracle, args)
+    right = _gradients(exercise.right, args)
     for name, gradient, expected in zip(exercise.pipeline.inputs, got, right):
         if not agrees(gradient, expected):
             text = f"No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."

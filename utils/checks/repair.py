@@ -17,7 +17,7 @@ from utils.checks.values import agrees
 START = "One change makes all your results right:"
 ATTEMPTS = 1500
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
-OPERATORS = [*map(str.split, (*OPERATORS, "Lt LtE Gt GtE Eq NotEq"))]
+OPERATORS += ("Lt LtE Gt GtE Eq NotEq",)
 WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "-{}"]
 WRAPPED += ["1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 LINES = ast.Assign | ast.AugAssign | ast.Expr  # that may be left out
@@ -37,12 +37,9 @@ def find_repair(exercise, answer, runs):
         tree = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError):  # in no cell, or a part of a line
         return []
-    # A free variable is what a decorator wraps, or a part of another function.
     is_plain = type(tree) is ast.FunctionDef and inspect.isfunction(function)
-    if not is_plain or function.__code__.co_freevars:
-        return []
-    tree.decorator_list.clear()  # they return the function as it is
-    if not _only_computes(tree, function):
+    tree.decorator_list = []  # they return the function as it is
+    if not is_plain or not _only_computes(tree, function):
         return []
     changes = _changes(tree, function.__code__.co_varnames)
     for old, new in islice(changes, ATTEMPTS):
@@ -70,10 +67,11 @@ def _only_computes(tree, function):
     products = [n for n in nodes if isinstance(getattr(n, "op", None), ast.Mult)]
     factors = {type(n) for product in products for n in ast.iter_child_nodes(product)}
     # Not `(1,) * n` either, because `x.shape * n` is the shape of a huge tensor.
-    makes_shapes = factors & {ast.Tuple, ast.List}
-    if makes_shapes or used & EFFECTS or ast.While in map(type, nodes):
+    if factors & {ast.Tuple, ast.List} or ast.While in map(type, nodes):
         return False
-    return all(_package(known[name]) in PACKAGES for name in used)
+    # A free variable is what a decorator wraps, or a part of another function.
+    is_alone = not function.__code__.co_freevars and not used & EFFECTS
+    return is_alone and all(_package(known[name]) in PACKAGES for name in used)
 
 
 def _package(value):
@@ -113,14 +111,10 @@ def _changes(tree, names):
 def _places(tree):
     """Return what may be changed: not the `f` of `f(x)`, nor the `x` of `x[0] = 1`."""
     nodes = [*ast.walk(tree)]
-    kept = [node.func for node in nodes if isinstance(node, ast.Call)]
-    kept += [node.value for node in nodes if hasattr(node, "value") and _is_set(node)]
-    parts = [node for node in nodes if isinstance(node, ast.expr | LINES)]
-    return [node for node in parts if not _is_set(node) and node not in kept]
-
-
-def _is_set(node):
-    return isinstance(getattr(node, "ctx", None), ast.Store)
+    kept = [n for n in nodes if isinstance(getattr(n, "ctx", None), ast.Store)]
+    kept += [node.value for node in kept if hasattr(node, "value")]
+    kept += [node.func for node in nodes if isinstance(node, ast.Call)]
+    return [n for n in nodes if isinstance(n, ast.expr | LINES) and n not in kept]
 
 
 def _own_part(node, leaves):
@@ -136,8 +130,8 @@ def _other_operator(node, leaves):
     if isinstance(node, ast.BinOp):
         yield ast.BinOp(node.right, node.op, node.left)
     operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
-    for group in OPERATORS:
-        for name in group if type(operator).__name__ in group else ():
+    for names in map(str.split, OPERATORS):
+        for name in names if type(operator).__name__ in names else ():
             changed, other = copy(node), getattr(ast, name)()
             vars(changed).update(op=other, ops=[other])
             yield changed
@@ -147,10 +141,7 @@ def _other_text(node, leaves):
     text, others = ast.unparse(node), []
     if text in leaves or text.lstrip("-").isdigit():
         others = [*leaves, "-2", "-1", "0", "1", "2"]
-    elif text in ("True", "False"):
-        others = [f"not {text}"]
-    is_fixed = isinstance(node, LINES | ast.Constant | ast.Tuple | ast.Slice)
-    if text != "self" and not is_fixed:
+    if not isinstance(node, LINES | ast.Constant | ast.Tuple | ast.Slice):
         others += [pattern.format(f"({text})") for pattern in WRAPPED]
     return [ast.parse(other, mode="eval").body for other in others]
 

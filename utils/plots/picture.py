@@ -194,7 +194,7 @@ class Picture:
         self._add_sentence(f"Word: {text}" + (" (followed)" if lit else ""))
         return box
 
-    def block(self, at: tuple, text: str, kind="op", *, size=None, lit=False) -> Box:
+    def block(self, at: tuple, text: str, kind="op", *, size=None) -> Box:
         """Draw a box that something is done in, its upper left corner at `at`.
 
         `kind` is "op", "learned" (a matrix, grey) or a role; `size` is in inches.
@@ -204,9 +204,8 @@ class Picture:
         width, height = size or (text_width(text, NAME) + 0.24, 0.2 + 0.17 * lines)
         box = Box(*at, width, height, text.replace("\n", " "))
         style = {"facecolor": kinds[kind], "edgecolor": INK.get(kind, INK[None])}
-        self._add_box(box, min(0.07, width / 2), linewidth=2 if lit else 1.1, **style)
-        style = {"va": "center", "linespacing": 1.2, "weight": "bold" if lit else None}
-        self.write(*box.middle, text, NAME, **style)
+        self._add_box(box, min(0.07, width / 2), linewidth=1.1, **style)
+        self.write(*box.middle, text, NAME, va="center", linespacing=1.2)
         self._add_sentence(f"Box: {box.name}")
         return box
 

@@ -409,20 +409,18 @@ def attention_frame(
     values: Tensor,
     *,
     title: str,
-    lanes: dict | None = None,
     **options,
 ) -> None:
     """Draw what one word takes from all: query, keys, scores, weights, values, sum.
 
     Args:
         words, followed, query, keys, values, options: as `draw_attention` takes them.
-        lanes: other names for the lanes, such as {"keys": "labels"}.
     """
     names = {lane: lane for lane in LANES}
     if options.get("divisor"):
         names["score"] = f"score, ÷ {options['divisor'][0]}"
     picture, left = Picture(), 1.05
-    for lane, name in (names | (lanes or {})).items():
+    for lane, name in names.items():
         picture.note((0.05, LANES[lane] + LINE / 2), name)
     place, vectors = (picture, left, WIDTH - left), (query, keys, values)
     start, context = draw_attention(*place, words, followed, *vectors, **options)
@@ -444,7 +442,6 @@ def draw_attention(
     values: Tensor,
     *,
     divisor: tuple[str, float] | None = None,
-    mask=None,
     plain: bool = False,
 ) -> tuple[Box, Box]:
     """Draw what one word takes from all, a column for each word.
@@ -455,15 +452,13 @@ def draw_attention(
         query: (K,)
         keys, values: (T, K) and (T, V)
         divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
-        mask: boolean (T,), True = may attend.
         plain: the three roles are one vector, so they have no colour (notebook 03).
 
     Returns the boxes of the query and of the context vector.
     """
     scores, step = keys @ query, width / len(words)
     scaled = scores / (divisor[1] if divisor else 1)
-    allowed = torch.ones(len(words), dtype=torch.bool) if mask is None else mask
-    weights = masked_softmax(scaled, allowed)
+    weights = scaled.softmax(dim=0)
     cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
     roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
     roles = dict.fromkeys(roles, "x") if plain else roles
@@ -482,12 +477,11 @@ def draw_attention(
         x, share = left + (j + 0.5) * step, float(weights[j])
         picture.word((x, 0.45), word, lit=j == followed)
         key = draw(j, "keys", keys[j])
-        at, style = (x - cell, LANES["weight"]), {"mask": allowed[None, j : j + 1]}
-        weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
+        at = x - cell, LANES["weight"]
+        weight = picture.grid(at, [[share]], "weight", cell=2 * cell)
         value = draw(j, "values", values[j])
-        numbers = (scores, scaled) if divisor and allowed[j] else (scaled,)
-        texts = [format_number(float(s[j]), digits) for s in numbers]
-        text = " → ".join(texts if allowed[j] else [*texts, "−∞"])
+        numbers = (scores, scaled) if divisor else (scaled,)
+        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
         picture.note((x, middle), text, "score", align="center")
         picture.wire(start, key.top, turn=x)
         picture.wire(key.bottom, (x, middle - 0.1), "score")

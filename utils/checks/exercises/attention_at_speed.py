@@ -1,15 +1,13 @@
 """Exercises of the notebook on speed: online softmax, shared heads, the cached step."""
 
-import math
-
 import torch
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import Shapes
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import joining as of_joining
-from utils.checks.steps.attention import ATTENTION_STEPS, INF, by_torch, steps, triangle
+from utils.checks.steps.attention import ATTENTION_STEPS, INF, steps, triangle
 from utils.checks.steps.masks import CAUSAL, HIDE, past
 
 
@@ -19,8 +17,8 @@ def whole_matrix(attention):
     with Shapes() as shapes:
         attention(query, key, value, 2)
     text = "You made the whole matrix of scores, (T, S), whatever block_size is: take block_size keys at a time."
-    made = max(map(math.prod, shapes.sizes)) >= len(query) * len(key)
-    return Diagnosis("whole-matrix", text) if made else None
+    is_made = max(shapes.sizes) >= len(query) * len(key)
+    return Diagnosis("whole-matrix", text) if is_made else None
 
 
 BLOCKS = {
@@ -59,24 +57,19 @@ online_softmax_attention = Exercise(
     id="9.1",
     signature="online_softmax_attention(query, key, value, block_size)",
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
-    oracle=lambda query, key, value, block_size: by_torch(query, key, value)[0],
     cases=[
-        case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
-        case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
-        case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
-        case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
-        case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
-        case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
+        Case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
+        Case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
+        Case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
+        Case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
+        Case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
+        Case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
     facts=[whole_matrix],
     steps=BLOCKS,
     variants=ONLINE,
     without=("scale-after-softmax",),
 )
-
-
-def right_repeat(x, n_rep):
-    return x.repeat_interleave(n_rep, dim=1)
 
 
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
@@ -86,12 +79,11 @@ repeat_kv = Exercise(
     page="deeper/shared_heads",
     signature="repeat_kv(x, n_rep)",
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
-    oracle=right_repeat,
     cases=[
-        case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
-        case(draw(2, 3, 7, 5), 2),
-        case(draw(3, 5, 2, 7), 3, note="more heads than tokens"),
-        case(draw(3, 1, 5, 2), 7, note="one head for all"),
+        Case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
+        Case(draw(2, 3, 7, 5), 2),
+        Case(draw(3, 5, 2, 7), 3, note="more heads than tokens"),
+        Case(draw(3, 1, 5, 2), 7, note="one head for all"),
     ],
     steps={
         "heads": lambda s: s.x.shape[1],
@@ -112,14 +104,6 @@ repeat_kv = Exercise(
         dict(count=lambda s: s.n_rep + 1),
     ),
 )
-
-
-def right_cached(query, key, value, cache):
-    if cache is not None:
-        key, value = (torch.cat(pair, -2) for pair in zip(cache, (key, value)))
-    new, every = query.shape[-2], key.shape[-2]
-    mask = torch.ones(new, every, dtype=torch.bool).tril(every - new)
-    return by_torch(query, key, value, mask)[0], (key, value)
 
 
 def with_cache(s):
@@ -156,7 +140,7 @@ CACHED += of_attention.OF_VALUES
 def case_with_past(past, query, keys, values, **settings):
     """Return a case whose cache holds the first `past` of the keys and values."""
     old, new = zip(*(t.tensor_split([past], -2) for t in (keys, values)))
-    return case(query, *new, old if past else None, **settings)
+    return Case(query, *new, old if past else None, **settings)
 
 
 def drawn(*lead, past, new, d_k, d_v, **settings):
@@ -174,7 +158,6 @@ attend_with_cache = Exercise(
     id="9.2",
     signature="attend_with_cache(query, key, value, cache)",
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
-    oracle=right_cached,
     parts=("output", ("keys", "values")),
     cases=[
         drawn(past=3, new=2, d_k=2, d_v=3, note="two new tokens after three"),

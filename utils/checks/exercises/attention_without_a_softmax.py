@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 
 
@@ -22,12 +22,11 @@ linear_attention = Exercise(
     id="13.1",
     signature="linear_attention(query, key, value)",
     returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
-    oracle=lambda query, key, value: (query @ key.mT).tril() @ value,
     cases=[
-        case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
-        case(*three(7, 3, 3), note="keys as wide as values"),
-        case(*three(2, 5, 7), note="keys wider than there are tokens"),
-        case(*three(1, 3, 2), note="one token"),
+        Case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
+        Case(*three(7, 3, 3), note="keys as wide as values"),
+        Case(*three(2, 5, 7), note="keys wider than there are tokens"),
+        Case(*three(1, 3, 2), note="one token"),
     ],
     steps={
         "factor": lambda s: 1.0,
@@ -61,19 +60,6 @@ linear_attention = Exercise(
         dict(result=lambda s: s.key.mT @ s.value),
     ),
 )
-
-
-def right_gated(query, key, value, beta, gate):
-    """Solve for what all tokens write, and read it as a masked product."""
-    inputs = query, key, value, beta, gate
-    query, key, value, beta, gate = (t.double() for t in inputs)
-    token = torch.arange(len(gate))
-    gates = torch.where(token[:, None] > token, gate[:, None], 1.0)
-    remaining = gates.cumprod(0).tril()  # of what token j wrote, when token i reads
-    known = (beta[:, None] * (key @ key.mT) * remaining).tril(-1)
-    system = torch.eye(len(key)).double() + known
-    written = torch.linalg.solve(system, beta[:, None] * value)
-    return (((query @ key.mT) * remaining) @ written).float()
 
 
 def loop(s):
@@ -138,15 +124,12 @@ delta_rule = Exercise(
     id="13.2",
     signature="delta_rule(query, key, value, beta)",
     returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then reads it, qS",
-    oracle=lambda query, key, value, beta: right_gated(
-        query, key, value, beta, gate=torch.ones_like(beta)
-    ),
     cases=[
-        case(*KNOWN, note="beta is 1: each key then returns its value"),
-        case(*five(7, 3, 3)[:4], note="keys as wide as values"),
-        case(*five(3, 5, 7)[:4], note="keys wider than there are tokens"),
-        case(*five(1, 3, 2)[:4], note="one token"),
-        case(*five(11, 2, 5)[:4], note="more tokens than the keys are wide"),
+        Case(*KNOWN, note="beta is 1: each key then returns its value"),
+        Case(*five(7, 3, 3)[:4], note="keys as wide as values"),
+        Case(*five(3, 5, 7)[:4], note="keys wider than there are tokens"),
+        Case(*five(1, 3, 2)[:4], note="one token"),
+        Case(*five(11, 2, 5)[:4], note="more tokens than the keys are wide"),
     ],
     steps={"gate": lambda s: torch.ones_like(s.beta)} | BY_TOKENS,
     variants=DELTA,
@@ -171,12 +154,11 @@ gated_delta_rule = Exercise(
     id="13.3",
     signature="gated_delta_rule(query, key, value, beta, gate)",
     returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta kᵀ(v − kS) is added to it, and then it is read, qS",
-    oracle=right_gated,
     cases=[
-        case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),
-        case(*five(7, 3, 3), note="keys as wide as values"),
-        case(*five(5, 2, 7)[:4], ONCE_0, note="one gate is 0: all is forgotten"),
-        case(*five(1, 3, 2), note="one token"),
+        Case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),
+        Case(*five(7, 3, 3), note="keys as wide as values"),
+        Case(*five(5, 2, 7)[:4], ONCE_0, note="one gate is 0: all is forgotten"),
+        Case(*five(1, 3, 2), note="one token"),
     ],
     steps=BY_TOKENS,
     variants=GATED + DELTA,

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 
 
@@ -22,9 +22,6 @@ patchify = Exercise(
     id="14.1",
     signature="patchify(images, patch_size)",
     returns="the patches (B, N, C*p*p), row by row, each with the channel first",
-    oracle=lambda images, patch_size: (
-        F.unfold(images, patch_size, stride=patch_size).mT
-    ),
     steps={
         "p": lambda s: s.patch_size,
         "B, C, height, width": lambda s: s.images.shape,
@@ -54,11 +51,11 @@ patchify = Exercise(
         dict(result=lambda s: F.unfold(s.images, s.p).mT),
     ),
     cases=[
-        case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
-        case(draw(2, 3, 4, 6), 2, note="three channels"),
-        case(draw(3, 2, 15, 6), 3, note="patches of 3 x 3"),
-        case(draw(2, 3, 4, 4), 2, note="square images"),
-        case(draw(2, 5, 3, 3), 3, note="one patch is the whole image"),
+        Case(torch.arange(24.0).reshape(1, 1, 4, 6), 2),
+        Case(draw(2, 3, 4, 6), 2, note="three channels"),
+        Case(draw(3, 2, 15, 6), 3, note="patches of 3 x 3"),
+        Case(draw(2, 3, 4, 4), 2, note="square images"),
+        Case(draw(2, 5, 3, 3), 3, note="one patch is the whole image"),
     ],
 )
 

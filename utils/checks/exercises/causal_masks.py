@@ -1,15 +1,14 @@
 """Exercises of the notebook on masks: two masks, a softmax, dropout, a causal layer."""
 
 import torch
-from torch.nn import functional as F
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw, integers
+from utils.checks.engine import Case, Exercise, draw, integers
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.pipeline import variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import INF, by_torch, fill, lower, project
+from utils.checks.steps.attention import INF, fill
 from utils.checks.steps.returned import RETURNED
 
 ADDITIVE = variants(
@@ -20,10 +19,9 @@ mask = Exercise(
     id="5.1",
     signature="causal_mask(num_tokens)",
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
-    oracle=lambda num_tokens: torch.ones(num_tokens, num_tokens).tril().bool(),
     cases=[
-        *map(case, (3, 5, 1)),
-        case(0, note="no token"),
+        *map(Case, (3, 5, 1)),
+        Case(0, note="no token"),
     ],
     steps={
         "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
@@ -41,15 +39,12 @@ padding = Exercise(
     page="deeper/padding_and_empty_rows",
     signature="padding_mask(lengths, num_tokens)",
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
-    oracle=lambda lengths, num_tokens: (
-        torch.arange(num_tokens) < torch.as_tensor(lengths)[:, None]
-    ),
     cases=[
-        case(torch.tensor([1, 3]), 3),
-        case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
-        case(torch.tensor([3, 1, 5, 2, 4]), 5, note="B = T"),
-        case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
-        case([2, 3], 5, note="a list of lengths"),
+        Case(torch.tensor([1, 3]), 3),
+        Case(torch.tensor([2, 5, 4]), 7, note="no sentence fills the row"),
+        Case(torch.tensor([3, 1, 5, 2, 4]), 5, note="B = T"),
+        Case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
+        Case([2, 3], 5, note="a list of lengths"),
     ],
     steps={
         "ends": lambda s: torch.as_tensor(s.lengths),
@@ -72,12 +67,6 @@ padding = Exercise(
         dict(places=lambda s: int(s.ends.max())),
     ),
 )
-
-
-def right_softmax(scores, mask):
-    """Return PyTorch's weights, and 0 in rows where they are NaN."""
-    hidden = scores.double().masked_fill(~mask, -INF)
-    return torch.softmax(hidden, -1).masked_fill(~mask, 0.0).float()
 
 
 MASKED = variants(
@@ -108,7 +97,6 @@ masked_softmax = Exercise(
     page="deeper/padding_and_empty_rows",
     signature="masked_softmax(scores, mask)",
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
-    oracle=right_softmax,
     steps={
         "mask": lambda s: s.mask,
         "hidden": lambda s: fill(s, -INF),
@@ -118,13 +106,13 @@ masked_softmax = Exercise(
     },
     variants=MASKED,
     cases=[
-        case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
-        case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
-        case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
-        case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
-        case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
-        case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="large scores"),
-        case(LOW, booleans([0, 1, 1], [1, 0, 1]), note="scores near -30000"),
+        Case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
+        Case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
+        Case(SMALL, booleans([1, 0, 1], [0, 0, 0]), note="nothing allowed in row 1"),
+        Case(draw(5, 5, 3), draw(5, 3) > -0.5, note="B = T"),
+        Case(draw(2, 3, 5, 7), PADDING[:, None, None], note="a padding mask"),
+        Case(LARGE, booleans([1, 1, 0], [1, 1, 1]), note="large scores"),
+        Case(LOW, booleans([0, 1, 1], [1, 0, 1]), note="scores near -30000"),
     ],
 )
 
@@ -172,14 +160,13 @@ dropout = Exercise(
         "share of zeros",
         "entries that are always dropped together",
     ),
-    oracle=lambda x, p: F.dropout(x, p),
     observe=habits,
     without=[one.name for one in RETURNED],  # coins are random in any order
     cases=[
-        case(draw(17, 23), 0.3),
-        case(draw(11, 7, 5), 0.65),
-        case(draw(5, 3), 0.0, note="nothing to drop"),
-        case(draw(5, 3), 1.0, note="everything to drop"),
+        Case(draw(17, 23), 0.3),
+        Case(draw(11, 7, 5), 0.65),
+        Case(draw(5, 3), 0.0, note="nothing to drop"),
+        Case(draw(5, 3), 1.0, note="everything to drop"),
     ],
     steps={
         "random": lambda s: torch.rand(s.x.shape),
@@ -218,18 +205,17 @@ causal_attention = Exercise(
     id="5.2",
     signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(*project(learned, x), lower(x.shape[-2]))[0],
     projections=QKV,
     facts=TRAINING_FACTS,
     steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_masks.past),
     variants=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[
-        case(draw(2, 7, 3, scale=2.0), build=LONG),
-        case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
-        case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
-        case(draw(13, 2, 7, scale=300.0), build=NARROW_BUILD, note="large scores"),
-        case(draw(2, 1, 3), build=LONG, note="one token"),
+        Case(draw(2, 7, 3, scale=2.0), build=LONG),
+        Case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
+        Case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
+        Case(draw(13, 2, 7, scale=300.0), build=NARROW_BUILD, note="large scores"),
+        Case(draw(2, 1, 3), build=LONG, note="one token"),
     ],
 )
 

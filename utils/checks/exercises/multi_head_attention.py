@@ -1,17 +1,16 @@
 """Exercises of the notebook on heads: splitting, merging, multi-head attention."""
 
 import torch
-from torch.nn.functional import linear
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
 from utils.checks.pipeline import Diagnosis
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import lower, other_width, project, steps
+from utils.checks.steps.attention import other_width, steps
 from utils.checks.steps.heads import right_merge, right_split
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -38,15 +37,14 @@ split_heads = Exercise(
     is_trained=True,
     signature="split_heads(x, num_heads)",
     returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
-    oracle=right_split,
     facts=[split_not_divided],
     steps=of_heads.WIDTHS | {"result": lambda s: s.split(s.x)},
     variants=of_heads.SPLIT,
     cases=[
-        case(LEGIBLE, 2, note=NOTE),
-        case(draw(2, 7, 15), 3),
-        case(draw(2, 3, 35), 5, note="more heads than tokens"),
-        case(draw(2, 5, 7), 1, note="one head"),
+        Case(LEGIBLE, 2, note=NOTE),
+        Case(draw(2, 7, 15), 3),
+        Case(draw(2, 3, 35), 5, note="more heads than tokens"),
+        Case(draw(2, 5, 7), 1, note="one head"),
     ],
 )
 merge_heads = Exercise(
@@ -54,22 +52,15 @@ merge_heads = Exercise(
     is_trained=True,
     signature="merge_heads(x)",
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
-    oracle=right_merge,
     steps={"merge": lambda s: right_merge, "result": lambda s: s.merge(s.x)},
     variants=of_heads.MERGE + of_heads.ALONE,
     cases=[
-        case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
-        case(draw(2, 3, 7, 5)),
-        case(draw(2, 5, 3, 7), note="more heads than tokens"),
-        case(draw(2, 1, 5, 7), note="one head"),
+        Case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
+        Case(draw(2, 3, 7, 5)),
+        Case(draw(2, 5, 3, 7), note="more heads than tokens"),
+        Case(draw(2, 1, 5, 7), note="one head"),
     ],
 )
-
-
-def right_layer(learned, x):
-    parts = (right_split(part, learned.build[4]) for part in project(learned, x))
-    merged = right_merge(of_attention.by_torch(*parts, lower(x.shape[1]))[0])
-    return linear(merged, learned.out_proj.mT, learned.out_proj_bias)
 
 
 SIZES = of_attention.OF_INPUT + other_width(
@@ -97,7 +88,6 @@ multi_head_attention = Exercise(
     id="6.3",
     signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
-    oracle=right_layer,
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
     steps=steps(**of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_masks.past),
@@ -105,13 +95,13 @@ multi_head_attention = Exercise(
     # Where one maximum for all rows fails, none fails as well.
     without=("fixed-axis", "global-maximum-subtracted"),
     cases=[
-        case(draw(2, 7, 11), build=BUILD),
-        case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
-        case(draw(3, 11, 5), build=OTHER),
-        case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
-        case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token"),
-        case(LARGE, build=BUILD, note="large scores"),
-        case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
+        Case(draw(2, 7, 11), build=BUILD),
+        Case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
+        Case(draw(3, 11, 5), build=OTHER),
+        Case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
+        Case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token"),
+        Case(LARGE, build=BUILD, note="large scores"),
+        Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],
 )
 

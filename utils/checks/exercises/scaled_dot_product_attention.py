@@ -3,11 +3,11 @@
 import torch
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import changes_in_training, no_gradient
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import SELF_PROJECTED, by_torch, project, steps
+from utils.checks.steps.attention import SELF_PROJECTED, steps
 
 IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES
 IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
@@ -24,15 +24,14 @@ attention = Exercise(
     signature="scaled_dot_product_attention(query, key, value)",
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
-    oracle=lambda query, key, value: by_torch(query, key, value),
     steps=steps(result=lambda s: (s.output, s.weights)),
     variants=IN_FUNCTION + SCORES_RETURNED,
     cases=[
-        case(draw(3, 5), draw(7, 5), draw(7, 2)),
-        case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
-        case(*(draw(5, 3, seed=seed) for seed in range(3)), note="T = S, d_v = d_k"),
-        case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
-        case(
+        Case(draw(3, 5), draw(7, 5), draw(7, 2)),
+        Case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
+        Case(*(draw(5, 3, seed=seed) for seed in range(3)), note="T = S, d_v = d_k"),
+        Case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13)),
+        Case(
             3 * FAR * draw(2, 3, 5), draw(2, 7, 5), draw(2, 7, 3), note="large scores"
         ),
     ],
@@ -53,17 +52,16 @@ self_attention = Exercise(
     id="4.2",
     signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
-    oracle=lambda learned, x: by_torch(*project(learned, x))[0],
     projections=QKV,
     facts=[no_gradient, changes_in_training, created_in_order],
     steps=steps(**SELF_PROJECTED),
     variants=IN_MODULE,
     cases=[
-        case(draw(7, 3, scale=3.0), build=(3, 5)),
-        case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
-        case(draw(2, 3, 7, 11, scale=2.0), build=(11, 5), note="two leading axes"),
-        case(draw(7, 5, scale=2.0), build=(5, 2), note="d_out below d_in"),
-        case(FAR * draw(5, 3, 3), build=(3, 5), note="large scores"),
+        Case(draw(7, 3, scale=3.0), build=(3, 5)),
+        Case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
+        Case(draw(2, 3, 7, 11, scale=2.0), build=(11, 5), note="two leading axes"),
+        Case(draw(7, 5, scale=2.0), build=(5, 2), note="d_out below d_in"),
+        Case(FAR * draw(5, 3, 3), build=(3, 5), note="large scores"),
     ],
 )
 

@@ -3,23 +3,17 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import variants
 from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
 
 # --- an MLP that is cut -----------------------------------------------------------
 
 
-def part_by_masking(x, W_1, b_1, W_2, b_2, rank, count):
-    hidden = F.gelu(F.linear(x, W_1, b_1)).unflatten(-1, (count, -1))
-    is_own = torch.arange(count)[:, None] == rank
-    return F.linear((hidden * is_own).flatten(-2), W_2) + (b_2 if rank == 0 else 0)
-
-
 def mlp(rank, count, size, width, *shape, **settings):
     """Return a case with `size` hidden units per process and inputs (*shape, width)."""
     hidden = size * count
-    return case(
+    return Case(
         draw(*shape, width),
         draw(hidden, width, seed=1),
         draw(hidden, seed=2),
@@ -35,7 +29,6 @@ mlp_part = Exercise(
     id="15.2",
     signature="mlp_part(x, W_1, b_1, W_2, b_2, rank, count)",
     returns="what this process adds to the output (..., T, D)",
-    oracle=part_by_masking,
     cases=[
         mlp(0, 2, 5, 3, 7),
         mlp(1, 2, 5, 3, 7),
@@ -78,13 +71,6 @@ mlp_part = Exercise(
 # --- parts of an attention that are joined ----------------------------------------
 
 
-def combine(outputs, maxima, sums):
-    outputs, maxima, sums = outputs.double(), maxima.double(), sums.double()
-    shares = torch.softmax(maxima + sums.log(), dim=0).nan_to_num()[..., None]
-    each = (outputs / sums[..., None]).nan_to_num()  # normalised; nothing is zero
-    return (shares * each).sum(0).float()
-
-
 def parts(scores, values, cuts, *hidden, **settings):
     """Return a case whose keys are split into parts of these sizes.
 
@@ -97,7 +83,7 @@ def parts(scores, values, cuts, *hidden, **settings):
         maxima = s.amax(1)
         weights = torch.exp(s - finite(maxima)[:, None])
         made.append((weights @ v, maxima, weights.sum(1)))
-    return case(*(torch.stack(part).float() for part in zip(*made)), **settings)
+    return Case(*(torch.stack(part).float() for part in zip(*made)), **settings)
 
 
 def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
@@ -127,7 +113,6 @@ combine_partial_attention = Exercise(
     id="15.1",
     signature="combine_partial_attention(outputs, maxima, sums)",
     returns="the attention (T, d_v) over the keys of all parts together",
-    oracle=combine,
     cases=[
         parts(*THREE_KEYS, [2, 1], note="the three keys of the notebook on speed"),
         drawn(5, 2, [2, 4, 1], scale=2.0),
@@ -151,30 +136,19 @@ combine_partial_attention = Exercise(
 # --- keys that go round a ring ----------------------------------------------------
 
 
-def met_in_a_ring(count, passes, causal):
-    """Pass the chunks on one by one, and see which are still missing."""
-    missing, held = torch.ones(count, count, dtype=torch.bool), [*range(count)]
-    for _ in range(passes + 1):
-        for rank, chunk in enumerate(held):
-            missing[rank, chunk] = False
-        held = [held[-1], *held[:-1]]
-    return missing.tril() if causal else missing
-
-
 missing_keys = Exercise(
     id="15.3",
     signature="missing_keys(count, passes, causal)",
     returns="a boolean (P, P), True where process r still needs chunk k",
-    oracle=met_in_a_ring,
     cases=[
-        case(5, 1, False),
-        case(5, 2, True),
-        case(3, 0, False, note="nothing has been passed on yet"),
-        case(3, 0, True, note="nothing has been passed on yet"),
-        case(7, 3, True),
-        case(4, 3, False, note="everything has gone round"),
-        case(2, 0, True, note="two processes"),
-        case(1, 0, False, note="one process"),
+        Case(5, 1, False),
+        Case(5, 2, True),
+        Case(3, 0, False, note="nothing has been passed on yet"),
+        Case(3, 0, True, note="nothing has been passed on yet"),
+        Case(7, 3, True),
+        Case(4, 3, False, note="everything has gone round"),
+        Case(2, 0, True, note="two processes"),
+        Case(1, 0, False, note="one process"),
     ],
     steps={
         "ranks": lambda s: torch.arange(s.count),

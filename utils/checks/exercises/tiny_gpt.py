@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks import facts
-from utils.checks.engine import Exercise, case, draw
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps.attention import INF, SOFTMAX_STEPS
@@ -30,14 +30,8 @@ def layer_norm(x):
     return F.layer_norm(x, x.shape[-1:])
 
 
-def right_block(learned, x, norm1=layer_norm, norm2=layer_norm):
-    attention, feed_forward, _ = learned.build
-    x = x + attention(norm1(x))
-    return x + feed_forward(norm2(x))
-
-
-def right_half(x, part):
-    return x + part(layer_norm(x))
+def right_half(x, part, norm=layer_norm):
+    return x + part(norm(x))
 
 
 def halves(half):
@@ -58,9 +52,10 @@ def norm_shared(module, learned):
     twin, x = facts.fresh(module, learned), facts.sentences(learned)
     for norm, end in ((twin.norm1, 2.0), (twin.norm2, -1.0)):
         norm.weight.data.copy_(torch.linspace(0.5, end, learned.build[2]))
-    output = twin(x.clone())
+    output, (attention, feed_forward, _) = twin(x.clone()), learned.build
     for norm in (twin.norm1, twin.norm2):
-        if torch.allclose(output, right_block(learned, x, norm, norm), atol=1e-4):
+        shared = right_half(right_half(x, attention, norm), feed_forward, norm)
+        if torch.allclose(output, shared, atol=1e-4):
             text = "You used one norm in both places: use both norms."
             return Diagnosis("one-norm-shared", text)
     return None
@@ -73,7 +68,6 @@ transformer_block = Exercise(
     id="8.1",
     signature="TransformerBlock(attention, feed_forward, d_model)",
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
-    oracle=right_block,
     projections=(),
     steps={
         "first": lambda s: right_half,
@@ -105,9 +99,9 @@ transformer_block = Exercise(
         *(facts.no_gradient, facts.changes_in_training),
     ],
     cases=[
-        case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
-        case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
-        case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
+        Case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
+        Case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
+        Case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
     ],
 )
 
@@ -118,12 +112,6 @@ SOFTMAX = of_attention.SOFTMAX + variants(
 )
 LOW, LOW_ROW = torch.tensor([[300.0], [0.0]]), "a row of low logits"
 FIVE_LOGITS = torch.tensor([1.5, -0.5, 0.3, 2.0, -1.0])
-
-
-def right_probs(logits, temperature=1.0, top_k=None):
-    best = logits.double().topk(top_k or logits.shape[-1], dim=-1)
-    probs = torch.softmax(best.values / temperature, dim=-1)
-    return torch.zeros(logits.shape).scatter(-1, best.indices, probs.float())
 
 
 def best(logits, k):
@@ -159,7 +147,6 @@ next_token_probs = Exercise(
     id="8.2",
     signature="next_token_probs(logits, temperature=1.0, top_k=None)",
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
-    oracle=right_probs,
     steps={
         "read": lambda s: s.logits,
         "border": lambda s: best(s.read, s.top_k)[..., -1:],
@@ -173,24 +160,16 @@ next_token_probs = Exercise(
     },
     variants=TOP_K + SOFTMAX,
     cases=[
-        case(FIVE_LOGITS, 0.5),
-        case(FIVE_LOGITS, 2.0, 2),
-        case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
-        case(draw(5, 5, scale=2.0), 0.7, 3),
-        case(draw(2, 3, 11, scale=2.0), 1.6, 5),
-        case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW),
-        case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits"),
-        case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
+        Case(FIVE_LOGITS, 0.5),
+        Case(FIVE_LOGITS, 2.0, 2),
+        Case(torch.tensor([-1.5, -0.5, -2.3]), 1.0, 1, note="only the best"),
+        Case(draw(5, 5, scale=2.0), 0.7, 3),
+        Case(draw(2, 3, 11, scale=2.0), 1.6, 5),
+        Case(draw(2, 7) - LOW, 1.3, 3, note=LOW_ROW),
+        Case(draw(2, 7, scale=200.0), 0.5, 5, note="large logits"),
+        Case(draw(2, 5), 1.0, 5, note="k is the whole vocabulary"),
     ],
 )
-
-
-def right_top_p(logits, p):
-    probs = torch.softmax(logits.double(), dim=-1)
-    others = probs[..., None, :]
-    better = (others * (others > probs[..., None])).sum(-1)  # what likelier ones hold
-    kept = probs.where(better < p, 0.0)
-    return (kept / kept.sum(-1, keepdim=True)).float()
 
 
 TOP_P = variants(
@@ -221,7 +200,6 @@ top_p_probs = Exercise(
     id="8.3",
     signature="top_p_probs(logits, p)",
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
-    oracle=right_top_p,
     steps={
         "hidden": lambda s: s.logits,
         **SOFTMAX_STEPS,
@@ -238,13 +216,13 @@ top_p_probs = Exercise(
     },
     variants=TOP_P + SOFTMAX,
     cases=[
-        case(EXAMPLE, 0.75),
-        case(FIVE_LOGITS, 0.9),
-        case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
-        case(draw(5, 5, scale=2.0), 0.8),
-        case(draw(2, 3, 11), 0.35),
-        case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
-        case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
+        Case(EXAMPLE, 0.75),
+        Case(FIVE_LOGITS, 0.9),
+        Case(EXAMPLE, 0.1, note="the best token alone holds more than p"),
+        Case(draw(5, 5, scale=2.0), 0.8),
+        Case(draw(2, 3, 11), 0.35),
+        Case(draw(2, 7) - LOW, 0.6, note=LOW_ROW),
+        Case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
     ],
 )
 

@@ -7,7 +7,6 @@ the same on every case of an exercise, one of them belongs to the exercise's `wi
 from functools import cache
 
 import torch
-from torch.nn import functional as F
 
 from utils.checks.pipeline import Variant, variants
 
@@ -55,14 +54,6 @@ def steps(**own):
     first = {name: own[name] for name in own if name not in ATTENTION_STEPS}
     known = (first | ATTENTION_STEPS | own).items()
     return {name: step for name, step in known if step}
-
-
-def by_torch(query, key, value, mask=None):
-    """Return PyTorch's output and weights, 0 where nothing may be attended to."""
-    eye = torch.eye(key.shape[-2]).double().expand(*key.shape[:-1], -1)
-    attend = F.scaled_dot_product_attention  # the average of unit vectors: the weights
-    weights = attend(query.double(), key.double(), eye, mask).nan_to_num(0.0)
-    return (weights @ value.double()).float(), weights.float()
 
 
 # --- the scale ---------------------------------------------------------------------
@@ -166,11 +157,6 @@ NO_MASK = variants(
 
 
 # --- the projections -----------------------------------------------------------------
-
-
-def project(learned, x):
-    """Return the queries, keys and values of a module."""
-    return x @ learned.W_query, x @ learned.W_key, x @ learned.W_value
 
 
 PROJECTED = {
