@@ -1,6 +1,5 @@
 """Scenes: the diagrams of one notebook each, in one call."""
 
-import math
 from dataclasses import replace
 
 import torch
@@ -270,48 +269,6 @@ def stream(states, reads, *, title: str) -> None:
 def _short(vectors):
     """Return numbers as texts with at most one decimal: 1 and −0.6."""
     return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
-
-
-def blockwise(scores, values, *, split: int, title: str) -> None:
-    """Draw two blocks on their way from slow to fast memory, and what they leave.
-
-    Args:
-        scores, values: of one query, one number a key; a score is also the key.
-        split: how many keys the first block has.
-    """
-    picture, end = Picture(), None
-    picture.shelf(Box(0.55, 0.35, 1.9, 2.85), "slow memory", "memory")
-    picture.shelf(Box(3.5, 0.35, 3.2, 2.85), "fast memory", "process")
-    largest, total, sums = -torch.inf, 0.0, 0.0
-    for i, part in enumerate((slice(None, split), slice(split, None))):
-        y, before, old = 0.75 + 1.15 * i, end, largest
-        labels = {"rows": ["key"], "name": f"block {i + 1}"}
-        key = picture.grid((1.15, y), scores[part][None], "key", **labels)
-        at = 1.15, y + 0.42
-        value = picture.grid(at, values[part][None], "value", rows=["value"])
-        largest = max(largest, float(scores[part].max()))
-        factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
-        total = total * factor + float(exps.sum())
-        sums = sums * factor + float(exps @ values[part])
-        state = [[format_number(n) for n in (largest, total, sums)]]
-        style = {"columns": ["max m", "sum ℓ", "sum a"], "cell": 0.6}
-        end = picture.grid((4.2, y + 0.2), state, "score", **style)
-        picture.grid((6.15, y + 0.2), [[1]], "query", columns=["query"], cell=0.4)
-        corner, gap = (2.3, end.left[1]), (3.65, end.left[1])
-        picture.wire(corner, gap, text="fetched", head=False)  # between the memories
-        picture.wire(gap, end.left)
-        picture.wire(key.right, corner, "key", turn=2.3, head=False)
-        picture.wire(value.right, corner, "value", turn=2.3, head=False)
-        for j in (1, 2) if before else ():  # both sums, not the maximum
-            (x, top), text = before.cell(0, j).bottom, f"× {format_number(factor)}"
-            picture.wire((x, top), (x, end.y - 0.22), "score")
-            picture.note((x + 0.07, top + 0.3), text, "score")
-    result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
-    y = result.right[1]
-    for x, top in (end.cell(0, j).bottom for j in (1, 2)):
-        picture.wire((x, top), (4.05, y), "value", turn=x, head=False)
-    picture.wire((4.05, y), result.right, "value", text="a ÷ ℓ")
-    picture.publish(title)
 
 
 # --- 11 ---------------------------------------------------------------------------
