@@ -127,12 +127,12 @@ absorbed_scores = Exercise(
 )
 
 
-def right_attention(query, turned_query, latent, turned_key, W_uk, W_uv):
+def right_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
     """Make keys and values after all, in double precision."""
     keys, values = right_expanded(latent, W_uk.double(), W_uv.double())
-    turned_key = turned_key[:, None].expand(-1, keys.shape[1], -1, -1)
-    queries = torch.cat((query, turned_query), dim=-1).double()
-    keys = torch.cat((keys, turned_key), dim=-1).double()
+    rotated_key = rotated_key[:, None].expand(-1, keys.shape[1], -1, -1)
+    queries = torch.cat((query, rotated_query), dim=-1).double()
+    keys = torch.cat((keys, rotated_key), dim=-1).double()
     return torch_attention(queries, keys, values.double()).float()
 
 
@@ -140,7 +140,7 @@ STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
-    "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
+    "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
     dict(products=lambda s: s.content),
     "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
@@ -159,7 +159,7 @@ GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 absorbed_attention = Exercise(
     id="12.3",
     is_trained=True,
-    signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
+    signature="absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     oracle=right_attention,
     facts=[
@@ -175,11 +175,11 @@ absorbed_attention = Exercise(
     ],
     steps=of_attention.steps(
         K=lambda s: s.query.shape[-1],
-        P=lambda s: s.turned_query.shape[-1],
+        P=lambda s: s.rotated_query.shape[-1],
         narrow=lambda s: s.query @ s.W_uk.mT,
         c=lambda s: s.latent[:, None],
         content=lambda s: s.narrow @ s.c.mT,
-        places=lambda s: s.turned_query @ s.turned_key[:, None].mT,
+        places=lambda s: s.rotated_query @ s.rotated_key[:, None].mT,
         products=lambda s: s.content + s.places,
         width=lambda s: s.K + s.P,
         value=lambda s: s.c,
