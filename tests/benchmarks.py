@@ -20,6 +20,7 @@ from torch import nn
 from torch.utils.benchmark import Timer
 
 from tests import result_tables
+from tests.seeds import definitions
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
 from utils.training import TrainingConfig, train
@@ -29,21 +30,21 @@ TABLE = "the last benchmarks"
 HEAD = "| name | what | measured | machine | day |\n|---|---|---|---|---|\n"
 
 
-def relative_rows(layers, x):
-    """Yield what was run and its time, relative to the first layer; they take turns."""
+def relative_rows(about, runs):
+    """Yield what was run and its time, relative to the first run; they take turns."""
     timers = {
-        name: Timer("run()", globals={"run": partial(step, layer, x)}, num_threads=2)
-        for name, layer in layers.items()
+        name: Timer("run()", globals={"run": run}, num_threads=2)
+        for name, run in runs.items()
     }
     rounds = [
         [timer.blocked_autorange(min_run_time=0.5).median for timer in timers.values()]
         for _ in range(9)
     ]
     seconds = [*map(statistics.median, zip(*rounds))]
+    first, *_ = runs
     for name, taken in zip(timers, seconds):
-        relative = f"{taken / seconds[0]:.2f} times the lower bound"
-        about = f"(B, T) = {tuple(x.shape[:2])}: {name}"
-        yield about, f"{1000 * taken:.3g} ms, {relative}"
+        relative = f"{taken / seconds[0]:.2f} times {first}"
+        yield f"{about}: {name}", f"{1000 * taken:.3g} ms, {relative}"
 
 
 def causal_layer(num_tokens):
@@ -77,6 +78,26 @@ def step(layer, x):
     return output.detach(), x.grad
 
 
+def layer_rows(layers, x):
+    """Yield the rows of layers, forward and backward."""
+    runs = {name: partial(step, layer, x) for name, layer in layers.items()}
+    yield from relative_rows(f"(B, T) = {tuple(x.shape[:2])}", runs)
+
+
+def blocks(device="cpu"):
+    """Causal attention of notebook 09: PyTorch's function, blocks, all pairs."""
+    book = definitions("09_attention_at_speed")
+    names = {"fused": "PyTorch", "in_blocks": "blocks of 256", "plain": "plain"}
+    for num_tokens in (1024, 4096):
+        with torch.device(device), torch.no_grad():
+            heads = torch.randn(3, 1, 4, num_tokens, 64).unbind()
+            runs = {name: partial(book[f], *heads) for f, name in names.items()}
+            expected = runs["PyTorch"]()
+            for run in runs.values():
+                torch.testing.assert_close(run(), expected, atol=1e-4, rtol=1e-4)
+            yield from relative_rows(f"4 heads, {num_tokens:,} tokens", runs)
+
+
 def attention():
     """`MultiHeadAttention`, causal, width 768, forward and backward."""
     for batch_size, num_tokens in ((8, 256), (4, 1024), (1, 4096)):
@@ -91,11 +112,11 @@ def attention():
             copy.data.copy_(weight)
         expected = step(bound, x)
         torch.testing.assert_close(step(ours, x), expected, atol=1e-3, rtol=1e-3)
-        yield from relative_rows(layers, x)
+        yield from layer_rows(layers, x)
 
 
 def gpu():
-    """On a GPU in bfloat16: the layer against its bound, and training GPT-2 small."""
+    """On a GPU: the layer against its bound, blocks, and training GPT-2 small."""
     for batch_size, num_tokens in ((32, 256), (16, 1024), (4, 4096), (1, 16384)):
         x = torch.randn(batch_size, num_tokens, WIDTH).cuda().requires_grad_()
         layers = {
@@ -103,7 +124,8 @@ def gpu():
             "`MultiHeadAttention`": causal_layer(num_tokens).cuda(),
         }
         with torch.autocast("cuda", torch.bfloat16):
-            yield from relative_rows(layers, x)
+            yield from layer_rows(layers, x)
+    yield from blocks("cuda")
     for name, loss in (
         ("as it is", next_token_loss),
         ("compiled", torch.compile(next_token_loss)),
@@ -123,7 +145,7 @@ def gpu():
 
 def main():
     """Run the benchmarks that are named on the command line, or all."""
-    benchmarks = {f.__name__: f for f in (attention, gpu)}
+    benchmarks = {f.__name__: f for f in (attention, blocks, gpu)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(benchmarks))
     torch.set_num_threads(2)

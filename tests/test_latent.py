@@ -56,7 +56,7 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
         (
             absorbed_attention,
             [(2, 3, 1, 11), (2, 3, 1, 4), (2, 7, 5), (2, 7, 6), (3, 5, 11), (3, 5, 13)],
-            r"turned_key \(2, 7, 4\), got",
+            r"rotated_key \(2, 7, 4\), got",
         ),
     ],
 )

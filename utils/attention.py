@@ -249,7 +249,9 @@ def attend_with_cache(
     """
     if cache is not None:
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
-    mask = causal_mask(key.shape[-2])[-query.shape[-2] :].to(query.device)
+    T, S = query.shape[-2], key.shape[-2]
+    positions = torch.arange(S, device=query.device)
+    mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
     return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
 
 

@@ -69,9 +69,9 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
 
 def absorbed_attention(
     query: Tensor,
-    turned_query: Tensor,
+    rotated_query: Tensor,
     latent: Tensor,
-    turned_key: Tensor,
+    rotated_key: Tensor,
     W_uk: Tensor,
     W_uv: Tensor,
 ) -> Tensor:
@@ -79,8 +79,8 @@ def absorbed_attention(
 
     scores = (q W_uk^T c + q_rot k_rot) / sqrt(K + P);  output (softmax(scores) c) W_uv
 
-    query, turned_query: (B, H, T, K) and (B, H, T, P), the second rotated by position
-    latent, turned_key: (B, S, R) and (B, S, P), both shared by all heads
+    query, rotated_query: (B, H, T, K) and (B, H, T, P), the second rotated by position
+    latent, rotated_key: (B, S, R) and (B, S, P), both shared by all heads
     W_uk, W_uv: (H, R, K) and (H, R, V)
     returns: (B, H, T, V), the outputs of the heads; ValueError for other shapes
 
@@ -91,16 +91,16 @@ def absorbed_attention(
 
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
     """
-    inputs = query, turned_query, latent, turned_key, W_uk, W_uv
+    inputs = query, rotated_query, latent, rotated_key, W_uk, W_uv
     if query.dtype == torch.float16:  # in which a score overflows above 65504
         return absorbed_attention(*(t.float() for t in inputs)).half()
     scores = absorbed_scores(query, latent, W_uk)
-    P, V = turned_query.shape[-1:], W_uv.shape[-1:]
-    _check_shape("turned_query", turned_query, (*query.shape[:3], *P))
-    _check_shape("turned_key", turned_key, (*latent.shape[:2], *P))
+    P, V = rotated_query.shape[-1:], W_uv.shape[-1:]
+    _check_shape("rotated_query", rotated_query, (*query.shape[:3], *P))
+    _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *P))
     _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *V))
-    scores = scores + turned_query @ turned_key[:, None].mT
-    width = query.shape[-1] + turned_query.shape[-1]
+    scores = scores + rotated_query @ rotated_key[:, None].mT
+    width = query.shape[-1] + rotated_query.shape[-1]
     weights = (scores / width**0.5).softmax(dim=-1)
     return weights @ latent[:, None] @ W_uv
 
@@ -180,16 +180,16 @@ class LatentAttention(nn.Module):
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, start)
         check_length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
-        query, turned_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
+        query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, R), in 16 bits under autocast
         latent = self.norm(latent.to(self.norm.weight.dtype)).to(latent.dtype)
         latent = latent[:, None]  # (B, 1, T, R)
-        turned_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
+        rotated_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
         if self.rotary_dim:
-            turned_query = self.rotate(turned_query, start)
-            turned_key = self.rotate(self.W_rotary(x)[:, None], start)
+            rotated_query = self.rotate(rotated_query, start)
+            rotated_key = self.rotate(self.W_rotary(x)[:, None], start)
         if cache is not None:
-            latent, turned_key = cache.append(latent, turned_key)
+            latent, rotated_key = cache.append(latent, rotated_key)
         if absorbed is None:
             absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
         shape = self.num_heads, self.head_dim, self.latent_dim
@@ -199,9 +199,9 @@ class LatentAttention(nn.Module):
             query, key, value = query @ W_uk.mT, latent, latent
         else:
             key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
-            turned_key = turned_key.expand(-1, self.num_heads, -1, -1)
-        query = torch.cat((query, turned_query), dim=-1)  # (B, H, T, K + P or R + P)
-        key = torch.cat((key, turned_key), dim=-1)  # (B, H or 1, S, K + P or R + P)
+            rotated_key = rotated_key.expand(-1, self.num_heads, -1, -1)
+        query = torch.cat((query, rotated_query), dim=-1)  # (B, H, T, K + P or R + P)
+        key = torch.cat((key, rotated_key), dim=-1)  # (B, H or 1, S, K + P or R + P)
         if absorbed:  # scores are divided by the root of R + P, and K + P is meant
             width = self.head_dim + self.rotary_dim
             query = query * (query.shape[-1] / width) ** 0.5

@@ -1,6 +1,5 @@
 """Scenes: the diagrams of one notebook each, in one call."""
 
-import math
 from dataclasses import replace
 
 import torch
@@ -272,48 +271,6 @@ def _short(vectors):
     return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
 
 
-def blockwise(scores, values, *, split: int, title: str) -> None:
-    """Draw two blocks on their way from slow to fast memory, and what they leave.
-
-    Args:
-        scores, values: of one query, one number a key; a score is also the key.
-        split: how many keys the first block has.
-    """
-    picture, end = Picture(), None
-    picture.shelf(Box(0.55, 0.35, 1.9, 2.85), "slow memory", "memory")
-    picture.shelf(Box(3.5, 0.35, 3.2, 2.85), "fast memory", "process")
-    largest, total, sums = -torch.inf, 0.0, 0.0
-    for i, part in enumerate((slice(None, split), slice(split, None))):
-        y, before, old = 0.75 + 1.15 * i, end, largest
-        labels = {"rows": ["key"], "name": f"block {i + 1}"}
-        key = picture.grid((1.15, y), scores[part][None], "key", **labels)
-        at = 1.15, y + 0.42
-        value = picture.grid(at, values[part][None], "value", rows=["value"])
-        largest = max(largest, float(scores[part].max()))
-        factor, exps = math.exp(old - largest), torch.exp(scores[part] - largest)
-        total = total * factor + float(exps.sum())
-        sums = sums * factor + float(exps @ values[part])
-        state = [[format_number(n) for n in (largest, total, sums)]]
-        style = {"columns": ["max m", "sum ℓ", "sum a"], "cell": 0.6}
-        end = picture.grid((4.2, y + 0.2), state, "score", **style)
-        picture.grid((6.15, y + 0.2), [[1]], "query", columns=["query"], cell=0.4)
-        corner, gap = (2.3, end.left[1]), (3.65, end.left[1])
-        picture.wire(corner, gap, text="fetched", head=False)  # between the memories
-        picture.wire(gap, end.left)
-        picture.wire(key.right, corner, "key", turn=2.3, head=False)
-        picture.wire(value.right, corner, "value", turn=2.3, head=False)
-        for j in (1, 2) if before else ():  # both sums, not the maximum
-            (x, top), text = before.cell(0, j).bottom, f"× {format_number(factor)}"
-            picture.wire((x, top), (x, end.y - 0.22), "score")
-            picture.note((x + 0.07, top + 0.3), text, "score")
-    result = picture.grid((1.5, 2.95), [sums / total], "output", rows=["output"])
-    y = result.right[1]
-    for x, top in (end.cell(0, j).bottom for j in (1, 2)):
-        picture.wire((x, top), (4.05, y), "value", turn=x, head=False)
-    picture.wire((4.05, y), result.right, "value", text="a ÷ ℓ")
-    picture.publish(title)
-
-
 # --- 11 ---------------------------------------------------------------------------
 
 
@@ -491,7 +448,7 @@ def draw_attention(
     return start, context
 
 
-# --- 14 ---------------------------------------------------------------------------
+# --- 12 ---------------------------------------------------------------------------
 
 
 def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
@@ -501,23 +458,24 @@ def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) ->
     """
     picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
     key, absorbed = latent @ W_uk, query @ W_uk.mT
-    ground = Box(0.2, 0.43, 0.48 * len(latent), 1.32 + LINE)
+    cell = min(0.48, 1.55 / len(latent))
+    ground = Box(0.2, 0.43, cell * len(latent), 1.32 + LINE)
     picture.shelf(ground, "cached", "cached")
 
     def draw(x, y, role, numbers, name=""):
-        return picture.grid((x, y), numbers, role, name or role, cell=0.48)
+        return picture.grid((x, y), numbers, role, name or role, cell=cell)
 
     for y in (0.65, 1.75):
         middle = y + LINE / 2
         start, end = draw(0.2, y, "x", latent, "latent"), draw(5.8, y, "query", query)
         dot = picture.sign((4.95 if y < 1 else 2.15, middle), "·", "score")
         if y < 1:
-            block = picture.block((1.95, middle - 0.18), "W_uk", "learned", size=size)
-            picture.chain(start, block, draw(3.2, y, "key", key), dot)
+            block = picture.block((2.1, middle - 0.18), "W_uk", "learned", size=size)
+            picture.chain(start, block, draw(3.3, y, "key", key), dot)
             picture.wire(end, dot)
         else:
             block = picture.block((4.55, middle - 0.18), "W_ukᵀ", "learned", size=size)
-            between = draw(2.8, y, "query", absorbed, "absorbed query")
+            between = draw(2.65, y, "query", absorbed, "absorbed query")
             picture.chain(end, block, between, dot)
             picture.wire(start, dot)
         score = format_number(query @ key if y < 1 else absorbed @ latent)
@@ -525,7 +483,58 @@ def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) ->
     picture.publish(title)
 
 
-# --- 15 ---------------------------------------------------------------------------
+def latent_layer(*, title: str) -> None:
+    """Draw the layer of latent attention: what is cached, shared, and of each head."""
+    picture = Picture()
+    y = {"rotated query": 0.8, "query": 1.4, "key": 2.0, "value": 2.65, "rotated": 3.6}
+
+    def block(x, row, text, kind="learned", width=0.75):
+        return picture.block((x, y[row] - 0.17), text, kind, size=(width, 0.34))
+
+    def vector(row, role):
+        return block(4.05, row, row, role, 1.1)
+
+    for middle, text in ((2.5, "for all heads"), (4.6, "for each head")):
+        picture.note((middle, 0.15), text, align="center", bold=True)
+    cached = Box(2.1, y["key"] - 0.17, 0.8, y["rotated"] - y["key"] + 0.34)
+    picture.shelf(cached, "cached", "cached")
+    start = block(0.1, "value", "x", "x", 0.3)
+    queries, narrow = block(0.7, "query", "W_query"), block(0.7, "key", "W_latent")
+    rotary = block(0.7, "rotated", "W_rotary")
+    for end in (queries, narrow, rotary):
+        picture.wire(start.right, end.left, "x", turn=0.55)
+    latent = block(2.1, "key", "latent", "x", 0.8)
+    rotated_key = block(2.1, "rotated", "rotated\nkey", "key", 0.8)
+    picture.wire(narrow, latent, "x")
+    picture.wire(rotary, rotated_key, "key", text="rotate")
+    query, turned = vector("query", "query"), vector("rotated query", "query")
+    picture.wire(queries.right, query.left, "query")
+    picture.wire(queries.right, turned.left, "query", turn=1.65, text="rotate")
+    key, value = vector("key", "key"), vector("value", "value")
+    for matrix, end in (("W_uk", key), ("W_uv", value)):
+        expand = block(3.15, end.name, matrix, width=0.6)
+        picture.wire(latent.right, expand.left, "x", turn=3.03)
+        picture.wire(expand, end)
+    content = picture.sign((5.45, 1.7), "·", "score")
+    picture.wire(query.right, content, "query", turn=5.45)
+    picture.wire(key.right, content, "key", turn=5.45)
+    place = picture.sign((6.05, y["rotated query"]), "·", "score")
+    picture.wire(turned, place)
+    corner = (6.75, y["rotated"]), (6.75, y["rotated query"])
+    picture.wire(rotated_key.right, place.right, "key", via=corner)
+    plus, weights = picture.sign((6.05, 1.7), "+"), picture.sign((6.05, 2.2), "softmax")
+    picture.chain(content, plus)
+    picture.wire(place.bottom, plus.top, "score")
+    times = picture.sign((6.05, y["value"]), "×", "value")
+    picture.wire(plus.bottom, weights.top, "score")
+    picture.wire(weights.bottom, times.top, "weight")
+    picture.wire(value.right, times.left, "value")
+    end = picture.block((5.65, 3.0), "out_proj", "learned", size=(0.8, 0.34))
+    picture.wire(times.bottom, end.top, "value")
+    picture.publish(title)
+
+
+# --- 13 ---------------------------------------------------------------------------
 
 
 def state_and_cache(

@@ -482,7 +482,7 @@ def _draw_parts(picture, parts, names, rows):
         x += picture.grid((x, 1.45), values, None, name, **style).width + 0.95
 
 
-# --- 10 ---------------------------------------------------------------------------
+# --- 09 ---------------------------------------------------------------------------
 
 
 def softmax_in_blocks(
@@ -583,7 +583,7 @@ def _draw_blocks(blocks, lines, lit):
     return picture
 
 
-# --- 07 ---------------------------------------------------------------------------
+# --- 10 ---------------------------------------------------------------------------
 
 
 def rotate_together(
@@ -710,7 +710,90 @@ def draw_token(
     steps(frames, title=title)
 
 
-# --- 15 ---------------------------------------------------------------------------
+# --- 12 ---------------------------------------------------------------------------
+
+
+def read_per_step(
+    names, keys: Tensor, values: Tensor, latent: Tensor, *, title: str
+) -> None:
+    """Show what a step reads: own keys and values, shared ones, and latents.
+
+    Args:
+        names: S cached tokens, 2 to 4.
+        keys, values: (H, S, K) and (H, S, V), of 2 heads; the shared ones are head 0's.
+        latent: (S, R)
+
+    >>> keys, latent = torch.ones(2, 3, 2), torch.zeros(3, 4)
+    >>> read_per_step("abc", keys, keys, latent, title="T")
+    Picture in 5 states: T.
+    1. Two heads with their own keys and values cache 8 numbers per token.
+    2. Head 0 reads its own: 4 numbers for each of 3 tokens.
+    3. Head 1 reads its own, too, so the step has read 24 numbers.
+    4. One shared head: both queries read the same 4 numbers per token, 12 in all.
+    5. A latent: both read 4 numbers per token, 12 in all, and compute their own keys \
+and values.
+    """
+    names = to_names(names, len(latent), "names")
+    own, width = keys.shape[-1] + values.shape[-1], latent.shape[-1]
+    shared, narrow = len(latent) * own, len(latent) * width  # numbers of all tokens
+    heads = [[("key", k), ("value", v)] for k, v in zip(keys, values)]
+    apart, between = [*zip(READERS, heads)], sum(READERS) / 2
+    states = [  # what is cached and where, which heads read it, the text
+        (
+            apart,
+            (),
+            f"Two heads with their own keys and values cache {2 * own} numbers",
+        ),
+        (apart, (0,), f"Head 0 reads its own: {own} numbers for each of {len(names)}"),
+        (apart, (0, 1), "Head 1 reads its own, too, so the step has read "),
+        ([(between, heads[0])], (0, 1), "One shared head: both queries read the same "),
+        ([(between, [("latent", latent)])], (0, 1), "A latent: both read "),
+    ]
+    ends = (
+        " per token.",
+        " tokens.",
+        f"{2 * shared} numbers.",
+        f"{own} numbers per token, {shared} in all.",
+        f"{width} numbers per token, {narrow} in all, and compute their own keys and "
+        "values.",
+    )
+    frames = []
+    for (cached, readers, sentence), end in zip(states, ends):
+        picture = Picture()
+        tops = [_draw_cached(picture, x, parts, names) for x, parts in cached]
+        for head, x in enumerate(READERS):
+            at, size = (x - 0.75, 0.15), (1.5, 0.32)
+            start = picture.block(at, f"query of head {head}", "query", size=size)
+            goal = tops[min(head, len(tops) - 1)]
+            if cached[0][1][0][0] == "latent":
+                at, text = (x - 0.75, 0.85), f"W_uk, W_uv of {head}"
+                block = picture.block(at, text, "learned", size=size)
+                picture.wire(start, block, "query")
+                start = block
+            if head in readers:
+                picture.wire(start.bottom, goal, "query")
+        frames.append((picture, sentence + end))
+    steps(frames, title=title)
+
+
+READERS = 1.95, 5.15  # where the two queries are, in inches
+
+
+def _draw_cached(picture, middle, parts, names):
+    """Draw what is cached, a row per token, on its ground; return its upper middle."""
+    count = sum(numbers.shape[-1] for _, numbers in parts)
+    x, y, boxes = middle - 0.21 * count - 0.06 * (len(parts) - 1), 2.05, []
+    for name, numbers in parts:
+        style = {"cell": 0.42, "rows": None if boxes else names}
+        role = "x" if name == "latent" else name
+        boxes.append(picture.grid((x, y), numbers, role, name, **style))
+        x += boxes[-1].width + 0.12
+    first, width = boxes[0], boxes[-1].right[0] - boxes[0].x
+    ground = Box(first.x, y - 0.2, width, first.height + 0.2)
+    return middle, picture.shelf(ground, "cached", "cached").y
+
+
+# --- 13 ---------------------------------------------------------------------------
 
 
 def write_state(

@@ -121,7 +121,7 @@ STEP = NARROW + variants(
     "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
     dict(width=lambda s: s.K),
     dict(width=lambda s: s.latent.shape[-1] + s.P),
-    "turned-left-out: You used the content only: add the turned part, turned_query · turned_key.",
+    "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
     dict(products=lambda s: s.content),
     "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
@@ -140,7 +140,7 @@ GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 absorbed_attention = Exercise(
     id="12.3",
     is_trained=True,
-    signature="absorbed_attention(query, turned_query, latent, turned_key, W_uk, W_uv)",
+    signature="absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, V), without making any keys or values",
     facts=[
         must_not_make(KEYS_MADE, 13, *GIVEN),
@@ -155,11 +155,11 @@ absorbed_attention = Exercise(
     ],
     steps=of_attention.steps(
         K=lambda s: s.query.shape[-1],
-        P=lambda s: s.turned_query.shape[-1],
+        P=lambda s: s.rotated_query.shape[-1],
         narrow=lambda s: s.query @ s.W_uk.mT,
         c=lambda s: s.latent[:, None],
         content=lambda s: s.narrow @ s.c.mT,
-        places=lambda s: s.turned_query @ s.turned_key[:, None].mT,
+        places=lambda s: s.rotated_query @ s.rotated_key[:, None].mT,
         products=lambda s: s.content + s.places,
         width=lambda s: s.K + s.P,
         value=lambda s: s.c,

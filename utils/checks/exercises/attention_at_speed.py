@@ -1,4 +1,4 @@
-"""Exercises of the notebook on speed: online softmax, shared heads, the cached step."""
+"""Exercises of the notebook on speed: the cached step, online softmax, shared heads."""
 
 import torch
 
@@ -184,4 +184,4 @@ attend_with_cache = Exercise(
     variants=CACHED,
 )
 
-EXERCISES = [online_softmax_attention, attend_with_cache, repeat_kv]
+EXERCISES = [attend_with_cache, online_softmax_attention, repeat_kv]
