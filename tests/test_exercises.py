@@ -226,7 +226,7 @@ def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(
 ):
     recall()
     assert "none" in capsys.readouterr().out
-    own_progress.write_text("softmax\nattention_weights\ncontext_vectors\nembed")
+    own_progress.write_text("softmax\nattention_weights\ncontext_vectors\nmerge")
     asked = set()
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
