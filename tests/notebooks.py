@@ -223,6 +223,8 @@ def prepare(notebook, path, home):
             cell.source = setup_cell(home)
         if is_folded(cell):
             cell.metadata |= nbformat.from_dict(FOLDED)
+        if cell.source.startswith("## Solution"):  # with all cells of its section
+            cell.metadata["jp-MarkdownHeadingCollapsed"] = True
         if cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output != COVER]
     for cell in predicted_cells(notebook.cells):

@@ -161,3 +161,12 @@ def test_each_symbol_of_a_shape_has_one_row_in_the_glossary():
         s for shape in shapes for s in re.findall(r"\b[A-Z](?:_[a-z]+)?\b", shape)
     }
     assert {s for s in symbols if s[0] not in FORMULA_ARGUMENTS} <= set(known)
+
+
+def test_a_solution_is_folded_below_a_heading_that_says_no_more_than_its_name():
+    for path in (ROOT / "notebooks/solutions").glob("*.ipynb"):
+        headings = [c for c in cells_of(path) if c.source.startswith("## Solution")]
+        assert headings, path.name
+        for heading in headings:
+            assert "\n" not in heading.source
+            assert heading.metadata["jp-MarkdownHeadingCollapsed"]
