@@ -16,3 +16,26 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     """Return whether each answer of a batch (B, ...) has the largest logit."""
     *inputs, answers = batch
     return model(*inputs).argmax(dim=-1) == answers
+
+
+@torch.no_grad()
+def leak_test(layer: nn.Module, x: Tensor) -> float:
+    """Return how far outputs move if only the first t tokens are read, at most.
+
+    x: (B, T, d_in), or token ids (B, T) of a model
+
+    It is 0, up to rounding, if no output depends on a later token, in training or in
+    evaluation mode. Every `nn.Dropout` is switched off meanwhile.
+    """
+    largest, was_training = torch.tensor(0.0), layer.training
+    for mode in (True, False):
+        layer.train(mode)
+        for part in layer.modules():
+            if isinstance(part, nn.Dropout):
+                part.eval()
+        whole = layer(x)
+        for t in range(1, x.shape[1]):
+            moved = (layer(x[:, :t]) - whole[:, :t]).abs().max()
+            largest = torch.maximum(largest, moved)  # max() would lose NaN
+    layer.train(was_training)
+    return largest.item()
