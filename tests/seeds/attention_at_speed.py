@@ -1,4 +1,4 @@
-"""What the savings cost, after 10: restarted positions and shared heads."""
+"""What the savings cost, after 09: restarted positions and shared heads."""
 
 import torch
 
