@@ -8,7 +8,6 @@ from utils.experiments import answer_loss
 from utils.experiments.words_back import (
     LastWords,
     draw_words_back,
-    mean_attention,
     train_last_words,
     words_back_accuracy,
 )
@@ -16,7 +15,7 @@ from utils.training import train
 
 
 def main(seed):
-    book = definitions("06_multi_head_attention")
+    book = definitions("deeper/how_far_one_head_gets")
     library = definitions("deeper/into_the_library_layers")
     deeper = definitions("deeper/heads_that_resolve_it")
     found = words_back(seed) | where_it_looks(book, seed) | control(seed)
@@ -39,15 +38,8 @@ def words_back(seed):
 
 
 def where_it_looks(book, seed):
-    """Measure the weights of two heads (four words) and of one (four, eight words)."""
+    """Measure the weights of one head (four, eight words)."""
     found = {}
-    heads = mean_attention(train_last_words(2, 4, seed), 4)[:, 4:]
-    back = torch.stack([heads.diagonal(k, 1, 2).mean(dim=-1) for k in range(4)], dim=-1)
-    largest, distance = back.topk(2)  # (2, 2): two words of each head
-    shares = len(distance.unique()) == 4
-    found["4 words: the second word of each of two heads"] = (
-        largest[:, 1].min() if shares else torch.tensor(0.0)
-    )
     for n in (4, 8):
         model = train_last_words(1, n, seed)
         back = book["weight_by_distance"](model, n)
