@@ -22,7 +22,7 @@ TABLE = TokenAndPositionEmbedding(11, None, 3)
         (TABLE, (torch.tensor([[11]]),), "from 0 to 10, got 11"),
         (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
         (patchify, (torch.zeros(1, 1, 6, 8), 0), "patch_size of 1 or more, got 0"),
-        (patchify, (torch.zeros(1, 6, 8), 2), r"\(B, C, H, W\), got \(1, 6, 8\)"),
+        (patchify, (torch.zeros(1, 6, 8), 2), r"\(B, C, height, width\), got \(1, 6"),
         (rotary_tables, (torch.arange(3), 0), "even width of 2 or more .* got 0"),
         (sinusoidal_positions, (3, 5), "even d_model of 2 or more, got 5"),
         (apply_rope, (torch.zeros(3, 6), torch.arange(4)), r"to \(3,\), got \(4,\)"),
