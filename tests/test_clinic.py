@@ -184,7 +184,7 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
     """The solution takes the place of the stub, and the next cell runs it."""
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
     code = [cell.source for cell in cells if cell.cell_type == "code"]
-    stub = next(i for i, source in enumerate(code) if "def leak_test" in source)
+    stub = next(i for i, source in enumerate(code) if "def replace_last" in source)
     solution = next(filter(None, map(folded_solution, cells)))
     exec("\n".join([code[stub], solution, code[stub + 1]]), {"torch": torch})
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]

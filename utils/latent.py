@@ -1,7 +1,7 @@
 """Latent attention: keys and values computed from one narrow vector per token.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys), H heads, K head width,
-R width of a latent, P width of the rotated part.
+R width of a latent, K_rot width of the rotated part.
 """
 
 import torch
@@ -30,8 +30,8 @@ def latent_keys_values(
     """Compute each head's keys and values from the cached latents.
 
     latent: (B, S, R)
-    W_uk, W_uv: (H, R, K) and (H, R, V), a matrix for each head
-    returns: keys (B, H, S, K) and values (B, H, S, V); ValueError for other shapes
+    W_uk, W_uv: (H, R, K) and (H, R, d_v), a matrix for each head
+    returns: keys (B, H, S, K) and values (B, H, S, d_v); ValueError for other shapes
 
     >>> sizes = torch.zeros(2, 5, 3), torch.zeros(7, 3, 4), torch.zeros(7, 3, 6)
     >>> [tuple(t.shape) for t in latent_keys_values(*sizes)]
@@ -77,12 +77,13 @@ def absorbed_attention(
 ) -> Tensor:
     """Attend to all cached tokens, without computing their keys or values.
 
-    scores = (q W_uk^T c + q_rot k_rot) / sqrt(K + P);  output (softmax(scores) c) W_uv
+    scores = (q W_uk^T c + q_rot k_rot) / sqrt(K + K_rot)
+    output = (softmax(scores) c) W_uv
 
-    query, rotated_query: (B, H, T, K) and (B, H, T, P), the second rotated by position
-    latent, rotated_key: (B, S, R) and (B, S, P), both shared by all heads
-    W_uk, W_uv: (H, R, K) and (H, R, V)
-    returns: (B, H, T, V), the outputs of the heads; ValueError for other shapes
+    query, rotated_query: (B, H, T, K) and (B, H, T, K_rot), rotated by position
+    latent, rotated_key: (B, S, R) and (B, S, K_rot), both shared by all heads
+    W_uk, W_uv: (H, R, K) and (H, R, d_v)
+    returns: (B, H, T, d_v), the outputs of the heads; ValueError for other shapes
 
     >>> one, latent = torch.ones(1, 1, 1, 1), torch.tensor([[[1.0], [3.0]]])
     >>> matrices = torch.zeros(1, 1, 1), torch.full((1, 1, 1), 5.0)
@@ -95,10 +96,10 @@ def absorbed_attention(
     if query.dtype == torch.float16:  # in which a score overflows above 65504
         return absorbed_attention(*(t.float() for t in inputs)).half()
     scores = absorbed_scores(query, latent, W_uk)
-    P, V = rotated_query.shape[-1:], W_uv.shape[-1:]
-    _check_shape("rotated_query", rotated_query, (*query.shape[:3], *P))
-    _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *P))
-    _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *V))
+    K_rot, d_v = rotated_query.shape[-1:], W_uv.shape[-1:]
+    _check_shape("rotated_query", rotated_query, (*query.shape[:3], *K_rot))
+    _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *K_rot))
+    _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *d_v))
     scores = scores + rotated_query @ rotated_key[:, None].mT
     width = query.shape[-1] + rotated_query.shape[-1]
     weights = (scores / width**0.5).softmax(dim=-1)
@@ -179,12 +180,12 @@ class LatentAttention(nn.Module):
         start = 0 if cache is None else len(cache)
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, start)
         check_length(num_tokens, self.context_length)
-        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + P)
+        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + K_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, R), in 16 bits under autocast
         latent = self.norm(latent.to(self.norm.weight.dtype)).to(latent.dtype)
         latent = latent[:, None]  # (B, 1, T, R)
-        rotated_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, P)
+        rotated_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, K_rot)
         if self.rotary_dim:
             rotated_query = self.rotate(rotated_query, start)
             rotated_key = self.rotate(self.W_rotary(x)[:, None], start)
@@ -200,9 +201,10 @@ class LatentAttention(nn.Module):
         else:
             key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
             rotated_key = rotated_key.expand(-1, self.num_heads, -1, -1)
-        query = torch.cat((query, rotated_query), dim=-1)  # (B, H, T, K + P or R + P)
-        key = torch.cat((key, rotated_key), dim=-1)  # (B, H or 1, S, K + P or R + P)
-        if absorbed:  # scores are divided by the root of R + P, and K + P is meant
+        # K + K_rot wide, or R + K_rot: query (B, H, T, …), key (B, H or 1, S, …)
+        query = torch.cat((query, rotated_query), dim=-1)
+        key = torch.cat((key, rotated_key), dim=-1)
+        if absorbed:  # PyTorch divides by the root of R + K_rot, not of K + K_rot
             width = self.head_dim + self.rotary_dim
             query = query * (query.shape[-1] / width) ** 0.5
         output, weights = attend_with_heads(

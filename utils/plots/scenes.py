@@ -407,7 +407,7 @@ def draw_attention(
         left, width: in inches, where the columns are.
         words: one column each; `followed` is the number of the one with the query.
         query: (K,)
-        keys, values: (T, K) and (T, V)
+        keys, values: (T, K) and (T, d_v)
         divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
         plain: the three roles are one vector, so they have no colour (notebook 03).
 
@@ -543,8 +543,8 @@ def state_and_cache(
     """Draw tokens written into one matrix, a query of it, and a cache that grows.
 
     Args:
-        names: T of them; keys: (T, K); values: (T, V); query: (K,)
-        columns: V names.
+        names: T of them; keys: (T, K); values: (T, d_v); query: (K,)
+        columns: d_v names.
     """
     picture, state = Picture(), keys.mT @ values
     middle = 0.32 + 0.6 * len(names)

@@ -152,7 +152,7 @@ def compare_share_mix(
     Args:
         words: 2 to 5 of them, T in all; `followed` is the number of the one that looks.
         query: (K,)
-        keys, values: (T, K) and (T, V)
+        keys, values: (T, K) and (T, d_v)
         divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
         plain: the three roles are one vector, so they have no colour (notebook 03).
 
@@ -170,8 +170,8 @@ def compare_share_mix(
     scores = keys @ query  # (T,)
     scaled = scores / divisor[1] if divisor else scores
     weights = scaled.softmax(dim=0)
-    parts = weights[:, None] * values  # (T, V)
-    sums = parts.cumsum(dim=0)  # (T, V)
+    parts = weights[:, None] * values  # (T, d_v)
+    sums = parts.cumsum(dim=0)  # (T, d_v)
     by = f", divided by {divisor[0]}," if divisor else ""
     of = f"{names[followed]} with " + "{}: the score" + by + " is {}."
     size, frames = len(names), []
@@ -720,7 +720,7 @@ def read_per_step(
 
     Args:
         names: S cached tokens, 2 to 4.
-        keys, values: (H, S, K) and (H, S, V), of 2 heads; the shared ones are head 0's.
+        keys, values: (H, S, K) and (H, S, d_v), H = 2; the shared ones are head 0's.
         latent: (S, R)
 
     >>> keys, latent = torch.ones(2, 3, 2), torch.zeros(3, 4)

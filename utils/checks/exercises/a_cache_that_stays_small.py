@@ -16,9 +16,9 @@ def scrambled(made):
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 
 
-def drawn(B, S, R, H, K, V):
+def drawn(B, S, R, H, K, d_v):
     """Return random latents (B, S, R), and a key and a value matrix for each head."""
-    return draw(B, S, R), draw(H, R, K), draw(H, R, V, seed=1)
+    return draw(B, S, R), draw(H, R, K), draw(H, R, d_v, seed=1)
 
 
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
@@ -26,13 +26,13 @@ latent_keys_values = Exercise(
     id="12.1",
     is_trained=True,
     signature="latent_keys_values(latent, W_uk, W_uv)",
-    returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, V)",
+    returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, d_v)",
     parts=("keys", "values"),
     cases=[
         Case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
         Case(*drawn(2, 7, 5, 3, 11, 13)),
         Case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
-        Case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and V are equal"),
+        Case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and d_v are equal"),
         Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
     ],
     steps={
@@ -118,22 +118,22 @@ absorbed_scores = Exercise(
 
 
 STEP = NARROW + variants(
-    "wrong-root: You divided by √{width}: a score stands for K + P products, however it is computed, so divide by √(K + P) = √({K} + {P}).",
+    "wrong-root: You divided by √{width}: a score stands for K + K_rot products, however it is computed, so divide by √(K + K_rot) = √({K} + {K_rot}).",
     dict(width=lambda s: s.K),
-    dict(width=lambda s: s.latent.shape[-1] + s.P),
+    dict(width=lambda s: s.latent.shape[-1] + s.K_rot),
     "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
     dict(products=lambda s: s.content),
-    "one-part-divided: You divided only one part by √(K + P): put parentheses around the sum of both.",
+    "one-part-divided: You divided only one part by √(K + K_rot): put parentheses around the sum of both.",
     dict(scores=lambda s: s.content + s.places / s.width**0.5),
     dict(scores=lambda s: s.content / s.width**0.5 + s.places),
 )
 
 
-def stepped(B, H, T, S, R, K, P, V):
+def stepped(B, H, T, S, R, K, K_rot, d_v):
     """Return both parts of the queries, what is cached of each token, the matrices."""
-    queries = draw(B, H, T, K), draw(B, H, T, P, seed=1)
-    cached = draw(B, S, R), draw(B, S, P, seed=1)
-    return *queries, *cached, draw(H, R, K), draw(H, R, V, seed=1)
+    queries = draw(B, H, T, K), draw(B, H, T, K_rot, seed=1)
+    cached = draw(B, S, R), draw(B, S, K_rot, seed=1)
+    return *queries, *cached, draw(H, R, K), draw(H, R, d_v, seed=1)
 
 
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
@@ -141,7 +141,7 @@ absorbed_attention = Exercise(
     id="12.3",
     is_trained=True,
     signature="absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv)",
-    returns="the heads' outputs (B, H, T, V), without making any keys or values",
+    returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
     facts=[
         must_not_make(KEYS_MADE, 13, *GIVEN),
         must_not_make(VALUES_MADE, 19, *GIVEN),
@@ -150,18 +150,18 @@ absorbed_attention = Exercise(
         Case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         Case(*GIVEN),
         Case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
-        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and V are equal"),
+        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and d_v are equal"),
         Case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
     ],
     steps=of_attention.steps(
         K=lambda s: s.query.shape[-1],
-        P=lambda s: s.rotated_query.shape[-1],
+        K_rot=lambda s: s.rotated_query.shape[-1],
         narrow=lambda s: s.query @ s.W_uk.mT,
         c=lambda s: s.latent[:, None],
         content=lambda s: s.narrow @ s.c.mT,
         places=lambda s: s.rotated_query @ s.rotated_key[:, None].mT,
         products=lambda s: s.content + s.places,
-        width=lambda s: s.K + s.P,
+        width=lambda s: s.K + s.K_rot,
         value=lambda s: s.c,
         merged=lambda s: s.output @ s.W_uv,
     ),
