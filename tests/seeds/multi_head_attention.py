@@ -1,4 +1,4 @@
-"""Notebook 06 and its three deeper ones: several heads, one head, and heads of *it*."""
+"""The deeper notebooks of 06: one head and several, library layers, heads of *it*."""
 
 import torch
 from torch import nn

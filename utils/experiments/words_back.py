@@ -1,4 +1,4 @@
-"""Notebook 06: name the last words of a sentence, with one head or with several."""
+"""After notebook 06: name the last words of a sentence, with one or several heads."""
 
 import torch
 import torch.nn.functional as F
