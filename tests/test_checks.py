@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
-from utils.attention import causal_mask, split_heads
+from utils.attention import causal_mask, merge_heads, split_heads
 from utils.checks import check, guard, reader, search, solution
 from utils.checks.catalogue import course_version
 from utils.checks.messages import wrapped
@@ -442,6 +442,21 @@ def test_an_answer_of_another_session_is_read_where_it_was_saved(
     assert said in capsys.readouterr().out
     assert (answer is split_heads) != is_own
     assert answer(torch.zeros(1, 3, 4), 2).shape == (1, 2, 3, 2)
+
+
+def test_a_saved_answer_may_use_another_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("utils.checks.catalogue.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(
+        "utils.checks.records.load", lambda: {"split_heads", "merge_heads"}
+    )
+    merge = (
+        "def merge_heads(x):\n    return split(x.transpose(1, 2).flatten(2), 1)[:, 0]"
+    )
+    first = [CUT, SPLIT, 'check("6.1", split_heads)']
+    names = "from utils.checks import solution\nsplit = solution('6.1')"
+    save(tmp_path, PAGE, *first, names, merge, 'check("6.2", merge_heads)')
+    assert solution("6.2") is not merge_heads
+    assert capsys.readouterr().out.count("Using") == 1
 
 
 def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypatch):

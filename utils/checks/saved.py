@@ -1,8 +1,9 @@
 """Find answers of another session in the notebooks where the reader saved them."""
 
 import ast
+import io
 import json
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 
 from utils.checks import catalogue
 
@@ -12,7 +13,8 @@ DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
 def saved_answers(exercise):
     """Yield title and answer for each notebook that asks `exercise` and defines one.
 
-    Of the cells down to the check, only imports, functions and classes run.
+    Of the cells down to the check, only imports, functions, classes and lines with a
+    `solution(…)` run, and what these print isn't shown.
     """
     page = next(t.page for t in catalogue.tasks() if t.name == exercise.name)
     places = [(page, exercise.id)]
@@ -37,9 +39,14 @@ def _define(cells, check):
         source = "".join(cell["source"])
         with suppress(SyntaxError):  # a magic, or a cell that isn't finished
             for node in ast.parse(source).body:
-                if isinstance(node, DEFINITIONS):
-                    with suppress(Exception):
+                if isinstance(node, DEFINITIONS) or _is_solution(node):
+                    with suppress(Exception), redirect_stdout(io.StringIO()):
                         exec(ast.unparse(node), names)
         if check in source:
             return names
     return {}
+
+
+def _is_solution(node):
+    """Return whether a line names an answer, as in `split = solution("6.1")`."""
+    return isinstance(node, ast.Assign) and "solution(" in ast.unparse(node.value)
