@@ -766,11 +766,11 @@ and values.
             start = picture.block(at, f"query of head {head}", "query", size=size)
             goal = tops[min(head, len(tops) - 1)]
             if cached[0][1][0][0] == "latent":
-                at, text = (x - 0.75, 0.85), f"W_uk, W_uv of {head}"
-                block = picture.block(at, text, "learned", size=size)
-                picture.wire(start, block, "query")
-                start = block
-            if head in readers:
+                at, text = (x - 0.75, 0.85), f"key, value of {head}"
+                computed = picture.block(at, text, "key", size=size)
+                picture.wire(start, computed, "query")
+                picture.wire(goal, computed.bottom, "key")
+            elif head in readers:
                 picture.wire(start.bottom, goal, "query")
         frames.append((picture, sentence + end))
     steps(frames, title=title)
