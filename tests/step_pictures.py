@@ -21,6 +21,7 @@ STEP_ARRAYS = {
         (torch.arange(6.0), "abcdef", 5),
         {"temperature": 0.7, "top_k": 4, "top_p": 0.8},
     ),
+    "turns": (("le chat", "the cat sleeps", torch.eye(4, 3)), {}),
     "read_per_step": (("abc", X.expand(2, 3, 3), X.expand(2, 3, 3), X), {}),
     "write_state": ((torch.eye(2), X[:2, :2], X[0, :2], X[2, :2], 0.5), {}),
     "ring_all_reduce": ((torch.arange(16).view(4, 4),), {}),

@@ -274,58 +274,6 @@ def _short(vectors):
 # --- 11 ---------------------------------------------------------------------------
 
 
-def turns(french: str, english: str, weights=None, *, title: str) -> None:
-    """Draw a recurrent translator, with a column for each turn of its decoder.
-
-    In turn 2 its actions are numbered: 1 ask, 2 find, 3 read, 4 write.
-
-    Args:
-        french, english: a sentence and its translation.
-        weights: `(T, S)`, how much of each French vector a turn finds, both with
-            `<end>`; without them each turn finds the encoder's one vector.
-    """
-    words, written = (f"{text} <end>".split() for text in (french, english))
-    picture, first, asks = Picture(), 0.42, weights is not None
-    vector = picture.grid((first - 0.15, 2.55), [["s₀"]], "value", cell=0.3)
-    sources, places = [], torch.linspace(1.3, WIDTH - 0.5, len(words)).tolist()
-    for x, word in zip(places, words):
-        picture.wire(picture.word((x, 3.8), word).top, (x, 3.4))
-        sources.append(picture.grid((x - 0.15, 2.55), [[""]], "key", cell=0.3))
-        picture.wire((x, 3.05), sources[-1].bottom, "key")
-    size = places[-1] - 0.5, 0.35
-    encoder = picture.block((0.9, 3.05), "encoder: a GRU, both ways", size=size)
-    picture.wire(encoder.left, vector.bottom, turn=first)
-    last = picture.word((first, 0.3), "<start>")
-    ask, state = (first, 1.69), None
-    places = torch.linspace(1.3, WIDTH - 0.5, len(written)).tolist()
-    for t, (x, word) in enumerate(zip(places, written)):
-        found = picture.grid((x - 0.15, 1.55), [[""]], "value", cell=0.3)
-        new = picture.block((x - 0.22, 0.85), f"s{'₁₂₃₄₅₆₇₈₉'[t]}", size=(0.44, 0.32))
-        box = picture.word((x, 0.3), word, lit=True)
-        for source, weight in zip(sources, weights[t] if asks else ()):
-            picture.wire(source.top, found.bottom, "value", weight=float(weight))
-        if not asks:
-            bus = (first, 2.2), (x, 2.2)
-            picture.wire(vector.top, found.bottom, "value", via=bus)
-        else:
-            picture.wire(ask, found.left, "query", turn=ask[0])
-        if state is None:
-            picture.wire(vector.top, new.left, "value", turn=first)
-        else:
-            picture.wire(state.right, new.left)
-        picture.wire(found.top, new.bottom, "value")
-        picture.wire(last.at(0.85, 1), new.at(0.1, 0))
-        picture.wire(new.top, box.bottom)
-        if t == 1:
-            between = (last.at(0.85, 1)[0] + new.x) / 2
-            steps = [(between, 1.69)] * asks + [(x - 0.28, 1.45)]
-            steps += [(between, 0.65), (x + 0.2, 0.65)]
-            for number, place in enumerate(steps, 2 - asks):
-                picture.step(place, number)
-        last, state, ask = box, new, new.at(0.95, 1)
-    picture.publish(title)
-
-
 def pattern(french: str, english: str, *, title: str) -> None:
     """Draw which word looks at which in a transformer that translates, as one grid.
 
@@ -612,7 +560,7 @@ Widths: 8.
     publish(fig, title, describe("Points on lines", title, **parts))
 
 
-# --- 11 ---------------------------------------------------------------------------
+# --- 14 ---------------------------------------------------------------------------
 
 
 def vision_transformer(image: Tensor, *, title: str) -> None:

@@ -710,6 +710,94 @@ def draw_token(
     steps(frames, title=title)
 
 
+# --- 11 ---------------------------------------------------------------------------
+
+
+def turns(french: str, english: str, weights=None, *, title: str) -> None:
+    """Show how a recurrent translator writes: a state for each turn of its decoder.
+
+    The actions of the turn are numbered: 1 ask, 2 find, 3 read, 4 write.
+
+    Args:
+        french, english: a sentence and its translation.
+        weights: `(T, S)`, how much of each French vector a turn finds, both with
+            `<end>`; without them each turn finds the encoder's one vector.
+
+    >>> weights = [[0.9, 0.1, 0], [0.4, 0.6, 0], [0.3, 0.7, 0], [0, 0, 1]]
+    >>> turns("le chat", "the cat sleeps", weights, title="T")
+    Picture in 4 states: T.
+    1. Turn 1: s₀ finds le, reads <start> and writes the.
+    2. Turn 2: s₁ finds le and chat, reads the and writes cat.
+    3. Turn 3: s₂ finds le and chat, reads cat and writes sleeps.
+    4. Turn 4: s₃ finds <end>, reads sleeps and writes <end>.
+    """
+    words, written = (f"{text} <end>".split() for text in (french, english))
+    if weights is None:
+        found = ["finds the one vector"] * len(written)
+    else:
+        weights = torch.as_tensor(weights)
+        size = tuple(weights.shape)
+        expect(size == (len(written), len(words)), "weights", "(T, S)", size)
+        found = [
+            f"s{DIGITS[t]} finds "
+            + " and ".join(word for word, w in zip(words, line) if w >= 0.25)
+            for t, line in enumerate(weights)
+        ]
+    frames = []
+    for t, (read, word) in enumerate(zip(["<start>", *written], written)):
+        picture = _draw_turns(words, written[: t + 1], len(written), weights)
+        text = f"Turn {t + 1}: {found[t]}, reads {read} and writes {word}."
+        frames.append((picture, text))
+    steps(frames, title=title)
+
+
+DIGITS = "₀₁₂₃₄₅₆₇₈₉"
+
+
+def _draw_turns(words, written, num_turns, weights):
+    """Draw the encoder and the turns so far, with numbers at the last one."""
+    picture, first, asks = Picture(), 0.42, weights is not None
+    vector = picture.grid((first - 0.15, 2.55), [["s₀"]], "value", cell=0.3)
+    sources, columns = [], torch.linspace(1.3, WIDTH - 0.5, len(words)).tolist()
+    for x, word in zip(columns, words):
+        picture.wire(picture.word((x, 3.8), word).top, (x, 3.4))
+        sources.append(picture.grid((x - 0.15, 2.55), [[""]], "key", cell=0.3))
+        picture.wire((x, 3.05), sources[-1].bottom, "key")
+    size = columns[-1] - 0.5, 0.35
+    encoder = picture.block((0.9, 3.05), "encoder: a GRU, both ways", size=size)
+    picture.wire(encoder.left, vector.bottom, turn=first)
+    last = picture.word((first, 0.3), "<start>")
+    ask, state = (first, 1.69), None
+    columns = torch.linspace(1.3, WIDTH - 0.5, num_turns).tolist()
+    for t, (x, word) in enumerate(zip(columns, written)):
+        found = picture.grid((x - 0.15, 1.55), [[""]], "value", cell=0.3)
+        place, size = (x - 0.22, 0.85), (0.44, 0.32)
+        new = picture.block(place, f"s{DIGITS[t + 1]}", size=size)
+        box = picture.word((x, 0.3), word, lit=True)
+        if asks:
+            picture.wire(ask, found.left, "query", turn=ask[0])
+            for source, weight in zip(sources, weights[t]):
+                picture.wire(source.top, found.bottom, "value", weight=float(weight))
+        else:
+            bus = (first, 2.2), (x, 2.2)
+            picture.wire(vector.top, found.bottom, "value", via=bus)
+        if state is None:
+            picture.wire(vector.top, new.left, "value", turn=first)
+        else:
+            picture.wire(state.right, new.left)
+        picture.wire(found.top, new.bottom, "value")
+        picture.wire(last.at(0.85, 1), new.at(0.1, 0))
+        picture.wire(new.top, box.bottom)
+        if t + 1 == len(written):
+            between = (last.at(0.85, 1)[0] + new.x) / 2
+            numbered = [(between, 1.69)] * asks + [(x - 0.28, 1.45)]
+            numbered += [(between, 0.65), (x + 0.2, 0.65)]
+            for number, place in enumerate(numbered, 2 - asks):
+                picture.step(place, number)
+        last, state, ask = box, new, new.at(0.95, 1)
+    return picture
+
+
 # --- 12 ---------------------------------------------------------------------------
 
 
