@@ -21,10 +21,10 @@ from utils.plots.theme import INK, NAME, SERIES, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
-MATRICES = {  # of notebook 04
-    "query": [[4.0, 0], [0, 0], [0, 0], [0, 4]],
-    "key": [[0.0, 0], [1, 0], [0, 0], [0, 1]],
-    "value": [[0.0, 0], [1, 0], [0, 1], [0, 0]],
+MATRICES = {  # of "Attention in an hour"
+    "query": [[4.0, 0], [0, 0], [0, 2], [0, 0]],
+    "key": [[0.0, 1], [0, 0], [1, 0], [0, 0]],
+    "value": [[1.0, 0], [0, 0], [0, 1], [0, 0]],
 }
 WAY = {  # from a text to the next token: a name, and the notebooks that explain it
     **{"tokens": "01", "embeddings": "02", "positions": "02, 10", "blocks × N": "08"},
@@ -35,7 +35,7 @@ WAY = {  # from a text to the next token: a name, and the notebooks that explain
 def machine(*, title: str) -> None:
     """Draw the way of a text to its next token, and one head of attention opened.
 
-    Its numbers are those of notebook 04, for the last two words of its sentence.
+    Its numbers are those of *Attention in an hour*, for its first two words.
     """
     picture, x, boxes = Picture(), 0.05, []
     for name, numbers in WAY.items():
@@ -47,8 +47,8 @@ def machine(*, title: str) -> None:
     ground = picture.shelf(Box(0.15, 1.2, 6.6, 3.2), text, "memory")
     start = boxes[3].bottom
     picture.wire(start, (start[0], ground.y), head=False, dashed=True)
-    x = torch.tensor([[1.0, 0, 0, 0.6], [0, 1, -2, 1]])
-    inputs = picture.grid((0.58, 2.5), x, "x", "x", rows=["one", "step"], cell=0.42)
+    x = torch.tensor([[1.0, 1, 0, 1], [0, 0, 1, 0]])
+    inputs = picture.grid((0.58, 2.5), x, "x", "x", rows=["dog", "bites"], cell=0.42)
     vectors, ends = {}, {}
     for (role, matrix), y in zip(MATRICES.items(), (1.6, 2.65, 3.7)):
         place, size = (2.45, y + 0.095), (0.8, 0.37)
