@@ -12,6 +12,7 @@ from tests.small_layers import everywhere, random
 from utils.attention import (
     MultiHeadAttention,
     SelfAttention,
+    attend_with_cache,
     dropout,
     masked_softmax,
     merge_heads,
@@ -66,6 +67,7 @@ def test_attention_names_shapes_that_do_not_fit(shapes, message):
 
 
 X = torch.zeros(3, 4)
+WHOLE = torch.ones(3, 4, dtype=torch.int64)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,13 @@ X = torch.zeros(3, 4)
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool \(2,\)"),
         (online_softmax_attention, (X, X, X, -1), "block_size of 1 or more, got -1"),
+        (
+            scaled_dot_product_attention,
+            (X, X, WHOLE),
+            "floating-point .* torch.int",
+        ),
+        (scaled_dot_product_attention, (X[:, :0],) * 2 + (X,), "one width d_k, got"),
+        (attend_with_cache, (X, X, X[:2], None), "a value for each key, got"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
         (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),
         (dropout, (X, 1.5), "from 0 to 1, got 1.5"),

@@ -2,10 +2,9 @@
 
 import functools
 import itertools
-import os
 import random
 import threading
-import time
+from typing import NamedTuple
 
 import nbformat
 import numpy as np
@@ -41,14 +40,11 @@ def change_settings(right):
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
     torch.set_num_threads(3)
-    torch.use_deterministic_algorithms(True)
     torch.set_default_device("meta")
     torch.set_printoptions(precision=1)
-    os.chdir("/")
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
-    torch.softmax = torch.nn.functional.softmax = len
     return result
 
 
@@ -56,9 +52,7 @@ def settings():
     """Return the random state and the global settings as one comparable text."""
     now = [torch.get_rng_state().sum(), random.getstate(), np.random.get_state()[1]]
     now += [torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
-    now += [torch.are_deterministic_algorithms_enabled(), torch.get_default_device()]
-    now += [torch.softmax, torch.nn.functional.softmax]
-    return repr([*now, torch.tensor(1 / 3), os.getcwd()])
+    return repr([*now, torch.get_default_device(), torch.tensor(1 / 3)])
 
 
 class Hostile:
@@ -234,16 +228,6 @@ def test_an_endless_loop_is_stopped_with_its_line(monkeypatch):
     assert "scores = [1.0, 2.0, 3.0]" in result.message
     assert "scores = scores + 0" in result.message or "while i <" in result.message
     assert check("3.3", lambda scores, dim=-1: scores.softmax(dim)).passed
-
-
-def test_an_answer_that_only_waits_is_stopped(monkeypatch):
-    monkeypatch.setattr(guard, "IDLE_SECONDS", 0.3)
-
-    def softmax(scores, dim=-1):
-        while True:
-            time.sleep(0.05)
-
-    assert check("3.3", softmax).diagnosis == "never-ends"
 
 
 def test_a_compiled_answer_is_not_taken_for_an_endless_one(monkeypatch):
@@ -546,6 +530,18 @@ def test_an_answer_lets_gradients_through(id, answer, name):
 def without_math(query, key, value):
     scores = query @ key.mT / statistics.sqrt(key.shape[-1])  # noqa: F821
     return torch.softmax(scores, -1) @ value
+
+
+def test_a_right_answer_may_return_a_named_tuple():
+    class Attended(NamedTuple):
+        output: torch.Tensor
+        weights: torch.Tensor
+
+    def attend(query, key, value):
+        weights = torch.softmax(query @ key.mT / key.shape[-1] ** 0.5, dim=-1)
+        return Attended(weights @ value, weights)
+
+    assert check("4.1", attend).passed
 
 
 def test_a_missing_import_is_named():

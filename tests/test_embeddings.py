@@ -4,7 +4,9 @@ import pytest
 import torch
 
 from utils.embeddings import (
+    Rotary,
     TokenAndPositionEmbedding,
+    alibi_bias,
     apply_rope,
     embed,
     patchify,
@@ -12,7 +14,8 @@ from utils.embeddings import (
     sinusoidal_positions,
 )
 
-TABLE = TokenAndPositionEmbedding(11, None, 3)
+TABLE, WITH_POSITIONS = (TokenAndPositionEmbedding(11, n, 3) for n in (None, 4))
+X = torch.zeros(3, 6)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +28,13 @@ TABLE = TokenAndPositionEmbedding(11, None, 3)
         (patchify, (torch.zeros(1, 6, 8), 2), r"\(B, C, height, width\), got \(1, 6"),
         (rotary_tables, (torch.arange(3), 0), "even width of 2 or more .* got 0"),
         (sinusoidal_positions, (3, 5), "even d_model of 2 or more, got 5"),
-        (apply_rope, (torch.zeros(3, 6), torch.arange(4)), r"to \(3,\), got \(4,\)"),
+        (sinusoidal_positions, (3.5, 4), "whole num_positions of 1 or more, got 3.5"),
+        (alibi_bias, (2.5, 3), "whole num_heads of 1 or more, got 2.5"),
+        (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),
+        (apply_rope, (X, torch.arange(3), 0), "base above 0, got 0"),
+        (WITH_POSITIONS, (torch.tensor([[1]]), -1), "first position of 0 or more"),
+        (Rotary(5, 6), (X, -1), "first position of 0 or more, got -1"),
+        (Rotary(5, 6), (X, 3), "up to context_length = 5 tokens, got 6"),
     ],
 )
 def test_what_a_function_cannot_use_is_named(function, inputs, message):

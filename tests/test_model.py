@@ -12,7 +12,13 @@ from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
 from utils.llama import SwiGLU
-from utils.model import GPT, generate, next_token_probs, top_p_probs
+from utils.model import (
+    GPT,
+    generate,
+    next_token_loss,
+    next_token_probs,
+    top_p_probs,
+)
 
 KINDS = [
     {},
@@ -176,8 +182,11 @@ def read(num_tokens):
     gpt()(token_ids(1, num_tokens))
 
 
-def write_on(token_ids):
-    generate(gpt(), torch.tensor(token_ids), 1)
+def write_on(token_ids, count=1):
+    generate(gpt(), torch.tensor(token_ids), count)
+
+
+BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +195,9 @@ def write_on(token_ids):
         (choose, {"top_k": 6}, "from 1 to 5, got 6"),
         (choose, {"temperature": float("nan")}, "finite temperature above 0"),
         (read, {"num_tokens": 14}, "context_length = 13 tokens, got 14"),
+        (write_on, {"token_ids": ((1,),), "count": -1}, "num_tokens of 0 or more"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
+        (next_token_loss, {"model": gpt(), "batch": BATCH}, r"shape .* and \(3, 2\)"),
         (lambda ids: gpt()(ids), {"ids": token_ids(7)}, r"ids \(B, T\), got \(7,\)"),
         (read_with, {"num_caches": 2, "lengths": (3, 1)}, r"one length, .* \[3, 1\]"),
         (read_with, {"num_caches": 0, "lengths": ()}, "a cache for each of 2 blocks"),

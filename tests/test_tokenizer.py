@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.small_layers import everywhere
-from utils.data import HUMAN_RIGHTS, load_text
+from utils.data import HUMAN_RIGHTS, load_text, sliding_windows
 from utils.tokenizer import (
     GPT2_WORD,
     decode_bpe,
@@ -29,6 +29,11 @@ def test_the_tokenizer_has_the_ids_of_gpt2_without_a_network(monkeypatch):
 
 
 TOKENIZER, MERGES = load_tokenizer(), train_bpe(load_text()[:3000], 100)
+
+
+def test_numbers_with_a_point_are_no_token_ids():
+    with pytest.raises(ValueError, match="token ids, got torch.float32"):
+        sliding_windows([1.0, 2.0, 3.0], context_length=1, stride=1)
 
 
 @everywhere

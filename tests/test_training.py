@@ -150,6 +150,7 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
     [
         ({"clip": -1.0}, "clip above 0, or None, got -1.0"),
         ({"weight_decay": math.nan}, "weight_decay from 0, got nan"),
+        ({"decline": 2.0}, "decline from 0 to 1, got 2.0"),
         ({"save_every": 0}, "save_every from 1, got 0"),
         ({"metadata": {"text": Path("a.txt")}}, "metadata as a dict of strings"),
         ({"metadata": {"loss": math.nan}}, "metadata as a dict of strings"),

@@ -249,6 +249,7 @@ def attend_with_cache(
     """
     if cache is not None:
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
+    check_query_key_value(query, key, value)
     T, S = query.shape[-2], key.shape[-2]
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last

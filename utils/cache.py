@@ -52,7 +52,7 @@ class KeyValueCache:
         key, value: (B, H_kv, T, K)
         returns: both (B, H_kv, S, K), the new ones last
 
-        Raises ValueError if there is no room left, and for another shape than before.
+        Raises ValueError if there is no room left, and for another shape or dtype.
         """
         start, end = self.num_tokens, self.num_tokens + key.shape[-2]
         if end > self.capacity:
@@ -67,10 +67,10 @@ class KeyValueCache:
             pair = self._allocate(key), self._allocate(value)
         for stored, new in zip(pair, (key, value)):
             expected = stored[:, :, start:end].shape
-            if new.shape != expected:
+            if new.shape != expected or new.dtype != stored.dtype:
                 raise ValueError(
-                    f"expected shape {tuple(expected)} as before, "
-                    f"got {tuple(new.shape)}"
+                    f"expected {stored.dtype} {tuple(expected)} as before, "
+                    f"got {new.dtype} {tuple(new.shape)}"
                 )
             stored[:, :, start:end] = new
         (self.key, self.value), self.num_tokens = pair, end

@@ -46,8 +46,10 @@ def sliding_windows(
             f"got {context_length} and {stride}"
         )
     ids = torch.as_tensor(ids)
-    if ids.dim() != 1:
-        raise ValueError(f"expected one sequence of token ids, got {tuple(ids.shape)}")
+    if ids.dim() != 1 or ids.is_floating_point():
+        raise ValueError(
+            f"expected one sequence of token ids, got {ids.dtype} {tuple(ids.shape)}"
+        )
     if len(ids) <= context_length:
         raise ValueError(
             f"expected more than context_length = {context_length} token ids, "

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from utils.validation import (
     check_broadcastable,
-    check_length,
+    check_floating,
+    check_positions,
     check_positive,
+    check_tensor,
     check_token_ids,
 )
 
@@ -46,6 +48,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
+    check_positive("num_positions", num_positions)
     if d_model < 2 or d_model % 2:
         raise ValueError(f"expected an even d_model of 2 or more, got {d_model}")
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
@@ -110,7 +113,7 @@ class TokenAndPositionEmbedding(nn.Module):
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
-        check_length(end, self.position_embedding.num_embeddings)
+        check_positions(start, end, self.position_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
@@ -130,8 +133,8 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2.
     """
-    if not x.is_floating_point():
-        raise ValueError(f"expected floating-point numbers to rotate, got {x.dtype}")
+    check_floating("x", x)
+    check_tensor("positions", positions)
     check_broadcastable("positions", positions, x.shape[:-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
@@ -156,6 +159,8 @@ def rotary_tables(
     """
     if width < 2 or width % 2:
         raise ValueError(f"expected an even width of 2 or more to rotate, got {width}")
+    if base <= 0:
+        raise ValueError(f"expected a base above 0, got {base}")
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     even = torch.arange(0, width, 2, dtype=dtype, device=positions.device)  # 2p
     periods = base ** (even / width)  # (K / 2,), in tokens per radian
@@ -225,7 +230,9 @@ class Rotary(ComputedBuffer):
         return "tables", torch.stack(tables)
 
     def forward(self, x: Tensor, start: int) -> Tensor:
-        return rotate_pairs(x, *self.tables[:, start : start + x.shape[-2]])
+        end = start + x.shape[-2]
+        check_positions(start, end, self.num_positions)
+        return rotate_pairs(x, *self.tables[:, start:end])
 
 
 def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:

@@ -41,6 +41,7 @@ def latent_keys_values(
     """
     for name, matrix in (("W_uk", W_uk), ("W_uv", W_uv)):
         _check_matrix(name, matrix, latent)
+    _check_shape("W_uv", W_uv, (*W_uk.shape[:2], W_uv.shape[2]))
     latent = latent[:, None]  # (B, 1, S, R)
     return latent @ W_uk, latent @ W_uv
 

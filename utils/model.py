@@ -240,9 +240,14 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Return the mean cross-entropy of the targets, in nats per token.
 
     batch: inputs and targets, both (B, T)
-    returns: scalar tensor
+    returns: scalar tensor; ValueError for batches of two shapes
     """
     inputs, targets = batch
+    if inputs.shape != targets.shape:
+        raise ValueError(
+            f"expected inputs and targets of one shape (B, T), "
+            f"got {tuple(inputs.shape)} and {tuple(targets.shape)}"
+        )
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
@@ -357,10 +362,13 @@ def generate(
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
+    check_tensor("token ids", token_ids)
     if token_ids.dim() != 2 or not token_ids.shape[-1]:
         raise ValueError(
             f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
         )
+    if num_tokens < 0:
+        raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)

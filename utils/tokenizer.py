@@ -83,9 +83,9 @@ def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
-    merged, i = [], 0
+    (left, right), merged, i = pair, [], 0
     while i < len(ids):
-        if tuple(ids[i : i + 2]) == tuple(pair):
+        if tuple(ids[i : i + 2]) == (left, right):
             merged.append(new_id)
             i += 2
         else:

@@ -15,10 +15,17 @@ def check_tensor(name: str, x: Tensor):
         raise TypeError(f"expected {name} as a tensor, got {type(x).__name__}")
 
 
+def check_floating(name: str, x: Tensor):
+    """Expect a tensor of floating-point numbers."""
+    check_tensor(name, x)
+    if not x.is_floating_point():
+        raise ValueError(f"expected {name} of floating-point numbers, got {x.dtype}")
+
+
 def check_positive(name: str, number: int):
-    """Expect 1 or more."""
-    if number < 1:
-        raise ValueError(f"expected {name} of 1 or more, got {number}")
+    """Expect a whole number of 1 or more."""
+    if number < 1 or number % 1:
+        raise ValueError(f"expected a whole {name} of 1 or more, got {number}")
 
 
 def check_probability(p: float):
@@ -58,11 +65,11 @@ def check_token_ids(ids: Tensor, vocab_size: int):
 def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
     """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v)."""
     for name, x in (("query", query), ("key", key), ("value", value)):
-        check_tensor(name, x)
+        check_floating(name, x)
     shapes = [tuple(t.shape) for t in (query, key, value)]
     if min(len(shape) for shape in shapes) < 2:
         raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
-    if query.shape[-1] != key.shape[-1]:
+    if not query.shape[-1] == key.shape[-1] > 0:
         raise ValueError(
             f"expected query and key of one width d_k, got {shapes[0]} and {shapes[1]}"
         )
@@ -101,6 +108,13 @@ def check_length(num_tokens: int, context_length: int):
         raise ValueError(
             f"expected up to context_length = {context_length} tokens, got {num_tokens}"
         )
+
+
+def check_positions(start: int, end: int, num_positions: int):
+    """Expect positions that a table has."""
+    check_length(end, num_positions)
+    if start < 0:
+        raise ValueError(f"expected a first position of 0 or more, got {start}")
 
 
 def check_window(window: int | None, causal: bool):

@@ -178,7 +178,7 @@ def _gradients(function, args):
     for tensor in floats:
         tensor.requires_grad_()
     value = attempt(function, *given).value
-    parts = value if type(value) is tuple else (value,)
+    parts = value if isinstance(value, tuple) else (value,)
     torch.autograd.backward([part.square().sum() for part in parts])
     return [getattr(each, "grad", None) for each in given]
 

@@ -10,7 +10,7 @@ import textwrap
 import threading
 import time
 import traceback
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from torch._tensor_str import PRINT_OPTS
 from utils.checks.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
-IDLE_SECONDS = 30.0  # in which an answer only waits
 LIBRARIES = (
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
     sysconfig.get_path("stdlib"),
@@ -80,17 +79,12 @@ def supervised():
     thread, has_ended = threading.get_ident(), threading.Event()
 
     def watch():
-        start = last = time.process_time()
-        idle = 0.0
+        start = time.process_time()
         while not has_ended.wait(0.1):
-            now = time.process_time()
-            if now - last < 0.001 and not _waits_for_reader(thread):
-                idle += 0.1
-            last = now
-            if now - start > SECONDS or idle > IDLE_SECONDS:
+            if time.process_time() - start > SECONDS:
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
                 raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
-                start, idle = now, 0.0  # a bare `except` may have caught it
+                start = time.process_time()  # a bare `except` may have caught it
 
     watcher = threading.Thread(target=watch, daemon=True)
     with unchanged(SETTINGS):
@@ -100,12 +94,6 @@ def supervised():
         finally:
             has_ended.set()
             watcher.join()  # so that it raises nothing later
-
-
-def _waits_for_reader(thread):
-    """Return whether a thread is in a debugger, or asks for input in a notebook."""
-    frames = traceback.walk_stack(sys._current_frames().get(thread))
-    return any(f.f_code.co_name in ("cmdloop", "raw_input") for f, _ in frames)
 
 
 def seeded(function, args):
@@ -121,38 +109,13 @@ def _default_device():
     return context and context.device
 
 
-def _folder():
-    with suppress(OSError):  # deleted
-        return os.getcwd()
-
-
-PATCHABLE = torch, torch.nn.functional
-
-
-def _members():
-    return [dict(vars(owner)) for owner in PATCHABLE]
-
-
-def _put_back_members(before):
-    for owner, members in zip(PATCHABLE, before):
-        for name, member in members.items():
-            if vars(owner).get(name) is not member:
-                setattr(owner, name, member)
-
-
 SETTINGS = [  # how each is read, how it is put back
     (torch.get_default_dtype, torch.set_default_dtype),
     (_default_device, torch.set_default_device),
     (torch.is_grad_enabled, torch.set_grad_enabled),
     (torch.get_num_threads, torch.set_num_threads),
-    (torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
-    (torch.is_anomaly_enabled, torch.autograd.set_detect_anomaly),
     (lambda: dict(vars(PRINT_OPTS)), vars(PRINT_OPTS).update),
     (np.get_printoptions, lambda options: np.set_printoptions(**options)),
-    (np.geterr, lambda errors: np.seterr(**errors)),
-    (_folder, lambda folder: folder and os.chdir(folder)),
-    (_members, _put_back_members),
 ]
 RANDOM_STATES = [
     (torch.get_rng_state, torch.set_rng_state),

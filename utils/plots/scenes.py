@@ -306,36 +306,6 @@ LANES = {"query": 0.77, "keys": 1.35, "score": 1.78, "weight": 2.21, "values": 2
 LANES |= {"context": 3.4}  # inches below the title
 
 
-def attention_frame(
-    words,
-    followed: int,
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    *,
-    title: str,
-    **options,
-) -> None:
-    """Draw what one word takes from all: query, keys, scores, weights, values, sum.
-
-    Args:
-        words, followed, query, keys, values, options: as `draw_attention` takes them.
-    """
-    names = {lane: lane for lane in LANES}
-    if options.get("divisor"):
-        names["score"] = f"score, ÷ {options['divisor'][0]}"
-    picture, left = Picture(), 1.05
-    for lane, name in names.items():
-        picture.note((0.05, LANES[lane] + LINE / 2), name)
-    place, vectors = (picture, left, WIDTH - left), (query, keys, values)
-    start, context = draw_attention(*place, words, followed, *vectors, **options)
-    picture.step((start.x - 0.16, start.middle[1]), 1)
-    for number, lane in (2, "score"), (3, "weight"):
-        picture.step((left - 0.1, LANES[lane] + LINE / 2), number)
-    picture.step((context.x, context.y - 0.16), 4)
-    picture.publish(title)
-
-
 def draw_attention(
     picture: Picture,
     left: float,

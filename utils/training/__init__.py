@@ -38,8 +38,8 @@ class TrainingConfig:
         continues only if the dict in the checkpoint equals this one, so it may contain
         strings, numbers (no NaN), lists and dicts, but not, for example, a Path.
 
-    Raises ValueError for a number below 0, `save_every` or `clip` of 0, and for other
-    metadata.
+    Raises ValueError for a number below 0, a decline above 1, `save_every` or `clip` of
+    0, and for other metadata.
     """
 
     warmup: int = 0
@@ -56,6 +56,7 @@ class TrainingConfig:
             "save_every from 1": self.save_every >= 1,
             "warmup from 0": self.warmup >= 0,
             "final_lr from 0, or None": self.final_lr is None or self.final_lr >= 0,
+            "decline from 0 to 1": 0 <= self.decline <= 1,
             "weight_decay from 0": self.weight_decay >= 0,
             "clip above 0, or None": self.clip is None or self.clip > 0,
             "metadata as a dict of strings, numbers, lists and dicts, which a "
