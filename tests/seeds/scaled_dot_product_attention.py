@@ -1,7 +1,5 @@
 """Notebook 04 and its deeper one: learning with and without the root."""
 
-import itertools
-
 import torch
 from torch import nn
 
@@ -45,9 +43,9 @@ def main(seed):
 
 
 def find_cleo(seed):
-    """Measure what 04 says of the layer that finds Cleo, and of the wide ones."""
-    page, found = definitions("04_scaled_dot_product_attention"), {}
+    """Measure what 04 says of the layer that finds Cleo."""
     torch.manual_seed(seed)
+    found = {}
     finder = nn.Sequential(SelfAttention(38, 64), nn.Linear(64, 6))
     train_on_rooms(finder, [draw_rooms(32) for _ in range(600)], lr=3e-3)
     found["right in new rooms"] = room_accuracy(finder, draw_rooms(500))
@@ -59,11 +57,4 @@ def find_cleo(seed):
     found["diagonal over rest"] = rule.mean() / rest.sqrt()
     size = (finder[1].weight @ learned.W_value.weight).detach().abs().mean(dim=0)
     found["W_value: extension over names"] = size[32:].mean() / size[:32].mean()
-    kinds = {"with": SelfAttention, "without": page["WithoutRoot"]}
-    for (root, kind), lr in itertools.product(kinds.items(), (3e-4, 9e-4)):
-        torch.manual_seed(seed)
-        new_rooms, batches = draw_rooms(500), [draw_rooms(32) for _ in range(6)]
-        wide = nn.Sequential(kind(38, 1024), nn.Linear(1024, 6))
-        train_on_rooms(wide, batches * 40, lr)
-        found[f"width 1,024 at {lr}, {root}"] = room_accuracy(wide, new_rooms)
     return found

@@ -278,7 +278,7 @@ class _AttentionFrame:
 def rotate_query(
     query: Tensor, keys: Tensor, values: Tensor, names, *, title: str
 ) -> None:
-    """Show a query that rotates by 15° per state, its weights, and its output.
+    """Show a query that rotates from 0° to 90°, its weights, and its output.
 
     The output stays inside the triangle of the values, because weights are shares.
 
@@ -288,15 +288,15 @@ def rotate_query(
     >>> triangle = torch.tensor([[2.0, 0], [0, 2], [-2, 0]])
     >>> rotate_query(triangle[0], triangle, triangle, "abc", title="T")
     ... # doctest: +ELLIPSIS
-    Picture in 12 states: T.
-    1. At 0° the query weighs a 0.94, b 0.06, c 0.00; the output is (1.88, 0.11).
+    Picture in 7 states: T.
+    1. At 0° the query weighs a 0.98, b 0.02, c 0.00; the output is (1.96, 0.04).
     2. ...
     """
-    names, angles = to_names(names, len(keys), "names"), range(0, 180, 15)
+    names, angles = to_names(names, len(keys), "names"), range(0, 105, 15)
     turns = torch.tensor([math.radians(angle) for angle in angles])
     (x, y), cos, sin = query, turns.cos(), turns.sin()
-    queries = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)  # (12, 2)
-    weights = (queries @ keys.mT / keys.shape[1] ** 0.5).softmax(dim=-1)  # (12, 3)
+    queries = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)  # (7, 2)
+    weights = (queries @ keys.mT).softmax(dim=-1)  # (7, 3)
     outputs, frames = weights @ values, []
     for i, angle in enumerate(angles):
         picture = Picture()
