@@ -192,9 +192,9 @@ def gpt(
     top, picture = bottom - 3.25, Picture()
     columns = [1.75 + i * pitch for i in range(len(words))]
     streams = [picture.word((x, bottom), word).top for x, word in zip(columns, words)]
-    picture.shelf(Box(1.05, top + 0.2, 5.65, 2.7), "block 1", "memory")
-    for number in range(2, num_blocks + 1):
-        ground = Box(1.05, top + 0.72 - 0.5 * number, 5.65, 0.0)
+    picture.shelf(Box(1.05, top + 0.2, 5.65, 2.7), "block 0", "memory")
+    for number in range(1, num_blocks):
+        ground = Box(1.05, top + 0.22 - 0.5 * number, 5.65, 0.0)
         picture.shelf(ground, f"block {number}", "memory")
     first, second = top + 1.7, top + 0.3  # the two additions
     norms = [_draw_sublayer(picture, x, first, "attention") for x in columns]

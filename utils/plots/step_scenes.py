@@ -497,10 +497,10 @@ def softmax_in_blocks(
     >>> scores, values = torch.tensor([1.0, 2, 4]).log(), torch.tensor([6.0, 12, 3])
     >>> softmax_in_blocks(scores, values, 2, title="T")
     Picture in 5 states: T.
-    1. Fetch block 1: the largest score so far is 0.69.
+    1. Fetch block 0: the largest score so far is 0.69.
     2. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is \
 10.00.
-    3. Fetch block 2: the largest score so far is 1.39, so ℓ and a are × 0.50.
+    3. Fetch block 1: the largest score so far is 1.39, so ℓ and a are × 0.50.
     4. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is 6.00.
     5. A softmax over all scores at once gives 6.00, too.
     """
@@ -517,7 +517,7 @@ def softmax_in_blocks(
             total, a = scaled
             sentence = f"{sentence[:-1]}, so ℓ and a are × {format_number(factor)}."
         picture = _draw_blocks(blocks, [*lines, [m, *cells]], lit=[0])
-        frames.append((picture, f"Fetch block {i + 1}: {sentence}"))
+        frames.append((picture, f"Fetch block {i}: {sentence}"))
         powers = torch.exp(part - largest)
         added = float(powers.sum()), float(powers @ part_values)
         sums = total + added[0], a + added[1]
@@ -561,7 +561,7 @@ def _draw_blocks(blocks, lines, lit):
             ground = Box(x, 0.36, size, 0.72)
             picture.shelf(ground, "", "cached")
         place = x + size / 2, at("block", "name")[1]
-        picture.note(place, f"block {i + 1}", align="center", bold=i == now)
+        picture.note(place, f"block {i}", align="center", bold=i == now)
         for name, part in zip(("scores", "values"), parts):
             place, role = (x + size / 2, at(name, "name")[1]), name[:-1]
             box = picture.grid(place, part, role, " ", cell=0.6, centred=True)
@@ -575,7 +575,7 @@ def _draw_blocks(blocks, lines, lit):
     for name in [*BLOCKS[1]][1:]:
         picture.note(at("names", name), name, align="center", bold=True)
     for i, cells in enumerate(lines):
-        _label(picture, at, i, f"block {i + 1}", i == now)
+        _label(picture, at, i, f"block {i}", i == now)
         for j, (name, text) in enumerate(zip([*BLOCKS[1]][1:], cells)):
             role, width = "output" if j == 3 else "score", text_width(text) + 0.15
             frame = {"lit": 0 if i == now and j in lit else None}
