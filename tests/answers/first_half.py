@@ -224,6 +224,13 @@ def scaled_dot_product_attention(query, key, value):
     return (value.mT @ upright).mT, upright.mT
 
 
+# subtracts the pair of values and positions (by the course's author)
+@wrong("pair-not-taken-apart")
+def softmax(scores, dim=-1):
+    exponentials = (scores - scores.max(dim, keepdim=True)).exp()
+    return exponentials / exponentials.sum(dim, keepdim=True)
+
+
 # no scale at all
 @wrong("scale-missing")
 def scaled_dot_product_attention(query, key, value):

@@ -46,6 +46,7 @@ def read_opening(page: str) -> tuple[str, int]:
         content = (NOTEBOOKS / page).read_text(encoding="utf-8")
         opening = "".join(json.loads(content)["cells"][0]["source"])
         title = re.search(r"^# (?:Deeper: )?(.+)$", opening, re.MULTILINE)[1]
+        title = title[:1].upper() + title[1:]
         return title, int(re.search(r"About (\d+) minutes", opening)[1])
     except (OSError, ValueError, LookupError, TypeError):
         return page, 0

@@ -18,7 +18,7 @@ def show_block(heading: str, state: tuple[str, str, str], body: str) -> str:
     """Show a heading, a state such as `PASSED` and some lines; return them as text."""
     sign, words, color = state
     text = wrapped(f"{heading}: {words}.\n{body}")
-    html = f'<div style="border-left: 4px solid {color}; padding: 2px 12px"><div><b>{escape(heading)}</b> <span style="background: {color}; color: #fff; border-radius: 4px; padding: 1px 8px; white-space: nowrap">{sign} {words}</span></div><pre style="background: none; color: inherit; margin: 6px 0 0; padding: 0; white-space: pre-wrap; max-width: 88ch">{escape(body)}</pre></div>'
+    html = f'<div style="border-left: 4px solid {color}; padding: 2px 12px"><div><b>{escape(heading)}</b> <span style="background: {color}; color: #fff; border-radius: 4px; padding: 1px 8px; white-space: nowrap">{sign} {words}</span></div><pre style="background: none; color: inherit; margin: 6px 0 0; padding: 0; white-space: pre-wrap; word-break: normal; overflow-wrap: anywhere; max-width: 88ch">{escape(body)}</pre></div>'
     show(text, html)
     return text
 

@@ -91,7 +91,7 @@ def _find_mistakes(exercise, answer, runs):
 
 def _never_ends(run):
     """Name an answer that had to be stopped."""
-    text = "Your code doesn't end, or waits too long: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`, and time.sleep computes nothing."
+    text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     is_endless = isinstance(run.error, NeverEnds)
     return [Diagnosis("never-ends", text, run)] if is_endless else []
 
@@ -125,6 +125,9 @@ def find_reason(exercise, answer, runs):
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
         return [Diagnosis("layer-not-called", text, run)]
+    if isinstance(run.error, TypeError) and "torch.return_types" in str(run.error):
+        text = "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."
+        return [Diagnosis("pair-not-taken-apart", text, run)]
     return []
 
 

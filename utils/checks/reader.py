@@ -41,6 +41,8 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         if _checked_answers.get(known.name, known) is answer:
             message = f"{SAME}\n{message}"
         _checked_answers[known.name] = answer
+    if result.diagnosis == "not-attempted" and known.name in records.load():
+        message += "\n(You have passed it before.)"
     if result.passed and record:
         _passed_answers[known.name] = answer
         records.add(known.name)
@@ -139,7 +141,7 @@ def progress():
     tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
     start, *pages = [path.name for path in catalogue.numbered_notebooks()]
-    rows, all_minutes = f"<li>{_link(start)}: ✓</li>", 0  # who reads this is there
+    states, all_minutes = {start: "✓"}, 0  # who reads this is there
     for page in dict.fromkeys([*pages, *(task.page for task in tasks)]):
         asked = [task for task in tasks if task.page == page]
         open_here = [task for task in asked if task in left]
@@ -150,7 +152,7 @@ def progress():
             time = f"{len(asked) - len(open_here)} of {len(asked)} passed"
             time += f", {5 * round(minutes / 5)} minutes left" if open_here else " ✓"
         all_minutes += minutes if page in pages else 0  # deeper ones are extra
-        rows += f"<li>{_link(page)}: {time}</li>"
+        states[page] = time
     num_passed = len(tasks) - len(left)
     text, next_link = f"{num_passed} of {len(tasks)} exercises passed", ""
     if left:
@@ -160,8 +162,11 @@ def progress():
         next_link = f" in {_link(left[0].page)}"
     bar = f'<progress value="{num_passed}" max="{len(tasks)}"></progress>'
     style = "list-style: none; padding: 0"
+    rows = "".join(f"<li>{_link(page)}: {state}</li>" for page, state in states.items())
     html = f'{bar} <b>{text}</b>{next_link}<ul style="{style}">{rows}</ul>'
-    show(f"{text}.", html)
+    titles = {page: catalogue.read_opening(page)[0] for page in states}
+    lines = [f"{titles[page]}: {state}" for page, state in states.items()]
+    show("\n".join([f"{text}.", *lines]), html)
 
 
 def _link(page):

@@ -132,8 +132,8 @@ def _draw_merge(picture, number, names, is_new):
 
 # --- 03 ---------------------------------------------------------------------------
 
-ATTENTION = {"word": 0.5, "query": 0.62, "key": 0.62, "score": 0.5, "softmax": 0.5}
-ATTENTION |= {"weight": 0.5, "value": 0.62, "part": 0.62, "context": 0.8}
+ATTENTION = {"word": 0.42, "query": 0.5, "key": 0.5, "score": 0.42, "softmax": 0.42}
+ATTENTION |= {"weight": 0.42, "value": 0.48, "part": 0.5, "context": 0.58}
 
 
 def compare_share_mix(
