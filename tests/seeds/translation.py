@@ -86,10 +86,10 @@ def maps(book, held_out, name, model):
                 looks = probs_without(model, (french, english))[1][row].argmax() in its
                 probs = (
                     probs_without(model, (french, english), hidden)[0][row]
-                    for hidden in (its, others)
+                    for hidden in (its, others, places)
                 )
                 rows.append((looks, *probs))
         means = [sum(column) / len(rows) for column in zip(*rows)]
-        for what, mean in zip(("looks at", "hidden", "others"), means):
+        for what, mean in zip(("looks at", "hidden", "others", "all"), means):
             found[f"{name}: {word}, {what}"] = mean
     return found

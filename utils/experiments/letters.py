@@ -1,4 +1,4 @@
-"""Notebook 10: read pieces of the story of 05 longer than those in training."""
+"""Notebook 10: read windows of the story of 05 longer than those in training."""
 
 from collections.abc import Callable
 from functools import cache
@@ -74,7 +74,7 @@ class LetterReader(nn.Module):
 
 
 def train_reader(reader, length=32, steps=300, batch_size=32, seed=0, lr=1e-2):
-    """Train on pieces of `length` letters, the same for every reader of one seed."""
+    """Train on windows of `length` letters, the same for every reader of one seed."""
     ids = story_letters()[1][:-HELD_OUT]
     inputs, targets = sliding_windows(ids, length, stride=1)
     generator = torch.Generator().manual_seed(seed)
@@ -89,9 +89,9 @@ def loss_at(reader: Callable, length: int) -> float:
     """Return the loss on the last 16 of `length` held-out letters, 16 to 300."""
     _, ids = story_letters()
     ends = torch.arange(len(ids) - HELD_OUT + 300, len(ids) - 1, 64)
-    pieces = ids[ends[:, None] + torch.arange(-length, 1)]  # (N, length + 1)
-    logits = reader(pieces[:, :-1])[:, -16:]  # (N, 16, V)
-    return F.cross_entropy(logits.flatten(0, 1), pieces[:, -16:].flatten()).item()
+    windows = ids[ends[:, None] + torch.arange(-length, 1)]  # (N, length + 1)
+    logits = reader(windows[:, :-1])[:, -16:]  # (N, 16, V)
+    return F.cross_entropy(logits.flatten(0, 1), windows[:, -16:].flatten()).item()
 
 
 def compare_lengths(readers: dict, lengths: tuple[int, ...]) -> dict[str, list]:
@@ -133,7 +133,7 @@ def held_scores(query, key, pairs: list[int], speeds=SPEEDS, distance=31) -> Ten
 
 
 def queries_and_keys(reader: LetterReader, length: int) -> list[Tensor]:
-    """Return queries and keys (N, H, T, K) of N held-out pieces, not rotated."""
+    """Return queries and keys (N, H, T, K) of N held-out windows, not rotated."""
     _, ids = story_letters()
     ends = torch.arange(len(ids) - HELD_OUT + 300, len(ids) - 1, 64)
     x = reader.tokens(ids[ends[:, None] + torch.arange(-length, 0)])  # (N, T, D)
@@ -145,7 +145,7 @@ def queries_and_keys(reader: LetterReader, length: int) -> list[Tensor]:
 def weight_of_far_keys(reader, length: int, combine=torch.sum) -> Tensor:
     """Return (H,), the weight of all far keys, or with `torch.amax` the largest one.
 
-    It is the mean over the last 16 queries of all held-out pieces.
+    It is the mean over the last 16 queries of all held-out windows.
     """
     query, key = queries_and_keys(reader, length)
     scores, mask = reader.attention.score(query, key), course.causal_mask(length)

@@ -277,8 +277,8 @@ def _short(vectors):
 def pattern(french: str, english: str, *, title: str) -> None:
     """Draw which word looks at which in a transformer that translates, as one grid.
 
-    A row looks, a column is looked at: 1 is the encoder's self-attention, 2 the
-    decoder's, and 3 its cross-attention.
+    A row looks, a column is looked at: A is the encoder's self-attention, B the
+    decoder's, and C its cross-attention.
 
     Args:
         french: with `<end>`.
@@ -290,7 +290,7 @@ def pattern(french: str, english: str, *, title: str) -> None:
     kinds[len(source) :, : len(source)] = 3
     kinds[len(source) :, len(source) :] = 2 * causal_mask(len(read))
     picture, words = Picture(), source + read
-    texts = [[str(kind) for kind in row] for row in kinds.tolist()]
+    texts = [[" ABC"[kind] for kind in row] for row in kinds.tolist()]
     cell = 5.9 / max(8, len(words))
     style = {"mask": kinds > 0, "owner": kinds - 1, "cell": cell}
     grid = picture.grid((0.85, 0.35), texts, rows=words, columns=words, **style)
