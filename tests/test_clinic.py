@@ -141,7 +141,7 @@ def scales(layer):
 
 def leaks(layer):
     """Return whether only the next token moves an output, or all later ones."""
-    soon, late = measured(layer, "leak_test").values()
+    soon, late = measured(layer, "replace_tokens").values()
     if max(soon, late) < 0.005:
         return set()
     return {"one-step-leaked" if late < 0.005 else "mask-not-used"}

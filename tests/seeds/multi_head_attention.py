@@ -87,7 +87,7 @@ def scrambled(book, seed):
     apart = (layer(x) - book["loop_over_heads"](layer, x)).abs().max()
     return {
         "scrambled: right": book["right"](model),
-        "scrambled: leak": book["future_leaks"](layer, x),
+        "scrambled: leak": book["replace_later"](layer, x),
         "scrambled: far from the loop": apart,
     }
 

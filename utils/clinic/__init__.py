@@ -10,9 +10,9 @@ Shapes: B batch, T tokens, D = H * K width, H heads, K head width.
 from utils.clinic.diagnosis import diagnose
 from utils.clinic.instruments import (
     bisect,
-    leak_test,
     one_token,
     permute_tokens,
+    replace_tokens,
     row_sums,
     scale_scores,
 )

@@ -11,7 +11,7 @@ from utils.plots import chart
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 FACTORS |= {"8": 8.0, "10,000": 1e4}
-LEAK_TITLE = "How far each output moves when a token is replaced"
+REPLACE_TITLE = "How far each output moves when a token is replaced"
 INSTRUMENTS = {}  # name -> function that measures one layer, in a useful order
 
 
@@ -19,12 +19,12 @@ def instrument(heading):
     """Turn a function that measures one layer into an instrument, which prints.
 
     With slugs it compares with a twin that has these wrong steps, not the healthy one.
-    A leak test draws a picture, and its title may state the finding.
+    `replace_tokens` draws a picture, and its title may state the finding.
     """
 
     def decorate(measure):
         @wraps(measure)
-        def read(layer, *slugs, title=LEAK_TITLE):
+        def read(layer, *slugs, title=REPLACE_TITLE):
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             here, there = measured(layer, name), measured(other, name)
             who = f"patient {layer.number}" if layer.is_patient else "this layer"
@@ -33,7 +33,7 @@ def instrument(heading):
             for label, value in here.items():
                 print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
             print()  # the next instrument is often in the same cell
-            if name == "leak_test":
+            if name == "replace_tokens":
                 maps = torch.stack([_moves(layer), _moves(other)])
                 axes = {"row_axis": "output", "column_axis": "replaced token"}
                 names, largest = [who, beside], maps.max().item()
@@ -47,8 +47,10 @@ def instrument(heading):
 
 
 def fitting(layer) -> list[str]:
-    """Return the names of the instruments that fit: `leak_test` needs a mask."""
-    return [name for name in INSTRUMENTS if layer.kind.masked or name != "leak_test"]
+    """Return the names of the instruments that fit: `replace_tokens` needs a mask."""
+    return [
+        name for name in INSTRUMENTS if layer.kind.masked or name != "replace_tokens"
+    ]
 
 
 def measured(layer, name: str) -> dict[str, float]:
@@ -154,7 +156,7 @@ def _moves(layer):
 
 
 @instrument("how far outputs move")
-def leak_test(layer):
+def replace_tokens(layer):
     """Replace each token by that of another sentence; draw how far outputs move."""
     moves = _moves(layer)
     return {

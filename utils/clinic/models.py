@@ -46,7 +46,7 @@ def _measure(model, batch):
     """Return the loss and the entropy of each block: what -> number."""
     found = {"loss on the story, nats per token": next_token_loss(model, batch)}
     x = model.embedding(batch[0])
-    for number, block in enumerate(model.blocks, 1):
+    for number, block in enumerate(model.blocks):
         _, weights = block.attention(block.norm1(x), need_weights=True)
         rows = torch.special.entr(weights).sum(dim=-1)  # (B, H, T)
         found[f"entropy of the weights, block {number}"] = rows.mean()
