@@ -23,7 +23,7 @@ STEP_ARRAYS = {
     ),
     "turns": (("le chat", "the cat sleeps", torch.eye(4, 3)), {}),
     "read_per_step": (("abc", X.expand(2, 3, 3), X.expand(2, 3, 3), X), {}),
-    "write_state": ((torch.eye(2), X[:2, :2], X[0, :2], X[2, :2], 0.5), {}),
+    "write_state": (("ab", torch.eye(2), X[:2, :2], X[2, :2]), {}),
     "ring_all_reduce": ((torch.arange(16).view(4, 4),), {}),
     "softmax_in_blocks": ((X.flatten()[:8], X.flatten()[1:], 2), {}),
 }

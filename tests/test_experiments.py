@@ -7,11 +7,12 @@ import torch
 
 from tests.seeds import definitions
 from utils.experiments import translation
-from utils.experiments.pairs import NONE, RESET, draw_pairs, draw_resets
+from utils.experiments.pairs import NONE, RESET, draw_pairs
 
 page = functools.cache(definitions)  # not while tests are collected
 TRANSLATION = "11_translation"
 PRONOUNS = "deeper/heads_that_resolve_it"
+RESETS = "deeper/a_layer_with_the_delta_rule"
 
 
 @functools.cache
@@ -43,7 +44,8 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
 
 
 def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
-    for tokens, digits, asked, answer in zip(*(t.tolist() for t in draw_resets(99, 9))):
+    lists = page(RESETS)["draw_resets"](99, 9)
+    for tokens, digits, asked, answer in zip(*(t.tolist() for t in lists)):
         last = {}
         for token, digit in zip(tokens, digits):
             last = {} if token == RESET else last | {token: digit}

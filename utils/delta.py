@@ -20,7 +20,7 @@ from utils.validation import (
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-    """Add each key and value to a matrix, and retrieve outputs only from the matrix.
+    """Add each key and value to a matrix, and read outputs only from the matrix.
 
     S_t = S_(t-1) + k_t v_t^T;  o_t = S_t^T q_t: the rows of tril(Q K^T) V
 
@@ -65,7 +65,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
 def gated_delta_rule(
     query: Tensor, key: Tensor, value: Tensor, beta: Tensor, gate: Tensor
 ) -> Tensor:
-    """Let the matrix of `delta_rule` fade before each token writes and retrieves.
+    """Let the matrix of `delta_rule` fade before each token reads and writes.
 
     S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = g_t S_(t-1);  o_t = S_t^T q_t
 
@@ -85,8 +85,8 @@ def gated_delta_rule(
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
-        retrieved = _read(state, key[..., t, :])  # (..., d_v), so far for this key
-        change = beta[..., t, None] * (value[..., t, :] - retrieved)
+        known = _read(state, key[..., t, :])  # (..., d_v), so far for this key
+        change = beta[..., t, None] * (value[..., t, :] - known)
         state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, d_v)
         outputs.append(_read(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
@@ -142,7 +142,7 @@ def _chunk(state, query, key, value, beta, log_gate):
     is_closed = log_gate.isneginf()
     num_closed = is_closed.cumsum(dim=-2)  # (..., chunk, 1), since the chunk's start
     sums = log_gate.masked_fill(is_closed, 0.0).cumsum(dim=-2)  # (..., chunk, 1)
-    # What token j wrote has this factor when token i retrieves it. tril comes before
+    # What token j wrote has this factor when token i reads it. tril comes before
     # exp, which could be infinite above the diagonal.
     decay = (sums - sums.mT).tril().exp().tril()  # (..., chunk, chunk)
     decay = decay.masked_fill(num_closed != num_closed.mT, 0.0)
@@ -150,7 +150,7 @@ def _chunk(state, query, key, value, beta, log_gate):
     state_decay = sums.exp().masked_fill(num_closed > 0, 0.0)  # (..., chunk, 1)
     until_end = (sums[..., -1:, :] - sums).exp()  # (..., chunk, 1)
     until_end = until_end.masked_fill(num_closed != num_closed[..., -1:, :], 0.0)
-    # Token i writes beta_i (v_i - what its key retrieves from the state and from the
+    # Token i writes beta_i (v_i - what its key reads in the state and from the
     # tokens before it): a triangular system in what all of them write.
     overlap = (beta * (key @ key.mT) * decay).tril(-1)  # (..., chunk, chunk)
     target = beta * (value - state_decay * (key @ state))  # (..., chunk, d_v)

@@ -1,4 +1,4 @@
-"""Notebook 13: what a state recalls of phone books, by rules and by layers."""
+"""Notebook 13 and its deeper one: what a state recalls of lists of pairs."""
 
 from copy import deepcopy
 from functools import partial
@@ -9,7 +9,6 @@ from tests.seeds import definitions
 from utils.experiments.pairs import (
     PairReader,
     StackReader,
-    draw_resets,
     train_recall,
     trained_accuracy,
 )
@@ -17,27 +16,28 @@ from utils.experiments.pairs import (
 
 def main(seed):
     page = definitions("13_attention_without_a_softmax")
-    return books(page, seed) | resets(page, seed) | stacks(page, seed)
+    deeper = definitions("deeper/a_layer_with_the_delta_rule")
+    return rules(page, seed) | resets(deeper, seed) | stacks(page, seed)
 
 
-def books(page, seed):
-    """Recall 24 pairs of each kind of book by each rule."""
+def rules(page, seed):
+    """Recall 24 pairs of each kind of list by each rule."""
     found = {}
-    for book, draw in page["BOOKS"].items():
+    for kind, draw in page["LISTS"].items():
         for name, rule in page["RULES"].items():
             build = partial(PairReader, rule)
-            found[f"{book}: {name}"] = trained_accuracy(build, draw, seed)
-        gain = found[f"{book}: correct"] - found[f"{book}: add"]
-        found[f"{book}: correct minus add"] = gain
+            found[f"{kind}: {name}"] = trained_accuracy(build, draw, seed)
+        gain = found[f"{kind}: correct"] - found[f"{kind}: add"]
+        found[f"{kind}: correct minus add"] = gain
     return found
 
 
 def resets(page, seed):
     """Follow lists with resets; then once more with the value of a reset zero."""
-    found = {}
-    for name, rule in page["FOLLOW"].items():
-        reader = train_recall(partial(PairReader, rule), draw_resets, seed)
-        lists, quiet = draw_resets(2000, 24), page["silenced"](deepcopy(reader))
+    found, draw = {}, page["draw_resets"]
+    for name, rule in page["RULES"].items():
+        reader = train_recall(partial(PairReader, rule), draw, seed)
+        lists, quiet = draw(2000, 24), page["silenced"](deepcopy(reader))
         for row, model in ((name, reader), (f"{name}, silenced", quiet)):
             fractions = page["three_fractions"](model, lists)
             for what, fraction in zip(("a digit", "none", "old digit"), fractions):
@@ -48,12 +48,12 @@ def resets(page, seed):
 
 
 def stacks(page, seed):
-    """Recall 24 pairs of each kind of book with stacks of layers."""
-    books, found = page["BOOKS"], {}
+    """Recall 24 pairs of each kind of list with stacks of layers."""
+    lists, found = page["LISTS"], {}
     for name, layers in page["STACKS"].items():
         build = partial(StackReader, layers)
-        for book, draw in books.items():
-            found[f"{book}: {name}"] = trained_accuracy(build, draw, seed)
+        for kind, draw in lists.items():
+            found[f"{kind}: {name}"] = trained_accuracy(build, draw, seed)
     build = partial(StackReader, page["STACKS"]["delta, delta"])
-    slow = trained_accuracy(build, books["one number each"], seed, 5400)
-    return found | {"one number each: delta, delta, 5,400 steps": slow}
+    slow = trained_accuracy(build, lists["one digit each"], seed, 5400)
+    return found | {"one digit each: delta, delta, 5,400 steps": slow}

@@ -1,4 +1,4 @@
-"""Notebook 13: look up numbers in a phone book, a list of letters with digits."""
+"""Notebook 13: look up the last digit of a letter in a list of letters with digits."""
 
 from collections.abc import Callable
 
@@ -39,26 +39,6 @@ def draw_pairs(
     return letters, digits, asked[:, 0], digits.gather(1, last)[:, 0]
 
 
-def draw_resets(
-    num_lists: int, num_pairs: int, num_letters: int = 8, reset: float = 1 / 7
-) -> tuple[Tensor, ...]:
-    """Draw lists as `draw_pairs` does, in which reset tokens make all digits void.
-
-    reset: how probable a reset token is in place of a pair; its digit is `NONE`
-    returns: as `draw_pairs`; the answer is `NONE` if the letter has no digit any more
-    """
-    letters = torch.randint(num_letters, (num_lists, num_pairs))
-    digits = torch.randint(10, letters.shape)
-    resets = torch.rand(letters.shape) < reset
-    letters = letters.masked_fill(resets, RESET)
-    digits = digits.masked_fill(resets, NONE)
-    asked = torch.randint(num_letters, (num_lists, 1))
-    counts = (letters == asked) | resets
-    answer = digits.gather(1, last_positions(counts))  # NONE, if a reset is last
-    answer = answer.masked_fill(~counts.any(dim=-1, keepdim=True), NONE)
-    return letters, digits, asked[:, 0], answer[:, 0]
-
-
 class PairReader(nn.Module):
     """Write a list into a state by a rule, and look up a letter's digit.
 
@@ -84,7 +64,7 @@ class PairReader(nn.Module):
         gate = torch.sigmoid(self.gate(letters)[..., 0])
         query, value = query.expand_as(key), self.value(digits)
         outputs = self.rule(query, key, value, beta, gate)  # (B, T, d_v)
-        return self.output(outputs[:, -1])  # retrieved after the last token
+        return self.output(outputs[:, -1])  # read after the last token
 
 
 class StackReader(nn.Module):

@@ -885,29 +885,26 @@ def _draw_cached(picture, middle, parts, names):
 
 
 def write_state(
-    keys: Tensor, values: Tensor, query: Tensor, correction: Tensor, fade: float,
-    *, title: str,
-) -> None:  # fmt: skip
-    """Show a 2 × 2 state that is written, read, corrected with a new value, and faded.
+    names, keys: Tensor, values: Tensor, correction: Tensor, *, title: str
+) -> None:
+    """Show a state that is written twice, read, and corrected with a new value.
 
     Args:
+        names: of the two entries.
         keys: (2, 2), of length 1; values: (2, 2): what is written.
-        query: (2,)
-        correction: (2,), the new value of the last key (the delta rule writes the
+        correction: (2,), the new value of the first key (the delta rule writes the
             difference to what the key reads).
-        fade: from 0 to 1, what the state is multiplied by.
 
     >>> I = torch.eye(2)
-    >>> write_state(I, 2 * I, I[1], torch.tensor([1.0, 0]), 0.5, title="T")
-    Picture in 5 states: T.
-    1. Write: the outer product of key 1 and value 1 is added to the state.
-    2. Write: the outer product of key 2 and value 2 is added to the state.
-    3. Read: the query times the state is (0.00, 2.00).
-    4. Correct: key 2 reads (0.00, 2.00), and the difference to (1.00, 0.00) is added.
-    5. Fade: the state is multiplied by 0.50.
+    >>> write_state(["A", "B"], I, 2 * I, torch.tensor([0.0, 1]), title="T")
+    Picture in 4 states: T.
+    1. Write: the outer product of A's key and value is added to the state.
+    2. Write: the outer product of B's key and value is added to the state.
+    3. Read: A's key reads the state and returns (2.00, 0.00).
+    4. Correct: A's key reads (2.00, 0.00), and the difference to (0.00, 1.00) is added.
     """
-    state, frames = torch.zeros(2, 2), []
-    columns = {"key": 0.6, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
+    names, state, frames = to_names(names, 2, "names"), torch.zeros(2, 2), []
+    columns = {"key": 0.8, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
     at = places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"S": 1.3})
 
     def draw(state, label):
@@ -917,10 +914,10 @@ def write_state(
         picture.shelf(box, "", "memory")
         return picture, style, box
 
-    def add(key_name, key, value_name, value, before):
+    def add(name, key, value_name, value, before):
         change = torch.outer(key, value)
         picture, style, box = draw(before + change, "new state")
-        picture.grid(at("middle", "key"), key[:, None], "key", key_name, **style)
+        picture.grid(at("middle", "key"), key[:, None], "key", f"{name}'s key", **style)
         picture.sign(at("middle", "×"), "×")
         picture.grid(at("middle", "value"), value[None], "value", value_name, **style)
         picture.sign(at("middle", "="), "=")
@@ -929,29 +926,23 @@ def write_state(
         picture.wire(part.right, box.left, "value")
         return picture, before + change
 
-    for number, (key, value) in enumerate(zip(keys, values), 1):
-        names = f"key {number}", f"value {number}"
-        picture, state = add(names[0], key, names[1], value, state)
-        sentence = f"Write: the outer product of {' and '.join(names)} is added to "
+    for name, key, value in zip(names, keys, values):
+        picture, state = add(name, key, "value", value, state)
+        sentence = f"Write: the outer product of {name}'s key and value is added to "
         frames.append((picture, f"{sentence}the state."))
+    name, key, known = names[0], keys[0], keys[0] @ state
     picture, style, box = draw(state, "state")
     place = at("top", "S")
-    start = picture.grid(place, query[None], "query", "query", **style)
-    picture.wire(start.bottom, (place[0], box.y - 0.3), "query")
-    output = query @ state
+    start = picture.grid(place, key[None], "key", f"{name}'s key", **style)
+    picture.wire(start.bottom, (place[0], box.y - 0.3), "key")
     place = at("middle", "change")
-    end = picture.grid(place, output[None], "output", "output", **style)
+    end = picture.grid(place, known[None], "output", "returned", **style)
     picture.wire(box.left, end.right, "value")
-    frames.append((picture, f"Read: the query times the state is {_vector(output)}."))
-    reads = keys[-1] @ state
-    parts = f"key {len(keys)}", keys[-1], "difference", correction - reads
-    picture, state = add(*parts, state)
-    sentence = f"Correct: {parts[0]} reads {_vector(reads)}, and the difference to "
+    sentence = f"Read: {name}'s key reads the state and returns {_vector(known)}."
+    frames.append((picture, sentence))
+    picture, state = add(name, key, "difference", correction - known, state)
+    sentence = f"Correct: {name}'s key reads {_vector(known)}, and the difference to "
     frames.append((picture, f"{sentence}{_vector(correction)} is added."))
-    picture, style, box = draw(fade * state, "new state")
-    old = picture.grid(at("middle", "change"), state, "value", "state", **style)
-    picture.wire(old.right, box.left, "value", text=f"× {format_number(fade)}")
-    frames.append((picture, f"Fade: the state is multiplied by {format_number(fade)}."))
     steps(frames, title=title)
 
 

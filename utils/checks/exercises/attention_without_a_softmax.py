@@ -21,7 +21,7 @@ WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
 linear_attention = Exercise(
     id="13.1",
     signature="linear_attention(query, key, value)",
-    returns="the outputs (T, V): token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
+    returns="the outputs (T, d_v): the query of token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
     cases=[
         Case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
         Case(*three(7, 3, 3), note="keys as wide as values"),
@@ -42,21 +42,21 @@ linear_attention = Exercise(
     variants=variants(
         "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
         dict(weights=softmax),
-        "no-causal-mask: You let every query read the matrix after all tokens had written: let token t read as soon as it has written itself. (If you keep matrices in a list: one that is changed in place is the same each time.)",
+        "no-causal-mask: You let every query read the state after all tokens had written: let token t read as soon as it has written itself. (If you collect states in a list: one that is changed in place is the same each time.)",
         dict(mask=lambda s: s.column > -1),
         "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
         dict(result=lambda s: (s.weights @ s.value)[-1:].expand(len(s.query), -1)),
-        "past-alone: You read the matrix before adding the token's own key and value: add first, then read.",
+        "past-alone: You read the state before adding the token's own key and value: add first, then read.",
         dict(mask=lambda s: s.column < s.row),
-        "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, state = state + …",
+        "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
         dict(mask=lambda s: s.column == s.row),
         "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
         dict(mask=lambda s: s.column >= s.row),
         "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
         dict(factor=lambda s: s.query.shape[-1] ** -0.5),
-        "roles-swapped: You swapped keys and queries: the keys of the past are in the matrix, and the token's own query should read it.",
+        "roles-swapped: You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.",
         dict(products=lambda s: s.key @ s.query.mT),
-        "state-returned: You returned the matrix after the last token, (K, V): return what each query reads from it on the way, (T, V).",
+        "state-returned: You returned the state after the last token, (K, d_v): return what each query reads from it on the way, (T, d_v).",
         dict(result=lambda s: s.key.mT @ s.value),
     ),
 )
@@ -76,25 +76,25 @@ def loop(s):
 
 
 DELTA = variants(
-    "no-correction: You wrote v as it is: read what the key returns already, k @ S, and write the difference, v − k @ S.",
+    "no-correction: You wrote v as it is: let the key read the state first, k @ S, and write the difference, v − k @ S.",
     dict(read=lambda s: lambda S, k, q: 0 * (k @ S)),
     "beta-ignored: You didn't use beta: multiply the difference by it.",
     dict(beta=lambda s: torch.ones_like(s.beta)),
-    "own-token-alone: You overwrote the matrix of the earlier tokens: add to it, state = state + …",
+    "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
     dict(keep=lambda s: lambda b, S: 0 * S),
-    "whole-matrix-fades: You multiplied the whole matrix by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
+    "whole-matrix-fades: You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
     dict(keep=lambda s: lambda b, S: (1 - b) * S),
     "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ S).",
     dict(change=lambda s: lambda b, v, known: b * v - known),
-    "added-for-subtracted: You added what the key returns already: subtract it from v.",
+    "added-for-subtracted: You added what the key reads: subtract it from v.",
     dict(change=lambda s: lambda b, v, known: b * (v + known)),
     "read-before-write: You let the query read before the token has written: write first, then read.",
     dict(queried=lambda s: lambda faded, new: faded),
-    "query-asks-what-is-known: You subtracted what the query retrieves: subtract what the key retrieves, k @ S.",
+    "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ S.",
     dict(read=lambda s: lambda S, k, q: q @ S),
     "scaled: You divided by √K: leave that out.",
     dict(query=lambda s: s.query * s.key.shape[-1] ** -0.5),
-    "state-returned: You returned the matrix after the last token, (K, V): return what each query reads on the way, (T, V).",
+    "state-returned: You returned the state after the last token, (K, d_v): return what each query reads on the way, (T, d_v).",
     dict(result=lambda s: s.state),
 )
 
@@ -123,7 +123,7 @@ KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 delta_rule = Exercise(
     id="13.2",
     signature="delta_rule(query, key, value, beta)",
-    returns="the outputs (T, V): each token adds beta kᵀ(v − kS) to the matrix S and then reads it, qS",
+    returns="the outputs (T, d_v): each token adds beta kᵀ(v − kS) to the state S, and then its query reads S and returns qS",
     cases=[
         Case(*KNOWN, note="beta is 1: each key then returns its value"),
         Case(*five(7, 3, 3)[:4], note="keys as wide as values"),
@@ -136,15 +136,15 @@ delta_rule = Exercise(
 )
 
 GATED = variants(
-    "gate-ignored: You didn't use the gate: before a token reads and writes, the matrix fades, S = gate * S.",
+    "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, S = gate * S.",
     dict(gate=lambda s: torch.ones_like(s.gate)),
-    "fades-one-token-late: You let the matrix fade at the end of a token's turn, so each gate acts one token too late: fade first.",
+    "fades-one-token-late: You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.",
     dict(gate=lambda s: torch.cat((torch.ones(1), s.gate[:-1]))),
-    "gate-inverted: You multiplied the matrix by 1 − gate: the gate itself is the share that stays.",
+    "gate-inverted: You multiplied the state by 1 − gate: the gate itself is the share that stays.",
     dict(gate=lambda s: 1 - s.gate),
-    "fades-after-writing: You let the matrix fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
+    "fades-after-writing: You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
     dict(fade=lambda s: lambda g, S: (S, S), late=lambda s: lambda g, S: g * S),
-    "known-before-fading: You took what the key retrieves from the state before it fades: let it fade first, S = gate * S, then take k @ S.",
+    "known-before-fading: You let the key read the state before it fades: let it fade first, S = gate * S, then take k @ S.",
     dict(fade=lambda s: lambda g, S: (g * S, S)),
 )
 
@@ -153,7 +153,7 @@ ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 gated_delta_rule = Exercise(
     id="13.3",
     signature="gated_delta_rule(query, key, value, beta, gate)",
-    returns="the outputs (T, V): for each token the matrix S fades, gate S, then beta kᵀ(v − kS) is added to it, and then it is read, qS",
+    returns="the outputs (T, d_v): for each token the state S fades, gate S, then beta kᵀ(v − kS) is added to it, and then its query reads S and returns qS",
     cases=[
         Case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),
         Case(*five(7, 3, 3), note="keys as wide as values"),
