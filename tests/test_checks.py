@@ -416,7 +416,7 @@ def save(folder, page, *cells):
 def test_an_answer_of_another_session_is_read_where_it_was_saved(
     cells, is_own, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr("utils.checks.catalogue.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr("utils.pages.NOTEBOOKS", tmp_path)
     save(tmp_path, PAGE, *cells)
     assert solution("6.1") is split_heads  # never passed: nothing of the reader's runs
     monkeypatch.setattr("utils.checks.records.load", lambda: {"split_heads"})
@@ -429,7 +429,7 @@ def test_an_answer_of_another_session_is_read_where_it_was_saved(
 
 
 def test_a_saved_answer_may_use_another_one(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("utils.checks.catalogue.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr("utils.pages.NOTEBOOKS", tmp_path)
     monkeypatch.setattr(
         "utils.checks.records.load", lambda: {"split_heads", "merge_heads"}
     )
@@ -444,7 +444,7 @@ def test_a_saved_answer_may_use_another_one(tmp_path, monkeypatch, capsys):
 
 
 def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("utils.checks.catalogue.NOTEBOOKS", tmp_path)
+    monkeypatch.setattr("utils.pages.NOTEBOOKS", tmp_path)
     monkeypatch.setattr("utils.checks.records.load", lambda: {"causal_mask"})
     save(tmp_path, "05_causal_masks.ipynb", "x = 1", 'check("5.1", causal_mask)')
     name = "attention_in_an_hour.ipynb"

@@ -2,8 +2,7 @@
 
 The imports, constants and definitions of every notebook, and of the solutions folded in
 its text, are executed in order. If the library also has the name of a definition, both
-must pass the check of the exercise, or give the same in a case below. Definitions of
-`utils/experiments` have the same code.
+must pass the check of the exercise, or give the same in a case below.
 """
 
 import ast
@@ -24,12 +23,11 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup
 from tests.repository import ROOT
-from tests.seeds import is_constant
 from utils.checks.examine import examine
 from utils.data import load_text
+from utils.pages import is_constant, is_taken
 
 NOTEBOOKS = find_notebooks()
-EXPERIMENTS = sorted((ROOT / "utils/experiments").glob("*.py"))
 
 random = partial(small_layers.random, dtype=torch.float32)
 
@@ -89,6 +87,9 @@ CASES = {
     "from_halves": lambda f: f(random(12, 5), 2),
     "GPT": model,
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
+    "answer_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
+    "is_right": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
+    "leak_test": lambda f: f(torch.nn.Softmax(dim=1), random(2, 5, 6)),
 }
 
 
@@ -128,7 +129,7 @@ def definitions(notebook):
         code = compile(ast.unparse(node), notebook.name, "exec")
         if isinstance(node, ast.Import | ast.ImportFrom) or is_definition(node):
             exec(code, namespace)
-        elif is_constant(node):
+        elif is_constant(node) or is_taken(node):
             with suppress(NameError):  # it may need what was computed before it
                 exec(code, namespace)
         if is_definition(node) and node.name in twins and not is_stub(node):
@@ -148,51 +149,3 @@ def test_a_definition_of_a_notebook_is_the_function_of_utils(notebook):
             torch.testing.assert_close(
                 CASES[name](built), CASES[name](twin), msg=lambda m, n=name: f"{n}: {m}"
             )
-
-
-def without_hints(definition):
-    """Return code without docstrings and type hints."""
-    for node in ast.walk(definition):
-        if isinstance(node, ast.arg):
-            node.annotation = None
-        elif isinstance(node, ast.FunctionDef):
-            node.returns = None
-        if is_definition(node) and ast.get_docstring(node) is not None:
-            del node.body[0]
-    return ast.unparse(definition)
-
-
-def code_by_name(nodes):
-    """Map each function, class and constant to its code, without its hints."""
-    code = {}
-    for node in nodes:
-        if is_definition(node) and not is_stub(node):
-            code[node.name] = without_hints(node)
-        elif isinstance(node, ast.Assign) and is_constant(node):
-            code[ast.unparse(node.targets[0])] = ast.unparse(node.value)
-    return code
-
-
-@functools.cache
-def page_code(notebook):
-    return code_by_name(statements(notebook))
-
-
-def functions(code):
-    """Return the names of functions and classes: those not in capitals."""
-    return {name for name in code if not name.isupper()}
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda p: p.stem)
-def test_an_experiment_has_the_same_code_on_its_pages_and_every_part_is_on_one(
-    experiment,
-):
-    code = code_by_name(ast.parse(experiment.read_text(encoding="utf-8")).body)
-    missing = functions(code)
-    for notebook in NOTEBOOKS:
-        page = page_code(notebook)
-        if shared := functions(code) & functions(page):
-            for name in code.keys() & page.keys():
-                assert page[name] == code[name], f"{name} of {notebook.stem} differs"
-            missing -= shared
-    assert not missing

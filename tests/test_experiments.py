@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from tests.seeds import definitions
-from utils.experiments import translation
-from utils.experiments.pairs import NONE, RESET, draw_pairs
 
 page = functools.cache(definitions)  # not while tests are collected
-TRANSLATION = "11_translation"
+TRANSLATION, BOOKS = "11_translation", "13_attention_without_a_softmax"
 PRONOUNS = "deeper/heads_that_resolve_it"
 RESETS = "deeper/a_layer_with_the_delta_rule"
 
@@ -36,7 +34,7 @@ def test_held_out_scenes_never_occur_in_training():
 
 @pytest.mark.parametrize("num_letters", [None, 3])
 def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
-    lists = draw_pairs(50, 11, num_letters)
+    lists = page(BOOKS)["draw_pairs"](50, 11, num_letters)
     for row, digits, asked, answer in zip(*(t.tolist() for t in lists)):
         assert dict(zip(row, digits))[asked] == answer
         assert num_letters is None or max(row) < num_letters
@@ -44,20 +42,21 @@ def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
 
 
 def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
+    book = page(BOOKS)
     lists = page(RESETS)["draw_resets"](99, 9)
     for tokens, digits, asked, answer in zip(*(t.tolist() for t in lists)):
         last = {}
         for token, digit in zip(tokens, digits):
-            last = {} if token == RESET else last | {token: digit}
-        assert last.get(asked, NONE) == answer
+            last = {} if token == book["RESET"] else last | {token: digit}
+        assert last.get(asked, book["NONE"]) == answer
 
 
 @pytest.mark.parametrize("kind", ["OneCall", "looking_back", "TransformerDecoder"])
 def test_a_decoder_does_not_look_ahead(kind):
     names, heads = page(TRANSLATION), [4] * (kind == "TransformerDecoder")
     torch.manual_seed(0)
-    decoder, encoder = names[kind](11, 8, *heads), translation.RecurrentEncoder(7, 8)
-    translator = translation.Translator(encoder, decoder)
+    decoder, encoder = names[kind](11, 8, *heads), names["RecurrentEncoder"](7, 8)
+    translator = names["Translator"](encoder, decoder)
     source, words = torch.randint(1, 7, (2, 5)), torch.randint(1, 11, (2, 6))
     other = words.clone()
     other[:, 4] = words[:, 4] % 10 + 1  # another word
@@ -67,6 +66,7 @@ def test_a_decoder_does_not_look_ahead(kind):
 
 
 def test_no_pair_of_the_test_occurs_in_training():
-    pairs = translation.held_out_pairs()
+    names = page(TRANSLATION)
+    pairs = names["held_out_pairs"]()
     assert len(pairs) == 600
-    assert not {*pairs} & {*translation.translation_pairs(32_000, seed=0)}
+    assert not {*pairs} & {*names["translation_pairs"](32_000, seed=0)}

@@ -1,9 +1,11 @@
 """Each test pins one sentence about the claims of `tests/seeds/README.md`."""
 
-from tests import result_tables, seeds
+from tests import result_tables
+from utils.pages import read_cells
 
 
 def test_every_sentence_that_is_measured_is_in_its_notebook():
     for _, notebook, sentence in result_tables.rows("the last seeds", 3):
-        text = "\n".join("".join(cell["source"]) for cell in seeds.cells(notebook))
+        cells = read_cells(f"{notebook}.ipynb")
+        text = "\n".join("".join(cell["source"]) for cell in cells)
         assert sentence in text, f"{notebook}: {sentence}"

@@ -243,7 +243,7 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     returns: scalar tensor; ValueError for batches of two shapes
     """
     inputs, targets = batch
-    if inputs.shape != targets.shape:
+    if inputs.shape[:2] != targets.shape:
         raise ValueError(
             f"expected inputs and targets of one shape (B, T), "
             f"got {tuple(inputs.shape)} and {tuple(targets.shape)}"

@@ -2,14 +2,16 @@
 
 import torch
 
+from utils import pages
 from utils.attention import MultiHeadAttention
-from utils.experiments.tired_or_wide import NEW, encode_sentences, train_to_look_back
+
+hour = pages.definitions("attention_in_an_hour")
 
 
 def main(seed):
     torch.manual_seed(seed)
     layer = MultiHeadAttention(32, 32, 11, 0.0, 1)
-    table, _ = train_to_look_back(layer)
-    ids, nouns = encode_sentences([NEW])
+    table, _ = hour.train_to_look_back(layer)
+    ids, nouns = hour.encode_sentences([hour.NEW])
     named = (layer(table(ids))[:, -1] @ table.weight.T).argmax(dim=-1)
     return {"right in new sentences": (named == nouns).float().mean()}

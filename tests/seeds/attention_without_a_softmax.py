@@ -6,12 +6,9 @@ from functools import partial
 import torch
 
 from tests.seeds import definitions
-from utils.experiments.pairs import (
-    PairReader,
-    StackReader,
-    train_recall,
-    trained_accuracy,
-)
+from utils import pages
+
+pairs = pages.definitions("13_attention_without_a_softmax")
 
 
 def main(seed):
@@ -25,8 +22,8 @@ def rules(page, seed):
     found = {}
     for kind, draw in page["LISTS"].items():
         for name, rule in page["RULES"].items():
-            build = partial(PairReader, rule)
-            found[f"{kind}: {name}"] = trained_accuracy(build, draw, seed)
+            build = partial(pairs.PairReader, rule)
+            found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
         gain = found[f"{kind}: correct"] - found[f"{kind}: add"]
         found[f"{kind}: correct minus add"] = gain
     return found
@@ -36,7 +33,7 @@ def resets(page, seed):
     """Follow lists with resets; then once more with the value of a reset zero."""
     found, draw = {}, page["draw_resets"]
     for name, rule in page["RULES"].items():
-        reader = train_recall(partial(PairReader, rule), draw, seed)
+        reader = pairs.train_recall(partial(pairs.PairReader, rule), draw, seed)
         lists, quiet = draw(2000, 24), page["silenced"](deepcopy(reader))
         for row, model in ((name, reader), (f"{name}, silenced", quiet)):
             fractions = page["three_fractions"](model, lists)
@@ -51,9 +48,9 @@ def stacks(page, seed):
     """Recall 24 pairs of each kind of list with stacks of layers."""
     lists, found = page["LISTS"], {}
     for name, layers in page["STACKS"].items():
-        build = partial(StackReader, layers)
+        build = partial(pairs.StackReader, layers)
         for kind, draw in lists.items():
-            found[f"{kind}: {name}"] = trained_accuracy(build, draw, seed)
-    build = partial(StackReader, page["STACKS"]["delta, delta"])
-    slow = trained_accuracy(build, lists["one digit each"], seed, 5400)
+            found[f"{kind}: {name}"] = pairs.trained_accuracy(build, draw, seed)
+    build = partial(pairs.StackReader, page["STACKS"]["delta, delta"])
+    slow = pairs.trained_accuracy(build, lists["one digit each"], seed, 5400)
     return found | {"one digit each: delta, delta, 5,400 steps": slow}

@@ -5,17 +5,12 @@ from functools import partial
 import torch
 
 from tests.seeds import definitions
+from utils import pages
 from utils.embeddings import patchify
 from utils.experiments import is_right
-from utils.experiments.digits import split_digits
-from utils.experiments.strands import (
-    LENGTH,
-    LOOP,
-    STEM,
-    hairpins,
-    strand_accuracy,
-    train_on_strands,
-)
+
+dna = pages.definitions("deeper/dna")
+vision = pages.definitions("14_beyond_text")
 
 
 def main(seed):
@@ -27,7 +22,7 @@ def main(seed):
 
 def digits(book, seed):
     """Train with positions and without, and the methods next to them."""
-    images, labels, known, held_out = split_digits(seed=seed)
+    images, labels, known, held_out = vision.split_digits(seed=seed)
 
     def accuracy(model, rows=held_out):
         return is_right(model, (images[rows], labels[rows])).float().mean().item()
@@ -63,20 +58,20 @@ def strands(book, seed):
     """Measure which bases are named, and where the reader looks."""
 
     def arms(positions):
-        return torch.cat([positions[:STEM], positions[-STEM:]])
+        return torch.cat([positions[: dna.STEM], positions[-dna.STEM :]])
 
     torch.manual_seed(seed + 100)
-    unseen = hairpins(300)
+    unseen = dna.hairpins(300)
     random = torch.randint(4, unseen.shape)
     torch.manual_seed(seed)
-    reader = train_on_strands(book["build_reader"]())
-    shares = strand_accuracy(reader, unseen)
+    reader = dna.train_on_strands(book["build_reader"]())
+    shares = dna.strand_accuracy(reader, unseen)
     weights = book["hidden_weights"](reader, random)
     to_17 = [weights[:, 2, 17][random[:, 17] == base].mean() for base in range(4)]
     found = {
         "arms": arms(shares).min(),
-        "loop": shares[STEM:-STEM].mean(),
-        "moved by one position": strand_accuracy(reader, unseen.roll(1, 1)).mean(),
+        "loop": shares[dna.STEM : -dna.STEM].mean(),
+        "moved by one position": dna.strand_accuracy(reader, unseen.roll(1, 1)).mean(),
         "least weight on a partner": arms(
             book["hidden_weights"](reader, unseen).mean(0).flip(1).diagonal()
         ).min(),
@@ -85,29 +80,29 @@ def strands(book, seed):
 
     torch.manual_seed(seed)
     embedding, block, last = book["build_reader"]()
-    another = definitions("14_beyond_text")["open_block"](32, 1, LENGTH)
+    another = definitions("14_beyond_text")["open_block"](32, 1, dna.LENGTH)
     deeper = torch.nn.Sequential(embedding, block, another, last)
-    train_on_strands(deeper, steps=1000)
+    dna.train_on_strands(deeper, steps=1000)
     for shift, name in enumerate(("as drawn", "moved by one position")):
-        shares = strand_accuracy(deeper, unseen.roll(shift, dims=1))
+        shares = dna.strand_accuracy(deeper, unseen.roll(shift, dims=1))
         found[f"two blocks, {name}"] = shares.mean()
 
     def begins_anywhere(num_strands):
-        strands = hairpins(num_strands)
+        strands = dna.hairpins(num_strands)
         strands[1::2] = strands[1::2].roll(1, dims=1)
         return strands
 
     torch.manual_seed(seed)
-    reader = train_on_strands(book["build_reader"](), begins_anywhere, steps=1000)
+    reader = dna.train_on_strands(book["build_reader"](), begins_anywhere, steps=1000)
     for shift in (0, 1, 2):
-        shares = strand_accuracy(reader, unseen.roll(shift, dims=1)).roll(-shift)
+        shares = dna.strand_accuracy(reader, unseen.roll(shift, dims=1)).roll(-shift)
         found[f"learned moved, moved by {shift}"] = arms(shares).mean()
     return found
 
 
 def maps(book, seed):
     """Measure where the class token looks, and what hiding that patch costs."""
-    images, labels, known, held_out = split_digits(seed=seed)
+    images, labels, known, held_out = vision.split_digits(seed=seed)
     book["images"], book["labels"] = images, labels
     model = book["trained"](known, seed)
     tests = images[held_out], labels[held_out]
@@ -129,17 +124,19 @@ def maps(book, seed):
 def anywhere(book, seed):
     """Train with rotary positions, and on loops of different lengths."""
     torch.manual_seed(seed + 100)
-    unseen = hairpins(300)
-    places = torch.tensor([*range(1, STEM), *range(STEM + LOOP, LENGTH - 1)])
+    unseen = dna.hairpins(300)
+    places = torch.tensor(
+        [*range(1, dna.STEM), *range(dna.STEM + dna.LOOP, dna.LENGTH - 1)]
+    )
     found, train = {}, book["train_strand_reader"]
     for name, make, steps, lr in (
         ("one matrix", book["OneMatrix"], 300, 1e-2),
         ("rotary, 1 block", book["rotary_1"], 300, 3e-3),
         ("rotary, 2 blocks", book["rotary_2"], 600, 3e-3),
     ):
-        model = train(make, hairpins, steps, lr, seed)
-        stem = strand_accuracy(model, unseen)[places].mean()
-        moved = strand_accuracy(model, unseen.roll(1, dims=1))[places + 1].mean()
+        model = train(make, dna.hairpins, steps, lr, seed)
+        stem = dna.strand_accuracy(model, unseen)[places].mean()
+        moved = dna.strand_accuracy(model, unseen.roll(1, dims=1))[places + 1].mean()
         found |= {f"{name}: stem": stem, f"{name}: moved": moved}
     torch.manual_seed(seed + 100)
     tests = torch.cat([book["loops"](100, n) for n in (4, 6, 8)])
@@ -150,7 +147,7 @@ def anywhere(book, seed):
         ("2 blocks", book["loop_reader"](2), 5e-3),
     ):
         model = train(make, book["loops"], 600, lr, seed)
-        found[f"loops, {name}"] = strand_accuracy(model, tests)[:6].mean()
+        found[f"loops, {name}"] = dna.strand_accuracy(model, tests)[:6].mean()
     for loop in (4, 8):  # how much the second block looks at the partners
         torch.manual_seed(seed + 100)
         weights = book["who_looks_where"](model, book["loops"](50, loop))

@@ -4,14 +4,11 @@ import torch
 from torch import nn
 
 from tests.seeds import definitions
+from utils import pages
 from utils.experiments import answer_loss
-from utils.experiments.words_back import (
-    LastWords,
-    draw_words_back,
-    train_last_words,
-    words_back_accuracy,
-)
 from utils.training import train
+
+one_head = pages.definitions("deeper/how_far_one_head_gets")
 
 
 def main(seed):
@@ -28,8 +25,8 @@ def words_back(seed):
     runs += [(1e-2, 2, 1), (1e-2, 8, 1), (1e-2, 8, 2), (1e-2, 8, 8)]
     found = {}
     for lr, n, heads in runs:
-        model = train_last_words(heads, n, seed, lr)
-        accuracy = words_back_accuracy(model, n).mean()
+        model = one_head.train_last_words(heads, n, seed, lr)
+        accuracy = one_head.words_back_accuracy(model, n).mean()
         found[f"rate {lr}, {n} words: heads {heads}"] = accuracy
     for lr in (1e-2, 3e-2):
         one, two = (found[f"rate {lr}, 4 words: heads {heads}"] for heads in (1, 2))
@@ -41,10 +38,10 @@ def where_it_looks(book, seed):
     """Measure the weights of one head (four, eight words)."""
     found = {}
     for n in (4, 8):
-        model = train_last_words(1, n, seed)
+        model = one_head.train_last_words(1, n, seed)
         back = book["weight_by_distance"](model, n)
         order = back.argsort(descending=True)
-        back, rights = back[order], words_back_accuracy(model, n)[order]
+        back, rights = back[order], one_head.words_back_accuracy(model, n)[order]
         if n == 4:
             for i in range(4):
                 off = back[i] - (8 >> i) / 15
@@ -61,14 +58,14 @@ def control(seed):
     found = {}
     for n in (4, 8):
         torch.manual_seed(seed)
-        model = LastWords(1, n)
+        model = one_head.LastWords(1, n)
         model.mlp = nn.Sequential(nn.Linear(32, 512), nn.GELU(), nn.Linear(512, 6 * n))
 
         def draw(number, n=n):
-            return draw_words_back(32, n)
+            return one_head.draw_words_back(32, n)
 
         train(model, draw, answer_loss, steps=2000, lr=2e-3, show_progress=False)
-        accuracy = words_back_accuracy(model, n).mean()
+        accuracy = one_head.words_back_accuracy(model, n).mean()
         found[f"{n} words: one head, more of everything"] = accuracy
     return found
 
@@ -80,7 +77,7 @@ def scrambled(book, seed):
     model = book["LastWord"](layer)
 
     def draw(number):
-        return draw_words_back(32, 1)
+        return one_head.draw_words_back(32, 1)
 
     train(model, draw, book["word_loss"], steps=400, lr=1e-2, show_progress=False)
     x = torch.randn(3, 16, 32)

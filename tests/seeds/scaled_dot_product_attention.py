@@ -4,8 +4,10 @@ import torch
 from torch import nn
 
 from tests.seeds import definitions
+from utils import pages
 from utils.attention import SelfAttention
-from utils.experiments.rooms import draw_rooms, room_accuracy, train_on_rooms
+
+phone = pages.definitions("04_scaled_dot_product_attention")
 
 
 def main(seed):
@@ -34,9 +36,11 @@ def main(seed):
         found[f"the {name} of the root at 0.009"] = accuracy_after(*way, seed, lr=9e-3)
 
     torch.manual_seed(seed)
-    (people, _), layer = draw_rooms(500), RoomLayer(1 / 8)
+    (people, _), layer = phone.draw_rooms(500), RoomLayer(1 / 8)
     for name, steps in (("start", 0), ("trained", 600)):
-        train_on_rooms(layer, [draw_rooms(32) for _ in range(steps)], lr=3e-3)
+        phone.train_on_rooms(
+            layer, [phone.draw_rooms(32) for _ in range(steps)], lr=3e-3
+        )
         scores = layer.W_query(people) @ layer.W_key(people).mT / 8
         found[f"spread of the scores, {name}"] = scores.std().detach()
     return found | find_cleo(seed)
@@ -47,9 +51,11 @@ def find_cleo(seed):
     torch.manual_seed(seed)
     found = {}
     finder = nn.Sequential(SelfAttention(38, 64), nn.Linear(64, 6))
-    train_on_rooms(finder, [draw_rooms(32) for _ in range(600)], lr=3e-3)
-    found["right in new rooms"] = room_accuracy(finder, draw_rooms(500))
-    found["right among 30 people"] = room_accuracy(finder, draw_rooms(500, 30))
+    phone.train_on_rooms(finder, [phone.draw_rooms(32) for _ in range(600)], lr=3e-3)
+    found["right in new rooms"] = phone.room_accuracy(finder, phone.draw_rooms(500))
+    found["right among 30 people"] = phone.room_accuracy(
+        finder, phone.draw_rooms(500, 30)
+    )
     learned = finder[0]
     M = (learned.W_query.weight.T @ learned.W_key.weight).detach()
     rule = M[16:32, :16].diagonal()

@@ -6,42 +6,35 @@ from functools import partial
 import torch
 
 from tests.seeds import definitions
-from utils.experiments.translation import (
-    ENGLISH,
-    FRENCH,
-    OneCall,
-    RecurrentEncoder,
-    draw_batches,
-    exact_matches,
-    held_out_pairs,
-    train_translator,
-)
+from utils import pages
+
+translation = pages.definitions("11_translation")
 
 
 def main(seed):
-    book, held_out = definitions("11_translation"), held_out_pairs(seed)
-    batches, models = draw_batches(seed), {}
+    book, held_out = definitions("11_translation"), translation.held_out_pairs(seed)
+    batches, models = translation.draw_batches(seed), {}
     for name, make_decoder, steps in (
-        ("one vector", OneCall, 500),
-        ("one vector, 2,000 steps", OneCall, 2000),
-        ("one vector, 4,000 steps", OneCall, 4000),
+        ("one vector", translation.OneCall, 500),
+        ("one vector, 2,000 steps", translation.OneCall, 2000),
+        ("one vector, 4,000 steps", translation.OneCall, 4000),
         ("looking back", book["looking_back"], 500),
     ):
         torch.manual_seed(seed)
-        decoder = make_decoder(len(ENGLISH), 80)
-        encoder = RecurrentEncoder(len(FRENCH), 80)
-        models[name] = train_translator(encoder, decoder, batches, steps)
+        decoder = make_decoder(len(translation.ENGLISH), 80)
+        encoder = translation.RecurrentEncoder(len(translation.FRENCH), 80)
+        models[name] = translation.train_translator(encoder, decoder, batches, steps)
     torch.manual_seed(seed)
-    encoder = book["TransformerEncoder"](len(FRENCH), 64, num_heads=4)
-    decoder = book["TransformerDecoder"](len(ENGLISH), 64, num_heads=4)
-    models["transformer"] = train_translator(encoder, decoder, batches)
+    encoder = book["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
+    decoder = book["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
+    models["transformer"] = translation.train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
     for steps in (500, 700):
         models[f"160 numbers, {steps} steps"] = wider["train_wide"](160, steps, seed)
     found = {}
     for name, model in models.items():
-        hits = exact_matches(model, held_out)
+        hits = translation.exact_matches(model, held_out)
         for third, part in zip(("short", "middle", "long"), hits.chunk(3)):
             found[f"{name}: {third}"] = part.mean()
         for i, part in enumerate(hits.chunk(6)):

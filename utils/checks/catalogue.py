@@ -1,19 +1,17 @@
 """All exercises, the notebooks that ask them, and the course's own functions."""
 
 import importlib
-import json
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from utils.checks.records import COURSE
+from utils.pages import NOTEBOOKS, read_cells
 
 # Where `utils` holds the functions that the exercises ask for, under the same names.
 LIBRARY = ["tokenizer", "data", "embeddings", "attention", "model", "parallel"]
-LIBRARY += ["latent", "delta", "experiments.translation"]
-NOTEBOOKS = COURSE / "notebooks"
+LIBRARY += ["latent", "delta", "experiments"]
 PATIENTS = 10, 512  # those that notebook 07 asks about, as exercises
 # *Attention in an hour* counts its exercises from 1. They are those of other notebooks.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
@@ -43,8 +41,7 @@ def tasks() -> list[Task]:
 def read_opening(page: str) -> tuple[str, int]:
     """Return title and minutes of a notebook, or its name and 0 if it is damaged."""
     try:
-        content = (NOTEBOOKS / page).read_text(encoding="utf-8")
-        opening = "".join(json.loads(content)["cells"][0]["source"])
+        opening = "".join(read_cells(page)[0]["source"])
         title = re.search(r"^# (?:Deeper: )?(.+)$", opening, re.MULTILINE)[1]
         title = title[:1].upper() + title[1:]
         return title, int(re.search(r"About (\d+) minutes", opening)[1])

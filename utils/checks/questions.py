@@ -1,12 +1,12 @@
 """Ask the Recall questions of finished notebooks again, three on each day."""
 
 import datetime
-import json
 import random
 import re
 
 from utils.checks import catalogue, records
 from utils.checks.display import show
+from utils.pages import read_cells
 
 QUESTION = re.compile(
     r"^\*\*\d+\.\*\* (.+?)\n\n<details>.*?</summary>\n\n(.+?)\n\n</details>",
@@ -34,8 +34,7 @@ def recall():
 def _questions(page):
     """Return the questions of a notebook, each with its name and its folded answer."""
     title, _ = catalogue.read_opening(page)
-    content = (catalogue.NOTEBOOKS / page).read_text(encoding="utf-8")
-    cells = ("".join(cell["source"]) for cell in json.loads(content)["cells"])
+    cells = ("".join(cell["source"]) for cell in read_cells(page))
     text = "\n".join(cell for cell in cells if cell.startswith("## Recall"))
     pairs = QUESTION.findall(text)
     return [

@@ -11,6 +11,7 @@ from utils.checks.examine import Result, examine
 from utils.checks.guard import untouched
 from utils.checks.saved import saved_answers
 from utils.checks.values import safe_text
+from utils.pages import NOTEBOOKS
 
 STATES = {"passed": PASSED, "not-attempted": NOT_ATTEMPTED}
 SAME = "This is the version that you have checked before. If you have edited its cell, run that first."
@@ -171,5 +172,5 @@ def progress():
 
 def _link(page):
     """Return a link to a notebook, with its title."""
-    link = os.path.relpath(catalogue.NOTEBOOKS / page).replace(os.sep, "/")
+    link = os.path.relpath(NOTEBOOKS / page).replace(os.sep, "/")
     return f'<a href="{link}">{escape(catalogue.read_opening(page)[0])}</a>'

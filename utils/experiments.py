@@ -1,4 +1,6 @@
-"""The parts of a notebook's experiments that another notebook uses again."""
+"""What the experiments of several notebooks share."""
+
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -39,3 +41,23 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
             largest = torch.maximum(largest, moved)  # max() would lose NaN
     layer.train(was_training)
     return largest.item()
+
+
+def greedy_translate(
+    next_logits: Callable, start_id: int, end_id: int, max_length: int
+) -> list[int]:
+    """Append the most probable id until the end, or until there is no more room.
+
+    next_logits: function from the ids so far, start_id first, to logits (V,)
+    returns: the ids between start_id and end_id
+
+    >>> greedy_translate(lambda ids: torch.eye(5)[len(ids) + 1], 0, 4, max_length=9)
+    [2, 3]
+    """
+    written = []
+    while len(written) < max_length:
+        best = next_logits([start_id, *written]).argmax().item()
+        if best == end_id:
+            break
+        written.append(best)
+    return written

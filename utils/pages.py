@@ -1,0 +1,72 @@
+"""Use in one place what a notebook of the course defines, without a second copy."""
+
+import ast
+import io
+import json
+import re
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+TAKEN = re.compile(r"\b(solution|definitions)\(")
+DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
+
+
+class Page(SimpleNamespace):
+    """What a notebook defines, by name."""
+
+    def __getattr__(self, name):
+        raise AttributeError(
+            f"{self.__file__} doesn't define {name!r}. If you have changed it, "
+            "bring the original back, as 00 says under *Your answers*"
+        )
+
+
+def definitions(name: str) -> Page:
+    """Return the functions, classes and capital constants of a notebook.
+
+    Only these and the imports run, so nothing is trained, drawn or printed. A line that
+    needs what the notebook computes is left out.
+
+    name: as in "04_scaled_dot_product_attention" or "deeper/why_the_root"
+
+    >>> definitions("01_tokens").most_frequent_pair
+    Traceback (most recent call last):
+    AttributeError: notebooks/01_tokens.ipynb doesn't define 'most_frequent_pair'. ...
+    """
+    page = Page(__name__="page", __file__=f"notebooks/{name}.ipynb")
+    define(read_cells(f"{name}.ipynb"), vars(page))
+    return page
+
+
+def read_cells(page: str) -> list[dict]:
+    """Return the cells of a notebook; raise OSError or ValueError if it is damaged."""
+    return json.loads((NOTEBOOKS / page).read_text(encoding="utf-8"))["cells"]
+
+
+def define(cells: list[dict], names: dict, constants: bool = True):
+    """Execute the imports, definitions and, if wanted, the constants of cells."""
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            with suppress(SyntaxError):  # a magic, or a cell that isn't finished
+                for node in ast.parse("".join(cell["source"])).body:
+                    is_wanted = isinstance(node, DEFINITIONS) or is_taken(node)
+                    if is_wanted or constants and is_constant(node):
+                        with suppress(Exception), redirect_stdout(io.StringIO()):
+                            exec(ast.unparse(node), names)
+
+
+def is_taken(node: ast.stmt) -> bool:
+    """Return whether a line takes a reader's answer, or another page's definitions."""
+    is_assignment = isinstance(node, ast.Assign)
+    return is_assignment and bool(TAKEN.search(ast.unparse(node.value)))
+
+
+def is_constant(node: ast.stmt) -> bool:
+    """Return whether a statement assigns to names in capitals only."""
+    if not isinstance(node, ast.Assign | ast.AugAssign):
+        return False
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    names = [n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)]
+    return bool(names) and all(map(str.isupper, names))
