@@ -25,6 +25,7 @@ STEP_ARRAYS = {
     "read_per_step": (("abc", X.expand(2, 3, 3), X.expand(2, 3, 3), X), {}),
     "write_state": (("ab", torch.eye(2), X[:2, :2], X[2, :2]), {}),
     "ring_all_reduce": ((torch.arange(16).view(4, 4),), {}),
+    "ring_attention": (([1, 2, 4], [6, 12, 3]), {}),
     "softmax_in_blocks": ((X.flatten()[:8], X.flatten()[1:], 2), {}),
 }
 

@@ -1017,3 +1017,73 @@ def _draw_ring(held, is_held, owner, sent=()):
     for number, start, end in zip(sent, boxes, [*boxes[1:], boxes[0]]):
         picture.wire(start, end, text=f"{number:,}")
     return picture
+
+
+def ring_attention(exponentials, values, *, title: str) -> None:
+    """Show ring attention: keys and values go round, and every process adds them up.
+
+    Args:
+        exponentials: `e**score` of each key, for every query, P of them, 2 to 6.
+        values: P numbers. Process p begins with key and value p.
+
+    >>> ring_attention([1, 2, 4], [6, 12, 3], title="T")
+    Picture in 5 states: T.
+    1. Process 0 attends to its own key: 1 × 6 = 6, and the exponentials sum to 1.
+    2. All pass on key and value, and process 0 gets those of process 2.
+    3. Process 0 adds 4 × 3 = 12, which makes 18, and the exponentials sum to 5.
+    4. All pass on key and value, and process 0 gets those of process 1.
+    5. Process 0 adds 2 × 12 = 24, which makes 42, and the exponentials sum to 7: its \
+output is 42 ÷ 7 = 6.
+    """
+    pairs = torch.tensor([exponentials, values]).T.double()  # (P, 2)
+    size, frames = len(pairs), []
+    ranks, totals = torch.arange(size), torch.zeros(size, 2).double()
+    for turn in range(size):
+        origin = (ranks - turn) % size  # whose key and value each process has
+        if turn:
+            picture = _draw_keys_in_ring(pairs, origin, totals, passing=True)
+            sentence = "All pass on key and value, and process 0 gets those of "
+            frames.append((picture, f"{sentence}process {origin[0]}."))
+        e, v = pairs[origin].unbind(dim=1)
+        totals = totals + torch.stack((e * v, e), dim=1)
+        product = f"{_short(e[0])} × {_short(v[0])} = {_short(e[0] * v[0])}"
+        output, total = map(_short, totals[0])
+        sentence = f"attends to its own key: {product}"
+        if turn:
+            sentence = f"adds {product}, which makes {output}"
+        sentence = f"Process 0 {sentence}, and the exponentials sum to {total}"
+        outputs = None
+        if turn == size - 1:
+            outputs = totals[:, 0] / totals[:, 1]
+            sentence += f": its output is {output} ÷ {total} = {_short(outputs[0])}"
+        picture = _draw_keys_in_ring(pairs, origin, totals, outputs)
+        frames.append((picture, f"{sentence}."))
+    steps(frames, title=title)
+
+
+def _draw_keys_in_ring(pairs, origin, totals, outputs=None, passing=False):
+    """Draw a column for each process: what it has, and what it has added up."""
+    rows = {"name": 0.3, "held": 0.45, "gap": 0.35, "sum": 0.5, "exp": 0.5, "out": 0.5}
+    columns = {"name": 1.5} | dict.fromkeys(range(len(pairs)), 5.2 / len(pairs))
+    picture, at, held = Picture(), places(rows, columns), []
+    for row, text in (
+        ("held", "exponential, value"),
+        ("sum", "sum of the products"),
+        ("exp", "sum of exponentials"),
+        ("out", "output"),
+    ):
+        _label(picture, at, row, text)
+    for rank, chunk in enumerate(origin.tolist()):
+        style = {"owner": [[chunk] * 2], "cell": 0.58, "centred": True}
+        picture.note(at("name", rank), f"process {rank}", align="center", bold=True)
+        held.append(picture.grid(at("held", rank), pairs[[chunk]], None, " ", **style))
+        for row, number in zip(("sum", "exp"), totals[rank]):
+            _cell(picture, at(row, rank), _short(number), "weight", 0.8)
+        if outputs is not None:
+            _cell(picture, at("out", rank), _short(outputs[rank]), "output", 0.8)
+    if passing:
+        for start, end in zip(held, held[1:]):
+            picture.wire(start, end)
+        (x, y), low = held[-1].bottom, held[-1].bottom[1] + 0.22
+        picture.wire((x, y), held[0].bottom, via=[(x, low), (held[0].bottom[0], low)])
+    return picture

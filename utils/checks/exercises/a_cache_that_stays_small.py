@@ -13,6 +13,7 @@ def scrambled(made):
     return made.transpose(1, 2).reshape(made.shape)
 
 
+NO_HEADS = "no-head-axis: Your latents have no axis for the heads: insert it, latent[:, None], which is (B, 1, S, R), so that the matrix of every head gets them."
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 
 
@@ -51,6 +52,8 @@ latent_keys_values = Exercise(
         ),
         "split-by-view: You read (B, S, H*K) straight as (B, H, S, K), which mixes tokens and heads: use view(B, S, H, K), then transpose(1, 2).",
         dict(expand=lambda s: lambda W: scrambled(s.c @ W)),
+        NO_HEADS,
+        dict(c=lambda s: s.latent),
         FIRST_HEAD,
         dict(expand=lambda s: lambda W: s.c @ W[:1].expand_as(W)),
     ),
@@ -74,6 +77,8 @@ KEYS_MADE = "keys-made: You made a key for each head and token: multiply the que
 VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, R), and multiply the result by W_uv."
 
 NARROW = variants(
+    NO_HEADS,
+    dict(c=lambda s: s.latent),
     FIRST_HEAD,
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
     "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
