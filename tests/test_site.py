@@ -130,7 +130,7 @@ def test_a_page_has_all_that_its_notebook_has(texts, path):
     folds = sum(source.count("<details>") for source in sources)
     assert len(page.select("details:not(.hide)")) == folds
 
-    for unread in page.select("a.headerlink, code, pre, .math"):
+    for unread in page.select("a.headerlink, code, pre, .math, [class^=steps] li"):
         unread.decompose()
     assert MARKUP.findall(page.get_text()) == []
 

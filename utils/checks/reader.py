@@ -104,7 +104,7 @@ def _say_what_is_next(name):
     here = tasks[place].page
     later = [task for task in tasks[place:] if task in left and task.page == here]
     task = (later or left)[0]
-    where = "" if task.page == here else f", in {catalogue.read_opening(task.page)[0]}"
+    where = "" if task.page == here else f", in {_title(task.page)}"
     return f"{text}; next: {task.label}{where}."
 
 
@@ -155,22 +155,26 @@ def progress():
         all_minutes += minutes if page in pages else 0  # deeper ones are extra
         states[page] = time
     num_passed = len(tasks) - len(left)
-    text, next_link = f"{num_passed} of {len(tasks)} exercises passed", ""
+    text, next_page = f"{num_passed} of {len(tasks)} exercises passed", None
     if left:
         hours = round(all_minutes / 60)
         time = f"{hours} hours" if hours > 1 else "an hour"
         text += f", about {time} left. Next: {left[0].label}"
-        next_link = f" in {_link(left[0].page)}"
+        next_page = left[0].page
     bar = f'<progress value="{num_passed}" max="{len(tasks)}"></progress>'
     style = "list-style: none; padding: 0"
     rows = "".join(f"<li>{_link(page)}: {state}</li>" for page, state in states.items())
-    html = f'{bar} <b>{text}</b>{next_link}<ul style="{style}">{rows}</ul>'
-    titles = {page: catalogue.read_opening(page)[0] for page in states}
-    lines = [f"{titles[page]}: {state}" for page, state in states.items()]
-    show("\n".join([f"{text}.", *lines]), html)
+    link, title = (f" in {of(next_page)}" if left else "" for of in (_link, _title))
+    html = f'{bar} <b>{text}</b>{link}<ul style="{style}">{rows}</ul>'
+    lines = [f"{_title(page)}: {state}" for page, state in states.items()]
+    show("\n".join([f"{text}{title}.", *lines]), html)
 
 
 def _link(page):
     """Return a link to a notebook, with its title."""
     link = os.path.relpath(NOTEBOOKS / page).replace(os.sep, "/")
-    return f'<a href="{link}">{escape(catalogue.read_opening(page)[0])}</a>'
+    return f'<a href="{link}">{escape(_title(page))}</a>'
+
+
+def _title(page):
+    return catalogue.read_opening(page)[0]
