@@ -56,13 +56,13 @@ def copier(copying, seed):
     best = (0, scores[0, :, 0].argmax().item())
     most = max(alone[head] for head in heads[:4])
     return {
-        "layer 1: strongest previous-token head": scores[0, :, 0].max(),
-        "layer 1: strongest at itself": scores[0, :, 1].max(),
-        "layer 2: weakest induction head": scores[1, :, 2].min(),
-        "layer 1: without its strongest previous-token head": alone[best],
-        "layer 1: the strongest previous-token head costs most": alone[best] == most,
-        "layer 2: without any one": max(alone[h] for h in heads[4:]),
-        "layer 2: without all four": run(model, fresh, heads[4:]),
+        "block 0: strongest previous-token head": scores[0, :, 0].max(),
+        "block 0: strongest at itself": scores[0, :, 1].max(),
+        "block 1: weakest induction head": scores[1, :, 2].min(),
+        "block 0: without its strongest previous-token head": alone[best],
+        "block 0: the strongest previous-token head costs most": alone[best] == most,
+        "block 1: without any one": max(alone[h] for h in heads[4:]),
+        "block 1: without all four": run(model, fresh, heads[4:]),
         "mean minus zero ablation, largest": max(
             abs(mean[h] - alone[h]) for h in heads
         ),
@@ -72,7 +72,9 @@ def copier(copying, seed):
 def depth(norms, seed):
     """Measure what additions do to a gradient, and what norms do to a training."""
     base, above = norms["frequency_loss"](), {}
-    for name, (block_class, warmup) in norms["RUNS"].items():
+    runs = norms["RUNS"] | {"replacing": (norms["NoAddition"], 0)}
+    runs["adding alone"] = norms["NoNorm"], 0
+    for name, (block_class, warmup) in runs.items():
         losses = norms["trained"](block_class, warmup, seed)
         above[name] = sum(losses[-20:]) / 20 - base
     return {
@@ -81,5 +83,8 @@ def depth(norms, seed):
         "pre-norm minus frequencies": above["pre-norm"],
         "post-norm minus frequencies": above["post-norm"],
         "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
+        "no norm, warm-up, minus frequencies": above["no norm, warm-up"],
         "no additions, warm-up, minus frequencies": above["no additions, warm-up"],
+        "replacing minus frequencies": above["replacing"],
+        "adding alone minus frequencies": above["adding alone"],
     }

@@ -1,4 +1,4 @@
-"""Notebook 08: where the norm belongs, and a GPT that learns the story."""
+"""Notebook 08: a GPT that learns the story."""
 
 from tests.seeds import definitions
 from utils.training.text import load_tales_model
@@ -6,16 +6,12 @@ from utils.training.text import load_tales_model
 
 def main(seed):
     book = definitions("08_tiny_gpt")
-    ways = {name: book["send"](way, seed) for name, way in book["WAYS"].items()}
     model = book["new_gpt"](seed)
     training, plain = book["train_plainly"](model, seed)
     _, fast = book["train_plainly"](book["new_gpt"](seed), seed, lr=0.003)
     bits = book["bits_per_byte"](model, book["encode_story"])
     real, encode, _ = load_tales_model()
     return {
-        "post-norm: share": ways["post-norm"][1],
-        "pre-norm: share": ways["pre-norm"][1],
-        "pre-norm: size": ways["pre-norm"][0],
         "plain: lowest": min(plain),
         "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
         "plain: last minus lowest": plain[-1] - min(plain),
