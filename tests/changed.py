@@ -8,25 +8,26 @@ BASE it is everything since this branch left `main`.
    So are notebooks that use a changed name of `utils/plots`, and 00 after a change in
    an exercise, because it has a map of all exercises.
 3. The tests run that use a changed name, and the docstring examples of changed files.
-4. Notebooks that use another changed name of `utils`, and the solutions of a changed
-   exercise, are run and compared.
+4. Notebooks that use a changed name of the library, and those of a changed exercise,
+   are run and compared.
 
-Functions are compared as bytecode, in which comments and the names of locals don't
-appear. Its global names and attributes are what a function uses.
+What a function or class uses are the names in its code that its module defines or
+imports. Comments and docstrings don't count.
 """
 
 import argparse
 import ast
 import functools
+import itertools
 import json
 import re
 import subprocess
 import sys
-from types import CodeType
 
-from tests.notebooks import START, execute, find_notebooks, names_in
+from tests import conftest
+from tests.notebooks import START, execute, find_notebooks
 from tests.repository import ROOT
-from utils import checks
+from utils.checks.catalogue import course_version, exercises
 
 EXERCISES = "utils/checks/exercises/"
 # Tests that a change concerns although they don't use its names.
@@ -34,7 +35,7 @@ OTHERS = {
     "notebooks/": ("seeds", "exercises"),
     "README.md": ("answers",),
     "CONTRIBUTING.md": ("contributing",),
-    EXERCISES: ("answers", "exercises"),
+    "utils/checks/": ("answers", "exercises"),
     "utils/": ("drift",),
     "tests/answers/": ("answers",),
     "tests/seeds/": ("seeds",),
@@ -49,114 +50,95 @@ BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 # ------------------------------------------------------------------- names
 
 
-def content(code):
-    """Return what some code does, whatever its locals are called."""
-    consts = [content(c) if type(c) is CodeType else repr(c) for c in code.co_consts]
-    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return code.co_code, code.co_exceptiontable, code.co_names, arguments, consts
-
-
 def definitions(source):
-    """Return the codes of each top-level name of a module; "" is what has no name.
+    """Return what defines each top-level name of a module; "" is what has no name.
 
-    The methods of a class without a base have names of their own, because only code
-    that names them calls them; the `forward` of an `nn.Module` is called without it.
+    Comments and docstrings are left out.
     """
-    codes, nodes = {}, ast.parse(source).body
-    for node in nodes:  # and the methods, which are added below
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.FunctionDef | ast.ClassDef):
-                if ast.get_docstring(inner) is not None:
-                    inner.body[0] = ast.Pass()
-        if isinstance(node, ast.ClassDef) and not node.bases:
-            methods = [n for n in node.body if isinstance(n, ast.FunctionDef)]
-            methods = [n for n in methods if not n.name.startswith("__")]
-            node.body = [n for n in node.body if n not in methods] or [ast.Pass()]
-            nodes += methods
-            for method in methods:
-                method.name = f".{method.name}"
+    tree, found = ast.parse(source), {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            if ast.get_docstring(node) is not None:
+                node.body[0] = ast.Pass()
+    for node in tree.body:
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
-        stored = [n.id for n in named if isinstance(n.ctx, ast.Store)]
-        imported = [alias.asname or alias.name for alias in getattr(node, "names", ())]
-        names = [node.name] if hasattr(node, "name") else imported or stored or [""]
-        module = ast.fix_missing_locations(ast.Module([node], []))
-        for name in names:
-            codes.setdefault(name, []).append(compile(module, "a module", "exec"))
-    return codes
+        names = [n.id for n in named if isinstance(n.ctx, ast.Store)]
+        names += [alias.asname or alias.name for alias in getattr(node, "names", ())]
+        for name in [node.name] if hasattr(node, "name") else names or [""]:
+            found[name] = found.get(name, "") + ast.unparse(node) + "\n"
+    return found
 
 
 def changed_names(path, before):
-    """Return (module, name) of what differs in a file from an earlier source of it."""
+    """Return the full names of what differs in a module from its earlier source."""
     after = path.read_text(encoding="utf-8") if path.exists() else ""
     old, new = definitions(before), definitions(after)
-    changed = {
-        name
-        for name in old | new
-        if [*map(content, old.get(name, []))] != [*map(content, new.get(name, []))]
-    }
+    changed = {name for name in old | new if old.get(name) != new.get(name)}
     if "" in changed:
-        changed |= old.keys() | new.keys()
-    return {qualified(path, name) for name in changed - {""}}
+        changed = old.keys() | new.keys()
+    return {f"{module_of(path)}.{name}" for name in changed - {""}}
 
 
-def qualified(path, name):
-    """Return a name with the last part of its module's name.
+def module_of(path):
+    """Return the full name of a module, such as utils.plots.chart."""
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix(".__init__")
 
-    A method has the module "", because it is called without any module's name.
+
+def uses(code, scope):
+    """Return the full names in some code, `utils.plots.chart.heat` for `chart.heat`.
+
+    scope: dict from what the code can name to full names
     """
-    module = path.parent.name if path.stem == "__init__" else path.stem
-    return ("", name[1:]) if name.startswith(".") else (module, name)
+    used = set()
+    for word in re.findall(r"[\w.]+", code):
+        first, *others = word.split(".")
+        if first in scope:
+            used |= {*itertools.accumulate([scope[first], *others], "{}.{}".format)}
+    return used
+
+
+def imported(source):
+    """Return a dict from each name that some code imports to its full name."""
+    nodes = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.ImportFrom)]
+    pairs = [(node.module, alias) for node in nodes for alias in node.names]
+    return {alias.asname or alias.name: f"{m}.{alias.name}" for m, alias in pairs}
 
 
 @functools.cache
-def names_of_file(path):
-    """Return what a file uses: names, modules and, in a test, fixtures."""
-    text = path.read_text(encoding="utf-8")
+def uses_of_file(path):
+    """Return the full names that a test or a notebook uses.
+
+    A test uses fixtures, and a notebook `solution("4.1")`, without importing them.
+    """
+    source = path.read_text(encoding="utf-8")
+    scope = {name: f"tests.conftest.{name}" for name in dir(conftest)}
     if path.suffix == ".ipynb":
-        cells = [c for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-        text = "\n".join("".join(cell["source"]) for cell in cells)
-    code = compile(text, path.name, "exec")
-    names = names_in(code)
-    for const in code.co_consts:
-        if type(const) is CodeType:
-            names.update(const.co_varnames[: const.co_argcount])
-    return names.union(*(name.split(".") for name in names), [""])
-
-
-def mentions(names, modules, changed):
-    """Return whether one of the changed names and its module are mentioned.
-
-    Who calls `solution` gets functions of the course without naming their modules.
-    """
-    return any(
-        name in names and (module in modules or "solution" in modules)
-        for module, name in changed
-    )
+        cells = [c for c in json.loads(source)["cells"] if c["cell_type"] == "code"]
+        source, scope = "\n".join("".join(cell["source"]) for cell in cells), {}
+        for name in [each.name for each in exercises() if "solution(" in source]:
+            if finished := course_version(name):
+                scope[name] = f"{finished.__module__}.{name}"
+    return uses(source, scope | imported(source))
 
 
 @functools.cache
-def uses(for_tests):
-    """Return (a definition, the names it uses, its file's) for all of `utils`.
-
-    Without the checks, which every notebook uses, each for its exercises; for tests
-    with them and with what tests share.
-    """
-    found = []
+def graph():
+    """Return the full names that each definition of `utils` and the tests uses."""
+    found = {}
     for path in [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]:
-        is_left_out = not for_tests and {"checks", "tests"} & {*path.parts}
-        if not (is_left_out or path.match("test_*.py")):
-            modules = names_of_file(path) | {qualified(path, "")[0]}
-            for name, codes in definitions(path.read_text(encoding="utf-8")).items():
-                names = set().union(*map(names_in, codes))
-                found.append((qualified(path, name), names, modules))
-    return [each for each in found if each[0][1]]
+        source, module = path.read_text(encoding="utf-8"), module_of(path)
+        codes = definitions(source)
+        scope = {name: f"{module}.{name}" for name in codes} | imported(source)
+        found |= {f"{module}.{name}": uses(codes[name], scope) for name in codes}
+    return found
 
 
-def users(changed, for_tests):
+def users(changed):
     """Return what changed and what uses it, directly or through others."""
     found, new = {*changed}, {*changed}
     while new:
-        new = {d for d, *used in uses(for_tests) if mentions(*used, new)} - found
+        new = {name for name, used in graph().items() if used & new} - found
         found |= new
     return found
 
@@ -202,23 +184,21 @@ class Touched:
 
     def add_names(self, path, changed):
         """Add the notebooks and tests that use a changed name of a module."""
-        in_tests = users(changed, for_tests=True)
-        for test in [path, *ROOT.glob("tests/test_*.py")]:
-            names = names_of_file(test) if test.exists() else ()
-            if test == path or mentions(names, names, in_tests):
+        concerned = users(changed)
+        for test in ROOT.glob("tests/test_*.py"):
+            if test == path or uses_of_file(test) & concerned:
                 self.tests.add(test.relative_to(ROOT).as_posix())
         if changed and ROOT / "utils" in path.parents:
             part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
-            self.tests.add(f"tests/test_{part}*.py")
-            library = users(changed, for_tests=False)
-            if "checks" in path.parts:  # other names are in notebooks by chance
-                library = {pair for pair in changed if pair[1] in checks.__all__}
-            pages = {p: names_of_file(p) for p in find_notebooks()}
-            pages = {p for p, names in pages.items() if mentions(names, names, library)}
+            self.tests |= {f"tests/test_{part}*.py", path.relative_to(ROOT).as_posix()}
+            self.tests |= {"tests/test_steps.py"} if part == "checks" else set()
+            # Not through the checks, because every notebook calls them.
+            library = {n for n in concerned if not n.startswith("utils.checks")}
+            pages = {page for page in find_notebooks() if uses_of_file(page) & library}
             self.compare |= pages
-            if "plots" in path.parts:
+            if part == "plots":
                 self.store |= pages
-                self.redrawn |= {name for _, name in library}
+                self.redrawn |= {name.rpartition(".")[2] for name in library}
 
     def pytest_runs(self):
         """Return the words for each run of pytest."""

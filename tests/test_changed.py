@@ -31,23 +31,14 @@ def test_a_notebook_is_stored_and_its_form_tested(touched):
     assert change.pytest_runs()[1][-1] == "01_tokens"
 
 
-LOCAL = (
-    "heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)"
-)
-LOCAL += "\n    return heads."
-
-
 @pytest.mark.parametrize(
     ("new", "old"),
     [
         ("\nimport ", "\n# a comment\nimport "),
         ('"""Give each head', '"""Give a head'),
-        (LOCAL, LOCAL.replace(" heads", " parts").replace("heads =", "parts =")),
     ],
 )
-def test_comments_docstrings_and_the_names_of_locals_touch_no_notebook(
-    touched, new, old
-):
+def test_comments_and_docstrings_touch_no_notebook(touched, new, old):
     change = touched("utils/attention.py", new, old)
     assert (change.store, change.compare) == (set(), set())
     assert "test_attention.py" not in names_of_tests(change)
@@ -61,6 +52,14 @@ def test_notebooks_and_tests_run_that_use_a_changed_function(touched):
     change = touched("utils/tokenizer.py", "def decode_bpe(", "def other(")
     directly_or_not = {"test_tokenizer.py", "test_training_command.py"}
     assert directly_or_not <= names_of_tests(change)
+
+
+def test_notebooks_are_stored_that_draw_with_a_changed_function(touched):
+    change = touched("utils/plots/scenes.py", "def who_holds(", "def other(")
+    assert change.store == {ROOT / "notebooks/15_several_machines.ipynb"}
+    assert "who_holds" in change.redrawn
+    change = touched("utils/plots/picture.py", "THINNEST = ", "WIDEST = ")
+    assert {"looks", "draw_attention"} <= change.redrawn
 
 
 def test_after_a_change_in_an_exercise_its_solution_and_the_answers_run(touched):
