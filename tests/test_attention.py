@@ -131,6 +131,34 @@ def test_no_tokens_and_no_keys_give_nothing_and_zeros(num_kv_heads, need_weights
     assert online_softmax_attention(*inputs, 2).equal(torch.zeros(3, 4))
 
 
+@pytest.mark.parametrize("scores", [[-1, -1, 2, 3], [3, -1, -1, 2], [-1, -1, -1, -1]])
+def test_a_block_of_scores_at_minus_infinity_counts_for_nothing(scores):
+    scores = torch.tensor(scores, dtype=torch.float32)
+    key = scores.masked_fill(scores < 0, -torch.inf)[:, None]
+    inputs = torch.ones(1, 1), key, random(4, 3, dtype=torch.float32)
+    expected = scaled_dot_product_attention(*inputs)[0]  # NaN if no score is finite
+    output = online_softmax_attention(*inputs, block_size=2)
+    torch.testing.assert_close(output, expected, equal_nan=True)
+
+
+def test_a_mask_may_differ_between_the_values_of_a_batch():
+    query, key, values = random(3, 5), random(4, 5), random(2, 4, 6)
+    mask = random(2, 3, 4) > -0.5
+    output, weights = scaled_dot_product_attention(query, key, values, mask)
+    for i in range(2):
+        one = scaled_dot_product_attention(query, key, values[i], mask[i])
+        torch.testing.assert_close((output[i], weights[i]), one)
+
+
+def test_a_value_that_is_hidden_from_all_queries_may_be_nan():
+    query, key, value = random(3, 5), random(4, 5), random(4, 6)
+    mask = torch.tensor([True, False, True, True])
+    expected = scaled_dot_product_attention(query, key, value, mask)
+    value[1] = torch.nan
+    found = scaled_dot_product_attention(query, key, value, mask)
+    torch.testing.assert_close(found, expected)
+
+
 def test_the_weights_returned_are_those_used_after_dropout():
     inputs = [random(2, 5, 6, seed=seed) for seed in range(3)]
     output, weights = scaled_dot_product_attention(*inputs, dropout_p=0.5)
@@ -172,7 +200,11 @@ CONTEXT = random(2, 5, 5)
     [
         ({"num_kv_heads": 4}, {}, "num_kv_heads to divide num_heads, got 4 and 6"),
         ({"window": 3, "causal": False}, {}, "window of 1 or more, with causal=True"),
-        ({"causal": False}, {"cache": KeyValueCache(13)}, "only with causal self-att"),
+        (
+            {"causal": False},
+            {"cache": KeyValueCache(13)},
+            "causal=True in a layer that gets a c",
+        ),
         ({}, {"context": CONTEXT}, "causal=False in a layer that gets a context"),
         ({"causal": False}, {"context": CONTEXT[0]}, r"\(B, T, 5\), got \(5, 5\)$"),
         ({"causal": False}, {"context": CONTEXT[..., :4]}, r"got \(2, 5, 4\)$"),

@@ -39,6 +39,13 @@ def test_a_layer_takes_no_more_tokens_than_it_says():
         patient(107)(torch.zeros(1, 17, 16))
 
 
+@pytest.mark.parametrize("number", ONE_OF_EACH)
+def test_an_input_of_another_width_is_named(number):
+    *others, last = inputs_of(patient(number))
+    with pytest.raises(ValueError, match=r"expected .*; got .* shape \(2, 5, 3\)"):
+        patient(number)(*others, last[..., :3])
+
+
 def inputs_of(layer):
     count = 1 if layer.kind.masked else 3
     generator = torch.Generator().manual_seed(0)

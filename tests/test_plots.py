@@ -121,6 +121,9 @@ PLANE = {"labels": WORDS, "names": ["a"], "groups": ["b"], "reach": 1}
 WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, FLAT),
     "maps: expected at least one finite number": partial(chart.heat, [NAN[:1] * 2] * 2),
+    "role: expected one of None, x, query": partial(
+        plots.row, {"values": [1], "role": "wait"}
+    ),
     "vmax: expected a number above 0": partial(chart.heat, WEIGHTS, vmax=0),
     "groups: expected one or more": partial(chart.bars, {}, WORDS),
     "maps: expected weights from 0 to 1": partial(chart.heat, [[-0.01, 0.25]]),

@@ -173,7 +173,8 @@ def scaled_dot_product_attention(
     key: (..., S, d_k)
     value: (..., S, d_v), d_v may differ from d_k
     mask: boolean, broadcasts to (..., T, S), True = may attend, as PyTorch's function
-        of this name takes it; `nn.MultiheadAttention` uses the opposite
+        of this name takes it; `nn.MultiheadAttention` uses the opposite. A value that
+        it hides from all queries may be NaN.
     dropout_p: fraction of the weights that is dropped; 0 except during training
     returns: output (..., T, d_v) and the weights used, after dropout, (..., T, S)
 
@@ -185,8 +186,14 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    check_query_key_value(query, key, value)
-    weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
+    leading = check_query_key_value(query, key, value)
+    scores = scaled_scores(query, key)
+    if mask is not None:
+        scores = scores.expand(*leading, *scores.shape[-2:])  # as the mask may vary
+    weights = masked_softmax(scores, mask).to(value.dtype)
+    if mask is not None:
+        is_seen = mask.expand(scores.shape).any(dim=-2).unsqueeze(-1)  # (..., S, 1)
+        value = torch.where(is_seen, value, 0.0)  # because 0 * NaN is NaN
     if dropout_p:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
@@ -222,13 +229,25 @@ def online_softmax_attention(
         block = slice(start, start + block_size)
         scores = scaled_scores(query, key[..., block, :])
         new_maximum = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
-        factor = torch.exp(maximum - new_maximum)  # (..., T, 1)
-        weights = torch.exp(scores - new_maximum)  # (..., T, block)
+        base = finite_maximum(new_maximum)
+        factor = torch.exp(maximum - base)  # (..., T, 1)
+        weights = torch.exp(scores - base)  # (..., T, block)
         denominator = denominator * factor + weights.sum(dim=-1, keepdim=True)
         values = value[..., block, :].to(weights.dtype)
         accumulator = accumulator * factor + weights @ values
         maximum = new_maximum
-    return (accumulator / denominator.masked_fill(denominator == 0, 1)).to(value.dtype)
+    if key.shape[-2]:
+        accumulator = accumulator / denominator
+    return accumulator.to(value.dtype)
+
+
+def finite_maximum(maximum: Tensor) -> Tensor:
+    """Replace -inf by 0, so that `scores - maximum` is nowhere -inf - (-inf), NaN.
+
+    >>> finite_maximum(torch.tensor([1.0, -torch.inf]))
+    tensor([1., 0.])
+    """
+    return maximum.masked_fill(maximum == -torch.inf, 0.0)
 
 
 def attend_with_cache(
@@ -486,7 +505,9 @@ class MultiHeadAttention(nn.Module):
         if context is not None and self.causal:
             raise ValueError("expected causal=False in a layer that gets a context")
         if cache is not None and not self.causal:
-            raise ValueError("expected a cache only with causal self-attention")
+            raise ValueError(
+                "expected causal=True in a layer that gets a cache, as from `generate`"
+            )
         if context is None:
             num_cached = 0 if cache is None else len(cache)
             num_keys = check_tokens("x", x, self.d_in, padding_mask, num_cached)
@@ -553,6 +574,9 @@ def attend_with_heads(
     tensor([3., 3.])
     """
     check_window(window, causal)
+    if padding_mask is not None:  # padding may be NaN, and 0 * NaN is NaN
+        is_hidden = ~padding_mask[:, None, :, None]  # (B, 1, S, 1)
+        key, value = (t.masked_fill(is_hidden, 0.0) for t in (key, value))
     shape = query.shape[:3]
     # `jit.trace` has tensors for sizes.
     num_heads, num_kv_heads = int(shape[1]), int(key.shape[1])

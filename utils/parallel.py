@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from utils.attention import scaled_scores
+from utils.attention import finite_maximum, scaled_scores
 from utils.validation import check_mask, check_query_key_value
 
 
@@ -74,7 +74,7 @@ def partial_attention(
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
         maxima = scores.detach().amax(dim=-1)
-    weights = torch.exp(scores - _finite(maxima)[..., None])
+    weights = torch.exp(scores - finite_maximum(maxima)[..., None])
     return weights @ value.to(weights.dtype), maxima, weights.sum(dim=-1)
 
 
@@ -113,13 +113,8 @@ def merge_parts(
 
 def _merge(outputs, maxima, sums):
     largest = maxima.amax(dim=0)
-    factors = torch.exp(maxima - _finite(largest))  # (P, ..., T)
+    factors = torch.exp(maxima - finite_maximum(largest))  # (P, ..., T)
     return (factors[..., None] * outputs).sum(0), largest, (factors * sums).sum(0)
-
-
-def _finite(maxima):
-    # exp(-inf - (-inf)) would be NaN, so a row without keys uses 0 as its maximum.
-    return maxima.masked_fill(maxima == float("-inf"), 0.0)
 
 
 def local_positions(num_tokens: int, striped: bool = False) -> Tensor:

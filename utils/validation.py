@@ -62,8 +62,11 @@ def check_token_ids(ids: Tensor, vocab_size: int):
         )
 
 
-def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
-    """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v)."""
+def check_query_key_value(query: Tensor, key: Tensor, value: Tensor) -> tuple:
+    """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v).
+
+    returns: the sizes of their leading axes, broadcast to each other
+    """
     for name, x in (("query", query), ("key", key), ("value", value)):
         check_floating(name, x)
     shapes = [tuple(t.shape) for t in (query, key, value)]
@@ -78,7 +81,8 @@ def check_query_key_value(query: Tensor, key: Tensor, value: Tensor):
             f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
         )
     try:  # not `broadcast_shapes`, which first imports sympy for half a second
-        torch.broadcast_tensors(*(t[..., :1, :1] for t in (query, key, value)))
+        leading = [t.new_empty(t.shape[:-2]) for t in (query, key, value)]
+        return torch.broadcast_tensors(*leading)[0].shape
     except RuntimeError:
         raise ValueError(f"expected leading axes that fit, got {shapes}") from None
 

@@ -123,7 +123,7 @@ class Layer(nn.Module):
     It takes and gives what its printed form says. Its weights, W_query, W_key, W_value
     and with heads out_proj, may be read and trained.
 
-    Raises ValueError for another number of inputs, and for a longer x.
+    Raises ValueError for another number of inputs, another width, and a longer x.
     """
 
     def __init__(self, number, kind, slugs=(), is_patient=False):
@@ -156,9 +156,13 @@ class Layer(nn.Module):
         count, takes = (1 if self.kind.masked else 3), self.kind.takes
         if len(inputs) != count:
             raise ValueError(f"expected {takes}; got {len(inputs)} inputs")
-        if self.kind.masked and (inputs[0].dim() != 3 or inputs[0].shape[1] > LENGTH):
-            shape = (*inputs[0].shape,)
-            raise ValueError(f"expected {takes}; got a tensor of shape {shape}")
+        for x in inputs:
+            fits = x.dim() > 1 and x.shape[-1] == self.kind.width
+            if self.kind.masked:
+                fits = fits and x.dim() == 3 and x.shape[1] <= LENGTH
+            if not fits:
+                shape = (*x.shape,)
+                raise ValueError(f"expected {takes}; got a tensor of shape {shape}")
 
     def _learned(self):
         """Return the matrices in the form that the steps know, x @ W."""

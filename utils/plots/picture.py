@@ -20,6 +20,7 @@ from utils.plots import theme
 from utils.plots.publishing import (
     drawable,
     end_sentence,
+    expect,
     format_number,
     in_course_style,
     new_figure,
@@ -142,7 +143,11 @@ class Picture:
                 none.
             lit: the row with a frame.
             cell: the width of a cell in inches, if not as wide as its text.
+
+        Raises:
+            ValueError: for an unknown role, and for a mask of another shape.
         """
+        expect(role in INK, "role", f"one of {', '.join(map(str, INK))}", role)
         numbers, texts = _cell_texts(values)
         shown, ink = to_mask(mask, texts.shape), INK[role]
         owners = np.asarray(-1 if owner is None else owner)
