@@ -6,7 +6,6 @@ variants.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from inspect import signature
 
 import torch
@@ -15,7 +14,7 @@ from utils.checks.answers import FunctionAnswer, ModuleAnswer
 from utils.checks.guard import Outcome, seeded, supervised
 from utils.checks.pipeline import Pipeline
 from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
-from utils.checks.values import agrees, safe_text, same_form
+from utils.checks.values import agrees, clean, copied, safe_text, same_form
 
 
 class Case:
@@ -53,17 +52,15 @@ class Run:
 
     args: the arguments of the steps; for a module, `learned` is first
     outcome: what the answer returned or raised
-    expected: what is right, or None if the answer could not be tried
-    observe: if results are random, the function that makes them comparable
-    form: what a random result must look like to be observed
+    expected: what is right
+    observed: the exercise's function of that name
     """
 
     case: Case
     args: tuple
     outcome: Outcome
-    expected: object = None
-    observe: Callable | None = None
-    form: object = None
+    expected: object
+    observed: Callable
 
     @property
     def got(self):
@@ -74,20 +71,13 @@ class Run:
         return self.outcome.error
 
     @property
-    def has_right_form(self):
-        """Whether the answer gave something of the right type, shape and kind."""
-        return self.error is None and same_form(self.got, self.expected)
-
-    @property
     def is_right(self):
         """Whether the answer gave what is right, up to rounding."""
         return self.error is None and agrees(self.got, self.expected)
 
     def outcome_of(self, function):
         """Return the outcome of a function on this case, observed like the answer."""
-        outcome = seeded(function, self.args)
-        if self.observe and same_form(outcome.value, self.form):
-            outcome = seeded(partial(self.observe, function), self.args)
+        outcome = seeded(self.observed(function), self.args)
         if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
             raise outcome.error
         return outcome
@@ -169,13 +159,23 @@ class Exercise:
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
         call, args = answer.bind(case)
-        call = supervised()(call)
-        run = Run(case, args, seeded(call, args), seeded(self.right, args).value)
-        if self.observe and run.has_right_form:
-            run.observe, run.form = self.observe, run.expected
-            run.outcome = run.outcome_of(call)
-            run.expected = run.outcome_of(self.right).value
-        return run
+        outcome = seeded(self.observed(supervised()(call)), args)
+        expected = seeded(self.observed(self.right), args).value
+        return Run(case, args, outcome, expected, self.observed)
+
+    def observed(self, function):
+        """Return a function whose results are compared in the place of another's.
+
+        It is the same one, unless its results are random and look like the right one.
+        """
+
+        def observed(*args):
+            result = clean(function(*map(copied, args)))
+            if same_form(result, self.right(*args)):
+                return self.observe(function, *args)
+            return result
+
+        return observed if self.observe else function
 
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""

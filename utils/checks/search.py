@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from utils.checks.pipeline import Diagnosis
-from utils.checks.values import agrees, clean, safe_text
+from utils.checks.values import agrees, safe_text
 
 
 def find_single_mistake(exercise, answer, runs):
@@ -26,8 +26,7 @@ def find_mistake_pair(exercise, answer, runs):
         (one, other)
         for one, other in combinations(pipeline.variants, 2)
         if one.overrides.keys().isdisjoint(other.overrides)
-        and _looks_alike(pipeline, shown, one, other)
-        and reproduces(pipeline, runs, one, other)
+        and reproduces(pipeline, [shown, *runs], one, other)
     ]
     names = [{variant.name for variant in pair} for pair in pairs]
     needed = 2 if shown.error else 1  # an error may hide other mistakes
@@ -64,12 +63,3 @@ def _same_outcome(run, other):
         return other.error is run.error and agrees(run.got, other.value)
     said, told = (safe_text(error, 300) for error in (other.error, run.error))
     return type(other.error) is type(run.error) and said in told  # or a part of it
-
-
-def _looks_alike(pipeline, run, *variants):
-    """Return whether variants give the answer's result on one case: a fast look."""
-    try:
-        result = clean(pipeline.run(run.args, *variants))
-    except Exception:
-        return run.error is not None
-    return run.error is None and (bool(run.observe) or agrees(run.got, result))
