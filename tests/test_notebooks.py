@@ -101,6 +101,7 @@ def test_every_picture_is_a_png_that_says_in_words_what_it_shows(outputs):
                 item = f"<li>{escape(state.partition('. ')[2])}</li>"
                 assert item in data["text/html"], state
             assert len(data["image/png"]) < 200_000, alt
+            assert len(data["text/html"]) < 250_000, alt
 
 
 # ------------------------------------------------------------------- for its reader

@@ -144,7 +144,6 @@ def compare_share_mix(
     values: Tensor,
     *,
     title: str,
-    divisor: tuple[str, float] | None = None,
     plain: bool = False,
 ) -> None:
     """Show attention of one word: compare with each, share out, mix word by word.
@@ -153,7 +152,6 @@ def compare_share_mix(
         words: 2 to 5 of them, T in all; `followed` is the number of the one that looks.
         query: (K,)
         keys, values: (T, K) and (T, d_v)
-        divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
         plain: the three roles are one vector, so they have no colour (notebook 03).
 
     >>> x = torch.eye(2)
@@ -168,18 +166,16 @@ def compare_share_mix(
     names = to_names(words, len(keys), "words")
     roles = ["x"] * 4 if plain else ["query", "key", "value", "output"]
     scores = keys @ query  # (T,)
-    scaled = scores / divisor[1] if divisor else scores
-    weights = scaled.softmax(dim=0)
+    weights = scores.softmax(dim=0)
     parts = weights[:, None] * values  # (T, d_v)
     sums = parts.cumsum(dim=0)  # (T, d_v)
-    by = f", divided by {divisor[0]}," if divisor else ""
-    of = f"{names[followed]} with " + "{}: the score" + by + " is {}."
     size, frames = len(names), []
     for state in range(2 * size + 1):
         mixed, j = max(0, state - size), (state - 1 if state > size else state) % size
-        frame = _AttentionFrame(names, followed, roles, divisor)
-        frame.compare(query, keys, scores, scaled, state)
-        sentence = f"Compare {of.format(names[j], format_number(scaled[j]))}"
+        frame = _AttentionFrame(names, followed, roles)
+        frame.compare(query, keys, scores, state)
+        sentence = f"Compare {names[followed]} with {names[j]}: "
+        sentence += f"the score is {format_number(scores[j])}."
         if state >= size:
             frame.share_out(weights, mixed)
             sentence = (
@@ -198,10 +194,10 @@ def compare_share_mix(
 class _AttentionFrame:
     """One state of attention of one word, a column for each word."""
 
-    def __init__(self, names, followed, roles, divisor):
+    def __init__(self, names, followed, roles):
         self.picture, self.names, self.followed = Picture(), names, followed
         self.query, self.key, self.value, self.output = roles
-        self.divisor, self.width = divisor, (WIDTH - 1.15) / len(names)
+        self.width = (WIDTH - 1.15) / len(names)
         columns = {"name": 0.95} | dict.fromkeys(range(len(names)), self.width)
         self.at = places(ATTENTION, columns)
         self._name("word", "word")
@@ -221,23 +217,21 @@ class _AttentionFrame:
         ground = Box(x - self.width / 2 + 0.13, top, self.width - 0.26, low - top)
         self.picture.shelf(ground, "", "process")
 
-    def compare(self, query, keys, scores, scaled, now):
+    def compare(self, query, keys, scores, now):
         """Draw the query, all keys, and the scores up to that of the word `now`."""
         is_plain = self.query == "x"
         self._name("query", self.names[self.followed] if is_plain else "query")
         self._name("key", "each word" if is_plain else "keys")
-        self._name("score", f"score, ÷ {self.divisor[0]}" if self.divisor else "score")
+        self._name("score", "score")
         start = self._grid("query", self.followed, query, self.query)
         for j, vector in enumerate(keys):
-            key, text = self._grid("key", j, vector, self.key), format_number(scaled[j])
+            key, text = self._grid("key", j, vector, self.key), format_number(scores[j])
             x, y = self.at("score", j)
             if j == now:
                 self._mark(j, "score")
                 self.picture.wire(start, key.top, turn=x)
                 self.picture.wire(key.bottom, (x, y - 0.12), "score")
                 long = _product(query, vector, text)
-                if self.divisor:
-                    long = f"{format_number(scores[j])} ÷ {self.divisor[0]} = {text}"
                 text = long if text_width(long) < self.width - 0.1 else text
             if j <= now:
                 self.picture.note((x, y), text, "score", align="center")
