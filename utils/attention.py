@@ -173,8 +173,8 @@ def scaled_dot_product_attention(
     key: (..., S, d_k)
     value: (..., S, d_v), d_v may differ from d_k
     mask: boolean, broadcasts to (..., T, S), True = may attend, as PyTorch's function
-        of this name takes it; `nn.MultiheadAttention` uses the opposite. A value that
-        it hides from all queries may be NaN.
+        of this name takes it; `nn.MultiheadAttention` uses the opposite. Hidden
+        values must be finite, too, because 0 * NaN is NaN.
     dropout_p: fraction of the weights that is dropped; 0 except during training
     returns: output (..., T, d_v) and the weights used, after dropout, (..., T, S)
 
@@ -187,13 +187,9 @@ def scaled_dot_product_attention(
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
     leading = check_query_key_value(query, key, value)
-    scores = scaled_scores(query, key)
-    if mask is not None:
-        scores = scores.expand(*leading, *scores.shape[-2:])  # as the mask may vary
-    weights = masked_softmax(scores, mask).to(value.dtype)
-    if mask is not None:
-        is_seen = mask.expand(scores.shape).any(dim=-2).unsqueeze(-1)  # (..., S, 1)
-        value = torch.where(is_seen, value, 0.0)  # because 0 * NaN is NaN
+    if mask is not None:  # which may differ where only the values do
+        query = query.expand(*leading, *query.shape[-2:])
+    weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
     if dropout_p:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
@@ -406,7 +402,7 @@ class MultiHeadAttention(nn.Module):
     context: (B, S, d_in), where keys and values come from; x itself by default. It
         needs `causal=False`.
     padding_mask: boolean (B, S), True = a real token, which may be attended to; S
-        includes the tokens in the cache
+        includes the tokens in the cache. Padding must be finite: 0 * NaN is NaN.
     cache: `KeyValueCache` of the tokens before x; the tokens of x are added to it
     returns: (B, T, d_out), and weights (B, H, T, S) with `need_weights=True`
 
@@ -574,9 +570,6 @@ def attend_with_heads(
     tensor([3., 3.])
     """
     check_window(window, causal)
-    if padding_mask is not None:  # padding may be NaN, and 0 * NaN is NaN
-        is_hidden = ~padding_mask[:, None, :, None]  # (B, 1, S, 1)
-        key, value = (t.masked_fill(is_hidden, 0.0) for t in (key, value))
     shape = query.shape[:3]
     # `jit.trace` has tensors for sizes.
     num_heads, num_kv_heads = int(shape[1]), int(key.shape[1])

@@ -248,9 +248,8 @@ class DeltaAttention(nn.Module):
         if self.W_gate is not None:
             log_gate = F.logsigmoid(self.W_gate(x) + self.gate_bias)
         if padding_mask is not None:
-            padded = ~padding_mask[:, -x.shape[1] :, None]  # (B, T, 1)
+            padded = ~padding_mask[:, -x.shape[1] :, None]
             beta, log_gate = (t.masked_fill(padded, 0.0) for t in (beta, log_gate))
-            key, value = (t.masked_fill(padded[:, None], 0.0) for t in (key, value))
         state = None if cache is None else cache.matrix
         numbers = beta.mT, log_gate.mT  # (B, H, T)
         output, state = attend_in_chunks(query, key, value, *numbers, state)
