@@ -1,10 +1,9 @@
-"""Update the course: `python -m utils.update`, or only save with `--save`.
+"""Update the course: `python -m utils.update`.
 
 Notebooks that you changed are copied into a new folder `mine/DATE/` before they are
 brought back to their original state and the newest version is fetched with git.
 """
 
-import argparse
 import shutil
 import subprocess
 import sys
@@ -24,36 +23,22 @@ def git(*words: str) -> str:
     return done.stdout.decode()
 
 
-def save_changed_notebooks() -> list[Path]:
-    """Copy each notebook that differs from the fetched one into `mine/DATE/`.
-
-    Returns the copies, in folders as in `notebooks/`; earlier ones are never replaced.
-    """
+def main() -> None:
+    """Copy each notebook that differs from the fetched one, then update."""
     listed = git("diff", "--name-only", "--diff-filter=d", "-z", "HEAD", "notebooks")
     folder = COURSE / "mine" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    copies = []
     for name in listed.split("\0")[:-1]:
-        copies.append(folder / Path(name).relative_to("notebooks"))
-        copies[-1].parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(COURSE / name, copies[-1])
-    return copies
-
-
-def main() -> None:
-    """Read the command line, save and update."""
-    parser = argparse.ArgumentParser(prog="python -m utils.update")
-    parser.add_argument("--save", action="store_true", help="save, and change nothing")
-    only_save = parser.parse_args().save
-    try:
-        if copies := save_changed_notebooks():
-            print(f"Changed notebooks are saved: {', '.join(map(str, copies))}")
-        if not only_save:
-            git("restore", "notebooks")
-            print(git("pull", "--ff-only"), end="")
-            print("Now run the installation of the README again.")
-    except (OSError, subprocess.CalledProcessError) as error:
-        sys.exit(f"The update stopped: {error}")
+        copy = folder / Path(name).relative_to("notebooks")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(COURSE / name, copy)
+        print(f"Saved: {copy}")
+    git("restore", "notebooks")
+    print(git("pull", "--ff-only"), end="")
+    print("Now run the installation of the README again.")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, subprocess.CalledProcessError) as error:
+        sys.exit(f"The update stopped: {error}")

@@ -2,7 +2,6 @@
 
 import dis
 import inspect
-import sys
 from dataclasses import dataclass
 
 import torch
@@ -108,20 +107,9 @@ def find_notebook_tensor(exercise, answer, runs):
     return []
 
 
-IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
-IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
-IMPORTS |= {"F": "from torch.nn import functional as F"}
-
-
 def find_reason(exercise, answer, runs):
     """Name what has caused an error of Python's."""
     run = first_wrong(runs)
-    if isinstance(run.error, NameError) and run.error.name in IMPORTS:
-        name, line = run.error.name, IMPORTS[run.error.name]
-        text = (
-            f"You use `{name}` without an import: put `{line}` at the top of your cell."
-        )
-        return [Diagnosis("import-missing", text, run)]
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
         return [Diagnosis("layer-not-called", text, run)]

@@ -6,11 +6,11 @@ from utils.checks.answers import QKV
 from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
-from utils.checks.pipeline import Diagnosis
+from utils.checks.pipeline import Diagnosis, variants
 from utils.checks.steps import attention as of_attention
 from utils.checks.steps import heads as of_heads
 from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import other_width, steps
+from utils.checks.steps.attention import steps
 from utils.checks.steps.heads import right_merge, right_split
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -63,13 +63,13 @@ merge_heads = Exercise(
 )
 
 
-SIZES = of_attention.OF_INPUT + other_width(
-    "scale-of-all-heads",
-    "d_out, all heads together",
-    lambda s: s.learned.build[1],
-    right="√K, the root of one head's width",
+SIZES = variants(
+    "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
+    dict(width=lambda s: s.learned.build[1]),
 )
-IN_LAYER = of_attention.SCALE + SIZES + of_masks.CAUSAL + of_masks.HIDE
+IN_LAYER = (
+    of_attention.SCALE + of_attention.OF_INPUT + SIZES + of_masks.CAUSAL + of_masks.HIDE
+)
 IN_LAYER += of_masks.CUT + of_heads.IN_LAYER + of_heads.SPLIT + of_heads.MERGE
 IN_LAYER += of_heads.OUT
 IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT

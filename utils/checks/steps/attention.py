@@ -8,7 +8,7 @@ from functools import cache
 
 import torch
 
-from utils.checks.pipeline import Variant, variants
+from utils.checks.pipeline import variants
 
 INF = torch.inf
 
@@ -59,6 +59,7 @@ def steps(**own):
 # --- the scale ---------------------------------------------------------------------
 
 UNSCALED = {"scores": lambda s: s.products}
+BY_ROOT = "divide by √d_k, the root of a query's width."
 SCALE = variants(
     "scale-missing: You didn't divide the scores by √d_k = √{width}, so the weights are too peaked.",
     UNSCALED,
@@ -70,23 +71,16 @@ SCALE = variants(
     dict(scores=lambda s: s.products / s.width / 2),
     "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
     UNSCALED | dict(weights=lambda s: s.cleared / s.width**0.5),
+    f"scale-of-tokens: You divided the scores by √{{width}}, the root of the number of keys: {BY_ROOT}",
+    dict(width=lambda s: s.products.shape[-1]),
 )
-
-
-def other_width(name, what, of, right="√d_k, the root of a query's width"):
-    """Return the variant, in a list, that takes another width than the queries'."""
-    text = (
-        f"You divided the scores by √{{width}}, the root of {what}: divide by {right}."
-    )
-    return [Variant(name, text, {"width": of})]
-
-
-OF_INPUT = other_width("scale-of-input-width", "x's width", lambda s: s.x.shape[-1])
-OF_VALUES = other_width(
-    "scale-of-values", "the values' width", lambda s: s.value.shape[-1]
+OF_INPUT = variants(
+    f"scale-of-input-width: You divided the scores by √{{width}}, the root of x's width: {BY_ROOT}",
+    dict(width=lambda s: s.x.shape[-1]),
 )
-SCALE += other_width(
-    "scale-of-tokens", "the number of keys", lambda s: s.products.shape[-1]
+OF_VALUES = variants(
+    f"scale-of-values: You divided the scores by √{{width}}, the root of the values' width: {BY_ROOT}",
+    dict(width=lambda s: s.value.shape[-1]),
 )
 
 
