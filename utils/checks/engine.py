@@ -170,8 +170,8 @@ class Exercise:
         """
 
         def observed(*args):
-            result = clean(function(*map(copied, args)))
-            if same_form(result, self.right(*args)):
+            result = function(*map(copied, args))
+            if same_form(clean(result), self.right(*args)):
                 return self.observe(function, *args)
             return result
 
