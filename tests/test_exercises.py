@@ -202,9 +202,9 @@ def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
 
 def test_the_solutions_folded_in_the_hour_pass(own_progress):
     page = ROOT / "notebooks/attention_in_an_hour.ipynb"
-    for id, name, _, answer, _ in exercises_of(page):
-        namespace = {"torch": torch, "nn": torch.nn}
-        exec(answer, namespace)
+    namespace = {}
+    for id, name, _, answer, before in exercises_of(page):
+        exec(f"{before}\n{answer}", namespace)
         assert check(id, namespace[name]).passed, id
 
 

@@ -14,4 +14,8 @@ def main(seed):
     table, _ = hour.train_to_look_back(layer)
     ids, nouns = hour.encode_sentences([hour.NEW])
     named = (layer(table(ids))[:, -1] @ table.weight.T).argmax(dim=-1)
-    return {"right in new sentences": (named == nouns).float().mean()}
+    shares = hour.weights_of_last_word(layer, table(ids))
+    return {
+        "right in new sentences": (named == nouns).float().mean(),
+        "least share of the noun": torch.cat([shares[:5, 1], shares[5:, 5]]).min(),
+    }

@@ -78,13 +78,14 @@ def machine(*, title: str) -> None:
 # --- who looks at whom ------------------------------------------------------------
 
 
-def looks(lines, positions, weights, *, title: str) -> None:
+def looks(lines, positions, weights, *, title: str, labelled: bool = True) -> None:
     """Draw sentences with blue arrows from one word to those it looks at.
 
     Args:
         lines: sentences, as lists of words; words that differ between them are bold.
         positions: of the word that looks, one for each line.
         weights: a row for each line, one number a word; arrows from 0.05 on.
+        labelled: write the weight at the end of each arrow.
 
     >>> looks([["Hello", "sun"]], [1], [[0.9, 0.1]], title="sun looks at Hello")
     Picture: sun looks at Hello. Words: Hello sun. sun → sun. 0.10. sun → Hello.
@@ -97,7 +98,7 @@ def looks(lines, positions, weights, *, title: str) -> None:
         boxes = _draw_sentence(picture, 0.4 + i * height, words, roles, changed)
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
-            weight, text = row_[j], format_number(row_[j])
+            weight, text = row_[j], format_number(row_[j]) if labelled else ""
             if j != position:
                 nearer = row_[min(j, position) + 1 : max(j, position)] >= THINNEST
                 bend = 0.08 + 0.02 * abs(j - position) + 0.16 * nearer.sum()
@@ -174,16 +175,13 @@ def cache(*, title: str) -> None:
     picture.publish(title)
 
 
-def gpt(
-    words, predictions, *, title: str, num_blocks: int = 2, numbered: bool = False
-) -> None:
+def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     """Draw tokens as columns that go upwards through the blocks of a GPT to logits.
 
     Args:
         words: the input, a column each.
         predictions: the word that each column predicts.
         num_blocks: the first is drawn with all its parts, the others are closed.
-        numbered: number the steps: embedding, norm, attention, +, MLP, logits.
 
     Each column has one logit for each different word in the picture.
     """
@@ -217,11 +215,6 @@ def gpt(
     for y, name in ((0.15, "next"), (0.58, "logits"), (bottom, "embedding")):
         picture.note((0.05, y), name)
     picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
-    if numbered:  # to the left of the first column
-        heights = bottom, first + 0.98, first + 0.33, first, second + 0.33
-        for number, y in enumerate(heights, start=1):
-            picture.step((1.3, y), number)
-        picture.step((1.0, 0.58), 6)
     picture.publish(title)
 
 
