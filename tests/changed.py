@@ -4,7 +4,7 @@ The change is everything that differs from the commit BASE, new files included. 
 BASE it is everything since this branch left `main`.
 
 1. Ruff runs. If it finds something, nothing else runs.
-2. Changed notebooks are run and stored, and their minutes copied into README and 00.
+2. Changed notebooks are run and stored, and their minutes copied into the README.
    So are notebooks that use a changed name of `utils/plots`, and 00 after a change in
    an exercise, because it has a map of all exercises.
 3. The tests run that use a changed name, and the docstring examples of changed files.

@@ -239,26 +239,24 @@ def store(notebook, path):
 
 
 def with_minutes(text):
-    """Return README or 00 with each notebook's minutes, and the hours of them all."""
+    """Return the README with each notebook's minutes, and the hours of them all."""
     folder = ROOT / "notebooks"
     names = [path.relative_to(folder).as_posix() for path in find_notebooks()]
     minutes = {name: read_opening(name)[1] for name in names}
     for name, number in minutes.items():
-        row = rf"(\]\((?:notebooks/)?{re.escape(name)}\)(?: \(| \|[^|]*\| ))\d+"
+        row = rf"(\]\(notebooks/{re.escape(name)}\)(?: \(| \|[^|]*\| ))\d+"
         text = re.sub(row, rf"\g<1>{number}", text)
     hours = sum(minutes[path.name] for path in numbered_notebooks()) / 60
     return re.sub(r"\d+ hours together", f"{hours:.0f} hours together", text)
 
 
 def write_minutes():
-    """Renew the minutes that README and 00 state; return whether some changed."""
-    changed = False
-    for page in (ROOT / "README.md", START):
-        before = page.read_text(encoding="utf-8")
-        if (text := with_minutes(before)) != before:
-            changed = True
-            write_atomically(page, text.encode())
-    return changed
+    """Renew the minutes that the README states; return whether some changed."""
+    readme = ROOT / "README.md"
+    before = readme.read_text(encoding="utf-8")
+    if (text := with_minutes(before)) != before:
+        write_atomically(readme, text.encode())
+    return text != before
 
 
 # ------------------------------------------------------------------- execute
@@ -357,7 +355,7 @@ def execute_one(path, changed=()):
 def execute(paths, changed=()):
     """Run and store notebooks, two at a time, and their minutes; return what failed.
 
-    00 comes last, because its map shows the minutes of all others.
+    00 comes last, because it lists the minutes of all others.
     """
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     others = [path for path in paths if path != START]

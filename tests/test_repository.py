@@ -78,26 +78,21 @@ def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path
     assert readme.splitlines()[2] == line and f"\ngit clone --depth 1 {new} " in readme
 
 
-@pytest.mark.parametrize(
-    "table, names",
-    [("README.md", "**/*.ipynb"), ("notebooks/00_start_here.ipynb", "*.ipynb")],
-)
-def test_a_table_links_to_every_notebook_by_its_title(table, names):
-    text, folder = read(table), ROOT / "notebooks"
-    for path in folder.glob(names):
+def test_the_readme_links_to_every_notebook_by_its_title():
+    text, folder = read("README.md"), ROOT / "notebooks"
+    for path in folder.glob("**/*.ipynb"):
         if path.parent.name == "solutions":
             continue
         title = nbformat.read(path, as_version=4).cells[0].source.splitlines()[0]
         title = title.removeprefix("# ").removeprefix("Deeper: ")
         name = path.relative_to(folder).as_posix()
         link = re.escape(f"[{title[:1].upper()}{title[1:]}](")
-        row = rf"{link}(notebooks/)?{name}\)( \(| \|.*\| )\d+"
-        assert name in table or re.search(row, text), title
+        row = rf"{link}notebooks/{name}\)( \(| \|.*\| )\d+"
+        assert re.search(row, text), title
 
 
-@pytest.mark.parametrize("page", ["README.md", "notebooks/00_start_here.ipynb"])
-def test_a_page_states_the_minutes_of_every_notebook_and_the_hours_of_all(page):
-    text = read(page)
+def test_the_readme_states_the_minutes_of_every_notebook_and_the_hours_of_all():
+    text = read("README.md")
     assert with_minutes(text) == text
 
 

@@ -21,13 +21,13 @@ from utils.plots.theme import INK, NAME, SERIES, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
-MATRICES = {  # of "Attention in an hour"
+MATRICES = {  # "query" and "key" are those of "Attention in an hour"
     "query": [[4.0, 0], [0, 0], [0, 2], [0, 0]],
     "key": [[0.0, 1], [0, 0], [1, 0], [0, 0]],
-    "value": [[1.0, 0], [0, 0], [0, 1], [0, 0]],
+    "value": [[2.0, 1], [0, 0], [0, 3], [0, 0]],
 }
 WAY = {  # from a text to the next token: a name, and the notebooks that explain it
-    **{"tokens": "01", "embeddings": "02", "positions": "02, 10", "blocks × N": "08"},
+    **{"tokens": "01", "embeddings": "02", "positions": "02, 10", "blocks × L": "08"},
     **{"logits": "08", "next token": "08"},
 }
 
@@ -35,7 +35,8 @@ WAY = {  # from a text to the next token: a name, and the notebooks that explain
 def machine(*, title: str) -> None:
     """Draw the way of a text to its next token, and one head of attention opened.
 
-    Its numbers are those of *Attention in an hour*, for its first two words.
+    Words, queries and keys are those of *Attention in an hour*. The values are such
+    that each number of the output is a mixture of two.
     """
     picture, x, boxes = Picture(), 0.05, []
     for name, numbers in WAY.items():
@@ -59,19 +60,27 @@ def machine(*, title: str) -> None:
         picture.wire(block, ends[role])
     mask = causal_mask(2)
     weights = masked_softmax(vectors["query"] @ vectors["key"].mT / 2**0.5, mask)
-    score = picture.sign((4.55, 2.4), "×")
+    score = picture.sign((4.5, 2.4), "×")
     for role in ("query", "key"):
-        picture.wire(ends[role], score, turn=4.55)
-    softmax = picture.sign((5.12, 2.4), "softmax", "weight")
+        picture.wire(ends[role], score, turn=4.5)
+    steps = [picture.sign((5.0, 2.4), "÷ √2", "score")]
+    steps.append(picture.sign((5.64, 2.4), "mask", "score"))
+    steps.append(picture.sign((6.4, 2.4), "softmax", "weight"))
     style = {"mask": mask, "cell": 0.45}
-    share = picture.grid((5.7, 2.12), weights, "weight", "weights", **style)
-    mix = picture.sign((6.15, 3.2), "×")
-    picture.wire(ends["value"], mix, turn=4.75)
+    share = picture.grid((4.6, 2.98), weights, "weight", "weights", **style)
+    mix = picture.sign((5.05, 3.98), "×")
     context = weights @ vectors["value"]
-    end = picture.grid((5.65, 3.65), context, "output", cell=0.5)
-    picture.chain(score, softmax, share, mix, end)
-    for x, y, number in ((2.8, 1.55, "04"), (4.75, 2.2, "03"), (6.15, 1.72, "05")):
-        picture.note((x, y), number, align="center")
+    end = picture.grid((5.6, 3.7), context, "output", "output", cell=0.5)
+    picture.chain(score, *steps)
+    corner = 6.4, share.right[1]
+    picture.wire(steps[-1].bottom, share.right, "weight", via=[corner])
+    picture.chain(share, mix)
+    picture.wire(ends["value"], mix)
+    picture.chain(mix, end)
+    notes = {(2.85, 1.55): "04", (4.67, 2.2): "03", (5.0, 2.17): "04"}
+    notes |= {(5.64, 2.17): "05", (6.4, 2.17): "03", (5.25, 3.82): "03"}
+    for place, number in notes.items():
+        picture.note(place, number, align="center")
     picture.publish(title)
 
 
