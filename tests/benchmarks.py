@@ -84,10 +84,10 @@ def layer_rows(layers, x):
     yield from relative_rows(f"(B, T) = {tuple(x.shape[:2])}", runs)
 
 
-def blocks(device="cpu"):
-    """Causal attention of notebook 09: PyTorch's function, blocks, all pairs."""
+def tiles(device="cpu"):
+    """Causal attention of notebook 09: PyTorch's function, tiles, all pairs."""
     book = definitions("09_attention_at_speed")
-    names = {"fused": "PyTorch", "in_blocks": "blocks of 256", "plain": "plain"}
+    names = {"fused": "PyTorch", "in_tiles": "tiles of 256", "plain": "plain"}
     for num_tokens in (1024, 4096):
         with torch.device(device), torch.no_grad():
             heads = torch.randn(3, 1, 4, num_tokens, 64).unbind()
@@ -116,7 +116,7 @@ def attention():
 
 
 def gpu():
-    """On a GPU: the layer against its bound, blocks, and training GPT-2 small."""
+    """On a GPU: the layer against its bound, tiles, and training GPT-2 small."""
     for batch_size, num_tokens in ((32, 256), (16, 1024), (4, 4096), (1, 16384)):
         x = torch.randn(batch_size, num_tokens, WIDTH).cuda().requires_grad_()
         layers = {
@@ -125,7 +125,7 @@ def gpu():
         }
         with torch.autocast("cuda", torch.bfloat16):
             yield from layer_rows(layers, x)
-    yield from blocks("cuda")
+    yield from tiles("cuda")
     for name, loss in (
         ("as it is", next_token_loss),
         ("compiled", torch.compile(next_token_loss)),
@@ -145,7 +145,7 @@ def gpu():
 
 def main():
     """Run the benchmarks that are named on the command line, or all."""
-    benchmarks = {f.__name__: f for f in (attention, blocks, gpu)}
+    benchmarks = {f.__name__: f for f in (attention, tiles, gpu)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(benchmarks))
     torch.set_num_threads(2)
