@@ -27,7 +27,7 @@ def main(seed):
         rate = "" if lr == 1e-2 else f", rate {lr:g}"
         found |= {name + rate: number for name, number in results.items()}
         if not rate:
-            rotary = models["rotary"]
+            rotary, none = models["rotary"], models["none"]
     torch.manual_seed(seed)
     fast = letters.LetterReader(partial(letters.rotary_scores, speeds=deeper["FAST"]))
     letters.train_reader(fast, seed=seed)
@@ -39,7 +39,7 @@ def main(seed):
         )
         | held_at(deeper, fast)
         | cures(deeper, rotary, letters.loss_at(rotary, 32), seed)
-        | tuned(rotary, seed)
+        | tuned(rotary, none, seed)
         | layouts(seed)
     )
 
@@ -86,12 +86,16 @@ def compared(models):
 
 def loudness(book, model):
     """Return what pair 1 does to far keys, and what holding a pair repairs."""
-    added = book["score_by_distance"](model, 64)  # (64, 4)
+    by_head = book["score_by_distance"](model, 64)  # (H, 64, 4)
+    added = by_head.mean(0)  # (64, 4)
     spread = added.amax(0) - added.amin(0)
     found = {
         "spread of the other pairs over that of pair 1": spread[[0, 2, 3]].max()
         / spread[1],
         "pair 1: at distance 50 minus at 0": added[50, 1] - added[0, 1],
+        "pair 1, least of four heads: at distance 50 minus at 20": (
+            by_head[:, 50, 1] - by_head[:, 20, 1]
+        ).min(),
     }
     usual, harmed = letters.loss_at(model, 32), letters.loss_at(model, 64)
     for distance in (0, 8, 20, 33, 40):
@@ -195,20 +199,28 @@ def cures(book, model, at_32, seed):
     return found
 
 
-def tuned(model, seed):
+def tuned(model, none, seed):
     """Measure what 100 steps at 128 do for the slowed and for the old speeds."""
     losses, at_32 = {}, letters.loss_at(model, 32)
+    before = model.with_score(partial(letters.rotary_scores, speeds=SLOWED))
+    found = {
+        f"slowed, {n}: minus none": letters.loss_at(before, n)
+        - letters.loss_at(none, n)
+        for n in (32, 128)
+    }
     for name, speeds in {"slowed": SLOWED, "rotary": letters.SPEEDS}.items():
         changed = model.with_score(partial(letters.rotary_scores, speeds=speeds))
         letters.train_reader(changed, 128, steps=100, batch_size=8, seed=seed)
-        losses[name] = {
-            length: letters.loss_at(changed, length) for length in (128, 256)
-        }
+        losses[name] = {n: letters.loss_at(changed, n) for n in letters.LENGTHS}
     slowed, usual = losses["slowed"], losses["rotary"]
-    return {
+    ahead = {n: usual[n] - slowed[n] for n in letters.LENGTHS}
+    return found | {
+        "tuned: least that rotary minus slowed is up to 128": min(
+            ahead[n] for n in (32, 40, 64, 128)
+        ),
+        "tuned, 256: slowed minus rotary": -ahead[256],
         "slowed, tuned: 128 minus 32 before": slowed[128] - at_32,
         "slowed, tuned: 256 minus 128": slowed[256] - slowed[128],
-        "tuned, 128: rotary minus slowed": usual[128] - slowed[128],
         "rotary, tuned: 256 minus 128": usual[256] - usual[128],
     }
 

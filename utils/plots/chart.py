@@ -280,6 +280,7 @@ def lines(
     reference: dict | None = None,
     marks: dict | None = None,
     smooth: int = 1,
+    thin: dict | None = None,
     ylim=None,
 ) -> None:
     """Draw lines, each with its own colour and marker.
@@ -293,6 +294,7 @@ def lines(
         reference: dict from a name to a height, drawn as dashed lines.
         marks: dict from a name to a place across, drawn as dashed upright lines.
         smooth: width of a moving average; the values themselves stay, faint.
+        thin: dict from a name in `series` to more lines, drawn thin in its colour.
         ylim: `(bottom, top)`.
 
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", xlabel="step", ylabel="loss")
@@ -315,6 +317,8 @@ def lines(
         if 1 < smooth < len(y):
             ax.plot(at, y, color=color, alpha=0.25, linewidth=0.8)
             y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
+        for other in (thin or {}).get(name, ()):
+            ax.plot(at, to_array(other, name, 1), color=color, alpha=0.7, linewidth=0.9)
         apart = max(1, len(y) // 12)  # so that markers don't hide a long line
         style = {"marker": MARKERS[i % len(MARKERS)], "markevery": (i % apart, apart)}
         ax.plot(at, y, color=color, label=name, **style)
@@ -385,7 +389,7 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
 def dials(angles, names, *, title: str, labels, shaded=None) -> None:
     """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
 
-    Of hands that nearly coincide only the first has a label.
+    Hands that nearly coincide share a label, at the first of them.
 
     Args:
         angles: `(N, T)` in radians, T hands for each of N clocks.
@@ -407,9 +411,11 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
         if shaded is not None:
             end, color = min(float(shaded[i]), 2 * math.pi), theme.WEIGHTS(0.2)
             ax.bar(0, 1, end, align="edge", color=color)
-        for j, (hand, label) in enumerate(zip(hands, labels)):
+        for j, hand in enumerate(hands):
             ax.plot([hand, hand], [0, 1], color=theme.SERIES[0], linewidth=1.2)
-            if all(math.cos(hand - other) < 0.97 for other in hands[:j]):
+            near = [math.cos(hand - other) >= 0.97 for other in hands]
+            if not any(near[:j]):
+                label = ", ".join(itertools.compress(labels, near))
                 ax.text(hand, 1.2, label, ha="center", va="center")
         ax.set_ylim(0, 1)
     publish(fig, title, describe("Clocks", title, Names=names, Hands=labels))

@@ -580,10 +580,20 @@ def _draw_blocks(blocks, lines, lit):
 # --- 10 ---------------------------------------------------------------------------
 
 
+def write_at_tip(picture, place, vector, text, color, gap=0.5):
+    """Write a text beyond the tip of an arrow, away from the arrow."""
+    x, y = place(vector * (1 + gap / vector.norm()))
+    across = float(vector[0] / vector.norm())  # from -1, to the left, to 1
+    side = "center" if abs(across) < 0.2 else "left" if across > 0 else "right"
+    picture.write(x, y, text, color=color, ha=side)
+
+
 def rotate_together(
     query: Tensor, key: Tensor, frequency: float, distance: int, *, title: str
 ) -> None:
     """Show two tokens that move along a text: both vectors rotate, their angle stays.
+
+    Dashed, from the second state on, are the vectors of the first.
 
     Args:
         query, key: (2,), before they are rotated.
@@ -613,7 +623,13 @@ def rotate_together(
             box = boxes[i]
             picture.block((box.x, box.y), str(i), name, size=(box.width, 0.3))
             picture.wire(middle, place(vector), name)
-            picture.write(*place(1.2 * vector), name, color=INK[name])
+            write_at_tip(picture, place, vector, f"{name} at {i}", INK[name])
+        if start == 0:
+            first = vectors
+        for name, vector, i in zip(("key", "query"), first, (0, distance)):
+            if start:
+                picture.wire(middle, place(vector), name, dashed=True)
+                write_at_tip(picture, place, vector, f"at {i}", INK[name], gap=0.8)
         score = vectors[0] @ vectors[1]
         angle = math.degrees(math.acos(score / vectors[0].norm() / vectors[1].norm()))
         picture.note((5.3, 1.8), f"angle {angle:.0f}°", bold=True)
