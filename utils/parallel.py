@@ -3,7 +3,7 @@
 The usual names are data parallelism and context parallelism (ring attention). Each
 split gives the outputs and gradients of one process.
 
-Shapes: P processes, T tokens of one process, K head width.
+Shapes: P processes, T tokens of one process, K head width, M hidden units of an MLP.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -109,6 +110,50 @@ def merge_parts(
     Source: Milakov and Gimelshein 2018, section 3.1.
     """
     return _merge(*(torch.stack(pair) for pair in zip(first, second)))
+
+
+def missing_keys(count: int, passes: int, causal: bool) -> Tensor:
+    """Say whose keys each process of a ring hasn't met after some passes.
+
+    count: number of processes, P
+    passes: how often all have passed their keys on, from process p to p + 1
+    causal: whether a process needs only the keys up to its own
+    returns: boolean (P, P), True where process r still needs the keys that began in k
+
+    >>> missing_keys(3, 1, causal=False).int().tolist()
+    [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    """
+    ranks = torch.arange(count)
+    missing = (ranks[:, None] - ranks) % count > passes
+    return missing.tril() if causal else missing
+
+
+def mlp_part(
+    x: Tensor,
+    W_1: Tensor,
+    b_1: Tensor,
+    W_2: Tensor,
+    b_2: Tensor,
+    rank: int,
+    count: int,
+) -> Tensor:
+    """Return what one of several processes adds to the output of an MLP.
+
+    x: (..., T, D);  W_1: (M, D);  b_1: (M,);  W_2: (D, M);  b_2: (D,)
+    rank, count: the process, which takes the rank-th of `count` parts of the hidden
+        units. `count` divides M, and process 0 adds `b_2`
+    returns: (..., T, D); the parts of all processes sum to the output
+
+    >>> one = torch.ones(1, 1)
+    >>> W_1, b_1, W_2 = torch.ones(2, 1), torch.zeros(2), torch.ones(1, 2)
+    >>> [mlp_part(one, W_1, b_1, W_2, torch.ones(1), rank, 2) for rank in (0, 1)]
+    [tensor([[1.8413]]), tensor([[0.8413]])]
+
+    Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
+    """
+    W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
+    part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
+    return part + b_2 if rank == 0 else part
 
 
 def _merge(outputs, maxima, sums):
