@@ -560,7 +560,7 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
     last = blank((4.8, 3.2), "", ["class"], "(D,) = (32,)")
     head = picture.block((6.05, 3.155), "Linear", "learned")
     style = {"columns": range(10), "cell": 0.23, "shape": "(digits,) = (10,)"}
-    end = picture.grid((3.8, 4.6), [[""] * 10], "x", "scores", **style)
+    end = picture.grid((3.8, 4.6), [[""] * 10], "x", "logits", **style)
     picture.wire(start.right, (2.7, start.right[1]))
     picture.wire(patches, linear)
     picture.wire(linear.right, (5.4, linear.right[1]))
