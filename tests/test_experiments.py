@@ -51,7 +51,7 @@ def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
         assert last.get(asked, book["NONE"]) == answer
 
 
-@pytest.mark.parametrize("kind", ["OneCall", "looking_back", "TransformerDecoder"])
+@pytest.mark.parametrize("kind", ["OneCall", "RecurrentDecoder", "TransformerDecoder"])
 def test_a_decoder_does_not_look_ahead(kind):
     names, heads = page(TRANSLATION), [4] * (kind == "TransformerDecoder")
     torch.manual_seed(0)

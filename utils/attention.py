@@ -195,6 +195,33 @@ def scaled_dot_product_attention(
     return weights @ value, weights
 
 
+def cross_attention(
+    x: Tensor,
+    context: Tensor,
+    W_query: Tensor,
+    W_key: Tensor,
+    W_value: Tensor,
+    context_mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Let the tokens of x attend to those of another text, with one head.
+
+    x: (..., T, D), the queries; context: (..., S, D), where keys and values come from
+    W_query, W_key, W_value: (D, K), (D, K) and (D, d_v)
+    context_mask: boolean (..., S), True = may be attended to
+    returns: output (..., T, d_v) and weights (..., T, S); ValueError for shapes that do
+        not fit
+
+    >>> x, context = torch.zeros(1, 2), torch.tensor([[1.0, 0.0], [3.0, 0.0]])
+    >>> cross_attention(x, context, *[torch.eye(2)] * 3)[0]
+    tensor([[2., 0.]])
+
+    Source: Vaswani et al. 2017, section 3.2.3.
+    """
+    mask = None if context_mask is None else context_mask[..., None, :]  # (..., 1, S)
+    query, key, value = x @ W_query, context @ W_key, context @ W_value
+    return scaled_dot_product_attention(query, key, value, mask)
+
+
 def online_softmax_attention(
     query: Tensor, key: Tensor, value: Tensor, block_size: int
 ) -> Tensor:

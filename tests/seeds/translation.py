@@ -18,7 +18,7 @@ def main(seed):
         ("one vector", translation.OneCall, 500),
         ("one vector, 2,000 steps", translation.OneCall, 2000),
         ("one vector, 4,000 steps", translation.OneCall, 4000),
-        ("looking back", book["looking_back"], 500),
+        ("looking back", book["RecurrentDecoder"], 500),
     ):
         torch.manual_seed(seed)
         decoder = make_decoder(len(translation.ENGLISH), 80)

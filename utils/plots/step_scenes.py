@@ -726,7 +726,8 @@ def draw_token(
 def turns(french: str, english: str, weights=None, *, title: str) -> None:
     """Show how a recurrent translator writes: a state for each turn of its decoder.
 
-    The actions of the turn are numbered: 1 ask, 2 find, 3 read, 4 write.
+    The actions of the turn are numbered: 1 ask, 2 find, 3 read, 4 write. Without
+    weights no turn asks, so 1 is find.
 
     Args:
         french, english: a sentence and its translation.
@@ -802,7 +803,7 @@ def _draw_turns(words, written, num_turns, weights):
             between = (last.at(0.85, 1)[0] + new.x) / 2
             numbered = [(between, 1.69)] * asks + [(x - 0.28, 1.45)]
             numbered += [(between, 0.65), (x + 0.2, 0.65)]
-            for number, place in enumerate(numbered, 2 - asks):
+            for number, place in enumerate(numbered, 1):
                 picture.step(place, number)
         last, state, ask = box, new, new.at(0.95, 1)
     return picture
