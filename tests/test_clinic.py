@@ -112,7 +112,7 @@ def test_what_the_folded_answers_diagnose_is_right():
 
 
 def doctor(layer):
-    """Return the slugs in the first row of the notebook's table that fits.
+    """Return the slugs in the first row of the notebook's last hints that fits.
 
     A number counts as 0 or 1 if it is printed as 0.00 or 1.00.
     """
@@ -202,7 +202,7 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
 
 
 def printed_numbers(model, capsys):
-    """Return what `examine_model` prints: rows of (this model, sound)."""
+    """Return what `examine_model` prints: rows of (this model, healthy)."""
     examine_model(model)
     lines = capsys.readouterr().out.splitlines()[1:]
     return [tuple(map(float, line.split()[-2:])) for line in lines]
@@ -216,4 +216,4 @@ def test_entropies_show_the_broken_block_of_a_model_and_a_division_cures_it(caps
     assert blocks[2][0] < blocks[2][1] / 2
     with torch.no_grad():
         model.blocks[2].attention.W_query.weight /= 32**0.5
-    assert all(here == sound for here, sound in printed_numbers(model, capsys))
+    assert all(here == healthy for here, healthy in printed_numbers(model, capsys))

@@ -25,18 +25,18 @@ def broken_model() -> GPT:
 def examine_model(model: GPT) -> None:
     """Print its loss on the course's story, and how evenly each block shares weights.
 
-    Each number stands beside that of the sound model. The entropy of a row of weights w
+    Each number is beside that of the healthy model. The entropy of a row of weights w
     is -Σ w ln w, in nats: 0 if one token has all, ln n if n tokens have equally much.
     It is the mean over windows, heads and rows.
 
     model: `broken_model()`, or the model of `data/tales` with other weights
     """
-    sound, encode, _ = load_tales_model()
-    size = sound.context_length
+    healthy, encode, _ = load_tales_model()
+    size = healthy.context_length
     ids = encode(load_text()[:9_000])[: WINDOWS * size + 1]
     batch = sliding_windows(ids, size, size)
-    here, there = _measure(model, batch), _measure(sound, batch)
-    print(f"{'':36}{'this model':>12}{'sound':>10}")
+    here, there = _measure(model, batch), _measure(healthy, batch)
+    print(f"{'':36}{'this model':>12}{'healthy':>10}")
     for label, value in here.items():
         print(f"{label:36}{value:12.2f}{there[label]:10.2f}")
 
