@@ -1,4 +1,4 @@
-"""The deeper notebooks of 06: one head and several, library layers, heads of *it*."""
+"""Notebook 06 and its deeper ones: an MLP that reads heads, library layers, *it*."""
 
 import torch
 from torch import nn
@@ -15,8 +15,23 @@ def main(seed):
     book = definitions("deeper/how_far_one_head_gets")
     library = definitions("deeper/into_the_library_layers")
     deeper = definitions("deeper/heads_that_resolve_it")
-    found = words_back(seed) | where_it_looks(book, seed) | control(seed)
+    found = read_by_mlp(definitions("06_multi_head_attention"), seed)
+    found |= words_back(seed) | where_it_looks(book, seed) | control(seed)
     return found | scrambled(library, seed) | pronouns(deeper, seed)
+
+
+@torch.no_grad()
+def read_by_mlp(book, seed):
+    """Train one head and two to call two people, with an MLP that reads them."""
+    with torch.enable_grad():
+        one, two = (book["train_with_mlp"](num_heads, seed) for num_heads in (1, 2))
+    found = book["weights_on_wanted"](one)  # (1, 2)
+    return {
+        "read by an MLP: one head": book["two_calls_accuracy"](one).mean(),
+        "read by an MLP: two heads": book["two_calls_accuracy"](two).mean(),
+        "read by an MLP: larger weight of the one head": found.max(),
+        "read by an MLP: smaller weight of the one head": found.min(),
+    }
 
 
 def words_back(seed):

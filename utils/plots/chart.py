@@ -6,6 +6,7 @@ import math
 import numpy as np
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 
 from utils.plots import theme
@@ -50,6 +51,7 @@ def heat(
     signed: bool = False,
     show_values: bool | None = None,
     vmax: float | None = None,
+    framed=(),
 ) -> None:
     """Draw matrices side by side on one colour scale, by default attention weights.
 
@@ -64,13 +66,15 @@ def heat(
         show_values: write the numbers; by default in cells that have room for them.
         vmax: the end of the colour scale, above 0; 1, or the largest magnitude if
             signed.
+        framed: cells (row, column) that get a frame, in each matrix.
 
     Raises:
         ValueError: for a wrong number of labels, a mask of another shape, weights
             outside the scale, or matrices of nothing but NaN or hidden cells.
 
-    >>> heat([[1.0, 0.0], [0.4, 0.6]], ["a", "b"], title="Rows sum to 1")
-    Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b.
+    >>> heat([[1.0, 0.0], [0.4, 0.6]], "ab", framed=[(1, 0)], title="Rows sum to 1")
+    Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
+Framed: 1 b / 0 a.
     """
     maps = to_array(maps, "maps")
     expect(maps.ndim in (2, 3), "maps", "2 or 3 axes", f"shape {maps.shape}")
@@ -105,6 +109,9 @@ def heat(
         show_values = cell > widest + 0.05
     for ax, name, values, mask in zip(axes.flat, names, maps, masks):
         _draw_map(ax, values, mask, scale, digits if show_values else None)
+        for i, j in framed:
+            style = {"fill": False, "edgecolor": "black", "linewidth": 2}
+            ax.add_patch(Rectangle((j, i), 1, 1, clip_on=False, zorder=3, **style))
         ax.set_title(wrap(name, max(width * cell, 1.2)))
     for ax in axes[:, 0]:
         _label_axis(ax.yaxis, row_labels, cell)
@@ -116,6 +123,7 @@ def heat(
         fig.colorbar(ScalarMappable(*scale), ax=axes, shrink=0.8, aspect=25)
     parts = {"Panels": [name for name in names if name]}
     parts |= {f"Rows ({row_axis})": row_names, f"Columns ({column_axis})": column_names}
+    parts["Framed"] = [f"{row_names[i]} / {column_names[j]}" for i, j in framed]
     publish(fig, title, describe("Heat map", title, **parts))
 
 
