@@ -1,13 +1,15 @@
 """Notebook 02 and *Who sat on whom?*: words that draw together, and their order."""
 
 import torch
+import torch.nn.functional as F
+from torch import nn
 
 from tests.seeds import definitions
 
 
 def main(seed):
     book = definitions("02_embeddings")
-    return next_word(book, seed) | sitters(seed)
+    return next_word(book, seed) | tables(book, seed) | sitters(seed)
 
 
 def next_word(book, seed):
@@ -28,10 +30,43 @@ def next_word(book, seed):
     return found | {"foods of one mark / of two": widest / apart[:2, 2:].min()}
 
 
-def trained(book, sentences, seed):
+class OneTable(nn.Module):
+    """Scores the next word with the embeddings, as the tales model does."""
+
+    def __init__(self, vocab_size, width=2):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, width)
+        self.middle = nn.Linear(width, width)
+
+    def forward(self, word_ids):
+        return self.middle(self.embedding(word_ids)) @ self.embedding.weight.T
+
+
+def tables(book, seed):
+    """Measure a table that scores the next word, too, and a wide one."""
+    plain, found = book["SENTENCES"], {}
+    torch.manual_seed(seed)
+    before, after = trained(book, plain, seed, OneTable(len(book["WORDS"])))
+    shares = torch.pdist(after[12:]).mean() / torch.pdist(before[12:]).mean()
+    found["one table, no marks: foods, after / before"] = shares
+    torch.manual_seed(seed)
+    before, after = trained(book, plain, seed, book["NextWord"](128))
+    rises = [kinship(after, kind) - kinship(before, kind) for kind in range(3)]
+    stays = F.cosine_similarity(before[:12], after[:12]).min()
+    found["width 128: cosine within a kind rises at least by"] = min(rises)
+    return found | {"width 128: a row before and after, lowest cosine": stays}
+
+
+def kinship(vectors, kind):
+    """Return the mean cosine of the four words of a kind with each other."""
+    four = F.normalize(vectors[4 * kind : 4 * kind + 4], dim=1)
+    return ((four @ four.T).sum() - 4) / 12
+
+
+def trained(book, sentences, seed, model=None):
     """Return the words before and after."""
     torch.manual_seed(seed)
-    model = book["NextWord"]()
+    model = model or book["NextWord"]()
     before = model.embedding.weight.detach()[:16].clone()
     book["fit"](model, sentences)
     return before, model.embedding.weight.detach()[:16]
