@@ -107,7 +107,7 @@ class ModuleAnswer:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
             if isinstance(bias, torch.Tensor) and name != "out_proj":
-                text = f"Your `{name}` has a bias. None is asked for: use bias=False."
+                text = f"Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."
                 self.mistakes.append(Diagnosis("unasked-bias", text))
                 bias.data.zero_()
             size = (arguments[name == "out_proj"], arguments[1])

@@ -134,7 +134,7 @@ def _changed_inputs(exercise, runs):
     """Name an answer that changes an input in place."""
     changed = [run.outcome.changed for run in runs if run.outcome.changed is not None]
     names = [[*exercise.pipeline.inputs][position] for position in changed[:1]]
-    text = "Your code changes `{}` in place, as `append`, `pop`, `+=`, assigning to entries and methods that end in _ do. Make a new object, or work on a copy."
+    text = "Your code changes `{}` in place, as `+=`, `-=`, `append`, assigning to entries, also of a view, and methods that end in _ do. Make a new object, or work on a copy."
     return [Diagnosis("input-changed", text.format(name)) for name in names]
 
 
@@ -145,7 +145,8 @@ def _find_facts(exercise, answer, runs):
         return []
     results = [attempt(supervised()(fact), *arguments).value for fact in exercise.facts]
     is_trained = exercise.is_trained or exercise.noun == "class"
-    if is_trained and all(run.is_right for run in runs):
+    is_sound = all(run.is_right and run.outcome.changed is None for run in runs)
+    if is_trained and is_sound:  # what is changed in place has no gradient to compare
         results.append(_find_lost_gradient(exercise, answer))
     return [diagnosis for diagnosis in results if diagnosis]
 

@@ -104,7 +104,7 @@ def dropout_in_training(module, learned):
     if factors.isnan().any():  # because of another mistake
         return None
     if torch.allclose(factors, torch.ones(1), atol=1e-3):
-        text = f"You never drop any weights: with dropout {p} a single token has the same output in training mode and in eval mode. Drop entries of the weights, after the softmax."
+        text = f"Your dropout doesn't reach the weights: with dropout {p} a single token has the same output in training mode and in eval mode. Drop entries of the weights, after the softmax."
         return Diagnosis("dropout-missing", text)
     if (factors.amax(-1) - factors.amin(-1)).max() > 0.02:
         text = "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."

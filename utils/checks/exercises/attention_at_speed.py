@@ -95,7 +95,7 @@ repeat_kv = Exercise(
         "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
     },
     variants=variants(
-        "tile-for-interleave: You ordered the heads 0, 1, …, 0, 1, …, as tile does: neighbours share, 0, 0, …, 1, 1, …, so use repeat_interleave.",
+        "tile-for-interleave: Your heads come in the order 0, 1, …, 0, 1, …: the copies of a head should be next to each other, 0, 0, …, 1, 1, …, as repeat_interleave makes them.",
         dict(place=lambda s: s.axis),
         "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
         dict(axis=lambda s: 0),

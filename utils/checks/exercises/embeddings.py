@@ -16,7 +16,7 @@ def set_in_every_row(s):
 
 def another_type(embed):
     """Name a result that is float32, whatever type the table has."""
-    text = "Your result has another type than the table: convert the one-hot rows to table.dtype."
+    text = "Your result has another dtype than the table: convert the one-hot rows only, with .to(table.dtype), and leave the table as it is."
     fixed = embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float32
     return Diagnosis("one-hot-of-fixed-type", text) if fixed else None
 

@@ -55,7 +55,7 @@ mlp_part = Exercise(
         dict(first_bias=lambda s: 0.0),
         "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × M / count.",
         dict(own=lambda s: slice(s.size)),
-        "units-dealt-out: You dealt the hidden units out like cards. The sum is right as well, but here a process should have neighbours, as `chunk` cuts.",
+        "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is right as well, but here each process should take units that are neighbours, as `chunk` cuts them.",
         dict(own=lambda s: slice(s.rank, None, s.count)),
         "activation-missing: You left out the activation function: apply F.gelu between the two matrices.",
         dict(active=lambda s: s.hidden),
