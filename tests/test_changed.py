@@ -36,9 +36,10 @@ def test_a_notebook_is_stored_and_its_form_tested(touched):
     [
         ("\nimport ", "\n# a comment\nimport "),
         ('"""Give each head', '"""Give a head'),
+        ("new_maximum", "largest_so_far"),  # a local variable
     ],
 )
-def test_comments_and_docstrings_touch_no_notebook(touched, new, old):
+def test_comments_docstrings_and_local_names_touch_no_notebook(touched, new, old):
     change = touched("utils/attention.py", new, old)
     assert (change.store, change.compare) == (set(), set())
     assert "test_attention.py" not in names_of_tests(change)
