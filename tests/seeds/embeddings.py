@@ -27,7 +27,11 @@ def next_word(book, seed):
     _, after = trained(book, marked, seed)
     apart = torch.cdist(after[12:], after[12:])
     widest = max(apart[0, 1], apart[2, 3])  # bread and rice, soup and cake
-    return found | {"foods of one mark / of two": widest / apart[:2, 2:].min()}
+    found["foods of one mark / of two"] = widest / apart[:2, 2:].min()
+    _, after = trained(book, [(*s, "!") for s in plain], seed)
+    nearest = torch.cdist(after[12:], after[:12]).min()  # a word of another kind
+    apart = torch.pdist(after[12:]).max()
+    return found | {"one mark: foods / food to the nearest other": apart / nearest}
 
 
 class OneTable(nn.Module):
@@ -52,9 +56,10 @@ def tables(book, seed):
     torch.manual_seed(seed)
     before, after = trained(book, plain, seed, book["NextWord"](128))
     rises = [kinship(after, kind) - kinship(before, kind) for kind in range(3)]
-    stays = F.cosine_similarity(before[:12], after[:12]).min()
     found["width 128: cosine within a kind rises at least by"] = min(rises)
-    return found | {"width 128: a row before and after, lowest cosine": stays}
+    narrow = share(trained(book, plain, seed)[1][:12])
+    found["same kind / different kinds: width 128 - 2"] = share(after[:12]) - narrow
+    return found
 
 
 def kinship(vectors, kind):
