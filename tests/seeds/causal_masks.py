@@ -28,6 +28,13 @@ def masks(book, seed):
         found[f"{name}: leak"] = leak_test(model, unseen)
     found["late mask: lower on unseen text by"] = losses["mask"] - losses["late mask"]
     found["late mask: higher in writing by"] = written["late mask"] - written["mask"]
+    early = {
+        name: book["train_on_story"](kinds[name], seed, 100)
+        for name in ("mask", "late mask")
+    }
+    gap = book["unseen_loss"](early["mask"]) - book["unseen_loss"](early["late mask"])
+    found["late mask, 100 steps: lower on unseen text by"] = gap
+    found["late mask, 100 steps: leak"] = leak_test(early["late mask"], unseen)
     found["no mask: on unseen text"] = losses["no mask"]
     found["no mask: in writing"] = written["no mask"]
     return found
