@@ -15,20 +15,20 @@ def main(seed):
     book = definitions("deeper/how_far_one_head_gets")
     library = definitions("deeper/into_the_library_layers")
     deeper = definitions("deeper/heads_that_resolve_it")
-    found = read_by_mlp(definitions("06_multi_head_attention"), seed)
+    found = read_by_mlp(seed)
     found |= words_back(seed) | where_it_looks(book, seed) | control(seed)
     return found | scrambled(library, seed) | pronouns(deeper, seed)
 
 
 @torch.no_grad()
-def read_by_mlp(book, seed):
+def read_by_mlp(seed):
     """Train one head and two to call two people, with an MLP that reads them."""
     with torch.enable_grad():
-        one, two = (book["train_with_mlp"](num_heads, seed) for num_heads in (1, 2))
-    found = book["weights_on_wanted"](one)  # (1, 2)
+        one, two = (one_head.train_with_mlp(num_heads, seed) for num_heads in (1, 2))
+    found = one_head.calls.weights_on_wanted(one)  # (1, 2)
     return {
-        "read by an MLP: one head": book["two_calls_accuracy"](one).mean(),
-        "read by an MLP: two heads": book["two_calls_accuracy"](two).mean(),
+        "read by an MLP: one head": one_head.calls.two_calls_accuracy(one).mean(),
+        "read by an MLP: two heads": one_head.calls.two_calls_accuracy(two).mean(),
         "read by an MLP: larger weight of the one head": found.max(),
         "read by an MLP: smaller weight of the one head": found.min(),
     }
