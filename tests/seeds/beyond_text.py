@@ -41,7 +41,10 @@ def digits(book, seed):
     models = [trained(build) for build in (squares, book["mlp"], book["convolution"])]
     of_squares, mlp, convolution = map(accuracy, models)
     blind = trained(squares, positions=False)
+    looks = [book["class_weights"](models[0], images[rows]) for rows in ([0], held_out)]
+    looks = torch.stack([maps.mean(dim=0).flatten() for maps in looks])
     return {
+        "map of the zero and mean map, correlation": torch.corrcoef(looks)[0, 1],
         "nearest neighbour minus squares": nearest - of_squares,
         "convolution minus MLP": convolution - mlp,
         "convolution minus squares": convolution - of_squares,
