@@ -17,6 +17,8 @@ def main(seed):
         "plain: last minus lowest": plain[-1] - min(plain),
         "plain: last training loss": training[-1],
         "three times the rate: last minus lowest": fast[-1] - min(fast),
+        "three times the rate: step of the lowest": 50 * (fast.index(min(fast)) + 1),
+        "three times the rate: lowest minus plain": min(fast) - min(plain),
         "bits per byte: plain minus triples": bits - book["counted_bits"](3),
         "bits per byte: plain minus books": bits - book["bits_per_byte"](real, encode),
     }
