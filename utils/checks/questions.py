@@ -14,7 +14,7 @@ QUESTION = re.compile(
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
 NOTHING = "Three questions of the notebooks whose exercises you have all passed are "
-NOTHING += "asked here, on each day others. So far there are none."
+NOTHING += "asked here, new ones each day. So far there are none."
 
 
 def recall():
