@@ -123,7 +123,7 @@ def pronouns(book, seed):
     to_nouns = torch.stack([weights[0, :, 7, 1], weights[1, :, 7, 5]])  # (2, H)
     nouns_at = book["noun_places"](held_out, ids.shape[1])
     it_at = torch.arange(ids.shape[1]) == places[:, None]
-    gone = {(1, head): torch.zeros(32) for head in (0, 1)}
+    gone = {(0, head): torch.zeros(32) for head in (0, 1)}
     table = book["table"](model, ids, places, nouns)  # (layer, what, way)
     return {
         "it: held out": right(model, {}),
