@@ -527,6 +527,11 @@ def test_an_answer_lets_gradients_through(id, answer, name):
     assert f"No gradient reaches `{name}`" in result.message
 
 
+def without_math(query, key, value):
+    scores = query @ key.mT / statistics.sqrt(key.shape[-1])  # noqa: F821
+    return torch.softmax(scores, -1) @ value
+
+
 def test_a_right_answer_may_return_a_named_tuple():
     class Attended(NamedTuple):
         output: torch.Tensor
@@ -537,6 +542,28 @@ def test_a_right_answer_may_return_a_named_tuple():
         return Attended(weights @ value, weights)
 
     assert check("4.1", attend).passed
+
+
+def test_a_missing_import_is_named():
+    result = check("4.1", without_math)
+    assert result.diagnosis == "import-missing"
+    assert "`import statistics`" in result.message
+
+
+class AddsInPlace(nn.Module):
+    def __init__(self, attention, feed_forward, d_model):
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x):
+        x += self.attention(self.norm1(x))
+        return x + self.feed_forward(self.norm2(x))
+
+
+def test_an_answer_that_changes_its_input_is_told_that_alone():
+    result = check("8.1", AddsInPlace)
+    assert (result.diagnosis, result.also) == ("input-changed", None)
 
 
 class AssignsAtOnce(nn.Module):

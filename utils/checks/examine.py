@@ -2,6 +2,7 @@
 
 import dis
 import inspect
+import sys
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,10 @@ from utils.checks.pipeline import AnswerRejected, Diagnosis
 from utils.checks.repair import find_repair
 from utils.checks.search import find_mistake_pair, find_single_mistake, first_wrong
 from utils.checks.values import Other, agrees
+
+IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
+IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
+IMPORTS |= {"F": "from torch.nn import functional as F"}
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,12 @@ def find_reason(exercise, answer, runs):
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
         return [Diagnosis("layer-not-called", text, run)]
+    if isinstance(run.error, NameError) and run.error.name in IMPORTS:
+        name, line = run.error.name, IMPORTS[run.error.name]
+        text = (
+            f"You use `{name}` without an import: put `{line}` at the top of your cell."
+        )
+        return [Diagnosis("import-missing", text, run)]
     if isinstance(run.error, TypeError) and "torch.return_types" in str(run.error):
         text = "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."
         return [Diagnosis("pair-not-taken-apart", text, run)]
