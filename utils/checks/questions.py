@@ -13,8 +13,8 @@ QUESTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
-NOTHING = "Three questions of the notebooks whose exercises you have all passed are "
-NOTHING += "asked here, new ones each day. So far there are none."
+NOTHING = "Once all exercises of a notebook have passed, its questions are asked again "
+NOTHING += "here, three on each day."
 
 
 def recall():
