@@ -47,16 +47,16 @@ def use_slider(place):
     slider = place.get_by_role("slider", name="State")
     line, image, list_ = (place.locator(s) for s in ("[aria-live]", "img", "ol"))
     sources = [image.get_attribute("src")]
-    assert line.inner_text() == "1. State 1 & <more>."
+    assert line.inner_text() == "1 of 4. State 1 & <more>."
     assert not list_.is_visible()
     slider.focus()
     for number in (2, 3):
         slider.press("ArrowRight")
-        assert line.inner_text() == f"{number}. State {number} & <more>."
+        assert line.inner_text() == f"{number} of 4. State {number} & <more>."
         sources.append(image.get_attribute("src"))
     box = slider.bounding_box()
     slider.click(position={"x": box["width"] - 4, "y": box["height"] / 2})
-    assert line.inner_text() == "4. State 4 & <more>."
+    assert line.inner_text() == "4 of 4. State 4 & <more>."
     assert slider.get_attribute("aria-valuetext") == "4 of 4"
     sources.append(image.get_attribute("src"))
     assert len(set(sources)) == 4, "each state has its own picture"

@@ -15,6 +15,7 @@ LIBRARY += ["latent", "delta", "experiments"]
 PATIENTS = 10, 512  # those that notebook 07 asks about, as exercises
 # *Attention in an hour* counts its exercises from 1. They are those of other notebooks.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
+HOUR_PAGE = "attention_in_an_hour.ipynb"
 
 
 class Task(NamedTuple):

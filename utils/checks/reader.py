@@ -143,8 +143,11 @@ def progress():
     left = [task for task in tasks if task.name not in passed]
     start, *pages = [path.name for path in catalogue.numbered_notebooks()]
     states, all_minutes = {start: "✓"}, 0  # who reads this is there
-    for page in dict.fromkeys([*pages, *(task.page for task in tasks)]):
+    deeper = [task.page for task in tasks if task.page not in pages]
+    for page in dict.fromkeys([*pages, catalogue.HOUR_PAGE, *deeper]):
         asked = [task for task in tasks if task.page == page]
+        if page == catalogue.HOUR_PAGE:  # its exercises are those of other notebooks
+            asked = [task for task in tasks if task.label in catalogue.HOUR.values()]
         open_here = [task for task in asked if task in left]
         minutes = catalogue.read_opening(page)[1]
         time = f"{minutes} minutes"
@@ -177,4 +180,4 @@ def _link(page):
 
 
 def _title(page):
-    return catalogue.read_opening(page)[0]
+    return "Deeper: " * page.startswith("deeper/") + catalogue.read_opening(page)[0]

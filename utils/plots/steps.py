@@ -37,9 +37,10 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   const slider = box.querySelector("input"), play = box.querySelector("button");
   const show = (number) => {{
     slider.value = number;
-    slider.setAttribute("aria-valuetext", `${{number}} of ${{frames.length}}`);
     image.src = frames[number - 1];
-    box.querySelector("p").textContent = `${{number}}. ${{texts[number - 1]}}`;
+    const place = `${{number}} of ${{frames.length}}`;
+    slider.setAttribute("aria-valuetext", place);
+    box.querySelector("p").textContent = `${{place}}. ${{texts[number - 1]}}`;
   }};
   let timer = 0;
   const stop = () => {{

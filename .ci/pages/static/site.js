@@ -22,6 +22,8 @@ document.addEventListener("DOMContentLoaded", () => {
   // On a phone a tap shows a picture at full size, and another tap fits it in again.
   for (const picture of document.querySelectorAll("article img"))
     picture.addEventListener("click", () => picture.classList.toggle("full-size"));
+  document.querySelector("article img")?.insertAdjacentHTML(
+    "afterend", '<small class="tap">Tap a figure to enlarge it.</small>');
   // A search finds lessons before worked solutions.
   if (typeof Scorer !== "undefined")
     Scorer.score = ([page, , , , score]) =>

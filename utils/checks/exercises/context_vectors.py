@@ -48,6 +48,8 @@ softmax = Exercise(
 WEIGHTS = variants(
     "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
     dict(scores=lambda s: s.products / s.x.shape[-1] ** 0.5),
+    "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
+    dict(scores=lambda s: s.x * s.x),
     "diagonal-masked: You hid each token from itself: it may take from itself too.",
     dict(mask=lambda s: ~torch.eye(len(s.x), dtype=torch.bool)),
 )
@@ -79,12 +81,13 @@ TOKENS = [
     Case(draw(7, 3, scale=20.0).round(), note="large scores"),
 ]
 
+NO_AVERAGE = dict.fromkeys(("averaged", "output", "merged", "projected"))
 weights = Exercise(
     id="3.1",
     signature="attention_weights(x)",
     returns="the weights (T, T): a row for each query, which sums to 1",
     cases=TOKENS,
-    **of_tokens([], result=lambda s: s.weights),
+    **of_tokens([], **NO_AVERAGE, result=lambda s: s.weights),
 )
 context = Exercise(
     id="3.2",

@@ -116,7 +116,7 @@ FIXED_AXIS = variants(
     dict(dim=lambda s: 0),
 )
 SOFTMAX = variants(
-    "maximum-not-subtracted: You didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, as torch.softmax does.",
+    "maximum-not-subtracted: Very large scores break your softmax, because you didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, or let torch.softmax do it.",
     dict(maximum=lambda s: 0),
     "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True).",
     dict(maximum=lambda s: s.hidden.max()),
