@@ -177,7 +177,7 @@ def test_the_solutions_solve_every_exercise_in_two_ways_without_credit():
     [
         (NAMES, f"1 of {TOTAL} exercises; next: 1.1, in 01 Tokens."),
         (["context_vectors"], "next: 3.2."),
-        (["dropout"], "next: 5.5, in Dropout, measured."),
+        (["dropout"], "next: 5.5, in Deeper: Dropout, measured."),
         ([], f"{TOTAL} of {TOTAL} exercises: all of them."),
     ],
 )
@@ -225,7 +225,7 @@ def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(
     own_progress, capsys, monkeypatch
 ):
     recall()
-    assert "none" in capsys.readouterr().out
+    assert "Once all exercises" in capsys.readouterr().out
     own_progress.write_text("softmax\nattention_weights\ncontext_vectors\nsplit_heads")
     asked = set()
     for day in (1, 2, 3, 4):

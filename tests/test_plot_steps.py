@@ -49,5 +49,5 @@ def test_without_scripts_and_on_paper_all_texts_are_listed(browser, published):
     page.pdf()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator("ol").is_visible()
-    assert page.locator("[aria-live]").inner_text() == LINES[3]
+    assert page.locator("[aria-live]").inner_text() == f"4 of {LINES[3]}"
     page.close()
