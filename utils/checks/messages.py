@@ -70,7 +70,8 @@ def _first_difference(names, got, expected):
     where = [*map(str, row), *([f"{start}:"] if start else [])]
     where = f"[{', '.join(where)}]" if where else ""
     what = f"{what or ' the result'}{where} {'is' if not what or where else 'are'}"
-    rows = expected[(*row,)][start:], got[(*row,)][start:]
+    counts = ~expected[(*row,)].isnan()  # an entry that may be anything isn't shown
+    rows = (side[(*row,)][counts][start:] for side in (expected, got))
     return what, *_with_enough_digits(numbers, *rows)
 
 

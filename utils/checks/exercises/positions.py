@@ -73,10 +73,11 @@ apply_rope = Exercise(
 
 
 def below_the_diagonal(call, num_heads, num_tokens):
-    """Return the bias with zeros above the diagonal, where anything is allowed."""
+    """Return the bias with NaN, which messages leave out, where anything is allowed."""
     got = call(num_heads, num_tokens)
     fits = got.shape == (num_heads, num_tokens, num_tokens)
-    return got.tril() if fits else got
+    above = torch.ones(num_tokens, num_tokens, dtype=torch.bool).triu(1)
+    return got.masked_fill(above, torch.nan) + 0.0 if fits else got  # without −0.0
 
 
 alibi_bias = Exercise(
