@@ -1,6 +1,5 @@
 """Notebook 11 and its deeper one: three translators, and a wider vector."""
 
-import random
 from functools import partial
 
 import torch
@@ -50,13 +49,13 @@ def main(seed):
     book["TEST"] = held_out
     found["same place: aligned"] = book["alignment_score"](book["same_place"])
     for name in ("looking back", "transformer"):
-        found |= maps(book, held_out, name, models[name])
+        found |= maps(book, name, models[name])
     return found
 
 
-def maps(book, held_out, name, model):
-    """Return how often rows look at their own words, and what hiding words costs."""
-    look, probs_without = partial(book["looks"], model), book["probs_without"]
+def maps(book, name, model):
+    """Return how often the rows of a map look at their own words."""
+    look = partial(book["looks"], model)
     found = {f"{name}: aligned": book["alignment_score"](look)}
     for what, pair in {
         "le chat noir dort": ("le chat noir dort", "the black cat sleeps"),
@@ -65,24 +64,4 @@ def maps(book, held_out, name, model):
         right = [p in own for p, own in zip(look(pair), book["align"](*pair))]
         first = pair[1].split().index("black")
         found[f"{name}: black, cat in {what}"] = sum(right[first : first + 2])
-    draw = random.Random(0)
-    for word, own in book["OWN"].items():
-        rows = []
-        for french, english in held_out:
-            if english.split().count(word) == 1:
-                row, places = (
-                    english.split().index(word),
-                    range(len(french.split()) + 1),
-                )
-                its = [i for i, other in enumerate(french.split()) if other in own]
-                others = draw.sample([i for i in places if i not in its], len(its))
-                looks = probs_without(model, (french, english))[1][row].argmax() in its
-                probs = (
-                    probs_without(model, (french, english), hidden)[0][row]
-                    for hidden in (its, others, places)
-                )
-                rows.append((looks, *probs))
-        means = [sum(column) / len(rows) for column in zip(*rows)]
-        for what, mean in zip(("looks at", "hidden", "others", "all"), means):
-            found[f"{name}: {word}, {what}"] = mean
     return found
