@@ -51,7 +51,7 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
 @pytest.mark.parametrize(
     "function, sizes, message",
     [
-        (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, R\), got \(7"),
+        (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, d_c\), got"),
         (latent_keys_values, [(2, 7, 5), (3, 5, 11), (4, 5, 13)], r"W_uv \(3, 5, 13\)"),
         (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"3, 1, 11\), got"),
         (

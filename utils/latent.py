@@ -1,7 +1,7 @@
 """Latent attention: keys and values computed from one narrow vector per token.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys), H heads, K head width,
-R width of a latent, K_rot width of the rotated part.
+d_c width of a latent, K_rot width of the rotated part.
 """
 
 import torch
@@ -29,8 +29,8 @@ def latent_keys_values(
 ) -> tuple[Tensor, Tensor]:
     """Compute each head's keys and values from the cached latents.
 
-    latent: (B, S, R)
-    W_uk, W_uv: (H, R, K) and (H, R, d_v), a matrix for each head
+    latent: (B, S, d_c)
+    W_uk, W_uv: (H, d_c, K) and (H, d_c, d_v), a matrix for each head
     returns: keys (B, H, S, K) and values (B, H, S, d_v); ValueError for other shapes
 
     >>> sizes = torch.zeros(2, 5, 3), torch.zeros(7, 3, 4), torch.zeros(7, 3, 6)
@@ -42,7 +42,7 @@ def latent_keys_values(
     for name, matrix in (("W_uk", W_uk), ("W_uv", W_uv)):
         _check_matrix(name, matrix, latent)
     _check_shape("W_uv", W_uv, (*W_uk.shape[:2], W_uv.shape[2]))
-    latent = latent[:, None]  # (B, 1, S, R)
+    latent = latent[:, None]  # (B, 1, S, d_c)
     return latent @ W_uk, latent @ W_uv
 
 
@@ -52,8 +52,8 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     q (c W_uk)^T = (q W_uk^T) c^T
 
     query: (B, H, T, K)
-    latent: (B, S, R)
-    W_uk: (H, R, K)
+    latent: (B, S, d_c)
+    W_uk: (H, d_c, K)
     returns: (B, H, T, S), not scaled; ValueError for other shapes
 
     >>> query, latent = torch.ones(1, 1, 1, 2), torch.tensor([[[3.0]]])
@@ -82,8 +82,8 @@ def absorbed_attention(
     output = (softmax(scores) c) W_uv
 
     query, rotated_query: (B, H, T, K) and (B, H, T, K_rot), rotated by position
-    latent, rotated_key: (B, S, R) and (B, S, K_rot), both shared by all heads
-    W_uk, W_uv: (H, R, K) and (H, R, d_v)
+    latent, rotated_key: (B, S, d_c) and (B, S, K_rot), both shared by all heads
+    W_uk, W_uv: (H, d_c, K) and (H, d_c, d_v)
     returns: (B, H, T, d_v), the outputs of the heads; ValueError for other shapes
 
     >>> one, latent = torch.ones(1, 1, 1, 1), torch.tensor([[[1.0], [3.0]]])
@@ -183,9 +183,9 @@ class LatentAttention(nn.Module):
         check_length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + K_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
-        latent = self.W_latent(x)  # (B, T, R), in 16 bits under autocast
+        latent = self.W_latent(x)  # (B, T, d_c), in 16 bits under autocast
         latent = self.norm(latent.to(self.norm.weight.dtype)).to(latent.dtype)
-        latent = latent[:, None]  # (B, 1, T, R)
+        latent = latent[:, None]  # (B, 1, T, d_c)
         rotated_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, K_rot)
         if self.rotary_dim:
             rotated_query = self.rotate(rotated_query, start)
@@ -195,17 +195,17 @@ class LatentAttention(nn.Module):
         if absorbed is None:
             absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
         shape = self.num_heads, self.head_dim, self.latent_dim
-        W_uk = self.W_up_key.weight.view(shape).mT  # (H, R, K)
+        W_uk = self.W_up_key.weight.view(shape).mT  # (H, d_c, K)
         W_uv = self.W_up_value.weight.view(shape).mT
         if absorbed:
             query, key, value = query @ W_uk.mT, latent, latent
         else:
             key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
             rotated_key = rotated_key.expand(-1, self.num_heads, -1, -1)
-        # K + K_rot wide, or R + K_rot: query (B, H, T, …), key (B, H or 1, S, …)
+        # K + K_rot wide, or d_c + K_rot: query (B, H, T, …), key (B, H or 1, S, …)
         query = torch.cat((query, rotated_query), dim=-1)
         key = torch.cat((key, rotated_key), dim=-1)
-        if absorbed:  # PyTorch divides by the root of R + K_rot, not of K + K_rot
+        if absorbed:  # PyTorch divides by the root of d_c + K_rot, not of K + K_rot
             width = self.head_dim + self.rotary_dim
             query = query * (query.shape[-1] / width) ** 0.5
         output, weights = attend_with_heads(
@@ -225,14 +225,14 @@ class LatentAttention(nn.Module):
 
     def _is_absorbing_cheaper(self, num_queries, num_keys):
         # Multiplications per head, without those of the rotated part, which are equal.
-        K, R = self.head_dim, self.latent_dim
-        expanded = num_keys * K * R + num_queries * num_keys * K
-        return num_queries * K * R + num_queries * num_keys * R < expanded
+        K, d_c = self.head_dim, self.latent_dim
+        expanded = num_keys * K * d_c + num_queries * num_keys * K
+        return num_queries * K * d_c + num_queries * num_keys * d_c < expanded
 
 
 def _check_matrix(name, matrix, latent):
     if latent.dim() != 3:
-        raise ValueError(f"expected latents (B, S, R), got {tuple(latent.shape)}")
+        raise ValueError(f"expected latents (B, S, d_c), got {tuple(latent.shape)}")
     if matrix.dim() != 3 or matrix.shape[1] != latent.shape[-1]:
         raise ValueError(
             f"expected {name} (H, {latent.shape[-1]}, width), got {tuple(matrix.shape)}"

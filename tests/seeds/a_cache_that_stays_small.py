@@ -1,4 +1,4 @@
-"""Notebook 12 and its deeper one: what is cached, and what first tokens are for."""
+"""The deeper notebook of 12: what first tokens are for."""
 
 from functools import partial
 
@@ -8,26 +8,8 @@ from tests.seeds import definitions
 
 
 def main(seed):
-    book = definitions("12_a_cache_that_stays_small")
-    deeper = definitions("deeper/what_the_first_tokens_are_for")
-    return two_ways(book, seed) | first_tokens(deeper, seed)
-
-
-def two_ways(book, seed):
-    """Ask by letter and by number, with several kinds of layers."""
-    kinds = book["KINDS"] | {"shared, 8 + 8": partial(book["shared_head"], 8)}
-    runs = [*((name, 900) for name in kinds), ("shared, 4 + 4", 2700)]
-    found = {}
-    for name, steps in runs:
-        fractions = book["two_way_accuracy"](kinds[name], seed, steps=steps)
-        found[f"{name}; {steps}"] = min(fractions)
-        found[f"{name}; {steps}; better"] = max(fractions)
-    wider = found["8 for both; 900"] - found["shared, 8 + 8; 900"]
-    return found | {"8 for both minus 8 + 8; 900": wider}
-
-
-def first_tokens(book, seed):
     """Measure where a head leaves its weight, and what a window without it costs."""
+    book = definitions("deeper/what_the_first_tokens_are_for")
     WINDOW, QUIET = book["WINDOW"], book["QUIET"]
     train, loss_of = book["train_alphabet_reader"], book["alphabet_loss"]
     reader, texts = train(seed)

@@ -374,7 +374,7 @@ def draw_attention(
 def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
     """Draw the score of a query and a cached latent: by its key, and absorbed.
 
-    The shapes are (R,), (R, K) and (K,).
+    The shapes are (d_c,), (d_c, K) and (K,).
     """
     picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
     key, absorbed = latent @ W_uk, query @ W_uk.mT

@@ -820,7 +820,7 @@ def read_per_step(
     Args:
         names: S cached tokens, 2 to 4.
         keys, values: (H, S, K) and (H, S, d_v), H = 2; the shared ones are head 0's.
-        latent: (S, R)
+        latent: (S, d_c)
 
     >>> keys, latent = torch.ones(2, 3, 2), torch.zeros(3, 4)
     >>> read_per_step("abc", keys, keys, latent, title="T")

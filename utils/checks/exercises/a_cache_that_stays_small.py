@@ -13,13 +13,13 @@ def scrambled(made):
     return made.transpose(1, 2).reshape(made.shape)
 
 
-NO_HEADS = "no-head-axis: Your latents have no axis for the heads: insert it, latent[:, None], which is (B, 1, S, R), so that the matrix of every head gets them."
+NO_HEADS = "no-head-axis: Your latents have no axis for the heads: insert it, latent[:, None], which is (B, 1, S, d_c), so that the matrix of every head gets them."
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 
 
-def drawn(B, S, R, H, K, d_v):
-    """Return random latents (B, S, R), and a key and a value matrix for each head."""
-    return draw(B, S, R), draw(H, R, K), draw(H, R, d_v, seed=1)
+def drawn(B, S, d_c, H, K, d_v):
+    """Return random latents (B, S, d_c), and a key and a value matrix for each head."""
+    return draw(B, S, d_c), draw(H, d_c, K), draw(H, d_c, d_v, seed=1)
 
 
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
@@ -33,7 +33,7 @@ latent_keys_values = Exercise(
         Case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
         Case(*drawn(2, 7, 5, 3, 11, 13)),
         Case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
-        Case(*drawn(2, 3, 5, 7, 5, 5), note="R, K and d_v are equal"),
+        Case(*drawn(2, 3, 5, 7, 5, 5), note="d_c, K and d_v are equal"),
         Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
     ],
     steps={
@@ -44,7 +44,7 @@ latent_keys_values = Exercise(
         "result": lambda s: (s.keys, s.values),
     },
     variants=variants(
-        "reshaped-for-moved: You reshaped (H, R, K) to (R, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(R, H*K), or multiply latent[:, None] @ W.",
+        "reshaped-for-moved: You reshaped (H, d_c, K) to (d_c, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*K), or multiply latent[:, None] @ W.",
         dict(
             expand=lambda s: (
                 lambda W: s.c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)
@@ -73,17 +73,17 @@ def must_not_make(mistake, width, *given):
     return fact
 
 
-KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, R), and compare them with the latents themselves."
-VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, R), and multiply the result by W_uv."
+KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, d_c), and compare them with the latents themselves."
+VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, d_c), and multiply the result by W_uv."
 
 NARROW = variants(
     NO_HEADS,
     dict(c=lambda s: s.latent),
     FIRST_HEAD,
     dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
-    "reshaped-for-moved: You reshaped (H, R, K) to (H, K, R), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
+    "reshaped-for-moved: You reshaped (H, d_c, K) to (H, K, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
     dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
-    "latents-reshaped: You reshaped the latents to (R, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
+    "latents-reshaped: You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
     dict(c=lambda s: s.latent.reshape(s.latent.mT.shape)[:, None].mT),
     "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
     dict(narrow=lambda s: s.query @ s.W_uk.sum(0).mT),
@@ -95,9 +95,9 @@ ABSORBED = NARROW + variants(
 )
 
 
-def queried(B, H, T, S, R, K):
-    """Return queries (B, H, T, K), latents (B, S, R) and a matrix for each head."""
-    return draw(B, H, T, K), draw(B, S, R), draw(H, R, K)
+def queried(B, H, T, S, d_c, K):
+    """Return queries (B, H, T, K), latents (B, S, d_c) and a matrix for each head."""
+    return draw(B, H, T, K), draw(B, S, d_c), draw(H, d_c, K)
 
 
 absorbed_scores = Exercise(
@@ -109,7 +109,7 @@ absorbed_scores = Exercise(
         Case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         Case(*queried(2, 3, 5, 7, 11, 13)),
         Case(*queried(3, 3, 2, 5, 7, 2), note="as many samples as heads"),
-        Case(*queried(2, 5, 3, 7, 3, 3), note="R and K are equal"),
+        Case(*queried(2, 5, 3, 7, 3, 3), note="d_c and K are equal"),
         Case(*queried(1, 2, 7, 7, 3, 5), note="one sample, T and S are equal"),
     ],
     steps={
@@ -134,11 +134,11 @@ STEP = NARROW + variants(
 )
 
 
-def stepped(B, H, T, S, R, K, K_rot, d_v):
+def stepped(B, H, T, S, d_c, K, K_rot, d_v):
     """Return both parts of the queries, what is cached of each token, the matrices."""
     queries = draw(B, H, T, K), draw(B, H, T, K_rot, seed=1)
-    cached = draw(B, S, R), draw(B, S, K_rot, seed=1)
-    return *queries, *cached, draw(H, R, K), draw(H, R, d_v, seed=1)
+    cached = draw(B, S, d_c), draw(B, S, K_rot, seed=1)
+    return *queries, *cached, draw(H, d_c, K), draw(H, d_c, d_v, seed=1)
 
 
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
@@ -155,7 +155,7 @@ absorbed_attention = Exercise(
         Case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         Case(*GIVEN),
         Case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
-        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="R, K and d_v are equal"),
+        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="d_c, K and d_v are equal"),
         Case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
     ],
     steps=of_attention.steps(
