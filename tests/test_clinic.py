@@ -24,6 +24,7 @@ from utils.clinic import (
 from utils.clinic.instruments import fitting, measured
 
 NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
+TWO_MISTAKES = ROOT / "notebooks/deeper/two_mistakes_at_once.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 
 
@@ -99,7 +100,8 @@ def test_every_other_set_of_slugs_is_refused(number):
 
 
 def test_what_the_folded_answers_diagnose_is_right():
-    cells, answered = nbformat.read(NOTEBOOK, as_version=4).cells, []
+    answered, notebooks = [], (NOTEBOOK, TWO_MISTAKES)
+    cells = [c for path in notebooks for c in nbformat.read(path, as_version=4).cells]
     call = re.compile(r'`diagnose\(patient[_(](\d+)\)?((?:, "[\w-]+")*)\)`')
     for number, slugs in call.findall("\n".join(cell.source for cell in cells)):
         slugs = json.loads(f"[{slugs[2:]}]")
@@ -194,7 +196,8 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
     code = [cell.source for cell in cells if cell.cell_type == "code"]
     stub = next(i for i, source in enumerate(code) if "def replace_last" in source)
     solution = next(filter(None, map(folded_solution, cells)))
-    exec("\n".join([code[stub], solution, code[stub + 1]]), {"torch": torch})
+    names = {"torch": torch, "MultiHeadAttention": attention.MultiHeadAttention}
+    exec("\n".join([code[stub], solution, code[stub + 1]]), names)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert rows == [["A", "0.00", "0.00"], ["B", "0.00", "0.71"], ["C", "0.24", "0.00"]]
 

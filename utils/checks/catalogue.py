@@ -12,7 +12,8 @@ from utils.pages import NOTEBOOKS, read_cells
 # Where `utils` holds the functions that the exercises ask for, under the same names.
 LIBRARY = ["tokenizer", "data", "embeddings", "attention", "model", "parallel"]
 LIBRARY += ["latent", "delta", "experiments"]
-PATIENTS = 10, 512  # those that notebook 07 asks about, as exercises
+CLINIC, TWO_MISTAKES = "07_the_clinic", "deeper/two_mistakes_at_once"
+PATIENTS = {10: CLINIC, 212: CLINIC, 512: TWO_MISTAKES}  # that are exercises, and where
 # *Attention in an hour* counts its exercises from 1. They are those of other notebooks.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
 HOUR_PAGE = "attention_in_an_hour.ipynb"
@@ -30,9 +31,10 @@ def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
     asked = []
     for page in numbered_notebooks():
-        if page.stem == "07_the_clinic":
-            names = [f"patient {number}" for number in PATIENTS]
-            asked += [Task(name, name, page.name) for name in names]
+        if page.stem == CLINIC:
+            for number, place in PATIENTS.items():
+                name = f"patient {number}"
+                asked.append(Task(name, name, f"{place}.ipynb"))
         for each in _load(page):
             place = each.page or page.stem
             asked.append(Task(each.name, each.id, f"{place}.ipynb"))
