@@ -406,8 +406,8 @@ def causal_rows(scores: Tensor, words, *, title: str) -> None:
 def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
     """Show how features are split into heads and merged, and how views alone fail.
 
-    Each colour is one token. Below is the row of numbers in memory, which a view cuts
-    without moving anything.
+    Each colour is one token. On top is the row of numbers in memory, which a view cuts
+    without moving anything. Each mistake comes before the right way.
 
     Args:
         x: (T, D), at most 16 entries, T from `num_heads` to 4.
@@ -417,12 +417,12 @@ def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
     Picture in 8 states: T.
     1. Memory is one row of 8 numbers, here 4 for each of 2 tokens.
     2. view(2, 4) cuts the row after every 4 numbers.
-    3. view(2, 2, 2) cuts each token again: a part per head.
-    4. transpose(0, 1) puts the parts of one head together.
-    5. transpose(0, 1) again puts the parts of a token together.
-    6. reshape(2, 4) lays them side by side: all is as before.
-    7. view(2, 2, 2) alone cuts the row in its order: head 0 gets all of token 0.
-    8. reshape(2, 4) alone copies head after head, so a row mixes several tokens.
+    3. view(2, 2, 2) alone cuts the row in its order: head 0 gets all of token 0.
+    4. view(2, 2, 2) instead cuts each token: a part per head.
+    5. transpose(0, 1) puts the parts of one head together.
+    6. reshape(2, 4) alone copies head after head, so a row mixes several tokens.
+    7. transpose(0, 1) instead puts a token's parts together.
+    8. reshape(2, 4) then lays them side by side, as before.
     """
     size, width = x.shape
     shape = size, num_heads, width // num_heads
@@ -442,12 +442,12 @@ def split_and_merge(x: Tensor, num_heads: int, *, title: str) -> None:
     states = [  # in memory, in the picture, the call, and what it does
         (memory, None, "", f"Memory is one row of {numbers}"),
         (memory, lines, f"view{flat}", f"cuts the row after every {width} numbers."),
-        (memory, parts, f"view{shape}", "cuts each token again: a part per head."),
-        (memory, by_head, "transpose(0, 1)", "puts the parts of one head together."),
-        (memory, parts, "transpose(0, 1)", "again puts the parts of a token together."),
-        (memory, lines, f"reshape{flat}", "lays them side by side: all is as before."),
         (memory, wrong_split, f"view{swapped} alone", WRONG_SPLIT),
+        (memory, parts, f"view{shape}", "instead cuts each token: a part per head."),
+        (memory, by_head, "transpose(0, 1)", "puts the parts of one head together."),
         (copied, wrong_merge, f"reshape{flat} alone", WRONG_MERGE),
+        (memory, parts, "transpose(0, 1)", "instead puts a token's parts together."),
+        (memory, lines, f"reshape{flat}", "then lays them side by side, as before."),
     ]
     frames = []
     for in_memory, drawn, call, sentence in states:
