@@ -300,17 +300,20 @@ def lines(
         x: positions shared by all; by default 0, 1, 2 …
         log_x, log_y: logarithmic axes.
         reference: dict from a name to a height, drawn as dashed lines.
-        marks: dict from a name to a place across, drawn as dashed upright lines.
+        marks: dict from a name to a place across, drawn as dashed upright lines, or to
+            a pair (place, text), which gets a number; the text is below.
         smooth: width of a moving average; the values themselves stay, faint.
         thin: dict from a name in `series` to more lines, drawn thin in its colour.
         ylim: `(bottom, top)`.
 
-    >>> lines({"loss": [3.0, 2.0]}, title="It falls", xlabel="step", ylabel="loss")
-    Lines: It falls. Across: step. Up: loss. Lines: loss.
+    >>> style = {"xlabel": "step", "ylabel": "loss", "marks": {"late": (1, "A cat")}}
+    >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
+    Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
     expect(series, "series", "one or more", "none")
-    fig = new_figure(3.3, "constrained")
-    ax = fig.subplots()
+    samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}
+    marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
+    fig, ax = _axes_above_samples(3.3, samples)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
@@ -343,11 +346,39 @@ def lines(
     elif not log_x:
         ax.xaxis.get_major_locator().set_params(integer=True)
     ax.grid(axis="y", color="#E5E5E5")
-    names = [*series, *(reference or {}), *(marks or {})]
+    names = [*series, *(reference or {}), *marks]
     columns = int((theme.WIDTH - 0.4) / (max(map(text_width, names)) + 0.65))
-    fig.legend(loc="outside lower center", ncols=max(1, columns))
+    if samples:
+        style = {"frameon": True, "edgecolor": "none", "framealpha": 1}
+        ax.legend(loc="upper right", bbox_to_anchor=(1, 0.93), **style)
+    else:
+        fig.legend(loc="outside lower center", ncols=max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
+    parts |= {name: text for name, (_, text) in samples.items()}
     publish(fig, title, describe("Lines", title, **parts))
+
+
+def _axes_above_samples(height, samples):
+    """Return a figure and axes `height` inches high, with numbered texts below them."""
+    texts = [visible(text).replace("↵", "↵ ") for _, text in samples.values()]
+    texts = [wrap(text, theme.WIDTH - 1.2) for text in texts]
+    heights = [0.17 * (text.count("\n") + 1) + 0.1 for text in texts]
+    fig = new_figure(height + sum(heights), "constrained")
+    if not samples:
+        return fig, fig.subplots()
+    above, below = fig.subfigures(2, 1, height_ratios=[height, sum(heights)])
+    ax, disc = above.subplots(), {"boxstyle": "circle", "facecolor": "black"}
+    number = {"color": "white", "weight": "bold", "ha": "center", "bbox": disc}
+    for i, (name, (place, _)) in enumerate(samples.items()):
+        ax.axvline(place, color=theme.GREY, linestyle=":", linewidth=1)
+        at = {"xycoords": ("data", "axes fraction"), "va": "center"}
+        ax.annotate(str(i + 1), (place, 1), **at, **number)
+        y = 1 - (sum(heights[:i]) + 0.05) / sum(heights)
+        style = {"va": "top", "parse_math": False}
+        below.text(0.15 / theme.WIDTH, y, str(i + 1), **number, va="top")
+        below.text(0.35 / theme.WIDTH, y, name, weight="bold", **style)
+        below.text(1.15 / theme.WIDTH, y, texts[i], **style)
+    return fig, ax
 
 
 # --- points -----------------------------------------------------------------------
