@@ -29,7 +29,7 @@ from utils.embeddings import apply_rope
 
 @everywhere
 @given(st.sampled_from([(), (2,), (2, 3)]), st.integers(1, 9), st.booleans())
-def test_attention_equals_torch_in_values_and_gradients(leading, block_size, masked):
+def test_attention_equals_torch_in_values_and_gradients(leading, slice_size, masked):
     """T = 5 queries, S = 7 keys, d_k = 11, d_v = 13."""
     sizes = [(5, 11), (7, 11), (7, 13)]
     inputs = [random(*leading, *size, seed=i) for i, size in enumerate(sizes)]
@@ -41,7 +41,7 @@ def test_attention_equals_torch_in_values_and_gradients(leading, block_size, mas
     expected = F.scaled_dot_product_attention(*inputs, attn_mask=mask)
     outputs = [scaled_dot_product_attention(*inputs, mask)[0]]
     if mask is None:
-        outputs.append(online_softmax_attention(*inputs, block_size))
+        outputs.append(online_softmax_attention(*inputs, slice_size))
     gradients = torch.autograd.grad(expected.square().sum(), inputs)
     for output in outputs:
         torch.testing.assert_close(output, expected)
@@ -75,7 +75,7 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool \(2,\)"),
-        (online_softmax_attention, (X, X, X, -1), "block_size of 1 or more, got -1"),
+        (online_softmax_attention, (X, X, X, -1), "slice_size of 1 or more, got -1"),
         (
             scaled_dot_product_attention,
             (X, X, WHOLE),
@@ -132,12 +132,12 @@ def test_no_tokens_and_no_keys_give_nothing_and_zeros(num_kv_heads, need_weights
 
 
 @pytest.mark.parametrize("scores", [[-1, -1, 2, 3], [3, -1, -1, 2], [-1, -1, -1, -1]])
-def test_a_block_of_scores_at_minus_infinity_counts_for_nothing(scores):
+def test_a_slice_of_scores_at_minus_infinity_counts_for_nothing(scores):
     scores = torch.tensor(scores, dtype=torch.float32)
     key = scores.masked_fill(scores < 0, -torch.inf)[:, None]
     inputs = torch.ones(1, 1), key, random(4, 3, dtype=torch.float32)
     expected = scaled_dot_product_attention(*inputs)[0]  # NaN if no score is finite
-    output = online_softmax_attention(*inputs, block_size=2)
+    output = online_softmax_attention(*inputs, slice_size=2)
     torch.testing.assert_close(output, expected, equal_nan=True)
 
 

@@ -223,40 +223,40 @@ def cross_attention(
 
 
 def online_softmax_attention(
-    query: Tensor, key: Tensor, value: Tensor, block_size: int
+    query: Tensor, key: Tensor, value: Tensor, slice_size: int
 ) -> Tensor:
-    """Attend to the keys block by block, without the whole (T, S) matrix.
+    """Attend to the keys slice by slice, without the whole (T, S) matrix.
 
     softmax(Q K^T / sqrt(d_k)) V; ValueError for shapes that do not fit
 
     query: (..., T, d_k)
     key: (..., S, d_k); without any key the output is zero
     value: (..., S, d_v)
-    block_size: how many keys are read at a time; ValueError if it is below 1
+    slice_size: how many keys are read at a time; ValueError if it is below 1
     returns: output (..., T, d_v)
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, algorithm 1.
 
     >>> query, key = torch.ones(1, 1), torch.tensor([[1.0], [2.0], [4.0]]).log()
     >>> value = torch.tensor([[6.0], [12.0], [3.0]])
-    >>> online_softmax_attention(query, key, value, block_size=2)
+    >>> online_softmax_attention(query, key, value, slice_size=2)
     tensor([[6.]])
     """
     check_query_key_value(query, key, value)
-    if block_size < 1:
-        raise ValueError(f"expected a block_size of 1 or more, got {block_size}")
+    if slice_size < 1:
+        raise ValueError(f"expected a slice_size of 1 or more, got {slice_size}")
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
     accumulator = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., T, d_v)
-    for start in range(0, key.shape[-2], block_size):
-        block = slice(start, start + block_size)
-        scores = scaled_scores(query, key[..., block, :])
+    for start in range(0, key.shape[-2], slice_size):
+        part = slice(start, start + slice_size)
+        scores = scaled_scores(query, key[..., part, :])
         new_maximum = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
         base = finite_maximum(new_maximum)
         factor = torch.exp(maximum - base)  # (..., T, 1)
-        weights = torch.exp(scores - base)  # (..., T, block)
+        weights = torch.exp(scores - base)  # (..., T, part)
         denominator = denominator * factor + weights.sum(dim=-1, keepdim=True)
-        values = value[..., block, :].to(weights.dtype)
+        values = value[..., part, :].to(weights.dtype)
         accumulator = accumulator * factor + weights @ values
         maximum = new_maximum
     if key.shape[-2]:

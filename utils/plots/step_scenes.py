@@ -479,29 +479,29 @@ def _draw_parts(picture, parts, names, rows):
 # --- 09 ---------------------------------------------------------------------------
 
 
-def softmax_in_blocks(
-    scores: Tensor, values: Tensor, block_size: int, *, title: str
+def softmax_in_slices(
+    scores: Tensor, values: Tensor, slice_size: int, *, title: str
 ) -> None:
-    """Show an online softmax: maximum, sums and output after each block of keys.
+    """Show an online softmax: maximum, sums and output after each slice of keys.
 
     Args:
         scores, values: of one query, (S,) each, S up to 8.
-        block_size: 2 to 4 blocks; the last may be shorter.
+        slice_size: 2 to 4 slices; the last may be shorter.
 
     >>> scores, values = torch.tensor([1.0, 2, 4]).log(), torch.tensor([6.0, 12, 3])
-    >>> softmax_in_blocks(scores, values, 2, title="T")
+    >>> softmax_in_slices(scores, values, 2, title="T")
     Picture in 5 states: T.
-    1. Fetch block 0: the largest score so far is 0.69.
+    1. Fetch slice 0: the largest score so far is 0.69.
     2. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is \
 10.00.
-    3. Fetch block 1: the largest score so far is 1.39, so ℓ and a are × 0.50.
+    3. Fetch slice 1: the largest score so far is 1.39, so ℓ and a are × 0.50.
     4. Add its exponentials to ℓ, and its values, weighted by them, to a: a ÷ ℓ is 6.00.
     5. A softmax over all scores at once gives 6.00, too.
     """
-    blocks = [*zip(scores.split(block_size), values.split(block_size))]
+    slices = [*zip(scores.split(slice_size), values.split(slice_size))]
     largest, total, a = float("-inf"), 0.0, 0.0  # total: ℓ
     frames, lines = [], []  # of the table: texts for m, ℓ, a and the output
-    for i, (part, part_values) in enumerate(blocks):
+    for i, (part, part_values) in enumerate(slices):
         new = max(largest, float(part.max()))
         m, factor = format_number(new), math.exp(largest - new)  # 0 at first
         largest, cells, sentence = new, ["0", "0"], f"the largest score so far is {m}."
@@ -510,29 +510,29 @@ def softmax_in_blocks(
             cells = [_change(old, "×", factor, s) for old, s in zip((total, a), scaled)]
             total, a = scaled
             sentence = f"{sentence[:-1]}, so ℓ and a are × {format_number(factor)}."
-        picture = _draw_blocks(blocks, [*lines, [m, *cells]], lit=[0])
-        frames.append((picture, f"Fetch block {i}: {sentence}"))
+        picture = _draw_slices(slices, [*lines, [m, *cells]], lit=[0])
+        frames.append((picture, f"Fetch slice {i}: {sentence}"))
         powers = torch.exp(part - largest)
         added = float(powers.sum()), float(powers @ part_values)
         sums = total + added[0], a + added[1]
         cells = [_change(*c) for c in zip((total, a), "++", added, sums)]
         total, a = sums
         output = format_number(a / total)
-        picture = _draw_blocks(blocks, [*lines, [m, *cells, output]], lit=[1, 2])
+        picture = _draw_slices(slices, [*lines, [m, *cells, output]], lit=[1, 2])
         lines.append([m, format_number(total), format_number(a), output])
         sentence = "Add its exponentials to ℓ, and its values, weighted by them, to a: "
         frames.append((picture, f"{sentence}a ÷ ℓ is {output}."))
-    picture = _draw_blocks(blocks, lines, lit=[])
+    picture = _draw_slices(slices, lines, lit=[])
     output = format_number(scores.softmax(dim=0) @ values)
-    at = places(*BLOCKS)
-    _label(picture, at, len(blocks), "all scores at once", bold=True)
-    _cell(picture, at(len(blocks), "a ÷ ℓ"), output, "output", 0.8)
+    at = places(*SLICES)
+    _label(picture, at, len(slices), "all scores at once", bold=True)
+    _cell(picture, at(len(slices), "a ÷ ℓ"), output, "output", 0.8)
     frames.append((picture, f"A softmax over all scores at once gives {output}, too."))
     steps(frames, title=title)
 
 
-BLOCKS = (
-    {"block": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
+SLICES = (
+    {"slice": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
     | dict.fromkeys(range(5), 0.42),
     {"name": 0.9, "maximum m": 0.95, "sum ℓ": 1.6, "sum a": 1.7, "a ÷ ℓ": 1},
 )
@@ -544,33 +544,33 @@ def _change(old, sign, by, new):
     return f"{old} {sign} {by} = {new}"
 
 
-def _draw_blocks(blocks, lines, lit):
-    """Draw the keys in blocks, the newest on a ground, and a line for each block."""
-    picture, at, now, x = Picture(), places(*BLOCKS), len(lines) - 1, 1.1
+def _draw_slices(slices, lines, lit):
+    """Draw the keys in slices, the newest on a ground, and a line for each slice."""
+    picture, at, now, x = Picture(), places(*SLICES), len(lines) - 1, 1.1
     for name in ("scores", "values"):
         _label(picture, at, name, name)
-    for i, parts in enumerate(blocks):
+    for i, parts in enumerate(slices):
         size = 0.6 * len(parts[0])
         if i == now and lit:
             ground = Box(x, 0.36, size, 0.72)
             picture.shelf(ground, "", "cached")
-        place = x + size / 2, at("block", "name")[1]
-        picture.note(place, f"block {i}", align="center", bold=i == now)
+        place = x + size / 2, at("slice", "name")[1]
+        picture.note(place, f"slice {i}", align="center", bold=i == now)
         for name, part in zip(("scores", "values"), parts):
             place, role = (x + size / 2, at(name, "name")[1]), name[:-1]
             box = picture.grid(place, part, role, " ", cell=0.6, centred=True)
         if i == now and lit:
             down = box.bottom[0], at("gap", "name")[1]
             for j in lit:
-                end = at("names", [*BLOCKS[1]][j + 1])
+                end = at("names", [*SLICES[1]][j + 1])
                 corners = [down, (end[0], down[1])]
                 picture.wire(box.bottom, (end[0], end[1] - 0.12), via=corners)
         x += size + 0.25
-    for name in [*BLOCKS[1]][1:]:
+    for name in [*SLICES[1]][1:]:
         picture.note(at("names", name), name, align="center", bold=True)
     for i, cells in enumerate(lines):
-        _label(picture, at, i, f"block {i}", i == now)
-        for j, (name, text) in enumerate(zip([*BLOCKS[1]][1:], cells)):
+        _label(picture, at, i, f"slice {i}", i == now)
+        for j, (name, text) in enumerate(zip([*SLICES[1]][1:], cells)):
             role, width = "output" if j == 3 else "score", text_width(text) + 0.15
             frame = {"lit": 0 if i == now and j in lit else None}
             _cell(picture, at(i, name), text, role, max(0.8, width), **frame)

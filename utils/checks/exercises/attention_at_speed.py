@@ -16,19 +16,19 @@ def whole_matrix(attention):
     query, key, value = torch.ones(17, 2), torch.ones(19, 2), torch.ones(19, 1)
     with Shapes() as shapes:
         attention(query, key, value, 2)
-    text = "You made the whole matrix of scores, (T, S), whatever block_size is: take block_size keys at a time."
+    text = "You made the whole matrix of scores, (T, S), whatever slice_size is: take slice_size keys at a time."
     is_made = max(shapes.sizes) >= len(query) * len(key)
     return Diagnosis("whole-matrix", text) if is_made else None
 
 
-BLOCKS = {
+SLICES = {
     **{name: ATTENTION_STEPS[name] for name in ("products", "width", "scores")},
-    "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.block_size,
-    "blocks": lambda s: s.of_key == s.of_key.unique()[:, None],  # (P, S)
-    "met": lambda s: s.blocks,  # what the loop meets of them
-    # The scores of each block, (P, …, T, S): -inf for the keys of others.
+    "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.slice_size,
+    "slices": lambda s: s.of_key == s.of_key.unique()[:, None],  # (P, S)
+    "met": lambda s: s.slices,  # what the loop meets of them
+    # The scores of each slice, (P, …, T, S): -inf for the keys of others.
     "cut": lambda s: s.scores[..., None, :].masked_fill(~s.met, -INF).movedim(-2, 0),
-    "own": lambda s: s.cut.amax(-1, keepdim=True),  # the maximum of each block
+    "own": lambda s: s.cut.amax(-1, keepdim=True),  # the maximum of each slice
     "maxima": lambda s: s.own.cummax(0).values,  # so far
     "weights": lambda s: torch.exp(s.cut - s.maxima),
     "sums": lambda s: s.weights.sum(-1, keepdim=True),
@@ -40,8 +40,8 @@ BLOCKS = {
 
 
 ONLINE = variants(
-    "last-block-lost: You lost the last, shorter block: begin a block at each of 0, block_size, 2 * block_size … below S, because a slice is cut short at the end by itself.",
-    dict(met=lambda s: s.blocks[s.blocks.sum(1) == s.block_size]),
+    "last-block-lost: You lost the last, shorter slice: begin a slice at each of 0, slice_size, 2 * slice_size … below S, because Python cuts the last one short by itself.",
+    dict(met=lambda s: s.slices[s.slices.sum(1) == s.slice_size]),
     "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
     dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
 )
@@ -55,18 +55,18 @@ LARGE_KEYS = draw(2, 7, 4, scale=2.0).round()
 LOW_KEYS = draw(5, 4, shift=-900.0).round()
 online_softmax_attention = Exercise(
     id="9.1",
-    signature="online_softmax_attention(query, key, value, block_size)",
+    signature="online_softmax_attention(query, key, value, slice_size)",
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
     cases=[
         Case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
         Case(draw(3, 5, 2), draw(3, 7, 2), draw(3, 7, 11), 2),
         Case(draw(2, 3, 5, 7), draw(2, 3, 11, 7), draw(2, 3, 11, 13), 4),
-        Case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a block larger than S"),
+        Case(draw(3, 5), draw(7, 5), draw(7, 2), 13, note="a slice larger than S"),
         Case(LARGE_QUERIES, LARGE_KEYS, draw(2, 7, 3), 2, note="large scores"),
         Case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
     facts=[whole_matrix],
-    steps=BLOCKS,
+    steps=SLICES,
     variants=ONLINE,
     without=("scale-after-softmax",),
 )

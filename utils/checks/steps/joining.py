@@ -1,4 +1,4 @@
-"""The steps that join parts of a softmax: blocks of keys, or the keys of machines.
+"""The steps that join parts of a softmax: slices of keys, or the keys of machines.
 
 A part knows, for each query, the maximum that its exponentials are counted from, their
 sum, and its output, the values weighted with them and not divided yet. The parts come
