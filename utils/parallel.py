@@ -139,9 +139,9 @@ def mlp_part(
 ) -> Tensor:
     """Return what one of several processes adds to the output of an MLP.
 
-    x: (..., T, D);  W_1: (M, D);  b_1: (M,);  W_2: (D, M);  b_2: (D,)
+    x: (..., T, D);  W_1: (F, D);  b_1: (F,);  W_2: (D, F);  b_2: (D,)
     rank, count: the process, which takes the rank-th of `count` parts of the hidden
-        units. `count` divides M, and process 0 adds `b_2`
+        units. `count` divides F, and process 0 adds `b_2`
     returns: (..., T, D); the parts of all processes sum to the output
 
     >>> one = torch.ones(1, 1)

@@ -53,7 +53,7 @@ mlp_part = Exercise(
         dict(second_bias=lambda s: 0.0),
         "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
         dict(first_bias=lambda s: 0.0),
-        "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × M / count.",
+        "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × F / count.",
         dict(own=lambda s: slice(s.size)),
         "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is right as well, but here each process should take units that are neighbours, as `chunk` cuts them.",
         dict(own=lambda s: slice(s.rank, None, s.count)),
