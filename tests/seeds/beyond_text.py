@@ -15,13 +15,14 @@ vision = pages.definitions("14_beyond_text")
 
 def main(seed):
     found = digits(definitions("14_beyond_text"), seed)
+    found |= neighbours(definitions("14_beyond_text"), seed)
     found |= strands(definitions("deeper/dna"), seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
 
 
 def digits(book, seed):
-    """Train with positions and without, and the methods next to them."""
+    """Train with positions and without, and the nearest neighbour next to them."""
     images, labels, known, held_out = vision.split_digits(seed=seed)
 
     def accuracy(model, rows=held_out):
@@ -38,22 +39,30 @@ def digits(book, seed):
     nearest = labels[known][torch.cdist(*x).argmin(dim=1)]
     nearest = (nearest == labels[held_out]).float().mean().item()
     squares = partial(book["build"], patchify)
-    models = [trained(build) for build in (squares, book["mlp"], book["convolution"])]
-    of_squares, mlp, convolution = map(accuracy, models)
-    blind = trained(squares, positions=False)
-    looks = [book["class_weights"](models[0], images[rows]) for rows in ([0], held_out)]
-    looks = torch.stack([maps.mean(dim=0).flatten() for maps in looks])
+    model, blind = trained(squares), trained(squares, positions=False)
+    of_squares = accuracy(model)
     return {
-        "map of the zero and mean map, correlation": torch.corrcoef(looks)[0, 1],
         "nearest neighbour minus squares": nearest - of_squares,
-        "convolution minus MLP": convolution - mlp,
-        "convolution minus squares": convolution - of_squares,
-        "lowest of the three, trained on": min(accuracy(m, known) for m in models),
-        "positions, trained on": accuracy(models[0], known),
+        "positions, trained on": accuracy(model, known),
         "positions, new": of_squares,
         "positions minus no positions, new": of_squares - accuracy(blind),
         "no positions, new": accuracy(blind),
         "no positions, trained on": accuracy(blind, known),
+    }
+
+
+def neighbours(book, seed):
+    """Name the bases of pairs with attention, and with filters of five bases."""
+
+    def convolutions(number):
+        return lambda: [book["near_block"]() for _ in range(number)]
+
+    named = partial(book["arms_named"], seed=seed)
+    return {
+        "pairs, attention": named(lambda: [book["open_block"](32, 1, dna.LENGTH)], 100),
+        "pairs, convolution": named(convolutions(1), 100),
+        "pairs, ten convolutions": named(convolutions(10), 100),
+        "pairs, ten convolutions, 300 steps": named(convolutions(10), 300),
     }
 
 
