@@ -4,11 +4,13 @@ from functools import partial
 
 import pytest
 import torch
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.small_layers import CACHED, random
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
+from utils.experiments import leak_test
 from utils.latent import LatentAttention
 from utils.model import GPT, generate
 
@@ -31,6 +33,14 @@ def test_the_past_does_not_move_when_a_later_token_changes(kind):
     before, after = layer(x), layer(other)
     torch.testing.assert_close(after[:, :3], before[:, :3])
     assert not torch.allclose(after[:, 3], before[:, 3])
+
+
+@in_every_causal_layer
+def test_the_leak_test_finds_none_despite_dropout_and_changes_no_mode(kind):
+    model = nn.Sequential(built(kind, dropout=0.5), nn.Dropout(0.5))
+    model[0].eval()
+    assert leak_test(model, random(2, 7, 5)) < 1e-6
+    assert [part.training for part in (model, *model)] == [True, False, True]
 
 
 @in_every_causal_layer

@@ -22,24 +22,26 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 @torch.no_grad()
 def leak_test(layer: nn.Module, x: Tensor) -> float:
-    """Return how far outputs move if only the first t tokens are read, at most.
+    """Return the largest change of an output when all later tokens are cut off.
 
     x: (B, T, d_in), or token ids (B, T) of a model
 
     It is 0, up to rounding, if no output depends on a later token, in training or in
-    evaluation mode. Every `nn.Dropout` is switched off meanwhile.
+    evaluation mode. Meanwhile every `nn.Dropout`, and every layer that drops entries
+    itself with the probability `dropout_p`, stays in evaluation mode.
     """
-    largest, was_training = torch.tensor(0.0), layer.training
+    largest, modes = torch.tensor(0.0), {p: p.training for p in layer.modules()}
     for mode in (True, False):
         layer.train(mode)
-        for part in layer.modules():
-            if isinstance(part, nn.Dropout):
-                part.eval()
+        for part in modes:
+            if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
+                part.training = False
         whole = layer(x)
         for t in range(1, x.shape[1]):
             moved = (layer(x[:, :t]) - whole[:, :t]).abs().max()
             largest = torch.maximum(largest, moved)  # max() would lose NaN
-    layer.train(was_training)
+    for part, was_training in modes.items():
+        part.training = was_training
     return largest.item()
 
 
