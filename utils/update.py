@@ -1,7 +1,7 @@
 """Update the course: `python -m utils.update`.
 
-Notebooks that you changed are copied into a new folder `mine/DATE/` before they are
-brought back to their original state and the newest version is fetched with git.
+The newest version is fetched with git. Notebooks that you changed are copied into a new
+folder `mine/DATE/` before the new ones replace them. Without a network nothing changes.
 """
 
 import shutil
@@ -18,13 +18,15 @@ def git(*words: str) -> str:
 
     Raises subprocess.CalledProcessError if it fails, OSError if there is no git.
     """
-    command = ["git", *words]
-    done = subprocess.run(command, cwd=COURSE, check=True, stdout=subprocess.PIPE)
+    done = subprocess.run(["git", *words], cwd=COURSE, check=True, capture_output=True)
     return done.stdout.decode()
 
 
 def main() -> None:
-    """Copy each notebook that differs from the fetched one, then update."""
+    """Fetch the newest version, copy each changed notebook, then replace them all."""
+    if not (COURSE / ".git").exists():
+        raise OSError("this copy of the course is from a ZIP file: download a new one")
+    git("fetch")
     listed = git("diff", "--name-only", "--diff-filter=d", "-z", "HEAD", "notebooks")
     folder = COURSE / "mine" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
     for name in listed.split("\0")[:-1]:
@@ -32,13 +34,15 @@ def main() -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(COURSE / name, copy)
         print(f"Saved: {copy}")
-    git("restore", "notebooks")
-    print(git("pull", "--ff-only"), end="")
+    git("restore", "--staged", "--worktree", "notebooks")
+    print(git("merge", "--ff-only", "FETCH_HEAD"), end="")
     print("Now run the installation of the README again.")
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, subprocess.CalledProcessError) as error:
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"The update stopped: {error.stderr.decode().strip()}")
+    except OSError as error:
         sys.exit(f"The update stopped: {error}")
