@@ -95,7 +95,31 @@ WRONG = {
     "mask: expected booleans": partial(chart.heat, WEIGHTS, mask=CAUSAL.float()),
     "one: expected 2 values": partial(chart.lines, **LINES, x=[1, 2]),
     "positions: expected 3 axes": partial(chart.points, FLAT, **PLANE),
+    "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
+    "maps: expected weights from 0 to 1 (": partial(chart.heat, [[0, math.inf]]),
+    "framed: expected cells of a 3 by 3": partial(chart.heat, WEIGHTS, framed=[(3, 0)]),
+    "rows: expected numbers above 0 that": partial(
+        chart.heat, WEIGHTS, [("a", 3), ("b", 0)]
+    ),
+    "groups: expected a dict, got list": partial(chart.bars, [1, 2], WORDS),
+    "labels: expected 1 of them, got 3": partial(chart.points, [[[0, 1]]], **PLANE),
+    "names: expected 2 of them, got 1": partial(
+        chart.dials, [[0], [1]], ["a"], labels=["b"]
+    ),
+    "thin: expected names from ['one'], got 'two'": partial(
+        chart.lines, **LINES, thin={"two": [[1, 0]]}
+    ),
 }
+
+
+def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):
+    figures, nan = [], math.nan
+    monkeypatch.setattr(chart, "publish", lambda fig, *texts: figures.append(fig))
+    for y in ([1, 2, nan, nan], [nan, 1, 2, nan], [1, nan, 2, 3], [1, nan, 2, nan]):
+        chart.lines({"a": y}, xlabel="x", ylabel="y", title="t")
+    drawn = [fig.axes[0].lines[1:] for fig in figures]
+    crosses = [[line.get_xdata().tolist() for line in lines] for lines in drawn]
+    assert crosses == [[[1]], [[2]], [], [[2]]]
 
 
 @pytest.mark.parametrize("message", WRONG)

@@ -13,6 +13,7 @@ from utils.plots import theme
 from utils.plots.publishing import (
     describe,
     expect,
+    expect_length,
     format_number,
     in_course_style,
     new_figure,
@@ -70,7 +71,8 @@ def heat(
 
     Raises:
         ValueError: for a wrong number of labels, a mask of another shape, weights
-            outside the scale, or matrices of nothing but NaN or hidden cells.
+            outside the scale, a frame outside the matrix, or matrices of nothing but
+            NaN or hidden cells.
 
     >>> heat([[1.0, 0.0], [0.4, 0.6]], "ab", framed=[(1, 0)], title="Rows sum to 1")
     Heat map: Rows sum to 1. Rows (query): 0 a, 1 b. Columns (key): 0 a, 1 b. \
@@ -83,11 +85,14 @@ Framed: 1 b / 0 a.
     if columns is None and height == width:
         columns = rows
     names = [""] * len(maps) if names is None else names
-    expect(len(names) == len(maps), "names", f"{len(maps)} of them", len(names))
+    expect_length(len(maps), "names", names)
     masks = to_mask(mask, maps.shape)
-    known = maps[masks & np.isfinite(maps)]
+    known = maps[masks & (np.isfinite(maps) if signed else ~np.isnan(maps))]
     expect(known.size, "maps", "at least one finite number that isn't hidden", "none")
     scale = _color_scale(known, signed, vmax)
+    for i, j in framed:
+        is_inside = 0 <= i < height and 0 <= j < width
+        expect(is_inside, "framed", f"cells of a {height} by {width} matrix", (i, j))
     row_labels = _axis_labels(rows, height, "rows")
     column_labels = _axis_labels(columns, width, "columns")
     row_names, column_names = (
@@ -132,8 +137,9 @@ def _axis_labels(labels, size, what):
     if labels is None:
         return [(str(i), 1) for i in range(size)]
     if len(labels) and isinstance(labels[0], tuple):
-        total = sum(number for _, number in labels)
-        expect(total == size, what, f"numbers that sum to {size}", total)
+        numbers = [number for _, number in labels]
+        is_sum = sum(numbers) == size and min(numbers) > 0
+        expect(is_sum, what, f"numbers above 0 that sum to {size}", numbers)
         return [(shorten(name, LABEL_LENGTH), number) for name, number in labels]
     names = to_names(labels, size, what)
     if not isinstance(labels, range):
@@ -209,13 +215,14 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
     """
     names = [visible(label) for label in labels]
+    expect(isinstance(groups, dict), "groups", "a dict", type(groups).__name__)
     expect(groups, "groups", "one or more", "none")
     fig = new_figure(2.6, "constrained")
     axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)  # inches
     for ax, (name, values) in zip(axes, groups.items()):
         values = to_array(values, name, 1)
-        expect(len(values) == len(names), name, f"{len(names)} of them", len(values))
+        expect_length(len(names), name, values)
         bar = ax.bar(np.arange(len(names)) + 0.5, values, 0.75, color=theme.SERIES[0])
         numbers = [format_number(value, num_digits(values)) for value in values]
         if max(map(text_width, numbers)) < 0.9 * slot:
@@ -293,7 +300,8 @@ def lines(
 ) -> None:
     """Draw lines, each with its own colour and marker.
 
-    A cross marks where a line ends early, before its first nan.
+    A cross marks where a line ends early: after it there is only nan. A nan before
+    leaves a gap, and so does each average that needs it.
 
     Args:
         series: dict from a name to its values.
@@ -311,6 +319,8 @@ def lines(
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
     expect(series, "series", "one or more", "none")
+    for name in thin or ():
+        expect(name in series, "thin", f"names from {[*series]}", repr(name))
     samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
     fig, ax = _axes_above_samples(3.3, samples)
@@ -333,8 +343,8 @@ def lines(
         apart = max(1, len(y) // 12)  # so that markers don't hide a long line
         style = {"marker": MARKERS[i % len(MARKERS)], "markevery": (i % apart, apart)}
         ax.plot(at, y, color=color, label=name, **style)
-        if np.isnan(y).any():
-            end = np.isnan(y).argmax() - 1
+        end = np.flatnonzero(np.isfinite(y))[-1:]
+        if end.size and end[0] < len(y) - 1:
             cross = {"marker": "X", "markersize": 10, "markeredgecolor": "white"}
             ax.plot(at[end], y[end], color=color, zorder=5, clip_on=False, **cross)
     _draw_references(ax.axhline, reference)
@@ -401,7 +411,10 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     ...        groups=["animal", "vehicle"], title="Two words")
     Points: Two words. Panels: before. Labels: cat, bus. Groups: animal, vehicle.
     """
-    panels, labels = to_array(positions, "positions", 3), [*map(visible, labels)]
+    panels = to_array(positions, "positions", 3)
+    labels = to_names(labels, panels.shape[1], "labels")
+    expect_length(len(labels), "groups", groups)
+    expect_length(len(panels), "names", names)
     fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
     axes = fig.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
     axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
@@ -439,12 +452,16 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
     >>> dials([[0, 1.6], [0, 3.1]], ["fast", "slow"], labels=["k", "q"], title="Two")
     Clocks: Two. Names: fast, slow. Hands: k, q.
     """
+    angles = to_array(angles, "angles", 2)
+    expect_length(len(angles), "names", names)
+    expect_length(angles.shape[1], "labels", labels)
+    expect_length(len(angles), "shaded", names if shaded is None else shaded)
     down = math.ceil(len(angles) / 4)
     fig = new_figure(2 * down, "constrained")
     axes = fig.subplots(down, 4, squeeze=False, subplot_kw={"projection": "polar"})
     for ax in axes.flat[len(angles) :]:
         ax.axis("off")
-    for i, (ax, hands) in enumerate(zip(axes.flat, to_array(angles, "angles", 2))):
+    for i, (ax, hands) in enumerate(zip(axes.flat, angles)):
         ax.set(theta_zero_location="N", theta_direction=-1, xticks=[], yticks=[])
         ax.set_title(names[i], pad=20)
         if shaded is not None:

@@ -31,11 +31,19 @@ def expect(condition, what, expected, got):
         raise ValueError(f"{what}: expected {expected}, got {got}")
 
 
+def expect_length(size, what, values):
+    """Raise ValueError unless there are `size` values."""
+    expect(len(values) == size, what, f"{size} of them", len(values))
+
+
 def to_array(values, what, ndim=None):
     """Return a NumPy copy of a tensor, an array or nested lists of numbers."""
-    if isinstance(values, (list, tuple)) and any(torch.is_tensor(v) for v in values):
-        values = torch.stack([torch.as_tensor(v) for v in values])
-    array = torch.as_tensor(values).detach().cpu().double().numpy()
+    try:
+        if isinstance(values, list | tuple) and any(map(torch.is_tensor, values)):
+            values = torch.stack([torch.as_tensor(v) for v in values])
+        array = torch.as_tensor(values).detach().cpu().double().numpy()
+    except (RuntimeError, TypeError, ValueError):
+        expect(False, what, "numbers, in rows of one length", f"{values!r:.80}")
     if ndim is not None:
         expect(array.ndim == ndim, what, f"{ndim} axes", f"shape {array.shape}")
     expect(array.size, what, "at least one number", f"shape {array.shape}")
@@ -53,7 +61,7 @@ def to_mask(mask, shape):
 
 def to_names(labels, size, what):
     """Return the labels as visible texts, if there are `size` of them."""
-    expect(len(labels) == size, what, f"{size} of them", len(labels))
+    expect_length(size, what, labels)
     return [visible(label) for label in labels]
 
 
