@@ -13,6 +13,9 @@ from utils.attention import (
     MultiHeadAttention,
     SelfAttention,
     attend_with_cache,
+    attend_with_heads,
+    causal_mask,
+    cross_attention,
     dropout,
     masked_softmax,
     merge_heads,
@@ -22,6 +25,7 @@ from utils.attention import (
     split_heads,
 )
 from utils.cache import KeyValueCache
+from utils.delta import DeltaState
 from utils.embeddings import apply_rope
 
 # ---- functions --------------------------------------------------------------------
@@ -75,6 +79,11 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool \(2,\)"),
+        (padding_mask, ([1], 2.5), "whole num_tokens of 0 or more, got 2.5"),
+        (causal_mask, (2.5,), "whole num_tokens of 0 or more, got 2.5"),
+        (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
+        (attend_with_cache, (X, X[:1], X[:1], None), "for a causal mask, got 3 and 1"),
+        (attend_with_heads, (X[None, None], *[X[None, None, :1]] * 2), "got 3 and 1"),
         (online_softmax_attention, (X, X, X, -1), "slice_size of 1 or more, got -1"),
         (
             scaled_dot_product_attention,
@@ -104,6 +113,12 @@ def test_an_array_or_a_list_instead_of_a_tensor_is_named():
         layer(np.zeros((3, 4)))
     with pytest.raises(TypeError, match="expected key as a tensor, got list"):
         scaled_dot_product_attention(X, [[1.0] * 4], X)
+    with pytest.raises(TypeError, match="a KeyValueCache, got DeltaState"):
+        grouped()(CONTEXT, cache=DeltaState())
+
+
+def test_no_sentences_have_an_empty_padding_mask():
+    assert padding_mask([], 3).shape == (0, 3)
 
 
 def test_in_float16_scores_beyond_its_range_are_no_nan():
@@ -190,7 +205,9 @@ CONTEXT = random(2, 5, 5)
     "options, inputs, message",
     [
         ({"num_kv_heads": 4}, {}, "num_kv_heads to divide num_heads, got 4 and 6"),
-        ({"window": 3, "causal": False}, {}, "window of 1 or more, with causal=True"),
+        ({"window": 3, "causal": False}, {}, "causal=True with a window"),
+        ({"window": 2.5}, {}, "whole window of 1 or more, got 2.5"),
+        ({"rope_base": 50.0}, {}, "expected rotary=True with a rope_base"),
         (
             {"causal": False},
             {"cache": KeyValueCache(13)},

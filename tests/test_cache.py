@@ -35,6 +35,12 @@ def test_another_shape_or_dtype_than_before_is_named(other):
         cache.append(keys(1), other)
 
 
+@pytest.mark.parametrize("capacity", [-1, 2.5])
+def test_a_capacity_that_cannot_be_is_named(capacity):
+    with pytest.raises(ValueError, match=f"capacity of 0 or more, got {capacity}"):
+        KeyValueCache(capacity)
+
+
 def test_a_first_append_that_fails_leaves_the_cache_empty():
     cache = KeyValueCache(7)
     with pytest.raises(ValueError, match=r"\(B, H_kv, T, K\) twice, got"):

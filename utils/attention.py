@@ -12,11 +12,15 @@ from torch import Tensor, nn
 from utils.cache import KeyValueCache
 from utils.embeddings import ComputedBuffer, Rotary
 from utils.validation import (
+    check_cache,
+    check_causal,
     check_divisible,
     check_length,
     check_mask,
+    check_positive,
     check_probability,
     check_query_key_value,
+    check_rotary,
     check_tokens,
     check_width,
     check_window,
@@ -75,6 +79,7 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
+    check_positive("num_tokens", num_tokens, least=0)
     return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
@@ -88,7 +93,10 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     tensor([[ True, False, False],
             [ True,  True,  True]])
     """
+    check_positive("num_tokens", num_tokens, least=0)
     lengths = torch.as_tensor(lengths)
+    if not lengths.numel():  # PyTorch makes floats of an empty list
+        lengths = lengths.long()
     is_boolean = lengths.dtype == torch.bool
     if lengths.dim() != 1 or lengths.is_floating_point() or is_boolean:
         raise ValueError(
@@ -218,6 +226,10 @@ def cross_attention(
     Source: Vaswani et al. 2017, section 3.2.3.
     """
     mask = None if context_mask is None else context_mask[..., None, :]  # (..., 1, S)
+    for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
+        width = (x if name == "W_query" else context).shape[-1]
+        if W.dim() != 2 or len(W) != width:
+            raise ValueError(f"expected {name} ({width}, …), got {tuple(W.shape)}")
     query, key, value = x @ W_query, context @ W_key, context @ W_value
     return scaled_dot_product_attention(query, key, value, mask)
 
@@ -243,8 +255,7 @@ def online_softmax_attention(
     tensor([[6.]])
     """
     check_query_key_value(query, key, value)
-    if slice_size < 1:
-        raise ValueError(f"expected a slice_size of 1 or more, got {slice_size}")
+    check_positive("slice_size", slice_size)
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
     accumulator = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., T, d_v)
@@ -293,6 +304,7 @@ def attend_with_cache(
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
     check_query_key_value(query, key, value)
     T, S = query.shape[-2], key.shape[-2]
+    check_causal(T, S)
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
     return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
@@ -474,6 +486,7 @@ class MultiHeadAttention(nn.Module):
                 f"got {num_kv_heads} and {num_heads}"
             )
         check_window(window, causal)
+        check_rotary(rotary, rope_base)
         check_probability(dropout)
         self.d_in = d_in
         self.context_length = context_length
@@ -500,10 +513,9 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = False,
         cache: KeyValueCache | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        self._check_inputs(x, context, padding_mask, cache)
+        start = self._check_inputs(x, context, padding_mask, cache)
         query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
-            start = 0 if cache is None else len(cache)
             query, key = self.rotate(query, start), self.rotate(key, start)
         if cache is not None:
             key, value = cache.append(key, value)
@@ -525,6 +537,8 @@ class MultiHeadAttention(nn.Module):
         return KeyValueCache(num_tokens)
 
     def _check_inputs(self, x, context, padding_mask, cache):
+        """Return the number of tokens before x."""
+        num_cached = check_cache(cache, KeyValueCache)
         if context is not None and self.causal:
             raise ValueError("expected causal=False in a layer that gets a context")
         if cache is not None and not self.causal:
@@ -532,11 +546,10 @@ class MultiHeadAttention(nn.Module):
                 "expected causal=True in a layer that gets a cache, as from `generate`"
             )
         if context is None:
-            num_cached = 0 if cache is None else len(cache)
             num_keys = check_tokens("x", x, self.d_in, padding_mask, num_cached)
             if self.causal or self.rotary:
                 check_length(num_keys, self.context_length)
-            return
+            return num_cached
         check_width("x", x, self.d_in, dims=3)
         check_tokens("context", context, self.d_in, padding_mask)
         if context.shape[0] != x.shape[0]:
@@ -544,6 +557,7 @@ class MultiHeadAttention(nn.Module):
                 f"expected a context for each of {x.shape[0]} sentences, "
                 f"got {context.shape[0]}"
             )
+        return num_cached
 
     def _project_heads(self, x, context, cache):
         """Return query (B, H, T, K), key and value (B, H_kv, S, K)."""
@@ -597,6 +611,8 @@ def attend_with_heads(
     tensor([3., 3.])
     """
     check_window(window, causal)
+    if causal:
+        check_causal(query.shape[2], key.shape[2])
     shape = query.shape[:3]
     # `jit.trace` has tensors for sizes.
     num_heads, num_kv_heads = int(shape[1]), int(key.shape[1])

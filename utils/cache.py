@@ -4,6 +4,8 @@ import contextlib
 
 from torch import Tensor
 
+from utils.validation import check_positive
+
 
 @contextlib.contextmanager
 def restored_on_error(caches: list):
@@ -34,6 +36,7 @@ class KeyValueCache:
     """
 
     def __init__(self, capacity: int):
+        check_positive("capacity", capacity, least=0)
         self.capacity = capacity
         self.key = self.value = None
         self.num_tokens = 0
@@ -64,7 +67,10 @@ class KeyValueCache:
             if key.dim() != 4 or key.shape[:3] != value.shape[:3]:
                 shapes = tuple(key.shape), tuple(value.shape)
                 raise ValueError(f"expected (B, H_kv, T, K) twice, got {shapes}")
-            pair = self._allocate(key), self._allocate(value)
+            pair = [
+                new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])
+                for new in (key, value)
+            ]
         for stored, new in zip(pair, (key, value)):
             expected = stored[:, :, start:end].shape
             if new.shape != expected or new.dtype != stored.dtype:
@@ -75,6 +81,3 @@ class KeyValueCache:
             stored[:, :, start:end] = new
         (self.key, self.value), self.num_tokens = pair, end
         return self.key[:, :, :end], self.value[:, :, :end]
-
-    def _allocate(self, new):
-        return new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from utils.attention import merge_heads, split_heads
 from utils.validation import (
+    check_cache,
     check_divisible,
     check_length,
     check_positive,
@@ -47,7 +48,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
 
     S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = S_(t-1);  o_t = S_t^T q_t
 
-    query, key: (..., T, K), keys of length 1
+    query, key: (..., T, K); keys of length 1, because longer ones let the matrix grow
     value: (..., T, d_v)
     beta: (..., T), from 0 (write nothing) to 1 (the key then returns its value)
     returns: (..., T, d_v); ValueError for other shapes
@@ -104,7 +105,8 @@ def attend_in_chunks(
     """Compute `gated_delta_rule` by chunks: inside a chunk all tokens at once.
 
     query, key, value, beta: as `gated_delta_rule` takes them
-    log_gate: (..., T), the logarithm of its `gate`, -inf for 0; None is a gate of 1
+    log_gate: (..., T), the logarithm of its `gate`, so 0 or less, -inf for a gate of 0;
+        None for gates of 1
     state: (..., K, d_v), after the tokens before; None if there are none
     returns: output (..., T, d_v) and the state after the last token, (..., K, d_v), in
         float32 or wider; ValueError for other shapes and a chunk_size below 1
@@ -237,7 +239,7 @@ class DeltaAttention(nn.Module):
         padding_mask: Tensor | None = None,
         cache: DeltaState | None = None,
     ) -> Tensor:
-        num_cached = 0 if cache is None else len(cache)
+        num_cached = check_cache(cache, DeltaState)
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, num_cached)
         check_length(num_tokens, self.context_length)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)

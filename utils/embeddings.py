@@ -159,8 +159,8 @@ def rotary_tables(
     """
     if width < 2 or width % 2:
         raise ValueError(f"expected an even width of 2 or more to rotate, got {width}")
-    if base <= 0:
-        raise ValueError(f"expected a base above 0, got {base}")
+    if not 0 < base < float("inf"):
+        raise ValueError(f"expected a finite base above 0, got {base}")
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     even = torch.arange(0, width, 2, dtype=dtype, device=positions.device)  # 2p
     periods = base ** (even / width)  # (K / 2,), in tokens per radian
@@ -220,9 +220,16 @@ class Rotary(ComputedBuffer):
     tensor([[1., 1.]])
     """
 
-    def __init__(self, num_positions: int, width: int, *options):
+    def __init__(
+        self,
+        num_positions: int,
+        width: int,
+        base: float = 10000.0,
+        rescale: Callable[[Tensor], Tensor] | None = None,
+    ):
         super().__init__()
-        self.num_positions, self.options = num_positions, (width, *options)
+        check_positive("num_positions", num_positions)
+        self.num_positions, self.options = num_positions, (width, base, rescale)
         self.register_computed()
 
     def compute_buffer(self):
@@ -253,6 +260,7 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     of two it interpolates the slopes; here the formula holds for every H.
     """
     check_positive("num_heads", num_heads)
+    check_positive("num_tokens", num_tokens, least=0)
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
     positions = torch.arange(num_tokens)
     offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)

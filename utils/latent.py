@@ -16,10 +16,12 @@ from utils.attention import (
 from utils.cache import KeyValueCache
 from utils.embeddings import Rotary
 from utils.validation import (
+    check_cache,
     check_divisible,
     check_length,
     check_positive,
     check_probability,
+    check_rotary,
     check_tokens,
 )
 
@@ -149,6 +151,7 @@ class LatentAttention(nn.Module):
         super().__init__()
         check_divisible(d_out, num_heads)
         check_probability(dropout)
+        check_rotary(rotary, rope_base, rotary_dim)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -178,7 +181,7 @@ class LatentAttention(nn.Module):
         cache: KeyValueCache | None = None,
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        start = 0 if cache is None else len(cache)
+        start = check_cache(cache, KeyValueCache)
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, start)
         check_length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + K_rot)

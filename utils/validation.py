@@ -1,9 +1,11 @@
 """What functions and layers expect of their inputs; all raise ValueError otherwise.
 
-What should be a tensor and isn't raises TypeError.
+A TypeError if an argument isn't a tensor.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 """
+
+from numbers import Integral
 
 import torch
 from torch import Tensor
@@ -22,10 +24,10 @@ def check_floating(name: str, x: Tensor):
         raise ValueError(f"expected {name} of floating-point numbers, got {x.dtype}")
 
 
-def check_positive(name: str, number: int):
-    """Expect a whole number of 1 or more."""
-    if number < 1 or number % 1:
-        raise ValueError(f"expected a whole {name} of 1 or more, got {number}")
+def check_positive(name: str, number: int, least: int = 1):
+    """Expect an int of `least` or more."""
+    if not isinstance(number, Integral) or number < least:
+        raise ValueError(f"expected a whole {name} of {least} or more, got {number}")
 
 
 def check_probability(p: float):
@@ -123,16 +125,41 @@ def check_positions(start: int, end: int, num_positions: int):
 
 def check_window(window: int | None, causal: bool):
     """Expect None, or one key or more in a causal layer."""
-    if window is not None and (window < 1 or not causal):
+    if window is not None:
+        check_positive("window", window)
+        if not causal:
+            raise ValueError(f"expected causal=True with a window, got causal={causal}")
+
+
+def check_rotary(rotary: bool, rope_base: float, rotary_dim: int | None = None):
+    """Expect the defaults of its options without `rotary`."""
+    if not rotary and (rope_base, rotary_dim) != (10000.0, None):
         raise ValueError(
-            f"expected a window of 1 or more, with causal=True, "
-            f"got {window} and causal={causal}"
+            "expected rotary=True with a rope_base or a rotary_dim, "
+            f"got rotary=False with {rope_base} and {rotary_dim}"
         )
+
+
+def check_causal(num_queries: int, num_keys: int):
+    """Expect no more queries than keys: each query has its own key among them."""
+    if num_queries > num_keys:
+        raise ValueError(
+            "expected at most as many queries as keys for a causal mask, "
+            f"got {num_queries} and {num_keys}"
+        )
+
+
+def check_cache(cache, kind: type) -> int:
+    """Expect a cache of this class, or None; return the number of its tokens."""
+    if not isinstance(cache, kind | None):
+        raise TypeError(f"expected a {kind.__name__}, got {type(cache).__name__}")
+    return 0 if cache is None else len(cache)
 
 
 def check_divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
-    if num_heads < 1 or width % num_heads:
+    check_positive("num_heads", num_heads)
+    if width % num_heads:
         raise ValueError(
             f"expected a width that is divisible by the number of heads, "
             f"got width {width} and {num_heads} heads"
