@@ -1,7 +1,7 @@
 """Each test pins one claim about `utils.model`."""
 
 import pickle
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 import torch
@@ -73,14 +73,11 @@ def test_beyond_its_context_it_reads_the_last_tokens(kind):
         assert torch.equal(model(seen)[:, -1].argmax(dim=-1), written[:, end])
 
 
-def test_each_block_keeps_its_mode_also_if_two_threads_generate():
+def test_dropout_is_off_while_it_writes_and_each_block_keeps_its_mode():
     model, start = far_from_even(dropout=0.5).train(), token_ids(2, 4)
     model.blocks[0].eval()
     modes = [module.training for module in model.modules()]
-    expected = generate(model, start, 9, top_k=1)
-    with ThreadPoolExecutor(2) as pool:
-        texts = pool.map(lambda _: generate(model, start, 9, top_k=1), range(8))
-        assert all(text.equal(expected) for text in texts)
+    both_ways(model, start, 9, top_k=1)
     assert [module.training for module in model.modules()] == modes
 
 
@@ -95,8 +92,6 @@ def test_a_text_that_has_ended_is_padded_and_all_ended_texts_stop():
         assert text[:stop].equal(whole[: len(text)][:stop])
         assert (text[stop:] == end).all()
     assert generate(model, start[:1], 9, top_k=1, end_id=end).shape[1] <= 6
-    with pytest.raises(ValueError, match="token ids from 0 to 52, got 53"):
-        generate(model, start, 9, end_id=53)
 
 
 def test_a_tiny_temperature_chooses_among_the_likeliest():
@@ -174,16 +169,16 @@ def read_with(num_caches, lengths):
     model(token_ids(1, 2), caches)
 
 
-def choose(**options):
-    next_token_probs(torch.zeros(5), **options)
+def choose(logits=(0.0,) * 5, **options):
+    next_token_probs(torch.tensor(logits), **options)
 
 
 def read(num_tokens):
     gpt()(token_ids(1, num_tokens))
 
 
-def write_on(token_ids, count=1):
-    generate(gpt(), torch.tensor(token_ids), count)
+def write_on(token_ids, count=1, **options):
+    generate(gpt(), torch.tensor(token_ids), count, **options)
 
 
 BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
@@ -195,18 +190,25 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
         (choose, {"top_k": 6}, "from 1 to 5, got 6"),
         (choose, {"temperature": float("nan")}, "finite temperature above 0"),
         (read, {"num_tokens": 14}, "context_length = 13 tokens, got 14"),
+        (choose, {"logits": [-torch.inf] * 2}, "finite largest logit, got -inf"),
         (write_on, {"token_ids": ((1,),), "count": -1}, "num_tokens of 0 or more"),
+        (write_on, {"token_ids": ((53, *[1] * 13),)}, "from 0 to 52, got 53"),
+        (write_on, {"token_ids": ((1,),), "count": 0, "end_id": 53}, "to 52, got 53"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
         (next_token_loss, {"model": gpt(), "batch": BATCH}, r"shape .* and \(3, 2\)"),
         (lambda ids: gpt()(ids), {"ids": token_ids(7)}, r"ids \(B, T\), got \(7,\)"),
         (read_with, {"num_caches": 2, "lengths": (3, 1)}, r"one length, .* \[3, 1\]"),
-        (read_with, {"num_caches": 0, "lengths": ()}, "a cache for each of 2 blocks"),
+        (read_with, {"num_caches": 0, "lengths": ()}, "its own for each of 2 blocks"),
+        (lambda: gpt()(token_ids(1, 2), gpt().new_caches(5)[:1] * 2), {}, "got 1 with"),
         (
             gpt,
             {"positions": "rotary", "attention": DeltaAttention},
             "expected attention that takes rotary=True .* got .*DeltaAttention",
         ),
         (SwiGLU, {"d_model": 6, "d_inner": 0}, "d_inner of 1 or more, got 0"),
+        (gpt, {"attention": [MultiHeadAttention]}, "each of 2 blocks, got 1"),
+        (partial(GPT, 53, 13, 24), {"num_heads": 2.0, "num_layers": 1}, "num_heads of"),
+        (partial(GPT, 53, 13, 24), {"num_heads": 2, "num_layers": -1}, "of 0 or more"),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
     ],
 )

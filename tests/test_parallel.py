@@ -30,6 +30,24 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
 
 
+@pytest.mark.parametrize(
+    "function, inputs, message",
+    [
+        (parallel.missing_keys, (3, -1, True), "passes of 0 or more, got -1"),
+        (
+            parallel.mlp_part,
+            (*[torch.ones(6, 6)] * 5, 0, 4),
+            "divides M = 6 .* 4 and 0",
+        ),
+        (parallel.mlp_part, (*[torch.ones(6, 6)] * 5, -1, 3), "below it, got 3 and -1"),
+        (combine_partial_attention, map(torch.ones, [(2, 3, 2), (2, 1), (2, 1)]), "T"),
+    ],
+)
+def test_what_no_process_can_compute_is_named(function, inputs, message):
+    with pytest.raises(ValueError, match=message):
+        function(*inputs)
+
+
 def fenced_code():
     """Return the lines of code in the text of notebook 15."""
     path = ROOT / "notebooks/15_several_machines.ipynb"

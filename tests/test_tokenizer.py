@@ -82,6 +82,8 @@ def test_decoding_takes_one_text_as_a_list_a_tensor_or_a_generator():
         decode_bpe(torch.tensor([ids]), MERGES)
 
 
-def test_decoding_names_an_unknown_id():
-    with pytest.raises(ValueError, match="ids from 0 to 255, got 256"):
-        decode_bpe([256], {})
+def test_decoding_names_an_unknown_id_and_merges_in_another_order():
+    with pytest.raises(ValueError, match="ids of bytes or of merges, got 256"):
+        decode_bpe([256], {(97, 98): 300})
+    with pytest.raises(ValueError, match=r"\(256, 99\) before its parts"):
+        decode_bpe([257], {(256, 99): 257, (97, 98): 256})

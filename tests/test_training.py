@@ -13,6 +13,7 @@ from torch import nn
 
 from utils.launch import in_processes
 from utils.training import (
+    SAVED,
     TrainingConfig,
     decay_groups,
     learning_rate,
@@ -127,6 +128,10 @@ def write_damaged(model, path):
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (
+            lambda model, path: torch.save(dict.fromkeys(SAVED, []), path),
+            "a.pt is no checkpoint: expected step of type int",
+        ),
+        (
             lambda model, path: take_a_step(model, path, {"heads": 4}),
             "another model: expected heads of 2, got 4",
         ),
@@ -151,7 +156,8 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
         ({"clip": -1.0}, "clip above 0, or None, got -1.0"),
         ({"weight_decay": math.nan}, "weight_decay from 0, got nan"),
         ({"decline": 2.0}, "decline from 0 to 1, got 2.0"),
-        ({"save_every": 0}, "save_every from 1, got 0"),
+        ({"save_every": 1.5}, "whole save_every of 1 or more, got 1.5"),
+        ({"final_lr": math.inf}, "a finite final_lr from 0, or None, got inf"),
         ({"metadata": {"text": Path("a.txt")}}, "metadata as a dict of strings"),
         ({"metadata": {"loss": math.nan}}, "metadata as a dict of strings"),
     ],
@@ -169,18 +175,12 @@ def test_metadata_are_there_and_back_again(tmp_path):
     assert read_checkpoint(path)["metadata"] == metadata
 
 
-@pytest.mark.parametrize("compiled", [(True, False), (False, True), (True, True)])
-def test_a_run_of_a_compiled_model_is_continued_with_another(tmp_path, compiled):
-    expected = run(batch_function())[0]
-    for steps, is_compiled in zip((6, None), compiled):
-        model = dropout_model()
-        if is_compiled:
-            model = torch.compile(model, backend="eager")
-        stop = interrupt_after(steps) if steps else None
-        settings = {"checkpoint": tmp_path / "run.pt", "save_every": 1}
-        with contextlib.suppress(KeyboardInterrupt):
-            losses, _ = run(batch_function(), model, stop, **settings)
-    assert losses == expected
+def test_a_run_of_a_compiled_model_is_continued_with_another(tmp_path):
+    expected, settings = run(batch_function()), {"checkpoint": tmp_path / "run.pt"}
+    compiled = torch.compile(dropout_model(), backend="eager")
+    with pytest.raises(KeyboardInterrupt):
+        run(batch_function(), compiled, interrupt_after(6), save_every=1, **settings)
+    assert run(batch_function(), **settings) == expected
 
 
 def test_ctrl_c_waits_until_the_step_is_saved(tmp_path, ctrl_c):
@@ -232,12 +232,24 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
     [
         (torch.nn.Linear(1, 1), [], "expected one batch or more, got none"),
         (torch.nn.Linear(1, 1), {"x": torch.ones(1)}, "expected a list of .* got dict"),
+        (torch.nn.Linear(1, 1), "ab", "expected a list of .* got str"),
         (torch.nn.ReLU(), [torch.ones(1)], "a model with weights to train, got none"),
+        (
+            torch.nn.Linear(1, 1).requires_grad_(False),
+            [1],
+            "weights to train, got none",
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_named(model, batches, message):
     with pytest.raises(ValueError, match=message):
         train(model, batches, lambda model, x: model(x).sum(), steps=3)
+
+
+@pytest.mark.parametrize("steps", [-1, 2.5])
+def test_a_number_of_steps_that_cannot_be_is_named(steps):
+    with pytest.raises(ValueError, match=f"whole steps of 0 or more, got {steps}"):
+        train(nn.Linear(1, 1), [line()], squared_error, steps)
 
 
 def test_a_checkpoint_with_more_steps_than_asked_for_is_named(tmp_path):

@@ -92,9 +92,12 @@ def _open_tensors(folder):
     index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
         weight_map = read_json(index).get("weight_map")
-        if not isinstance(weight_map, dict):
-            raise ValueError(f"{index}: expected a weight_map, got {weight_map!r}")
-        files = sorted(set(weight_map.values()))
+        files = weight_map.values() if isinstance(weight_map, dict) else [None]
+        if not all(isinstance(file, str) for file in files):
+            raise ValueError(
+                f"{index}: expected a weight_map of file names, got {weight_map!r:.80}"
+            )
+        files = sorted(set(files))
     tensors = {}
     for file in files:
         path = path.with_name(file)

@@ -8,6 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from utils.files import DATA
 from utils.tokenizer import END_OF_TEXT, load_tokenizer
+from utils.validation import check_num_ids, check_positive
 
 # The first sentence of article 1, as published by the United Nations.
 HUMAN_RIGHTS = {
@@ -40,21 +41,14 @@ def sliding_windows(
             [7, 8]]), tensor([[6, 7],
             [8, 9]]))
     """
-    if context_length < 1 or stride < 1:
-        raise ValueError(
-            "expected context_length and stride of 1 or more, "
-            f"got {context_length} and {stride}"
-        )
+    check_positive("context_length", context_length)
+    check_positive("stride", stride)
     ids = torch.as_tensor(ids)
     if ids.dim() != 1 or ids.is_floating_point():
         raise ValueError(
             f"expected one sequence of token ids, got {ids.dtype} {tuple(ids.shape)}"
         )
-    if len(ids) <= context_length:
-        raise ValueError(
-            f"expected more than context_length = {context_length} token ids, "
-            f"got {len(ids)}"
-        )
+    check_num_ids(len(ids), context_length)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()
 

@@ -96,6 +96,7 @@ SETTINGS = {
     "rope_type": ["default", "llama3"],
     "rope_interleaved": [False],
     "partial_rotary_factor": [1.0],
+    "tie_word_embeddings": [False, True],
     "rms_norm_eps": float,
     "rope_theta": float,
     "intermediate_size": int,
@@ -239,6 +240,8 @@ def _read_config(path):
     settings = read_json(path)
     # `transformers` writes rope_parameters since version 5, before it rope_scaling.
     rope = settings.get("rope_scaling") or settings.get("rope_parameters") or {}
+    if not isinstance(rope, dict):
+        raise ValueError(f"{path}: expected rope_scaling as a dict, got {rope!r}")
     given = settings | {"rope_type": rope.get("type")} | rope
     given = {name: value for name, value in given.items() if value is not None}
     config = DEFAULTS | given

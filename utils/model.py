@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from utils.attention import MultiHeadAttention
 from utils.cache import restored_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
-from utils.validation import check_tensor, check_token_ids
+from utils.validation import check_positive, check_tensor, check_token_ids
 
 
 class TransformerBlock(nn.Module):
@@ -78,8 +77,8 @@ class GPT(nn.Module):
     embedding.
 
     Raises ValueError for other `positions`, for "rotary" with a class that has none,
-    for a number of classes or caches other than that of the blocks, and for caches that
-    hold different numbers of tokens.
+    for a number of classes or caches other than the number of blocks, for a cache that
+    is given twice, and for caches that hold different numbers of tokens.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -105,6 +104,7 @@ class GPT(nn.Module):
         super().__init__()
         if positions not in POSITIONS:
             raise ValueError(f"expected positions from {POSITIONS}, got {positions!r}")
+        check_positive("num_layers", num_layers, least=0)
         layers = attention if isinstance(attention, list) else [attention] * num_layers
         if len(layers) != num_layers:
             raise ValueError(
@@ -141,10 +141,11 @@ class GPT(nn.Module):
         if caches is None:
             return self._logits(token_ids, [None] * len(self.blocks), 0)
         lengths = [len(cache) for cache in caches]
-        if len(caches) != len(self.blocks) or len(set(lengths)) > 1:
+        num_different = len({id(cache) for cache in caches})
+        if not len(self.blocks) == len(caches) == num_different or len({*lengths}) > 1:
             raise ValueError(
-                f"expected a cache for each of {len(self.blocks)} blocks, all of one "
-                f"length, got lengths {lengths}"
+                f"expected a cache of its own for each of {len(self.blocks)} blocks, "
+                f"all of one length, got {num_different} with lengths {lengths}"
             )
         with restored_on_error(caches):
             return self._logits(token_ids, caches, lengths[0] if lengths else 0)
@@ -285,7 +286,8 @@ def next_token_probs(
     temperature: above 0 and finite, else ValueError
     top_k: keep this many tokens, from 1 to V, and all that tie with the last of them
     top_p: of these, keep the fewest with this probability (`top_p_probs`)
-    returns: (..., V), sums to one
+    returns: (..., V), sums to one; on the CPU ValueError if the largest logit is
+        infinite or NaN
 
     >>> next_token_probs(torch.tensor([0.0, 0.0, -1.0]), top_k=2)
     tensor([0.5000, 0.5000, 0.0000])
@@ -302,24 +304,22 @@ def next_token_probs(
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
-    logits = logits - logits.amax(dim=-1, keepdim=True)
+    largest = logits.amax(dim=-1, keepdim=True)
+    if largest.is_cpu and not largest.isfinite().all():  # a GPU would have to wait
+        wrong = largest[~largest.isfinite()][0].item()
+        raise ValueError(f"expected a finite largest logit, got {wrong}")
+    logits = logits - largest
     logits = logits / max(temperature, torch.finfo(logits.dtype).tiny)
     return (
         torch.softmax(logits, dim=-1) if top_p is None else top_p_probs(logits, top_p)
     )
 
 
-_GENERATING = threading.RLock()
-
-
 @contextlib.contextmanager
 def _ready_to_generate(model, device):
-    """Switch dropout off and choose kernels; afterwards all is as it was.
-
-    Both switches are shared by all threads, so one thread after the other has them.
-    """
+    """Switch dropout off and choose kernels; afterwards all is as it was."""
     is_cuda = device.type == "cuda"
-    with _GENERATING, sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext():
+    with sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext():
         modes = [(module, module.training) for module in model.modules()]
         model.eval()
         try:
@@ -350,13 +350,13 @@ def generate(
     end_id: a text that has drawn this token has ended, and is padded with it
     returns: (B, T + num_tokens), or shorter if all texts end before
 
-    The model generates without dropout, for one thread at a time. Beyond its context it
-    reads only the last `context_length` tokens, all of them again for each new token,
-    because their positions shift. Until then `use_cache` stores the keys and values of
-    earlier tokens, which changes no token.
+    The model generates without dropout. Beyond its context it reads only the last
+    `context_length` tokens, all of them again for each new token, because their
+    positions shift. Until then `use_cache` stores the keys and values of earlier
+    tokens, which changes no token.
 
-    Raises ValueError for an empty prompt, for an end_id that isn't in the vocabulary,
-    and as `next_token_probs` does.
+    Raises ValueError for an empty prompt, for an id that isn't in the vocabulary, and
+    as `next_token_probs` does.
 
     >>> model = GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
@@ -367,8 +367,10 @@ def generate(
         raise ValueError(
             f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
         )
-    if num_tokens < 0:
-        raise ValueError(f"expected num_tokens of 0 or more, got {num_tokens}")
+    check_positive("num_tokens", num_tokens, least=0)
+    check_token_ids(token_ids, model.output.out_features)
+    if end_id is not None:
+        check_token_ids(torch.tensor(end_id), model.output.out_features)
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)
@@ -381,7 +383,6 @@ def generate(
             probs = next_token_probs(logits, temperature, top_k, top_p)
             new = torch.multinomial(probs, num_samples=1)  # (B, 1)
             if end_id is not None:
-                check_token_ids(torch.tensor(end_id), logits.shape[-1])
                 new = new.masked_fill(has_ended, end_id)
                 has_ended |= new == end_id
             token_ids = torch.cat((token_ids, new), dim=-1)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from utils.attention import finite_maximum, scaled_scores
-from utils.validation import check_mask, check_query_key_value
+from utils.validation import check_mask, check_positive, check_query_key_value
 
 
 @contextlib.contextmanager
@@ -83,7 +83,8 @@ def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> 
     """Combine partial attention over different keys into attention over all of them.
 
     outputs: (P, ..., T, d_v), unnormalised;  maxima, sums: (P, ..., T)
-    returns: (..., T, d_v); zero in rows without any allowed key
+    returns: (..., T, d_v); zero in rows without any allowed key; ValueError for shapes
+        that do not fit
 
     >>> parts = torch.tensor([[[2.0]], [[6.0]]]), torch.zeros(2, 1), torch.ones(2, 1)
     >>> combine_partial_attention(*parts)
@@ -91,6 +92,11 @@ def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> 
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
+    if not outputs.shape[:-1] == maxima.shape == sums.shape:
+        shapes = [tuple(t.shape) for t in (outputs, maxima, sums)]
+        raise ValueError(
+            f"expected (P, ..., T, d_v), then twice (P, ..., T), got {shapes}"
+        )
     output, _, total = _merge(outputs, maxima, sums)
     return output / total.masked_fill(total == 0, 1.0)[..., None]
 
@@ -123,6 +129,8 @@ def missing_keys(count: int, passes: int, causal: bool) -> Tensor:
     >>> missing_keys(3, 1, causal=False).int().tolist()
     [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
     """
+    check_positive("count", count)
+    check_positive("passes", passes, least=0)
     ranks = torch.arange(count)
     missing = (ranks[:, None] - ranks) % count > passes
     return missing.tril() if causal else missing
@@ -141,7 +149,7 @@ def mlp_part(
 
     x: (..., T, D);  W_1: (F, D);  b_1: (F,);  W_2: (D, F);  b_2: (D,)
     rank, count: the process, which takes the rank-th of `count` parts of the hidden
-        units. `count` divides F, and process 0 adds `b_2`
+        units. `count` divides F, else ValueError, and process 0 adds `b_2`
     returns: (..., T, D); the parts of all processes sum to the output
 
     >>> one = torch.ones(1, 1)
@@ -151,6 +159,11 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
+    if not 0 <= rank < count or len(W_1) % count:
+        raise ValueError(
+            f"expected a count that divides M = {len(W_1)} and a rank below it, "
+            f"got {count} and {rank}"
+        )
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part

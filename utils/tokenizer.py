@@ -195,6 +195,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
 
     ids: bytes or learned, else ValueError; one text, such as a row of what `generate`
         returns
+    merges: in the order learned, else ValueError
 
     >>> merges = train_bpe("low lower lowest", num_merges=2)
     >>> decode_bpe(encode_bpe("slow", merges), merges)
@@ -204,9 +205,13 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
         raise ValueError(f"expected the ids of one text, got {tuple(ids.shape)}")
     ids = [operator.index(i) for i in ids]  # also of a tensor
     pieces = {byte: bytes([byte]) for byte in range(256)}
-    for (left, right), new_id in merges.items():
-        pieces[new_id] = pieces[left] + pieces[right]
+    for pair, new_id in merges.items():
+        if not pieces.keys() >= {*pair}:
+            raise ValueError(
+                f"expected merges in the order learned, got {pair} before its parts"
+            )
+        pieces[new_id] = b"".join(pieces[i] for i in pair)
     unknown = [i for i in ids if i not in pieces]
     if unknown:
-        raise ValueError(f"expected ids from 0 to {len(pieces) - 1}, got {unknown[0]}")
+        raise ValueError(f"expected ids of bytes or of merges, got {unknown[0]}")
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")

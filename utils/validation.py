@@ -64,6 +64,15 @@ def check_token_ids(ids: Tensor, vocab_size: int):
         )
 
 
+def check_num_ids(num_ids: int, context_length: int):
+    """Expect enough token ids for a window and its last target."""
+    if num_ids <= context_length:
+        raise ValueError(
+            f"expected more than context_length = {context_length} token ids, "
+            f"got {num_ids}"
+        )
+
+
 def check_query_key_value(query: Tensor, key: Tensor, value: Tensor) -> tuple:
     """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v).
 

@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_map_only
 
 from utils.checkpoints import check_shapes
 from utils.files import write_atomically
+from utils.validation import check_positive
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class TrainingConfig:
         continues only if the dict in the checkpoint equals this one, so it may contain
         strings, numbers (no NaN), lists and dicts, but not, for example, a Path.
 
-    Raises ValueError for a number below 0, a decline above 1, `save_every` or `clip` of
-    0, and for other metadata.
+    Raises ValueError for a number below 0, for part of a step, a decline above 1, an
+    infinite `final_lr`, `save_every` or `clip` of 0, and for other metadata.
     """
 
     warmup: int = 0
@@ -52,20 +53,20 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        is_valid = {
-            "save_every from 1": self.save_every >= 1,
-            "warmup from 0": self.warmup >= 0,
-            "final_lr from 0, or None": self.final_lr is None or self.final_lr >= 0,
-            "decline from 0 to 1": 0 <= self.decline <= 1,
-            "weight_decay from 0": self.weight_decay >= 0,
-            "clip above 0, or None": self.clip is None or self.clip > 0,
-            "metadata as a dict of strings, numbers, lists and dicts, which a "
-            "checkpoint gives back as they were": _is_storable(self.metadata),
-        }
-        for expected, condition in is_valid.items():
+        def expect(condition, expected, received):
             if not condition:
-                received = getattr(self, expected.split()[0])
                 raise ValueError(f"expected {expected}, got {received}")
+
+        check_positive("save_every", self.save_every)
+        check_positive("warmup", self.warmup, least=0)
+        final_lr, decay = self.final_lr or 0, self.weight_decay
+        expect(0 <= final_lr < math.inf, "a finite final_lr from 0, or None", final_lr)
+        expect(0 <= self.decline <= 1, "decline from 0 to 1", self.decline)
+        expect(decay >= 0, "weight_decay from 0", decay)
+        expect(self.clip is None or self.clip > 0, "clip above 0, or None", self.clip)
+        expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
+        expected += "checkpoint gives back as they were"
+        expect(_is_storable(self.metadata), expected, self.metadata)
 
 
 def _is_storable(metadata):
@@ -110,8 +111,8 @@ def train(
     A resumed run ends with the losses of an uninterrupted one, if the batches are the
     same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too.
 
-    Raises ValueError without batches or weights, and for a checkpoint that is damaged
-    or of another model; the model then stays as it was.
+    Raises ValueError without batches or weights to train, and for a checkpoint that is
+    damaged or of another model; the model then stays as it was.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -121,7 +122,8 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
     clipping as in nanoGPT.
     """
-    is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict)
+    check_positive("steps", steps, least=0)
+    is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
     if not (callable(batches) or is_list):
         raise ValueError(
             "expected a list of batches, or a function from a number to a batch, "
@@ -218,7 +220,7 @@ class _TrainingState:
 
     def __init__(self, model, steps, lr, config):
         self.model, self.steps, self.lr, self.config = model, steps, lr, config
-        weight = next(model.parameters(), None)
+        weight = next((w for w in model.parameters() if w.requires_grad), None)
         if weight is None:
             raise ValueError("expected a model with weights to train, got none")
         self.device = weight.device
@@ -358,7 +360,8 @@ def _interrupted_on_any_rank(interrupts, device):
     return bool(count)
 
 
-SAVED = {"model", "optimizer", "scaler", "step", "losses", "random", "metadata"}
+SAVED = {"step": int, "losses": Tensor}
+SAVED |= dict.fromkeys(("model", "optimizer", "scaler", "random", "metadata"), dict)
 
 
 def read_checkpoint(path: str | Path) -> dict:
@@ -374,9 +377,12 @@ def read_checkpoint(path: str | Path) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        if missing := SAVED - state.keys():
+        if missing := SAVED.keys() - state.keys():
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         state["metadata"] = state["metadata"] or {}
+        for name, kind in SAVED.items():
+            if not isinstance(state[name], kind):
+                raise ValueError(f"expected {name} of type {kind.__name__}")
     except Exception as error:
         reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error

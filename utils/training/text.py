@@ -26,13 +26,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from utils.checkpoints import assign_weights, read_json, read_tensors
+from utils.checkpoints import assign_weights, check_config, read_json, read_tensors
 from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
 from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
+from utils.validation import check_num_ids
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
 
@@ -67,16 +68,16 @@ def load_text_model(path: str | Path) -> TextModel:
     else:
         saved = read_checkpoint(path)
         metadata = saved["metadata"]
-    if missing := {*SIZES, "merges"} - metadata.keys():
-        raise ValueError(
-            f"{path} was not written by `python -m utils.training`: "
-            f"it has no {', '.join(sorted(missing))}"
-        )
+    try:
+        check_config(metadata, path, dict.fromkeys(SIZES, int))
+        merges = _merges(metadata)
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"{path} was not written by `python -m utils.training`: {error}"
+        raise ValueError(message) from error
     with torch.random.fork_rng(devices=[]):  # a seed set before still holds
         model = _build_gpt(metadata)
     weights = read_tensors(path) if Path(path).is_dir() else saved["model"]
     assign_weights(model, weights, path, tied=True)
-    merges = _merges(metadata)
     encode, decode = (partial(f, merges=merges) for f in (encode_bpe, decode_bpe))
     return model.eval(), encode, decode
 
@@ -197,8 +198,7 @@ def _fraction(text):
 
 
 def _write_text(options, write):
-    load = load_text_model if options.checkpoint else load_tales_model
-    model, encode, decode = load(*filter(None, [options.checkpoint]))
+    model, encode, decode = load_text_model(options.checkpoint or DATA / "tales")
     prompt = encode(options.write)
     if not prompt:
         raise ValueError("expected a prompt of one character or more, got none")
@@ -346,12 +346,14 @@ def draw_windows(
     """Draw the batch with this number: the same in every process and after a crash.
 
     ids: (N,)
-    returns: inputs and targets, both (batch_size, context_length)
+    returns: inputs and targets, both (batch_size, context_length); ValueError if there
+        is no window
 
     >>> draw_windows(torch.arange(90), 4, batch_size=2, seed=0, number=7)[0]
     tensor([[13, 14, 15, 16],
             [72, 73, 74, 75]])
     """
+    check_num_ids(len(ids), context_length)
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
     windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
