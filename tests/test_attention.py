@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.attention`."""
+"""Functions and layers of `utils.attention`."""
 
 import numpy as np
 import pytest
@@ -78,7 +78,7 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
     "function, inputs, message",
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
-        (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool \(2,\)"),
+        (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool and"),
         (padding_mask, ([1], 2.5), "whole num_tokens of 0 or more, got 2.5"),
         (causal_mask, (2.5,), "whole num_tokens of 0 or more, got 2.5"),
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),

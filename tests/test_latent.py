@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.latent`."""
+"""Latent attention, `utils.latent`."""
 
 import pytest
 import torch
@@ -71,7 +71,7 @@ def test_shapes_that_do_not_fit_are_named(function, sizes, message):
     [
         ({"rotary": True, "rotary_dim": 0}, "even width of 2 or more to rotate, got 0"),
         ({"latent_dim": 0}, "latent_dim of 1 or more, got 0"),
-        ({"rotary_dim": 3}, "expected rotary=True with a rope_base or a rotary_dim"),
+        ({"rotary_dim": 3}, "expected rotary=True with a rope_base or rotary_dim"),
     ],
 )
 def test_a_width_of_zero_is_named(options, message):

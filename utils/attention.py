@@ -24,6 +24,7 @@ from utils.validation import (
     check_tokens,
     check_width,
     check_window,
+    expect,
 )
 
 
@@ -97,15 +98,11 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     lengths = torch.as_tensor(lengths)
     if not lengths.numel():  # PyTorch makes floats of an empty list
         lengths = lengths.long()
-    is_boolean = lengths.dtype == torch.bool
-    if lengths.dim() != 1 or lengths.is_floating_point() or is_boolean:
-        raise ValueError(
-            f"expected integers (B,), got {lengths.dtype} {tuple(lengths.shape)}"
-        )
-    if ((lengths < 0) | (lengths > num_tokens)).any():
-        raise ValueError(
-            f"expected lengths from 0 to {num_tokens}, got {lengths.tolist()}"
-        )
+    is_integer = not lengths.is_floating_point() and lengths.dtype != torch.bool
+    is_valid = lengths.dim() == 1 and is_integer
+    expect(is_valid, "integers (B,)", lengths.dtype, lengths.shape)
+    is_valid = not ((lengths < 0) | (lengths > num_tokens)).any()
+    expect(is_valid, f"lengths from 0 to {num_tokens}", lengths.tolist())
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
@@ -228,8 +225,7 @@ def cross_attention(
     mask = None if context_mask is None else context_mask[..., None, :]  # (..., 1, S)
     for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
         width = (x if name == "W_query" else context).shape[-1]
-        if W.dim() != 2 or len(W) != width:
-            raise ValueError(f"expected {name} ({width}, …), got {tuple(W.shape)}")
+        expect(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
     query, key, value = x @ W_query, context @ W_key, context @ W_value
     return scaled_dot_product_attention(query, key, value, mask)
 
@@ -480,11 +476,9 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         check_divisible(d_out, num_heads)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        if num_kv_heads < 1 or num_heads % num_kv_heads:
-            raise ValueError(
-                f"expected num_kv_heads to divide num_heads, "
-                f"got {num_kv_heads} and {num_heads}"
-            )
+        is_valid = num_kv_heads >= 1 and num_heads % num_kv_heads == 0
+        expected = "num_kv_heads to divide num_heads"
+        expect(is_valid, expected, num_kv_heads, num_heads)
         check_window(window, causal)
         check_rotary(rotary, rope_base)
         check_probability(dropout)
@@ -552,11 +546,8 @@ class MultiHeadAttention(nn.Module):
             return num_cached
         check_width("x", x, self.d_in, dims=3)
         check_tokens("context", context, self.d_in, padding_mask)
-        if context.shape[0] != x.shape[0]:
-            raise ValueError(
-                f"expected a context for each of {x.shape[0]} sentences, "
-                f"got {context.shape[0]}"
-            )
+        is_valid = len(context) == len(x)
+        expect(is_valid, "a context for each sentence", context.shape, x.shape)
         return num_cached
 
     def _project_heads(self, x, context, cache):

@@ -4,7 +4,7 @@ import contextlib
 
 from torch import Tensor
 
-from utils.validation import check_positive
+from utils.validation import check_positive, expect
 
 
 @contextlib.contextmanager
@@ -58,15 +58,11 @@ class KeyValueCache:
         Raises ValueError if there is no room left, and for another shape or dtype.
         """
         start, end = self.num_tokens, self.num_tokens + key.shape[-2]
-        if end > self.capacity:
-            raise ValueError(
-                f"expected at most capacity = {self.capacity} tokens, got {end}"
-            )
+        expect(end <= self.capacity, f"at most capacity = {self.capacity} tokens", end)
         pair = self.key, self.value
         if self.key is None:
-            if key.dim() != 4 or key.shape[:3] != value.shape[:3]:
-                shapes = tuple(key.shape), tuple(value.shape)
-                raise ValueError(f"expected (B, H_kv, T, K) twice, got {shapes}")
+            is_valid = key.dim() == 4 and key.shape[:3] == value.shape[:3]
+            expect(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
             pair = [
                 new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])
                 for new in (key, value)

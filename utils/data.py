@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from utils.files import DATA
 from utils.tokenizer import END_OF_TEXT, load_tokenizer
-from utils.validation import check_num_ids, check_positive
+from utils.validation import check_num_ids, check_positive, expect
 
 # The first sentence of article 1, as published by the United Nations.
 HUMAN_RIGHTS = {
@@ -44,10 +44,8 @@ def sliding_windows(
     check_positive("context_length", context_length)
     check_positive("stride", stride)
     ids = torch.as_tensor(ids)
-    if ids.dim() != 1 or ids.is_floating_point():
-        raise ValueError(
-            f"expected one sequence of token ids, got {ids.dtype} {tuple(ids.shape)}"
-        )
+    is_valid = ids.dim() == 1 and not ids.is_floating_point()
+    expect(is_valid, "one sequence of token ids", ids.dtype, ids.shape)
     check_num_ids(len(ids), context_length)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()
@@ -72,8 +70,6 @@ def create_dataloader(
     """
     token_ids = load_tokenizer().encode(text, allowed_special={END_OF_TEXT})
     dataset = TensorDataset(*sliding_windows(token_ids, context_length, stride))
-    if len(dataset) < batch_size:
-        raise ValueError(
-            f"expected at least batch_size = {batch_size} windows, got {len(dataset)}"
-        )
+    expected = f"at least batch_size = {batch_size} windows"
+    expect(len(dataset) >= batch_size, expected, len(dataset))
     return DataLoader(dataset, batch_size, shuffle=shuffle, drop_last=True)

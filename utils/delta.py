@@ -17,6 +17,7 @@ from utils.validation import (
     check_probability,
     check_query_key_value,
     check_tokens,
+    expect,
 )
 
 
@@ -278,11 +279,8 @@ def _read(state, vector):
 def _check_inputs(query, key, value, **numbers):
     check_query_key_value(query, key, value)
     shapes = [tuple(t.shape) for t in (query, key, value)]
-    if not shapes[0][:-1] == shapes[1][:-1] == shapes[2][:-1] or not shapes[0][-2]:
-        raise ValueError(
-            "expected query, key and value of the same tokens, one or more, "
-            f"got {shapes}"
-        )
+    is_valid = shapes[0][:-1] == shapes[1][:-1] == shapes[2][:-1] and shapes[0][-2] > 0
+    expect(is_valid, "query, key and value of the same tokens, one or more", shapes)
     for name, given in numbers.items():
         if given.shape != key.shape[:-1]:
             raise ValueError(

@@ -16,6 +16,7 @@ from utils.validation import (
     check_positive,
     check_tensor,
     check_token_ids,
+    expect,
 )
 
 
@@ -49,8 +50,8 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
     Source: Vaswani et al. 2017, section 3.5.
     """
     check_positive("num_positions", num_positions)
-    if d_model < 2 or d_model % 2:
-        raise ValueError(f"expected an even d_model of 2 or more, got {d_model}")
+    is_valid = d_model >= 2 and d_model % 2 == 0
+    expect(is_valid, "an even d_model of 2 or more", d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
@@ -72,15 +73,12 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
-    if images.dim() != 4:
-        raise ValueError(
-            f"expected images (B, C, height, width), got {tuple(images.shape)}"
-        )
+    expect(images.dim() == 4, "images (B, C, height, width)", images.shape)
     check_positive("patch_size", patch_size)
     B, C, height, width = images.shape
     p = patch_size
-    if height % p or width % p:
-        raise ValueError(f"expected sides that {p} divides, got {height} and {width}")
+    is_whole = height % p == width % p == 0
+    expect(is_whole, f"sides that {p} divides", height, width)
     x = images.reshape(B, C, height // p, p, width // p, p)
     x = x.permute(0, 2, 4, 1, 3, 5)  # (B, rows, columns, C, p, p)
     return x.reshape(B, (height // p) * (width // p), C * p * p)
@@ -157,10 +155,9 @@ def rotary_tables(
             [0.5403]]), tensor([[0.0000],
             [0.8415]]))
     """
-    if width < 2 or width % 2:
-        raise ValueError(f"expected an even width of 2 or more to rotate, got {width}")
-    if not 0 < base < float("inf"):
-        raise ValueError(f"expected a finite base above 0, got {base}")
+    is_valid = width >= 2 and width % 2 == 0
+    expect(is_valid, "an even width of 2 or more to rotate", width)
+    expect(0 < base < float("inf"), "a finite base above 0", base)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     even = torch.arange(0, width, 2, dtype=dtype, device=positions.device)  # 2p
     periods = base ** (even / width)  # (K / 2,), in tokens per radian

@@ -23,6 +23,7 @@ from utils.validation import (
     check_probability,
     check_rotary,
     check_tokens,
+    expect,
 )
 
 
@@ -234,12 +235,10 @@ class LatentAttention(nn.Module):
 
 
 def _check_matrix(name, matrix, latent):
-    if latent.dim() != 3:
-        raise ValueError(f"expected latents (B, S, d_c), got {tuple(latent.shape)}")
-    if matrix.dim() != 3 or matrix.shape[1] != latent.shape[-1]:
-        raise ValueError(
-            f"expected {name} (H, {latent.shape[-1]}, width), got {tuple(matrix.shape)}"
-        )
+    expect(latent.dim() == 3, "latents (B, S, d_c)", latent.shape)
+    d_c = latent.shape[-1]
+    is_valid = matrix.dim() == 3 and matrix.shape[1] == d_c
+    expect(is_valid, f"{name} (H, {d_c}, width)", matrix.shape)
 
 
 def _check_shape(name, tensor, shape):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import Rotary
 from utils.model import GPT
-from utils.validation import check_positive
+from utils.validation import check_positive, expect
 
 
 class SwiGLU(nn.Module):
@@ -87,7 +87,7 @@ class Llama(GPT):
                 nn.init.normal_(weight, std=0.02)
 
 
-# What our layers compute of what a file may ask for: see `check_config`.
+# The settings of a config.json that our layers support, see `check_config`.
 SETTINGS = {
     "model_type": ["llama"],
     "hidden_act": ["silu"],
@@ -178,11 +178,8 @@ def llama3_frequencies(
 
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
-    if not low_freq_factor < high_freq_factor:
-        raise ValueError(
-            f"expected low_freq_factor below high_freq_factor, "
-            f"got {low_freq_factor} and {high_freq_factor}"
-        )
+    is_valid, expected = low_freq_factor < high_freq_factor, "low_freq_factor below "
+    expect(is_valid, f"{expected}high_freq_factor", low_freq_factor, high_freq_factor)
     rotations = original_max_position_embeddings * frequencies / (2 * torch.pi)
     kept = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)
     kept = kept.clamp(0, 1)

@@ -14,7 +14,7 @@ from utils.attention import MultiHeadAttention
 from utils.cache import restored_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
-from utils.validation import check_positive, check_tensor, check_token_ids
+from utils.validation import check_positive, check_tensor, check_token_ids, expect
 
 
 class TransformerBlock(nn.Module):
@@ -102,22 +102,16 @@ class GPT(nn.Module):
         **options,
     ):
         super().__init__()
-        if positions not in POSITIONS:
-            raise ValueError(f"expected positions from {POSITIONS}, got {positions!r}")
+        expect(positions in POSITIONS, f"positions from {POSITIONS}", repr(positions))
         check_positive("num_layers", num_layers, least=0)
         layers = attention if isinstance(attention, list) else [attention] * num_layers
-        if len(layers) != num_layers:
-            raise ValueError(
-                f"expected attention for each of {num_layers} blocks, got {len(layers)}"
-            )
+        expected = f"attention for each of {num_layers} blocks"
+        expect(len(layers) == num_layers, expected, len(layers))
         if positions == "rotary":
             options["rotary"] = True
             for layer in layers:
-                if not _takes_rotary(layer):
-                    raise ValueError(
-                        "expected attention that takes rotary=True with "
-                        f"positions='rotary', got {layer}"
-                    )
+                expected = "attention that takes rotary=True with positions='rotary'"
+                expect(_takes_rotary(layer), expected, layer)
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
@@ -136,8 +130,7 @@ class GPT(nn.Module):
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
         check_tensor("token ids", token_ids)
-        if token_ids.dim() != 2:
-            raise ValueError(f"expected token ids (B, T), got {tuple(token_ids.shape)}")
+        expect(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
         if caches is None:
             return self._logits(token_ids, [None] * len(self.blocks), 0)
         lengths = [len(cache) for cache in caches]
@@ -175,7 +168,7 @@ def _init_weights(module):
         nn.init.zeros_(module.bias)
 
 
-# What our layers compute of what GPT-2's files may ask for: see `check_config`.
+# The settings of GPT-2's config.json that our layers support, see `check_config`.
 GPT2_SETTINGS = {
     "model_type": ["gpt2"],
     "activation_function": ["gelu_new"],  # GELU by way of tanh
@@ -244,11 +237,8 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     returns: scalar tensor; ValueError for batches of two shapes
     """
     inputs, targets = batch
-    if inputs.shape[:2] != targets.shape:
-        raise ValueError(
-            f"expected inputs and targets of one shape (B, T), "
-            f"got {tuple(inputs.shape)} and {tuple(targets.shape)}"
-        )
+    expected = "inputs and targets of one shape (B, T)"
+    expect(inputs.shape[:2] == targets.shape, expected, inputs.shape, targets.shape)
     return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
 
@@ -264,8 +254,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    if not 0 < p <= 1:
-        raise ValueError(f"expected p above 0 and up to 1, got {p}")
+    expect(0 < p <= 1, "p above 0 and up to 1", p)
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # of likelier tokens
     if p < 1:
@@ -294,20 +283,18 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    if not 0 < temperature < float("inf"):
-        raise ValueError(f"expected a finite temperature above 0, got {temperature}")
+    is_valid = 0 < temperature < float("inf")
+    expect(is_valid, "a finite temperature above 0", temperature)
     if top_k is not None:
-        if not 1 <= top_k <= logits.shape[-1]:
-            raise ValueError(
-                f"expected top_k from 1 to {logits.shape[-1]}, got {top_k}"
-            )
+        V = logits.shape[-1]
+        expect(1 <= top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
     largest = logits.amax(dim=-1, keepdim=True)
-    if largest.is_cpu and not largest.isfinite().all():  # a GPU would have to wait
-        wrong = largest[~largest.isfinite()][0].item()
-        raise ValueError(f"expected a finite largest logit, got {wrong}")
+    if largest.is_cpu:  # a GPU would have to wait
+        wrong = largest[~largest.isfinite()].tolist()
+        expect(not wrong, "a finite largest logit", *wrong[:1])
     logits = logits - largest
     logits = logits / max(temperature, torch.finfo(logits.dtype).tiny)
     return (
@@ -363,10 +350,8 @@ def generate(
     torch.Size([1, 5])
     """
     check_tensor("token ids", token_ids)
-    if token_ids.dim() != 2 or not token_ids.shape[-1]:
-        raise ValueError(
-            f"expected token ids (B, T), one or more each, got {tuple(token_ids.shape)}"
-        )
+    is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
+    expect(is_valid, "token ids (B, T), one or more each", token_ids.shape)
     check_positive("num_tokens", num_tokens, least=0)
     check_token_ids(token_ids, model.output.out_features)
     if end_id is not None:

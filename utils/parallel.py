@@ -18,7 +18,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from utils.attention import finite_maximum, scaled_scores
-from utils.validation import check_mask, check_positive, check_query_key_value
+from utils.validation import (
+    check_mask,
+    check_positive,
+    check_query_key_value,
+    expect,
+)
 
 
 @contextlib.contextmanager
@@ -92,11 +97,8 @@ def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> 
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    if not outputs.shape[:-1] == maxima.shape == sums.shape:
-        shapes = [tuple(t.shape) for t in (outputs, maxima, sums)]
-        raise ValueError(
-            f"expected (P, ..., T, d_v), then twice (P, ..., T), got {shapes}"
-        )
+    shapes = outputs.shape[:-1], maxima.shape, sums.shape
+    expect(shapes[0] == shapes[1] == shapes[2], "P, ..., T alike in all three", *shapes)
     output, _, total = _merge(outputs, maxima, sums)
     return output / total.masked_fill(total == 0, 1.0)[..., None]
 
@@ -159,11 +161,9 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
-    if not 0 <= rank < count or len(W_1) % count:
-        raise ValueError(
-            f"expected a count that divides M = {len(W_1)} and a rank below it, "
-            f"got {count} and {rank}"
-        )
+    is_valid = 0 <= rank < count and len(W_1) % count == 0
+    expected = f"a count that divides M = {len(W_1)} and a rank below it"
+    expect(is_valid, expected, count, rank)
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part
@@ -185,11 +185,8 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
     Source: stripes as in Brandon et al. 2023, section 3.
     """
     rank, count = dist.get_rank(), dist.get_world_size()
-    if num_tokens % count:
-        raise ValueError(
-            f"expected a number of tokens that {count} processes can share equally, "
-            f"got {num_tokens}"
-        )
+    expected = f"a number of tokens that {count} processes can share equally"
+    expect(num_tokens % count == 0, expected, num_tokens)
     positions = torch.arange(num_tokens)
     return positions[rank::count] if striped else positions.chunk(count)[rank]
 
@@ -265,11 +262,8 @@ def split_batch_over_processes(
 
     def compute(model, batch):
         rank, count = dist.get_rank(), dist.get_world_size()
-        if len(batch[0]) % count:
-            raise ValueError(
-                f"expected a batch that {count} processes can share equally, "
-                f"got {len(batch[0])}"
-            )
+        expected = f"a batch that {count} processes can share equally"
+        expect(len(batch[0]) % count == 0, expected, len(batch[0]))
         local_batch = [part.chunk(count)[rank] for part in batch]
         loss = compute_loss(parallel_model, local_batch)
         mean = loss.detach().clone()

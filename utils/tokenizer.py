@@ -11,6 +11,7 @@ import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
 
 from utils.files import DATA
+from utils.validation import expect
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -201,17 +202,14 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     >>> decode_bpe(encode_bpe("slow", merges), merges)
     'slow'
     """
-    if getattr(ids, "ndim", 1) != 1:
-        raise ValueError(f"expected the ids of one text, got {tuple(ids.shape)}")
+    shape = getattr(ids, "shape", (1,))
+    expect(len(shape) == 1, "the ids of one text", shape)
     ids = [operator.index(i) for i in ids]  # also of a tensor
     pieces = {byte: bytes([byte]) for byte in range(256)}
     for pair, new_id in merges.items():
-        if not pieces.keys() >= {*pair}:
-            raise ValueError(
-                f"expected merges in the order learned, got {pair} before its parts"
-            )
+        is_known = pieces.keys() >= {*pair}
+        expect(is_known, "merges in the order learned", f"{pair} before its parts")
         pieces[new_id] = b"".join(pieces[i] for i in pair)
     unknown = [i for i in ids if i not in pieces]
-    if unknown:
-        raise ValueError(f"expected ids of bytes or of merges, got {unknown[0]}")
+    expect(not unknown, "ids of bytes or of merges", *unknown[:1])
     return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")

@@ -11,6 +11,18 @@ import torch
 from torch import Tensor
 
 
+def expect(condition: bool, expected: str, *received):
+    """Raise ValueError unless the condition is true.
+
+    The texts are made in any case. Where that takes long or depends on a number of
+    tokens, which `torch.compile` would then take for a constant, write an `if` instead.
+    """
+    if not condition:
+        received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
+        got = " and ".join(map(str, received))
+        raise ValueError(f"expected {expected}, got {got}")
+
+
 def check_tensor(name: str, x: Tensor):
     """Expect a tensor; raise TypeError for a list or an array."""
     if not isinstance(x, Tensor):
@@ -20,27 +32,24 @@ def check_tensor(name: str, x: Tensor):
 def check_floating(name: str, x: Tensor):
     """Expect a tensor of floating-point numbers."""
     check_tensor(name, x)
-    if not x.is_floating_point():
-        raise ValueError(f"expected {name} of floating-point numbers, got {x.dtype}")
+    expect(x.is_floating_point(), f"{name} of floating-point numbers", x.dtype)
 
 
 def check_positive(name: str, number: int, least: int = 1):
     """Expect an int of `least` or more."""
-    if not isinstance(number, Integral) or number < least:
-        raise ValueError(f"expected a whole {name} of {least} or more, got {number}")
+    is_valid = isinstance(number, Integral) and number >= least
+    expect(is_valid, f"a whole {name} of {least} or more", number)
 
 
 def check_probability(p: float):
     """Expect a dropout probability from 0 to 1."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"expected a dropout probability from 0 to 1, got {p}")
+    expect(0 <= p <= 1, "a dropout probability from 0 to 1", p)
 
 
 def check_mask(name: str, mask: Tensor, shape: tuple):
     """Expect booleans whose shape broadcasts to another."""
     check_tensor(f"a boolean {name}", mask)
-    if mask.dtype != torch.bool:
-        raise ValueError(f"expected a boolean {name}, got {mask.dtype}")
+    expect(mask.dtype == torch.bool, f"a boolean {name}", mask.dtype)
     check_broadcastable(name, mask, shape)
 
 
@@ -51,8 +60,8 @@ def check_token_ids(ids: Tensor, vocab_size: int):
     values.
     """
     check_tensor("token ids", ids)
-    if ids.dtype not in (torch.int32, torch.int64):  # what an embedding takes
-        raise ValueError(f"expected token ids as int64 or int32, got {ids.dtype}")
+    is_integer = ids.dtype in (torch.int32, torch.int64)  # what an embedding takes
+    expect(is_integer, "token ids as int64 or int32", ids.dtype)
     if ids.device.type != "cpu" or torch.compiler.is_compiling():
         return  # looking at the values would wait for the GPU, or break the graph
     if torch._C._functorch.is_functorch_wrapped_tensor(ids):
@@ -66,11 +75,8 @@ def check_token_ids(ids: Tensor, vocab_size: int):
 
 def check_num_ids(num_ids: int, context_length: int):
     """Expect enough token ids for a window and its last target."""
-    if num_ids <= context_length:
-        raise ValueError(
-            f"expected more than context_length = {context_length} token ids, "
-            f"got {num_ids}"
-        )
+    expected = f"more than context_length = {context_length} token ids"
+    expect(num_ids > context_length, expected, num_ids)
 
 
 def check_query_key_value(query: Tensor, key: Tensor, value: Tensor) -> tuple:
@@ -81,16 +87,10 @@ def check_query_key_value(query: Tensor, key: Tensor, value: Tensor) -> tuple:
     for name, x in (("query", query), ("key", key), ("value", value)):
         check_floating(name, x)
     shapes = [tuple(t.shape) for t in (query, key, value)]
-    if min(len(shape) for shape in shapes) < 2:
-        raise ValueError(f"expected (..., tokens, width) three times, got {shapes}")
-    if not query.shape[-1] == key.shape[-1] > 0:
-        raise ValueError(
-            f"expected query and key of one width d_k, got {shapes[0]} and {shapes[1]}"
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise ValueError(
-            f"expected a value for each key, got {shapes[1]} and {shapes[2]}"
-        )
+    expect(min(map(len, shapes)) >= 2, "(..., tokens, width) three times", shapes)
+    is_one_width = query.shape[-1] == key.shape[-1] > 0
+    expect(is_one_width, "query and key of one width d_k", *shapes[:2])
+    expect(key.shape[-2] == value.shape[-2], "a value for each key", *shapes[1:])
     try:  # not `broadcast_shapes`, which first imports sympy for half a second
         leading = [t.new_empty(t.shape[:-2]) for t in (query, key, value)]
         return torch.broadcast_tensors(*leading)[0].shape
@@ -119,43 +119,33 @@ def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
 
 def check_length(num_tokens: int, context_length: int):
     """Expect no more tokens than a layer is built for."""
-    if num_tokens > context_length:
-        raise ValueError(
-            f"expected up to context_length = {context_length} tokens, got {num_tokens}"
-        )
+    expected = f"up to context_length = {context_length} tokens"
+    expect(num_tokens <= context_length, expected, num_tokens)
 
 
 def check_positions(start: int, end: int, num_positions: int):
     """Expect positions that a table has."""
     check_length(end, num_positions)
-    if start < 0:
-        raise ValueError(f"expected a first position of 0 or more, got {start}")
+    expect(start >= 0, "a first position of 0 or more", start)
 
 
 def check_window(window: int | None, causal: bool):
     """Expect None, or one key or more in a causal layer."""
     if window is not None:
         check_positive("window", window)
-        if not causal:
-            raise ValueError(f"expected causal=True with a window, got causal={causal}")
+        expect(causal, "causal=True with a window", causal)
 
 
 def check_rotary(rotary: bool, rope_base: float, rotary_dim: int | None = None):
     """Expect the defaults of its options without `rotary`."""
-    if not rotary and (rope_base, rotary_dim) != (10000.0, None):
-        raise ValueError(
-            "expected rotary=True with a rope_base or a rotary_dim, "
-            f"got rotary=False with {rope_base} and {rotary_dim}"
-        )
+    is_default = rope_base == 10000.0 and rotary_dim is None
+    expect(rotary or is_default, "rotary=True with a rope_base or rotary_dim", rotary)
 
 
 def check_causal(num_queries: int, num_keys: int):
     """Expect no more queries than keys: each query has its own key among them."""
-    if num_queries > num_keys:
-        raise ValueError(
-            "expected at most as many queries as keys for a causal mask, "
-            f"got {num_queries} and {num_keys}"
-        )
+    expected = "at most as many queries as keys for a causal mask"
+    expect(num_queries <= num_keys, expected, num_queries, num_keys)
 
 
 def check_cache(cache, kind: type) -> int:
@@ -168,11 +158,8 @@ def check_cache(cache, kind: type) -> int:
 def check_divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
     check_positive("num_heads", num_heads)
-    if width % num_heads:
-        raise ValueError(
-            f"expected a width that is divisible by the number of heads, "
-            f"got width {width} and {num_heads} heads"
-        )
+    expected = "a width that is divisible by the number of heads"
+    expect(width % num_heads == 0, expected, f"width {width}", f"{num_heads} heads")
 
 
 def check_tokens(

@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_map_only
 
 from utils.checkpoints import check_shapes
 from utils.files import write_atomically
-from utils.validation import check_positive
+from utils.validation import check_positive, expect
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,6 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        def expect(condition, expected, received):
-            if not condition:
-                raise ValueError(f"expected {expected}, got {received}")
-
         check_positive("save_every", self.save_every)
         check_positive("warmup", self.warmup, least=0)
         final_lr, decay = self.final_lr or 0, self.weight_decay
@@ -129,8 +125,7 @@ def train(
             "expected a list of batches, or a function from a number to a batch, "
             f"got {type(batches).__name__}: pass list(…) of a DataLoader"
         )
-    if not (callable(batches) or len(batches)):
-        raise ValueError("expected one batch or more, got none")
+    expect(callable(batches) or len(batches), "one batch or more", "none")
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
         state.load()
@@ -221,8 +216,7 @@ class _TrainingState:
     def __init__(self, model, steps, lr, config):
         self.model, self.steps, self.lr, self.config = model, steps, lr, config
         weight = next((w for w in model.parameters() if w.requires_grad), None)
-        if weight is None:
-            raise ValueError("expected a model with weights to train, got none")
+        expect(weight is not None, "a model with weights to train", "none")
         self.device = weight.device
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)

@@ -75,7 +75,7 @@ def load_text_model(path: str | Path) -> TextModel:
         message = f"{path} was not written by `python -m utils.training`: {error}"
         raise ValueError(message) from error
     with torch.random.fork_rng(devices=[]):  # a seed set before still holds
-        model = _build_gpt(metadata)
+        model = GPT(*(metadata[size] for size in SIZES))
     weights = read_tensors(path) if Path(path).is_dir() else saved["model"]
     assign_weights(model, weights, path, tied=True)
     encode, decode = (partial(f, merges=merges) for f in (encode_bpe, decode_bpe))
@@ -214,7 +214,7 @@ def _train_on_text(options, num_processes, write):
     device = "cuda" if has_own_gpu() else "cpu"
     if device == "cuda":
         _configure_gpu(is_exact=options.compile and options.checkpoint is not None)
-    model = _build_gpt(metadata, options.dropout).to(device)
+    model = GPT(*(metadata[size] for size in SIZES), options.dropout).to(device)
     num_parameters = sum(parameter.numel() for parameter in model.parameters())
     counts = f"{len(ids):,} tokens, {len(held_out_ids):,} held out"
     write(f"{counts}, {num_parameters:,} parameters", flush=True)
@@ -330,10 +330,6 @@ def _read_text(path):
     except UnicodeDecodeError as error:
         message = f"{path} is not a text in UTF-8: save it as UTF-8 in an editor"
         raise ValueError(message) from error
-
-
-def _build_gpt(metadata, dropout=0.0):
-    return GPT(*(metadata[size] for size in SIZES), dropout)
 
 
 def _merges(metadata):
