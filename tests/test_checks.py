@@ -4,6 +4,7 @@ import functools
 import itertools
 import random
 import threading
+import time
 from typing import NamedTuple
 
 import nbformat
@@ -228,6 +229,12 @@ def test_an_endless_loop_is_stopped_with_its_line(monkeypatch):
     assert "scores = [1.0, 2.0, 3.0]" in result.message
     assert "scores = scores + 0" in result.message or "while i <" in result.message
     assert check("3.3", lambda scores, dim=-1: scores.softmax(dim)).passed
+
+
+def test_a_check_that_takes_long_says_so(monkeypatch, capsys):
+    monkeypatch.setattr(guard, "PATIENCE", 0.1)
+    check("3.3", lambda scores, dim=-1: time.sleep(0.5))
+    assert capsys.readouterr().out.startswith("This check has run for half a minute: ")
 
 
 def test_a_compiled_answer_is_not_taken_for_an_endless_one(monkeypatch):

@@ -32,7 +32,7 @@ class FunctionAnswer:
         """Return the answer as a function, and the arguments of a case."""
         return self.written, case.args
 
-    def fact_arguments(self, case):
+    def fact_arguments(self):
         """Return the arguments of the facts, or None if there is nothing to examine."""
         return (self.written,)
 
@@ -58,15 +58,16 @@ class ModuleAnswer:
         made, learned = self.build(case.build)
         return partial(self.run, made), (learned, *case.args)
 
-    def fact_arguments(self, case):
+    def fact_arguments(self):
         """Return a module and its `learned`, or None if it could not be built."""
-        made, learned = self.build(case.build)
+        made, learned = next(iter(self.built.values()))
         return None if made.error else (made.value, learned)
 
     def build(self, arguments):
         """Return the outcome of building a module in eval mode, and its `learned`.
 
-        If dropout is active in eval mode, that is noted, and a new one has none.
+        If dropout is active in eval mode, note it and build the module again with
+        dropout 0.
         """
         if arguments not in self.built:
             made = self.make(arguments)

@@ -4,9 +4,9 @@ An exercise is data: a list of cases, the steps to the right result, and their w
 variants.
 """
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import signature
 
 import torch
 
@@ -93,7 +93,7 @@ class Exercise:
     cases: of type `Case`; of those that fail a message shows the first
     steps, variants: of the `Pipeline`, whose inputs are the parameters of the signature,
         or for a module `learned` and `x`; ValueError for a variant of other steps
-    without: names of variants that the cases don't tell from others, or that don't fit
+    without: names of shared variants that this exercise leaves out
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
@@ -120,11 +120,13 @@ class Exercise:
     page: str = ""
 
     def __post_init__(self):
-        names = "learned, x"
+        inputs = {"learned": None, "x": None}
         if self.projections is None:
-            names = self.signature.partition("(")[2].removesuffix(")")
-        parameters = signature(eval(f"lambda {names}: None")).parameters
-        inputs = {name: parameter.default for name, parameter in parameters.items()}
+            arguments = ast.parse(f"def {self.signature}: 0").body[0].args
+            names = [argument.arg for argument in arguments.args]
+            defaults = [ast.literal_eval(node) for node in arguments.defaults]
+            defaults = [None] * (len(names) - len(defaults)) + defaults
+            inputs = dict(zip(names, defaults))
         steps = self.steps | RETURNING_STEPS
         every = (*self.variants, *RETURNED)
         variants = [v for v in every if v.name not in self.without]
@@ -132,7 +134,7 @@ class Exercise:
             if unknown := variant.overrides.keys() - inputs.keys() - steps.keys():
                 where = f"{variant.name} of {self.id}"
                 raise ValueError(f"expected known steps in {where}, got {unknown}")
-        self.pipeline = Pipeline(inputs, steps, variants, self.returns)
+        self.pipeline = Pipeline(inputs, steps, variants)
 
     @property
     def name(self):

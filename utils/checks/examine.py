@@ -4,9 +4,12 @@ import dis
 import inspect
 import sys
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
+from utils.checks.answers import FunctionAnswer, ModuleAnswer
+from utils.checks.engine import Exercise, Run
 from utils.checks.guard import NeverEnds, attempt, supervised
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
@@ -46,7 +49,7 @@ def examine(exercise, answer):
     if runs[0].outcome.is_unfinished:
         return _say_what_is_expected(exercise, answer, runs[0].outcome)
     mistakes = {}  # of several with the same name, the first
-    for mistake in _find_mistakes(exercise, prepared, runs):
+    for mistake in _find_mistakes(Trial(exercise, prepared, runs)):
         mistakes.setdefault(mistake.name, mistake)
     if mistakes:
         return _name_mistakes(exercise, [*mistakes.values()][:2], runs)
@@ -82,14 +85,23 @@ def _has_code_below_the_stub(function):
     return bool(source.partition("raise NotImplementedError\n")[2].strip())
 
 
-def _find_mistakes(exercise, answer, runs):
+class Trial(NamedTuple):
+    """An exercise, a prepared answer to it, and its runs on the cases."""
+
+    exercise: Exercise
+    answer: FunctionAnswer | ModuleAnswer
+    runs: list[Run]
+
+
+def _find_mistakes(trial):
     """Return what is wrong with an answer, the most certain first."""
+    exercise, answer, runs = trial
     if runs[-1].outcome.is_stopped:
         return answer.mistakes + _never_ends(runs[-1])
-    besides = _changed_inputs(exercise, runs) + _find_facts(exercise, answer, runs)
+    besides = _changed_inputs(trial) + _find_facts(trial)
     if all(run.is_right for run in runs):
         return answer.mistakes + besides
-    found = (find(exercise, answer, runs) for find in FINDERS)
+    found = (find(trial) for find in FINDERS)
     return answer.mistakes + next(filter(None, found), []) + besides
 
 
@@ -100,9 +112,9 @@ def _never_ends(run):
     return [Diagnosis("never-ends", text, run)] if is_endless else []
 
 
-def find_notebook_tensor(exercise, answer, runs):
+def find_notebook_tensor(trial):
     """Name a function that computes with a tensor of the notebook."""
-    function = getattr(answer.written, "forward", answer.written)
+    function = getattr(trial.answer.written, "forward", trial.answer.written)
     steps = dis.get_instructions(function) if inspect.isfunction(function) else ()
     for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
         if isinstance(function.__globals__.get(name), torch.Tensor):
@@ -112,9 +124,9 @@ def find_notebook_tensor(exercise, answer, runs):
     return []
 
 
-def find_reason(exercise, answer, runs):
+def find_reason(trial):
     """Name what has caused an error of Python's."""
-    run = first_wrong(runs)
+    run = first_wrong(trial.runs)
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
         return [Diagnosis("layer-not-called", text, run)]
@@ -131,7 +143,7 @@ def find_reason(exercise, answer, runs):
 
 
 # What explains wrong results, from the surest to the slowest: the first that finds
-# something ends the search. Each is a function (exercise, answer, runs) -> diagnoses.
+# something ends the search. Each is a function of a `Trial` that returns diagnoses.
 FINDERS = [
     find_single_mistake,
     find_reason,
@@ -141,17 +153,19 @@ FINDERS = [
 ]
 
 
-def _changed_inputs(exercise, runs):
+def _changed_inputs(trial):
     """Name an answer that changes an input in place."""
-    changed = [run.outcome.changed for run in runs if run.outcome.changed is not None]
-    names = [[*exercise.pipeline.inputs][position] for position in changed[:1]]
+    changed = [run.outcome.changed for run in trial.runs]
+    changed = [position for position in changed if position is not None]
+    names = [[*trial.exercise.pipeline.inputs][position] for position in changed[:1]]
     text = "Your code changes `{}` in place, as `+=`, `-=`, `append`, assigning to entries, also of a view, and methods that end in _ do. Make a new object, or work on a copy."
     return [Diagnosis("input-changed", text.format(name)) for name in names]
 
 
-def _find_facts(exercise, answer, runs):
+def _find_facts(trial):
     """Return the diagnoses of the exercise's facts, unless a result is unusable."""
-    arguments = answer.fact_arguments(exercise.cases[0])
+    exercise, answer, runs = trial
+    arguments = answer.fact_arguments()
     if arguments is None or any(isinstance(run.got, Other) for run in runs):
         return []
     results = [attempt(supervised()(fact), *arguments).value for fact in exercise.facts]

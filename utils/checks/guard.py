@@ -20,6 +20,8 @@ from torch._tensor_str import PRINT_OPTS
 from utils.checks.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
+PATIENCE = 30.0  # seconds until a check says that it still runs
+WAITING = "This check has run for half a minute: your code waits, as with `time.sleep` or `input`, or it takes very long. You may stop it with the stop button or Ctrl-C."
 LIBRARIES = (
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
     sysconfig.get_path("stdlib"),
@@ -142,11 +144,29 @@ def untouched():
 
     One thread at a time may be in the block. In it, `torch.compile` compiles nothing.
     """
-    with ONE_CHECK, unchanged(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
+    with (
+        ONE_CHECK,
+        unchanged(SETTINGS + RANDOM_STATES),
+        _eager(),
+        _on_the_cpu(),
+        _said_after(PATIENCE),
+    ):
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
         yield
+
+
+@contextmanager
+def _said_after(seconds):
+    """Print a line if the block takes longer, whatever output the answer redirects."""
+    timer = threading.Timer(seconds, print, [WAITING], {"file": sys.stdout})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _eager():

@@ -6,7 +6,6 @@ import torch
 
 from utils.checks.values import (
     Other,
-    a_or_an,
     agrees,
     close,
     kind_of,
@@ -14,7 +13,6 @@ from utils.checks.values import (
     numbers,
     safe_text,
     same_form,
-    shape,
 )
 
 
@@ -47,7 +45,7 @@ def shown_inputs(exercise, case):
         elif value.dim() == 1 and len(value) <= 6:
             shown.append(f"{name} = {numbers(value)}")
         else:
-            shown.append(f"{name} {shape(value)}")
+            shown.append(f"{name} {tuple(value.shape)}")
     return ", ".join(shown) + (f" ({case.note})" if case.note else "")
 
 
@@ -93,7 +91,7 @@ def _with_enough_digits(as_text, expected, got):
 
 def _summary(value):
     if isinstance(value, torch.Tensor):
-        return f"{a_or_an(kind_of(value))} tensor of shape {shape(value)}"
+        return f"{kind_of(value)} tensor of shape {tuple(value.shape)}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_summary, value[:4]))})"
     return value.text if isinstance(value, Other) else safe_text(value, 80)

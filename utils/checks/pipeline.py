@@ -66,35 +66,31 @@ class Pipeline:
     inputs: names of the arguments -> defaults; a variant may replace arguments too
     steps: name -> right step, in order; the last one returns the result. A step that
         returns several values has several names, "keys, values"
-    variants: the wrong ways, of which no two with different names give the same
-    returns: what the exercise asks for, for the texts
+    variants: known mistakes; two with different names must differ in some case
     """
 
     inputs: dict
     steps: dict
     variants: list = ()
-    returns: str = ""
 
     def run(self, args, *variants):
         """Return the result with these variants; raise what a step raises."""
-        return self._walk(self._start(args), variants)
+        return self._walk(SimpleNamespace(), args, variants)
 
-    def explain(self, args, *variants):
+    def explain(self, args, *variants, **fields):
         """Return the text of each variant, all of them at work together.
 
-        Braces in a text are filled in from the last state that is reached.
+        Braces in a text are filled in from `fields` and the last state that is reached.
         """
-        state = self._start(args)
+        state = SimpleNamespace()
         with suppress(Exception):
-            self._walk(state, variants)
-        values = vars(state) | {"returns": self.returns}
-        return [variant.text.format(**values) for variant in variants]
+            self._walk(state, args, variants)
+        fields = vars(state) | fields
+        return [variant.text.format(**fields) for variant in variants]
 
-    def _start(self, args):
-        return SimpleNamespace(**self.inputs | dict(zip(self.inputs, args)))
-
-    def _walk(self, state, variants):
+    def _walk(self, state, args, variants):
         """Take all steps, so that the state holds their values; return the last."""
+        vars(state).update(self.inputs | dict(zip(self.inputs, args)))
         steps = dict(self.steps)
         for variant in variants:
             steps |= variant.overrides

@@ -25,13 +25,14 @@ PACKAGES = {"builtins", "torch", "numpy", "math", "random", "itertools", "einops
 EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
 
 
-def find_repair(exercise, answer, runs):
+def find_repair(trial):
     """Return a diagnosis that states the change, in a list, or [].
 
     Only a plain function has one that names nothing but its own variables and what
-    computes: anything else might ask the reader, draw or write again and again.
+    computes. Other code might have side effects, which would be repeated up to 1,500
+    times.
     """
-    function = answer.written
+    function = trial.answer.written
     try:
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source).body[0]
@@ -47,7 +48,7 @@ def find_repair(exercise, answer, runs):
             module = ast.fix_missing_locations(ast.Module([tree], []))
             names = dict(function.__globals__)
             exec(compile(module, "<changed answer>", "exec"), names)
-            for run in sorted(runs, key=lambda run: run.is_right):
+            for run in sorted(trial.runs, key=lambda run: run.is_right):
                 outcome = supervised()(run.outcome_of)(names[function.__name__])
                 if outcome.is_stopped:
                     return []
@@ -99,13 +100,22 @@ def _changes(tree, names):
     parts = [n for n in places if isinstance(n, ast.Attribute | ast.Subscript)]
     parts = [text for text in map(ast.unparse, parts) if len(text) < 20]
     for rule in RULES:
-        for node in places:
-            old = copy(node)
+        for old in places:
             for new in rule(old, dict.fromkeys([*names, *parts])):
                 if ast.unparse(new) != ast.unparse(old):
-                    node.__class__, node.__dict__ = type(new), vars(new)
+                    Swap(old, new).visit(tree)
                     yield old, new
-            node.__class__, node.__dict__ = type(old), vars(old)
+                    Swap(new, old).visit(tree)
+
+
+class Swap(ast.NodeTransformer):
+    """Put one node in the place of another."""
+
+    def __init__(self, old, new):
+        self.old, self.new = old, new
+
+    def visit(self, node):
+        return self.new if node is self.old else self.generic_visit(node)
 
 
 def _places(tree):

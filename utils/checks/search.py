@@ -6,22 +6,23 @@ from utils.checks.pipeline import Diagnosis
 from utils.checks.values import agrees, safe_text
 
 
-def find_single_mistake(exercise, answer, runs):
+def find_single_mistake(trial):
     """Return the diagnosis of the variant that gives all results, in a list, or []."""
-    wrong_first = sorted(runs, key=lambda run: run.is_right)  # they rule out the most
-    for variant in exercise.pipeline.variants:
-        if reproduces(exercise.pipeline, wrong_first, variant):
-            return _diagnoses(exercise.pipeline, runs, variant)
+    pipeline = trial.exercise.pipeline
+    wrong_first = sorted(trial.runs, key=lambda run: run.is_right)  # rule out the most
+    for variant in pipeline.variants:
+        if reproduces(pipeline, wrong_first, variant):
+            return _diagnoses(trial, variant)
     return []
 
 
-def find_mistake_pair(exercise, answer, runs):
+def find_mistake_pair(trial):
     """Return the diagnoses of two variants that give all results together, or [].
 
     If several pairs fit that have no name in common, none is named.
     """
+    pipeline, runs = trial.exercise.pipeline, trial.runs
     shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
-    pipeline = exercise.pipeline
     pairs = [
         (one, other)
         for one, other in combinations(pipeline.variants, 2)
@@ -33,14 +34,15 @@ def find_mistake_pair(exercise, answer, runs):
     if not pairs or len(set.intersection(*names)) < needed:
         return []
     first = min(pairs, key=lambda pair: pipeline.variants.index(pair[1]))
-    return _diagnoses(pipeline, runs, *first)
+    return _diagnoses(trial, *first)
 
 
-def _diagnoses(pipeline, runs, *variants):
+def _diagnoses(trial, *variants):
     """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
+    pipeline, runs = trial.exercise.pipeline, trial.runs
     fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
     run = first_wrong(fitting) or first_wrong(runs)
-    texts = pipeline.explain(run.args, *variants)
+    texts = pipeline.explain(run.args, *variants, returns=trial.exercise.returns)
     return [Diagnosis(v.name, text, run) for v, text in zip(variants, texts)]
 
 

@@ -28,14 +28,14 @@ def clean(value, depth=3):
     if issubclass(kind, tuple | list) and depth and len(value) <= LARGEST:
         base = tuple if issubclass(kind, tuple) else list
         return base(clean(part, depth - 1) for part in value)
-    return Other(f"{a_or_an(kind.__name__)} ({safe_text(value)})")
+    return Other(f"{kind.__name__} ({safe_text(value)})")
 
 
 def _plain_tensor(tensor):
     has_values = tensor.layout == torch.strided and tensor.device.type != "meta"
     if has_values and tensor.numel() <= LARGEST and not tensor.is_complex():
         return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
-    kind = f"{tensor.layout} {tensor.dtype} tensor of shape {shape(tensor)}"
+    kind = f"{tensor.layout} {tensor.dtype} tensor of shape {tuple(tensor.shape)}"
     return Other(f"a {kind} on the {tensor.device} device")
 
 
@@ -132,13 +132,3 @@ def number(value, digits=4):
         return f"{value:.3g}"
     text = f"{value:.{digits}f}".rstrip("0")
     return text + "0" if text.endswith(".") else text
-
-
-def shape(tensor):
-    """Return a tensor's shape as text: `(2, 3)`, `(5,)`."""
-    return str((*tensor.shape,))
-
-
-def a_or_an(word):
-    """Return a word with its article."""
-    return f"{'an' if word[:1].lower() in 'aeiou' else 'a'} {word}"

@@ -5,26 +5,25 @@ from functools import wraps
 import torch
 
 from utils.attention import merge_heads, split_heads
-from utils.clinic.patients import even, expect_layer, make_generator, twin
+from utils.clinic.patients import even, expect_layer, twin
 from utils.plots import chart
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
 FACTORS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0, "2": 2.0, "4": 4.0}
 FACTORS |= {"8": 8.0, "10,000": 1e4}
-REPLACE_TITLE = "How far each output moves when a token is replaced"
 INSTRUMENTS = {}  # name -> function that measures one layer, in a useful order
 
 
-def instrument(heading):
+def instrument(heading, draw=None):
     """Turn a function that measures one layer into an instrument, which prints.
 
     With slugs it compares with a twin that has these wrong steps, not the healthy one.
-    `replace_tokens` draws a picture, and its title may state the finding.
+    draw: function (layers, their names, **options) that also draws a figure
     """
 
     def decorate(measure):
         @wraps(measure)
-        def read(layer, *slugs, title=REPLACE_TITLE):
+        def read(layer, *slugs, **options):
             other, beside = twin(layer, *slugs), " and ".join(slugs) or "healthy"
             here, there = measured(layer, name), measured(other, name)
             who = f"patient {layer.number}" if layer.is_patient else "this layer"
@@ -33,11 +32,8 @@ def instrument(heading):
             for label, value in here.items():
                 print(f"{label:52}{value:14.2f}{there[label]:{width}.2f}")
             print()  # the next instrument is often in the same cell
-            if name == "replace_tokens":
-                maps = torch.stack([_moves(layer), _moves(other)])
-                axes = {"row_axis": "output", "column_axis": "replaced token"}
-                names, largest = [who, beside], maps.max().item()
-                chart.heat(maps, title=title, names=names, vmax=largest, **axes)
+            if draw:
+                draw([layer, other], [who, beside], **options)
 
         name = measure.__name__
         INSTRUMENTS[name] = measure
@@ -61,7 +57,7 @@ def measured(layer, name: str) -> dict[str, float]:
 
 def _inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
-    generator = make_generator(layer.number + 1_000_000)
+    generator = torch.Generator().manual_seed((layer.number + 1_000_000) % 2**32)
     shape = BATCH, tokens, layer.kind.width
     return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
 
@@ -155,7 +151,15 @@ def _moves(layer):
     return torch.stack(moves, dim=1)
 
 
-@instrument("how far outputs move")
+def _draw_moves(
+    layers, names, title="How far each output moves when a token is replaced"
+):
+    maps = torch.stack([_moves(layer) for layer in layers])
+    axes = {"row_axis": "output", "column_axis": "replaced token"}
+    chart.heat(maps, title=title, names=names, vmax=maps.max().item(), **axes)
+
+
+@instrument("how far outputs move", _draw_moves)
 def replace_tokens(layer):
     """Replace each token by that of another sentence; draw how far outputs move."""
     moves = _moves(layer)

@@ -74,12 +74,15 @@ MISTAKES += variants(
 BY_NAME = {mistake.name: mistake for mistake in reversed(MISTAKES)}
 WRONG = [mistake for mistake in MISTAKES if mistake is BY_NAME[mistake.name]]
 RESULT = {"result": lambda s: (s.projected, s.weights)}
-LAYER = attention.SELF_PROJECTED | {"mask": masks.past} | RESULT
+LAYER = {"mask": masks.past} | RESULT
+MANY_HEADS = attention.SELF_PROJECTED | heads.SPLIT_STEPS
 LAYER_INPUTS = dict.fromkeys(("learned", "x"))
 PIPELINES = {
     "f": Pipeline(dict.fromkeys(("query", "key", "value")), attention.steps(**RESULT)),
-    "c": Pipeline(LAYER_INPUTS, attention.steps(**LAYER)),
-    "h": Pipeline(LAYER_INPUTS, attention.steps(**heads.LAYER, **LAYER)),
+    "c": Pipeline(LAYER_INPUTS, attention.steps(attention.SELF_PROJECTED, **LAYER)),
+    "h": Pipeline(
+        LAYER_INPUTS, attention.steps(MANY_HEADS, **heads.MERGE_STEPS, **LAYER)
+    ),
 }
 
 
@@ -137,7 +140,7 @@ class Layer(nn.Module):
                 setattr(self, name, layer)
         if kind.num_heads > 1:
             self.out_proj = nn.utils.skip_init(nn.Linear, width, width)
-        generator = make_generator(number)
+        generator = torch.Generator().manual_seed(number % 2**32)
         for parameter in self.parameters():  # makes queries, keys, values of variance 1
             parameter.data = even(generator, *parameter.shape) / width**0.5
         self.eval()
@@ -180,11 +183,6 @@ class Layer(nn.Module):
             who = f"Patient {self.number}, with {how}"
         kind = self.kind
         return f"{who}: {kind.name}\n  takes  {kind.takes}\n  gives  {kind.gives}"
-
-
-def make_generator(number):
-    """Return a generator for a number, however large."""
-    return torch.Generator().manual_seed(number % 2**32)
 
 
 def even(generator, *shape):

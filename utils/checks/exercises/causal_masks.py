@@ -207,7 +207,7 @@ causal_attention = Exercise(
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
     facts=TRAINING_FACTS,
-    steps=of_attention.steps(**of_attention.SELF_PROJECTED, mask=of_masks.past),
+    steps=of_attention.steps(of_attention.SELF_PROJECTED, mask=of_masks.past),
     variants=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[

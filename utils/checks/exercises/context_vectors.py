@@ -67,7 +67,7 @@ TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
 def of_tokens(variants, **own):
     """Return steps and variants of an exercise that compares the tokens themselves."""
     return {
-        "steps": steps(scores=lambda s: s.products, **TOKENS_MEET | own),
+        "steps": steps(TOKENS_MEET, scores=lambda s: s.products, **own),
         "variants": WEIGHING + variants,
         # All three are the tokens, and what compares them is symmetric.
         "without": ("keys-for-values",),

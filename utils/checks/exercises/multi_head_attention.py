@@ -90,7 +90,11 @@ multi_head_attention = Exercise(
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
-    steps=steps(**of_attention.SELF_PROJECTED, **of_heads.LAYER, mask=of_masks.past),
+    steps=steps(
+        of_attention.SELF_PROJECTED | of_heads.SPLIT_STEPS,
+        **of_heads.MERGE_STEPS,
+        mask=of_masks.past,
+    ),
     variants=IN_LAYER,
     # Where one maximum for all rows fails, none fails as well.
     without=("fixed-axis", "global-maximum-subtracted"),

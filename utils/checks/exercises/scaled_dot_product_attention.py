@@ -54,7 +54,7 @@ self_attention = Exercise(
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
     facts=[no_gradient, changes_in_training, created_in_order],
-    steps=steps(**SELF_PROJECTED),
+    steps=steps(SELF_PROJECTED),
     variants=IN_MODULE,
     cases=[
         Case(draw(7, 3, scale=3.0), build=(3, 5)),

@@ -60,8 +60,7 @@ cross_attention = Exercise(
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
     steps=of_attention.steps(
-        learned=lambda s: s,  # the matrices are arguments
-        **of_attention.PROJECTED,
+        {"learned": lambda s: s, **of_attention.PROJECTED},  # matrices are arguments
         mask=lambda s: spread(s.context_mask),
         cleared=of_attention.zeroed,
         result=lambda s: (s.output, s.weights),

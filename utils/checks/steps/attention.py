@@ -23,8 +23,7 @@ def zeroed(s):
     return s.soft.masked_fill(~s.mask, 0.0)
 
 
-ATTENTION_STEPS = {  # in order; those that are None belong to an exercise
-    **dict.fromkeys(("query", "key", "value", "query, key, value")),
+ATTENTION_STEPS = {  # from query, key and value on
     "products": lambda s: s.query @ s.key.mT,
     "width": lambda s: s.query.shape[-1],
     "scores": lambda s: s.products / s.width**0.5,
@@ -49,11 +48,9 @@ SOFTMAX_NAMES = ("dim", "maximum", "shifted", "exps", "total", "soft", "cleared"
 SOFTMAX_STEPS = {name: ATTENTION_STEPS[name] for name in (*SOFTMAX_NAMES, "weights")}
 
 
-def steps(**own):
-    """Return the right steps in order, after those that an exercise adds to them."""
-    first = {name: own[name] for name in own if name not in ATTENTION_STEPS}
-    known = (first | ATTENTION_STEPS | own).items()
-    return {name: step for name, step in known if step}
+def steps(before=(), **own):
+    """Return the right steps, some of them an exercise's own, after those `before`."""
+    return dict(before) | ATTENTION_STEPS | own
 
 
 # --- the scale ---------------------------------------------------------------------

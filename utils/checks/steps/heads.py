@@ -30,7 +30,7 @@ WIDTHS = {
     "K": lambda s: head_width(s.D, s.H),
     "split": lambda s: lambda x: right_split(x, s.H),
 }
-LAYER = {
+SPLIT_STEPS = {  # of a layer
     **WIDTHS,
     "H": lambda s: s.learned.build[4],
     "D": lambda s: s.learned.build[1],
@@ -42,6 +42,8 @@ LAYER = {
         s.split_value(s.value),
     ),
     "merge": lambda s: right_merge,
+}
+MERGE_STEPS = {
     "merged": lambda s: s.merge(s.output),
     "projected": lambda s: F.linear(
         s.merged, s.learned.out_proj.mT, s.learned.out_proj_bias
@@ -51,10 +53,6 @@ LAYER = {
 
 def split_by_view(s):
     return lambda x: x.reshape(len(x), s.H, -1, s.K)
-
-
-def merge_by_view(x):
-    return x.reshape(len(x), x.shape[2], -1)
 
 
 SPLIT = variants(
@@ -74,7 +72,7 @@ IN_LAYER = variants(
 )
 MERGE = variants(
     "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
-    dict(merge=lambda s: merge_by_view),
+    dict(merge=lambda s: lambda x: x.reshape(len(x), x.shape[2], -1)),
     "merge-interleaved: You put the first features of all heads first: keep each head together, with the axes (B, T, H, K) before the reshape.",
     dict(merge=lambda s: lambda x: x.permute(0, 2, 3, 1).flatten(2)),
     "wrong-axes-transposed: You swapped other axes than heads and tokens before the reshape: use transpose(1, 2), which gives (B, T, H, K).",
