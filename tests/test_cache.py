@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.cache`."""
+"""The cache of keys and values, `utils.cache`."""
 
 import pytest
 import torch

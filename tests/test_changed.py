@@ -1,4 +1,4 @@
-"""Each test pins one claim about `python -m tests.changed`."""
+"""What `python -m tests.changed` runs after a change."""
 
 import pytest
 

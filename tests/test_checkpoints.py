@@ -1,4 +1,4 @@
-"""Each test pins one claim about what `utils` reads of published models."""
+"""What `utils` reads of published models."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Each test pins one sentence about the course on a GPU, and is skipped without one."""
+"""The course on a GPU; skipped without one."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.delta`."""
+"""The delta rule, `utils.delta`."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.embeddings`."""
+"""Embeddings and positions, `utils.embeddings`."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Each test pins one claim about the experiments of the notebooks."""
+"""The experiments of the notebooks."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""Each test pins one claim about all attention layers of `utils`."""
+"""What holds for all attention layers of `utils`."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.model`."""
+"""The GPT and how it generates, `utils.model`."""
 
 import pickle
 from functools import partial

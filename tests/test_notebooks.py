@@ -1,4 +1,4 @@
-"""Each test pins one claim about the form of every notebook; nbval runs them."""
+"""The form of every notebook; nbval runs them."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""Each test pins one claim about the repository as a whole."""
+"""The repository as a whole."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Each test pins one sentence about the claims of `tests/seeds/README.md`."""
+"""The claims of `tests/seeds/README.md`."""
 
 from tests import result_tables
 from utils.pages import read_cells

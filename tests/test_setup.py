@@ -1,4 +1,4 @@
-"""Each test pins one claim about the setup cell, run in a fresh Python or kernel."""
+"""The setup cell, run in a fresh Python or kernel."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Each test pins one claim about the course as pages, as a browser shows them."""
+"""The course as pages, as a browser shows them."""
 
 import importlib.util
 import posixpath

@@ -1,4 +1,4 @@
-"""Each test pins one claim about how `tests.notebooks` stores notebooks."""
+"""How `tests.notebooks` stores notebooks."""
 
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output

@@ -1,4 +1,4 @@
-"""Each test pins one claim about `utils.tokenizer`."""
+"""The tokenizers, `utils.tokenizer`."""
 
 import random
 import re

@@ -10,5 +10,8 @@ from utils import pages
 
 
 def definitions(notebook):
-    """Return what a notebook defines, as a dict: what is put into it, its code sees."""
+    """Return what a notebook defines, as a dict.
+
+    Changing an entry changes what the notebook's code sees.
+    """
     return vars(pages.definitions(notebook))
