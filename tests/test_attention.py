@@ -305,14 +305,11 @@ def test_a_layer_follows_its_formula(layer, num_tokens, padding):
     torch.testing.assert_close(layer(x, padding_mask=mask), output, **near)
 
 
-@pytest.mark.parametrize("device", ["cpu", "meta"])
 @pytest.mark.parametrize("rotary", [False, True])
-def test_a_layer_compiles_into_one_graph_padded_or_not(rotary, device):
-    layer, x = grouped(rotary=rotary).to(device), random(3, 7, 5).to(device)
+def test_a_layer_compiles_into_one_graph_padded_or_not(rotary):
+    layer, x = grouped(rotary=rotary), random(3, 7, 5)
     torch.compiler.reset()  # there is a limit, and other tests compile, too
     compiled = torch.compile(layer, fullgraph=True, backend="eager")
-    for mask in (None, padding_mask([7, 4, 0], 7).to(device)):
+    for mask in (None, padding_mask([7, 4, 0], 7)):
         found = compiled(x, padding_mask=mask)
-        assert found.shape == (3, 7, 24)
-        if device == "cpu":
-            torch.testing.assert_close(found, layer(x, padding_mask=mask))
+        torch.testing.assert_close(found, layer(x, padding_mask=mask))

@@ -26,17 +26,7 @@ def built(kind, dropout=0.0):
 
 
 @in_every_causal_layer
-def test_the_past_does_not_move_when_a_later_token_changes(kind):
-    layer, x = built(kind), random(2, 7, 5)
-    other = x.clone()
-    other[:, 3] = random(2, 5, seed=9)
-    before, after = layer(x), layer(other)
-    torch.testing.assert_close(after[:, :3], before[:, :3])
-    assert not torch.allclose(after[:, 3], before[:, 3])
-
-
-@in_every_causal_layer
-def test_the_leak_test_finds_none_despite_dropout_and_changes_no_mode(kind):
+def test_no_output_depends_on_a_later_token_whatever_the_dropout_and_the_mode(kind):
     model = nn.Sequential(built(kind, dropout=0.5), nn.Dropout(0.5))
     model[0].eval()
     assert leak_test(model, random(2, 7, 5)) < 1e-6

@@ -174,11 +174,9 @@ def encode_bpe(
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
     words = [match[0] for match in pattern.finditer(text)]
-    if "".join(words) != text:
-        raise ValueError(
-            "expected a pattern whose matches together are the text, "
-            f"got {pattern.pattern!r}, which loses a part of it"
-        )
+    expected = "a pattern whose matches together are the text"
+    received = f"{pattern.pattern!r}, which loses a part of it"
+    expect("".join(words) == text, expected, received)
     return words
 
 
