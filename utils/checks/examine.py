@@ -3,13 +3,11 @@
 import dis
 import inspect
 import sys
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
-from utils.checks.answers import FunctionAnswer, ModuleAnswer
-from utils.checks.engine import Exercise, Run
 from utils.checks.guard import NeverEnds, attempt, supervised
 from utils.checks.messages import describe, difference
 from utils.checks.pipeline import AnswerRejected, Diagnosis
@@ -85,12 +83,8 @@ def _has_code_below_the_stub(function):
     return bool(source.partition("raise NotImplementedError\n")[2].strip())
 
 
-class Trial(NamedTuple):
-    """An exercise, a prepared answer to it, and its runs on the cases."""
-
-    exercise: Exercise
-    answer: FunctionAnswer | ModuleAnswer
-    runs: list[Run]
+# An `Exercise`, a prepared answer to it, and its runs on the cases.
+Trial = namedtuple("Trial", "exercise answer runs")
 
 
 def _find_mistakes(trial):

@@ -143,30 +143,20 @@ def untouched():
     """Put the random state and all settings back when the block ends.
 
     One thread at a time may be in the block. In it, `torch.compile` compiles nothing.
+    If it takes long, a line says so.
     """
-    with (
-        ONE_CHECK,
-        unchanged(SETTINGS + RANDOM_STATES),
-        _eager(),
-        _on_the_cpu(),
-        _said_after(PATIENCE),
-    ):
+    with ONE_CHECK, unchanged(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
-        yield
-
-
-@contextmanager
-def _said_after(seconds):
-    """Print a line if the block takes longer, whatever output the answer redirects."""
-    timer = threading.Timer(seconds, print, [WAITING], {"file": sys.stdout})
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+        # To the present output, whatever the answer redirects.
+        timer = threading.Timer(PATIENCE, print, [WAITING], {"file": sys.stdout})
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 def _eager():
