@@ -106,7 +106,7 @@ WRONG = {
     "names: expected 2 of them, got 1": partial(
         chart.dials, [[0], [1]], ["a"], labels=["b"]
     ),
-    "thin: expected names from ['one'], got 'two'": partial(
+    "thin: expected names from ['one'], got ['two']": partial(
         chart.lines, **LINES, thin={"two": [[1, 0]]}
     ),
 }

@@ -319,8 +319,8 @@ def lines(
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
     expect(series, "series", "one or more", "none")
-    for name in thin or ():
-        expect(name in series, "thin", f"names from {[*series]}", repr(name))
+    unknown = [*{*(thin or ())} - {*series}]
+    expect(not unknown, "thin", f"names from {[*series]}", unknown)
     samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
     fig, ax = _axes_above_samples(3.3, samples)
