@@ -81,13 +81,12 @@ TOKENS = [
     Case(draw(7, 3, scale=20.0).round(), note="large scores"),
 ]
 
-NO_AVERAGE = dict.fromkeys(("averaged", "output", "merged", "projected"))
 weights = Exercise(
     id="3.1",
     signature="attention_weights(x)",
     returns="the weights (T, T): a row for each query, which sums to 1",
     cases=TOKENS,
-    **of_tokens([], **NO_AVERAGE, result=lambda s: s.weights),
+    **of_tokens([], output=lambda s: s.weights),
 )
 context = Exercise(
     id="3.2",
