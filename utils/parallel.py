@@ -149,9 +149,9 @@ def mlp_part(
 ) -> Tensor:
     """Return what one of several processes adds to the output of an MLP.
 
-    x: (..., T, D);  W_1: (F, D);  b_1: (F,);  W_2: (D, F);  b_2: (D,)
+    x: (..., T, D);  W_1: (U, D);  b_1: (U,);  W_2: (D, U);  b_2: (D,)
     rank, count: the process, which takes the rank-th of `count` parts of the hidden
-        units. `count` divides F, else ValueError, and process 0 adds `b_2`
+        units. `count` divides U, else ValueError, and process 0 adds `b_2`
     returns: (..., T, D); the parts of all processes sum to the output
 
     >>> one = torch.ones(1, 1)

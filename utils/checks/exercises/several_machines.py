@@ -26,7 +26,7 @@ def mlp(rank, count, size, width, *shape, **settings):
 
 
 mlp_part = Exercise(
-    id="15.2",
+    id="15.3",
     signature="mlp_part(x, W_1, b_1, W_2, b_2, rank, count)",
     returns="what this process adds to the output (..., T, D)",
     cases=[
@@ -53,7 +53,7 @@ mlp_part = Exercise(
         dict(second_bias=lambda s: 0.0),
         "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
         dict(first_bias=lambda s: 0.0),
-        "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × F / count.",
+        "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × U / count.",
         dict(own=lambda s: slice(s.size)),
         "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is right as well, but here each process should take units that are neighbours, as `chunk` cuts them.",
         dict(own=lambda s: slice(s.rank, None, s.count)),
@@ -137,7 +137,7 @@ combine_partial_attention = Exercise(
 
 
 missing_keys = Exercise(
-    id="15.3",
+    id="15.2",
     signature="missing_keys(count, passes, causal)",
     returns="a boolean (P, P), True where process r still needs chunk k",
     cases=[
@@ -178,4 +178,4 @@ missing_keys = Exercise(
     ),
 )
 
-EXERCISES = [mlp_part, combine_partial_attention, missing_keys]
+EXERCISES = [combine_partial_attention, missing_keys, mlp_part]
