@@ -364,7 +364,7 @@ def lines(
     else:
         fig.legend(loc="outside lower center", ncols=max(1, columns))
     parts = {"Across": xlabel, "Up": ylabel, "Lines": names}
-    parts |= {name: text for name, (_, text) in samples.items()}
+    parts |= {name: " ".join(text.split()) for name, (_, text) in samples.items()}
     publish(fig, title, describe("Lines", title, **parts))
 
 
