@@ -21,6 +21,11 @@ def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["model.pt"]
 
 
+def test_an_error_names_the_folder_that_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing'$"):
+        write_atomically(tmp_path / "missing" / "model.pt", b"")
+
+
 def test_of_two_writers_each_leaves_a_whole_file(tmp_path):
     path, contents = tmp_path / "file", [b"a" * 100_000, b"b" * 70_000]
     write_atomically(path, contents[0])

@@ -122,9 +122,21 @@ def write_damaged(model, path):
     path.write_bytes(content)
 
 
+def write_with(**changes):
+    def write(model, path):
+        take_a_step(nn.Linear(100, 100), path, {"heads": 2})
+        torch.save(torch.load(path) | changes, path)
+
+    return write
+
+
 @pytest.mark.parametrize(
     "write, message",
     [
+        (write_with(random={}), "a.pt is damaged: KeyError.'cpu'"),
+        (write_with(step=-1), "a.pt is no checkpoint: expected a loss for each step"),
+        (write_with(losses=torch.zeros(7)), "expected a loss for each step"),
+        (write_with(optimizer={0: {}}), "a.pt is damaged: KeyError.'step'"),
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (
@@ -155,6 +167,7 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
     [
         ({"clip": -1.0}, "clip above 0, or None, got -1.0"),
         ({"weight_decay": math.nan}, "weight_decay from 0, got nan"),
+        ({"weight_decay": math.inf}, "a finite weight_decay from 0, got inf"),
         ({"decline": 2.0}, "decline from 0 to 1, got 2.0"),
         ({"save_every": 1.5}, "whole save_every of 1 or more, got 1.5"),
         ({"final_lr": math.inf}, "a finite final_lr from 0, or None, got inf"),

@@ -24,6 +24,7 @@ def write_atomically(path: str | Path, content: bytes):
     b'whole'
     """
     path = Path(path).resolve()
+    path.parent.stat()  # an error names the folder that is missing, not a new file
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "wb") as file:

@@ -1,7 +1,7 @@
 """Update the course: `python -m utils.update`.
 
 The newest version is fetched with git. Notebooks that you changed are copied into a new
-folder `mine/DATE/` before the new ones replace them. Without a network nothing changes.
+folder `mine/DATE/` before the new ones replace them. If that fails, nothing changes.
 """
 
 import shutil
@@ -27,14 +27,25 @@ def main() -> None:
     if not (COURSE / ".git").exists():
         raise OSError("this copy of the course is from a ZIP file: download a new one")
     git("fetch")
-    listed = git("diff", "--name-only", "--diff-filter=d", "-z", "HEAD", "notebooks")
+    if num_commits := int(git("rev-list", "--count", "FETCH_HEAD..HEAD")):
+        text = f"your copy has commits of its own, {num_commits}: "
+        raise OSError(text + "run `git merge FETCH_HEAD`")
+    changed = git("diff", "--name-only", "--diff-filter=d", "-z", "HEAD").split("\0")
+    notebooks = [name for name in changed if name.startswith("notebooks/")]
+    extra = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")
+    new = git("diff", "--name-only", "--no-renames", "-z", "HEAD", "FETCH_HEAD")
+    mine = {*changed, *extra} - {*notebooks, ""}
+    if blocked := sorted(mine.intersection(new.split("\0"))):
+        text = f"you have changed or added {', '.join(blocked)}, as the new version "
+        raise OSError(text + "has: move your files to a folder outside the course")
     folder = COURSE / "mine" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    for name in listed.split("\0")[:-1]:
+    for name in notebooks:
         copy = folder / Path(name).relative_to("notebooks")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(COURSE / name, copy)
         print(f"Saved: {copy}")
     git("restore", "--staged", "--worktree", "notebooks")
+    git("restore", "--staged", ".")
     print(git("merge", "--ff-only", "FETCH_HEAD"), end="")
     print("Now run the installation of the README again.")
 

@@ -40,7 +40,8 @@ class TrainingConfig:
         strings, numbers (no NaN), lists and dicts, but not, for example, a Path.
 
     Raises ValueError for a number below 0, for part of a step, a decline above 1, an
-    infinite `final_lr`, `save_every` or `clip` of 0, and for other metadata.
+    infinite `final_lr` or `weight_decay`, for `save_every` or `clip` of 0, and for
+    other metadata.
     """
 
     warmup: int = 0
@@ -58,7 +59,7 @@ class TrainingConfig:
         final_lr, decay = self.final_lr or 0, self.weight_decay
         expect(0 <= final_lr < math.inf, "a finite final_lr from 0, or None", final_lr)
         expect(0 <= self.decline <= 1, "decline from 0 to 1", self.decline)
-        expect(decay >= 0, "weight_decay from 0", decay)
+        expect(0 <= decay < math.inf, "a finite weight_decay from 0", decay)
         expect(self.clip is None or self.clip > 0, "clip above 0, or None", self.clip)
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
@@ -119,6 +120,7 @@ def train(
     clipping as in nanoGPT.
     """
     check_positive("steps", steps, least=0)
+    expect(0 <= lr < math.inf, "a finite lr from 0", lr)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
     if not (callable(batches) or is_list):
         raise ValueError(
@@ -286,20 +288,31 @@ class _TrainingState:
             raise ValueError(
                 f"{path} has {saved['step']} steps: expected at most {self.steps}"
             )
-        self.model.load_state_dict(weights)
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict(
-            {"state": saved["optimizer"], "param_groups": groups}
-        )
-        if saved["scaler"]:
-            self.scaler.load_state_dict(saved["scaler"])
+        random = saved["random"]  # checked before anything outside this object changes
+        has_cuda = "cuda" in random and self.device.type == "cuda"
+        try:
+            groups = self.optimizer.state_dict()["param_groups"]
+            parameters = [p for g in self.optimizer.param_groups for p in g["params"]]
+            for i, numbers in saved["optimizer"].items():
+                shapes = [numbers[x].shape for x in ("step", "exp_avg", "exp_avg_sq")]
+                expected = [(), *[parameters[i].shape] * 2]
+                expect(shapes == expected, f"optimizer state {expected}", shapes)
+            self.optimizer.load_state_dict(
+                {"state": saved["optimizer"], "param_groups": groups}
+            )
+            if saved["scaler"]:
+                self.scaler.load_state_dict(saved["scaler"])
+            torch.Generator().set_state(random["cpu"])
+            if has_cuda:
+                torch.Generator(self.device).set_state(random["cuda"])
+        except Exception as error:
+            raise ValueError(f"{path} is damaged: {error!r}") from error
         self.step = saved["step"]
-        self.losses = torch.cat(
-            (saved["losses"].to(self.losses), self.losses[self.step :])
-        )
-        torch.set_rng_state(saved["random"]["cpu"])
-        if "cuda" in saved["random"] and self.device.type == "cuda":
-            torch.cuda.set_rng_state(saved["random"]["cuda"], self.device)
+        self.losses[: self.step] = saved["losses"]
+        self.model.load_state_dict(weights)
+        torch.set_rng_state(random["cpu"])
+        if has_cuda:
+            torch.cuda.set_rng_state(random["cuda"], self.device)
 
 
 def _by_plain_name(weights):
@@ -377,6 +390,10 @@ def read_checkpoint(path: str | Path) -> dict:
         for name, kind in SAVED.items():
             if not isinstance(state[name], kind):
                 raise ValueError(f"expected {name} of type {kind.__name__}")
+        if state["losses"].shape != (state["step"],):
+            raise ValueError("expected a loss for each step")
+        if not all(isinstance(weight, Tensor) for weight in state["model"].values()):
+            raise ValueError("expected tensors in model")
     except Exception as error:
         reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
