@@ -10,6 +10,7 @@ from torch import nn
 
 from tests.small_layers import everywhere, random
 from utils.attention import (
+    CausalAttention,
     MultiHeadAttention,
     SelfAttention,
     attend_with_cache,
@@ -22,6 +23,7 @@ from utils.attention import (
     online_softmax_attention,
     padding_mask,
     scaled_dot_product_attention,
+    softmax,
     split_heads,
 )
 from utils.cache import KeyValueCache
@@ -70,7 +72,7 @@ def test_attention_names_shapes_that_do_not_fit(shapes, message):
         online_softmax_attention(*inputs, 2)
 
 
-X = torch.zeros(3, 4)
+X, HEADS = torch.zeros(3, 4), torch.zeros(2, 6, 5, 4)
 WHOLE = torch.ones(3, 4, dtype=torch.int64)
 
 
@@ -79,12 +81,18 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool and"),
-        (padding_mask, ([1], 2.5), "whole num_tokens of 0 or more, got 2.5"),
-        (causal_mask, (2.5,), "whole num_tokens of 0 or more, got 2.5"),
+        (padding_mask, ([1], 2.5), "num_tokens to be .* got 2.5"),
+        (causal_mask, (2.5,), "num_tokens to be .* got 2.5"),
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
         (attend_with_cache, (X, X[:1], X[:1], None), "for a causal mask, got 3 and 1"),
         (attend_with_heads, (X[None, None], *[X[None, None, :1]] * 2), "got 3 and 1"),
-        (online_softmax_attention, (X, X, X, -1), "slice_size of 1 or more, got -1"),
+        (attend_with_heads, (HEADS, HEADS[:, :4], HEADS[:, :4]), "H_kv divides H, got"),
+        (attend_with_heads, (HEADS, HEADS, HEADS[..., :3, :]), "H_kv divides H, got"),
+        (attend_with_heads, (HEADS, HEADS, HEADS[:, :2]), "H_kv divides H, got"),
+        (attend_with_heads, (*[HEADS] * 3, torch.ones(2, 5)), "boolean padding_mask, "),
+        (CausalAttention, (3, 2, -5, 0.0), "context_length to be .* got -5"),
+        (MultiHeadAttention, (3, -4, 6, 0.0, 2), "width above 0 .* got width -4"),
+        (online_softmax_attention, (X, X, X, -1), "slice_size to be .* got -1"),
         (
             scaled_dot_product_attention,
             (X, X, WHOLE),
@@ -115,6 +123,11 @@ def test_an_array_or_a_list_instead_of_a_tensor_is_named():
         scaled_dot_product_attention(X, [[1.0] * 4], X)
     with pytest.raises(TypeError, match="a KeyValueCache, got DeltaState"):
         grouped()(CONTEXT, cache=DeltaState())
+
+
+def test_softmax_of_many_float16_scores_sums_to_one():
+    scores = torch.zeros(70_000, dtype=torch.float16)
+    assert softmax(scores).float().sum().item() == pytest.approx(1, abs=0.01)
 
 
 def test_no_sentences_have_an_empty_padding_mask():
@@ -206,7 +219,7 @@ CONTEXT = random(2, 5, 5)
     [
         ({"num_kv_heads": 4}, {}, "num_kv_heads to divide num_heads, got 4 and 6"),
         ({"window": 3, "causal": False}, {}, "causal=True with a window"),
-        ({"window": 2.5}, {}, "whole window of 1 or more, got 2.5"),
+        ({"window": 2.5}, {}, "window to be .* got 2.5"),
         ({"rope_base": 50.0}, {}, "expected rotary=True with a rope_base"),
         (
             {"causal": False},

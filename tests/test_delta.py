@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.small_layers import computed, everywhere, random
 from utils.delta import (
+    DeltaAttention,
+    DeltaState,
     attend_in_chunks,
     delta_rule,
     gated_delta_rule,
@@ -87,6 +89,12 @@ def test_shapes_that_do_not_fit_are_named(sizes, message):
         linear_attention(*parts)
 
 
+def test_no_tokens_give_no_outputs_and_leave_the_state():
+    layer, cache = DeltaAttention(3, 8, 6, 0.0, 2), DeltaState()
+    assert layer(torch.zeros(2, 0, 3), cache=cache).shape == (2, 0, 8)
+    assert (len(cache), cache.matrix) == (0, None)
+
+
 def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
     parts = torch.zeros(3, 2, 7, 5).unbind()
     for run in (delta_rule, attend_in_chunks):
@@ -97,5 +105,5 @@ def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
             run(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):
         attend_in_chunks(*parts, torch.zeros(2, 7), state=torch.zeros(5, 5))
-    with pytest.raises(ValueError, match="chunk_size of 1 or more, got 0"):
+    with pytest.raises(ValueError, match="chunk_size to be .* got 0"):
         attend_in_chunks(*parts, torch.zeros(2, 7), chunk_size=0)

@@ -70,7 +70,7 @@ def test_shapes_that_do_not_fit_are_named(function, sizes, message):
     "options, message",
     [
         ({"rotary": True, "rotary_dim": 0}, "even width of 2 or more to rotate, got 0"),
-        ({"latent_dim": 0}, "latent_dim of 1 or more, got 0"),
+        ({"latent_dim": 0}, "latent_dim to be .* got 0"),
         ({"rotary_dim": 3}, "expected rotary=True with a rope_base or rotary_dim"),
     ],
 )

@@ -30,16 +30,16 @@ def test_a_part_without_allowed_keys_changes_nothing_and_alone_gives_zero():
     assert nothing.equal(torch.zeros(3, 7, dtype=torch.float64))
 
 
+W_1 = torch.ones(6, 6)
+
+
 @pytest.mark.parametrize(
     "function, inputs, message",
     [
-        (parallel.missing_keys, (3, -1, True), "passes of 0 or more, got -1"),
-        (
-            parallel.mlp_part,
-            (*[torch.ones(6, 6)] * 5, 0, 4),
-            "divides M = 6 .* 4 and 0",
-        ),
-        (parallel.mlp_part, (*[torch.ones(6, 6)] * 5, -1, 3), "below it, got 3 and -1"),
+        (parallel.missing_keys, (3, -1, True), "passes to be .* got -1"),
+        (parallel.mlp_part, (*[W_1] * 5, 0, 4), "divides U = 6 .* 4 and 0"),
+        (parallel.mlp_part, (*[W_1] * 5, -1, 3), "below it, got 3 and -1"),
+        (parallel.mlp_part, (torch.ones(1, 6), W_1, W_1[0, :1], *W_1[:2], 0, 3), "b_1"),
         (combine_partial_attention, map(torch.ones, [(2, 3, 2), (2, 1), (2, 1)]), "T"),
     ],
 )

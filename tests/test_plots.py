@@ -85,6 +85,11 @@ PLANE = {"labels": WORDS, "names": ["a"], "groups": ["b"], "reach": 1}
 WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, FLAT),
     "maps: expected at least one finite number": partial(chart.heat, [NAN[:1] * 2] * 2),
+    "groups: expected a dict, got tuple": partial(chart.dots, (1,), xlabel="x"),
+    "smooth: expected a width from 1": partial(chart.lines, **LINES, smooth=4),
+    "positions: expected numbers up to reach = 1": partial(
+        chart.points, [[[0, 2]] * 3], **PLANE | {"groups": "abc"}
+    ),
     "role: expected one of None, x, query": partial(
         plots.row, {"values": [1], "role": "wait"}
     ),
@@ -120,6 +125,12 @@ def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):
     drawn = [fig.axes[0].lines[1:] for fig in figures]
     crosses = [[line.get_xdata().tolist() for line in lines] for lines in drawn]
     assert crosses == [[[1]], [[2]], [], [[2]]]
+
+
+def test_thin_lines_go_with_a_moving_average(published):
+    thin = {"one": [WEIGHTS[1]]}
+    chart.lines(**LINES, smooth=2, thin=thin, title="t")
+    assert len(published) == 1
 
 
 @pytest.mark.parametrize("message", WRONG)

@@ -87,3 +87,10 @@ def test_decoding_names_an_unknown_id_and_merges_in_another_order():
         decode_bpe([256], {(97, 98): 300})
     with pytest.raises(ValueError, match=r"\(256, 99\) before its parts"):
         decode_bpe([257], {(256, 99): 257, (97, 98): 256})
+    with pytest.raises(ValueError, match=r"an unused id for \(97, 98\), got 97"):
+        decode_bpe([97], {(97, 98): 97})
+
+
+def test_a_number_of_merges_that_cannot_be_is_named():
+    with pytest.raises(ValueError, match="num_merges to be .* got 2"):
+        train_bpe("low lower", "2")

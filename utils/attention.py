@@ -42,7 +42,9 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
-    return exponentials / exponentials.sum(dim=dim, keepdim=True)
+    dtype = torch.promote_types(exponentials.dtype, torch.float32)  # float16 is narrow
+    total = exponentials.sum(dim=dim, keepdim=True, dtype=dtype)
+    return (exponentials / total).to(exponentials.dtype)
 
 
 def attention_weights(x: Tensor) -> Tensor:
@@ -361,6 +363,7 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         qkv_bias: bool = False,
     ):
         super().__init__(d_in, d_out, qkv_bias)
+        check_positive("context_length", context_length, least=0)
         check_probability(dropout)
         self.dropout_p = dropout
         self.context_length = context_length
@@ -534,7 +537,10 @@ class MultiHeadAttention(nn.Module):
         """Return the number of tokens before x."""
         num_cached = check_cache(cache, KeyValueCache)
         if context is not None and self.causal:
-            raise ValueError("expected causal=False in a layer that gets a context")
+            raise ValueError(
+                "expected causal=False in a layer that gets a context, its second "
+                "argument; a mask goes to padding_mask="
+            )
         if cache is not None and not self.causal:
             raise ValueError(
                 "expected causal=True in a layer that gets a cache, as from `generate`"
@@ -593,7 +599,7 @@ def attend_with_heads(
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a query may attend to, its own the last of them; ValueError
-        if it is below 1, or without `causal`
+        if it is below 1, or without `causal`, and for shapes that do not fit
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
 
     >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
@@ -602,11 +608,20 @@ def attend_with_heads(
     tensor([3., 3.])
     """
     check_window(window, causal)
+    # Under `torch.jit.trace` sizes are tensors, so convert them.
+    num_heads, num_kv_heads = int(query.shape[1]), int(key.shape[1])
+    are_alike = query.shape[::3] == key.shape[::3] and key.shape[:3] == value.shape[:3]
+    if not are_alike or num_heads % num_kv_heads:
+        shapes = [tuple(t.shape) for t in (query, key, value)]
+        raise ValueError(
+            "expected (B, H, T, K), (B, H_kv, S, K) and (B, H_kv, S, d_v), where H_kv "
+            f"divides H, got {shapes}"
+        )
+    if padding_mask is not None:
+        check_mask("padding_mask", padding_mask, (query.shape[0], key.shape[2]))
     if causal:
         check_causal(query.shape[2], key.shape[2])
     shape = query.shape[:3]
-    # `jit.trace` has tensors for sizes.
-    num_heads, num_kv_heads = int(shape[1]), int(key.shape[1])
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask

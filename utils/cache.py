@@ -57,12 +57,14 @@ class KeyValueCache:
 
         Raises ValueError if there is no room left, and for another shape or dtype.
         """
+        is_valid = key.dim() == value.dim() == 4
+        if self.key is None:
+            is_valid = is_valid and key.shape[:3] == value.shape[:3]
+        expect(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
         start, end = self.num_tokens, self.num_tokens + key.shape[-2]
         expect(end <= self.capacity, f"at most capacity = {self.capacity} tokens", end)
         pair = self.key, self.value
         if self.key is None:
-            is_valid = key.dim() == 4 and key.shape[:3] == value.shape[:3]
-            expect(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
             pair = [
                 new.new_empty(*new.shape[:2], self.capacity, new.shape[-1])
                 for new in (key, value)

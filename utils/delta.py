@@ -243,6 +243,8 @@ class DeltaAttention(nn.Module):
         num_cached = check_cache(cache, DeltaState)
         num_tokens = check_tokens("x", x, self.d_in, padding_mask, num_cached)
         check_length(num_tokens, self.context_length)
+        if x.shape[1] == 0:
+            return self.W_value(x)  # (B, 0, d_out)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
         query, key, value = (split_heads(t, self.num_heads) for t in projected)
         query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)

@@ -171,12 +171,14 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of neighbouring features, counter-clockwise.
 
     x: (..., T, K)
-    cos, sin: (T, K / 2), or anything that broadcasts to (..., T, K / 2)
-    returns: (..., T, K)
+    cos, sin: (T, K / 2), or (..., T, K / 2) with axes that broadcast
+    returns: (..., T, K); ValueError for another width
 
     >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
     tensor([[0., 3.]])
     """
+    width = 2 * cos.shape[-1]
+    expect(x.shape[-1] == width, f"x (..., {width})", x.shape)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
@@ -184,7 +186,7 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class ComputedBuffer(nn.Module):
-    """A module with a buffer that follows from its sizes, so that no file has it.
+    """A module with a buffer that isn't saved, because it is computed from its sizes.
 
     `compute_buffer` returns its name and its value. It is called again when the module
     leaves the device `meta`, where tensors have shapes but no entries.

@@ -15,6 +15,8 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import start_processes
 
+from utils.validation import check_positive
+
 
 def in_processes(count: int, function: Callable, *inputs) -> list:
     """Call a function in several processes; return what each of them returns.
@@ -29,6 +31,7 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
     exception shows its traceback. A program (not a notebook) must call this function
     inside `if __name__ == "__main__":`, because every process imports the program.
     """
+    check_positive("count", count)
     method = "spawn"
     if sys.platform == "linux":
         # Fork each from one that has imported these, which saves it three seconds. It

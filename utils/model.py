@@ -76,7 +76,8 @@ class GPT(nn.Module):
     it has `out_proj` and `new_cache`. The output head shares its weights with the token
     embedding.
 
-    Raises ValueError for other `positions`, for "rotary" with a class that has none,
+    Raises ValueError for other `positions`, for "rotary" with a class that has none or
+    with `rotary=False`, for `causal=False`, with which a token would see its target,
     for a number of classes or caches other than the number of blocks, for a cache that
     is given twice, and for caches that hold different numbers of tokens.
 
@@ -107,7 +108,10 @@ class GPT(nn.Module):
         layers = attention if isinstance(attention, list) else [attention] * num_layers
         expected = f"attention for each of {num_layers} blocks"
         expect(len(layers) == num_layers, expected, len(layers))
+        causal, rotary = options.get("causal", True), options.get("rotary", True)
+        expect(causal, "causal=True, because a GPT predicts later tokens", causal)
         if positions == "rotary":
+            expect(rotary, "rotary=True with positions='rotary'", rotary)
             options["rotary"] = True
             for layer in layers:
                 expected = "attention that takes rotary=True with positions='rotary'"
@@ -133,6 +137,8 @@ class GPT(nn.Module):
         expect(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
         if caches is None:
             return self._logits(token_ids, [None] * len(self.blocks), 0)
+        is_valid = all(hasattr(cache, "__dict__") for cache in caches)
+        expect(is_valid, "caches as `new_caches` returns them", caches)
         lengths = [len(cache) for cache in caches]
         num_different = len({id(cache) for cache in caches})
         if not len(self.blocks) == len(caches) == num_different or len({*lengths}) > 1:
@@ -353,9 +359,12 @@ def generate(
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
     expect(is_valid, "token ids (B, T), one or more each", token_ids.shape)
     check_positive("num_tokens", num_tokens, least=0)
-    check_token_ids(token_ids, model.output.out_features)
+    V = model.output.out_features
+    next_token_probs(torch.zeros(V), temperature, top_k, top_p)  # checks the options
+    check_token_ids(token_ids, V)
     if end_id is not None:
-        check_token_ids(torch.tensor(end_id), model.output.out_features)
+        expect(torch.as_tensor(end_id).dim() == 0, "one end_id", end_id)
+        check_token_ids(torch.as_tensor(end_id), V)
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)

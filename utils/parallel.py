@@ -3,7 +3,7 @@
 The usual names are data parallelism and context parallelism (ring attention). Each
 split gives the outputs and gradients of one process.
 
-Shapes: P processes, T tokens of one process, K head width, M hidden units of an MLP.
+Shapes: P processes, T tokens of one process, K head width, U hidden units of an MLP.
 """
 
 import contextlib
@@ -162,8 +162,9 @@ def mlp_part(
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
     is_valid = 0 <= rank < count and len(W_1) % count == 0
-    expected = f"a count that divides M = {len(W_1)} and a rank below it"
+    expected = f"a count that divides U = {len(W_1)} and a rank below it"
     expect(is_valid, expected, count, rank)
+    expect(b_1.shape == W_1.shape[:1], f"b_1 ({len(W_1)},)", b_1.shape)
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part

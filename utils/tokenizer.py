@@ -11,7 +11,7 @@ import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
 
 from utils.files import DATA
-from utils.validation import expect
+from utils.validation import check_positive, expect
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -129,6 +129,7 @@ def train_bpe(
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
+    check_positive("num_merges", num_merges, least=0)
     occurrences = Counter(_split_words(text, pattern))
     words = [list(word.encode("utf-8")) for word in occurrences]
     times = list(occurrences.values())
@@ -194,7 +195,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
 
     ids: bytes or learned, else ValueError; one text, such as a row of what `generate`
         returns
-    merges: in the order learned, else ValueError
+    merges: in the order learned, to ids that aren't used yet, else ValueError
 
     >>> merges = train_bpe("low lower lowest", num_merges=2)
     >>> decode_bpe(encode_bpe("slow", merges), merges)
@@ -207,6 +208,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     for pair, new_id in merges.items():
         is_known = pieces.keys() >= {*pair}
         expect(is_known, "merges in the order learned", f"{pair} before its parts")
+        expect(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
     unknown = [i for i in ids if i not in pieces]
     expect(not unknown, "ids of bytes or of merges", *unknown[:1])

@@ -14,8 +14,9 @@ from torch import Tensor
 def expect(condition: bool, expected: str, *received):
     """Raise ValueError unless the condition is true.
 
-    The texts are made in any case. Where that takes long or depends on a number of
-    tokens, which `torch.compile` would then take for a constant, write an `if` instead.
+    The message is built even when nothing is wrong. In hot paths, or if it contains a
+    number of tokens (which would make `torch.compile` specialise), write an `if`
+    instead.
     """
     if not condition:
         received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
@@ -38,7 +39,7 @@ def check_floating(name: str, x: Tensor):
 def check_positive(name: str, number: int, least: int = 1):
     """Expect an int of `least` or more."""
     is_valid = isinstance(number, Integral) and number >= least
-    expect(is_valid, f"a whole {name} of {least} or more", number)
+    expect(is_valid, f"{name} to be a whole number of {least} or more", number)
 
 
 def check_probability(p: float):
@@ -158,8 +159,9 @@ def check_cache(cache, kind: type) -> int:
 def check_divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
     check_positive("num_heads", num_heads)
-    expected = "a width that is divisible by the number of heads"
-    expect(width % num_heads == 0, expected, f"width {width}", f"{num_heads} heads")
+    is_valid = width > 0 and width % num_heads == 0
+    expected = "a width above 0 that is divisible by the number of heads"
+    expect(is_valid, expected, f"width {width}", f"{num_heads} heads")
 
 
 def check_tokens(

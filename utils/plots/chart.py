@@ -254,6 +254,7 @@ def dots(
     Dots: Four heads find more. Across: accuracy. Rows: one head, four. \
 Baselines: guessing.
     """
+    expect(isinstance(groups, dict), "groups", "a dict", type(groups).__name__)
     expect(groups, "groups", "one or more", "none")
     fig = new_figure(0.9 + 0.46 * len(groups), "constrained")
     ax = fig.subplots()
@@ -335,11 +336,12 @@ def lines(
         y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
         at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
         expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
-        if 1 < smooth < len(y):
-            ax.plot(at, y, color=color, alpha=0.25, linewidth=0.8)
-            y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
+        expect(1 <= smooth <= len(y), "smooth", f"a width from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
             ax.plot(at, to_array(other, name, 1), color=color, alpha=0.7, linewidth=0.9)
+        if smooth > 1:
+            ax.plot(at, y, color=color, alpha=0.25, linewidth=0.8)
+            y, at = np.convolve(y, np.ones(smooth) / smooth, "valid"), at[smooth - 1 :]
         apart = max(1, len(y) // 12)  # so that markers don't hide a long line
         style = {"marker": MARKERS[i % len(MARKERS)], "markevery": (i % apart, apart)}
         ax.plot(at, y, color=color, label=name, **style)
@@ -415,6 +417,8 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
     labels = to_names(labels, panels.shape[1], "labels")
     expect_length(len(labels), "groups", groups)
     expect_length(len(panels), "names", names)
+    farthest = np.abs(panels).max(initial=0)
+    expect(farthest <= reach, "positions", f"numbers up to reach = {reach}", farthest)
     fig, kinds = new_figure(4.0, "constrained"), list(dict.fromkeys(groups))
     axes = fig.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
     axes[0].set(xlim=(-reach, reach), ylim=(-reach, reach))
