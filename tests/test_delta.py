@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from tests.small_layers import computed, everywhere, random
 from utils.delta import (
-    DeltaAttention,
-    DeltaState,
     attend_in_chunks,
     delta_rule,
     gated_delta_rule,
@@ -87,12 +85,6 @@ def test_shapes_that_do_not_fit_are_named(sizes, message):
     parts = [torch.zeros(size) for size in sizes]
     with pytest.raises(ValueError, match=message):
         linear_attention(*parts)
-
-
-def test_no_tokens_give_no_outputs_and_leave_the_state():
-    layer, cache = DeltaAttention(3, 8, 6, 0.0, 2), DeltaState()
-    assert layer(torch.zeros(2, 0, 3), cache=cache).shape == (2, 0, 8)
-    assert (len(cache), cache.matrix) == (0, None)
 
 
 def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():

@@ -38,6 +38,8 @@ PICTURES = {
         log_y=True,
         reference={"a height": 3},
         marks={"a place": 30},
+        smooth=2,
+        thin={"plain": [[2, 3, 4, 5]]},
         xlabel="tokens T",
         ylabel="bytes",
         title=title,
@@ -125,12 +127,6 @@ def test_a_cross_is_where_a_line_ends_and_not_where_it_has_a_gap(monkeypatch):
     drawn = [fig.axes[0].lines[1:] for fig in figures]
     crosses = [[line.get_xdata().tolist() for line in lines] for lines in drawn]
     assert crosses == [[[1]], [[2]], [], [[2]]]
-
-
-def test_thin_lines_go_with_a_moving_average(published):
-    thin = {"one": [WEIGHTS[1]]}
-    chart.lines(**LINES, smooth=2, thin=thin, title="t")
-    assert len(published) == 1
 
 
 @pytest.mark.parametrize("message", WRONG)

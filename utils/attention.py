@@ -611,12 +611,9 @@ def attend_with_heads(
     # Under `torch.jit.trace` sizes are tensors, so convert them.
     num_heads, num_kv_heads = int(query.shape[1]), int(key.shape[1])
     are_alike = query.shape[::3] == key.shape[::3] and key.shape[:3] == value.shape[:3]
-    if not are_alike or num_heads % num_kv_heads:
-        shapes = [tuple(t.shape) for t in (query, key, value)]
-        raise ValueError(
-            "expected (B, H, T, K), (B, H_kv, S, K) and (B, H_kv, S, d_v), where H_kv "
-            f"divides H, got {shapes}"
-        )
+    is_valid = are_alike and num_heads % num_kv_heads == 0
+    expected = "(B, H, T, K), (B, H_kv, S, K) and (B, H_kv, S, d_v), H_kv divides H"
+    expect(is_valid, expected, query.shape, key.shape, value.shape)
     if padding_mask is not None:
         check_mask("padding_mask", padding_mask, (query.shape[0], key.shape[2]))
     if causal:

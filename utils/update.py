@@ -27,9 +27,8 @@ def main() -> None:
     if not (COURSE / ".git").exists():
         raise OSError("this copy of the course is from a ZIP file: download a new one")
     git("fetch")
-    if num_commits := int(git("rev-list", "--count", "FETCH_HEAD..HEAD")):
-        text = f"your copy has commits of its own, {num_commits}: "
-        raise OSError(text + "run `git merge FETCH_HEAD`")
+    if git("rev-list", "FETCH_HEAD..HEAD"):
+        raise OSError("your copy has commits of its own: run `git merge FETCH_HEAD`")
     changed = git("diff", "--name-only", "--diff-filter=d", "-z", "HEAD").split("\0")
     notebooks = [name for name in changed if name.startswith("notebooks/")]
     extra = git("ls-files", "--others", "--exclude-standard", "-z").split("\0")

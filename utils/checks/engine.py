@@ -7,6 +7,7 @@ variants.
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -53,14 +54,14 @@ class Run:
     args: the arguments of the steps; for a module, `learned` is first
     outcome: what the answer returned or raised
     expected: what is right
-    observed: the exercise's function of that name
+    compared: the exercise's method of that name
     """
 
     case: Case
     args: tuple
     outcome: Outcome
     expected: object
-    observed: Callable
+    compared: Callable
 
     @property
     def got(self):
@@ -76,8 +77,8 @@ class Run:
         return self.error is None and agrees(self.got, self.expected)
 
     def outcome_of(self, function):
-        """Return the outcome of a function on this case, observed like the answer."""
-        outcome = seeded(self.observed(function), self.args)
+        """Return the outcome of a function on this case, compared like the answer."""
+        outcome = seeded(partial(self.compared, function), self.args)
         if isinstance(outcome.error, KeyboardInterrupt):  # of the search for mistakes
             raise outcome.error
         return outcome
@@ -161,23 +162,21 @@ class Exercise:
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
         call, args = answer.bind(case)
-        outcome = seeded(self.observed(supervised()(call)), args)
-        expected = seeded(self.observed(self.right), args).value
-        return Run(case, args, outcome, expected, self.observed)
+        outcome = seeded(partial(self.compared, supervised()(call)), args)
+        expected = seeded(partial(self.compared, self.right), args).value
+        return Run(case, args, outcome, expected, self.compared)
 
-    def observed(self, function):
-        """Return a function whose results are compared in the place of another's.
+    def compared(self, function, *args):
+        """Return what is compared of a function: its result, or what `observe` returns.
 
-        It is the same one, unless its results are random and look like the right one.
+        The latter if results are random, and this one looks like the right one.
         """
-
-        def observed(*args):
-            result = function(*map(copied, args))
-            if same_form(clean(result), self.right(*args)):
-                return self.observe(function, *args)
-            return result
-
-        return observed if self.observe else function
+        if self.observe is None:
+            return function(*args)
+        result = function(*map(copied, args))
+        if same_form(clean(result), self.right(*args)):
+            return self.observe(function, *args)
+        return result
 
     def inputs(self, case):
         """Return the names and values of the inputs that a message shows."""

@@ -119,7 +119,7 @@ def find_notebook_tensor(trial):
 
 
 def find_reason(trial):
-    """Name what has caused an error of Python's."""
+    """Explain common errors of Python."""
     run = first_wrong(trial.runs)
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
@@ -149,11 +149,14 @@ FINDERS = [
 
 def _changed_inputs(trial):
     """Name an answer that changes an input in place."""
-    changed = [run.outcome.changed for run in trial.runs]
-    changed = [position for position in changed if position is not None]
-    names = [[*trial.exercise.pipeline.inputs][position] for position in changed[:1]]
-    text = "Your code changes `{}` in place, as `+=`, `-=`, `append`, assigning to entries, also of a view, and methods that end in _ do. Make a new object, or work on a copy."
-    return [Diagnosis("input-changed", text.format(name)) for name in names]
+    for run in trial.runs:
+        if run.outcome.changed is not None:
+            name = [*trial.exercise.pipeline.inputs][run.outcome.changed]
+            is_tensor = isinstance(run.args[run.outcome.changed], torch.Tensor)
+            copy = f"`{name}.clone()`" if is_tensor else "a copy"
+            text = f"Your code changes its argument `{name}`: `+=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
+            return [Diagnosis("input-changed", text)]
+    return []
 
 
 def _find_facts(trial):
@@ -196,12 +199,13 @@ def _gradients(function, args):
 
 def _name_mistakes(exercise, mistakes, runs):
     """Return the result that names one mistake or two."""
-    first, second = (*mistakes, None)[:2]
+    first, also = mistakes[0], None
     text, shown = first.text, first.run or first_wrong(runs)
-    if second:
-        text = f"Two things are wrong. {text}\nAnd: {second.text}"
+    if len(mistakes) == 2:
+        also = mistakes[1].name
+        text = f"Two things are wrong. {text}\nAnd: {mistakes[1].text}"
     if shown is None:
         text += " Otherwise your results are right."
     else:
         text = f"{difference(exercise, shown)}\n{text}"
-    return Result(False, first.name, text, second and second.name)
+    return Result(False, first.name, text, also)

@@ -66,7 +66,8 @@ def attempt(function, *args):
         return Outcome(value, changed=min(changed, default=None))
     except BaseException as error:  # SystemExit and KeyboardInterrupt included
         outcome = Outcome(error=error, where=_line_of(error))
-        if isinstance(error, NeverEnds):  # let go of the memory that the answer took
+        if isinstance(error, NeverEnds):
+            # Drop the frames, which keep the answer's tensors alive.
             error.__traceback__ = None
         return outcome
 

@@ -142,7 +142,7 @@ def progress():
     tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
     start, *pages = [path.name for path in catalogue.numbered_notebooks()]
-    states, all_minutes = {start: "✓"}, 0  # who reads this is there
+    states, all_minutes = {start: "✓"}, 0  # 00 counts as done: it shows this list
     deeper = [task.page for task in tasks if task.page not in pages]
     for page in dict.fromkeys([*pages, catalogue.HOUR_PAGE, *deeper]):
         asked = [task for task in tasks if task.page == page]

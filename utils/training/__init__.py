@@ -390,10 +390,9 @@ def read_checkpoint(path: str | Path) -> dict:
         for name, kind in SAVED.items():
             if not isinstance(state[name], kind):
                 raise ValueError(f"expected {name} of type {kind.__name__}")
-        if state["losses"].shape != (state["step"],):
-            raise ValueError("expected a loss for each step")
-        if not all(isinstance(weight, Tensor) for weight in state["model"].values()):
-            raise ValueError("expected tensors in model")
+        has_weights = all(isinstance(w, Tensor) for w in state["model"].values())
+        if not has_weights or state["losses"].shape != (state["step"],):
+            raise ValueError("expected tensors in model, and a loss for each step")
     except Exception as error:
         reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error

@@ -239,10 +239,11 @@ def _train_on_text(options, num_processes, write):
         training = f"training loss {losses[-50:].mean():.4f}"
         return f"step {len(losses)}  {training}  held-out loss {loss:.4f}"
 
-    start = []  # the time after the first step of this run, and that step's number
+    start = None  # the time after the first step of this run, and that step's number
 
     def on_step(losses):
-        start[:] = start or [time.monotonic(), len(losses)]
+        nonlocal start
+        start = start or (time.monotonic(), len(losses))
         done, left = len(losses) - start[1], options.steps - len(losses)
         minutes = (time.monotonic() - start[0]) / max(1, done) * left / 60
         is_report = len(losses) % options.save_every == 0
