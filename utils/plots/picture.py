@@ -350,7 +350,7 @@ class Picture:
     def publish(self, title: str) -> None:
         """Show the picture below its title, which states the finding."""
         alt = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
-        publish(self.draw(), title, alt)
+        publish(self.draw(), title, alt, theme.DRAWING_COLORS)
 
     def draw(self) -> Figure:
         """Return a figure with all marks, one unit an inch."""

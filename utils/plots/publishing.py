@@ -151,9 +151,9 @@ def new_figure(height, layout=None):
     return Figure(figsize=(WIDTH, height), dpi=DPI, layout=layout)
 
 
-def publish(fig, title, alt):
+def publish(fig, title, alt, num_colors=NUM_COLORS):
     """Write the title above the figure and show it as one PNG with its text."""
-    [image] = draw_images([fig], title)
+    [image] = draw_images([fig], title, num_colors)
     show(image_html(image, alt), image, alt)
 
 

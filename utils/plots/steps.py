@@ -12,6 +12,7 @@ from utils.plots.publishing import (
     in_course_style,
     show,
 )
+from utils.plots.theme import DRAWING_COLORS
 
 # Where scripts don't run, the last state and the texts of all states remain. Where they
 # run, the list becomes a slider with one line of text. A cell that runs again, or a
@@ -67,7 +68,6 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
 </script>
 </div>"""
 FEWEST, MOST = 4, 12
-NUM_COLORS = 48  # of all states together
 
 
 @in_course_style
@@ -101,7 +101,8 @@ def steps(frames, *, title: str) -> None:
     expect(FEWEST <= count <= MOST, "frames", f"{FEWEST} to {MOST} of them", count)
     alt = f"Picture in {count} states: {end_sentence(title)}"
     text = "\n".join([alt, *(f"{i}. {line}" for i, line in enumerate(texts, 1))])
-    images = draw_images([picture.draw() for picture in pictures], title, NUM_COLORS)
+    drawn = [picture.draw() for picture in pictures]
+    images = draw_images(drawn, title, DRAWING_COLORS)
     *others, last = images
     others = [f'"data:image/webp;base64,{encode(image, "webp")}"' for image in others]
     name = hashlib.sha256("".join([*others, text]).encode()).hexdigest()[:8]

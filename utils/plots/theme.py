@@ -11,7 +11,8 @@ from matplotlib.colors import LinearSegmentedColormap
 WIDTH, PIXELS, DPI = 6.9, 759, 220  # inches; pixels on the page; dots per inch of a PNG
 TITLE, NAME, LABEL = 11, 10, 9  # points
 SMALLEST = 8.5
-NUM_COLORS = 128  # of a PNG
+NUM_COLORS = 128  # of a chart
+DRAWING_COLORS = 48  # of a drawing, in all its states together
 
 INK = {  # edges, names and wires
     None: "#444444",
