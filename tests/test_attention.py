@@ -91,6 +91,7 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
         (attend_with_heads, (HEADS, HEADS, HEADS[:, :2]), "H_kv divides H, got"),
         (attend_with_heads, (*[HEADS] * 3, torch.ones(2, 5)), "boolean padding_mask, "),
         (CausalAttention, (3, 2, -5, 0.0), "context_length to be .* got -5"),
+        (MultiHeadAttention, (4, 4, -6, 0.0, 2), "context_length to be .* got -6"),
         (MultiHeadAttention, (3, -4, 6, 0.0, 2), "width above 0 .* got width -4"),
         (online_softmax_attention, (X, X, X, -1), "slice_size to be .* got -1"),
         (

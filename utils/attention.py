@@ -484,6 +484,7 @@ class MultiHeadAttention(nn.Module):
         expect(is_valid, expected, num_kv_heads, num_heads)
         check_window(window, causal)
         check_rotary(rotary, rope_base)
+        check_positive("context_length", context_length, least=0)
         check_probability(dropout)
         self.d_in = d_in
         self.context_length = context_length
