@@ -8,7 +8,7 @@ import torch
 from tests.seeds import definitions
 
 page = functools.cache(definitions)  # not while tests are collected
-TRANSLATION, BOOKS = "11_translation", "13_attention_without_a_softmax"
+TRANSLATION, BOOKS = "12_translation", "13_attention_without_a_softmax"
 PRONOUNS = "deeper/heads_that_resolve_it"
 RESETS = "deeper/a_layer_with_the_delta_rule"
 

@@ -1,4 +1,4 @@
-"""The deeper notebook of 12: what first tokens are for."""
+"""The deeper notebook of 11: what first tokens are for."""
 
 from functools import partial
 

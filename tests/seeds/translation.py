@@ -1,4 +1,4 @@
-"""Notebook 11 and its deeper one: three translators, and a wider vector."""
+"""Notebook 12 and its deeper one: three translators, and a wider vector."""
 
 from functools import partial
 
@@ -7,11 +7,11 @@ import torch
 from tests.seeds import definitions
 from utils import pages
 
-translation = pages.definitions("11_translation")
+translation = pages.definitions("12_translation")
 
 
 def main(seed):
-    book, held_out = definitions("11_translation"), translation.held_out_pairs(seed)
+    book, held_out = definitions("12_translation"), translation.held_out_pairs(seed)
     batches, models = translation.draw_batches(seed), {}
     for name, make_decoder, steps in (
         ("one vector", translation.OneCall, 500),

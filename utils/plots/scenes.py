@@ -273,7 +273,7 @@ def _short(vectors):
     return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
 
 
-# --- 11 ---------------------------------------------------------------------------
+# --- 12 ---------------------------------------------------------------------------
 
 
 def pattern(french: str, english: str, *, title: str) -> None:
@@ -368,7 +368,7 @@ def draw_attention(
     return start, context
 
 
-# --- 12 ---------------------------------------------------------------------------
+# --- 11 ---------------------------------------------------------------------------
 
 
 def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:

@@ -24,7 +24,7 @@ def drawn(B, S, d_c, H, K, d_v):
 
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
 latent_keys_values = Exercise(
-    id="12.1",
+    id="11.1",
     is_trained=True,
     signature="latent_keys_values(latent, W_uk, W_uv)",
     returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, d_v)",
@@ -101,7 +101,7 @@ def queried(B, H, T, S, d_c, K):
 
 
 absorbed_scores = Exercise(
-    id="12.2",
+    id="11.2",
     signature="absorbed_scores(query, latent, W_uk)",
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     facts=[must_not_make(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
@@ -143,7 +143,7 @@ def stepped(B, H, T, S, d_c, K, K_rot, d_v):
 
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 absorbed_attention = Exercise(
-    id="12.3",
+    id="11.3",
     is_trained=True,
     signature="absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv)",
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",

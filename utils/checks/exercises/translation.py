@@ -54,7 +54,7 @@ MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.OF_VALUES
 MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
 cross_attention = Exercise(
-    id="11.1",
+    id="12.1",
     is_trained=True,
     signature="cross_attention(x, context, W_query, W_key, W_value, context_mask=None)",
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
@@ -126,7 +126,7 @@ def always(function):
 
 
 greedy_translate = Exercise(
-    id="11.2",
+    id="12.2",
     signature="greedy_translate(next_logits, start_id, end_id, max_length)",
     returns="a list of at most max_length ids, without start_id in front and without end_id",
     steps={
