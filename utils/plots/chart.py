@@ -326,12 +326,7 @@ def lines(
     marks = {k: mark for k, mark in (marks or {}).items() if k not in samples}
     fig, ax = _axes_above_samples(3.3, samples)
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
-        if is_log:
-            ax.set(**{f"{axis.axis_name}scale": "log"})
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axis.set_major_formatter("{x:,.9g}")
-            axis.set_minor_formatter("")
+    ax.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
     for i, (name, values) in enumerate(series.items()):
         y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
         at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
@@ -352,6 +347,13 @@ def lines(
     _draw_references(ax.axhline, reference)
     _draw_references(ax.axvline, marks)
     ax.set_ylim(ylim)
+    for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
+        if is_log:
+            low, high = axis.get_view_interval()
+            ticks = (1, 2, 5) if high < 1000 * low else (1,)  # of each power of ten
+            axis.set_major_locator(LogLocator(subs=ticks))
+            axis.set_major_formatter("{x:,.9g}")
+            axis.set_minor_formatter("")
     if x is not None and len(x) <= 8:
         ax.set_xticks(x, [f"{float(value):,.9g}" for value in x])
         ax.set_xticks([], minor=True)
