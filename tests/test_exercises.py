@@ -16,6 +16,9 @@ from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
 from utils.checks import check, recall, records
 from utils.checks.catalogue import HOUR, course_version, tasks
+from utils.data import load_text
+from utils.pages import definitions
+from utils.tokenizer import encode_bpe, train_bpe
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
 CHECK = re.compile(r'^check\("([\d.]+)", (\w+)\)$', re.MULTILINE)
@@ -134,6 +137,26 @@ def test_a_right_answer_is_used_by_later_cells(worked):
     for id, shown in worked.items():
         if course_version(name := EXERCISES[id].name):
             assert shown["used"] == f"Using your own {name}. True"
+
+
+def merge_of_lists(ids, pair, new_id):
+    """Merge as the card of 1.1 says: what it gets is a list, which no tuple equals."""
+    assert isinstance(ids, list)
+    merged, i = [], 0
+    while i < len(ids):
+        is_found = ids[i : i + 2] == list(pair)
+        merged.append(new_id if is_found else ids[i])
+        i += 2 if is_found else 1
+    return merged
+
+
+def test_the_trainer_and_the_encoder_of_01_hand_lists_to_the_readers_merge():
+    assert check("1.1", merge_of_lists, record=False).passed
+    page, text = definitions("01_tokens"), load_text()[:3000]
+    page.my_merge = merge_of_lists
+    merges = page.train_bpe(text, 50)
+    assert merges == train_bpe(text, 50)
+    assert page.encode_bpe(text, merges) == encode_bpe(text, merges)
 
 
 def names_in(source, context):
