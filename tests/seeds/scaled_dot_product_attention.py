@@ -52,7 +52,8 @@ def find_cleo(seed):
     found = {}
     finder = nn.Sequential(SelfAttention(38, 64), nn.Linear(64, 6))
     phone.train_on_rooms(finder, [phone.draw_rooms(32) for _ in range(600)], lr=3e-3)
-    found["right in new rooms"] = phone.room_accuracy(finder, phone.draw_rooms(500))
+    rooms = phone.draw_rooms(500)
+    found["right in new rooms"] = phone.room_accuracy(finder, rooms)
     found["right among 30 people"] = phone.room_accuracy(
         finder, phone.draw_rooms(500, 30)
     )
@@ -63,4 +64,6 @@ def find_cleo(seed):
     found["diagonal over rest"] = rule.mean() / rest.sqrt()
     size = (finder[1].weight @ learned.W_value.weight).detach().abs().mean(dim=0)
     found["W_value: extension over names"] = size[32:].mean() / size[:32].mean()
+    learned.W_query.weight.data[:, 16:32] = 0
+    found["right without *wanted*"] = phone.room_accuracy(finder, rooms)
     return found
