@@ -23,7 +23,7 @@ def masks(book, seed):
     for name, build in kinds.items():
         model = book["train_on_story"](build, seed)
         losses[name], written[name] = (
-            book[f"{kind}_loss"](model) for kind in ("unseen", "prefix")
+            book[f"{kind}_loss"](model) for kind in ("held_out", "prefix")
         )
         found[f"{name}: leak"] = leak_test(model, unseen)
     found["late mask: lower on unseen text by"] = losses["mask"] - losses["late mask"]
@@ -32,7 +32,8 @@ def masks(book, seed):
         name: book["train_on_story"](kinds[name], seed, 100)
         for name in ("mask", "late mask")
     }
-    gap = book["unseen_loss"](early["mask"]) - book["unseen_loss"](early["late mask"])
+    gap = book["held_out_loss"](early["mask"])
+    gap -= book["held_out_loss"](early["late mask"])
     found["late mask, 100 steps: lower on unseen text by"] = gap
     found["late mask, 100 steps: leak"] = leak_test(early["late mask"], unseen)
     found["no mask: on unseen text"] = losses["no mask"]
