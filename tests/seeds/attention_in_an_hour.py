@@ -18,4 +18,6 @@ def main(seed):
     return {
         "right in new sentences": (named == nouns).float().mean(),
         "least share of the noun": torch.cat([shares[:5, 1], shares[5:, 5]]).min(),
+        "right without the noun": hour.right_without(layer, table),
+        "right without the other noun": hour.right_without(layer, table, other=True),
     }

@@ -17,7 +17,7 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import INK, NAME, SERIES, WIDTH
+from utils.plots.theme import GREY, INK, NAME, SERIES, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -181,6 +181,27 @@ def cache(*, title: str) -> None:
             boxes = [picture.grid((x, lanes[r]), [j], r, cell=0.34) for r in roles]
             for k in range(j + 1 if j >= num_cached else 0):
                 picture.wire(boxes[-1].top, (left + 0.4 * k + 0.17, 1.5), "query")
+    picture.publish(title)
+
+
+def closed_gpt(words, predictions, *, title: str) -> None:
+    """Draw a GPT as one box: each word reaches itself and the words after it.
+
+    Args:
+        words: the input, a column each.
+        predictions: the word that each column predicts.
+    """
+    picture, columns = Picture(), [2.4 + 2.5 * i for i in range(len(words))]
+    picture.shelf(Box(1.15, 0.9, columns[-1] - 0.2, 0.8), "attention", "memory")
+    for i, x in enumerate(columns):
+        start, is_last = picture.word((x, 2.15), words[i]), i == len(words) - 1
+        end = picture.word((x, 0.15), predictions[i], lit=is_last)
+        picture.wire(start.top, (x, 1.6), "x")
+        picture.wire((x, 0.95), end.bottom, "x")
+        for goal in columns[i:]:
+            picture.wire((x, 1.6), (goal, 0.95), "value")
+    for y, name in ((0.15, "next"), (2.15, "words")):
+        picture.note((0.05, y), name)
     picture.publish(title)
 
 
@@ -366,6 +387,121 @@ def draw_attention(
         picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
         picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
     return start, context
+
+
+def two_heads(
+    words, features, x: Tensor, heads: dict, joined, out_proj: Tensor, *, title: str
+) -> None:
+    """Draw what the last word takes in two heads, and how its output is made of both.
+
+    Args:
+        words: three, as `x` has rows.
+        features: the four names of the columns of `x` and of the output.
+        heads: dict from two titles to query, key and value, `(T, 2)` each.
+        joined: the four names of what both heads find.
+        out_proj: `(4, 4)`
+    """
+    picture, root, contexts = Picture(), ("√2", 2**0.5), []
+    for lane, y in LANES.items():
+        picture.note((0.02, y + 0.14), "score, ÷ √2" if lane == "score" else lane)
+    style = {"columns": features, "cell": 0.62}
+    start = picture.grid((2.9, -0.42), x[-1], "x", **style)
+    picture.note((1.75, -0.28), f"x of {words[-1]}", "x", bold=True)
+    for number, (name, (query, keys, values)) in enumerate(heads.items()):
+        left = 0.62 + 3.18 * number
+        picture.note((left, 0.12), name, bold=True)
+        place = picture, left, 3.05, words, len(words) - 1
+        ends = draw_attention(*place, query[-1], keys, values, divisor=root)
+        contexts.append((keys @ query[-1] / root[1]).softmax(dim=0) @ values)
+        side = start.right if number else start.left
+        corner, (goal, top) = ends[0].left[0] - 0.12, ends[0].at(0.12, 0)
+        path = [(corner, side[1]), (corner, top - 0.1), (goal, top - 0.1)]
+        picture.wire(side, (goal, top), "query", via=path)
+        low, goal = 3.8 + 0.1 * number, 0.3 + (0.25 + 0.5 * number) * 2.32
+        path = [(ends[1].bottom[0], low), (goal, low)]
+        picture.wire(ends[1].bottom, (goal, 4.12), "value", via=path)
+    found, style["cell"] = torch.cat(contexts), 0.58
+    left = picture.grid((0.3, 4.36), found, "output", **style | {"columns": joined})
+    picture.sign((2.8, 4.5), "×")
+    picture.grid((3.05, 4.18), out_proj, None, "out_proj", cell=0.27)
+    picture.sign((4.3, 4.5), "=")
+    right = picture.grid((4.48, 4.36), found @ out_proj, "output", **style)
+    for box, name in ((left, "joined"), (right, "output")):
+        at = box.middle[0], 4.82
+        picture.note(at, name, "output", align="center", bold=True)
+    picture.publish(title)
+
+
+def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str):
+    """Draw all words on their way through a causal layer of two heads, in six steps.
+
+    Args:
+        words: T of them.
+        x: `(B, T, D)`; the first sentence is drawn.
+        matrices: dict from query, key and value to `(D, D)`, the heads side by side.
+        out_proj: `(D, D)`
+    """
+    picture, (B, T, D), K = Picture(), x.shape, x.shape[-1] // 2
+    sizes, height = {"B": B, "T": T, "D": D, "H": 2, "K": K}, T * LINE
+    parts, heads = {}, []
+
+    def step(number, at, code, axes, one_line=False):
+        shape = f"({', '.join(axes)}) = ({', '.join(str(sizes[a]) for a in axes)})"
+        style = {"family": "DejaVu Sans Mono", "ha": "left"}
+        picture.step(at, number)
+        picture.write(at[0] + 0.18, at[1], code, **style)
+        place = (at[0] + 2.85, at[1]) if one_line else (at[0] + 0.18, at[1] + 0.19)
+        picture.write(*place, shape, color=GREY, **style)
+        picture._add_sentence(f"{code}: {shape}")
+
+    step(1, (1.9, 0.1), "W_query(x), W_key(x), W_value(x)", "BTD", True)
+    start = picture.grid((0.6, 0.68), x[0], "x", "x", rows=words, cell=0.3)
+    picture.wire(start.right, (2.25, start.right[1]))
+    low = 0.68 + height
+    for i, (role, matrix) in enumerate(matrices.items()):
+        left, vectors = 2.35 + 1.53 * i, x[0] @ matrix
+        for head, part in enumerate(vectors.split(K, dim=1)):
+            at, style = (left + (0.34 * K + 0.06) * head, 0.68), {"cell": 0.34}
+            picture.grid(at, part, role, " ", columns=[head] * K, **style)
+            numbers = picture.sentences.pop().lstrip(" :")
+            picture._add_sentence(f"{role}, head {head}: {numbers}")
+            parts[role, head] = part
+        middle = left + 0.34 * K + 0.03
+        picture.note((middle, 0.38), role, role, align="center", bold=True)
+        picture.wire((middle, low + 0.03), (middle, low + 0.22), role)
+    step(2, (1.9, low + 0.34), ".view(B, T, H, K).transpose(1, 2)", "BHTK", True)
+    step(3, (1.5, low + 0.64), "softmax(masked(q @ k.mT / K**0.5))", "BHTT")
+    step(4, (4.6, low + 0.64), "weights @ v", "BHTK")
+    mask, style = causal_mask(T), {"cell": 0.3}
+    for head in range(2):
+        y = low + 1.26 + (height + 0.4) * head
+        picture.shelf(Box(0.15, y + 0.02, 6.6, height - 0.1), f"head {head}", "memory")
+        q, k, v = (parts[role, head] for role in matrices)
+        weights, middle = masked_softmax(q @ k.mT / K**0.5, mask), y + height / 2
+        picture.grid((0.85, y), q, "query", "q", **style)
+        picture.grid((1.75, middle - K * LINE / 2), k.mT, "key", "k.mT", **style)
+        picture.grid((3.6, y), weights, "weight", "weights", mask=mask, cell=0.4)
+        picture.grid((5.15, y), v, "value", "v", **style)
+        heads.append(weights @ v)
+        picture.grid((6.05, y), heads[-1], "output", "context", cell=0.38)
+        signs = {"×": (1.6, 4.97), f"÷ √{K}, mask →": (3.1,), "=": (5.9,)}
+        for sign, places in signs.items():
+            for left in places:
+                picture.sign((left, middle), sign)
+    end = low + 1.26 + 2 * (height + 0.4) - 0.36
+    picture.wire((1.4, end), (1.4, end + 0.19), "output")
+    y = end + 1.03
+    joined = torch.cat(heads, dim=1)
+    step(5, (0.15, y - 0.72), ".transpose(1, 2).flatten(2)", "BTD")
+    style = {"columns": [0] * K + [1] * K, "rows": words, "cell": 0.4}
+    picture.grid((0.6, y), joined, "output", "joined", **style)
+    picture.sign((2.42, y + height / 2), "×")
+    at = 2.6, y + (height - D * LINE) / 2
+    picture.grid(at, out_proj, None, "out_proj", cell=0.3)
+    picture.sign((4.0, y + height / 2), "=")
+    step(6, (4.2, y - 0.72), "out_proj(joined)", "BTD")
+    picture.grid((4.3, y), joined @ out_proj, "output", "output")
+    picture.publish(title)
 
 
 # --- 11 ---------------------------------------------------------------------------
