@@ -19,7 +19,7 @@ class Page(SimpleNamespace):
     def __getattr__(self, name):
         raise AttributeError(
             f"{self.__file__} doesn't define {name!r}. If you have changed it, "
-            "bring the original back, as 00 says under *Your answers*"
+            "bring the original back, as the README says under *Later*"
         )
 
 

@@ -33,55 +33,97 @@ WAY = {  # from a text to the next token: a name, and the notebooks that explain
 
 
 def machine(*, title: str) -> None:
-    """Draw the way of a text to its next token, and one head of attention opened.
+    """Draw the way of a text to its next token, and below it a head of attention."""
+    picture = Picture()
+    start = _draw_way(picture).bottom
+    ground = _draw_head(picture, 1.2)
+    picture.wire(start, (start[0], ground.y), head=False, dashed=True)
+    picture.publish(title)
 
-    Words, queries and keys are those of *Attention in an hour*. The values are such
-    that each number of the output is a mixture of two.
+
+def way(*, title: str) -> None:
+    """Draw the way of a text to its next token, without what is inside the blocks.
+
+    >>> way(title="From a text to the next token")  # doctest: +ELLIPSIS
+    Picture: From a text to the next token. Box: tokens. 01. Box: embeddings. 02. ...
     """
-    picture, x, boxes = Picture(), 0.05, []
+    picture = Picture()
+    blocks = _draw_way(picture)
+    text = "in each: attention, 03 to 06"
+    picture.note((blocks.middle[0], blocks.bottom[1] + 0.15), text, align="center")
+    picture.publish(title)
+
+
+def opened_head(*, title: str, finished: bool = True) -> None:
+    """Draw a head of attention for two words; unfinished, *bites* is left to compute.
+
+    >>> opened_head(title="Finish it", finished=False)  # doctest: +ELLIPSIS
+    Picture: Finish it. ... weights: 1.00 hidden / ? ? ×. output: 2.00 1.00 / ? ? ...
+    """
+    picture = Picture()
+    _draw_head(picture, 0.35, finished=finished)
+    picture.publish(title)
+
+
+def _draw_way(picture):
+    """Draw the boxes of `WAY` in a row, and return that of the blocks."""
+    x, boxes = 0.05, []
     for name, numbers in WAY.items():
         boxes.append(picture.block((x, 0.25), name))
         picture.note((boxes[-1].middle[0], 0.12), numbers, align="center")
         x += boxes[-1].width + 0.22
     picture.chain(*boxes)
+    return boxes[3]
+
+
+def _draw_head(picture, top, finished=True):
+    """Draw one head of attention from `top` on, and return the ground below it.
+
+    Words, queries and keys are those of *Attention in an hour*. The values are such
+    that each number of the output is a mixture of two.
+    """
     text = "in each block: attention, one of several heads (06)"
-    ground = picture.shelf(Box(0.15, 1.2, 6.6, 3.2), text, "memory")
-    start = boxes[3].bottom
-    picture.wire(start, (start[0], ground.y), head=False, dashed=True)
+    ground = picture.shelf(Box(0.15, top, 6.6, 3.2), text, "memory")
     x = torch.tensor([[1.0, 1, 0, 1], [0, 0, 1, 0]])
-    inputs = picture.grid((0.58, 2.5), x, "x", "x", rows=["dog", "bites"], cell=0.42)
+    words = ["dog", "bites"]
+    inputs = picture.grid((0.58, top + 1.3), x, "x", "x", rows=words, cell=0.42)
     vectors, ends = {}, {}
-    for (role, matrix), y in zip(MATRICES.items(), (1.6, 2.65, 3.7)):
-        place, size = (2.45, y + 0.095), (0.8, 0.37)
+    for (role, matrix), y in zip(MATRICES.items(), (0.4, 1.45, 2.5)):
+        place, size = (2.45, top + y + 0.095), (0.8, 0.37)
         block = picture.block(place, f"W_{role}", "learned", size=size)
         picture.wire(inputs, block, turn=2.37)
         vectors[role] = x @ torch.tensor(matrix)
-        ends[role] = picture.grid((3.4, y), vectors[role], role, role, cell=0.4)
+        ends[role] = picture.grid((3.4, top + y), vectors[role], role, role, cell=0.4)
         picture.wire(block, ends[role])
     mask = causal_mask(2)
     weights = masked_softmax(vectors["query"] @ vectors["key"].mT / 2**0.5, mask)
-    score = picture.sign((4.5, 2.4), "×")
+    context = weights @ vectors["value"]
+    if not finished:
+        weights, context = (
+            [[format_number(v, 2) for v in found[0]], ["?", "?"]]
+            for found in (weights, context)
+        )
+    score = picture.sign((4.5, top + 1.2), "×")
     for role in ("query", "key"):
         picture.wire(ends[role], score, turn=4.5)
-    steps = [picture.sign((5.0, 2.4), "÷ √2", "score")]
-    steps.append(picture.sign((5.64, 2.4), "mask", "score"))
-    steps.append(picture.sign((6.4, 2.4), "softmax", "weight"))
+    steps = [picture.sign((5.0, top + 1.2), "÷ √2", "score")]
+    steps.append(picture.sign((5.64, top + 1.2), "mask", "score"))
+    steps.append(picture.sign((6.4, top + 1.2), "softmax", "weight"))
     style = {"mask": mask, "cell": 0.45}
-    share = picture.grid((4.6, 2.98), weights, "weight", "weights", **style)
-    mix = picture.sign((5.05, 3.98), "×")
-    context = weights @ vectors["value"]
-    end = picture.grid((5.6, 3.7), context, "output", "output", cell=0.5)
+    share = picture.grid((4.6, top + 1.78), weights, "weight", "weights", **style)
+    mix = picture.sign((5.05, top + 2.78), "×")
+    end = picture.grid((5.6, top + 2.5), context, "output", "output", cell=0.5)
     picture.chain(score, *steps)
     corner = 6.4, share.right[1]
     picture.wire(steps[-1].bottom, share.right, "weight", via=[corner])
     picture.chain(share, mix)
     picture.wire(ends["value"], mix)
     picture.chain(mix, end)
-    notes = {(2.85, 1.55): "04", (4.67, 2.2): "03", (5.0, 2.17): "04"}
-    notes |= {(5.64, 2.17): "05", (6.4, 2.17): "03", (5.25, 3.82): "03"}
-    for place, number in notes.items():
-        picture.note(place, number, align="center")
-    picture.publish(title)
+    notes = {(2.85, 0.35): "04", (4.67, 1.0): "03", (5.0, 0.97): "04"}
+    notes |= {(5.64, 0.97): "05", (6.4, 0.97): "03", (5.25, 2.62): "03"}
+    for (x, y), number in notes.items():
+        picture.note((x, top + y), number, align="center")
+    return ground
 
 
 # --- who looks at whom ------------------------------------------------------------
