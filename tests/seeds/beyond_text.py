@@ -57,9 +57,16 @@ def neighbours(book, seed):
     def convolutions(number):
         return lambda: [book["near_block"]() for _ in range(number)]
 
+    def attention():
+        return [book["open_block"](32, 1, dna.LENGTH)]
+
     named = partial(book["arms_named"], seed=seed)
+    rows = book["hidden_rows"](book["train_reader"](attention, 100, seed))
+    at_partner = rows.argmax(dim=1) == torch.arange(dna.LENGTH).flip(0)
+    at_partner = torch.cat([at_partner[: dna.STEM], at_partner[-dna.STEM :]])
     return {
-        "pairs, attention": named(lambda: [book["open_block"](32, 1, dna.LENGTH)], 100),
+        "pairs, attention: partner has the largest weight": at_partner.float().mean(),
+        "pairs, attention": named(attention, 100),
         "pairs, convolution": named(convolutions(1), 100),
         "pairs, ten convolutions": named(convolutions(10), 100),
         "pairs, ten convolutions, 300 steps": named(convolutions(10), 300),
@@ -120,7 +127,7 @@ def maps(book, seed):
     tests = images[held_out], labels[held_out]
     weights = book["all_weights"](model, tests[0])
     brightest = weights[-1][:, 0, 1:].argmax(dim=1)
-    bright, _, _, chance, _, needed = book["hidden_in_turn"](
+    bright, another, favourite, chance, ink, needed = book["hidden_in_turn"](
         model, *tests, brightest
     ).values()
     rolled = book["rollout"](weights)[:, 0, 1:].argmax(dim=1)
@@ -128,6 +135,9 @@ def maps(book, seed):
     return {
         "share of the favourite patch": brightest.bincount().max() / len(held_out),
         "at random minus brightest": chance - bright,
+        "another image's minus brightest": another - bright,
+        "favourite minus brightest": favourite - bright,
+        "most ink minus brightest": ink - bright,
         "brightest minus most needed": bright - needed,
         "rollout minus most needed": hidden["the brightest of the map"] - needed,
     }
