@@ -531,7 +531,8 @@ def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str)
             for left in places:
                 picture.sign((left, middle), sign)
     end = low + 1.26 + 2 * (height + 0.4) - 0.36
-    picture.wire((1.4, end), (1.4, end + 0.19), "output")
+    path = [(6.43, end + 0.1), (1.4, end + 0.1)]
+    picture.wire((6.43, end), (1.4, end + 0.19), "output", via=path)
     y = end + 1.03
     joined = torch.cat(heads, dim=1)
     step(5, (0.15, y - 0.72), ".transpose(1, 2).flatten(2)", "BTD")
