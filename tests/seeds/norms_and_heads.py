@@ -72,9 +72,7 @@ def copier(copying, seed):
 def depth(norms, seed):
     """Measure what additions do to a gradient, and what norms do to a training."""
     base, above = norms["frequency_loss"](), {}
-    runs = norms["RUNS"] | {"replacing": (norms["NoAddition"], 0)}
-    runs["adding alone"] = norms["NoNorm"], 0
-    for name, (block_class, warmup) in runs.items():
+    for name, (block_class, warmup) in norms["RUNS"].items():
         losses = norms["trained"](block_class, warmup, seed)
         above[name] = sum(losses[-20:]) / 20 - base
     return {
@@ -85,6 +83,6 @@ def depth(norms, seed):
         "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
         "no norm, warm-up, minus frequencies": above["no norm, warm-up"],
         "no additions, warm-up, minus frequencies": above["no additions, warm-up"],
-        "replacing minus frequencies": above["replacing"],
-        "adding alone minus frequencies": above["adding alone"],
+        "replacing minus frequencies": above["no additions"],
+        "adding alone minus frequencies": above["no norm"],
     }

@@ -1,7 +1,6 @@
-"""Notebook 08: a GPT that learns the story."""
+"""Notebook 08 and *Heads that copy*: a GPT that learns the story."""
 
 from tests.seeds import definitions
-from utils import pages
 from utils.training.text import load_tales_model
 
 
@@ -10,13 +9,10 @@ def main(seed):
     model = book["new_gpt"](seed)
     training, plain = book["train_plainly"](model, seed)
     _, fast = book["train_plainly"](book["new_gpt"](seed), seed, lr=0.003)
-    bits = book["bits_per_byte"](model, book["encode_story"], 32)
+    copying = definitions("deeper/copying_heads")
+    bits = copying["bits_per_byte"](model, book["encode_story"], 32)
     real, encode, _ = load_tales_model()
-    best = book["bits_per_byte"](real, encode, 128)
-    deep = pages.definitions("deeper/norms_and_depth")
-    kinds = book["placements"](deep)
-    probes = {name: book["probe"](deep, kind, seed) for name, kind in kinds.items()}
-    pre_norm, _ = probes.pop("pre-norm")
+    best = copying["bits_per_byte"](real, encode, 128)
     return {
         "plain: lowest": min(plain),
         "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
@@ -25,10 +21,6 @@ def main(seed):
         "three times the rate: last minus lowest": fast[-1] - min(fast),
         "three times the rate: step of the lowest": 50 * (fast.index(min(fast)) + 1),
         "three times the rate: lowest minus plain": min(fast) - min(plain),
-        "bits per byte: plain minus triples": bits - book["counted_bits"](3),
+        "bits per byte: plain minus triples": bits - copying["counted_bits"](3),
         "bits per byte: plain minus books": bits - best,
-        "twelve blocks: pre-norm's gradient over others'": (
-            pre_norm / max(gradient for gradient, _ in probes.values())
-        ),
-        "twelve blocks: cosine, replacing": probes["replace"][1],
     }
