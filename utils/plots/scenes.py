@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,7 +18,16 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import GREY, INK, NAME, SERIES, WIDTH
+from utils.plots.theme import (
+    GREY,
+    HIDDEN,
+    INK,
+    NAME,
+    OWNERS,
+    SERIES,
+    TITLE,
+    WIDTH,
+)
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -788,3 +798,77 @@ def who_holds(*lines, title: str) -> None:
             drawn[-1].append({"name": name} | part)
         drawn[-1][0]["rows"] = ["process 0", "process 1"]
     column(*drawn, title=title)
+
+
+BLUE, YELLOW, BOTH, NOBODY = range(4)
+OWNER_FILLS = *OWNERS[:2], OWNERS[4], HIDDEN
+CUTS = {  # two texts, two matrices, what a process gets forward, and backward
+    "tokens": ("by rows, by rows", "in both, in both", "own blocks", "parts of a sum"),
+    "heads": ("in both, in both", "by columns, by rows", *["parts of a sum"] * 2),
+    "batch": ("in 0, in 1", "in both, in both", "in 0, in 1", "parts of a sum"),
+    "weights": ("in 0, in 1", "by rows, by rows", "missing, missing", "parts of a sum"),
+}
+RESULTS = {  # what that is, and which message completes it
+    "tokens": (("scores", "keys: all-gather"), ("gradient of W", "all-reduce")),
+    "heads": (("output", "all-reduce"), ("gradient of x", "all-reduce")),
+    "batch": (("output", "no message"), ("gradient of W", "all-reduce")),
+    "weights": (("queries", "W: all-gather"), ("gradient of W", "reduce-scatter")),
+}
+
+
+def four_cuts(*, title: str) -> None:
+    """Draw who holds what if the tokens, heads, batch or weights are cut, and misses.
+
+    >>> four_cuts(title="T")  # doctest: +ELLIPSIS
+    Picture: T. tokens cut: texts by rows, by rows; weights in both, in both; scores: \
+own blocks, keys: all-gather; gradient of W: parts of a sum, all-reduce. heads cut: ...
+    """
+    picture, lines = Picture(), (0.34, 1.14, 2.1, 3.34)
+    labels = "two texts x\n(rows: tokens)", "weights W:\nW_query and\nout_proj"
+    for y, label in zip(lines, (*labels, "forward", "backward")):
+        style = {"ha": "left", "va": "center", "linespacing": 1.3}
+        picture.write(0.05, y + 0.28, label, **style)
+    for i, (cut, (texts, weights, *results)) in enumerate(CUTS.items()):
+        middle = 1.9 + 1.42 * i
+        sentence = f"{cut} cut: texts {texts}; weights {weights}"
+        picture.write(middle, 0.14, f"{cut} cut", NAME, weight="bold")
+        _draw_owners(picture, (middle, lines[0]), texts)
+        _draw_owners(picture, (middle, lines[1]), weights)
+        for y, grids, (name, message) in zip(lines[2:], results, RESULTS[cut]):
+            _draw_owners(picture, (middle, y), grids)
+            picture.write(middle, y - 0.13, name)
+            picture.write(middle, y + 0.75, message, color=INK["score"], weight="bold")
+            sentence += f"; {name}: {grids}, {message}"
+        picture._add_sentence(sentence)
+    legend = {"in 0": "process 0", "in 1": "process 1", "in both": "both"}
+    for x, grid in zip((0.1, 1.3, 2.5, 3.4), (*legend, "missing")):
+        _draw_owners(picture, (x + 0.1, 4.4), grid, size=1)
+        picture.write(x + 0.3, 4.47, legend.get(grid, "nobody yet"), ha="left")
+    picture.write(4.9, 4.47, "+  parts of one sum", ha="left")
+    picture.publish(title)
+
+
+def _draw_owners(picture, at, names, size=4):
+    """Draw one or two small grids, whose cells have the colour of their process."""
+    place, shape, cell = torch.arange(size) // 2, (size, size), 0.14
+    known = {
+        "by rows": place[:, None].expand(shape),
+        "by columns": place.expand(shape),
+        "own blocks": torch.where(place[:, None] == place, place, NOBODY),
+        "in both": torch.full(shape, BOTH),
+        "in 0": torch.full(shape, BLUE),
+        "in 1": torch.full(shape, YELLOW),
+        "missing": torch.full(shape, NOBODY),
+    }
+    is_sum = names == "parts of a sum"
+    drawn, gap = (["in 0", "in 1"], 0.22) if is_sum else (names.split(", "), 0.1)
+    x = at[0] - (size * cell * len(drawn) + gap * (len(drawn) - 1)) / 2
+    for name in drawn:
+        for (i, j), owner in np.ndenumerate(known[name].numpy()):
+            style = {"facecolor": OWNER_FILLS[owner], "edgecolor": "white"}
+            style["hatch"] = "/////" if owner == NOBODY else None
+            box = Box(x + j * cell, at[1] + i * cell, cell, cell)
+            picture._add_box(box, linewidth=0.9, **style)
+        x += size * cell + gap
+    if is_sum:
+        picture.write(at[0], at[1] + size / 2 * cell, "+", TITLE)

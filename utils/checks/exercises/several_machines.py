@@ -139,7 +139,7 @@ combine_partial_attention = Exercise(
 missing_keys = Exercise(
     id="15.2",
     signature="missing_keys(count, passes, causal)",
-    returns="a boolean (P, P), True where process r still needs chunk k",
+    returns="a boolean (P, P), True where process r still needs the keys that began in process k",
     cases=[
         Case(5, 1, False),
         Case(5, 2, True),
