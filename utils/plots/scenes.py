@@ -593,53 +593,52 @@ def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) ->
 
 
 def latent_layer(*, title: str) -> None:
-    """Draw the layer of latent attention: what is cached, shared, and of each head."""
+    """Draw the layer of latent attention as it writes: no key or value is expanded."""
     picture = Picture()
-    y = {"rotated query": 0.8, "query": 1.4, "key": 2.0, "value": 2.65, "rotated": 3.6}
+    y = {"rotated": 0.7, "query": 1.25, "latent": 1.9, "end": 3.1, "rotary": 3.65}
 
     def block(x, row, text, kind="learned", width=0.75):
         return picture.block((x, y[row] - 0.17), text, kind, size=(width, 0.34))
 
-    def vector(row, role):
-        return block(4.05, row, row, role, 1.1)
-
-    for middle, text in ((2.5, "for all heads"), (4.6, "for each head")):
+    for middle, text in ((2.3, "for all heads"), (4.55, "for each head")):
         picture.note((middle, 0.15), text, align="center", bold=True)
-    cached = Box(2.1, y["key"] - 0.17, 0.8, y["rotated"] - y["key"] + 0.34)
+    cached = Box(1.9, y["latent"] - 0.17, 0.8, y["rotary"] - y["latent"] + 0.34)
     picture.shelf(cached, "cached", "cached")
-    start = block(0.1, "value", "x", "x", 0.3)
-    queries, narrow = block(0.7, "query", "W_query"), block(0.7, "key", "W_latent")
-    rotary = block(0.7, "rotated", "W_rotary")
+    start = block(0.02, "latent", "x", "x", 0.28)
+    queries, narrow = block(0.5, "query", "W_query"), block(0.5, "latent", "W_latent")
+    rotary = block(0.5, "rotary", "W_rotary")
     for end in (queries, narrow, rotary):
-        picture.wire(start.right, end.left, "x", turn=0.55)
-    latent = block(2.1, "key", "latent", "x", 0.8)
-    rotated_key = block(2.1, "rotated", "rotated\nkey", "key", 0.8)
+        picture.wire(start, end, "x", turn=0.4)
+    latent = block(1.9, "latent", "latent", "x", 0.8)
+    rotated_key = block(1.9, "rotary", "rotated\nkey", "key", 0.8)
     picture.wire(narrow, latent, "x")
     picture.wire(rotary, rotated_key, "key", text="rotate")
-    query, turned = vector("query", "query"), vector("rotated query", "query")
-    picture.wire(queries.right, query.left, "query")
-    picture.wire(queries.right, turned.left, "query", turn=1.65, text="rotate")
-    key, value = vector("key", "key"), vector("value", "value")
-    for matrix, end in (("W_uk", key), ("W_uv", value)):
-        expand = block(3.15, end.name, matrix, width=0.6)
-        picture.wire(latent.right, expand.left, "x", turn=3.03)
-        picture.wire(expand, end)
-    content = picture.sign((5.45, 1.7), "·", "score")
-    picture.wire(query.right, content, "query", turn=5.45)
-    picture.wire(key.right, content, "key", turn=5.45)
-    place = picture.sign((6.05, y["rotated query"]), "·", "score")
-    picture.wire(turned, place)
-    corner = (6.75, y["rotated"]), (6.75, y["rotated query"])
-    picture.wire(rotated_key.right, place.right, "key", via=corner)
-    plus, weights = picture.sign((6.05, 1.7), "+"), picture.sign((6.05, 2.2), "softmax")
-    picture.chain(content, plus)
-    picture.wire(place.bottom, plus.top, "score")
-    times = picture.sign((6.05, y["value"]), "×", "value")
-    picture.wire(plus.bottom, weights.top, "score")
-    picture.wire(weights.bottom, times.top, "weight")
-    picture.wire(value.right, times.left, "value")
-    end = picture.block((5.65, 3.0), "out_proj", "learned", size=(0.8, 0.34))
-    picture.wire(times.bottom, end.top, "value")
+    query = block(2.98, "query", "query", "query", 0.62)
+    turned = block(4.5, "rotated", "rotated query", "query", 1.2)
+    picture.wire(queries, query, "query")
+    picture.wire(queries, turned, "query", turn=1.4, text="rotate")
+    absorb = block(3.74, "query", "W_ukᵀ", width=0.6)
+    absorbed = block(4.5, "query", "absorbed query", "query", 1.2)
+    picture.chain(query, absorb, absorbed)
+    content = picture.sign((5.1, y["latent"]), "·", "score")
+    picture.wire(absorbed, content, "query")
+    picture.wire(latent, content, "x")
+    place = picture.sign((6.05, y["rotated"]), "·", "score")
+    picture.wire(turned, place, "query")
+    corner = (6.7, y["rotary"]), (6.7, y["rotated"])
+    picture.wire(rotated_key, place, "key", via=corner)
+    plus = picture.sign((6.05, y["latent"]), "+")
+    weights = picture.sign((6.05, 2.25), "softmax")
+    picture.wire(content, plus, "score")
+    picture.wire(place, plus, "score")
+    picture.wire(plus, weights, "score")
+    times = picture.sign((6.05, 2.63), "×")
+    picture.wire(weights, times, "weight")
+    picture.wire(latent, times, "x", turn=2.84)
+    average = block(5.6, "end", "average", "x", 0.9)
+    head, end = block(4.65, "end", "W_uv", width=0.6), block(3.5, "end", "out_proj")
+    picture.wire(times, average, "x")
+    picture.chain(average, head, end)
     picture.publish(title)
 
 
