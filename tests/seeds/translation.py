@@ -27,6 +27,11 @@ def main(seed):
     encoder = book["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
     decoder = book["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
     models["transformer"] = translation.train_translator(encoder, decoder, batches)
+    torch.manual_seed(seed)
+    encoder = book["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
+    decoder = book["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
+    encoder.attention, decoder.self_attention = book["Nothing"](), book["Nothing"]()
+    models["only C"] = translation.train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
     for steps in (500, 700):
@@ -34,6 +39,7 @@ def main(seed):
     found = {}
     for name, model in models.items():
         hits = translation.exact_matches(model, held_out)
+        found[f"{name}: all"] = hits.mean()
         for third, part in zip(("short", "middle", "long"), hits.chunk(3)):
             found[f"{name}: {third}"] = part.mean()
         for i, part in enumerate(hits.chunk(6)):
@@ -47,7 +53,7 @@ def main(seed):
     found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - found[once]
     found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
     book["TEST"] = held_out
-    found["same place: aligned"] = book["alignment_score"](book["same_place"])
+    found["same place: aligned"] = book["alignment_score"](book["same_position"])
     for name in ("looking back", "transformer"):
         found |= maps(book, name, models[name])
     return found
