@@ -18,16 +18,12 @@ def course(tmp_path_factory):
     """Return a copy of the course in which the example's mistake has been added."""
     folder = tmp_path_factory.mktemp("contributing")
     make_course(folder)
-    steps, variant, _ = BLOCKS
+    right, mistake, _ = BLOCKS
     source = (folder / MODULE).read_text(encoding="utf-8")
-    indented = [
-        re.sub(r"^(?=.)", " " * n, text, flags=re.M)
-        for text, n in ((steps, 4), (variant, 8))
-    ]
-    assert indented[0] in source, "the steps of 2.1 are others"
-    before, end, after = source.partition("\n    ),\n    facts=")
+    assert right in source, "the right answer to 2.1 is another"
+    before, end, after = source.partition("\n    },\n    facts=")
     (folder / MODULE).write_text(
-        f"{before}\n{indented[1].rstrip()}{end}{after}", "utf-8"
+        f"{before}\n        {mistake}{end[1:]}{after}", "utf-8"
     )
     return folder
 
@@ -51,8 +47,3 @@ def test_the_reader_with_this_mistake_gets_the_message(course):
     lines = "from torch.nn import functional as F", "from utils.checks import check"
     call = f'check("2.1", lambda ids, table: {answer}, record=False)'
     assert BLOCKS[2] in run(course, "-c", "\n".join([*lines, call]))
-
-
-def test_the_command_shows_the_steps_of_an_exercise(course):
-    [code] = re.findall(r'`python -c "(.+?)"`', PAGE)
-    assert "classes" in run(course, "-c", code).split()

@@ -6,13 +6,12 @@ What `check("4.1", answer)` does:
    so if the newest cell with the definition is no valid Python.
 2. `answers` makes the answer ready: a function as it is, a class as built modules.
 3. `examine` runs it on every case of the exercise (`engine`) and compares each result
-   with that of the exercise's right steps.
+   with that of the right answer, an ordinary function.
 4. If a result is wrong, the finders of `examine` look for the mistake, one after the
-   other. `search` knows the right steps to the result and, for each known mistake, a
-   variant, which is one step done wrong (`pipeline`). The variant (or the pair) that
-   gives the answer's results on every case is named, with its text. If none does,
-   `repair` looks for a small change to a reader's function that makes all results
-   right.
+   other. A known mistake is a line of the right answer that is written wrong
+   (`mistakes`). The mistake (or the pair) that gives the answer's results on every case
+   is named, with its text (`search`). If none does, `repair` looks for a small change
+   to a reader's function that makes all results right.
 5. Facts name what results don't show, such as a dropout that stays active. A right
    answer must also let gradients through where a notebook trains.
 6. If nothing is found, `messages` shows the first difference. `display` shows the

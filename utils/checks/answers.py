@@ -8,7 +8,7 @@ from torch import nn
 
 from utils.checks.facts import dropout_in_eval
 from utils.checks.guard import attempt, supervised
-from utils.checks.pipeline import AnswerRejected, Diagnosis
+from utils.checks.mistakes import AnswerRejected, Diagnosis
 from utils.checks.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
@@ -41,9 +41,9 @@ class ModuleAnswer:
     """An answer that is an `nn.Module` class; it has the same attributes.
 
     Cases with the same `build` go through one module, in eval mode. It is judged by its
-    own matrices: the steps begin with `learned` and `x`, where `learned.W_query` … are
-    matrices `(d_in, d_out)` read from the module, and `learned.build` are the arguments
-    that built it. Facts take `(module, learned)`.
+    own matrices: the right answer takes `learned` and `x`, where `learned.W_query` …
+    are matrices `(d_in, d_out)` read from the module, and `learned.build` are the
+    arguments that built it. Facts take `(module, learned)`.
     """
 
     def __init__(self, answer, projections):

@@ -1,20 +1,19 @@
 """Exercises, their cases, and the runs of an answer on these.
 
-An exercise is data: a list of cases, the steps to the right result, and their wrong
-variants.
+An exercise is a right answer, a list of cases, and the known mistakes.
 """
 
-import ast
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
 
 from utils.checks.answers import FunctionAnswer, ModuleAnswer
 from utils.checks.guard import Outcome, seeded, supervised
-from utils.checks.pipeline import Pipeline
-from utils.checks.steps.returned import RETURNED, RETURNING_STEPS
+from utils.checks.mistakes import apply_mistakes, read_mistakes
+from utils.checks.shared.returned import RETURNED
 from utils.checks.values import agrees, clean, copied, safe_text, same_form
 
 
@@ -51,7 +50,7 @@ def _generator(shape, seed=0):
 class Run:
     """What an answer did on one case, and what is right there.
 
-    args: the arguments of the steps; for a module, `learned` is first
+    args: the arguments of the right answer; for a module, `learned` is first
     outcome: what the answer returned or raised
     expected: what is right
     compared: the exercise's method of that name
@@ -89,53 +88,51 @@ class Exercise:
     """An exercise whose answer is a function or a class.
 
     id: as in the notebook, "4.1"
-    signature: the name and the parameters
+    right: the right answer, a function. If a class is asked for, it takes what the
+        reader's module has learned, see `ModuleAnswer`, and x
     returns: ends the sentence "Expected a function … that returns …"
     cases: of type `Case`; of those that fail a message shows the first
-    steps, variants: of the `Pipeline`, whose inputs are the parameters of the signature,
-        or for a module `learned` and `x`; ValueError for a variant of other steps
-    without: names of shared variants that this exercise leaves out
+    mistakes: "name: text" -> the wrong lines, see `read_mistakes`; those in returning
+        a result are added
+    without: names of shared mistakes that this exercise leaves out
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
-    facts: functions (answer) -> Diagnosis or None, for what no variant shows
+    facts: functions (answer) -> Diagnosis or None, for what no result shows
     observe: if results are random, function (answer, *args) that returns what is
-        compared; the right result and the variants go through it too
-    projections: if the answer is an `nn.Module` class, the names of the matrices that
-        it learns, see `ModuleAnswer`; each case states how it is built
+        compared; the right result and the mistakes go through it too
+    class_signature: if a class is asked for, its name and the parameters that build it
+    projections: the names of the matrices that a class learns
     page: the deeper notebook that asks it, "deeper/shared_heads"
+
+    Raises ValueError if a mistake has a line that the right answer doesn't have.
     """
 
     id: str
-    signature: str
+    right: Callable
     returns: str
     cases: list
-    steps: dict
-    variants: list
+    mistakes: dict
     without: tuple = ()
     parts: tuple = ()
     facts: tuple = ()
     is_trained: bool = False
     observe: Callable | None = None
-    projections: tuple | None = None
+    class_signature: str = ""
+    projections: tuple = ()
     page: str = ""
+    known: list = field(init=False)
 
     def __post_init__(self):
-        inputs = {"learned": None, "x": None}
-        if self.projections is None:
-            arguments = ast.parse(f"def {self.signature}: 0").body[0].args
-            names = [argument.arg for argument in arguments.args]
-            defaults = [ast.literal_eval(node) for node in arguments.defaults]
-            defaults = [None] * (len(names) - len(defaults)) + defaults
-            inputs = dict(zip(names, defaults))
-        steps = self.steps | RETURNING_STEPS
-        every = (*self.variants, *RETURNED)
-        variants = [v for v in every if v.name not in self.without]
-        for variant in variants:
-            if unknown := variant.overrides.keys() - inputs.keys() - steps.keys():
-                where = f"{variant.name} of {self.id}"
-                raise ValueError(f"expected known steps in {where}, got {unknown}")
-        self.pipeline = Pipeline(inputs, steps, variants)
+        every = read_mistakes(self.mistakes | RETURNED)
+        self.known = [m for m in every if m.name not in self.without]
+        for mistake in self.known:
+            apply_mistakes(self.right, mistake)
+
+    @property
+    def signature(self):
+        name = self.right.__name__
+        return self.class_signature or f"{name}{inspect.signature(self.right)}"
 
     @property
     def name(self):
@@ -143,21 +140,22 @@ class Exercise:
 
     @property
     def noun(self):
-        return "function" if self.projections is None else "class"
+        return "class" if self.class_signature else "function"
 
     @property
     def expectation(self):
         return f"a {self.noun} {self.signature} that returns {self.returns}"
 
-    def right(self, *args):
-        """Return the right result for the arguments of a case."""
-        return self.pipeline.run(args)
+    @property
+    def inputs(self):
+        """Return the names of the right answer's arguments."""
+        return [*inspect.signature(self.right).parameters]
 
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
-        if self.projections is None:
-            return FunctionAnswer(answer)
-        return ModuleAnswer(answer, self.projections)
+        if self.class_signature:
+            return ModuleAnswer(answer, self.projections)
+        return FunctionAnswer(answer)
 
     def run_case(self, answer, case):
         """Run a prepared answer on a case; return the `Run`."""
@@ -178,9 +176,9 @@ class Exercise:
             return self.observe(function, *args)
         return result
 
-    def inputs(self, case):
+    def shown_inputs(self, case):
         """Return the names and values of the inputs that a message shows."""
-        if self.projections is None:
-            return dict(zip(self.pipeline.inputs, case.args))
+        if not self.class_signature:
+            return dict(zip(self.inputs, case.args))
         built = ", ".join(map(safe_text, case.build))
         return {f"{self.name}({built}), x": case.args[0]}

@@ -10,7 +10,7 @@ import torch
 
 from utils.checks.guard import NeverEnds, attempt, supervised
 from utils.checks.messages import describe, difference
-from utils.checks.pipeline import AnswerRejected, Diagnosis
+from utils.checks.mistakes import AnswerRejected, Diagnosis
 from utils.checks.repair import find_repair
 from utils.checks.search import find_mistake_pair, find_single_mistake, first_wrong
 from utils.checks.values import Other, agrees
@@ -109,8 +109,8 @@ def _never_ends(run):
 def find_notebook_tensor(trial):
     """Name a function that computes with a tensor of the notebook."""
     function = getattr(trial.answer.written, "forward", trial.answer.written)
-    steps = dis.get_instructions(function) if inspect.isfunction(function) else ()
-    for name in [step.argval for step in steps if step.opname == "LOAD_GLOBAL"]:
+    code = dis.get_instructions(function) if inspect.isfunction(function) else ()
+    for name in [each.argval for each in code if each.opname == "LOAD_GLOBAL"]:
         if isinstance(function.__globals__.get(name), torch.Tensor):
             own = ", ".join(inspect.signature(function).parameters)
             text = f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
@@ -151,7 +151,7 @@ def _changed_inputs(trial):
     """Name an answer that changes an input in place."""
     for run in trial.runs:
         if run.outcome.changed is not None:
-            name = [*trial.exercise.pipeline.inputs][run.outcome.changed]
+            name = trial.exercise.inputs[run.outcome.changed]
             is_tensor = isinstance(run.args[run.outcome.changed], torch.Tensor)
             copy = f"`{name}.clone()`" if is_tensor else "a copy"
             text = f"Your code changes its argument `{name}`: `+=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
@@ -174,11 +174,11 @@ def _find_facts(trial):
 
 
 def _find_lost_gradient(exercise, answer):
-    """Name an input that doesn't get the gradient it gets from the right steps."""
+    """Name an input that doesn't get the gradient it gets from the right answer."""
     call, args = answer.bind(exercise.cases[0])
     got = attempt(supervised()(_gradients), call, args).value or [None] * len(args)
     right = _gradients(exercise.right, args)
-    for name, gradient, expected in zip(exercise.pipeline.inputs, got, right):
+    for name, gradient, expected in zip(exercise.inputs, got, right):
         if not agrees(gradient, expected):
             text = f"No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
             return Diagnosis("no-gradient", text)

@@ -10,7 +10,7 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
 from utils.checks.guard import attempt
-from utils.checks.pipeline import Diagnosis
+from utils.checks.mistakes import Diagnosis
 from utils.checks.values import number
 
 

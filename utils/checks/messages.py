@@ -39,7 +39,7 @@ def difference(exercise, run):
 def shown_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     shown = []
-    for name, value in exercise.inputs(case).items():
+    for name, value in exercise.shown_inputs(case).items():
         if not isinstance(value, torch.Tensor):
             shown.append(f"{name} = {_summary(value)}")
         elif value.dim() == 1 and len(value) <= 6:

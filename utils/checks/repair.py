@@ -11,7 +11,7 @@ from copy import copy
 from itertools import islice
 
 from utils.checks.guard import supervised
-from utils.checks.pipeline import Diagnosis
+from utils.checks.mistakes import Diagnosis
 from utils.checks.values import agrees
 
 START = "One change makes all your results right:"

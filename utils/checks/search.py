@@ -1,49 +1,48 @@
-"""Find the mistakes that explain an answer: the variants that give what it gave."""
+"""Find the known mistakes that give what an answer gave."""
 
 from itertools import combinations
 
-from utils.checks.pipeline import Diagnosis
+from utils.checks.mistakes import Diagnosis, apply_mistakes, explain
 from utils.checks.values import agrees, safe_text
 
 
 def find_single_mistake(trial):
-    """Return the diagnosis of the variant that gives all results, in a list, or []."""
-    pipeline = trial.exercise.pipeline
-    wrong_first = sorted(trial.runs, key=lambda run: run.is_right)  # rule out the most
-    for variant in pipeline.variants:
-        if reproduces(pipeline, wrong_first, variant):
-            return _diagnoses(trial, variant)
+    """Return the diagnosis of the mistake that gives all results, in a list, or []."""
+    exercise, _, runs = trial
+    wrong_first = sorted(runs, key=lambda run: run.is_right)  # rule out the most
+    for mistake in exercise.known:
+        if reproduces(exercise.right, wrong_first, mistake):
+            return _diagnoses(trial, mistake)
     return []
 
 
 def find_mistake_pair(trial):
-    """Return the diagnoses of two variants that give all results together, or [].
+    """Return the diagnoses of two mistakes that give all results together, or [].
 
     If several pairs fit that have no name in common, none is named.
     """
-    pipeline, runs = trial.exercise.pipeline, trial.runs
+    known, runs = trial.exercise.known, trial.runs
     shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
     pairs = [
         (one, other)
-        for one, other in combinations(pipeline.variants, 2)
-        if one.overrides.keys().isdisjoint(other.overrides)
-        and reproduces(pipeline, [shown, *runs], one, other)
+        for one, other in combinations(known, 2)
+        if one.lines.keys().isdisjoint(other.lines)
+        and reproduces(trial.exercise.right, [shown, *runs], one, other)
     ]
-    names = [{variant.name for variant in pair} for pair in pairs]
+    names = [{mistake.name for mistake in pair} for pair in pairs]
     needed = 2 if shown.error else 1  # an error may hide other mistakes
     if not pairs or len(set.intersection(*names)) < needed:
         return []
-    first = min(pairs, key=lambda pair: pipeline.variants.index(pair[1]))
-    return _diagnoses(trial, *first)
+    return _diagnoses(trial, *min(pairs, key=lambda pair: known.index(pair[1])))
 
 
-def _diagnoses(trial, *variants):
-    """Return a `Diagnosis` for each of these variants, shown by a run that they fit."""
-    pipeline, runs = trial.exercise.pipeline, trial.runs
-    fitting = [run for run in runs if reproduces(pipeline, [run], *variants)]
+def _diagnoses(trial, *mistakes):
+    """Return a `Diagnosis` for each of these mistakes, shown by a run that they fit."""
+    exercise, _, runs = trial
+    fitting = [run for run in runs if reproduces(exercise.right, [run], *mistakes)]
     run = first_wrong(fitting) or first_wrong(runs)
-    texts = pipeline.explain(run.args, *variants, returns=trial.exercise.returns)
-    return [Diagnosis(v.name, text, run) for v, text in zip(variants, texts)]
+    texts = explain(exercise.right, run.args, *mistakes, returns=exercise.returns)
+    return [Diagnosis(m.name, text, run) for m, text in zip(mistakes, texts)]
 
 
 def first_wrong(runs):
@@ -51,12 +50,9 @@ def first_wrong(runs):
     return next((run for run in runs if not run.is_right), None)
 
 
-def reproduces(pipeline, runs, *variants):
-    """Return whether variants together give what the answer gave in these runs."""
-
-    def mistaken(*args):
-        return pipeline.run(args, *variants)
-
+def reproduces(right, runs, *mistakes):
+    """Return whether mistakes together give what the answer gave in these runs."""
+    mistaken = apply_mistakes(right, *mistakes)
     return all(_same_outcome(run, run.outcome_of(mistaken)) for run in runs)
 
 

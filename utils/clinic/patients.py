@@ -1,6 +1,7 @@
 """The patients: attention layers with wrong steps."""
 
 import hashlib
+from functools import cache
 from itertools import product
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -9,8 +10,11 @@ import torch
 from torch import nn
 
 from utils.checks.answers import QKV
-from utils.checks.pipeline import Pipeline, variants
-from utils.checks.steps import attention, heads, masks
+from utils.checks.mistakes import apply_mistakes, read_mistakes
+from utils.checks.shared import attention, heads, masks
+from utils.checks.shared.attention import attend, project
+from utils.checks.shared.heads import project_out, split_three
+from utils.checks.shared.masks import causal
 
 LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
@@ -60,30 +64,49 @@ PAIRS = {  # what may go wrong together: neither hides the other
     ],
 }
 
-# A patient takes the steps of an exercise, and its wrong steps are known mistakes. Of
-# two that replace the same step the later one counts.
-MISTAKES = attention.SCALE + attention.BATCH_SCORE + attention.AXIS + masks.HIDE
-MISTAKES += masks.CAUSAL + attention.PROJECT + attention.AVERAGE
-MISTAKES += heads.SPLIT + heads.MERGE + heads.OUT
-MISTAKES += variants(
-    "softmax-twice: You took the softmax twice.",
-    dict(weights=lambda s: s.cleared.softmax(s.dim)),
-    "heads-share-weights: You averaged the weights of all heads.",
-    dict(output=lambda s: s.weights.mean(1, keepdim=True) @ s.averaged),
-)
-BY_NAME = {mistake.name: mistake for mistake in reversed(MISTAKES)}
-WRONG = [mistake for mistake in MISTAKES if mistake is BY_NAME[mistake.name]]
-RESULT = {"result": lambda s: (s.projected, s.weights)}
-LAYER = {"mask": masks.past} | RESULT
-MANY_HEADS = attention.SELF_PROJECTED | heads.SPLIT_STEPS
-LAYER_INPUTS = dict.fromkeys(("learned", "x"))
-PIPELINES = {
-    "f": Pipeline(dict.fromkeys(("query", "key", "value")), attention.steps(**RESULT)),
-    "c": Pipeline(LAYER_INPUTS, attention.steps(attention.SELF_PROJECTED, **LAYER)),
-    "h": Pipeline(
-        LAYER_INPUTS, attention.steps(MANY_HEADS, **heads.MERGE_STEPS, **LAYER)
-    ),
+
+# The right answers, one for each kind of layer. A patient has wrong lines in it, which
+# are known mistakes.
+def function(query, key, value):
+    width = query.shape[-1]
+    mask = torch.tensor(True)
+    return attend(query, key, value, width, mask)
+
+
+def layer(learned, x):
+    query, key, value = project(x, x, learned)
+    width = query.shape[-1]
+    mask = causal(x.shape[1], x.shape[1])
+    return attend(query, key, value, width, mask)
+
+
+def layer_of_heads(learned, x):
+    queries, keys, values = project(x, x, learned)
+    query, key, value = split_three(queries, keys, values, learned.build[4])
+    width = query.shape[-1]
+    mask = causal(x.shape[1], x.shape[1])
+    output, weights = attend(query, key, value, width, mask)
+    return project_out(output, learned), weights
+
+
+HEALTHY = {"f": function, "c": layer, "h": layer_of_heads}
+MISTAKES = attention.SCALE | attention.BATCH_SCORE | attention.AXIS | masks.HIDE
+MISTAKES |= masks.CAUSAL | attention.PROJECT | attention.AVERAGE
+MISTAKES |= heads.SPLIT | heads.MERGE | heads.OUT
+MISTAKES |= {
+    "soft = softmax_of(softmax_of(hidden))": "softmax-twice: -",
+    "output = shares.mean(1, keepdim=True) @ value": "heads-share-weights: -",
 }
+
+
+@cache
+def with_mistakes(letter, slugs):
+    """Return the right answer of a kind, with these mistakes."""
+    wrong = {}  # of several ways to make a mistake the first
+    for mistake in read_mistakes(MISTAKES):
+        if mistake.name in slugs:
+            wrong.setdefault(mistake.name, mistake)
+    return apply_mistakes(HEALTHY[letter], *wrong.values())
 
 
 class Kind(NamedTuple):
@@ -150,8 +173,7 @@ class Layer(nn.Module):
         self._check(inputs)
         if self.kind.masked:
             inputs = (self._learned(), *inputs)
-        wrong = [mistake for mistake in WRONG if mistake.name in self._wrong]
-        output, weights = PIPELINES[self.kind.letter].run(inputs, *wrong)
+        output, weights = with_mistakes(self.kind.letter, self._wrong)(*inputs)
         both = need_weights or not self.kind.masked
         return (output, weights) if both else output
 

@@ -4,8 +4,9 @@ import torch
 
 from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import Shapes
-from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.steps import attention as of_attention
+from utils.checks.mistakes import Diagnosis
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import softmax_of
 
 
 def scrambled(made):
@@ -23,10 +24,22 @@ def drawn(B, S, d_c, H, K, d_v):
 
 
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
-latent_keys_values = Exercise(
+
+
+def latent_keys_values(latent, W_uk, W_uv):
+    c = latent[:, None]
+    return expand(c, W_uk), expand(c, W_uv)
+
+
+def expand(c, W):
+    made = c @ W
+    return made
+
+
+exercise_12_1 = Exercise(
     id="11.1",
     is_trained=True,
-    signature="latent_keys_values(latent, W_uk, W_uv)",
+    right=latent_keys_values,
     returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, d_v)",
     parts=("keys", "values"),
     cases=[
@@ -36,27 +49,12 @@ latent_keys_values = Exercise(
         Case(*drawn(2, 3, 5, 7, 5, 5), note="d_c, K and d_v are equal"),
         Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
     ],
-    steps={
-        "c": lambda s: s.latent[:, None],
-        "expand": lambda s: lambda W: s.c @ W,
-        "keys": lambda s: s.expand(s.W_uk),
-        "values": lambda s: s.expand(s.W_uv),
-        "result": lambda s: (s.keys, s.values),
+    mistakes={
+        "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)": "reshaped-for-moved: You reshaped (H, d_c, K) to (d_c, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*K), or multiply latent[:, None] @ W.",
+        "made = scrambled(c @ W)": "split-by-view: You read (B, S, H*K) straight as (B, H, S, K), which mixes tokens and heads: use view(B, S, H, K), then transpose(1, 2).",
+        "c = latent": NO_HEADS,
+        "made = c @ W[:1].expand_as(W)": FIRST_HEAD,
     },
-    variants=variants(
-        "reshaped-for-moved: You reshaped (H, d_c, K) to (d_c, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*K), or multiply latent[:, None] @ W.",
-        dict(
-            expand=lambda s: (
-                lambda W: s.c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)
-            )
-        ),
-        "split-by-view: You read (B, S, H*K) straight as (B, H, S, K), which mixes tokens and heads: use view(B, S, H, K), then transpose(1, 2).",
-        dict(expand=lambda s: lambda W: scrambled(s.c @ W)),
-        NO_HEADS,
-        dict(c=lambda s: s.latent),
-        FIRST_HEAD,
-        dict(expand=lambda s: lambda W: s.c @ W[:1].expand_as(W)),
-    ),
 )
 
 
@@ -76,23 +74,19 @@ def must_not_make(mistake, width, *given):
 KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, d_c), and compare them with the latents themselves."
 VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, d_c), and multiply the result by W_uv."
 
-NARROW = variants(
-    NO_HEADS,
-    dict(c=lambda s: s.latent),
-    FIRST_HEAD,
-    dict(narrow=lambda s: s.query @ s.W_uk[0].mT),
-    "reshaped-for-moved: You reshaped (H, d_c, K) to (H, K, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
-    dict(narrow=lambda s: s.query @ s.W_uk.reshape(s.W_uk.mT.shape)),
-    "latents-reshaped: You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
-    dict(c=lambda s: s.latent.reshape(s.latent.mT.shape)[:, None].mT),
-    "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
-    dict(narrow=lambda s: s.query @ s.W_uk.sum(0).mT),
-)
-ABSORBED = NARROW + variants(
-    "scaled: You divided the scores by a square root: leave them as they are.",
-    dict(result=lambda s: s.scores / s.query.shape[-1] ** 0.5),
-    dict(result=lambda s: s.scores / s.latent.shape[-1] ** 0.5),
-)
+NARROW = {
+    "key = latent": NO_HEADS,
+    "narrow = query @ W_uk[0].mT": FIRST_HEAD,
+    "narrow = query @ W_uk.reshape(W_uk.mT.shape)": "reshaped-for-moved: You reshaped (H, d_c, K) to (H, K, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
+    "key = latent.reshape(latent.mT.shape)[:, None].mT": "latents-reshaped: You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
+    "narrow = query @ W_uk.sum(0).mT": "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
+}
+ABSORBED = NARROW | {
+    (
+        "return scores / query.shape[-1] ** 0.5",
+        "return scores / latent.shape[-1] ** 0.5",
+    ): "scaled: You divided the scores by a square root: leave them as they are.",
+}
 
 
 def queried(B, H, T, S, d_c, K):
@@ -100,9 +94,16 @@ def queried(B, H, T, S, d_c, K):
     return draw(B, H, T, K), draw(B, S, d_c), draw(H, d_c, K)
 
 
-absorbed_scores = Exercise(
+def absorbed_scores(query, latent, W_uk):
+    narrow = query @ W_uk.mT
+    key = latent[:, None]
+    scores = narrow @ key.mT
+    return scores
+
+
+exercise_12_2 = Exercise(
     id="11.2",
-    signature="absorbed_scores(query, latent, W_uk)",
+    right=absorbed_scores,
     returns="the scores (B, H, T, S), not scaled, without making any keys",
     facts=[must_not_make(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
@@ -112,26 +113,21 @@ absorbed_scores = Exercise(
         Case(*queried(2, 5, 3, 7, 3, 3), note="d_c and K are equal"),
         Case(*queried(1, 2, 7, 7, 3, 5), note="one sample, T and S are equal"),
     ],
-    steps={
-        "narrow": lambda s: s.query @ s.W_uk.mT,
-        "c": lambda s: s.latent[:, None],
-        "scores": lambda s: s.narrow @ s.c.mT,
-        "result": lambda s: s.scores,
-    },
-    variants=ABSORBED,
+    mistakes=ABSORBED,
 )
 
 
-STEP = NARROW + variants(
-    "wrong-root: You divided by √{width}: a score stands for K + K_rot products, however it is computed, so divide by √(K + K_rot) = √({K} + {K_rot}).",
-    dict(width=lambda s: s.K),
-    dict(width=lambda s: s.latent.shape[-1] + s.K_rot),
-    "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
-    dict(products=lambda s: s.content),
-    "one-part-divided: You divided only one part by √(K + K_rot): put parentheses around the sum of both.",
-    dict(scores=lambda s: s.content + s.places / s.width**0.5),
-    dict(scores=lambda s: s.content / s.width**0.5 + s.places),
-)
+STEP = NARROW | {
+    (
+        "width = K",
+        "width = latent.shape[-1] + K_rot",
+    ): "wrong-root: You divided by √{width}: a score stands for K + K_rot products, however it is computed, so divide by √(K + K_rot) = √({K} + {K_rot}).",
+    "products = content": "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
+    (
+        "scores = content + places / width**0.5",
+        "scores = content / width**0.5 + places",
+    ): "one-part-divided: You divided only one part by √(K + K_rot): put parentheses around the sum of both.",
+}
 
 
 def stepped(B, H, T, S, d_c, K, K_rot, d_v):
@@ -142,10 +138,27 @@ def stepped(B, H, T, S, d_c, K, K_rot, d_v):
 
 
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
-absorbed_attention = Exercise(
+
+
+def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
+    K, K_rot = query.shape[-1], rotated_query.shape[-1]
+    narrow = query @ W_uk.mT
+    key = latent[:, None]
+    content = narrow @ key.mT
+    places = rotated_query @ rotated_key[:, None].mT
+    products = content + places
+    width = K + K_rot
+    scores = products / width**0.5
+    hidden = scores
+    soft = softmax_of(hidden)
+    weights = soft
+    return weights @ key @ W_uv
+
+
+exercise_12_3 = Exercise(
     id="11.3",
     is_trained=True,
-    signature="absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv)",
+    right=absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
     facts=[
         must_not_make(KEYS_MADE, 13, *GIVEN),
@@ -158,21 +171,7 @@ absorbed_attention = Exercise(
         Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="d_c, K and d_v are equal"),
         Case(*stepped(1, 2, 7, 7, 3, 5, 2, 11), note="one sample, T and S are equal"),
     ],
-    steps=of_attention.steps(
-        {
-            "K": lambda s: s.query.shape[-1],
-            "K_rot": lambda s: s.rotated_query.shape[-1],
-            "narrow": lambda s: s.query @ s.W_uk.mT,
-            "c": lambda s: s.latent[:, None],
-            "content": lambda s: s.narrow @ s.c.mT,
-            "places": lambda s: s.rotated_query @ s.rotated_key[:, None].mT,
-            "value": lambda s: s.c,
-        },
-        products=lambda s: s.content + s.places,
-        width=lambda s: s.K + s.K_rot,
-        merged=lambda s: s.output @ s.W_uv,
-    ),
-    variants=STEP + of_attention.SCALE + of_attention.AXIS + of_attention.NO_MASK,
+    mistakes=STEP | of_attention.SCALE | of_attention.AXIS | of_attention.NO_MASK,
 )
 
-EXERCISES = [latent_keys_values, absorbed_scores, absorbed_attention]
+EXERCISES = [exercise_12_1, exercise_12_2, exercise_12_3]

@@ -4,11 +4,12 @@ import torch
 
 from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import Shapes
-from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.steps import attention as of_attention
-from utils.checks.steps import joining as of_joining
-from utils.checks.steps.attention import ATTENTION_STEPS, INF, steps, triangle
-from utils.checks.steps.masks import CAUSAL, HIDE, past
+from utils.checks.mistakes import Diagnosis
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared import joining as of_joining
+from utils.checks.shared.attention import attend
+from utils.checks.shared.joining import join
+from utils.checks.shared.masks import CAUSAL, HIDE, causal
 
 
 def whole_matrix(attention):
@@ -21,31 +22,29 @@ def whole_matrix(attention):
     return Diagnosis("whole-matrix", text) if is_made else None
 
 
-SLICES = {
-    **{name: ATTENTION_STEPS[name] for name in ("products", "width", "scores")},
-    "of_key": lambda s: torch.arange(s.key.shape[-2]) // s.slice_size,
-    "slices": lambda s: s.of_key == s.of_key.unique()[:, None],  # (P, S)
-    "met": lambda s: s.slices,  # what the loop meets of them
+def online_softmax_attention(query, key, value, slice_size):
+    products = query @ key.mT
+    width = query.shape[-1]
+    scores = products / width**0.5
+    of_key = torch.arange(key.shape[-2]) // slice_size
+    slices = of_key == of_key.unique()[:, None]  # (P, S)
     # The scores of each slice, (P, …, T, S): -inf for the keys of others.
-    "cut": lambda s: s.scores[..., None, :].masked_fill(~s.met, -INF).movedim(-2, 0),
-    "own": lambda s: s.cut.amax(-1, keepdim=True),  # the maximum of each slice
-    "maxima": lambda s: s.own.cummax(0).values,  # so far
-    "weights": lambda s: torch.exp(s.cut - s.maxima),
-    "sums": lambda s: s.weights.sum(-1, keepdim=True),
-    "outputs": lambda s: s.weights @ s.value,
-    **of_joining.JOINING_STEPS,
-    "each": lambda s: torch.softmax(s.cut, -1) @ s.value,
-    "top": lambda s: s.maxima[-1:],
+    cut = scores[..., None, :].masked_fill(~slices, -torch.inf).movedim(-2, 0)
+    maxima = cut.amax(-1, keepdim=True).cummax(0).values  # of the slices so far
+    weights = torch.exp(cut - maxima)
+    sums = weights.sum(-1, keepdim=True)
+    outputs = weights @ value
+    joined, total = join(maxima[-1:], maxima, sums, outputs)
+    divided = joined / total
+    return divided
+
+
+ONLINE = {
+    "cut = scores[..., None, :].masked_fill(~slices[slices.sum(1) == slice_size], -torch.inf).movedim(-2, 0)": "last-block-lost: You lost the last, shorter slice: begin a slice at each of 0, slice_size, 2 * slice_size … below S, because Python cuts the last one short by itself.",
+    "maxima = cut.amax(-1, keepdim=True).cummax(0).values.clamp(0)": "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
 }
-
-
-ONLINE = variants(
-    "last-block-lost: You lost the last, shorter slice: begin a slice at each of 0, slice_size, 2 * slice_size … below S, because Python cuts the last one short by itself.",
-    dict(met=lambda s: s.slices[s.slices.sum(1) == s.slice_size]),
-    "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
-    dict(maxima=lambda s: s.own.cummax(0).values.clamp(0)),
-)
-ONLINE += of_joining.JOIN + of_attention.SCALE + of_attention.OF_VALUES
+ONLINE |= of_joining.join_each("torch.softmax(cut, -1) @ value") | of_joining.JOIN
+ONLINE |= of_attention.SCALE | of_attention.OF_VALUES
 
 UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
 RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
@@ -53,9 +52,9 @@ RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
 LARGE_QUERIES = torch.tensor([[1], [30], [3e3]]) * draw(2, 3, 4, scale=2.0).round()
 LARGE_KEYS = draw(2, 7, 4, scale=2.0).round()
 LOW_KEYS = draw(5, 4, shift=-900.0).round()
-online_softmax_attention = Exercise(
+exercise_9_1 = Exercise(
     id="9.1",
-    signature="online_softmax_attention(query, key, value, slice_size)",
+    right=online_softmax_attention,
     returns="the output (…, T, d_v) of scaled dot-product attention, without a mask",
     cases=[
         Case(UP_AND_DOWN, RISING_KEYS, draw(5, 2), 2, note="scores rise, then fall"),
@@ -66,18 +65,26 @@ online_softmax_attention = Exercise(
         Case(torch.ones(3, 4), LOW_KEYS, draw(5, 3), 2, note="very negative scores"),
     ],
     facts=[whole_matrix],
-    steps=SLICES,
-    variants=ONLINE,
+    mistakes=ONLINE,
     without=("scale-after-softmax",),
 )
 
 
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
 LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
-repeat_kv = Exercise(
+
+
+def repeat_kv(x, n_rep):
+    axis = 1
+    place = axis + 1  # of the copies
+    copies = x.unsqueeze(place).repeat_interleave(n_rep, place)
+    return copies.flatten(axis, axis + 1)
+
+
+exercise_9_3 = Exercise(
     id="9.3",
     page="deeper/shared_heads",
-    signature="repeat_kv(x, n_rep)",
+    right=repeat_kv,
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     cases=[
         Case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
@@ -85,56 +92,47 @@ repeat_kv = Exercise(
         Case(draw(3, 5, 2, 7), 3, note="more heads than tokens"),
         Case(draw(3, 1, 5, 2), 7, note="one head for all"),
     ],
-    steps={
-        "heads": lambda s: s.x.shape[1],
-        "axis": lambda s: 1,
-        "count": lambda s: s.n_rep,
-        "place": lambda s: s.axis + 1,  # of the copies
-        "source": lambda s: s.x.unsqueeze(s.place),
-        "copies": lambda s: s.source.repeat_interleave(s.count, s.place),
-        "result": lambda s: s.copies.flatten(s.axis, s.axis + 1),
+    mistakes={
+        "place = axis": "tile-for-interleave: Your heads come in the order 0, 1, …, 0, 1, …: the copies of a head should be next to each other, 0, 0, …, 1, 1, …, as repeat_interleave makes them.",
+        (
+            "axis = 0",
+            "axis = 2",
+        ): "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
+        "n_rep = n_rep + 1": "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     },
-    variants=variants(
-        "tile-for-interleave: Your heads come in the order 0, 1, …, 0, 1, …: the copies of a head should be next to each other, 0, 0, …, 1, 1, …, as repeat_interleave makes them.",
-        dict(place=lambda s: s.axis),
-        "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
-        dict(axis=lambda s: 0),
-        dict(axis=lambda s: 2),
-        "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
-        dict(count=lambda s: s.n_rep + 1),
-    ),
 )
 
 
-def with_cache(s):
-    """Return keys and values, joined with those of the cache, if there are any."""
-    pairs = zip(s.first, s.then)
-    return tuple(torch.cat(pair, s.along) for pair in pairs) if s.past else s.new
+def join_tokens(first, then, axis):
+    """Return keys and values, each from two pairs of those."""
+    return tuple(torch.cat(pair, axis) for pair in zip(first, then))
+
+
+def attend_with_cache(query, key, value, cache):
+    new = key, value
+    along = -2
+    longer = join_tokens(cache, new, along) if cache else new
+    key, value = longer
+    width = query.shape[-1]
+    mask = causal(query.shape[-2], key.shape[-2])
+    output, _ = attend(query, key, value, width, mask)
+    return output, longer
 
 
 RETURN_ALL = "return (output, (keys, values)), with all keys and values so far."
-CACHED = variants(
-    "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
-    dict(mask=triangle),
-    "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
-    dict(diagonal=lambda s: s.scores.shape[-2] if s.past else 0),
-    "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
-    dict(visible=lambda s: s.new),
-    "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
-    dict(first=lambda s: s.new, then=lambda s: s.old),
-    "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",
-    dict(first=lambda s: s.old[::-1]),
-    f"keys-and-values-swapped: You returned keys and values in the wrong order: {RETURN_ALL}",
-    dict(result=lambda s: (s.output, s.longer[::-1])),
-    "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
-    dict(along=lambda s: 1),
-    f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
-    dict(result=lambda s: (s.output, s.new)),
-    f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
-    dict(result=lambda s: (s.output, *s.longer)),
-)
-CACHED += CAUSAL + HIDE + of_attention.SCALE + of_attention.WEIGHING
-CACHED += of_attention.OF_VALUES
+CACHED = {
+    "mask = causal(key.shape[-2], key.shape[-2])[: query.shape[-2]]": "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
+    "mask = causal(query.shape[-2], key.shape[-2]) | (cache is not None)": "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
+    "key, value = new": "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
+    "longer = join_tokens(new, cache, along) if cache else new": "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
+    "longer = join_tokens(cache[::-1], new, along) if cache else new": "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",
+    "return output, longer[::-1]": f"keys-and-values-swapped: You returned keys and values in the wrong order: {RETURN_ALL}",
+    "along = 1": "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
+    "return output, new": f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
+    "return output, *longer": f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
+}
+CACHED |= CAUSAL | HIDE | of_attention.SCALE | of_attention.WEIGHING
+CACHED |= of_attention.OF_VALUES
 
 
 def case_with_past(past, query, keys, values, **settings):
@@ -154,9 +152,9 @@ def drawn(*lead, past, new, d_k, d_v, **settings):
 STEEP = torch.tensor([1000.0, -1000.0])[:, None, None].expand(2, 3, 4)
 RISING = torch.arange(-40.0, 0.0, 5.0)[:, None].expand(2, 8, 4)
 VALUES = draw(2, 8, 3)
-attend_with_cache = Exercise(
+exercise_9_2 = Exercise(
     id="9.2",
-    signature="attend_with_cache(query, key, value, cache)",
+    right=attend_with_cache,
     returns="(output, (keys, values)): causal attention of the new tokens over all tokens so far, and the longer cache",
     parts=("output", ("keys", "values")),
     cases=[
@@ -167,22 +165,7 @@ attend_with_cache = Exercise(
         drawn(3, past=2, new=7, d_k=5, d_v=5, note="more new tokens than in the cache"),
         case_with_past(5, STEEP, RISING, VALUES, note="large scores"),
     ],
-    steps=steps(
-        {
-            "new": lambda s: (s.key, s.value),
-            "old": lambda s: s.cache or (s.key[..., :0, :], s.value[..., :0, :]),
-            "past": lambda s: s.old[0].shape[-2],
-            "first": lambda s: s.old,
-            "then": lambda s: s.new,
-            "along": lambda s: -2,
-            "longer": with_cache,
-            "visible": lambda s: s.longer,
-            "key, value": lambda s: s.visible,
-        },
-        mask=past,
-        result=lambda s: (s.output, s.longer),
-    ),
-    variants=CACHED,
+    mistakes=CACHED,
 )
 
-EXERCISES = [attend_with_cache, online_softmax_attention, repeat_kv]
+EXERCISES = [exercise_9_2, exercise_9_1, exercise_9_3]

@@ -4,7 +4,6 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.engine import Case, Exercise, draw
-from utils.checks.pipeline import variants
 
 
 def three(num_tokens, width, d_v):
@@ -13,14 +12,21 @@ def three(num_tokens, width, d_v):
     return query, key, draw(num_tokens, d_v, seed=2)
 
 
-def softmax(s):
-    return s.scaled.masked_fill(~s.mask, -torch.inf).softmax(-1).nan_to_num()
-
-
 WHOLE = torch.tensor([[1.0, 0], [0, 1], [1, 1]])
-linear_attention = Exercise(
+
+
+def linear_attention(query, key, value):
+    scores = query @ key.mT
+    column = torch.arange(len(key))
+    row = column[:, None]
+    mask = column <= row
+    weights = scores * mask
+    return weights @ value
+
+
+exercise_13_1 = Exercise(
     id="13.1",
-    signature="linear_attention(query, key, value)",
+    right=linear_attention,
     returns="the outputs (T, d_v): the query of token t reads the sum of kᵀv over the tokens up to itself, without a softmax and without division",
     cases=[
         Case(WHOLE, WHOLE, torch.tensor([[1.0], [10], [100]]), note="whole numbers"),
@@ -28,86 +34,54 @@ linear_attention = Exercise(
         Case(*three(2, 5, 7), note="keys wider than there are tokens"),
         Case(*three(1, 3, 2), note="one token"),
     ],
-    steps={
-        "factor": lambda s: 1.0,
-        "products": lambda s: s.query @ s.key.mT,
-        "scaled": lambda s: s.products * s.factor,
-        "column": lambda s: torch.arange(len(s.key)),
-        "row": lambda s: s.column[:, None],
-        "mask": lambda s: s.column <= s.row,
-        "masked": lambda s: s.scaled * s.mask,
-        "weights": lambda s: s.masked,
-        "result": lambda s: s.weights @ s.value,
+    mistakes={
+        "weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()": "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
+        "mask = column > -1": "no-causal-mask: You let every query read the state after all tokens had written: let token t read as soon as it has written itself. (If you collect states in a list: one that is changed in place is the same each time.)",
+        "return (weights @ value)[-1:].expand(len(query), -1)": "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
+        "mask = column < row": "past-alone: You read the state before adding the token's own key and value: add first, then read.",
+        "mask = column == row": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
+        "mask = column >= row": "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
+        "query = query * key.shape[-1] ** -0.5": "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
+        "scores = key @ query.mT": "roles-swapped: You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.",
+        "return key.mT @ value": "state-returned: You returned the state after the last token, (K, d_v): return what each query reads from it on the way, (T, d_v).",
     },
-    variants=variants(
-        "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
-        dict(weights=softmax),
-        "no-causal-mask: You let every query read the state after all tokens had written: let token t read as soon as it has written itself. (If you collect states in a list: one that is changed in place is the same each time.)",
-        dict(mask=lambda s: s.column > -1),
-        "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
-        dict(result=lambda s: (s.weights @ s.value)[-1:].expand(len(s.query), -1)),
-        "past-alone: You read the state before adding the token's own key and value: add first, then read.",
-        dict(mask=lambda s: s.column < s.row),
-        "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
-        dict(mask=lambda s: s.column == s.row),
-        "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
-        dict(mask=lambda s: s.column >= s.row),
-        "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
-        dict(factor=lambda s: s.query.shape[-1] ** -0.5),
-        "roles-swapped: You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.",
-        dict(products=lambda s: s.key @ s.query.mT),
-        "state-returned: You returned the state after the last token, (K, d_v): return what each query reads from it on the way, (T, d_v).",
-        dict(result=lambda s: s.key.mT @ s.value),
-    ),
 )
 
 
-def loop(s):
-    """Go through the tokens: fade, read what is known, write, read again."""
-    state, outputs = torch.zeros(s.key.shape[-1], s.value.shape[-1]), []
-    for t in range(len(s.key)):
-        b, g = s.beta[t], s.gate[t]
-        faded, looked_up = s.fade(g, state)
-        known = s.read(looked_up, s.key[t], s.query[t])
-        change = s.change(b, s.value[t], known)
-        state = s.late(g, s.keep(b, faded) + torch.outer(s.key[t], change))
-        outputs.append(s.query[t] @ s.queried(faded, state))
+def go_through(query, key, value, beta, gate):
+    """Return the outputs and the last state: fade, read what is known, write, read."""
+    state, outputs = torch.zeros(key.shape[-1], value.shape[-1]), []
+    for t in range(len(key)):
+        faded = gate[t] * state
+        known = key[t] @ faded
+        change = beta[t] * (value[t] - known)
+        state = faded + torch.outer(key[t], change)
+        read = query[t] @ state
+        outputs.append(read)
     return torch.stack(outputs), state
 
 
-DELTA = variants(
-    "no-correction: You wrote v as it is: let the key read the state first, k @ S, and write the difference, v − k @ S.",
-    dict(read=lambda s: lambda S, k, q: 0 * (k @ S)),
-    "beta-ignored: You didn't use beta: multiply the difference by it.",
-    dict(beta=lambda s: torch.ones_like(s.beta)),
-    "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
-    dict(keep=lambda s: lambda b, S: 0 * S),
-    "whole-matrix-fades: You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
-    dict(keep=lambda s: lambda b, S: (1 - b) * S),
-    "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ S).",
-    dict(change=lambda s: lambda b, v, known: b * v - known),
-    "added-for-subtracted: You added what the key reads: subtract it from v.",
-    dict(change=lambda s: lambda b, v, known: b * (v + known)),
-    "read-before-write: You let the query read before the token has written: write first, then read.",
-    dict(queried=lambda s: lambda faded, new: faded),
-    "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ S.",
-    dict(read=lambda s: lambda S, k, q: q @ S),
-    "scaled: You divided by √K: leave that out.",
-    dict(query=lambda s: s.query * s.key.shape[-1] ** -0.5),
-    "state-returned: You returned the state after the last token, (K, d_v): return what each query reads on the way, (T, d_v).",
-    dict(result=lambda s: s.state),
-)
+def delta_rule(query, key, value, beta):
+    outputs, state = go_through(query, key, value, beta, torch.ones_like(beta))
+    return outputs
 
 
-BY_TOKENS = {  # of both rules
-    "fade": lambda s: lambda g, S: (g * S, g * S),  # the state, what k reads
-    "read": lambda s: lambda S, k, q: k @ S,
-    "change": lambda s: lambda b, v, known: b * (v - known),
-    "keep": lambda s: lambda b, S: S,
-    "late": lambda s: lambda g, S: S,
-    "queried": lambda s: lambda faded, new: new,
-    "outputs, state": loop,
-    "result": lambda s: s.outputs,
+def gated_delta_rule(query, key, value, beta, gate):
+    outputs, state = go_through(query, key, value, beta, gate)
+    return outputs
+
+
+DELTA = {
+    "known = 0.0": "no-correction: You wrote v as it is: let the key read the state first, k @ S, and write the difference, v − k @ S.",
+    "beta = torch.ones_like(beta)": "beta-ignored: You didn't use beta: multiply the difference by it.",
+    "state = torch.outer(key[t], change)": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
+    "state = (1 - beta[t]) * faded + torch.outer(key[t], change)": "whole-matrix-fades: You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
+    "change = beta[t] * value[t] - known": "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ S).",
+    "change = beta[t] * (value[t] + known)": "added-for-subtracted: You added what the key reads: subtract it from v.",
+    "read = query[t] @ faded": "read-before-write: You let the query read before the token has written: write first, then read.",
+    "known = query[t] @ faded": "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ S.",
+    "query = query * key.shape[-1] ** -0.5": "scaled: You divided by √K: leave that out.",
+    "return state": "state-returned: You returned the state after the last token, (K, d_v): return what each query reads on the way, (T, d_v).",
 }
 
 
@@ -120,9 +94,9 @@ def five(num_tokens, *widths):
 
 OVERLAP = torch.tensor([[1.0, 0], [0.6, 0.8], [1.0, 0]])
 KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
-delta_rule = Exercise(
+exercise_13_2 = Exercise(
     id="13.2",
-    signature="delta_rule(query, key, value, beta)",
+    right=delta_rule,
     returns="the outputs (T, d_v): each token adds beta kᵀ(v − kS) to the state S, and then its query reads S and returns qS",
     cases=[
         Case(*KNOWN, note="beta is 1: each key then returns its value"),
@@ -131,28 +105,22 @@ delta_rule = Exercise(
         Case(*five(1, 3, 2)[:4], note="one token"),
         Case(*five(11, 2, 5)[:4], note="more tokens than the keys are wide"),
     ],
-    steps={"gate": lambda s: torch.ones_like(s.beta)} | BY_TOKENS,
-    variants=DELTA,
+    mistakes=DELTA,
 )
 
-GATED = variants(
-    "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, S = gate * S.",
-    dict(gate=lambda s: torch.ones_like(s.gate)),
-    "fades-one-token-late: You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.",
-    dict(gate=lambda s: torch.cat((torch.ones(1), s.gate[:-1]))),
-    "gate-inverted: You multiplied the state by 1 − gate: the gate itself is the share that stays.",
-    dict(gate=lambda s: 1 - s.gate),
-    "fades-after-writing: You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
-    dict(fade=lambda s: lambda g, S: (S, S), late=lambda s: lambda g, S: g * S),
-    "known-before-fading: You let the key read the state before it fades: let it fade first, S = gate * S, then take k @ S.",
-    dict(fade=lambda s: lambda g, S: (g * S, S)),
-)
+GATED = {
+    "gate = torch.ones_like(gate)": "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, S = gate * S.",
+    "gate = torch.cat((torch.ones(1), gate[:-1]))": "fades-one-token-late: You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.",
+    "gate = 1 - gate": "gate-inverted: You multiplied the state by 1 − gate: the gate itself is the share that stays.",
+    "faded = state; state = gate[t] * (faded + torch.outer(key[t], change))": "fades-after-writing: You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
+    "known = key[t] @ state": "known-before-fading: You let the key read the state before it fades: let it fade first, S = gate * S, then take k @ S.",
+}
 
 
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
-gated_delta_rule = Exercise(
+exercise_13_3 = Exercise(
     id="13.3",
-    signature="gated_delta_rule(query, key, value, beta, gate)",
+    right=gated_delta_rule,
     returns="the outputs (T, d_v): for each token the state S fades, gate S, then beta kᵀ(v − kS) is added to it, and then its query reads S and returns qS",
     cases=[
         Case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),
@@ -160,8 +128,7 @@ gated_delta_rule = Exercise(
         Case(*five(5, 2, 7)[:4], ONCE_0, note="one gate is 0: all is forgotten"),
         Case(*five(1, 3, 2), note="one token"),
     ],
-    steps=BY_TOKENS,
-    variants=GATED + DELTA,
+    mistakes=GATED | DELTA,
 )
 
-EXERCISES = [linear_attention, delta_rule, gated_delta_rule]
+EXERCISES = [exercise_13_1, exercise_13_2, exercise_13_3]

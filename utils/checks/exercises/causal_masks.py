@@ -3,41 +3,47 @@
 import torch
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Case, Exercise, draw, integers
+from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
-from utils.checks.pipeline import variants
-from utils.checks.steps import attention as of_attention
-from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import INF, fill
-from utils.checks.steps.returned import RETURNED
+from utils.checks.mistakes import read_mistakes
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared import masks as of_masks
+from utils.checks.shared.attention import attend, project, softmax_of
+from utils.checks.shared.masks import causal
+from utils.checks.shared.returned import RETURNED
 
-ADDITIVE = variants(
-    "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
-    dict(result=lambda s: s.mask.log()),
-)
-mask = Exercise(
+ADDITIVE = {
+    "return causal(num_tokens, num_tokens).log()": "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
+}
+
+
+def causal_mask(num_tokens):
+    return causal(num_tokens, num_tokens)
+
+
+exercise_5_1 = Exercise(
     id="5.1",
-    signature="causal_mask(num_tokens)",
+    right=causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     cases=[
         *map(Case, (3, 5, 1)),
         Case(0, note="no token"),
     ],
-    steps={
-        "scores": lambda s: torch.ones(s.num_tokens, s.num_tokens),
-        "diagonal": lambda s: 0,
-        "mask": of_masks.past,
-        "result": lambda s: s.mask,
-    },
-    variants=of_masks.CAUSAL + ADDITIVE,
-    without=("mask-not-used",),
+    mistakes=of_masks.POSITIONS | ADDITIVE,
 )
 
 
-padding = Exercise(
+def padding_mask(lengths, num_tokens):
+    ends = torch.as_tensor(lengths)
+    row = torch.arange(num_tokens)
+    mask = row < ends[:, None]
+    return mask
+
+
+exercise_5_4 = Exercise(
     id="5.4",
     page="deeper/padding_and_empty_rows",
-    signature="padding_mask(lengths, num_tokens)",
+    right=padding_mask,
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     cases=[
         Case(torch.tensor([1, 3]), 3),
@@ -46,41 +52,24 @@ padding = Exercise(
         Case(torch.tensor([4, 0, 2]), 5, note="an empty sentence"),
         Case([2, 3], 5, note="a list of lengths"),
     ],
-    steps={
-        "ends": lambda s: torch.as_tensor(s.lengths),
-        "places": lambda s: s.num_tokens,
-        "row": lambda s: torch.arange(s.places),
-        "column": lambda s: s.ends[:, None],
-        "mask": lambda s: s.row < s.column,
-        "result": lambda s: s.mask,
+    mistakes={
+        "mask = row >= ends[:, None]": "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
+        "ends = torch.as_tensor(lengths) + 1": "one-too-many: You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.",
+        "ends = torch.as_tensor(lengths) - 1": "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
+        "row = torch.arange(num_tokens).flip(0)": "left-for-right: You put the padding on the left: a sentence begins at position 0.",
+        "row = torch.arange(ends.max())": "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.",
     },
-    variants=variants(
-        "polarity-inverted: You put True at the padding: True means that a token may be attended to, t < length.",
-        dict(mask=lambda s: s.row >= s.column),
-        "one-too-many: You counted the place at `length` as real, but it's padding already: positions start at 0, so real is t < length.",
-        dict(lengths=lambda s: torch.as_tensor(s.lengths) + 1),
-        "one-too-few: You marked one token too few: positions start at 0, so all below the length are real, t < length.",
-        dict(lengths=lambda s: torch.as_tensor(s.lengths) - 1),
-        "left-for-right: You put the padding on the left: a sentence begins at position 0.",
-        dict(row=lambda s: torch.arange(s.places).flip(0)),
-        "longest-for-num-tokens: You made rows as long as the longest sentence: make them num_tokens = {num_tokens} long.",
-        dict(places=lambda s: int(s.ends.max())),
-    ),
 )
 
 
-MASKED = variants(
-    "mask-not-used: Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)",
-    of_masks.LEFT_ALONE,
-    "polarity-inverted: You hid the allowed positions: hide those at which the mask is False, ~mask.",
-    dict(mask=lambda s: ~s.mask),
-    "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
-    dict(cleared=lambda s: s.soft.masked_fill(s.mask, 0.0)),
-    "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.",
-    dict(hidden=lambda s: fill(s, 0.0)),
-)
-MASKED += of_masks.EMPTY_ROWS + of_masks.HIDE + of_attention.AXIS
-MASKED += of_attention.FIXED_AXIS + of_attention.SOFTMAX + of_attention.NO_MASK
+MASKED = {
+    "hidden = scores; weights = soft": "mask-not-used: Your mask has no effect: fill the scores with -inf where it is False. (masked_fill returns a new tensor, so use its result.)",
+    "mask = ~mask": "polarity-inverted: You hid the allowed positions: hide those at which the mask is False, ~mask.",
+    "weights = soft.masked_fill(mask, 0.0)": "polarity-inverted: You set the allowed weights to 0: fill at ~mask both times.",
+    "hidden = scores.masked_fill(~mask, 0.0)": "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so the others no longer sum to 1. Use -inf.",
+}
+MASKED |= of_masks.EMPTY_ROWS | of_masks.HIDE | of_attention.AXIS
+MASKED |= of_attention.FIXED_AXIS | of_attention.SOFTMAX | of_attention.NO_MASK
 
 
 def booleans(*rows):
@@ -91,20 +80,22 @@ SMALL = torch.tensor([[1.0, 2.0, 3.0], [3.0, 1.0, 2.0]])
 LARGE = torch.tensor([[600.0, -900.0, 300.0], [-500.0, 200.0, 800.0]])
 LOW = torch.tensor([[-3e4, -30040.0, -30080.0], [-30080.0, -3e4, -30040.0]])
 PADDING = torch.arange(7) < torch.tensor([[4], [7]])
-masked_softmax = Exercise(
+
+
+def masked_softmax(scores, mask):
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    soft = softmax_of(hidden)
+    weights = soft.masked_fill(~mask, 0.0)
+    return weights
+
+
+exercise_5_3 = Exercise(
     id="5.3",
     is_trained=True,
     page="deeper/padding_and_empty_rows",
-    signature="masked_softmax(scores, mask)",
+    right=masked_softmax,
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
-    steps={
-        "mask": lambda s: s.mask,
-        "hidden": lambda s: fill(s, -INF),
-        **of_attention.SOFTMAX_STEPS,
-        "cleared": of_attention.zeroed,
-        "result": lambda s: s.weights,
-    },
-    variants=MASKED,
+    mistakes=MASKED,
     cases=[
         Case(SMALL, booleans([1, 1, 0], [1, 1, 1])),
         Case(draw(5, 5), torch.ones(5, 5).tril().bool(), note="a causal mask"),
@@ -148,10 +139,19 @@ def factor(ratios):
 
 
 COIN = "draw one for each entry, torch.rand_like(x)."
-dropout = Exercise(
+
+
+def dropout(x, p):
+    random = torch.rand(x.shape)
+    coins = random >= p
+    factor = p < 1 and 1 / (1 - p)
+    return x * coins * factor
+
+
+exercise_5_5 = Exercise(
     id="5.5",
     page="deeper/dropout_measured",
-    signature="dropout(x, p)",
+    right=dropout,
     returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
     parts=(
         "factor on the survivors",
@@ -161,54 +161,52 @@ dropout = Exercise(
         "entries that are always dropped together",
     ),
     observe=habits,
-    without=[one.name for one in RETURNED],  # coins are random in any order
+    without=[
+        one.name for one in read_mistakes(RETURNED)
+    ],  # coins are random in any order
     cases=[
         Case(draw(17, 23), 0.3),
         Case(draw(11, 7, 5), 0.65),
         Case(draw(5, 3), 0.0, note="nothing to drop"),
         Case(draw(5, 3), 1.0, note="everything to drop"),
     ],
-    steps={
-        "random": lambda s: torch.rand(s.x.shape),
-        "coins": lambda s: s.random >= s.p,
-        "factor": lambda s: s.p < 1 and 1 / (1 - s.p),
-        "result": lambda s: s.x * s.coins * s.factor,
+    mistakes={
+        "factor = 1.0": "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
+        "factor = 1 - p": "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
+        "factor = torch.ones(()) / (1 - p)": "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
+        "coins = random < p": "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
+        "random = torch.rand(())": f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
+        (
+            "random = torch.rand(x.shape[-1:])",
+            "random = torch.rand(*x.shape[:-1], 1)",
+        ): f"one-coin-for-a-row: You drew one number for several entries: {COIN}",
+        "random = torch.rand(x.shape, generator=torch.Generator().manual_seed(0))": "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
+        "random = torch.randperm(x.numel()).view_as(x) / x.numel()": "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
+        "random = torch.randn(x.shape)": "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
     },
-    variants=variants(
-        "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
-        dict(factor=lambda s: 1.0),
-        "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
-        dict(factor=lambda s: 1 - s.p),
-        "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
-        dict(factor=lambda s: torch.ones(()) / (1 - s.p)),
-        "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
-        dict(coins=lambda s: s.random < s.p),
-        f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
-        dict(random=lambda s: torch.rand(())),
-        f"one-coin-for-a-row: You drew one number for several entries: {COIN}",
-        dict(random=lambda s: torch.rand(s.x.shape[-1:])),
-        dict(random=lambda s: torch.rand(*s.x.shape[:-1], 1)),
-        "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
-        dict(random=lambda s: integers(0, 99, s.x.shape) / 99),
-        "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
-        dict(random=lambda s: torch.randperm(s.x.numel()).view_as(s.x) / s.x.numel()),
-        "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
-        dict(random=lambda s: torch.randn(s.x.shape)),
-    ),
 )
 
-IN_LAYER = of_masks.CAUSAL + of_masks.HIDE + of_masks.CUT + of_attention.OF_INPUT
-IN_LAYER += of_attention.SCALE + of_attention.WEIGHING
-IN_LAYER += of_attention.PROJECT
+IN_LAYER = of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT | of_attention.OF_INPUT
+IN_LAYER |= of_attention.SCALE | of_attention.WEIGHING | of_attention.PROJECT
+
+
+def causal_attention(learned, x):
+    query, key, value = project(x, x, learned)
+    width = query.shape[-1]
+    mask = causal(x.shape[1], x.shape[1])
+    output, _ = attend(query, key, value, width, mask)
+    return output
+
+
 LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
-causal_attention = Exercise(
+exercise_5_2 = Exercise(
     id="5.2",
-    signature="CausalAttention(d_in, d_out, context_length, dropout)",
+    right=causal_attention,
+    class_signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
     facts=TRAINING_FACTS,
-    steps=of_attention.steps(of_attention.SELF_PROJECTED, mask=of_masks.past),
-    variants=IN_LAYER,
+    mistakes=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[
         Case(draw(2, 7, 3, scale=2.0), build=LONG),
@@ -219,4 +217,4 @@ causal_attention = Exercise(
     ],
 )
 
-EXERCISES = [mask, causal_attention, masked_softmax, padding, dropout]
+EXERCISES = [exercise_5_1, exercise_5_2, exercise_5_3, exercise_5_4, exercise_5_5]

@@ -3,27 +3,30 @@
 import torch
 
 from utils.checks.engine import Case, Exercise, draw
-from utils.checks.pipeline import variants
-from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import steps
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import attend, softmax_of, weigh
 
-SOFT = variants(
-    "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
-    dict(dim=lambda s: (*range(s.scores.dim()),)),
-    "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
-    dict(total=lambda s: s.exps.sum()),
-    "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
-    dict(dim=lambda s: -1),
-    dict(total=lambda s: s.exps.sum(-1, True)),
-    "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
-    dict(dim=lambda s: 0 if s.dim == -1 else s.dim),
-    "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
-    dict(maximum=lambda s: s.hidden.mean(s.dim, True)),
-)
+SOFT = {
+    "dim = (*range(scores.dim()),)": "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
+    "total = exps.sum()": "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
+    (
+        "dim = -1",
+        "total = exps.sum(-1, True)",
+    ): "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
+    "dim = 0 if dim == -1 else dim": "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
+    "maximum = hidden.mean(dim, True)": "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
+}
 
-softmax = Exercise(
+
+def softmax(scores, dim=-1):
+    hidden = scores
+    soft = softmax_of(hidden, dim)
+    return soft
+
+
+exercise_3_3 = Exercise(
     id="3.3",
-    signature="softmax(scores, dim=-1)",
+    right=softmax,
     returns="a tensor of the shape of `scores` whose entries along `dim` sum to 1",
     cases=[
         Case(torch.tensor([1.0, 2.0, 3.0])),
@@ -34,44 +37,34 @@ softmax = Exercise(
         Case(draw(3, 5, scale=400.0), note="large scores"),
         Case(draw(3, 5, shift=-300.0), note="very negative scores"),
     ],
-    steps={
-        "hidden": lambda s: s.scores,
-        **of_attention.SOFTMAX_STEPS,
-        "dim": lambda s: s.dim,
-        "result": lambda s: s.weights,
-    },
-    variants=SOFT + of_attention.SOFTMAX,
+    mistakes=SOFT | of_attention.SOFTMAX,
 )
 
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
-WEIGHTS = variants(
-    "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
-    dict(scores=lambda s: s.products / s.x.shape[-1] ** 0.5),
-    "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
-    dict(scores=lambda s: s.x * s.x),
-    "diagonal-masked: You hid each token from itself: it may take from itself too.",
-    dict(mask=lambda s: ~torch.eye(len(s.x), dtype=torch.bool)),
-)
-WEIGHING = of_attention.AXIS + of_attention.SOFTMAX + of_attention.SCORE
-WEIGHING += WEIGHTS + of_attention.NO_MASK
-CONTEXT = variants(
-    "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
-    dict(result=lambda s: s.x + s.output),
-)
+WEIGHTS = {
+    "width = x.shape[-1]": "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
+    "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
+    "mask = ~torch.eye(len(x), dtype=torch.bool)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
+}
+WEIGHING = of_attention.AXIS | of_attention.SOFTMAX | of_attention.SCORE | WEIGHTS
+WEIGHING |= of_attention.NO_MASK
+CONTEXT = {
+    "return x + output": "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
+}
 
 
-TOKENS_MEET = dict.fromkeys(("query", "key", "value"), lambda s: s.x)
+def attention_weights(x):
+    width = 1
+    mask = torch.tensor(True)
+    return weigh(x, x, width, mask)
 
 
-def of_tokens(variants, **own):
-    """Return steps and variants of an exercise that compares the tokens themselves."""
-    return {
-        "steps": steps(TOKENS_MEET, scores=lambda s: s.products, **own),
-        "variants": WEIGHING + variants,
-        # All three are the tokens, and what compares them is symmetric.
-        "without": ("keys-for-values",),
-    }
+def context_vectors(x):
+    width = 1
+    mask = torch.tensor(True)
+    output, _ = attend(x, x, x, width, mask)
+    return output
 
 
 TOKENS = [
@@ -81,19 +74,20 @@ TOKENS = [
     Case(draw(7, 3, scale=20.0).round(), note="large scores"),
 ]
 
-weights = Exercise(
+exercise_3_1 = Exercise(
     id="3.1",
-    signature="attention_weights(x)",
+    right=attention_weights,
     returns="the weights (T, T): a row for each query, which sums to 1",
     cases=TOKENS,
-    **of_tokens([], output=lambda s: s.weights),
+    mistakes=WEIGHING,
 )
-context = Exercise(
+exercise_3_2 = Exercise(
     id="3.2",
-    signature="context_vectors(x)",
+    right=context_vectors,
     returns="the context vectors (T, D), one for each token",
     cases=TOKENS,
-    **of_tokens(of_attention.AVERAGE + CONTEXT),
+    mistakes=WEIGHING | of_attention.AVERAGE | CONTEXT,
+    without=("keys-for-values",),  # both are the tokens
 )
 
-EXERCISES = [weights, context, softmax]
+EXERCISES = [exercise_3_1, exercise_3_2, exercise_3_3]

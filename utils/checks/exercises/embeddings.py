@@ -4,14 +4,14 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.engine import Case, Exercise, draw, integers
-from utils.checks.pipeline import Diagnosis, variants
+from utils.checks.mistakes import Diagnosis
 
 
-def set_in_every_row(s):
+def set_in_every_row(ids, num_classes):
     """Return rows that all have a 1 at every id, as `hot[:, ids] = 1` sets them."""
-    hot = torch.zeros(s.ids.numel(), s.classes)
-    hot[:, s.ids.flatten()] = 1
-    return hot.view(*s.ids.shape, s.classes)
+    hot = torch.zeros(ids.numel(), num_classes)
+    hot[:, ids.flatten()] = 1
+    return hot.view(*ids.shape, num_classes)
 
 
 def another_type(embed):
@@ -21,9 +21,16 @@ def another_type(embed):
     return Diagnosis("one-hot-of-fixed-type", text) if fixed else None
 
 
-embed = Exercise(
+def embed(ids, table):
+    V, D = table.shape
+    hot = F.one_hot(ids, V)
+    cast = hot.to(table.dtype)
+    return cast @ table
+
+
+exercise_2_1 = Exercise(
     id="2.1",
-    signature="embed(ids, table)",
+    right=embed,
     returns="the rows (…, D) of the table (V, D) for integer ids of any shape (…)",
     cases=[
         Case(torch.tensor([2, 0, 6, 2]), draw(7, 3)),
@@ -34,73 +41,53 @@ embed = Exercise(
         Case(torch.tensor([1, 2]), draw(3, 2).double(), note="float64"),
         Case(torch.zeros(0, dtype=torch.long), draw(5, 3), note="no ids"),
     ],
-    steps={
-        "V, D": lambda s: s.table.shape,
-        "classes": lambda s: s.V,
-        "hot": lambda s: F.one_hot(s.ids, s.classes),
-        "cast": lambda s: s.hot.to(s.table.dtype),
-        "result": lambda s: s.cast @ s.table,
+    mistakes={
+        "hot = F.one_hot(ids)": "class-count-missing: You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.",
+        "cast = hot": "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
+        "cast = hot.float()": "one-hot-of-fixed-type: Your code works for float32 only: convert to the table's own type, `.to(table.dtype)`.",
+        "hot = set_in_every_row(ids, V)": "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
+        (
+            "hot = F.one_hot((ids - 1) % V, V)",
+            "hot = F.one_hot(ids, V + 1)[..., 1:]",
+        ): "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
+        "return cast @ table * D**0.5": "scaled: You multiplied by √D: return the rows of the table as they are.",
     },
-    variants=variants(
-        "class-count-missing: You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.",
-        dict(hot=lambda s: F.one_hot(s.ids)),
-        "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
-        dict(cast=lambda s: s.hot),
-        "one-hot-of-fixed-type: Your code works for float32 only: convert to the table's own type, `.to(table.dtype)`.",
-        dict(cast=lambda s: s.hot.float()),
-        "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
-        dict(hot=set_in_every_row),
-        "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
-        dict(hot=lambda s: F.one_hot((s.ids - 1) % s.V, s.V)),
-        dict(hot=lambda s: F.one_hot(s.ids, s.V + 1)[..., 1:]),
-        "scaled: You multiplied by √D: return the rows of the table as they are.",
-        dict(result=lambda s: s.cast @ s.table * s.D**0.5),
-    ),
     facts=[another_type],
 )
 
 
-sinusoidal_positions = Exercise(
+def sinusoidal_positions(num_positions, d_model):
+    base = 10000
+    positions = torch.arange(num_positions)[:, None]
+    features = torch.arange(d_model, dtype=torch.float64) // 2 * 2
+    exponent = features / d_model
+    divisor = base**exponent
+    angles = positions / divisor
+    waves = angles[:, 0::2].sin(), angles[:, 1::2].cos()
+    table = torch.stack(waves, dim=-1).flatten(-2)
+    return table.float()
+
+
+exercise_2_2 = Exercise(
     id="2.2",
     page="deeper/who_sat_on_whom",
-    signature="sinusoidal_positions(num_positions, d_model)",
+    right=sinusoidal_positions,
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
     cases=[
         Case(3, 4),
         Case(31, 6),
         Case(200, 2, note="a single pair"),
     ],
-    steps={
-        "base": lambda s: 10000,
-        "positions": lambda s: torch.arange(s.num_positions)[:, None],
-        "pairs": lambda s: torch.arange(s.d_model) // 2 * 2,
-        "features": lambda s: s.pairs.double(),
-        "exponent": lambda s: s.features / s.d_model,
-        "divisor": lambda s: s.base**s.exponent,
-        "angles": lambda s: s.positions / s.divisor,
-        "even, odd": lambda s: (s.angles[:, 0::2], s.angles[:, 1::2]),
-        "waves": lambda s: (s.even.sin(), s.odd.cos()),
-        "table": lambda s: torch.stack(s.waves, dim=-1).flatten(-2),
-        "result": lambda s: s.table.float(),
+    mistakes={
+        "table = torch.cat(waves, dim=-1)": "halves-for-alternating: You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.",
+        "waves = angles[:, 0::2].cos(), angles[:, 1::2].sin()": "sine-and-cosine-swapped: You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].",
+        "features = torch.arange(d_model, dtype=torch.float64)": "exponent-of-feature: You gave every feature a frequency of its own: sine and cosine of a pair share one, with the exponent 2i/D.",
+        "exponent = features / 2 / d_model": "exponent-halved: Your exponent is i/D, half of what it should be: 2i is the number of the even feature, `torch.arange(0, d_model, 2) / d_model`.",
+        "divisor = base**features / d_model": "power-before-division: You divided the power by D, because Python takes the power first: put the exponent in parentheses, 10000 ** (even / d_model).",
+        "positions = torch.arange(1, num_positions + 1)[:, None]": "positions-from-one: You counted positions from 1: position 0 should be [0, 1, 0, 1, …].",
+        "base = 1000": "wrong-base: You used a base of about {base:,.0f}: use 10,000.",
+        "angles = positions * divisor": "multiplied-for-divided: You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.",
     },
-    variants=variants(
-        "halves-for-alternating: You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.",
-        dict(table=lambda s: torch.cat(s.waves, dim=-1)),
-        "sine-and-cosine-swapped: You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].",
-        dict(waves=lambda s: (s.even.cos(), s.odd.sin())),
-        "exponent-of-feature: You gave every feature a frequency of its own: sine and cosine of a pair share one, with the exponent 2i/D.",
-        dict(pairs=lambda s: torch.arange(s.d_model)),
-        "exponent-halved: Your exponent is i/D, half of what it should be: 2i is the number of the even feature, `torch.arange(0, d_model, 2) / d_model`.",
-        dict(exponent=lambda s: s.features / 2 / s.d_model),
-        "power-before-division: You divided the power by D, because Python takes the power first: put the exponent in parentheses, 10000 ** (even / d_model).",
-        dict(divisor=lambda s: s.base**s.features / s.d_model),
-        "positions-from-one: You counted positions from 1: position 0 should be [0, 1, 0, 1, …].",
-        dict(positions=lambda s: torch.arange(1, s.num_positions + 1)[:, None]),
-        "wrong-base: You used a base of about {base:,.0f}: use 10,000.",
-        dict(base=lambda s: 1000),
-        "multiplied-for-divided: You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.",
-        dict(angles=lambda s: s.positions * s.divisor),
-    ),
 )
 
-EXERCISES = [embed, sinusoidal_positions]
+EXERCISES = [exercise_2_1, exercise_2_2]

@@ -6,12 +6,13 @@ from utils.checks.answers import QKV
 from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
-from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.steps import attention as of_attention
-from utils.checks.steps import heads as of_heads
-from utils.checks.steps import masks as of_masks
-from utils.checks.steps.attention import steps
-from utils.checks.steps.heads import right_merge, right_split
+from utils.checks.mistakes import Diagnosis
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared import heads as of_heads
+from utils.checks.shared import masks as of_masks
+from utils.checks.shared.attention import attend, project
+from utils.checks.shared.heads import merge, project_out, split, split_three
+from utils.checks.shared.masks import causal
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
 NOTE = "entry = 10 × token + feature"
@@ -32,14 +33,17 @@ def split_not_divided(answer):
     return not_divided(lambda: answer(x, 2), lambda: answer(x, 3), "")
 
 
-split_heads = Exercise(
+def split_heads(x, num_heads):
+    return split(x, num_heads)
+
+
+exercise_6_1 = Exercise(
     id="6.1",
     is_trained=True,
-    signature="split_heads(x, num_heads)",
+    right=split_heads,
     returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
     facts=[split_not_divided],
-    steps=of_heads.WIDTHS | {"result": lambda s: s.split(s.x)},
-    variants=of_heads.SPLIT,
+    mistakes=of_heads.SPLIT,
     cases=[
         Case(LEGIBLE, 2, note=NOTE),
         Case(draw(2, 7, 15), 3),
@@ -47,15 +51,20 @@ split_heads = Exercise(
         Case(draw(2, 5, 7), 1, note="one head"),
     ],
 )
-merge_heads = Exercise(
+
+
+def merge_heads(x):
+    return merge(x)
+
+
+exercise_6_2 = Exercise(
     id="6.2",
     is_trained=True,
-    signature="merge_heads(x)",
+    right=merge_heads,
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
-    steps={"merge": lambda s: right_merge, "result": lambda s: s.merge(s.x)},
-    variants=of_heads.MERGE + of_heads.ALONE,
+    mistakes=of_heads.MERGE | of_heads.ALONE,
     cases=[
-        Case(right_split(LEGIBLE, 2).contiguous(), note=NOTE),
+        Case(split(LEGIBLE, 2).contiguous(), note=NOTE),
         Case(draw(2, 3, 7, 5)),
         Case(draw(2, 5, 3, 7), note="more heads than tokens"),
         Case(draw(2, 1, 5, 7), note="one head"),
@@ -63,16 +72,25 @@ merge_heads = Exercise(
 )
 
 
-SIZES = variants(
-    "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
-    dict(width=lambda s: s.learned.build[1]),
-)
-IN_LAYER = (
-    of_attention.SCALE + of_attention.OF_INPUT + SIZES + of_masks.CAUSAL + of_masks.HIDE
-)
-IN_LAYER += of_masks.CUT + of_heads.IN_LAYER + of_heads.SPLIT + of_heads.MERGE
-IN_LAYER += of_heads.OUT
-IN_LAYER += of_attention.WEIGHING + of_attention.PROJECT
+SIZES = {
+    "width = D": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
+}
+IN_LAYER = of_attention.SCALE | of_attention.OF_INPUT | SIZES
+IN_LAYER |= of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT
+IN_LAYER |= of_heads.IN_LAYER | of_heads.SPLIT | of_heads.MERGE | of_heads.OUT
+IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT
+
+
+def multi_head_attention(learned, x):
+    _, D, _, _, num_heads = learned.build
+    queries, keys, values = project(x, x, learned)
+    query, key, value = split_three(queries, keys, values, num_heads)
+    width = query.shape[-1]
+    mask = causal(x.shape[1], x.shape[1])
+    output, _ = attend(query, key, value, width, mask)
+    return project_out(output, learned)
+
+
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)
 # Long tokens, nearly alike within a sentence: every score is large, none decides all.
 LARGE = draw(2, 5, 11, scale=0.1) + 30 * draw(2, 1, 11).sign()
@@ -84,18 +102,14 @@ def width_not_divided(module, learned):
     return not_divided(*(lambda b=b: type(module)(*b) for b in builds), " in __init__")
 
 
-multi_head_attention = Exercise(
+exercise_6_3 = Exercise(
     id="6.3",
-    signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
+    right=multi_head_attention,
+    class_signature="MultiHeadAttention(d_in, d_out, context_length, dropout, num_heads)",
     returns="from x (B, T, d_in) the output (B, T, d_out), with the learned matrices W_query, W_key, W_value (d_in to d_out, the width of all heads together) and out_proj (d_out to d_out)",
     projections=(*QKV, "out_proj"),
     facts=[width_not_divided, *TRAINING_FACTS],
-    steps=steps(
-        of_attention.SELF_PROJECTED | of_heads.SPLIT_STEPS,
-        **of_heads.MERGE_STEPS,
-        mask=of_masks.past,
-    ),
-    variants=IN_LAYER,
+    mistakes=IN_LAYER,
     # Where one maximum for all rows fails, none fails as well.
     without=("fixed-axis", "global-maximum-subtracted"),
     cases=[
@@ -109,4 +123,4 @@ multi_head_attention = Exercise(
     ],
 )
 
-EXERCISES = [split_heads, merge_heads, multi_head_attention]
+EXERCISES = [exercise_6_1, exercise_6_2, exercise_6_3]

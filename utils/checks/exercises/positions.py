@@ -3,7 +3,6 @@
 import torch
 
 from utils.checks.engine import Case, Exercise, draw
-from utils.checks.pipeline import variants
 
 
 def as_pairs(a, b):
@@ -16,10 +15,27 @@ def of_halves(first, second):
     return torch.cat((first, second), dim=-1).unflatten(-1, (-1, 2))
 
 
-apply_rope = Exercise(
+def apply_rope(x, positions, base=10000.0):
+    x = x.double()
+    D = x.shape[-1]
+    even = torch.arange(0, D, 2).double()
+    exponents = even / D
+    speeds = base**-exponents
+    angles = positions[:, None] * speeds
+    wide = angles[..., None]
+    cos, sin = wide.cos(), wide.sin()
+    a, b = x[..., 0::2], x[..., 1::2]
+    own = as_pairs(a, b)
+    partners = as_pairs(-b, a)
+    rotated = own * cos + partners * sin
+    laid = rotated.flatten(-2)
+    return laid.float()
+
+
+exercise_10_1 = Exercise(
     id="10.1",
     is_trained=True,
-    signature="apply_rope(x, positions, base=10000.0)",
+    right=apply_rope,
     returns="x (…, T, K) with each pair (2p, 2p+1) rotated by position * base^(-2p/K)",
     cases=[
         Case(draw(2, 4), torch.arange(2)),
@@ -28,47 +44,17 @@ apply_rope = Exercise(
         Case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
         Case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
     ],
-    steps={
-        "x": lambda s: s.x.double(),
-        "D": lambda s: s.x.shape[-1],
-        "even": lambda s: torch.arange(0, s.D, 2).double(),
-        "exponents": lambda s: s.even / s.D,
-        "speeds": lambda s: s.base**-s.exponents,
-        "angles": lambda s: s.positions[:, None] * s.speeds,
-        "wide": lambda s: s.angles[..., None],
-        "cos, sin": lambda s: (s.wide.cos(), s.wide.sin()),
-        "halves": lambda s: s.x.chunk(2, dim=-1),
-        "a, b": lambda s: (s.x[..., 0::2], s.x[..., 1::2]),
-        "own": lambda s: as_pairs(s.a, s.b),
-        "first": lambda s: s.a * s.angles.cos() - s.b * s.angles.sin(),
-        "partners": lambda s: as_pairs(-s.b, s.a),
-        "rotated": lambda s: s.own * s.cos + s.partners * s.sin,
-        "laid": lambda s: s.rotated.flatten(-2),
-        "result": lambda s: s.laid.float(),
+    mistakes={
+        "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])": "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
+        "laid = rotated.mT.flatten(-2)": "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
+        "positions = positions + 1": "positions-from-one: You rotated each token one step too far: position 0 should rotate nothing.",
+        "positions = torch.arange(x.shape[-2])": "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
+        "angles = -positions[:, None] * speeds": "rotated-backwards: You rotated clockwise, by −angle: the first of a pair should become a·cos − b·sin, the second b·cos + a·sin.",
+        "base = 10000.0": "base-ignored: You used the base 10,000 always: use the argument `base`.",
+        "exponents = even / D / 2": "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the number of the even feature, `torch.arange(0, K, 2)`.",
+        "rotated = own + torch.cat((sin, cos), -1)": "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
+        "partners = as_pairs(-b, a * angles.cos() - b * angles.sin())": "overwritten-too-early: You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
     },
-    variants=variants(
-        "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
-        dict(
-            wide=lambda s: of_halves(s.angles, s.angles),
-            partners=lambda s: of_halves(-s.halves[1], s.halves[0]),
-        ),
-        "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
-        dict(laid=lambda s: s.rotated.mT.flatten(-2)),
-        "positions-from-one: You rotated each token one step too far: position 0 should rotate nothing.",
-        dict(positions=lambda s: s.positions + 1),
-        "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
-        dict(positions=lambda s: torch.arange(s.x.shape[-2])),
-        "rotated-backwards: You rotated clockwise, by −angle: the first of a pair should become a·cos − b·sin, the second b·cos + a·sin.",
-        dict(angles=lambda s: -s.positions[:, None] * s.speeds),
-        "base-ignored: You used the base 10,000 always: use the argument `base`.",
-        dict(base=lambda s: 10000.0),
-        "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the number of the even feature, `torch.arange(0, K, 2)`.",
-        dict(exponents=lambda s: s.even / s.D / 2),
-        "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
-        dict(rotated=lambda s: s.own + torch.cat((s.sin, s.cos), -1)),
-        "overwritten-too-early: You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
-        dict(partners=lambda s: as_pairs(-s.b, s.first)),
-    ),
 )
 
 
@@ -80,9 +66,18 @@ def below_the_diagonal(call, num_heads, num_tokens):
     return got.masked_fill(above, torch.nan) + 0.0 if fits else got  # without −0.0
 
 
-alibi_bias = Exercise(
+def alibi_bias(num_heads, num_tokens):
+    heads = torch.arange(1.0, num_heads + 1)
+    exponents = -8 * heads / num_heads
+    slopes = 2**exponents
+    places = torch.arange(float(num_tokens))
+    distance = places[:, None] - places
+    return -slopes[:, None, None] * distance
+
+
+exercise_10_2 = Exercise(
     id="10.2",
-    signature="alibi_bias(num_heads, num_tokens)",
+    right=alibi_bias,
     returns="a bias (H, T, T): -2^(-8(h+1)/H) * (i - j) for j <= i, anything above",
     observe=below_the_diagonal,
     cases=[
@@ -91,32 +86,18 @@ alibi_bias = Exercise(
         Case(8, 11),
         Case(1, 5, note="one head"),
     ],
-    steps={
-        "heads": lambda s: torch.arange(1.0, s.num_heads + 1),
-        "exponents": lambda s: -8 * s.heads / s.num_heads,
-        "slopes": lambda s: 2**s.exponents,
-        "places": lambda s: torch.arange(float(s.num_tokens)),
-        "back": lambda s: s.places[:, None] - s.places,
-        "distance": lambda s: s.back,
-        "result": lambda s: -s.slopes[:, None, None] * s.distance,
+    mistakes={
+        "return slopes[:, None, None] * distance": "slope-sign: Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).",
+        "heads = torch.arange(float(num_heads))": "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
+        "exponents = -heads": "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
+        (
+            "slopes = -exponents",
+            "slopes = 2**-8 * heads / num_heads",
+        ): "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
+        "slopes = 2 ** exponents.flip(0)": "slopes-reversed: You put the slopes in reverse order: head 0 should be the steepest.",
+        "distance = places[:, None] - places + 1": "distance-from-one: You counted distances from 1: the diagonal should be 0.",
+        "distance = places.flip(0).expand(num_tokens, -1)": "key-place-alone: You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.",
     },
-    variants=variants(
-        "slope-sign: Your bias grows with the distance, so distant keys are preferred: it should be a penalty, -slope * (i - j).",
-        dict(result=lambda s: s.slopes[:, None, None] * s.distance),
-        "first-slope-one: You gave head 0 the slope 1: the exponent is -8(h + 1)/H.",
-        dict(heads=lambda s: torch.arange(float(s.num_heads))),
-        "heads-not-shared-out: You used the slopes 1/2, 1/4, 1/8 …, which are right for 8 heads only: the exponent is -8(h + 1)/H.",
-        dict(exponents=lambda s: -s.heads),
-        "linear-slopes: Your slopes grow in equal steps: each is a power of 2, with the exponent in parentheses, 2 ** (-8 * (h + 1) / H).",
-        dict(slopes=lambda s: -s.exponents),
-        dict(slopes=lambda s: 2**-8 * s.heads / s.num_heads),
-        "slopes-reversed: You put the slopes in reverse order: head 0 should be the steepest.",
-        dict(slopes=lambda s: 2 ** s.exponents.flip(0)),
-        "distance-from-one: You counted distances from 1: the diagonal should be 0.",
-        dict(distance=lambda s: s.back + 1),
-        "key-place-alone: You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.",
-        dict(distance=lambda s: s.places.flip(0).expand(s.num_tokens, -1)),
-    ),
 )
 
-EXERCISES = [apply_rope, alibi_bias]
+EXERCISES = [exercise_10_1, exercise_10_2]

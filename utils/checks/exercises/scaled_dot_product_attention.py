@@ -5,27 +5,34 @@ import torch
 from utils.checks.answers import QKV
 from utils.checks.engine import Case, Exercise, draw
 from utils.checks.facts import changes_in_training, no_gradient
-from utils.checks.pipeline import Diagnosis, variants
-from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import SELF_PROJECTED, steps
+from utils.checks.mistakes import Diagnosis
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import attend, project
 
-IN_FUNCTION = of_attention.SCALE + of_attention.OF_VALUES
-IN_FUNCTION += of_attention.WEIGHING + of_attention.NO_MASK
-SCORES_RETURNED = variants(
-    "scores-returned: You returned the scores as the weights: return what the softmax makes of them.",
-    dict(result=lambda s: (s.output, s.scores)),
-)
+IN_FUNCTION = of_attention.SCALE | of_attention.OF_VALUES
+IN_FUNCTION |= of_attention.WEIGHING | of_attention.NO_MASK
+SCORES_RETURNED = {
+    "return output, query @ key.mT / width**0.5": "scores-returned: You returned the scores as the weights: return what the softmax makes of them.",
+}
 # One token is far shorter than the others, whose scores make exp() overflow: neither
 # no maximum nor one for all rows will do.
 FAR = torch.tensor([[1.0], [60.0], [60.0]])
-attention = Exercise(
+
+
+def scaled_dot_product_attention(query, key, value):
+    width = query.shape[-1]
+    mask = torch.tensor(True)
+    output, weights = attend(query, key, value, width, mask)
+    return output, weights
+
+
+exercise_4_1 = Exercise(
     id="4.1",
     is_trained=True,
-    signature="scaled_dot_product_attention(query, key, value)",
+    right=scaled_dot_product_attention,
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
-    steps=steps(result=lambda s: (s.output, s.weights)),
-    variants=IN_FUNCTION + SCORES_RETURNED,
+    mistakes=IN_FUNCTION | SCORES_RETURNED,
     cases=[
         Case(draw(3, 5), draw(7, 5), draw(7, 2)),
         Case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),
@@ -46,16 +53,26 @@ def created_in_order(module, learned):
     return Diagnosis("created-in-another-order", text) if made != [*QKV] else None
 
 
-IN_MODULE = of_attention.OF_INPUT + of_attention.PROJECT
-IN_MODULE += of_attention.SCALE + of_attention.WEIGHING + of_attention.NO_MASK
-self_attention = Exercise(
+IN_MODULE = of_attention.OF_INPUT | of_attention.PROJECT
+IN_MODULE |= of_attention.SCALE | of_attention.WEIGHING | of_attention.NO_MASK
+
+
+def self_attention(learned, x):
+    query, key, value = project(x, x, learned)
+    width = query.shape[-1]
+    mask = torch.tensor(True)
+    output, _ = attend(query, key, value, width, mask)
+    return output
+
+
+exercise_4_2 = Exercise(
     id="4.2",
-    signature="SelfAttention(d_in, d_out)",
+    right=self_attention,
+    class_signature="SelfAttention(d_in, d_out)",
     returns="from x (…, T, d_in) the output (…, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
     facts=[no_gradient, changes_in_training, created_in_order],
-    steps=steps(SELF_PROJECTED),
-    variants=IN_MODULE,
+    mistakes=IN_MODULE,
     cases=[
         Case(draw(7, 3, scale=3.0), build=(3, 5)),
         Case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
@@ -65,4 +82,4 @@ self_attention = Exercise(
     ],
 )
 
-EXERCISES = [attention, self_attention]
+EXERCISES = [exercise_4_1, exercise_4_2]

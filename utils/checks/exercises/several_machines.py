@@ -4,8 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.engine import Case, Exercise, draw
-from utils.checks.pipeline import variants
-from utils.checks.steps.joining import JOIN, JOINING_STEPS, finite
+from utils.checks.shared.joining import JOIN, finite, join, join_each
 
 # --- an MLP that is cut -----------------------------------------------------------
 
@@ -25,9 +24,20 @@ def mlp(rank, count, size, width, *shape, **settings):
     )
 
 
-mlp_part = Exercise(
+def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):
+    size = len(W_1) // count
+    own = slice(rank * size, (rank + 1) * size)
+    first_bias = b_1[own]
+    hidden = x @ W_1[own].mT + first_bias
+    active = F.gelu(hidden)
+    part = active @ W_2[:, own].mT
+    second_bias = b_2 if rank == 0 else 0.0
+    return part + second_bias
+
+
+exercise_15_3 = Exercise(
     id="15.3",
-    signature="mlp_part(x, W_1, b_1, W_2, b_2, rank, count)",
+    right=mlp_part,
     returns="what this process adds to the output (..., T, D)",
     cases=[
         mlp(0, 2, 5, 3, 7),
@@ -36,36 +46,15 @@ mlp_part = Exercise(
         mlp(1, 3, 2, 5, 2, 3, note="two sentences"),
         mlp(0, 1, 7, 2, 3, note="one process does it all"),
     ],
-    steps={
-        "size": lambda s: len(s.W_1) // s.count,
-        "own": lambda s: slice(s.rank * s.size, (s.rank + 1) * s.size),
-        "first_bias": lambda s: s.b_1[s.own],
-        "hidden": lambda s: s.x @ s.W_1[s.own].mT + s.first_bias,
-        "active": lambda s: F.gelu(s.hidden),
-        "part": lambda s: s.active @ s.W_2[:, s.own].mT,
-        "second_bias": lambda s: s.b_2 if s.rank == 0 else 0.0,
-        "result": lambda s: s.part + s.second_bias,
+    mistakes={
+        "second_bias = b_2": "bias-in-each-part: You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.",
+        "second_bias = 0.0": "second-bias-missing: b_2 is missing: process 0 should add it to its part.",
+        "first_bias = 0.0": "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
+        "own = slice(size)": "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × U / count.",
+        "own = slice(rank, None, count)": "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is right as well, but here each process should take units that are neighbours, as `chunk` cuts them.",
+        "active = hidden": "activation-missing: You left out the activation function: apply F.gelu between the two matrices.",
+        "active = hidden; second_bias = 0.0; return F.gelu(part) + (b_2 if rank == 0 else 0.0)": "activation-at-the-end: You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.",
     },
-    variants=variants(
-        "bias-in-each-part: You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.",
-        dict(second_bias=lambda s: s.b_2),
-        "second-bias-missing: b_2 is missing: process 0 should add it to its part.",
-        dict(second_bias=lambda s: 0.0),
-        "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
-        dict(first_bias=lambda s: 0.0),
-        "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × U / count.",
-        dict(own=lambda s: slice(s.size)),
-        "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is right as well, but here each process should take units that are neighbours, as `chunk` cuts them.",
-        dict(own=lambda s: slice(s.rank, None, s.count)),
-        "activation-missing: You left out the activation function: apply F.gelu between the two matrices.",
-        dict(active=lambda s: s.hidden),
-        "activation-at-the-end: You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.",
-        dict(
-            active=lambda s: s.hidden,
-            second_bias=lambda s: 0.0,
-            result=lambda s: F.gelu(s.part) + (s.b_2 if s.rank == 0 else 0.0),
-        ),
-    ),
 )
 
 # --- parts of an attention that are joined ----------------------------------------
@@ -92,26 +81,31 @@ def drawn(num_tokens, width, cuts, *hidden, scale=1.0, shift=0.0, **settings):
     return parts(scores, draw(sum(cuts), width, seed=1), cuts, *hidden, **settings)
 
 
-FORMS = variants(
-    "mean-for-sum: You took a mean over the parts, of the outputs or of the sums: add them up over the first axis.",
-    dict(joined=lambda s: (s.factors * s.outputs).mean(0)),
-    "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
-    dict(base=lambda s: 0.0, divided=lambda s: s.joined / s.total.clamp(1e-45)),
-    "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
-    dict(divided=lambda s: s.joined / s.total),
-    "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
-    dict(top=lambda s: s.maxima.amax(1, keepdim=True)),
-    "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
-    dict(top=lambda s: s.maxima.amax()),
-    "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
-    dict(joined=lambda s: (s.factors * s.sums * s.outputs).sum(0)),
-)
+FORMS = {
+    "joined = (factors * outputs).mean(0)": "mean-for-sum: You took a mean over the parts, of the outputs or of the sums: add them up over the first axis.",
+    "base = 0.0; divided = joined / total.clamp(1e-45)": "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
+    "divided = joined / total": "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
+    "top = maxima.amax(1, keepdim=True)": "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
+    "top = maxima.amax()": "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
+    "joined = (factors * sums * outputs).sum(0)": "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
+}
 
 THREE_KEYS = torch.tensor([[1.0, 2, 4]]).log(), torch.tensor([[6.0], [12], [3]])
 FIRST, BOTH = (0, slice(2)), [(0, slice(2, 6)), (1, slice(4, 6))]
-combine_partial_attention = Exercise(
+
+
+def combine_partial_attention(outputs, maxima, sums):
+    maxima, sums = maxima[..., None], sums[..., None]
+    empty = (sums == 0).all(0)  # where a token sees nothing
+    top = maxima.amax(0)
+    joined, total = join(top, maxima, sums, outputs)
+    divided = (joined / total).masked_fill(empty, 0.0)
+    return divided
+
+
+exercise_15_1 = Exercise(
     id="15.1",
-    signature="combine_partial_attention(outputs, maxima, sums)",
+    right=combine_partial_attention,
     returns="the attention (T, d_v) over the keys of all parts together",
     cases=[
         parts(*THREE_KEYS, [2, 1], note="the three keys of the notebook on speed"),
@@ -123,22 +117,25 @@ combine_partial_attention = Exercise(
         drawn(3, 2, [2, 2, 1], scale=300.0, note="large scores"),
         drawn(3, 2, [2, 2], FIRST, shift=-900.0, note="very low scores"),
     ],
-    steps={
-        "maxima": lambda s: s.maxima[..., None],
-        "sums": lambda s: s.sums[..., None],
-        "empty": lambda s: (s.sums == 0).all(0),  # where a token sees nothing
-        **JOINING_STEPS,
-        "divided": lambda s: (s.joined / s.total).masked_fill(s.empty, 0.0),
-    },
-    variants=FORMS + JOIN,
+    mistakes=FORMS | join_each("outputs / sums") | JOIN,
 )
 
 # --- keys that go round a ring ----------------------------------------------------
 
 
-missing_keys = Exercise(
+def missing_keys(count, passes, causal):
+    ranks = torch.arange(count)
+    chunks = ranks[:, None]
+    distance = (chunks - ranks) % count
+    met = distance <= passes
+    earlier = ranks <= chunks
+    needed = earlier if causal else torch.ones_like(earlier)
+    return needed & ~met
+
+
+exercise_15_2 = Exercise(
     id="15.2",
-    signature="missing_keys(count, passes, causal)",
+    right=missing_keys,
     returns="a boolean (P, P), True where process r still needs the keys that began in process k",
     cases=[
         Case(5, 1, False),
@@ -150,32 +147,18 @@ missing_keys = Exercise(
         Case(2, 0, True, note="two processes"),
         Case(1, 0, False, note="one process"),
     ],
-    steps={
-        "ranks": lambda s: torch.arange(s.count),
-        "chunks": lambda s: s.ranks[:, None],  # of the queries
-        "distance": lambda s: (s.chunks - s.ranks) % s.count,
-        "met": lambda s: s.distance <= s.passes,
-        "earlier": lambda s: s.ranks <= s.chunks,
-        "needed": lambda s: s.earlier if s.causal else torch.ones_like(s.earlier),
-        "result": lambda s: s.needed & ~s.met,
+    mistakes={
+        "distance = (ranks - chunks) % count": "other-way-round: Your keys come from the next process: process r gets those of r, r − 1, r − 2, … one after the other.",
+        (
+            "distance = chunks - ranks",
+            "needed = earlier",
+        ): "later-chunks-forgotten: Without the mask a process also needs the keys after its own. They come round from the last process, so count modulo {count}.",
+        "met = distance < passes": "one-pass-too-few: You count one pass too few: after p passes a process has met the keys of p + 1, since it begins with its own.",
+        "met = distance <= passes + 1": "one-pass-too-many: You count one pass too many: after p passes a process has met the keys of p + 1.",
+        "return needed & met": "met-for-missing: You returned the chunks that a process has met: return those that it still needs.",
+        "needed = torch.ones_like(earlier)": "mask-ignored: You ignored the causal mask: with it a process needs no chunk after its own.",
+        "earlier = ranks >= chunks": "mask-reversed: You hid the earlier chunks: under a causal mask process r needs the chunks up to r.",
     },
-    variants=variants(
-        "other-way-round: Your chunks come from the next process: process r gets the chunks r, r − 1, r − 2, … one after the other.",
-        dict(distance=lambda s: (s.ranks - s.chunks) % s.count),
-        "later-chunks-forgotten: Without the mask a process also needs the chunks after its own. They come round from the last process, so count modulo {count}.",
-        dict(distance=lambda s: s.chunks - s.ranks),
-        dict(needed=lambda s: s.earlier),
-        "one-pass-too-few: You count one pass too few: after p passes a process has met p + 1 chunks, since it begins with its own.",
-        dict(met=lambda s: s.distance < s.passes),
-        "one-pass-too-many: You count one pass too many: after p passes a process has met p + 1 chunks.",
-        dict(met=lambda s: s.distance <= s.passes + 1),
-        "met-for-missing: You returned the chunks that a process has met: return those that it still needs.",
-        dict(result=lambda s: s.needed & s.met),
-        "mask-ignored: You ignored the causal mask: with it a process needs no chunk after its own.",
-        dict(needed=lambda s: torch.ones_like(s.earlier)),
-        "mask-reversed: You hid the earlier chunks: under a causal mask process r needs the chunks up to r.",
-        dict(earlier=lambda s: s.ranks >= s.chunks),
-    ),
 )
 
-EXERCISES = [combine_partial_attention, missing_keys, mlp_part]
+EXERCISES = [exercise_15_1, exercise_15_2, exercise_15_3]

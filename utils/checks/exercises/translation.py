@@ -1,42 +1,37 @@
 """Exercises of the notebook on translation: cross-attention and the decoding loop."""
 
-from copy import copy
+from types import SimpleNamespace
 
 import torch
 
 from utils.checks.engine import Case, Exercise, draw
-from utils.checks.pipeline import variants
-from utils.checks.steps import attention as of_attention
-from utils.checks.steps.attention import triangle
-from utils.checks.steps.masks import EMPTY_ROWS, HIDE
+from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import attend, project
+from utils.checks.shared.masks import EMPTY_ROWS, HIDE
 
 
-def spread(words=None):
-    """Give the mask of the words an axis for the queries; no mask allows everything."""
-    return torch.tensor([[True]]) if words is None else words[..., None, :]
+def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
+    learned = SimpleNamespace(W_query=W_query, W_key=W_key, W_value=W_value)
+    real = torch.tensor([True]) if context_mask is None else context_mask
+    query, key, value = project(x, context, learned)
+    width = query.shape[-1]
+    mask = real[..., None, :]
+    output, weights = attend(query, key, value, width, mask, clear=True)
+    return output, weights
 
 
-def on_words(made):
-    """Return a step that applies `made` to the mask of the words, if there is one."""
-    return lambda s: spread() if s.context_mask is None else made(s.context_mask)
-
-
-NO_MASK = {"mask": lambda s: spread()}
-SOURCES = variants(
-    "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
-    dict(x=lambda s: s.context, context=lambda s: s.x) | NO_MASK,
-)
-MASK = variants(
-    "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, context_mask[..., None, :].",
-    NO_MASK,
-    "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
-    dict(mask=on_words(lambda real: ~spread(real))),
-    "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
-    dict(mask=lambda s: triangle(s) & spread(s.context_mask)),
-    "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
-    dict(mask=on_words(lambda real: real[:, None, :])),
-    dict(mask=on_words(lambda real: real.unsqueeze(1))),
-)
+SOURCES = {
+    "query, key, value = project(context, x, learned); mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
+}
+MASK = {
+    "mask = torch.tensor(True)": "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, context_mask[..., None, :].",
+    "mask = ~real[..., None, :] | (context_mask is None)": "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
+    "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]": "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
+    (
+        "mask = real if context_mask is None else real[:, None, :]",
+        "mask = real if context_mask is None else real.unsqueeze(1)",
+    ): "mask-axis-fixed: You put in the axis for the queries at a fixed position, or one for heads: count from the right, context_mask[..., None, :].",
+}
 
 
 def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings):
@@ -49,23 +44,17 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
     return Case(*sentences, *matrices, *mask, note=note, **settings)
 
 
-MISTAKES = SOURCES + MASK + EMPTY_ROWS + HIDE
-MISTAKES += of_attention.OF_INPUT + of_attention.SCALE + of_attention.OF_VALUES
-MISTAKES += of_attention.PROJECT + of_attention.WEIGHING
+MISTAKES = SOURCES | MASK | EMPTY_ROWS | HIDE
+MISTAKES |= of_attention.OF_INPUT | of_attention.SCALE | of_attention.OF_VALUES
+MISTAKES |= of_attention.PROJECT | of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
-cross_attention = Exercise(
+exercise_11_1 = Exercise(
     id="12.1",
     is_trained=True,
-    signature="cross_attention(x, context, W_query, W_key, W_value, context_mask=None)",
+    right=cross_attention,
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
-    steps=of_attention.steps(
-        {"learned": lambda s: s, **of_attention.PROJECTED},  # matrices are arguments
-        mask=lambda s: spread(s.context_mask),
-        cleared=of_attention.zeroed,
-        result=lambda s: (s.output, s.weights),
-    ),
-    variants=MISTAKES,
+    mistakes=MISTAKES,
     cases=[
         drawn("", (2, 5), (3, 5), 7, 11),
         drawn("a batch with padding", (2, 3, 5), (2, 7, 5), 11, 2, real=[7, 4]),
@@ -109,55 +98,35 @@ class Speaker:
         return logits
 
 
-def written(s):
-    """Return the ids that the loop writes; the parts of a round are steps."""
-    next_logits, ids = copy(s.next_logits), []
-    while len(ids) < s.room:
-        id = next_logits(s.ask([s.start_id, *ids])).argmax().item()
-        if id == s.end:
-            return [*ids, id] if s.keep_end else ids
-        ids = [*ids, id]
+def greedy_translate(next_logits, start_id, end_id, max_length):
+    ids, is_done = [], False
+    room = max_length
+    while len(ids) < room and not is_done:
+        so_far = [start_id, *ids]
+        id = next_logits(so_far).argmax().item()
+        is_done = id == end_id
+        new = [] if is_done else [id]
+        ids = ids + new
     return ids
 
 
-def always(function):
-    """Return a step that gives this function to every round of the loop."""
-    return lambda s: function
-
-
-greedy_translate = Exercise(
+exercise_11_2 = Exercise(
     id="12.2",
-    signature="greedy_translate(next_logits, start_id, end_id, max_length)",
+    right=greedy_translate,
     returns="a list of at most max_length ids, without start_id in front and without end_id",
-    steps={
-        "room": lambda s: s.max_length,
-        "ask": always(lambda ids: ids),
-        "end": lambda s: s.end_id,
-        "front": lambda s: [],
-        "keep_end": lambda s: False,
-        "written": written,
-        "unwanted": lambda s: [],
-        "result": lambda s: s.front + [i for i in s.written if i not in s.unwanted],
+    mistakes={
+        "new = [id]": "end-kept: You return end_id = {end_id} too: look at each id before you append it.",
+        "return [start_id, *ids]": "start-kept: You returned start_id = {start_id} too: return what comes after it.",
+        (
+            "is_done = False",
+            "is_done = False; return [i for i in ids if i != end_id]",
+        ): "goes-on-after-end: Your loop goes on after end_id = {end_id}: stop there.",
+        "room = max_length - 1": "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.",
+        "room = max_length + 1": "one-too-many: You return up to {room} ids where max_length = {max_length}: stop one round earlier.",
+        "so_far = [start_id, *ids][-1:]": "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
+        "so_far = ids": "start-missing: You gave next_logits the ids without start_id: it is always first.",
+        "is_done = id == start_id": "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
     },
-    variants=variants(
-        "end-kept: You return end_id = {end_id} too: look at each id before you append it.",
-        dict(keep_end=lambda s: True),
-        "start-kept: You returned start_id = {start_id} too: return what comes after it.",
-        dict(front=lambda s: [s.start_id]),
-        "goes-on-after-end: Your loop goes on after end_id = {end_id}: stop there.",
-        dict(end=lambda s: None),
-        dict(end=lambda s: None, unwanted=lambda s: [s.end_id]),
-        "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.",
-        dict(room=lambda s: s.max_length - 1),
-        "one-too-many: You return up to {room} ids where max_length = {max_length}: stop one round earlier.",
-        dict(room=lambda s: s.max_length + 1),
-        "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
-        dict(ask=always(lambda ids: ids[-1:])),
-        "start-missing: You gave next_logits the ids without start_id: it is always first.",
-        dict(ask=always(lambda ids: ids[1:])),
-        "start-taken-for-end: You compared with start_id, or with the last id of the list: compare the id that next_logits has just given with end_id.",
-        dict(end=lambda s: s.start_id),
-    ),
     cases=[
         Case(Speaker(7, 2, 3), 1, 2, 5),
         Case(Speaker(7, 2, 3, seed=5), 1, 2, 3, note="just enough room"),
@@ -169,4 +138,4 @@ greedy_translate = Exercise(
     ],
 )
 
-EXERCISES = [cross_attention, greedy_translate]
+EXERCISES = [exercise_11_1, exercise_11_2]

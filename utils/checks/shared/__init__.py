@@ -1,0 +1,1 @@
+"""Parts of right answers that several exercises share, and the mistakes in them."""

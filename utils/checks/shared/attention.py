@@ -1,0 +1,114 @@
+"""Attention, as the right answers call it, and what goes wrong in it.
+
+An exercise takes the groups of mistakes whose names its answer has: `width` and `mask`
+are its own lines, for example. If two give the same on every case of an exercise, one
+of them belongs to the exercise's `without`.
+"""
+
+import torch
+
+
+def softmax_of(hidden, dim=-1):
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    return exps / total
+
+
+def weigh(query, key, width, mask, clear=False):
+    """Return the weights; with `clear`, zeros instead of NaN if nothing is allowed."""
+    products = query @ key.mT
+    scores = products / width**0.5
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    soft = softmax_of(hidden)
+    weights = soft.masked_fill(~mask, 0.0) if clear else soft
+    return weights
+
+
+def attend(query, key, value, width, mask, clear=False):
+    shares = weigh(query, key, width, mask, clear)
+    output = shares @ value
+    return output, shares
+
+
+def project(x, context, learned):
+    query = x @ learned.W_query
+    key = context @ learned.W_key
+    value = context @ learned.W_value
+    return query, key, value
+
+
+# --- the scale ---------------------------------------------------------------------
+
+BY_ROOT = "divide by √d_k, the root of a query's width."
+SCALE = {
+    "scores = products": "scale-missing: You didn't divide the scores by √d_k = √{width}, so the weights are too peaked.",
+    "scores = products / width": "divided-by-width: You divided the scores by d_k = {width}, or twice by its root, so the weights are too even: divide once, by the root.",
+    "scores = products * width**0.5": "scale-multiplied: You multiplied the scores by √{width}, so the weights are far too peaked: divide by it.",
+    "scores = products / width / 2": "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width} ** 1 / 2`: write ** 0.5.",
+    "scores = products; soft = softmax_of(hidden) / width**0.5": "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
+    "width = key.shape[-2]": f"scale-of-tokens: You divided the scores by √{{width}}, the root of the number of keys: {BY_ROOT}",
+}
+OF_INPUT = {
+    "width = x.shape[-1]": f"scale-of-input-width: You divided the scores by √{{width}}, the root of x's width: {BY_ROOT}",
+}
+OF_VALUES = {
+    "width = value.shape[-1]": f"scale-of-values: You divided the scores by √{{width}}, the root of the values' width: {BY_ROOT}",
+}
+
+
+# --- the scores --------------------------------------------------------------------
+
+SCORE = {
+    "products = query @ key.reshape(key.mT.shape)": "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
+}
+BATCH_SCORE = {
+    "products = key @ query.mT": "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
+    "products = query @ key.transpose(0, 1)": "fixed-axes: You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).",
+    "products = query @ key.T": "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
+}
+
+
+# --- the softmax -------------------------------------------------------------------
+
+AXIS = {
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result.",
+    "dim = (*range(hidden.dim()),)": "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
+}
+FIXED_AXIS = {
+    "dim = 1": "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
+    "dim = 0": "softmax-over-first-axis: Your softmax runs along dim=0, which is not the axis of the keys: use dim=-1, so that each row sums to 1.",
+}
+SOFTMAX = {
+    "maximum = 0": "maximum-not-subtracted: Very large scores break your softmax, because you didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, or let torch.softmax do it.",
+    "maximum = hidden.max()": "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True).",
+    "total = exps.sum(dim)": "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
+    "total = 1": "not-normalised: You didn't divide the exponentials by their sum: divide, so that each row sums to 1.",
+    "exps = hidden": "exponential-missing: You divided the scores by their sum without the exponential: take exp first, or negative scores give negative weights.",
+    "soft = hidden": "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
+}
+
+
+# --- the mask ----------------------------------------------------------------------
+
+NO_MASK = {
+    "hidden = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1) > 0, -torch.inf); weights = soft": "future-hidden: You applied a causal mask, or a loop ends too early: here every query may attend to every key.",
+}
+
+
+# --- the projections -----------------------------------------------------------------
+
+PROJECT = {
+    "key = context @ learned.W_query": "queries-for-keys: You made the keys with W_query: make them with W_key.",
+    "query = x @ learned.W_key; key = context @ learned.W_query": "keys-times-queries: You swapped queries and keys: the query of token i is x_i @ W_query, and row i of the scores, Q Kᵀ, belongs to it.",
+    "value = context": "values-not-projected: You averaged the inputs themselves: average the values, which W_value makes of them.",
+}
+
+
+# --- the average and what is returned ------------------------------------------------
+
+AVERAGE = {
+    "output = shares @ key": "keys-for-values: You averaged the keys: average the values.",
+    "output = shares @ value / key.shape[-2]": "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
+}
+WEIGHING = AXIS | FIXED_AXIS | SOFTMAX | SCORE | BATCH_SCORE | AVERAGE

@@ -1,0 +1,41 @@
+"""Parts of a softmax that are joined: slices of keys, or the keys of machines.
+
+A part knows, for each query, the maximum that its exponentials are counted from, their
+sum, and its output, the values weighted with them and not divided yet. The parts come
+first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v).
+"""
+
+import torch
+
+
+def join(top, maxima, sums, outputs):
+    """Return the output of all parts together, and the sum that it's divided by."""
+    base = finite(top)  # from which all exponentials count in the end
+    factors = torch.exp(maxima - base)
+    total = (factors * sums).sum(0)
+    joined = (factors * outputs).sum(0)
+    return joined, total
+
+
+def finite(top):
+    """Replace a maximum of -inf by 0, so that nothing is subtracted from -inf."""
+    return top.masked_fill(top == -torch.inf, 0.0)
+
+
+JOIN = {
+    "joined = outputs.sum(0)": "outputs-not-rescaled: You rescaled the sums of exponentials but not the outputs: multiply both by the same factors.",
+    "total = sums.sum(0)": "sums-not-rescaled: You rescaled the outputs but not the sums of exponentials, by which they are divided: multiply both by the same factors.",
+    (
+        "factors = torch.exp(top - maxima)",
+        "factors = torch.exp(top - maxima).masked_fill(sums == 0, 0.0)",
+    ): "rescaled-inversely: You multiplied by exp(new − old), so what came before grows, or is NaN from the start at −∞: the factor is exp(old − new).",
+    "factors = torch.ones_like(maxima)": "nothing-rescaled: You added outputs and sums that count from different maxima: multiply both by exp(their maximum − the largest).",
+}
+
+
+def join_each(each):
+    """Return the mistakes in which each part's own output counts, `each` in code."""
+    return {
+        f"divided = ({each}).mean(0)": "averaged: You averaged the parts as if all counted alike: weigh each part by its sum of exponentials, measured from the maximum of all.",
+        f"divided = ({each})[-1]": "last-part-alone: You returned the last part only: add to the sums instead of starting anew, and replace the old maximum at the end of each round.",
+    }

@@ -1,0 +1,46 @@
+"""What goes wrong with a mask: which positions it allows, how scores are hidden by it.
+
+The right way: `mask` is True where a query may attend, `hidden` are the scores with
+-inf elsewhere, and `weights` are 0 in rows in which nothing is allowed.
+"""
+
+import torch
+
+
+def causal(rows, columns):
+    """Return True where a query may attend: the last query to the last key."""
+    diagonal = columns - rows
+    allowed = torch.ones(rows, columns, dtype=torch.bool).tril(diagonal)
+    return allowed
+
+
+# --- which positions a causal mask allows ---------------------------------------------
+
+NOT_USED = {
+    "hidden = scores; weights = soft": "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)",
+}
+POSITIONS = {
+    "diagonal = columns - rows - 1": "diagonal-masked: You hid each token from itself: it may see itself too.",
+    "diagonal = columns - rows + 1": "one-step-leaked: You let each token see the next one: the last that a token may see is itself.",
+    "allowed = torch.ones(rows, columns).triu(diagonal) > 0": "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
+    "allowed = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
+}
+CAUSAL = NOT_USED | POSITIONS
+CUT = {
+    "mask = causal(learned.build[2], learned.build[2])": "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
+}
+
+
+# --- how the scores are hidden -------------------------------------------------------
+
+HIDE = {
+    "hidden = scores + ~mask * -torch.inf; weights = soft": "zero-times-infinity: You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).",
+    "hidden = scores.masked_fill(~mask, 0.0); weights = soft": "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so hidden positions get a weight: use -inf, before the softmax.",
+    "hidden = scores + mask.float(); weights = soft": "mask-added: You added the mask to the scores as 1 and 0, so hidden positions get a weight: use scores.masked_fill(~mask, float('-inf')).",
+    "hidden = scores; weights = soft * mask": "mask-after-softmax: You masked after the softmax, so the weights that stay don't sum to 1: divide by their new sum where it isn't 0, or fill the scores with -inf before the softmax.",
+}
+ZEROS = "such a row must be all zeros, so set hidden weights to 0 after the softmax."
+EMPTY_ROWS = {
+    "weights = soft": f"empty-row-nan: You get NaN where nothing may be attended to, because all scores are -inf: {ZEROS}",
+    "hidden = scores.masked_fill(~mask, -1e9); weights = soft": f"empty-row-uniform: Your large negative number makes a row uniform where nothing may be attended to: {ZEROS}",
+}

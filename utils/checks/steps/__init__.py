@@ -1,1 +1,0 @@
-"""The steps that several exercises share, right and wrong."""
