@@ -2,6 +2,8 @@
 
 import itertools
 import random
+import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -111,3 +113,15 @@ TOY = Exercise(  # two lines, each of which may give 1 or 2 too much
 def test_of_mistakes_that_give_the_same_results_the_first_is_named(answer, names):
     result = examine(TOY, answer)
     assert (result.diagnosis, result.also) == names, result.message
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("frist = x + 1", "expected a name of double, got `frist`"),
+        ("first += 1", "expected `name = …` or `return …`, got `first += 1`"),
+    ],
+)
+def test_a_wrong_line_that_replaces_none_of_the_right_answer_is_named(line, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        replace(TOY, mistakes={line: "first-one-more: Your first term is too large."})

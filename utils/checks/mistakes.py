@@ -153,6 +153,9 @@ def _parameters(function):
 
 def _key(line):
     """Return what a line assigns: "a", or "(a, b)"; of a return, that word."""
+    if not isinstance(line, LINES):
+        text = ast.unparse(line)
+        raise ValueError(f"expected `name = …` or `return …`, got `{text}`")
     return "return" if isinstance(line, ast.Return) else ast.unparse(line.targets[0])
 
 

@@ -73,7 +73,7 @@ def function(query, key, value):
     return attend(query, key, value, width, mask)
 
 
-def layer(learned, x):
+def causal_layer(learned, x):
     query, key, value = project(x, x, learned)
     width = query.shape[-1]
     mask = causal(x.shape[1], x.shape[1])
@@ -89,7 +89,7 @@ def layer_of_heads(learned, x):
     return project_out(output, learned), weights
 
 
-HEALTHY = {"f": function, "c": layer, "h": layer_of_heads}
+HEALTHY = {"f": function, "c": causal_layer, "h": layer_of_heads}
 MISTAKES = attention.SCALE | attention.BATCH_SCORE | attention.AXIS | masks.HIDE
 MISTAKES |= masks.CAUSAL | attention.PROJECT | attention.AVERAGE
 MISTAKES |= heads.SPLIT | heads.MERGE | heads.OUT
