@@ -20,11 +20,6 @@ ENV = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
 NEED = "The next cells need `utils`"
 
 
-def fetching(address):
-    """Return the cell of a course that has an address, and then a line that says it."""
-    return setup_cell((address, "main")) + "\n" + SAY_WHERE
-
-
 @pytest.fixture(scope="module", autouse=True)
 def quick_torch(tmp_path_factory):
     """Replace PyTorch, which takes seconds to import, where only folders matter."""

@@ -69,11 +69,6 @@ def test_a_pattern_that_loses_a_part_of_the_text_is_refused():
         call(re.compile(r"( ?)(\w+)"))  # what its groups match doesn't count
 
 
-def test_encoding_merges_by_the_rank_learned():
-    merges = {(ord("b"), ord("c")): 256, (ord("a"), ord("b")): 257}
-    assert encode_bpe("abc", merges) == [ord("a"), 256]
-
-
 def test_decoding_takes_one_text_as_a_list_a_tensor_or_a_generator():
     ids = encode_bpe("low lower", MERGES)
     for given_ids in (ids, torch.tensor(ids), torch.tensor([ids])[0], iter(ids)):
