@@ -1,18 +1,13 @@
 """What holds for all attention layers of `utils`."""
 
-from functools import partial
-
 import pytest
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.small_layers import CACHED, random
-from utils.attention import CausalAttention, MultiHeadAttention
-from utils.delta import DeltaAttention
+from utils.attention import CausalAttention
 from utils.experiments import leak_test
-from utils.latent import LatentAttention
-from utils.model import GPT, generate
 
 CAUSAL = {"one head": CausalAttention} | CACHED
 in_every_causal_layer = pytest.mark.parametrize("kind", CAUSAL)
@@ -141,23 +136,3 @@ def test_what_a_layer_cannot_read_is_named(kind):
 def test_a_padding_mask_that_does_not_fit_is_named(kind, mask):
     with pytest.raises(ValueError, match=r"boolean padding mask \(B, S\) = \(2, 5\)"):
         built(kind)(random(2, 5, 5), padding_mask=mask)
-
-
-MIXTURE = [partial(DeltaAttention, gate=True), MultiHeadAttention]
-MODELS = [
-    {"attention": LatentAttention, "latent_dim": 7, "positions": "rotary"},
-    {"attention": DeltaAttention, "positions": "none", "gate": True},
-    {"attention": MIXTURE},
-]
-
-
-@pytest.mark.parametrize("kind", MODELS, ids=str)
-def test_a_gpt_of_other_layers_writes_the_same_with_its_caches_and_without(kind):
-    torch.manual_seed(0)
-    model = GPT(53, 13, d_model=24, num_heads=6, num_layers=2, **kind).eval()
-    ids = torch.randint(53, (2, 5), generator=torch.Generator().manual_seed(1))
-    texts = []
-    for use_cache in (True, False):
-        torch.manual_seed(5)  # and beyond its context, too
-        texts.append(generate(model, ids, 12, use_cache=use_cache))
-    assert torch.equal(*texts)

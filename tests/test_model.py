@@ -25,6 +25,11 @@ KINDS = [
     {"positions": "rotary", "num_kv_heads": 1},
     {"positions": "none", "num_kv_heads": 2},
 ]
+OF_OTHER_LAYERS = [
+    {"attention": LatentAttention, "latent_dim": 7, "positions": "rotary"},
+    {"attention": DeltaAttention, "positions": "none", "gate": True},
+    {"attention": [partial(DeltaAttention, gate=True), MultiHeadAttention]},
+]
 
 
 def gpt(**options):
@@ -59,7 +64,7 @@ def both_ways(model, start, num_tokens, **options):
     return texts[0]
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", KINDS + OF_OTHER_LAYERS, ids=str)
 def test_beyond_its_context_it_reads_the_last_tokens(kind):
     model = far_from_even(**kind)
     written = both_ways(model, token_ids(2, 4), 20, top_k=1)
