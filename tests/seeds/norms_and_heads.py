@@ -72,8 +72,8 @@ def copier(copying, seed):
 def depth(norms, seed):
     """Measure what additions do to a gradient, and what norms do to a training."""
     base, above = norms["frequency_loss"](), {}
-    for name, (block_class, warmup) in norms["RUNS"].items():
-        losses = norms["trained"](block_class, warmup, seed)
+    for name, run in norms["RUNS"].items():
+        losses = norms["trained"](*run, seed=seed)
         above[name] = sum(losses[-20:]) / 20 - base
     return {
         "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
@@ -81,6 +81,7 @@ def depth(norms, seed):
         "pre-norm minus frequencies": above["pre-norm"],
         "post-norm minus frequencies": above["post-norm"],
         "post-norm with warm-up minus frequencies": above["post-norm, warm-up"],
+        "post-norm at a third of the rate": above["post-norm, lr 0.001"],
         "no norm, warm-up, minus frequencies": above["no norm, warm-up"],
         "no additions, warm-up, minus frequencies": above["no additions, warm-up"],
         "replacing minus frequencies": above["no additions"],

@@ -89,12 +89,12 @@ def _draw_way(picture):
 def _draw_head(picture, top, finished=True):
     """Draw one head of attention from `top` on, and return the ground below it.
 
-    Words, queries and keys are those of *Attention in an hour*. The values are such
-    that each number of the output is a mixture of two.
+    The words have the features of 04: creature, animal, action and place. The values
+    are such that each number of the output is a mixture of two.
     """
     text = "in each block: attention, one of several heads (06)"
     ground = picture.shelf(Box(0.15, top, 6.6, 3.2), text, "memory")
-    x = torch.tensor([[1.0, 1, 0, 1], [0, 0, 1, 0]])
+    x = torch.tensor([[1.0, 1, 0, 0], [0, 0, 1, 1]])
     words = ["dog", "bites"]
     inputs = picture.grid((0.58, top + 1.3), x, "x", "x", rows=words, cell=0.42)
     vectors, ends = {}, {}
