@@ -138,7 +138,7 @@ def solution(exercise: str):
 
 
 def progress():
-    """Show what has passed of each notebook, and the minutes left."""
+    """Show what has passed of each notebook, and the minutes that it takes."""
     tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
     start, *pages = [path.name for path in catalogue.numbered_notebooks()]
@@ -152,9 +152,9 @@ def progress():
         minutes = catalogue.read_opening(page)[1]
         time = f"{minutes} minutes"
         if asked:
-            minutes *= len(open_here) / len(asked)
-            time = f"{len(asked) - len(open_here)} of {len(asked)} passed"
-            time += f", {5 * round(minutes / 5)} minutes left" if open_here else " ✓"
+            count = f"{len(asked) - len(open_here)} of {len(asked)} passed"
+            time = f"{count}, {time}" if open_here else f"{count} ✓"
+            minutes *= bool(open_here)
         all_minutes += minutes if page in pages else 0  # deeper ones are extra
         states[page] = time
     num_passed = len(tasks) - len(left)
