@@ -190,10 +190,14 @@ class Touched:
         self.store.add(START)
         source = path.read_text(encoding="utf-8") if path.exists() else ""
         self.cases |= {f"[{id}" for id in re.findall(r'\bid="([\d.]+)"', source)}
-        for page in [page for page in find_notebooks() if page.stem[3:] == path.stem]:
-            solutions = f"solutions/{page.stem[:2]}_solutions.ipynb"
-            self.compare |= {page, page.parent / solutions}
-            self.cases.add(page.stem)
+        asking = re.findall(r'\bpage="deeper/(\w+)"', source)
+        for page in find_notebooks():
+            if page.stem[3:] == path.stem:
+                solutions = f"solutions/{page.stem[:2]}_solutions.ipynb"
+                self.compare |= {page, page.parent / solutions}
+                self.cases.add(page.stem)
+            elif page.stem in asking:
+                self.compare.add(page)
 
     def add_names(self, path, changed):
         """Add the notebooks and tests that use a changed name of a module."""
@@ -269,7 +273,7 @@ def main():
     runs = touched.pytest_runs()
     announce(base, files, touched, runs)
     if run("ruff", "check", "--quiet") or run("ruff", "format", "--check", "--quiet"):
-        print("Ruff found something; nothing else has run.")
+        print("Ruff found something; nothing else has run. `ruff format` mends layout.")
         return True
     failed = execute(sorted(touched.store), touched.redrawn)
     failed += [words for words in runs if run("pytest", *words)]

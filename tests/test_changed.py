@@ -61,3 +61,5 @@ def test_after_a_change_in_an_exercise_its_solution_and_the_answers_run(touched)
     names = "notebooks/01_tokens.ipynb", "notebooks/solutions/01_solutions.ipynb"
     assert change.compare == {ROOT / name for name in names}
     assert "test_answers.py" in names_of_tests(change)
+    change = touched("utils/checks/exercises/embeddings.py")
+    assert ROOT / "notebooks/deeper/who_sat_on_whom.ipynb" in change.compare
