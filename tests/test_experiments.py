@@ -9,6 +9,7 @@ from tests.seeds import definitions
 
 page = functools.cache(definitions)  # not while tests are collected
 TRANSLATION, BOOKS = "12_translation", "13_attention_without_a_softmax"
+TRANSFORMER = "deeper/the_transformer_of_2017"
 PRONOUNS = "deeper/heads_that_resolve_it"
 RESETS = "deeper/a_layer_with_the_delta_rule"
 
@@ -55,7 +56,8 @@ def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
 def test_a_decoder_does_not_look_ahead(kind):
     names, heads = page(TRANSLATION), [4] * (kind == "TransformerDecoder")
     torch.manual_seed(0)
-    decoder, encoder = names[kind](11, 8, *heads), names["RecurrentEncoder"](7, 8)
+    decoder = page(TRANSFORMER if heads else TRANSLATION)[kind](11, 8, *heads)
+    encoder = names["RecurrentEncoder"](7, 8)
     translator = names["Translator"](encoder, decoder)
     source, words = torch.randint(1, 7, (2, 5)), torch.randint(1, 11, (2, 6))
     other = words.clone()

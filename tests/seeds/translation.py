@@ -1,4 +1,4 @@
-"""Notebook 12 and its deeper one: three translators, and a wider vector."""
+"""Notebook 12 and its deeper ones: three translators, and a wider vector."""
 
 from functools import partial
 
@@ -23,14 +23,15 @@ def main(seed):
         decoder = make_decoder(len(translation.ENGLISH), 80)
         encoder = translation.RecurrentEncoder(len(translation.FRENCH), 80)
         models[name] = translation.train_translator(encoder, decoder, batches, steps)
+    parts = definitions("deeper/the_transformer_of_2017")
     torch.manual_seed(seed)
-    encoder = book["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
-    decoder = book["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
+    encoder = parts["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
+    decoder = parts["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
     models["transformer"] = translation.train_translator(encoder, decoder, batches)
     torch.manual_seed(seed)
-    encoder = book["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
-    decoder = book["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
-    encoder.attention, decoder.self_attention = book["Nothing"](), book["Nothing"]()
+    encoder = parts["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
+    decoder = parts["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
+    encoder.attention, decoder.self_attention = parts["Nothing"](), parts["Nothing"]()
     models["only C"] = translation.train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
