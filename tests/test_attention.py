@@ -10,12 +10,10 @@ from torch import nn
 
 from tests.small_layers import everywhere, random
 from utils.attention import (
-    CausalAttention,
     MultiHeadAttention,
     SelfAttention,
     attend_with_cache,
     attend_with_heads,
-    causal_mask,
     cross_attention,
     dropout,
     masked_softmax,
@@ -81,19 +79,18 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
         (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool and"),
-        (padding_mask, ([1], 2.5), "num_tokens to be .* got 2.5"),
-        (causal_mask, (2.5,), "num_tokens to be .* got 2.5"),
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
+        (cross_attention, (X, X, *[X.T] * 3, X[0] > 0), r"context_mask .* got \(4,\)"),
         (attend_with_cache, (X, X[:1], X[:1], None), "for a causal mask, got 3 and 1"),
         (attend_with_heads, (X[None, None], *[X[None, None, :1]] * 2), "got 3 and 1"),
         (attend_with_heads, (HEADS, HEADS[:, :4], HEADS[:, :4]), "H_kv divides H, got"),
+        (attend_with_heads, (HEADS, HEADS[:, :0], HEADS[:, :0]), "H_kv divides H, got"),
+        (attend_with_heads, (HEADS[0],) * 3, "H_kv divides H, got"),
         (attend_with_heads, (HEADS, HEADS, HEADS[..., :3, :]), "H_kv divides H, got"),
         (attend_with_heads, (HEADS, HEADS, HEADS[:, :2]), "H_kv divides H, got"),
         (attend_with_heads, (*[HEADS] * 3, torch.ones(2, 5)), "boolean padding_mask, "),
-        (CausalAttention, (3, 2, -5, 0.0), "context_length to be .* got -5"),
-        (MultiHeadAttention, (4, 4, -6, 0.0, 2), "context_length to be .* got -6"),
         (MultiHeadAttention, (3, -4, 6, 0.0, 2), "width above 0 .* got width -4"),
-        (online_softmax_attention, (X, X, X, -1), "slice_size to be .* got -1"),
+        (SelfAttention(4, 4), (WHOLE,), "x of floating-point numbers, got torch.int64"),
         (
             scaled_dot_product_attention,
             (X, X, WHOLE),
@@ -122,6 +119,8 @@ def test_an_array_or_a_list_instead_of_a_tensor_is_named():
         layer(np.zeros((3, 4)))
     with pytest.raises(TypeError, match="expected key as a tensor, got list"):
         scaled_dot_product_attention(X, [[1.0] * 4], X)
+    with pytest.raises(TypeError, match="expected a tuple, got DeltaState"):
+        attend_with_cache(X, X, X, DeltaState())
     with pytest.raises(TypeError, match="a KeyValueCache, got DeltaState"):
         grouped()(CONTEXT, cache=DeltaState())
 

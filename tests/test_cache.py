@@ -35,12 +35,6 @@ def test_another_shape_or_dtype_than_before_is_named(other):
         cache.append(keys(1), other)
 
 
-@pytest.mark.parametrize("capacity", [-1, 2.5])
-def test_a_capacity_that_cannot_be_is_named(capacity):
-    with pytest.raises(ValueError, match=f"capacity to be .* got {capacity}"):
-        KeyValueCache(capacity)
-
-
 def test_a_first_append_that_fails_leaves_the_cache_empty():
     cache = KeyValueCache(7)
     for pair in ((keys(4), keys(3)), (keys(4), keys(4)[..., 0]), torch.zeros(2, 3)):

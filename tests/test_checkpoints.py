@@ -166,6 +166,7 @@ def test_an_index_that_names_no_file_is_named(tmp_path):
 OF_A_GPT2_ARE_REFUSED = [
     (without("transformer.wpe.weight"), {}, r"shape \(96, 16\), got none"),
     (adding(lm_head__weight=torch.ones(128, 16)), {}, "got other numbers"),
+    (adding(ln_f__bias=torch.tensor(0.0)), {}, "expected ln_f.bias to have axes"),
     (dict, {"model_type": "llama"}, "model_type of 'gpt2', got 'llama'"),
     (dict, {"n_embd": 32}, r"of shape \(128, 32\), got \(128, 16"),
     (dict, {"n_head": 3}, "got width 16 and 3 heads"),

@@ -29,6 +29,13 @@ def test_no_output_depends_on_a_later_token_whatever_the_dropout_and_the_mode(ki
 
 
 @in_every_causal_layer
+@pytest.mark.parametrize("number", [-1, 2.5, True, "3"])
+def test_a_context_length_that_cannot_be_is_named(kind, number):
+    with pytest.raises(ValueError, match=f"of 0 or more, got {number!r}$"):
+        CAUSAL[kind](5, 24, number, 0.0)
+
+
+@in_every_causal_layer
 def test_dropout_acts_in_training_alone(kind):
     layer, x = built(kind, dropout=0.5), random(2, 7, 5)
     assert not torch.equal(layer(x), layer(x))

@@ -203,6 +203,7 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
         (write_on, {"token_ids": ((1,),), "count": 0, "end_id": 53}, "to 52, got 53"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
         (next_token_loss, {"model": gpt(), "batch": BATCH}, r"shape .* and \(3, 2\)"),
+        (lambda: next_token_loss(gpt(), (BATCH[0], BATCH[0] - 9)), {}, "52, got -9"),
         (lambda ids: gpt()(ids), {"ids": token_ids(7)}, r"ids \(B, T\), got \(7,\)"),
         (read_with, {"num_caches": 2, "lengths": (3, 1)}, r"one length, .* \[3, 1\]"),
         (read_with, {"num_caches": 0, "lengths": ()}, "its own for each of 2 blocks"),

@@ -31,9 +31,12 @@ def test_the_tokenizer_has_the_ids_of_gpt2_without_a_network(monkeypatch):
 TOKENIZER, MERGES = load_tokenizer(), train_bpe(load_text()[:3000], 100)
 
 
-def test_numbers_with_a_point_are_no_token_ids():
-    with pytest.raises(ValueError, match="token ids, got torch.float32"):
-        sliding_windows([1.0, 2.0, 3.0], context_length=1, stride=1)
+def test_numbers_with_a_point_booleans_and_no_numbers_are_no_token_ids():
+    for ids, received in (([1.0, 2.0], "torch.float32"), ([True] * 2, "torch.bool")):
+        with pytest.raises(ValueError, match=f"token ids, got {received}"):
+            sliding_windows(ids, context_length=1, stride=1)
+    with pytest.raises(ValueError, match="more than .* token ids, got 0"):
+        sliding_windows([], context_length=1, stride=1)
 
 
 @everywhere
@@ -84,8 +87,6 @@ def test_decoding_names_an_unknown_id_and_merges_in_another_order():
         decode_bpe([257], {(256, 99): 257, (97, 98): 256})
     with pytest.raises(ValueError, match=r"an unused id for \(97, 98\), got 97"):
         decode_bpe([97], {(97, 98): 97})
-
-
-def test_a_number_of_merges_that_cannot_be_is_named():
-    with pytest.raises(ValueError, match="num_merges to be .* got 2"):
-        train_bpe("low lower", "2")
+    for function, argument in ((decode_bpe, [97]), (encode_bpe, "a")):
+        with pytest.raises(ValueError, match="merges as a dict, got list"):
+            function(argument, [(97, 98)])

@@ -224,11 +224,15 @@ def cross_attention(
 
     Source: Vaswani et al. 2017, section 3.2.3.
     """
-    mask = None if context_mask is None else context_mask[..., None, :]  # (..., 1, S)
     for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
         width = (x if name == "W_query" else context).shape[-1]
         expect(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
     query, key, value = x @ W_query, context @ W_key, context @ W_value
+    mask = context_mask
+    if mask is not None:
+        leading = check_query_key_value(query, key, value)
+        check_mask("context_mask", mask, (*leading, key.shape[-2]))
+        mask = mask[..., None, :]  # (..., 1, S)
     return scaled_dot_product_attention(query, key, value, mask)
 
 
@@ -289,7 +293,7 @@ def attend_with_cache(
 
     query, key: (..., T, d_k), of the new tokens
     value: (..., T, d_v)
-    cache: keys and values of all tokens before, or None at the beginning
+    cache: keys and values of all tokens before, as a tuple, or None at the beginning
     returns: output (..., T, d_v), and keys and values of all tokens, copied (which
         `utils.cache.KeyValueCache` avoids)
 
@@ -298,6 +302,7 @@ def attend_with_cache(
     >>> attend_with_cache(torch.ones(1, 1), key[1:], value[1:], cache)[0]
     tensor([[10.]])
     """
+    check_cache(cache, tuple)
     if cache is not None:
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
     check_query_key_value(query, key, value)
@@ -609,12 +614,14 @@ def attend_with_heads(
     tensor([3., 3.])
     """
     check_window(window, causal)
+    expected = "(B, H, T, K), (B, H_kv, S, K) and (B, H_kv, S, d_v), H_kv divides H"
+    shapes = query.shape, key.shape, value.shape
+    expect({*map(len, shapes)} == {4}, expected, *shapes)
     # Under `torch.jit.trace` sizes are tensors, so convert them.
     num_heads, num_kv_heads = int(query.shape[1]), int(key.shape[1])
     are_alike = query.shape[::3] == key.shape[::3] and key.shape[:3] == value.shape[:3]
-    is_valid = are_alike and num_heads % num_kv_heads == 0
-    expected = "(B, H, T, K), (B, H_kv, S, K) and (B, H_kv, S, d_v), H_kv divides H"
-    expect(is_valid, expected, query.shape, key.shape, value.shape)
+    is_valid = are_alike and num_kv_heads > 0 and num_heads % num_kv_heads == 0
+    expect(is_valid, expected, *shapes)
     if padding_mask is not None:
         check_mask("padding_mask", padding_mask, (query.shape[0], key.shape[2]))
     if causal:

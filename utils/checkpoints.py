@@ -58,7 +58,7 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
     returns: from our names to float32 tensors, without masks and frequencies
 
     Raises FileNotFoundError if a file is missing, and ValueError if one is damaged, for
-    an unknown tensor, and for one that isn't float.
+    an unknown tensor, and for one that isn't float or has no axis.
     """
     weights = {}
     for name, tensor in _open_tensors(folder).items():
@@ -69,6 +69,8 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
             raise ValueError(f"{folder}: expected no tensor {name}")
         if (dtype := tensor.get_dtype()) not in ("F64", "F32", "F16", "BF16"):
             raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
+        if not tensor.get_shape():
+            raise ValueError(f"{folder}: expected {name} to have axes, got one number")
         block, layer, kind = match.groups()
         prefix, names = f"blocks.{block}." if block else "", layers[layer]
         for our_name, part in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
@@ -81,7 +83,7 @@ def read_tensors(folder: str | Path) -> dict[str, Tensor]:
 
     Raises FileNotFoundError if the file is missing, and ValueError if it is damaged.
     """
-    return {name: part[:].float() for name, part in _open_tensors(folder).items()}
+    return {name: part[...].float() for name, part in _open_tensors(folder).items()}
 
 
 def _open_tensors(folder):

@@ -44,7 +44,8 @@ def sliding_windows(
     check_positive("context_length", context_length)
     check_positive("stride", stride)
     ids = torch.as_tensor(ids)
-    is_valid = ids.dim() == 1 and not ids.is_floating_point()
+    is_integer = not ids.is_floating_point() and ids.dtype != torch.bool
+    is_valid = ids.dim() == 1 and (is_integer or not len(ids))  # [] becomes floats
     expect(is_valid, "one sequence of token ids", ids.dtype, ids.shape)
     check_num_ids(len(ids), context_length)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)

@@ -220,6 +220,7 @@ class DeltaAttention(nn.Module):
     ):
         super().__init__()
         check_divisible(d_out, num_heads)
+        check_positive("context_length", context_length, least=0)
         check_probability(dropout)
         self.d_in = d_in
         self.context_length = context_length

@@ -163,6 +163,7 @@ def rotary_tables(
     periods = base ** (even / width)  # (K / 2,), in tokens per radian
     if rescale is not None:
         periods = 1 / rescale(1 / periods)
+        expect(periods.shape == even.shape, f"{len(even)} frequencies", periods.shape)
     angles = positions[..., None].float() / periods  # (..., T, K / 2)
     return angles.cos(), angles.sin()
 
@@ -179,6 +180,7 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """
     width = 2 * cos.shape[-1]
     expect(x.shape[-1] == width, f"x (..., {width})", x.shape)
+    expect(sin.shape == cos.shape, "cos and sin of one shape", cos.shape, sin.shape)
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)

@@ -151,6 +151,7 @@ class LatentAttention(nn.Module):
     ):
         super().__init__()
         check_divisible(d_out, num_heads)
+        check_positive("context_length", context_length, least=0)
         check_probability(dropout)
         check_rotary(rotary, rope_base, rotary_dim)
         self.d_in = d_in

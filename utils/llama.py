@@ -65,12 +65,7 @@ class Llama(GPT):
     """
 
     def __init__(
-        self,
-        *sizes: int,
-        d_inner: int,
-        eps: float = 1e-5,
-        tied: bool = True,
-        **options,
+        self, *sizes: int, d_inner: int, eps: float = 1e-5, tied: bool = True, **options
     ):
         super().__init__(*sizes, positions="rotary", **options)
         vocab_size, d_model = self.output.weight.shape

@@ -240,12 +240,14 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     """Return the mean cross-entropy of the targets, in nats per token.
 
     batch: inputs and targets, both (B, T)
-    returns: scalar tensor; ValueError for batches of two shapes
+    returns: scalar tensor; ValueError for two shapes, and targets that aren't ids
     """
     inputs, targets = batch
     expected = "inputs and targets of one shape (B, T)"
     expect(inputs.shape[:2] == targets.shape, expected, inputs.shape, targets.shape)
-    return F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    logits = model(inputs)
+    check_token_ids(targets, logits.shape[-1])  # PyTorch would leave out -100
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
 def top_p_probs(logits: Tensor, p: float) -> Tensor:
@@ -372,8 +374,9 @@ def generate(
         for _ in range(num_tokens):
             if token_ids.shape[-1] > model.context_length:
                 caches = None
-            start = len(caches[0]) if caches else -model.context_length
-            logits = model(token_ids[:, start:], caches)[:, -1]  # (B, V)
+            inputs = token_ids[:, -model.context_length :]
+            num_cached = len(caches[0]) if caches else 0
+            logits = model(inputs[:, num_cached:], caches)[:, -1]  # (B, V)
             probs = next_token_probs(logits, temperature, top_k, top_p)
             new = torch.multinomial(probs, num_samples=1)  # (B, 1)
             if end_id is not None:

@@ -18,12 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from utils.attention import finite_maximum, scaled_scores
-from utils.validation import (
-    check_mask,
-    check_positive,
-    check_query_key_value,
-    expect,
-)
+from utils.validation import check_mask, check_positive, check_query_key_value, expect
 
 
 @contextlib.contextmanager
@@ -151,8 +146,9 @@ def mlp_part(
 
     x: (..., T, D);  W_1: (U, D);  b_1: (U,);  W_2: (D, U);  b_2: (D,)
     rank, count: the process, which takes the rank-th of `count` parts of the hidden
-        units. `count` divides U, else ValueError, and process 0 adds `b_2`
-    returns: (..., T, D); the parts of all processes sum to the output
+        units. `count` divides U, and process 0 adds `b_2`
+    returns: (..., T, D); the parts of all processes sum to the output; ValueError for
+        another count, rank or shape
 
     >>> one = torch.ones(1, 1)
     >>> W_1, b_1, W_2 = torch.ones(2, 1), torch.zeros(2), torch.ones(1, 2)
@@ -161,10 +157,12 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
-    is_valid = 0 <= rank < count and len(W_1) % count == 0
-    expected = f"a count that divides U = {len(W_1)} and a rank below it"
-    expect(is_valid, expected, count, rank)
-    expect(b_1.shape == W_1.shape[:1], f"b_1 ({len(W_1)},)", b_1.shape)
+    U, D = W_1.shape
+    is_valid = 0 <= rank < count and U % count == 0
+    expect(is_valid, f"a count that divides U = {U} and a rank below it", count, rank)
+    expect(b_1.shape == (U,), f"b_1 ({U},)", b_1.shape)
+    expect(W_2.shape == (D, U), f"W_2 ({D}, {U})", W_2.shape)
+    expect(b_2.shape == (D,), f"b_2 ({D},)", b_2.shape)
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part

@@ -167,6 +167,7 @@ def encode_bpe(
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
     """
+    expect(isinstance(merges, dict), "merges as a dict", type(merges).__name__)
     words = _split_words(text, pattern)
     pieces = {word: _encode_word(word.encode("utf-8"), merges) for word in set(words)}
     return [i for word in words for i in pieces[word]]
@@ -201,6 +202,7 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     >>> decode_bpe(encode_bpe("slow", merges), merges)
     'slow'
     """
+    expect(isinstance(merges, dict), "merges as a dict", type(merges).__name__)
     shape = getattr(ids, "shape", (1,))
     expect(len(shape) == 1, "the ids of one text", shape)
     ids = [operator.index(i) for i in ids]  # also of a tensor

@@ -1,6 +1,6 @@
-"""What functions and layers expect of their inputs; all raise ValueError otherwise.
+"""What functions and layers expect of their inputs.
 
-A TypeError if an argument isn't a tensor.
+Each raises ValueError for a wrong value and TypeError for a non-tensor.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 """
@@ -38,8 +38,10 @@ def check_floating(name: str, x: Tensor):
 
 def check_positive(name: str, number: int, least: int = 1):
     """Expect an int of `least` or more."""
-    is_valid = isinstance(number, Integral) and number >= least
-    expect(is_valid, f"{name} to be a whole number of {least} or more", number)
+    is_whole = isinstance(number, Integral) and not isinstance(number, bool)
+    if not is_whole or number < least:  # no `expect`: it may be a number of tokens
+        expected = f"{name} to be a whole number of {least} or more"
+        raise ValueError(f"expected {expected}, got {number!r}")
 
 
 def check_probability(p: float):
@@ -111,8 +113,8 @@ def check_broadcastable(name: str, x: Tensor, shape: tuple):
 
 
 def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
-    """Expect (..., T, width), with `dims` axes if that is given."""
-    check_tensor(name, x)
+    """Expect floats (..., T, width), with `dims` axes if that is given."""
+    check_floating(name, x)
     if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
         axes = "B, T" if dims else "..., T"
         raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
@@ -138,7 +140,7 @@ def check_window(window: int | None, causal: bool):
 
 
 def check_rotary(rotary: bool, rope_base: float, rotary_dim: int | None = None):
-    """Expect the defaults of its options without `rotary`."""
+    """Without rotary=True, rope_base and rotary_dim must keep their defaults."""
     is_default = rope_base == 10000.0 and rotary_dim is None
     expect(rotary or is_default, "rotary=True with a rope_base or rotary_dim", rotary)
 
@@ -173,12 +175,11 @@ def check_tokens(
     """
     check_width(name, x, width, dims=3)
     shape = x.shape[0], num_cached + x.shape[1]
-    mask = padding_mask
-    if mask is not None:
-        check_tensor("padding_mask", mask)
-        if mask.dtype != torch.bool or mask.shape != shape:
+    if padding_mask is not None:
+        check_tensor("padding_mask", padding_mask)
+        if padding_mask.dtype != torch.bool or padding_mask.shape != shape:
             raise ValueError(
                 f"expected a boolean padding mask (B, S) = {shape}, "
-                f"got {mask.dtype} {tuple(mask.shape)}"
+                f"got {padding_mask.dtype} {tuple(padding_mask.shape)}"
             )
     return shape[1]
