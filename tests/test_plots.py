@@ -96,6 +96,10 @@ WRONG = {
         plots.row, {"values": [1], "role": "wait"}
     ),
     "vmax: expected a number above 0": partial(chart.heat, WEIGHTS, vmax=0),
+    "no: expected finite numbers": partial(chart.bars, {"no": NAN}, WORDS[:2]),
+    "one: expected a number above 0": partial(
+        chart.lines, **LINES | {"series": {"one": [-1, 0]}}, log_y=True
+    ),
     "groups: expected one or more": partial(chart.bars, {}, WORDS),
     "maps: expected weights from 0 to 1": partial(chart.heat, [[-0.01, 0.25]]),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),

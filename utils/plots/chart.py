@@ -223,6 +223,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
     for ax, (name, values) in zip(axes, groups.items()):
         values = to_array(values, name, 1)
         expect_length(len(names), name, values)
+        expect(np.isfinite(values).all(), name, "finite numbers", values)
         bar = ax.bar(np.arange(len(names)) + 0.5, values, 0.75, color=theme.SERIES[0])
         numbers = [format_number(value, num_digits(values)) for value in values]
         if max(map(text_width, numbers)) < 0.9 * slot:
@@ -301,8 +302,8 @@ def lines(
 ) -> None:
     """Draw lines, each with its own colour and marker.
 
-    A cross marks where a line ends early: after it there is only nan. A nan before
-    leaves a gap, and so does each average that needs it.
+    If a line ends early, a cross marks its last finite value. Earlier NaNs leave gaps,
+    wider ones if `smooth` is above 1.
 
     Args:
         series: dict from a name to its values.
@@ -331,6 +332,8 @@ def lines(
         y, color = to_array(values, name, 1), theme.SERIES[i % len(theme.SERIES)]
         at = np.arange(len(y)) if x is None else to_array(x, "x", 1)
         expect(len(at) == len(y), name, f"{len(at)} values, one for each x", len(y))
+        is_drawn = not log_y or not (y <= 0).all()
+        expect(is_drawn, name, "a number above 0 for log_y", y.max())
         expect(1 <= smooth <= len(y), "smooth", f"a width from 1 to {len(y)}", smooth)
         for other in (thin or {}).get(name, ()):
             ax.plot(at, to_array(other, name, 1), color=color, alpha=0.7, linewidth=0.9)

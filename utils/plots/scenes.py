@@ -18,16 +18,7 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import (
-    GREY,
-    HIDDEN,
-    INK,
-    NAME,
-    OWNERS,
-    SERIES,
-    TITLE,
-    WIDTH,
-)
+from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, TITLE, WIDTH
 
 # --- the way from a text to its next token ------------------------------------------
 

@@ -170,7 +170,8 @@ def learning_rate(
 
     The cosine ends at final_lr, where the rate stays; without it the rate stays at lr.
     With decline below 1 the rate stays at lr until the last such fraction of the steps.
-    A run that is stopped before loses nothing when it continues with more steps.
+    Stop before the decline begins, and you can resume with a larger `steps` as if you
+    had planned it.
 
     >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
     [2.0, 4.0, 4.0, 2.0, 0.0]

@@ -33,7 +33,7 @@ from utils.model import GPT, generate, next_token_loss
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
-from utils.validation import check_num_ids
+from utils.validation import check_num_ids, check_positive
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
 
@@ -165,10 +165,8 @@ def _parse(arguments):
     add("--dropout", metavar="X", type=_fraction, default=0.1, help="fraction dropped")
     add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
     add("--compile", action="store_true", help="compile the model with torch.compile")
-    write_help = (
-        "continue this text with the model of --checkpoint, or without it with "
-    )
-    write_help += "the one that the course brings"
+    write_help = "continue this text with the model of --checkpoint, or without it "
+    write_help += "with the one that the course brings"
     add("--write", metavar="PROMPT", help=write_help)
     add("--tokens", default=250, help="how many tokens to write", **count)
     add("--temperature", metavar="X", type=float, default=0.8, help="of what it writes")
@@ -351,6 +349,7 @@ def draw_windows(
             [72, 73, 74, 75]])
     """
     check_num_ids(len(ids), context_length)
+    check_positive("batch_size", batch_size)
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
     windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
@@ -369,6 +368,7 @@ def held_out_loss(
     >>> held_out_loss(model, torch.arange(11), context_length=5).shape
     torch.Size([])
     """
+    check_positive("batch_size", batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
     device = next(model.parameters()).device
