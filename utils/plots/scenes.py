@@ -143,24 +143,26 @@ def looks(lines, positions, weights, *, title: str, labelled: bool = True) -> No
     Picture: sun looks at Hello. Words: Hello sun. sun → sun. 0.10. sun → Hello.
     """
     changed = [j for j, words in enumerate(zip(*lines)) if len(set(words)) > 1]
-    picture, height = Picture(), 0.68 + 0.03 * max(map(len, lines))
+    picture, y, height = Picture(), 0.4, 0.68 + 0.03 * max(map(len, lines))
     rows = zip(lines, positions, to_array(weights, "weights", 2), strict=True)
-    for i, (words, position, row_) in enumerate(rows):
+    for words, position, row_ in rows:
         roles = {row_.argmax(): "key", position: "query"}
-        boxes = _draw_sentence(picture, 0.4 + i * height, words, roles, changed)
+        boxes, lowest = _draw_sentence(picture, y, words, roles, changed), 0
         start = boxes[position]
         for j in sorted(range(len(words)), key=lambda j: abs(j - position)):
             weight, text = row_[j], format_number(row_[j]) if labelled else ""
             if j != position:
                 nearer = row_[min(j, position) + 1 : max(j, position)] >= THINNEST
                 bend = 0.08 + 0.02 * abs(j - position) + 0.16 * nearer.sum()
+                lowest = max(lowest, bend * (weight >= THINNEST))
                 style = {"weight": weight, "bend": bend, "text": text}
                 picture.wire(start, boxes[j], "weight", **style)
             elif weight >= THINNEST:  # a loop above the word
-                x, y = start.top
+                x, top = start.top
                 ends = [replace(start, x=x + side, width=0) for side in (-0.17, 0.17)]
                 picture.wire(*ends, "weight", weight=weight, bend=-0.2)
-                picture.note((x, y - 0.3), text, "weight", align="center")
+                picture.note((x, top - 0.3), text, "weight", align="center")
+        y += max(height, 0.35 + lowest)
     picture.publish(title)
 
 
