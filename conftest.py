@@ -41,7 +41,7 @@ LONG = [
     "tests/test_plot_steps.py",
     "tests/test_site.py",
 ]
-SAMPLED = {"test_answers.py", "test_steps.py"}  # the quick run takes one exercise
+SAMPLED = {"test_answers.py", "test_mistakes.py"}  # the quick run takes one exercise
 
 
 def pytest_ignore_collect(collection_path, config):

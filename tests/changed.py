@@ -43,7 +43,7 @@ OTHERS = {
     ".ci/": ("site",),
 }
 # These have cases for each notebook or exercise, of which those of changed ones run.
-BY_CASE = ("notebooks", "sections", "drift", "steps", "checks")
+BY_CASE = ("notebooks", "sections", "drift", "mistakes", "checks")
 BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 
 
@@ -208,7 +208,7 @@ class Touched:
         if changed and ROOT / "utils" in path.parents:
             part = path.relative_to(ROOT / "utils").parts[0].removesuffix(".py")
             self.tests |= {f"tests/test_{part}*.py", path.relative_to(ROOT).as_posix()}
-            self.tests |= {"tests/test_steps.py"} if part == "checks" else set()
+            self.tests |= {"tests/test_mistakes.py"} if part == "checks" else set()
             # Not through the checks, because every notebook calls them.
             library = {n for n in concerned if not n.startswith("utils.checks")}
             pages = {page for page in find_notebooks() if uses_of_file(page) & library}
