@@ -285,6 +285,10 @@ def test_the_entry_that_differs_is_among_those_shown():
     assert expected.split("[")[1] != got.split("[")[1]
 
 
+def test_code_longer_than_a_line_is_not_broken():
+    assert wrapped(f"write `{'x' * 90}-y` now") == f"write\n`{'x' * 90}-y`\nnow"
+
+
 def test_an_entry_that_may_be_anything_is_not_shown():
     def alibi_bias(num_heads, num_tokens):
         return EXERCISES["10.2"].right(num_heads, num_tokens).abs()

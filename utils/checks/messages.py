@@ -50,15 +50,18 @@ def shown_inputs(exercise, case):
 
 
 def _first_difference(names, got, expected):
-    """Return where two values differ (the last part that does), and both as text."""
+    """Return where two values differ, and both as text."""
     what = ""
     while isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(got) != len(expected):
-            wanted = _summary(expected) if what else _in_parentheses(names)
+            wanted = _summary(expected) if what else in_parentheses(names)
             return what, wanted, _summary(got)
-        i = max((i for i, e in enumerate(expected) if not agrees(got[i], e)), default=0)
+        wrong = [i for i, part in enumerate(expected) if not agrees(got[i], part)] or [
+            0
+        ]
+        i = next((i for i in wrong if not same_form(got[i], expected[i])), wrong[-1])
         got, expected, names = got[i], expected[i], names[i]
-        what = f" the {_in_parentheses(names)}"
+        what = f" the {in_parentheses(names)}"
     if not same_form(got, expected) or not isinstance(expected, torch.Tensor):
         return what, _summary(expected), _summary(got)
     if expected.dim() == 0:
@@ -73,11 +76,11 @@ def _first_difference(names, got, expected):
     return what, *_with_enough_digits(numbers, *rows)
 
 
-def _in_parentheses(names):
+def in_parentheses(names):
     """Return the name of a result's part, or of several: `(output, weights)`."""
     if type(names) is str:
         return names
-    return f"({', '.join(map(_in_parentheses, names))})"
+    return f"({', '.join(map(in_parentheses, names))})"
 
 
 def _with_enough_digits(as_text, expected, got):
@@ -94,12 +97,14 @@ def _summary(value):
         return f"{kind_of(value)} tensor of shape {tuple(value.shape)}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_summary, value[:4]))})"
+    if isinstance(value, list) and any(map(torch.is_tensor, value)):
+        return f"[{', '.join(map(_summary, value[:4]))}]"
     return value.text if isinstance(value, Other) else safe_text(value, 80)
 
 
 def wrapped(text):
     """Wrap each line of `text` at 88 characters, keeping its indent."""
-    wrapper = textwrap.TextWrapper(88, break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(88, break_long_words=False, break_on_hyphens=False)
     lines = []
     for line in text.splitlines():
         wrapper.subsequent_indent = " " * (len(line) - len(line.lstrip()))
