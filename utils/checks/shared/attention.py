@@ -72,7 +72,7 @@ BATCH_SCORE = {
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = {
-    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result.",
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result. In a softmax of your own, sum with keepdim=True.",
     "dim = (*range(hidden.dim()),)": "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
 }
 FIXED_AXIS = {
@@ -80,7 +80,7 @@ FIXED_AXIS = {
     "dim = 0": "softmax-over-first-axis: Your softmax runs along dim=0, which is not the axis of the keys: use dim=-1, so that each row sums to 1.",
 }
 SOFTMAX = {
-    "maximum = 0": "maximum-not-subtracted: Very large scores break your softmax, because you didn't subtract the maximum: in float32 exp() of a score above 88 is infinite, and below -104 it is 0, so you get inf/inf or 0/0. Subtract the maximum first, or let torch.softmax do it.",
+    "maximum = 0": "maximum-not-subtracted: In float32 exp() of a score above 88 is infinite, and below -104 it is 0: subtract the maximum first.",
     "maximum = hidden.max()": "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True).",
     "total = exps.sum(dim)": "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
     "total = 1": "not-normalised: You didn't divide the exponentials by their sum: divide, so that each row sums to 1.",
