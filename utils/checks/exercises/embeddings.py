@@ -14,11 +14,13 @@ def set_in_every_row(ids, num_classes):
     return hot.view(*ids.shape, num_classes)
 
 
-def another_type(embed):
+FIXED_TYPE = "one-hot-of-fixed-type: Your code works for float32 only: convert the one-hot rows to the table's own type, `.to(table.dtype)`, and leave the table as it is."
+
+
+def is_of_fixed_type(embed):
     """Name a result that is float32, whatever type the table has."""
-    text = "Your result has another dtype than the table: convert the one-hot rows only, with .to(table.dtype), and leave the table as it is."
     fixed = embed(torch.tensor([1]), draw(3, 2).double()).dtype == torch.float32
-    return Diagnosis("one-hot-of-fixed-type", text) if fixed else None
+    return Diagnosis(*FIXED_TYPE.split(": ", 1)) if fixed else None
 
 
 def embed(ids, table):
@@ -44,7 +46,7 @@ exercise_2_1 = Exercise(
     mistakes={
         "hot = F.one_hot(ids)": "class-count-missing: You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.",
         "cast = hot": "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
-        "cast = hot.float()": "one-hot-of-fixed-type: Your code works for float32 only: convert to the table's own type, `.to(table.dtype)`.",
+        "cast = hot.float()": FIXED_TYPE,
         "hot = set_in_every_row(ids, V)": "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
         (
             "hot = F.one_hot((ids - 1) % V, V)",
@@ -52,7 +54,7 @@ exercise_2_1 = Exercise(
         ): "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
         "return cast @ table * D**0.5": "scaled: You multiplied by √D: return the rows of the table as they are.",
     },
-    facts=[another_type],
+    facts=[is_of_fixed_type],
 )
 
 
