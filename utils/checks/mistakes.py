@@ -71,9 +71,9 @@ def read_mistakes(known: dict) -> list[Mistake]:
 def apply_mistakes(right, *mistakes):
     """Return the right answer, a function, with the lines of these mistakes.
 
-    A line takes the place of those that assign the same name: in this function, or else
-    in the first of the checks' functions it calls that has such a line. If only a
-    parameter has the name, the line comes first. Raises ValueError if nothing has it.
+    Replaces every assignment to the same name, in `right` or in the first helper that
+    has one. For a parameter, the line is put at the top. Raises ValueError if nothing
+    has the name.
     """
     functions, changed = _called(right), {}
     lines = {key: line for m in mistakes for key, line in m.lines.items()}
