@@ -72,11 +72,47 @@ def unscaled_columns(query, key, value):
     return weights @ value, weights
 
 
-def test_what_is_seen_beside_a_mistake_is_said_too():
-    result = check("4.1", unscaled_columns)
-    assert (result.diagnosis, result.also) == ("scale-missing", "softmax-over-queries")
-    assert "Two things are wrong. " in result.message
-    assert " And" in " ".join(result.message.split())
+def divided(query, key, value):
+    weights = torch.softmax(query @ key.mT / key.shape[-1], dim=-1)
+    return weights @ value, weights
+
+
+def of_scores(x):
+    return x @ x.T / (x @ x.T).sum(dim=-1)
+
+
+def of_all(x):
+    return torch.exp(x @ x.T) / torch.exp(x @ x.T).sum()
+
+
+RIGHT = EXERCISES["4.1"].right
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "names", "words"),
+    [
+        ("4.1", unscaled_columns, "scale-missing softmax-over-queries", "And: The w"),
+        ("4.1", lambda *x: [*RIGHT(*x)], "list-for-tuple None", "got [float tensor of"),
+        ("4.1", lambda *x: [*divided(*x)], "list-for-tuple divided-by-width", "Two th"),
+        (
+            "4.1",
+            lambda *x: (x[2], divided(*x)[1]),
+            "divided-by-width None",
+            "output ex",
+        ),
+        (
+            "3.1",
+            of_scores,
+            "softmax-over-queries exponential-missing",
+            "keepdim=True. ",
+        ),
+        ("3.1", of_all, "softmax-over-everything maximum-not-subtracted", "In float32"),
+    ],
+)
+def test_two_mistakes_a_wrong_form_and_a_wrong_part_are_named(id, answer, names, words):
+    result = check(id, answer)
+    assert f"{result.diagnosis} {result.also}" == names
+    assert words in " ".join(result.message.split())
 
 
 def double(x):

@@ -10,8 +10,9 @@ What `check("4.1", answer)` does:
 4. If a result is wrong, the finders of `examine` look for the mistake, one after the
    other. A known mistake is a line of the right answer that is written wrong
    (`mistakes`). The mistake (or the pair) that gives the answer's results on every case
-   is named, with its text (`search`). If none does, `repair` looks for a small change
-   to a reader's function that makes all results right.
+   is named, with its text (`search`). If none does, a wrong form or a single part of
+   the results may still be named, or `repair` finds a small change to a reader's
+   function that makes all results right.
 5. Facts name what results don't show, such as a dropout that stays active. A right
    answer must also let gradients through where a notebook trains.
 6. If nothing is found, `messages` shows the first difference. `display` shows the

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import torch
 
+from utils.checks import search
 from utils.checks.guard import NeverEnds, attempt, supervised
 from utils.checks.messages import describe, difference
 from utils.checks.mistakes import AnswerRejected, Diagnosis
 from utils.checks.repair import find_repair
-from utils.checks.search import find_mistake_pair, find_single_mistake, first_wrong
 from utils.checks.values import Other, agrees
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
@@ -120,7 +120,7 @@ def find_notebook_tensor(trial):
 
 def find_reason(trial):
     """Explain common errors of Python."""
-    run = first_wrong(trial.runs)
+    run = search.first_wrong(trial.runs)
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
         return [Diagnosis("layer-not-called", text, run)]
@@ -139,9 +139,11 @@ def find_reason(trial):
 # What explains wrong results, from the surest to the slowest: the first that finds
 # something ends the search. Each is a function of a `Trial` that returns diagnoses.
 FINDERS = [
-    find_single_mistake,
+    search.find_single_mistake,
     find_reason,
-    find_mistake_pair,
+    search.find_mistake_pair,
+    search.find_form,
+    search.find_mistake_in_part,
     find_notebook_tensor,
     find_repair,
 ]
@@ -200,7 +202,7 @@ def _gradients(function, args):
 def _name_mistakes(exercise, mistakes, runs):
     """Return the result that names one mistake or two."""
     first, also = mistakes[0], None
-    text, shown = first.text, first.run or first_wrong(runs)
+    text, shown = first.text, first.run or search.first_wrong(runs)
     if len(mistakes) == 2:
         also = mistakes[1].name
         text = f"Two things are wrong. {text}\nAnd: {mistakes[1].text}"

@@ -1,9 +1,14 @@
 """Find the known mistakes that give what an answer gave."""
 
+from dataclasses import replace
 from itertools import combinations
 
-from utils.checks.mistakes import Diagnosis, apply_mistakes, explain
-from utils.checks.values import agrees, safe_text
+from utils.checks.messages import in_parentheses
+from utils.checks.mistakes import Diagnosis, apply_mistakes, explain, read_mistakes
+from utils.checks.shared.returned import FORM
+from utils.checks.values import agrees, safe_text, same_form
+
+FORMS = read_mistakes(FORM)
 
 
 def find_single_mistake(trial):
@@ -34,6 +39,37 @@ def find_mistake_pair(trial):
     if not pairs or len(set.intersection(*names)) < needed:
         return []
     return _diagnoses(trial, *min(pairs, key=lambda pair: known.index(pair[1])))
+
+
+def find_form(trial):
+    """Return the diagnosis of a wrong form, and of one mistake besides, or []."""
+    exercise, _, runs = trial
+    wrong = [run for run in runs if not same_form(run.got, run.expected)]
+    if any(run.error for run in runs) or not wrong:
+        return []
+    for form in FORMS:
+        right = apply_mistakes(exercise.right, form)
+        if all(same_form(run.got, run.outcome_of(right).value) for run in wrong):
+            tried = [[form], *([form, mistake] for mistake in exercise.known)]
+            fits = (each for each in tried if reproduces(exercise.right, runs, *each))
+            return _diagnoses(trial._replace(runs=wrong[:1]), *next(fits, [form]))
+    return []
+
+
+def find_mistake_in_part(trial):
+    """Return the diagnosis of the one mistake that gives a part of all results, or []."""
+    exercise, _, runs = trial
+    size = len(exercise.parts)
+    if any(type(run.got) is not tuple or len(run.got) != size for run in runs):
+        return []
+    for i, part in enumerate(exercise.parts):
+        cut = [run.part(i) for run in runs]
+        known = exercise.known if first_wrong(cut) else ()
+        fitting = [m for m in known if reproduces(exercise.right, cut, m)]
+        if len({mistake.name for mistake in fitting}) == 1:
+            [found] = _diagnoses(trial, fitting[0])
+            return [replace(found, text=f"In the {in_parentheses(part)}: {found.text}")]
+    return []
 
 
 def _diagnoses(trial, *mistakes):

@@ -1,8 +1,8 @@
 """What goes wrong when a result is returned, in every exercise.
 
 `deliver` has the lines that these replace: `chosen`, which parts in which order, and
-`returned`, with which axes and of which type. A result that can't be changed in a
-mistake's way stays as it is.
+`returned`, with which axes and of which type. If a change fails, the result is left
+alone.
 """
 
 from contextlib import suppress
@@ -19,17 +19,13 @@ def deliver(result):
 
 def of_pair(change, result):
     """Change a pair; leave another result as it is."""
-    return _changed(change, result) if type(result) is tuple else result
+    return change(result) if type(result) is tuple else result
 
 
 def each(change, result):
     """Change the result, or each part of it."""
     if type(result) is tuple:
         return tuple(each(change, part) for part in result)
-    return _changed(change, result)
-
-
-def _changed(change, result):
     with suppress(Exception):
         return change(result)
     return result
@@ -39,26 +35,32 @@ def of_another_type(result):
     return torch.tensor(result) if type(result) is list else result.tolist()
 
 
-RETURNED = {
+FORM = {  # what the type, shape and dtype of a result show, whatever its numbers are
     "returned = None": "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch.",
+    "chosen = of_pair(list, result)": "list-for-tuple: You returned a list: return {returns}.",
+    (
+        "chosen = of_pair(lambda pair: pair[0], result)",
+        "chosen = of_pair(lambda pair: pair[1], result)",
+    ): "part-missing: You returned one part only: return {returns}.",
+    "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
+    (
+        "returned = each(of_another_type, chosen)",
+        "returned = each(lambda x: x.float(), chosen)",
+        "returned = each(lambda x: x.long(), chosen)",
+    ): "wrong-type: You returned another type: return {returns}.",
+}
+RETURNED = {
     "chosen = of_pair(lambda pair: pair[::-1], result)": "parts-swapped: You swapped the parts: return {returns}.",
-    "chosen = of_pair(lambda pair: pair[0], result)": "part-missing: You returned one part only: return {returns}.",
     (
         "returned = each(lambda x: x.mT, chosen)",
         "returned = each(lambda x: x.transpose(0, 1), chosen)",
         "returned = each(lambda x: x.transpose(1, 2), chosen)",
         "returned = each(lambda x: x.movedim(0, -1), chosen)",
     ): "axes-swapped: You returned the axes in another order: return {returns}.",
-    "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
     (
         "returned = each(lambda x: x.flatten(0, 1), chosen)",
         "returned = each(lambda x: x.flatten(1, 2), chosen)",
     ): "axes-merged: You joined axes that should stay apart: return {returns}.",
     "returned = each(lambda x: x.sum(1), chosen)": "added-up: You added up along an axis: return {returns}.",
-    (
-        "returned = each(of_another_type, chosen)",
-        "returned = each(lambda x: x.float(), chosen)",
-        "returned = each(lambda x: x.long(), chosen)",
-    ): "wrong-type: You returned another type: return {returns}.",
     "returned = each(lambda x: x.softmax(-1), chosen)": "softmax-taken: You took a softmax at the end: leave it out.",
 }
