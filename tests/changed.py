@@ -190,13 +190,13 @@ class Touched:
         self.store.add(START)
         source = path.read_text(encoding="utf-8") if path.exists() else ""
         self.cases |= {f"[{id}" for id in re.findall(r'\bid="([\d.]+)"', source)}
-        asking = re.findall(r'\bpage="deeper/(\w+)"', source)
+        deeper = re.findall(r'\bpage="deeper/(\w+)"', source)
         for page in find_notebooks():
             if page.stem[3:] == path.stem:
                 solutions = f"solutions/{page.stem[:2]}_solutions.ipynb"
                 self.compare |= {page, page.parent / solutions}
                 self.cases.add(page.stem)
-            elif page.stem in asking:
+            elif page.stem in deeper:
                 self.compare.add(page)
 
     def add_names(self, path, changed):

@@ -56,10 +56,9 @@ def _first_difference(names, got, expected):
         if not isinstance(got, tuple) or len(got) != len(expected):
             wanted = _summary(expected) if what else in_parentheses(names)
             return what, wanted, _summary(got)
-        wrong = [i for i, part in enumerate(expected) if not agrees(got[i], part)] or [
-            0
-        ]
-        i = next((i for i in wrong if not same_form(got[i], expected[i])), wrong[-1])
+        wrong = [i for i, part in enumerate(expected) if not agrees(got[i], part)]
+        last = wrong[-1] if wrong else 0
+        i = next((i for i in wrong if not same_form(got[i], expected[i])), last)
         got, expected, names = got[i], expected[i], names[i]
         what = f" the {in_parentheses(names)}"
     if not same_form(got, expected) or not isinstance(expected, torch.Tensor):

@@ -15,7 +15,7 @@ from types import FunctionType
 from utils.checks.shared.returned import deliver
 from utils.checks.values import copied
 
-OWN = "utils.checks."
+CHECKS = "utils.checks."
 LINES = ast.Assign | ast.Return  # that may be written wrong
 
 
@@ -75,18 +75,18 @@ def apply_mistakes(right, *mistakes):
     has one. For a parameter, the line is put at the top. Raises ValueError if nothing
     has the name.
     """
-    functions, changed = _called(right), {}
+    functions, changed = _called_functions(right), {}
     lines = {key: line for m in mistakes for key, line in m.lines.items()}
-    homes = {key: _find_home(key, functions) for key in lines}
+    places = {key: _find_function(key, functions) for key in lines}
     for function in functions:
-        own = frozenset((k, lines[k]) for k, home in homes.items() if home is function)
+        wrong = frozenset((k, lines[k]) for k in lines if places[k] is function)
         names = dict(function.__globals__)
-        code, defaults = _compile(function, own), function.__defaults__
+        code, defaults = _compile(function, wrong), function.__defaults__
         changed[function] = FunctionType(code, names, function.__name__, defaults)
     for function in changed.values():  # each calls the others as they are now
         names = function.__globals__
         names |= {
-            n: changed[f] for n, f in names.items() if _is_own(f) and f in changed
+            n: changed[f] for n, f in names.items() if _is_helper(f) and f in changed
         }
     return lambda *args: changed[deliver](changed[right](*args))
 
@@ -98,7 +98,7 @@ def explain(right, args, *mistakes, **fields):
     """
 
     def note(frame, event, value):
-        if event == "return" and frame.f_globals.get("__name__", "").startswith(OWN):
+        if event == "return" and frame.f_globals.get("__name__", "").startswith(CHECKS):
             values.update(frame.f_locals)
 
     values, function = {}, apply_mistakes(right, *mistakes)
@@ -110,9 +110,9 @@ def explain(right, args, *mistakes, **fields):
     return [mistake.text.format(**values | fields) for mistake in mistakes]
 
 
-def _find_home(key, functions):
+def _find_function(key, functions):
     """Return the function that assigns this name, or else has it as a parameter."""
-    for names in (_assigned, _parameters):
+    for names in (_assigned_names, _parameter_names):
         for function in functions:
             if key in names(function):
                 return function
@@ -120,18 +120,18 @@ def _find_home(key, functions):
 
 
 @cache
-def _called(right):
+def _called_functions(right):
     """Return a right answer, the functions of the checks that it calls, `deliver`."""
     functions = [right]
     for function in functions:
         names = [n.id for n in ast.walk(_parse(function)) if isinstance(n, ast.Name)]
-        called = filter(_is_own, map(function.__globals__.get, names))
+        called = filter(_is_helper, map(function.__globals__.get, names))
         functions += [f for f in dict.fromkeys(called) if f not in functions]
     return [*functions, deliver]
 
 
-def _is_own(value):
-    return inspect.isfunction(value) and value.__module__.startswith(OWN)
+def _is_helper(value):
+    return inspect.isfunction(value) and value.__module__.startswith(CHECKS)
 
 
 def _parse(function):
@@ -142,12 +142,12 @@ _read_source = cache(inspect.getsource)
 
 
 @cache
-def _assigned(function):
+def _assigned_names(function):
     nodes = ast.walk(_parse(function))
     return {_key(node) for node in nodes if isinstance(node, LINES)}
 
 
-def _parameters(function):
+def _parameter_names(function):
     return inspect.signature(function).parameters.keys()
 
 
@@ -164,12 +164,9 @@ def _compile(function, lines):
     """Return the code of a function in which these lines are others."""
     if not lines:
         return function.__code__
-    wrong, tree = (
-        {key: ast.parse(line).body[0] for key, line in lines},
-        _parse(function),
-    )
-    tree = _Replacing(wrong).visit(tree)
-    tree.body[:0] = [wrong[key] for key in wrong.keys() - _assigned(function)]
+    wrong = {key: ast.parse(line).body[0] for key, line in lines}
+    tree = _Replacing(wrong).visit(_parse(function))
+    tree.body[:0] = [wrong[key] for key in wrong.keys() - _assigned_names(function)]
     module = compile(ast.fix_missing_locations(ast.Module([tree], [])), "", "exec")
     return next(code for code in module.co_consts if inspect.iscode(code))
 

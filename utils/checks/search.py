@@ -67,8 +67,9 @@ def find_mistake_in_part(trial):
         known = exercise.known if first_wrong(cut) else ()
         fitting = [m for m in known if reproduces(exercise.right, cut, m)]
         if len({mistake.name for mistake in fitting}) == 1:
-            [found] = _diagnoses(trial, fitting[0])
-            return [replace(found, text=f"In the {in_parentheses(part)}: {found.text}")]
+            [diagnosis] = _diagnoses(trial, fitting[0])
+            text = f"In the {in_parentheses(part)}: {diagnosis.text}"
+            return [replace(diagnosis, text=text)]
     return []
 
 
@@ -95,5 +96,5 @@ def reproduces(right, runs, *mistakes):
 def _same_outcome(run, other):
     if other.error is None or run.error is None:
         return other.error is run.error and agrees(run.got, other.value)
-    said, told = (safe_text(error, 300) for error in (other.error, run.error))
-    return type(other.error) is type(run.error) and said in told  # or a part of it
+    text, whole_text = (safe_text(error, 300) for error in (other.error, run.error))
+    return type(other.error) is type(run.error) and text in whole_text

@@ -94,8 +94,8 @@ MISTAKES = attention.SCALE | attention.BATCH_SCORE | attention.AXIS | masks.HIDE
 MISTAKES |= masks.CAUSAL | attention.PROJECT | attention.AVERAGE
 MISTAKES |= heads.SPLIT | heads.MERGE | heads.OUT
 MISTAKES |= {
-    "soft = softmax_of(softmax_of(hidden))": "softmax-twice: -",
-    "output = shares.mean(1, keepdim=True) @ value": "heads-share-weights: -",
+    "soft = softmax_of(softmax_of(hidden))": "softmax-twice: Softmax taken twice.",
+    "output = shares.mean(1, keepdim=True) @ value": "heads-share-weights: One mean.",
 }
 
 

@@ -47,7 +47,10 @@ IN_LAYER = {
     "width = query.shape[-1] if of_heads.head_width(x.shape[-1], num_heads) else 0": "another-width-checked: You checked whether num_heads divides d_in: it should divide the width that you split, d_out in a layer.",
 }
 MERGE = {
-    "joined = x.reshape(len(x), x.shape[2], -1)": "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
+    (
+        "joined = x.reshape(len(x), x.shape[2], -1)",
+        "joined = x.flatten(2)",
+    ): "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
     "joined = x.permute(0, 2, 3, 1).flatten(2)": "merge-interleaved: You put the first features of all heads first: keep each head together, with the axes (B, T, H, K) before the reshape.",
     (
         "joined = x.mT.reshape(len(x), x.shape[2], -1)",
