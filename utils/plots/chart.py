@@ -353,7 +353,7 @@ def lines(
     for axis, is_log in ((ax.xaxis, log_x), (ax.yaxis, log_y)):
         if is_log:
             low, high = axis.get_view_interval()
-            ticks = (1, 2, 5) if high < 1000 * low else (1,)  # of each power of ten
+            ticks = (1, 2, 5) if high < 3000 * low else (1,)  # of each power of ten
             axis.set_major_locator(LogLocator(subs=ticks))
             axis.set_major_formatter("{x:,.9g}")
             axis.set_minor_formatter("")

@@ -507,9 +507,7 @@ def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str)
         left, vectors = 2.35 + 1.53 * i, x[0] @ matrix
         for head, part in enumerate(vectors.split(K, dim=1)):
             at, style = (left + (0.34 * K + 0.06) * head, 0.68), {"cell": 0.34}
-            picture.grid(at, part, role, " ", columns=[head] * K, **style)
-            numbers = picture.sentences.pop().lstrip(" :")
-            picture._add_sentence(f"{role}, head {head}: {numbers}")
+            picture.grid(at, part, role, columns=[head] * K, **style)
             parts[role, head] = part
         middle = left + 0.34 * K + 0.03
         picture.note((middle, 0.38), role, role, align="center", bold=True)
