@@ -1,11 +1,13 @@
 """Updating the course keeps what its reader wrote."""
 
+import json
 import subprocess
 import sys
 
 from tests.repository import make_repository
 
 NAME = "notebooks/deeper/glossary.ipynb"
+OPENED, WRITTEN_IN = "notebooks/01_tokens.ipynb", "notebooks/02_embeddings.ipynb"
 
 
 def update(course):
@@ -13,11 +15,17 @@ def update(course):
     return subprocess.run(command, cwd=course, capture_output=True, text=True).stderr
 
 
-def test_an_update_saves_changed_notebooks_or_leaves_them_alone(tmp_path):
+def test_an_update_saves_what_was_written_or_changes_nothing(tmp_path):
     published, course = tmp_path / "published", tmp_path / "course"
     make_repository(published)
     subprocess.run(["git", "clone", "-q", published, course], check=True)
     (course / NAME).write_text("my answers")
+    for name in (OPENED, WRITTEN_IN):  # what JupyterLab stores of an opened notebook
+        notebook = json.loads((course / name).read_text("utf-8"))
+        for cell in notebook["cells"]:
+            cell["metadata"]["collapsed"] = False
+        notebook["cells"][-1]["source"] += ["my notes"] * (name == WRITTEN_IN)
+        (course / name).write_text(json.dumps(notebook))
     subprocess.run(["git", "add", "notebooks"], cwd=course, check=True)
     (published / NAME).write_text("a new version")
     (published / "README.md").write_text("a new version")
@@ -36,7 +44,9 @@ def test_an_update_saves_changed_notebooks_or_leaves_them_alone(tmp_path):
     assert (course / NAME).read_text() == "my answers"
     assert not update(course)
     assert (course / NAME).read_text() == "a new version"
-    [saved] = (course / "mine").glob("*/deeper/glossary.ipynb")
-    assert saved.read_text() == "my answers"
+    saved = {p.name: p.read_text("utf-8") for p in course.glob("mine/*/**/*.ipynb")}
+    assert saved.keys() == {"glossary.ipynb", "02_embeddings.ipynb"}
+    assert saved["glossary.ipynb"] == "my answers"
+    assert "my notes" in saved["02_embeddings.ipynb"]
     (course / ".git").rename(tmp_path / "history")
     assert "from a ZIP file: download a new one" in update(course)

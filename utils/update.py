@@ -1,9 +1,10 @@
 """Update the course: `python -m utils.update`.
 
-The newest version is fetched with git. Notebooks that you changed are copied into a new
-folder `mine/DATE/` before the new ones replace them. If that fails, nothing changes.
+The newest version is fetched with git. The notebooks that you wrote in are copied into
+a new folder `mine/DATE/` before new ones replace them. If that fails, nothing changes.
 """
 
+import json
 import shutil
 import subprocess
 import sys
@@ -22,8 +23,26 @@ def git(*words: str) -> str:
     return done.stdout.decode()
 
 
+def is_edited(name: str) -> bool:
+    """Return whether the cells of a notebook aren't those of the course.
+
+    Outputs and metadata don't count: JupyterLab changes them when a notebook is opened.
+    """
+    try:
+        text = (COURSE / name).read_text(encoding="utf-8")
+        return sources(text) != sources(git("show", f"HEAD:{name}"))
+    except (KeyError, TypeError, ValueError, subprocess.CalledProcessError):
+        return True  # damaged, or a notebook that the course doesn't have
+
+
+def sources(text: str) -> list:
+    """Return the kind and the source of each cell of a notebook."""
+    cells = json.loads(text)["cells"]
+    return [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+
+
 def main() -> None:
-    """Fetch the newest version, copy each changed notebook, then replace them all."""
+    """Fetch the newest version, copy each edited notebook, then replace them all."""
     if not (COURSE / ".git").exists():
         raise OSError("this copy of the course is from a ZIP file: download a new one")
     git("fetch")
@@ -38,7 +57,7 @@ def main() -> None:
         text = f"you have changed or added {', '.join(blocked)}, as the new version "
         raise OSError(text + "has: move your files to a folder outside the course")
     folder = COURSE / "mine" / f"{datetime.now():%Y-%m-%d_%H-%M-%S}"
-    for name in notebooks:
+    for name in filter(is_edited, notebooks):
         copy = folder / Path(name).relative_to("notebooks")
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(COURSE / name, copy)
