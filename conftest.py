@@ -22,49 +22,34 @@ if IS_MAIN:
 
 def pytest_addoption(parser):
     """Add the option of the full run; see tests/README.md."""
-    every = "run the solutions, and each test on every notebook instead of a sample"
+    every = "leave nothing out, and run each test on every notebook instead of a sample"
     parser.addoption("--full", action="store_true", help=every)
 
 
-# Slow tests of a single part, left out of the quick run: CI runs them, and
+# What takes long and tests a single part, left out of the quick run: CI runs it, and
 # `tests.changed` does if a change touches that part.
 LONG = [
     "notebooks/deeper",
+    "notebooks/solutions",
+    "tests/test_answers.py",
     "tests/test_checks.py",
     "tests/test_contributing.py",
     "tests/test_experiments.py",
     "tests/test_lab.py",
     "tests/test_launch.py",
+    "tests/test_mistakes.py",
     "tests/test_parallel.py",
-    "tests/test_sections.py",
     "tests/test_setup.py",
     "tests/test_plot_steps.py",
     "tests/test_site.py",
 ]
-SAMPLED = {"test_answers.py", "test_mistakes.py"}  # the quick run takes one exercise
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave out what takes long unless the command names it or the run is full.
-
-    Worked solutions, which only print that checks pass, are left out in CI, too.
-    """
-    left_out = ["notebooks/solutions"] + ([] if "CI" in os.environ else LONG)
-    is_left_out = any(collection_path.match(name) for name in left_out)
-    return (is_left_out and not config.getoption("--full")) or None
-
-
-def pytest_collection_modifyitems(session, config, items):
-    """Leave all exercises but one out of the quick run."""
-    if "CI" not in os.environ and not config.getoption("--full"):
-        items[:] = [
-            item
-            for item in items
-            if item.path.name not in SAMPLED
-            or session.isinitpath(item.path)
-            or "[" not in item.name
-            or "[4.1" in item.name
-        ]
+    """Leave out what takes long, unless the command names it or nothing is left out."""
+    is_whole = "CI" in os.environ or config.getoption("--full")
+    is_long = any(collection_path.match(name) for name in LONG)
+    return (is_long and not is_whole) or None
 
 
 @pytest.hookimpl(tryfirst=True)

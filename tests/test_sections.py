@@ -1,4 +1,4 @@
-"""A reader runs single sections; each test pins a claim about that.
+"""A reader may run single sections, after those that it needs.
 
 A section begins with a second-level heading; the cells before the first one are the
 opening. A line *Needs …* under a heading links to the sections whose names this one
@@ -13,14 +13,12 @@ from typing import NamedTuple
 import nbformat
 import pytest
 
-from tests.notebooks import find_notebooks, run_cells
+from tests.notebooks import find_notebooks
 from tests.repository import ROOT
-from tests.tolerance import assert_prints, printed
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
 LOADS = "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"
 NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
-CHEAP = "deeper/my_numbers_differ.ipynb"
 LINK = re.compile(r"\[[^\]]+\]\(#([^)]+)\)")
 
 
@@ -50,36 +48,6 @@ def closure(parts, needs):
     """Return the numbers of sections and of all that they need, in reading order."""
     indirect = [number for i in needs for number in closure(parts, parts[i].needs)]
     return sorted({*needs, *indirect})
-
-
-# --------------------------------------------------------------------- run alone
-
-
-def compare(cells, path):
-    """Run cells in one fresh kernel; assert that each prints what is stored."""
-    new = nbformat.v4.new_code_cell
-    copies = [new(cell.source, metadata=cell.metadata) for cell in cells]
-    run_cells(nbformat.v4.new_notebook(cells=copies), path.parent)
-    for stored, cell in zip(cells, copies):
-        assert_prints(cell, printed(stored))
-        assert [o.text for o in cell.outputs if o.get("name") == "stderr"] == []
-
-
-@pytest.mark.sample(CHEAP)
-def test_a_section_runs_after_the_opening_and_the_sections_that_it_needs(path):
-    parts = sections(path)
-    done = {number for number, section in enumerate(parts) if not section.cells}
-    for number in reversed(range(1, len(parts))):
-        if number not in done:
-            chain = [*closure(parts, parts[number].needs), number]
-            compare([cell for i in [0, *chain] for cell in parts[i].cells], path)
-            # Sections that only had their own needs before them ran alone as well.
-            for place, i in enumerate(chain):
-                if chain[:place] == closure(parts, parts[i].needs):
-                    done.add(i)
-
-
-# ------------------------------------------------------------- what they need
 
 
 def global_names(code):

@@ -51,11 +51,6 @@ def printed(cell):
     return "\n".join(text for text in texts if text is not None)
 
 
-def assert_prints(cell, stored):
-    """Assert that a cell prints the stored text, within its tolerance."""
-    assert agree(printed(cell), stored, cell.metadata.get("tolerance")), cell.source
-
-
 def settled(new, stored, tolerance):
     """Return new outputs with each text that agrees in its stored form.
 
