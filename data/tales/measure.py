@@ -1,6 +1,6 @@
-"""Measure the model of tales: `python -m tests.tales FOLDER`.
+"""Measure the model of tales: `python -m data.tales.measure FOLDER`.
 
-FOLDER has train.txt and the held-out books, as `data/tales/make_text.py` makes them.
+FOLDER has train.txt and the held-out books, as `make_text.py` makes them.
 The table says how many bits a byte of each text costs the model, counting models that
 read the same text, and two programs that compress each text by itself.
 """
@@ -82,6 +82,7 @@ class _Level:
         self.taken = np.add.reduceat(taken, first)
 
     def interpolate(self, keys, shorter):
+        """Return the probability of each key, given those of the shorter ones."""
         kept = _look_up(self.keys, self.kept, keys)
         total = _look_up(self.histories, self.totals, keys >> BITS)
         taken = _look_up(self.histories, self.taken, keys >> BITS)
@@ -112,6 +113,7 @@ def model_nats(model, ids):
 
 
 def main(folder):
+    """Print the table of README.md."""
     model, encode, decode = load_tales_model()
     texts = {p.stem: p.read_text(encoding="utf-8") for p in folder.glob("*.txt")}
     train = np.array(encode(texts.pop("train")))
