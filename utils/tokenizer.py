@@ -35,44 +35,15 @@ def load_tokenizer() -> tiktoken.Encoding:
 
     Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
     """
-    ranks = _read_gpt2_ranks()
+    lines = (DATA / "r50k_base.tiktoken").read_bytes().splitlines()
+    pairs = map(bytes.split, lines)
+    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
     return tiktoken.Encoding(
         name="gpt2",
         pat_str=GPT2_WORD.pattern,
         mergeable_ranks=ranks,
         special_tokens={END_OF_TEXT: len(ranks)},
     )
-
-
-def load_gpt2_merges() -> tuple[dict[tuple[int, int], int], list[int]]:
-    """Read GPT-2's merges from the file in `data/`, for our own `encode_bpe`.
-
-    The file lists the pieces in the order learned. Encoded with the merges before its
-    own, a piece is the pair that was joined.
-
-    returns: 50,000 merges as `train_bpe` returns them, so the ids 0 ... 255 are the
-        bytes; and the ids that GPT-2 gives these 256 bytes, in another order
-
-    >>> merges, byte_ids = load_gpt2_merges()
-    >>> ids = encode_bpe("Hello shiny sun!", merges, GPT2_WORD)
-    >>> [byte_ids[i] if i < 256 else i for i in ids]
-    [15496, 22441, 4252, 0]
-
-    Source: Radford et al. 2019, section 2.2; ranks by OpenAI, MIT licence.
-    """
-    ranks, merges = _read_gpt2_ranks(), {}
-    for piece, rank in ranks.items():
-        if len(piece) > 1:
-            merges[tuple(_encode_word(piece, merges))] = rank
-    return merges, [ranks[bytes([byte])] for byte in range(256)]
-
-
-def _read_gpt2_ranks():
-    """Return the id of each piece of GPT-2's vocabulary, in the order of ids."""
-    lines = (DATA / "r50k_base.tiktoken").read_bytes().splitlines()
-    return {
-        base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)
-    }
 
 
 def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
