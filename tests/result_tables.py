@@ -5,7 +5,6 @@ from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
 PAGES = {  # table: its page
-    "the last full run": TESTS / "README.md",
     "the last seeds": TESTS / "seeds" / "README.md",
     "the last benchmarks": TESTS / "benchmarks.md",
 }
