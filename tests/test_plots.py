@@ -87,7 +87,6 @@ PLANE = {"labels": WORDS, "names": ["a"], "groups": ["b"], "reach": 1}
 WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, FLAT),
     "maps: expected at least one finite number": partial(chart.heat, [NAN[:1] * 2] * 2),
-    "groups: expected a dict, got tuple": partial(chart.dots, (1,), xlabel="x"),
     "smooth: expected a width from 1": partial(chart.lines, **LINES, smooth=4),
     "positions: expected numbers up to reach = 1": partial(
         chart.points, [[[0, 2]] * 3], **PLANE | {"groups": "abc"}
@@ -95,28 +94,18 @@ WRONG = {
     "role: expected one of None, x, query": partial(
         plots.row, {"values": [1], "role": "wait"}
     ),
-    "vmax: expected a number above 0": partial(chart.heat, WEIGHTS, vmax=0),
-    "no: expected finite numbers": partial(chart.bars, {"no": NAN}, WORDS[:2]),
     "one: expected a number above 0": partial(
         chart.lines, **LINES | {"series": {"one": [-1, 0]}}, log_y=True
     ),
-    "groups: expected one or more": partial(chart.bars, {}, WORDS),
     "maps: expected weights from 0 to 1": partial(chart.heat, [[-0.01, 0.25]]),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
     "mask: expected booleans": partial(chart.heat, WEIGHTS, mask=CAUSAL.float()),
-    "one: expected 2 values": partial(chart.lines, **LINES, x=[1, 2]),
-    "positions: expected 3 axes": partial(chart.points, FLAT, **PLANE),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
-    "maps: expected weights from 0 to 1 (": partial(chart.heat, [[0, math.inf]]),
     "framed: expected cells of a 3 by 3": partial(chart.heat, WEIGHTS, framed=[(3, 0)]),
     "rows: expected numbers above 0 that": partial(
         chart.heat, WEIGHTS, [("a", 3), ("b", 0)]
     ),
     "groups: expected a dict, got list": partial(chart.bars, [1, 2], WORDS),
-    "labels: expected 1 of them, got 3": partial(chart.points, [[[0, 1]]], **PLANE),
-    "names: expected 2 of them, got 1": partial(
-        chart.dials, [[0], [1]], ["a"], labels=["b"]
-    ),
     "thin: expected names from ['one'], got ['two']": partial(
         chart.lines, **LINES, thin={"two": [[1, 0]]}
     ),

@@ -73,7 +73,6 @@ NOT_UTF_8 = "text.txt is not a text in UTF-8: save it as UTF-8 in an editor"
     "content, message",
     [
         (None, "No such file or directory: "),
-        (b"", "text.txt is too short"),
         ("Schöne Wörter".encode("latin-1"), NOT_UTF_8),
         (b"too short", "too short: expected more than --context 64 tokens to train on"),
     ],
@@ -139,8 +138,6 @@ def test_tales_model_reads_prose_better_than_chance_and_leaves_the_seed_alone():
 def test_a_text_without_a_window_is_named():
     with pytest.raises(ValueError, match="context_length = 4 token ids, got 4"):
         command.draw_windows(torch.arange(4), 4, batch_size=1, seed=0, number=0)
-    with pytest.raises(ValueError, match="batch_size to be"):
-        command.draw_windows(torch.arange(9), 4, batch_size=0, seed=0, number=0)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
