@@ -27,7 +27,6 @@ from utils.training import TrainingConfig, train
 
 WIDTH, HEADS = 768, 12
 TABLE = "the last benchmarks"
-HEAD = "| name | what | measured | machine | day |\n|---|---|---|---|---|\n"
 
 
 def relative_rows(about, runs):
@@ -160,7 +159,7 @@ def main():
             rows.append(f"| {name} | {what} | {measured} | {end} |\n")
             print(rows[-1], end="", flush=True)
         print(f"load of the last minute: {os.getloadavg()[0]:.1f}", flush=True)
-        result_tables.store(TABLE, HEAD, rows, list(benchmarks))
+        result_tables.store(TABLE, rows, list(benchmarks))
 
 
 if __name__ == "__main__":

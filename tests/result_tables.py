@@ -1,6 +1,5 @@
-"""The tables that commands write into pages, each between two comments."""
+"""The tables that commands write into pages, each before a comment at its end."""
 
-import re
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
@@ -17,25 +16,25 @@ def cells(row):
 
 def rows(table, count):
     """Return the first `count` cells of each row of a table, without its head."""
-    page = PAGES[table].read_text(encoding="utf-8")
-    [_, lines] = page.partition(f"<!-- end of {table} -->")[0].split("|---|\n")
-    return [cells(line)[:count] for line in lines.splitlines()]
+    return [cells(row)[:count] for row in _parts(table)[1]]
 
 
-def store(table, head, new_rows, order):
+def store(table, new_rows, order):
     """Write rows into a table of its page, in the order of their first cells.
 
-    A new row replaces those with the same first cell. Other rows stay if the head,
-    which may name versions, is still the same.
+    A new row replaces those with the same first cell.
     """
-    page = PAGES[table]
-    begin, end = f"<!-- {table} -->\n", f"<!-- end of {table} -->\n"
-    before, rest = page.read_text(encoding="utf-8").split(begin)
-    old, after = rest.split(end)
+    before, lines, after = _parts(table)
     replaced = {cells(row)[0] for row in new_rows}
-    lines = re.findall(r"^\| .*\n", old.removeprefix(head), re.MULTILINE)
-    lines = [row for row in lines if old.startswith(head)]
     lines = [row for row in lines if cells(row)[0] in {*order} - replaced] + new_rows
     lines.sort(key=lambda row: order.index(cells(row)[0]))
-    text = before + begin + head + "".join(lines) + end + after
-    page.write_text(text, encoding="utf-8", newline="\n")
+    text = before + "".join(lines) + after
+    PAGES[table].write_text(text, encoding="utf-8", newline="\n")
+
+
+def _parts(table):
+    """Return what a page has before the rows of a table, the rows, and the rest."""
+    page = PAGES[table].read_text(encoding="utf-8")
+    before, end, after = page.partition(f"<!-- end of {table} -->")
+    before, rule, lines = before.rpartition("|---|\n")
+    return before + rule, lines.splitlines(keepends=True), end + after

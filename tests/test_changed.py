@@ -24,13 +24,6 @@ def names_of_tests(change):
     return {test.rpartition("/")[2] for test in change.pytest_runs()[0]}
 
 
-def test_a_notebook_is_stored_and_its_form_tested(touched):
-    name = "notebooks/01_tokens.ipynb"
-    change = touched(name)
-    assert (change.store, change.compare) == ({ROOT / name}, set())
-    assert change.pytest_runs()[1][-1] == "01_tokens"
-
-
 @pytest.mark.parametrize("new", ["\nimport ", '"""Give each head', "new_maximum"])
 def test_comments_docstrings_and_local_names_touch_no_notebook(touched, new):
     old = {"\nimport ": "\n# a comment\nimport "}.get(new, new[:-1])

@@ -34,12 +34,6 @@ def test_another_number_is_refused(number):
         patient(number)
 
 
-def test_a_layer_takes_no_more_tokens_than_it_says():
-    assert patient(107)(torch.zeros(1, 16, 16)).shape == (1, 16, 16)
-    with pytest.raises(ValueError, match=r"T up to 16; got .* shape \(1, 17, 16\)"):
-        patient(107)(torch.zeros(1, 17, 16))
-
-
 @pytest.mark.parametrize("number", ONE_OF_EACH)
 def test_an_input_of_another_width_is_named(number):
     *others, last = inputs_of(patient(number))

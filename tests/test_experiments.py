@@ -8,10 +8,9 @@ import torch
 from tests.seeds import definitions
 
 page = functools.cache(definitions)  # not while tests are collected
-TRANSLATION, BOOKS = "12_translation", "13_attention_without_a_softmax"
+TRANSLATION = "12_translation"
 TRANSFORMER = "deeper/the_transformer_of_2017"
 PRONOUNS = "deeper/heads_that_resolve_it"
-RESETS = "deeper/a_layer_with_the_delta_rule"
 
 
 @functools.cache
@@ -31,25 +30,6 @@ def test_held_out_scenes_never_occur_in_training():
     assert not scenes(5000) & held_out
     for quality in ("tired", "wide"):
         assert {"animal", "street", quality} in held_out
-
-
-@pytest.mark.parametrize("num_letters", [None, 3])
-def test_the_answer_is_the_last_digit_of_the_letter_asked_for(num_letters):
-    lists = page(BOOKS)["draw_pairs"](50, 11, num_letters)
-    for row, digits, asked, answer in zip(*(t.tolist() for t in lists)):
-        assert dict(zip(row, digits))[asked] == answer
-        assert num_letters is None or max(row) < num_letters
-        assert num_letters is not None or len(set(row)) == 11
-
-
-def test_a_list_with_resets_asks_for_the_last_digit_since_the_last_reset():
-    book = page(BOOKS)
-    lists = page(RESETS)["draw_resets"](99, 9)
-    for tokens, digits, asked, answer in zip(*(t.tolist() for t in lists)):
-        last = {}
-        for token, digit in zip(tokens, digits):
-            last = {} if token == book["RESET"] else last | {token: digit}
-        assert last.get(asked, book["NONE"]) == answer
 
 
 @pytest.mark.parametrize("kind", ["OneCall", "RecurrentDecoder", "TransformerDecoder"])

@@ -12,7 +12,6 @@ import pytest
 from tests.notebooks import (
     COLAB,
     find_notebooks,
-    read_home,
     setup_cell,
     with_minutes,
 )
@@ -46,15 +45,6 @@ def test_no_file_names_a_folder_of_a_machine():
     kinds = {".py", ".md", ".toml", ".txt", ".yml", ".ipynb", ""}
     texts = [path for path in files() if path.suffix in kinds]
     assert [path for path in texts if folder.search(read(path))] == []
-
-
-def test_before_the_course_has_an_address_no_reader_is_sent_to_it():
-    texts = [read("README.md")]
-    for path in find_notebooks():
-        texts.append(nbformat.read(path, as_version=4).cells[0].source)
-    if read_home()[0] == "":
-        assert re.findall(r"\]\((https?:[^)]+)\)", "\n".join(texts)) == []
-        assert not re.search("Colab|git clone", texts[0])
 
 
 def test_address_writes_address_and_version_everywhere_with_one_command(tmp_path):

@@ -9,11 +9,13 @@ from utils import pages
 from utils.embeddings import sinusoidal_positions
 
 letters = pages.definitions("10_positions")
+LetterReader, train_reader = letters.LetterReader, letters.train_reader
+loss_at, weight_of_far_keys = letters.loss_at, letters.weight_of_far_keys
+rotary_scores, held_scores = letters.rotary_scores, letters.held_scores
 
 GUESSING = 3.12  # the loss that 10 prints, which no seed changes
-SLOWED = letters.SPEEDS * torch.tensor(
-    [1, 1 / 4, 1, 1]
-)  # pair 1 at a quarter of its speed
+# With pair 1 at a quarter of its speed.
+SLOWED = letters.SPEEDS * torch.tensor([1, 1 / 4, 1, 1])
 
 
 def main(seed):
@@ -29,16 +31,14 @@ def main(seed):
         if not rate:
             rotary, none = models["rotary"], models["none"]
     torch.manual_seed(seed)
-    fast = letters.LetterReader(partial(letters.rotary_scores, speeds=deeper["FAST"]))
-    letters.train_reader(fast, seed=seed)
+    fast = LetterReader(partial(rotary_scores, speeds=deeper["FAST"]))
+    train_reader(fast, seed=seed)
     return (
         found
         | pairs(deeper, rotary)
-        | no_slow_pairs(
-            deeper, fast, letters.loss_at(rotary, 128) - letters.loss_at(rotary, 32)
-        )
+        | no_slow_pairs(deeper, fast, loss_at(rotary, 128) - loss_at(rotary, 32))
         | held_at(deeper, fast)
-        | cures(deeper, rotary, letters.loss_at(rotary, 32), seed)
+        | cures(deeper, rotary, loss_at(rotary, 32), seed)
         | tuned(rotary, none, seed)
         | layouts(seed)
     )
@@ -48,39 +48,33 @@ def trained(book, deeper, seed, lr):
     """Return the readers of 10, and T5, trained at a rate."""
     sinusoids, models = partial(sinusoidal_positions, d_model=32), {}
     for name, build in {
-        "none": letters.LetterReader,
-        "sinusoids": lambda: letters.LetterReader(positions=sinusoids),
-        "rotary": lambda: letters.LetterReader(book["rotary"]),
-        "ALiBi": lambda: letters.LetterReader(book["alibi"]),
-        "T5": lambda: letters.LetterReader(deeper["BucketScore"]()),
+        "none": LetterReader,
+        "sinusoids": lambda: LetterReader(positions=sinusoids),
+        "rotary": lambda: LetterReader(book["rotary"]),
+        "ALiBi": lambda: LetterReader(book["alibi"]),
+        "T5": lambda: LetterReader(deeper["BucketScore"]()),
     }.items():
         torch.manual_seed(seed)
-        models[name] = letters.train_reader(build(), seed=seed, lr=lr)
+        models[name] = train_reader(build(), seed=seed, lr=lr)
     return models
 
 
 def compared(models):
     """Return what each model does at 32, and how much worse it is beyond."""
-    at_32, at_256 = (
-        {k: letters.loss_at(m, n) for k, m in models.items()} for n in (32, 256)
-    )
-    slower = models["rotary"].with_score(partial(letters.rotary_scores, speeds=SLOWED))
+    at_32, at_256 = ({k: loss_at(m, n) for k, m in models.items()} for n in (32, 256))
+    slower = models["rotary"].with_score(partial(rotary_scores, speeds=SLOWED))
     return {
-        "rotary, slower: 128 minus 32": letters.loss_at(slower, 128)
-        - letters.loss_at(slower, 32),
-        "rotary, slower: 32 minus before": letters.loss_at(slower, 32)
-        - at_32["rotary"],
-        "sinusoids: 40 minus none": letters.loss_at(models["sinusoids"], 40)
-        - letters.loss_at(models["none"], 40),
-        "sinusoids: 128 minus guessing": letters.loss_at(models["sinusoids"], 128)
-        - GUESSING,
-        "rotary: 64 minus guessing": letters.loss_at(models["rotary"], 64) - GUESSING,
+        "rotary, slower: 128 minus 32": loss_at(slower, 128) - loss_at(slower, 32),
+        "rotary, slower: 32 minus before": loss_at(slower, 32) - at_32["rotary"],
+        "sinusoids: 40 minus none": loss_at(models["sinusoids"], 40)
+        - loss_at(models["none"], 40),
+        "sinusoids: 128 minus guessing": loss_at(models["sinusoids"], 128) - GUESSING,
+        "rotary: 64 minus guessing": loss_at(models["rotary"], 64) - GUESSING,
         "none: 256 minus 32": at_256["none"] - at_32["none"],
         "ALiBi: 256 minus 32": at_256["ALiBi"] - at_32["ALiBi"],
         "at 32: ALiBi minus rotary": at_32["ALiBi"] - at_32["rotary"],
         "at 32: T5 minus rotary": at_32["T5"] - at_32["rotary"],
         "T5: 256 minus 32": at_256["T5"] - at_32["T5"],
-        "rotary: 256 minus 32": at_256["rotary"] - at_32["rotary"],
     }
 
 
@@ -97,30 +91,26 @@ def loudness(book, model):
             by_head[:, 50, 1] - by_head[:, 20, 1]
         ).min(),
     }
-    usual, harmed = letters.loss_at(model, 32), letters.loss_at(model, 64)
+    usual, harmed = loss_at(model, 32), loss_at(model, 64)
     for distance in (0, 8, 20, 33, 40):
-        score = partial(letters.held_scores, pairs=[1], distance=distance)
+        score = partial(held_scores, pairs=[1], distance=distance)
         held, name = model.with_score(score), f"pair 1 held at {distance}"
-        gone = (harmed - letters.loss_at(held, 64)) / (harmed - usual)
+        gone = (harmed - loss_at(held, 64)) / (harmed - usual)
         found[f"{name}: share of the rise gone"] = gone
-        found[f"{name}: weight of far keys"] = letters.weight_of_far_keys(
-            held, 64
-        ).mean()
+        found[f"{name}: weight of far keys"] = weight_of_far_keys(held, 64).mean()
     return found
 
 
 def far_at_256(models):
     """Return the weight of far keys at 256 letters, by head."""
     names = "rotary", "ALiBi", "T5"
-    rotary, alibi, t5 = (
-        letters.weight_of_far_keys(models[name], 256) for name in names
-    )
+    rotary, alibi, t5 = (weight_of_far_keys(models[name], 256) for name in names)
     found = {f"ALiBi: weight of far keys at 256, head {h}": alibi[h] for h in range(4)}
     found["rotary: smallest weight of far keys at 256"] = rotary.min()
     found["T5: smallest weight of far keys at 256"] = t5.min()
     found["T5: largest weight of far keys at 256"] = t5.max()
     for name in names:
-        largest = letters.weight_of_far_keys(models[name], 256, torch.amax)  # by head
+        largest = weight_of_far_keys(models[name], 256, torch.amax)  # by head
         what = f"{name}: largest weight of one far key at 256"
         found |= {what: largest.max(), f"{what}, smallest head": largest.min()}
     return found
@@ -130,26 +120,24 @@ def pairs(book, model):
     """Return how much of the rise is gone without far keys, or with a pair held."""
     found, changes = {}, {"far keys hidden": book["windowed"]}
     for i in range(4):
-        changes[f"pair {i} held"] = partial(letters.held_scores, pairs=[i])
+        changes[f"pair {i} held"] = partial(held_scores, pairs=[i])
     for name, score in changes.items():
         changed = model.with_score(score)
         for length in (64, 128):
-            rise = letters.loss_at(model, length) - letters.loss_at(model, 32)
-            gone = (
-                letters.loss_at(model, length) - letters.loss_at(changed, length)
-            ) / rise
+            rise = loss_at(model, length) - loss_at(model, 32)
+            gone = (loss_at(model, length) - loss_at(changed, length)) / rise
             found[f"{name}: share of the rise gone at {length}"] = gone
     return found
 
 
 def no_slow_pairs(book, model, usual_rise):
     """With base 5 every pair goes round, and the loss still rises."""
-    speeds, at_32 = book["FAST"], letters.loss_at(model, 32)
+    speeds, at_32 = book["FAST"], loss_at(model, 32)
     every = {"pairs": list(range(4)), "speeds": speeds}
-    held = model.with_score(partial(letters.held_scores, **every))
+    held = model.with_score(partial(held_scores, **every))
     hidden = model.with_score(partial(book["windowed"], speeds=speeds))
-    rise = letters.loss_at(model, 128) - at_32
-    left = [letters.loss_at(changed, 128) - at_32 for changed in (held, hidden)]
+    rise = loss_at(model, 128) - at_32
+    left = [loss_at(changed, 128) - at_32 for changed in (held, hidden)]
     return {
         "base 5: 128 minus 32": rise,
         "base 5: rise at 128 as a share of that with base 10000": rise / usual_rise,
@@ -161,13 +149,13 @@ def no_slow_pairs(book, model, usual_rise):
 def held_at(deeper, model):
     """Return the weight of far keys with base 5, and what holding them at 0 costs."""
     every, weights = {"pairs": list(range(4)), "speeds": deeper["FAST"]}, {}
-    weights["as trained"] = letters.weight_of_far_keys(model, 128).mean()
+    weights["as trained"] = weight_of_far_keys(model, 128).mean()
     for distance in (0, 31):
-        score = partial(letters.held_scores, **every, distance=distance)
+        score = partial(held_scores, **every, distance=distance)
         held = model.with_score(score)
-        weights[f"held at {distance}"] = letters.weight_of_far_keys(held, 128).mean()
+        weights[f"held at {distance}"] = weight_of_far_keys(held, 128).mean()
         if not distance:
-            cost = letters.loss_at(held, 128) - letters.loss_at(model, 128)
+            cost = loss_at(held, 128) - loss_at(model, 128)
     found = {f"base 5, {name}: weight of far keys": w for name, w in weights.items()}
     return found | {"base 5, held at 0: 128 minus as trained": cost}
 
@@ -176,13 +164,13 @@ def cures(book, model, at_32, seed):
     """Measure the loss with other speeds, before and after 50 steps at 128."""
     short, before, after = {}, {}, {}
     for name, speeds in ({"unchanged": letters.SPEEDS} | book["CURES"]).items():
-        changed = model.with_score(partial(letters.rotary_scores, speeds=speeds))
+        changed = model.with_score(partial(rotary_scores, speeds=speeds))
         short[name], before[name] = (
-            letters.loss_at(changed, 32),
-            letters.loss_at(changed, 128),
+            loss_at(changed, 32),
+            loss_at(changed, 128),
         )
-        letters.train_reader(changed, 128, steps=50, batch_size=8, seed=seed)
-        after[name] = letters.loss_at(changed, 128)
+        train_reader(changed, 128, steps=50, batch_size=8, seed=seed)
+        after[name] = loss_at(changed, 128)
     found = {}
     for name in ("interpolation", "YaRN-like", "pair 1 alone"):
         found |= {
@@ -201,17 +189,16 @@ def cures(book, model, at_32, seed):
 
 def tuned(model, none, seed):
     """Measure what 100 steps at 128 do for the slowed and for the old speeds."""
-    losses, at_32 = {}, letters.loss_at(model, 32)
-    before = model.with_score(partial(letters.rotary_scores, speeds=SLOWED))
+    losses, at_32 = {}, loss_at(model, 32)
+    before = model.with_score(partial(rotary_scores, speeds=SLOWED))
     found = {
-        f"slowed, {n}: minus none": letters.loss_at(before, n)
-        - letters.loss_at(none, n)
+        f"slowed, {n}: minus none": loss_at(before, n) - loss_at(none, n)
         for n in (32, 128)
     }
     for name, speeds in {"slowed": SLOWED, "rotary": letters.SPEEDS}.items():
-        changed = model.with_score(partial(letters.rotary_scores, speeds=speeds))
-        letters.train_reader(changed, 128, steps=100, batch_size=8, seed=seed)
-        losses[name] = {n: letters.loss_at(changed, n) for n in letters.LENGTHS}
+        changed = model.with_score(partial(rotary_scores, speeds=speeds))
+        train_reader(changed, 128, steps=100, batch_size=8, seed=seed)
+        losses[name] = {n: loss_at(changed, n) for n in letters.LENGTHS}
     slowed, usual = losses["slowed"], losses["rotary"]
     ahead = {n: usual[n] - slowed[n] for n in letters.LENGTHS}
     return found | {
@@ -231,7 +218,7 @@ def layouts(seed):
     book = definitions("deeper/two_rotary_layouts")
     with torch.enable_grad():
         torch.manual_seed(seed)
-        model = letters.train_reader(book["reader"](book["apply_rope"]), seed=seed)
+        model = train_reader(book["reader"](book["apply_rope"]), seed=seed)
     weights = model.state_dict()
 
     def harm(weights):
