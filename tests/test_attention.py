@@ -12,7 +12,6 @@ from tests.small_layers import everywhere, random
 from utils.attention import (
     MultiHeadAttention,
     attend_with_cache,
-    attend_with_heads,
     cross_attention,
     dropout,
     masked_softmax,
@@ -67,7 +66,7 @@ def test_attention_names_shapes_that_do_not_fit(shapes, message):
         scaled_dot_product_attention(*inputs)
 
 
-X, HEADS = torch.zeros(3, 4), torch.zeros(2, 6, 5, 4)
+X = torch.zeros(3, 4)
 WHOLE = torch.ones(3, 4, dtype=torch.int64)
 
 
@@ -79,9 +78,6 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
         (cross_attention, (X, X, *[X.T] * 3, X[0] > 0), r"context_mask .* got \(4,\)"),
         (attend_with_cache, (X, X[:1], X[:1], None), "for a causal mask, got 3 and 1"),
-        (attend_with_heads, (HEADS, HEADS[:, :4], HEADS[:, :4]), "H_kv divides H, got"),
-        (attend_with_heads, (HEADS, HEADS, HEADS[:, :2]), "H_kv divides H, got"),
-        (attend_with_heads, (*[HEADS] * 3, torch.ones(2, 5)), "boolean padding_mask, "),
         (MultiHeadAttention, (3, -4, 6, 0.0, 2), "width above 0 .* got width -4"),
         (scaled_dot_product_attention, (X, X, WHOLE), "floating-point .* torch.int"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),

@@ -133,9 +133,7 @@ def write_with(**changes):
 @pytest.mark.parametrize(
     "write, message",
     [
-        (write_with(random={}), "a.pt is damaged: KeyError.'cpu'"),
         (write_with(losses=torch.zeros(7)), "a loss for each step"),
-        (write_with(optimizer={0: {}}), "a.pt is damaged: KeyError.'step'"),
         (lambda model, path: path.write_bytes(b""), "no checkpoint: File is not a zip"),
         (write_damaged, "a.pt is no checkpoint: .* is damaged"),
         (

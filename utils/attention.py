@@ -600,12 +600,13 @@ def attend_with_heads(
 ) -> tuple[Tensor, Tensor | None]:
     """Let the newest tokens attend, with PyTorch's kernels unless weights are needed.
 
+    The layers that call it have checked their inputs.
+
     query: (B, H, T, K), the last T of the S tokens if `causal`
     key, value: (B, H_kv, S, K) and (B, H_kv, S, d_v), shared by neighbouring heads
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
-    window: how many keys a query may attend to, its own the last of them; ValueError
-        if it is below 1, or without `causal`, and for shapes that do not fit
+    window: how many keys a causal query may attend to, its own the last of them
     returns: output (B, H, T, d_v), and weights (B, H, T, S) or None
 
     >>> query, key = torch.zeros(1, 2, 1, 3), torch.zeros(1, 1, 4, 3)
@@ -613,19 +614,8 @@ def attend_with_heads(
     >>> attend_with_heads(query, key, value)[0].flatten()
     tensor([3., 3.])
     """
-    check_window(window, causal)
-    expected = "(B, H, T, K), (B, H_kv, S, K) and (B, H_kv, S, d_v), H_kv divides H"
-    shapes = query.shape, key.shape, value.shape
-    expect({*map(len, shapes)} == {4}, expected, *shapes)
     # Under `torch.jit.trace` sizes are tensors, so convert them.
     num_heads, num_kv_heads = int(query.shape[1]), int(key.shape[1])
-    are_alike = query.shape[::3] == key.shape[::3] and key.shape[:3] == value.shape[:3]
-    is_valid = are_alike and num_kv_heads > 0 and num_heads % num_kv_heads == 0
-    expect(is_valid, expected, *shapes)
-    if padding_mask is not None:
-        check_mask("padding_mask", padding_mask, (query.shape[0], key.shape[2]))
-    if causal:
-        check_causal(query.shape[2], key.shape[2])
     shape = query.shape[:3]
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
     if causal and is_square and padding_mask is None and not need_weights:

@@ -6,6 +6,7 @@ import torch
 
 from tests.seeds import definitions
 from utils import pages
+from utils.data import sliding_windows
 from utils.embeddings import sinusoidal_positions
 
 letters = pages.definitions("10_positions")
@@ -219,11 +220,12 @@ def layouts(seed):
     with torch.enable_grad():
         torch.manual_seed(seed)
         model = train_reader(book["reader"](book["apply_rope"]), seed=seed)
-    weights = model.state_dict()
+    weights, end = model.state_dict(), letters.story_letters()[1][-letters.HELD_OUT :]
+    held_out = sliding_windows(end, context_length=32, stride=32)
 
     def harm(weights):
         """Return how much the loss grows when these weights are loaded."""
-        held_out, loss = book["HELD_OUT"], book["next_token_loss"]
+        loss = book["next_token_loss"]
         return loss(book["loaded"](weights), held_out) - loss(model, held_out)
 
     alone = book["converted"](weights, kinds=["weight"])
