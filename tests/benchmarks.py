@@ -20,7 +20,6 @@ from torch import nn
 from torch.utils.benchmark import Timer
 
 from tests import result_tables
-from tests.seeds import definitions
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
 from utils.training import TrainingConfig, train
@@ -83,20 +82,6 @@ def layer_rows(layers, x):
     yield from relative_rows(f"(B, T) = {tuple(x.shape[:2])}", runs)
 
 
-def tiles(device="cpu"):
-    """Causal attention of notebook 09: PyTorch's function, tiles, all pairs."""
-    book = definitions("09_attention_at_speed")
-    names = {"fused": "PyTorch", "in_tiles": "tiles of 256", "plain": "plain"}
-    for num_tokens in (1024, 4096):
-        with torch.device(device), torch.no_grad():
-            heads = torch.randn(3, 1, 4, num_tokens, 64).unbind()
-            runs = {name: partial(book[f], *heads) for f, name in names.items()}
-            expected = runs["PyTorch"]()
-            for run in runs.values():
-                torch.testing.assert_close(run(), expected, atol=1e-4, rtol=1e-4)
-            yield from relative_rows(f"4 heads, {num_tokens:,} tokens", runs)
-
-
 def attention():
     """`MultiHeadAttention`, causal, width 768, forward and backward."""
     for batch_size, num_tokens in ((8, 256), (4, 1024), (1, 4096)):
@@ -115,7 +100,7 @@ def attention():
 
 
 def gpu():
-    """On a GPU: the layer against its bound, tiles, and training GPT-2 small."""
+    """On a GPU: the layer against its bound, and training GPT-2 small."""
     for batch_size, num_tokens in ((32, 256), (16, 1024), (4, 4096), (1, 16384)):
         x = torch.randn(batch_size, num_tokens, WIDTH).cuda().requires_grad_()
         layers = {
@@ -124,7 +109,6 @@ def gpu():
         }
         with torch.autocast("cuda", torch.bfloat16):
             yield from layer_rows(layers, x)
-    yield from tiles("cuda")
     for name, loss in (
         ("as it is", next_token_loss),
         ("compiled", torch.compile(next_token_loss)),
@@ -144,7 +128,7 @@ def gpu():
 
 def main():
     """Run the benchmarks that are named on the command line, or all."""
-    benchmarks = {f.__name__: f for f in (attention, tiles, gpu)}
+    benchmarks = {f.__name__: f for f in (attention, gpu)}
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(benchmarks))
     torch.set_num_threads(2)

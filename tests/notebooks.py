@@ -150,11 +150,6 @@ def with_colab_link(text, link):
     return "\n\n".join(part for part in parts if part)
 
 
-def count_figures(cell):
-    """Return how many pictures a code cell shows."""
-    return sum("image/png" in output.get("data", {}) for output in cell.outputs)
-
-
 def cell_minutes(cell):
     """Return a reader's minutes with a cell.
 
@@ -162,7 +157,8 @@ def cell_minutes(cell):
     one minute to run and read, unless it is folded, and each figure one more.
     """
     if cell.cell_type == "code":
-        return count_figures(cell) + (is_setup(cell) or not is_folded(cell))
+        figures = ["image/png" in output.get("data", {}) for output in cell.outputs]
+        return sum(figures) + (is_setup(cell) or not is_folded(cell))
     # A link counts without its target, and a formula as one word.
     text = re.sub(r"\$[^$]*\$", " M ", re.sub(r"\]\([^)]*\)", "]", cell.source))
     minutes = len(re.findall(r"\w+", text)) / 130

@@ -102,10 +102,6 @@ def test_an_array_or_a_list_instead_of_a_tensor_is_named():
         grouped()(CONTEXT, cache=DeltaState())
 
 
-def test_no_sentences_have_an_empty_padding_mask():
-    assert padding_mask([], 3).shape == (0, 3)
-
-
 def test_in_float16_scores_beyond_its_range_are_no_nan():
     """The products of queries and keys are 230,400; float16 ends at 65,504."""
     assert softmax(torch.zeros(70_000).half()).float().sum() > 0.99
@@ -125,6 +121,7 @@ def test_in_float16_scores_beyond_its_range_are_no_nan():
 @pytest.mark.parametrize("num_kv_heads", [2, 6])
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_no_tokens_and_no_keys_give_nothing_and_zeros(num_kv_heads, need_weights):
+    assert padding_mask([], 3).shape == (0, 3)
     output = grouped(num_kv_heads)(CONTEXT[:, :0], need_weights=need_weights)
     shapes = [t.shape for t in output] if need_weights else [output.shape]
     assert shapes == [(2, 0, 24), (2, 6, 0, 0)][: len(shapes)]

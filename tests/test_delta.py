@@ -76,7 +76,6 @@ def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
 @pytest.mark.parametrize(
     "sizes, message",
     [
-        (((7, 3), (7, 5), (7, 2)), "one width d_k"),
         (((5, 3), (7, 3), (7, 2)), "of the same tokens"),
         (((0, 3), (0, 3), (0, 2)), "one or more"),
     ],

@@ -146,24 +146,6 @@ def test_every_word_of_the_glossary_is_explained_where_its_link_leads():
         assert found and f"*{term}*" in found[0].casefold() + found[0], term
 
 
-DIMENSION = r"(?:\.\.\.|…|\d+|[a-z]\w*|[A-Z](?:_[a-z]+)?(?: ?[*/+] ?\w+)*)"
-SHAPE = re.compile(rf"(?<![\w.])\({DIMENSION}(?:, {DIMENSION})+\)")
-FORMULA_ARGUMENTS = {"Q", "W"}  # Attention(Q, K, V), and matrices handed to a function
-
-
-def test_each_symbol_of_a_shape_has_one_row_in_the_glossary():
-    table = text_of(ROOT / "notebooks/deeper/glossary.ipynb").split("## Symbols")[1]
-    known = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
-    assert len(known) == len(set(known))
-    sources = [path.read_text() for path in ROOT.glob("utils/**/*.py")]
-    sources += [cell.source for path in PATHS for cell in cells_of(ROOT / path)]
-    shapes = {shape for source in sources for shape in SHAPE.findall(source)}
-    symbols = {
-        s for shape in shapes for s in re.findall(r"\b[A-Z](?:_[a-z]+)?\b", shape)
-    }
-    assert {s for s in symbols if s[0] not in FORMULA_ARGUMENTS} <= set(known)
-
-
 def test_a_solution_is_folded_below_a_heading_that_says_no_more_than_its_name():
     for path in (ROOT / "notebooks/solutions").glob("*.ipynb"):
         headings = [c for c in cells_of(path) if c.source.startswith("## Solution")]

@@ -192,26 +192,6 @@ def test_a_run_of_a_compiled_model_is_continued_with_another(tmp_path):
     assert run(batch_function(), **settings) == expected
 
 
-def test_ctrl_c_waits_until_the_step_is_saved(tmp_path, ctrl_c):
-    expected = train(dropout_model(), [line()], squared_error, steps=9)
-    path, num_calls = tmp_path / "a.pt", 0
-
-    def loss_with_ctrl_c(model, batch):
-        nonlocal num_calls
-        num_calls += 1
-        if num_calls == 5:
-            signal.raise_signal(signal.SIGINT)
-        return squared_error(model, batch)
-
-    model, config = dropout_model(), TrainingConfig(checkpoint=path)
-    with pytest.raises(KeyboardInterrupt):
-        train(model, [line()], loss_with_ctrl_c, steps=9, config=config)
-    assert torch.load(path)["step"] == 5 and not model.training
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    resumed = train(dropout_model(), [line()], squared_error, steps=9, config=config)
-    assert resumed == expected
-
-
 def interrupt_second_process(rank, count, folder):
     """Train, with Ctrl-C in step 3 of the second process; return the steps taken."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job may lack it

@@ -135,11 +135,6 @@ def test_tales_model_reads_prose_better_than_chance_and_leaves_the_seed_alone():
     assert bits_per_byte < 2.6  # single tokens alone cost about 2.9
 
 
-def test_a_text_without_a_window_is_named():
-    with pytest.raises(ValueError, match="context_length = 4 token ids, got 4"):
-        command.draw_windows(torch.arange(4), 4, batch_size=1, seed=0, number=0)
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_damaged_or_missing_file_of_a_model_is_an_error_that_names_it(name, tmp_path):
     for file in "model.safetensors", "config.json":

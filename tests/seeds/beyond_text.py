@@ -102,9 +102,8 @@ def strands(book, seed):
     another = definitions("14_beyond_text")["open_block"](32, 1, dna.LENGTH)
     deeper = torch.nn.Sequential(embedding, block, another, last)
     dna.train_on_strands(deeper, steps=1000)
-    for shift, name in enumerate(("as drawn", "moved by one position")):
-        shares = dna.strand_accuracy(deeper, unseen.roll(shift, dims=1))
-        found[f"two blocks, {name}"] = shares.mean()
+    moved = dna.strand_accuracy(deeper, unseen.roll(1, dims=1))
+    found["two blocks, moved by one position"] = moved.mean()
 
     def begins_anywhere(num_strands):
         strands = dna.hairpins(num_strands)
