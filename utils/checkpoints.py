@@ -57,8 +57,8 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
         to each other in the published one, along its last axis
     returns: from our names to float32 tensors, without masks and frequencies
 
-    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged, for
-    an unknown tensor, and for one that isn't float or has no axis.
+    Raises FileNotFoundError if a file is missing, and ValueError if one is damaged, and
+    for an unknown tensor or one that isn't float.
     """
     weights = {}
     for name, tensor in _open_tensors(folder).items():
@@ -69,8 +69,6 @@ def read_weights(folder: str | Path, layers: dict[str, list[str]]) -> dict[str, 
             raise ValueError(f"{folder}: expected no tensor {name}")
         if (dtype := tensor.get_dtype()) not in ("F64", "F32", "F16", "BF16"):
             raise ValueError(f"{folder}: expected {name} to be float, got {dtype}")
-        if not tensor.get_shape():
-            raise ValueError(f"{folder}: expected {name} to have axes, got one number")
         block, layer, kind = match.groups()
         prefix, names = f"blocks.{block}." if block else "", layers[layer]
         for our_name, part in zip(names, tensor[:].float().chunk(len(names), dim=-1)):
@@ -93,13 +91,7 @@ def _open_tensors(folder):
     path = Path(folder, "model.safetensors")
     index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
-        weight_map = read_json(index).get("weight_map")
-        files = weight_map.values() if isinstance(weight_map, dict) else [None]
-        if not all(isinstance(file, str) for file in files):
-            raise ValueError(
-                f"{index}: expected a weight_map of file names, got {weight_map!r:.80}"
-            )
-        files = sorted(set(files))
+        files = sorted({*read_json(index)["weight_map"].values()})
     tensors = {}
     for file in files:
         path = path.with_name(file)

@@ -354,8 +354,7 @@ def _interrupted_on_any_rank(interrupts, device):
     return bool(count)
 
 
-SAVED = {"step": int, "losses": Tensor}
-SAVED |= dict.fromkeys(("model", "optimizer", "scaler", "random", "metadata"), dict)
+SAVED = {"step", "losses", "model", "optimizer", "scaler", "random", "metadata"}
 
 
 def read_checkpoint(path: str | Path) -> dict:
@@ -371,15 +370,9 @@ def read_checkpoint(path: str | Path) -> dict:
             raise ValueError(f"{name} is damaged")
         content.seek(0)
         state = torch.load(content, map_location="cpu", weights_only=True)
-        if missing := SAVED.keys() - state.keys():
+        if missing := SAVED - state.keys():
             raise ValueError(f"it has no {', '.join(sorted(missing))}")
         state["metadata"] = state["metadata"] or {}
-        for name, kind in SAVED.items():
-            if not isinstance(state[name], kind):
-                raise ValueError(f"expected {name} of type {kind.__name__}")
-        has_weights = all(isinstance(w, Tensor) for w in state["model"].values())
-        if not has_weights or state["losses"].shape != (state["step"],):
-            raise ValueError("expected tensors in model, and a loss for each step")
     except Exception as error:
         reason = str(error).partition("\n")[0]  # without the advice
         raise ValueError(f"{path} is no checkpoint: {reason}") from error
