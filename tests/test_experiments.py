@@ -5,7 +5,9 @@ import functools
 import pytest
 import torch
 
+from tests import result_tables
 from tests.seeds import definitions
+from utils.pages import read_cells
 
 page = functools.cache(definitions)  # not while tests are collected
 TRANSLATION = "12_translation"
@@ -52,3 +54,29 @@ def test_no_pair_of_the_test_occurs_in_training():
     pairs = names["held_out_pairs"]()
     assert len(pairs) == 600
     assert not {*pairs} & {*names["translation_pairs"](32_000, seed=0)}
+
+
+ACCOUNT = {  # page: how many rows the account has there
+    "09_attention_at_speed": 3,
+    "11_a_cache_that_stays_small": 4,
+    TRANSLATION: 5,
+    BOOKS: 6,
+    "16_looking_back": 6,
+}
+
+
+@pytest.mark.parametrize("notebook", ACCOUNT)
+def test_the_account_says_what_a_layer_keeps(notebook):
+    kept, layer_bytes = (page("16_looking_back")[x] for x in ("KEPT", "layer_bytes"))
+    sources = ["".join(cell["source"]) for cell in read_cells(f"{notebook}.ipynb")]
+    [_, table] = "\n\n".join(sources).split("| kept of the past |")
+    lines = table.split("\n\n")[0].replace("**", "").splitlines()[2:]
+    assert len(lines) == ACCOUNT[notebook]
+    for line in lines:
+        name, per_token, after, *_ = result_tables.cells(line)
+        name = name.removeprefix("keys and values in ").split(", shared")[0]
+        stops = kept[name][1] == 1
+        assert per_token.split()[0] == ("none" if stops else f"{kept[name][0]:,}")
+        [size, unit] = after.replace(",", "").split()
+        units = {"KiB": 2**10, "MiB": 2**20}
+        assert int(size) * units[unit] == layer_bytes(name, 131_072)

@@ -1,6 +1,7 @@
 """Notebook 12 and its deeper ones: three translators, and a wider vector."""
 
 from functools import partial
+from itertools import pairwise
 
 import torch
 
@@ -52,11 +53,30 @@ def main(seed):
     )
     found["gained at hundred 1 with 160 numbers, 500 steps"] = wide[0] - once
     found["gained at hundreds 1 and 2 with 200 more"] = (sum(widest) - sum(wide)) / 2
+    found |= first_try(models["one vector"])
     book["TEST"] = held_out
     found["same place: aligned"] = book["alignment_score"](book["same_position"])
     for name in ("looking back", "transformer"):
         found |= maps(book, name, models[name])
     return found
+
+
+def first_try(model):
+    """Return what a translator writes for the first short and long sentence."""
+    (short, right), (long, whole) = translation.TEST[0], translation.TEST[300]
+    known = {
+        pair
+        for _, english in translation.translation_pairs(32_000, seed=0)
+        for pair in pairwise(english.split())
+    }
+    written = translation.say(model, long)
+    return {
+        "one vector: short sentence right": translation.say(model, short) == right,
+        "one vector: long sentence right": written == whole,
+        "one vector: unknown neighbours in the long one": len(
+            {*pairwise(written.split())} - known
+        ),
+    }
 
 
 def maps(book, name, model):
