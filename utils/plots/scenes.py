@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
-from utils.plots.picture import LINE, THINNEST, Box, Picture, column
+from utils.plots.picture import LINE, THINNEST, Box, Picture
 from utils.plots.publishing import (
     describe,
     format_number,
@@ -18,7 +18,17 @@ from utils.plots.publishing import (
     to_array,
     visible,
 )
-from utils.plots.theme import GREY, HIDDEN, INK, NAME, OWNERS, SERIES, TITLE, WIDTH
+from utils.plots.theme import (
+    GREY,
+    HIDDEN,
+    INK,
+    NAME,
+    OWNERS,
+    SERIES,
+    SHELVES,
+    TITLE,
+    WIDTH,
+)
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -761,70 +771,176 @@ def vision_transformer(image: Tensor, *, title: str) -> None:
 # --- several machines -------------------------------------------------------------
 
 
-def who_holds(*lines, title: str) -> None:
-    """Draw what each of two processes holds, hatched where it lacks the other's piece.
+LANES, LANE = (1.28, 4.12), 2.7  # where the ground of each process begins, its width
+SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete sums
+
+
+def who_holds(*stages, title: str) -> None:
+    """Draw what two processes have, each on its own ground, one stage below another.
 
     Args:
-        lines: lists of what stands side by side: tuples of a name and its pieces, and
-            texts, which become arrows. A single piece is in both processes. Of two
-            each process holds one, in its colour, and a list of two is the same piece
-            as each has computed it.
+        stages: tuples of a name and one or two arrays with their owners; and texts,
+            which are messages, or with a → at the end what each process does alone. An
+            array is (n, m), or (2, n, m) if the processes differ, with NaN for what one
+            lacks. Owners are 0 or 1 for a process, 4 for both, 5 for a complete sum,
+            and broadcast to the array. Above a text with "reduce" are parts of a sum.
+
+    >>> own = [[[1, 2]], [[10, 20]]], [[[0]], [[1]]]
+    >>> both = [[11, 22]], 5
+    >>> who_holds(("own", own), "all-reduce", ("sum", both), title="T")
+    Picture: T. own: process 0 1 2; process 1 10 20. + (parts of one sum). all-reduce. \
+sum: process 0 11 22; process 1 11 22.
     """
-    drawn = []
-    for line in lines:
-        drawn.append([])
-        for part in line:
-            if isinstance(part, str):
-                drawn[-1].append(f"{part} →")
-                continue
-            name, *pieces = part
-            if isinstance(pieces[0], list):
-                part = {"values": [[own] for own in pieces[0]], "owner": [[0], [1]]}
-            elif len(pieces) == 1:
-                part = {"values": [pieces] * 2, "owner": [[4]] * 2}
-            else:
-                part = {"values": [pieces] * 2, "owner": [[0, 1]] * 2}
-                part["mask"] = torch.eye(2).bool()
-            drawn[-1].append({"name": name} | part)
-        drawn[-1][0]["rows"] = ["process 0", "process 1"]
-    column(*drawn, title=title)
+    picture, y, colours, before = Picture(), 0.42, set(), None
+    for stage, after in zip(stages, [*stages[1:], None]):
+        if isinstance(stage, str):
+            y, before = _draw_message(picture, stage, before, y), None
+            continue
+        name, *arrays = stage
+        arrays = [_held_arrays(*array) for array in arrays]
+        colours |= {int(owner) for _, owners in arrays for owner in np.unique(owners)}
+        colours |= {-1 for values, _ in arrays if np.isnan(values).any()}
+        before, y = _draw_held(picture, name, arrays, y), y + 0.1
+        if isinstance(after, str) and "reduce" in after:
+            picture.sign((np.mean([LANES[0] + LANE, LANES[1]]), before.middle[1]), "+")
+            picture.sentences[-1] = "+ (parts of one sum)."
+        y = before.bottom[1] + 0.1
+    for rank, x in enumerate(LANES):
+        ground = Box(x, 0.05, LANE, y - 0.05)
+        picture._add_box(
+            ground, 0.08, facecolor=SHELVES["process"], edgecolor="none", zorder=0.4
+        )
+        style = {"facecolor": OWNERS[rank], "edgecolor": "white"}
+        picture._add_box(Box(x + LANE / 2 - 0.52, 0.13, 0.16, 0.16), **style)
+        picture.write(x + LANE / 2 + 0.08, 0.21, f"process {rank}", NAME, weight="bold")
+    _draw_owner_legend(picture, colours, y + 0.12)
+    picture.publish(title)
+
+
+def _held_arrays(values, owners):
+    """Return what each of two processes has, and whose it is, as (2, n, m)."""
+    values = np.asarray(values, dtype=float)
+    shape = (2, *values.shape[-2:])
+    return np.broadcast_to(values, shape), np.broadcast_to(np.asarray(owners), shape)
+
+
+def _short_number(value):
+    """Return a number with up to two decimals, and no text for NaN."""
+    text = format_number(value)
+    return "" if np.isnan(value) else text.rstrip("0").removesuffix(".")
+
+
+def _draw_held(picture, name, arrays, y):
+    """Draw a stage in both processes; return the room that it takes in both."""
+    height = max(values.shape[1] for values, _ in arrays) * LINE
+    sentence = f"{name.replace(chr(10), ' ')}: "
+    texts = [np.vectorize(_short_number)(values) for values, _ in arrays]
+    cells = [max(0.29, 0.12 + max(map(text_width, t.flat))) for t in texts]
+    widths = [cell * t.shape[2] for cell, t in zip(cells, texts)]
+    for rank, lane in enumerate(LANES):
+        x = lane + (LANE - sum(widths) - 0.16 * (len(widths) - 1)) / 2
+        lines = []
+        for (values, owners), text, cell, width in zip(arrays, texts, cells, widths):
+            style = {"mask": ~np.isnan(values[rank]), "owner": owners[rank]}
+            top = y + (height - len(text[rank]) * LINE) / 2
+            known = len(picture.sentences)
+            picture.grid((x, top), text[rank].tolist(), None, " ", cell=cell, **style)
+            del picture.sentences[known:]
+            rows = (" ".join(v or "hidden" for v in row) for row in text[rank])
+            lines.append(" / ".join(rows))
+            x += width + 0.16
+        sentence += f"process {rank} {', '.join(lines)}; "
+    picture.write(0.05, y + height / 2, name, ha="left", va="center", linespacing=1.3)
+    picture._add_sentence(sentence.removesuffix("; "))
+    return Box(LANES[0], y, LANES[1] + LANE - LANES[0], height)
+
+
+def _draw_message(picture, text, before, y):
+    """Draw what leads to the next stage, alone or by a message; return where it is."""
+    is_local, label = text.endswith("→"), text.removesuffix("→").strip()
+    middles = [lane + LANE / 2 for lane in LANES]
+    if is_local:
+        for x in middles:
+            picture.wire((x, y - 0.05), (x, y + 0.27))
+        picture.write(0.05, y + 0.11, label, ha="left", color=INK[None])
+        picture._add_sentence(f"{label} →")
+        return y + 0.34
+    for x in middles:
+        picture.wire((x, y - 0.05), (x, y + 0.15))
+        picture.wire((x, y + 0.43), (x, y + 0.65))
+    pill = Box(LANES[0] + 0.35, y + 0.15, LANES[1] + LANE - LANES[0] - 0.7, 0.28)
+    style = {"facecolor": "white", "edgecolor": INK["score"], "linewidth": 1.4}
+    picture._add_box(pill, 0.14, zorder=5, **style)
+    picture.write(*pill.middle, label, NAME, color=INK["score"], weight="bold")
+    picture._add_sentence(label)
+    return y + 0.72
+
+
+def _draw_owner_legend(picture, colours, y):
+    """Draw what grey, pale yellow and hatched cells mean, if a picture has them."""
+    names = {SHARED: "the same in both", SUMMED: "complete sum", -1: "not here"}
+    x = LANES[0]
+    for colour, name in names.items():
+        if colour not in colours:
+            continue
+        style = {"facecolor": OWNERS[colour], "edgecolor": "#888888", "linewidth": 0.5}
+        if colour == -1:
+            style |= {"facecolor": HIDDEN, "hatch": "/////"}
+        picture._add_box(Box(x, y, 0.16, 0.16), **style)
+        picture.write(x + 0.24, y + 0.08, name, ha="left")
+        x += 0.24 + text_width(name) + 0.35
 
 
 BLUE, YELLOW, BOTH, NOBODY = range(4)
 OWNER_FILLS = *OWNERS[:2], OWNERS[4], HIDDEN
-CUTS = {  # two texts, two matrices, what a process gets forward, and backward
-    "tokens": ("by rows, by rows", "in both, in both", "own blocks", "parts of a sum"),
-    "heads": ("in both, in both", "by columns, by rows", *["parts of a sum"] * 2),
-    "batch": ("in 0, in 1", "in both, in both", "in 0, in 1", "parts of a sum"),
-    "weights": ("in 0, in 1", "by rows, by rows", "missing, missing", "parts of a sum"),
+CUTS = {  # texts, their cache, weights, what a process gets forward and backward
+    "batch": ("in 0, in 1",) * 2 + ("in both, in both", "in 0, in 1", "parts of a sum"),
+    "heads": (
+        *("in both, in both", "by columns, by columns", "by columns, by rows"),
+        *("parts of a sum", "parts of a sum"),
+    ),
+    "tokens": (
+        *("by rows, by rows", "by rows, by rows", "in both, in both"),
+        *("own blocks", "parts of a sum"),
+    ),
+    "weights": (
+        *("in 0, in 1", "in 0, in 1", "by rows, by rows"),
+        *("missing, missing", "parts of a sum"),
+    ),
 }
+HELD = (
+    "two texts x\n(rows: tokens)",
+    "cache: their\nkeys, values",
+    "W_query and\nout_proj",
+)
 RESULTS = {  # what that is, and which message completes it
-    "tokens": (("scores", "keys: all-gather"), ("gradient of W", "all-reduce")),
-    "heads": (("output", "all-reduce"), ("gradient of x", "all-reduce")),
     "batch": (("output", "no message"), ("gradient of W", "all-reduce")),
+    "heads": (("output", "all-reduce"), ("gradient of x", "all-reduce")),
+    "tokens": (("scores", "keys: all-gather"), ("gradient of W", "all-reduce")),
     "weights": (("queries", "W: all-gather"), ("gradient of W", "reduce-scatter")),
 }
 
 
 def four_cuts(*, title: str) -> None:
-    """Draw who holds what if the tokens, heads, batch or weights are cut, and misses.
+    """Draw what each process has if the batch, heads, tokens or weights are cut.
 
     >>> four_cuts(title="T")  # doctest: +ELLIPSIS
-    Picture: T. tokens cut: texts by rows, by rows; weights in both, in both; scores: \
-own blocks, keys: all-gather; gradient of W: parts of a sum, all-reduce. heads cut: ...
+    Picture: T. batch cut: texts in 0, in 1; cache in 0, in 1; weights in both, in \
+both; output: in 0, in 1, no message; gradient of W: parts of a sum, all-reduce. heads \
+cut: ...
     """
-    picture, lines = Picture(), (0.34, 1.14, 2.1, 3.34)
-    labels = "two texts x\n(rows: tokens)", "weights W:\nW_query and\nout_proj"
-    for y, label in zip(lines, (*labels, "forward", "backward")):
+    picture, lines = Picture(), (0.34, 1.1, 1.86, 2.8, 4.02)
+    for y, label in zip(lines, (*HELD, "forward", "backward")):
         style = {"ha": "left", "va": "center", "linespacing": 1.3}
         picture.write(0.05, y + 0.28, label, **style)
-    for i, (cut, (texts, weights, *results)) in enumerate(CUTS.items()):
+    for i, (cut, (*held, forward, backward)) in enumerate(CUTS.items()):
         middle = 1.9 + 1.42 * i
-        sentence = f"{cut} cut: texts {texts}; weights {weights}"
         picture.write(middle, 0.14, f"{cut} cut", NAME, weight="bold")
-        _draw_owners(picture, (middle, lines[0]), texts)
-        _draw_owners(picture, (middle, lines[1]), weights)
-        for y, grids, (name, message) in zip(lines[2:], results, RESULTS[cut]):
+        for y, grids in zip(lines, held):
+            _draw_owners(picture, (middle, y), grids)
+        sentence = "{} cut: texts {}; cache {}; weights {}".format(cut, *held)
+        results = zip(lines[3:], (forward, backward), RESULTS[cut])
+        for y, grids, (name, message) in results:
             _draw_owners(picture, (middle, y), grids)
             picture.write(middle, y - 0.13, name)
             picture.write(middle, y + 0.75, message, color=INK["score"], weight="bold")
@@ -832,9 +948,9 @@ own blocks, keys: all-gather; gradient of W: parts of a sum, all-reduce. heads c
         picture._add_sentence(sentence)
     legend = {"in 0": "process 0", "in 1": "process 1", "in both": "both"}
     for x, grid in zip((0.1, 1.3, 2.5, 3.4), (*legend, "missing")):
-        _draw_owners(picture, (x + 0.1, 4.4), grid, size=1)
-        picture.write(x + 0.3, 4.47, legend.get(grid, "nobody yet"), ha="left")
-    picture.write(4.9, 4.47, "+  parts of one sum", ha="left")
+        _draw_owners(picture, (x + 0.1, 5.06), grid, size=1)
+        picture.write(x + 0.3, 5.13, legend.get(grid, "nobody yet"), ha="left")
+    picture.write(4.9, 5.13, "+  parts of one sum", ha="left")
     picture.publish(title)
 
 

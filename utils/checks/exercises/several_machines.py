@@ -161,4 +161,4 @@ exercise_15_2 = Exercise(
     },
 )
 
-EXERCISES = [exercise_15_1, exercise_15_2, exercise_15_3]
+EXERCISES = [exercise_15_3, exercise_15_1, exercise_15_2]
