@@ -40,11 +40,13 @@ def digits(book, seed):
     nearest = (nearest == labels[held_out]).float().mean().item()
     squares = partial(book["build"], patchify)
     model, blind = trained(squares), trained(squares, positions=False)
+    mean = trained(partial(squares, kind=book["MeanReader"]))
     of_squares = accuracy(model)
     return {
         "nearest neighbour minus squares": nearest - of_squares,
         "positions, trained on": accuracy(model, known),
         "positions, new": of_squares,
+        "mean of the patches, new": accuracy(mean),
         "positions minus no positions, new": of_squares - accuracy(blind),
         "no positions, new": accuracy(blind),
         "no positions, trained on": accuracy(blind, known),
