@@ -48,17 +48,17 @@ PICTURES = {
 
 
 @pytest.mark.parametrize("draw", PICTURES.values(), ids=PICTURES)
-def test_a_picture_is_one_small_png_with_its_text(draw, published):
+def test_a_picture_is_one_small_image_with_its_text(draw, published):
     style, title = dict(matplotlib.rcParams), "A finding that takes many words, " * 5
     assert draw(title=title) is None
     [bundle] = published
     assert set(bundle) == {"text/html", "image/png", "text/plain"}
-    alt, png = re.search('alt="([^"]*)".*base64,([^"]*)"', bundle["text/html"]).groups()
-    png = base64.b64decode(png)
+    found = re.search('alt="([^"]*)".*base64,([^"]*)"', bundle["text/html"])
+    alt, image = found[1], base64.b64decode(found[2])
     assert unescape(alt) == bundle["text/plain"]
     assert title in alt
-    assert len(png) < 100_000
-    assert abs(Image.open(io.BytesIO(png)).width - 2 * theme.PIXELS) < 2
+    assert len(image) < 100_000
+    assert abs(Image.open(io.BytesIO(image)).width - 2 * theme.PIXELS) < 2
     assert dict(matplotlib.rcParams) == style, "the style of the reader was changed"
     assert pyplot.get_fignums() == [], "a figure stays open"
 

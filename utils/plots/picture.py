@@ -10,6 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
@@ -94,10 +95,15 @@ class Picture:
     def __init__(self):
         self.marks = []  # functions that return artists of matplotlib
         self.sentences = []  # of the alternative text
+        self.is_pale = False  # whether to draw what follows pale, as known already
 
     # --- marks ----------------------------------------------------------------
 
     def _add(self, kind, *args, **style):
+        for part in {"color", "facecolor", "edgecolor"} & style.keys():
+            if self.is_pale and style[part] != "none":
+                paler = tuple(0.3 * np.array(to_rgb(style[part])) + 0.7)
+                style[part] = INK[None] if kind is Text else paler
         self.marks.append(partial(kind, *args, **style))
 
     def write(self, x, y, text, size=LABEL, color="black", **style):

@@ -208,7 +208,7 @@ def image_html(image, alt):
     return (
         f'<img alt="{escape(alt)}" width="{PIXELS}" '
         'style="max-width: none; background: white; padding: 8px" '
-        f'src="data:image/png;base64,{encode(image)}">'
+        f'src="data:image/webp;base64,{encode(image, "webp")}">'
     )
 
 

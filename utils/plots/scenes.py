@@ -239,27 +239,6 @@ def cache(*, title: str) -> None:
     picture.publish(title)
 
 
-def closed_gpt(words, predictions, *, title: str) -> None:
-    """Draw a GPT as one box: each word reaches itself and the words after it.
-
-    Args:
-        words: the input, a column each.
-        predictions: the word that each column predicts.
-    """
-    picture, columns = Picture(), [2.4 + 2.5 * i for i in range(len(words))]
-    picture.shelf(Box(1.15, 0.9, columns[-1] - 0.2, 0.8), "attention", "memory")
-    for i, x in enumerate(columns):
-        start, is_last = picture.word((x, 2.15), words[i]), i == len(words) - 1
-        end = picture.word((x, 0.15), predictions[i], lit=is_last)
-        picture.wire(start.top, (x, 1.6), "x")
-        picture.wire((x, 0.95), end.bottom, "x")
-        for goal in columns[i:]:
-            picture.wire((x, 1.6), (goal, 0.95), "value")
-    for y, name in ((0.15, "next"), (2.15, "words")):
-        picture.note((0.05, y), name)
-    picture.publish(title)
-
-
 def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     """Draw tokens as columns that go upwards through the blocks of a GPT to logits.
 
@@ -380,8 +359,8 @@ def pattern(french: str, english: str, *, title: str) -> None:
 
 # --- 03 to 06 ---------------------------------------------------------------------
 
-LANES = {"query": 0.77, "keys": 1.35, "score": 1.78, "weight": 2.21, "values": 2.75}
-LANES |= {"context": 3.4}  # inches below the title
+LANES = {"word": 0.45, "query": 0.77, "keys": 1.35, "score": 1.78, "weight": 2.21}
+LANES |= {"values": 2.75, "context": 3.4}  # inches below the title
 
 
 def draw_attention(
@@ -394,9 +373,11 @@ def draw_attention(
     keys: Tensor,
     values: Tensor,
     *,
-    divisor: tuple[str, float] | None = None,
     plain: bool = False,
-) -> tuple[Box, Box]:
+    causal: bool = False,
+    new=None,
+    lanes: dict = LANES,
+) -> tuple[Box, Tensor]:
     """Draw what one word takes from all, a column for each word.
 
     Args:
@@ -404,90 +385,147 @@ def draw_attention(
         words: one column each; `followed` is the number of the one with the query.
         query: (K,)
         keys, values: (T, K) and (T, d_v)
-        divisor: what the scores are divided by, as text and number: ("√2", 2**0.5).
         plain: the three roles are one vector, so they have no colour (notebook 03).
+        causal: divide the scores by the root of K, and hide the words that follow.
+        new: the lanes to draw in full colour if the others are pale.
+        lanes: their upper ends, in inches; "x" is where the query comes from.
 
-    Returns the boxes of the query and of the context vector.
+    Returns the box of the context vector, and this vector.
     """
     scores, step = keys @ query, width / len(words)
-    scaled = scores / (divisor[1] if divisor else 1)
-    weights = scaled.softmax(dim=0)
-    cell = min(0.5, (step - 0.1) / max(keys.shape[1], values.shape[1]))
+    shown = torch.arange(len(words)) <= (followed if causal else len(words))
+    scaled = (scores / len(query) ** (causal / 2)).masked_fill(~shown, -torch.inf)
+    weights, most = scaled.softmax(dim=0), 0.5 if "word" in lanes else 0.42
+    cell = min(most, (step - 0.1) / max(keys.shape[1], values.shape[1]))
     roles = {"query": "query", "keys": "key", "values": "value", "context": "output"}
     roles = dict.fromkeys(roles, "x") if plain else roles
-    digits, middle = 2 if step > 1.2 else 1, LANES["score"] + LINE / 2
+    digits, middle = 2 if step > 1.2 and not causal else 1, lanes["score"] + LINE / 2
+
+    def enter(lane):
+        picture.is_pale = new is not None and lane not in new
 
     def draw(j, lane, numbers, **style):
+        enter(lane)
         x = left + (j + 0.5) * step - cell * len(numbers) / 2
         if lane != "context" and torch.allclose(numbers, numbers.round(decimals=1)):
             numbers = _short([numbers])  # 1 and −0.6 take less room than 1.00 and −0.60
-        return picture.grid((x, LANES[lane]), numbers, roles[lane], cell=cell, **style)
+        return picture.grid((x, lanes[lane]), numbers, roles[lane], cell=cell, **style)
 
     start = draw(followed, "query", query)
+    if "x" in lanes:
+        picture.wire((start.top[0], lanes["x"]), start.top, "query")
     frame = {"lit": 0} if plain else {}
     context = draw(followed, "context", weights @ values, **frame)
     for j, word in enumerate(words):
         x, share = left + (j + 0.5) * step, float(weights[j])
-        picture.word((x, 0.45), word, lit=j == followed)
+        if "word" in lanes:
+            picture.word((x, lanes["word"]), word, lit=j == followed)
         key = draw(j, "keys", keys[j])
-        at = x - cell, LANES["weight"]
-        weight = picture.grid(at, [[share]], "weight", cell=2 * cell)
-        value = draw(j, "values", values[j])
-        numbers = (scores, scaled) if divisor else (scaled,)
-        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
-        picture.note((x, middle), text, "score", align="center")
         picture.wire(start, key.top, turn=x)
-        picture.wire(key.bottom, (x, middle - 0.1), "score")
+        enter("weight")
+        at, style = (x - cell, lanes["weight"]), {"mask": shown[None, j : j + 1]}
+        weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
         picture.wire((x, middle + 0.1), weight.top, "weight")
-        picture.wire(weight.bottom, value.top, "weight", weight=share, head=False)
+        low = x, lanes["values"]
+        picture.wire(weight.bottom, low, "weight", weight=share, head=False)
+        value = draw(j, "values", values[j])
         picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
-    return start, context
+        numbers = (scores, scaled) if causal else (scaled,)
+        text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
+        enter("score")
+        picture.note((x, middle), text, "score", align="center")
+        picture.wire(key.bottom, (x, middle - 0.1), "score")
+    picture.is_pale = False
+    return context, weights @ values
 
 
-def two_heads(
-    words, features, x: Tensor, heads: dict, joined, out_proj: Tensor, *, title: str
+MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns
+
+
+def attention(
+    words, features, x=None, heads=(), *, title: str, followed=2, out=None, **style
 ) -> None:
-    """Draw what the last word takes in two heads, and how its output is made of both.
+    """Draw as much of attention as a reader knows, each of three words at one place.
+
+    What was known before is pale. Without heads, attention is a closed box between the
+    words and those that follow. With heads it is open for the followed word, and the
+    first of two heads has the left half of each column.
 
     Args:
-        words: three, as `x` has rows.
-        features: the four names of the columns of `x` and of the output.
-        heads: dict from two titles to query, key and value, `(T, 2)` each.
-        joined: the four names of what both heads find.
-        out_proj: `(4, 4)`
+        features: the four names of the columns of `x`, `(3, 4)`, and of the output.
+        heads: query, key and value of each head, at most two, `(3, 2)` each.
+        out: the four names of what two heads find, and `out_proj`, `(4, 4)`.
+        style: of the last head, as in `draw_attention`.
     """
-    picture, root, contexts = Picture(), ("√2", 2**0.5), []
-    for lane, y in LANES.items():
-        picture.note((0.02, y + 0.14), "score, ÷ √2" if lane == "score" else lane)
-    style = {"columns": features, "cell": 0.62}
-    start = picture.grid((2.9, -0.42), x[-1], "x", **style)
-    picture.note((1.75, -0.28), f"x of {words[-1]}", "x", bold=True)
-    for number, (name, (query, keys, values)) in enumerate(heads.items()):
-        left = 0.62 + 3.18 * number
-        picture.note((left, 0.12), name, bold=True)
-        place = picture, left, 3.05, words, len(words) - 1
-        ends = draw_attention(*place, query[-1], keys, values, divisor=root)
-        contexts.append((keys @ query[-1] / root[1]).softmax(dim=0) @ values)
-        side = start.right if number else start.left
-        corner, (goal, top) = ends[0].left[0] - 0.12, ends[0].at(0.12, 0)
-        path = [(corner, side[1]), (corner, top - 0.1), (goal, top - 0.1)]
-        picture.wire(side, (goal, top), "query", via=path)
-        low, goal = 3.8 + 0.1 * number, 0.3 + (0.25 + 0.5 * number) * 2.32
-        path = [(ends[1].bottom[0], low), (goal, low)]
-        picture.wire(ends[1].bottom, (goal, 4.12), "value", via=path)
-    found, style["cell"] = torch.cat(contexts), 0.58
-    left = picture.grid((0.3, 4.36), found, "output", **style | {"columns": joined})
-    picture.sign((2.8, 4.5), "×")
-    picture.grid((3.05, 4.18), out_proj, None, "out_proj", cell=0.27)
-    picture.sign((4.3, 4.5), "=")
-    right = picture.grid((4.48, 4.36), found @ out_proj, "output", **style)
-    for box, name in ((left, "joined"), (right, "output")):
-        at = box.middle[0], 4.82
-        picture.note(at, name, "output", align="center", bold=True)
+    picture, y = Picture(), 0.2 if x is None else 0.75
+    for j, middle in enumerate(MIDDLES):
+        picture.word((middle, 0.2), words[j], lit=bool(heads) and j == followed)
+        picture.is_pale = bool(heads)
+        if x is not None:
+            row_ = picture.grid((middle, y), x[j], "x", cell=0.4, centred=True)
+            picture.wire((middle, 0.35), row_.top, "x")
+        picture.is_pale = x is not None
+        if not heads:
+            end = picture.word((middle, y + 2.02), [*words, "."][j + 1])
+            picture.wire((middle, y + 0.15), (middle, y + 0.65), "x")
+            picture.wire((middle, y + 1.4), end.top, "x")
+            for goal in MIDDLES[j:]:
+                picture.wire((middle, y + 0.65), (goal, y + 1.4), "value")
+        picture.is_pale = False
+    names, low = {0.2: "words"}, y + 1.4
+    if x is not None:
+        names[y] = "{}, {},\n{}, {}".format(*features)
+    if heads:
+        found, low = _draw_heads(picture, y, words, followed, heads, style)
+    else:
+        names[y + 2.02] = "next word"
+    if out:
+        names |= {low + 0.5: "joined", low + 1.51: "output"}
+        _draw_output(picture, low, found, features, *out)
+        low += 1.7
+    picture.shelf(Box(0.1, y + 0.65, 6.7, low - y - 0.75), "attention", "memory")
+    for at, name in names.items():
+        picture.note((0.05, at), name)
     picture.publish(title)
 
 
-def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str):
+def _draw_heads(picture, y, words, followed, heads, style):
+    """Draw one or two heads; return what `draw_attention` does, and the lower end."""
+    found, more = [], len(heads) - 1
+    for i, (query, keys, values) in enumerate(heads):
+        look = style if i == more else {**style, "new": ()}
+        tops = {"keys": 1.25, "score": 1.65, "weight": 2.03, "values": 2.53}
+        tops |= {"query": 0.68 + 0.32 * (i - more), "context": 3.05 + 0.32 * (more - i)}
+        lanes = {lane: y + top + 0.32 * more for lane, top in tops.items()}
+        lanes["x"] = y + 0.14
+        side, vectors = 0.47 * (2 * i - more), (query[followed], keys, values)
+        place = picture, 1.05 + side, WIDTH - 1.15, words, followed
+        found.append(draw_attention(*place, *vectors, lanes=lanes, **look))
+        for lane in tops if i == more else ("query", "context"):
+            name = lane + f", head {i}" * (more and lane in ("query", "context"))
+            if "causal" not in style and lane in ("query", "keys", "values"):
+                name += f"\nx @ W_{lane.removesuffix('s')}"
+            name += f", ÷ √{query.shape[1]}" * ("causal" in style and lane == "score")
+            picture.note((0.05, lanes[lane] + LINE / 2), name)
+    return found, y + 3.38 + 0.64 * more
+
+
+def _draw_output(picture, low, found, features, names, out_proj):
+    """Draw the context vectors of two heads joined below them, and the output."""
+    joined, middle = torch.cat([vector for _, vector in found]), MIDDLES[2]
+    box = picture.grid((middle - 0.84, low + 0.36), joined, "output", cell=0.42)
+    for context, _ in found:
+        picture.wire(context.bottom, (context.bottom[0], box.y), "output")
+    times, at = picture.sign((middle, low + 0.91), "×"), (3.1, low + 0.35)
+    matrix = picture.grid(at, out_proj, None, "out_proj", rows=names, cell=0.3)
+    style = {"columns": features, "cell": 0.58}
+    end = picture.grid((4.47, low + 1.37), joined @ out_proj, "output", **style)
+    picture.chain(box, times)
+    picture.wire(matrix, times)
+    picture.wire(times.bottom, (middle, end.y - 0.2), "output")
+
+
+def all_heads(words, x: Tensor, matrices, out_proj: Tensor, *, title: str, lit=None):
     """Draw all words on their way through a causal layer of two heads, in six steps.
 
     Args:
@@ -495,6 +533,7 @@ def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str)
         x: `(B, T, D)`; the first sentence is drawn.
         matrices: dict from query, key and value to `(D, D)`, the heads side by side.
         out_proj: `(D, D)`
+        lit: the number of the word whose rows get a frame.
     """
     picture, (B, T, D), K = Picture(), x.shape, x.shape[-1] // 2
     sizes, height = {"B": B, "T": T, "D": D, "H": 2, "K": K}, T * LINE
@@ -510,14 +549,15 @@ def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str)
         picture._add_sentence(f"{code}: {shape}")
 
     step(1, (1.9, 0.1), "W_query(x), W_key(x), W_value(x)", "BTD", True)
-    start = picture.grid((0.6, 0.68), x[0], "x", "x", rows=words, cell=0.3)
+    style = {"cell": 0.3, "lit": lit}
+    start = picture.grid((0.6, 0.68), x[0], "x", "x", rows=words, **style)
     picture.wire(start.right, (2.25, start.right[1]))
     low = 0.68 + height
     for i, (role, matrix) in enumerate(matrices.items()):
         left, vectors = 2.35 + 1.53 * i, x[0] @ matrix
         for head, part in enumerate(vectors.split(K, dim=1)):
-            at, style = (left + (0.34 * K + 0.06) * head, 0.68), {"cell": 0.34}
-            picture.grid(at, part, role, columns=[head] * K, **style)
+            at, style = (left + (0.34 * K + 0.06) * head, 0.68), {"lit": lit}
+            picture.grid(at, part, role, columns=[head] * K, cell=0.34, **style)
             parts[role, head] = part
         middle = left + 0.34 * K + 0.03
         picture.note((middle, 0.38), role, role, align="center", bold=True)
@@ -531,12 +571,14 @@ def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str)
         picture.shelf(Box(0.15, y + 0.02, 6.6, height - 0.1), f"head {head}", "memory")
         q, k, v = (parts[role, head] for role in matrices)
         weights, middle = masked_softmax(q @ k.mT / K**0.5, mask), y + height / 2
-        picture.grid((0.85, y), q, "query", "q", **style)
+        picture.grid((0.85, y), q, "query", "q", lit=lit, **style)
         picture.grid((1.75, middle - K * LINE / 2), k.mT, "key", "k.mT", **style)
-        picture.grid((3.6, y), weights, "weight", "weights", mask=mask, cell=0.4)
+        look = {"mask": mask, "cell": 0.4, "lit": lit}
+        picture.grid((3.6, y), weights, "weight", "weights", **look)
         picture.grid((5.15, y), v, "value", "v", **style)
         heads.append(weights @ v)
-        picture.grid((6.05, y), heads[-1], "output", "context", cell=0.38)
+        look = {"cell": 0.38, "lit": lit}
+        picture.grid((6.05, y), heads[-1], "output", "context", **look)
         signs = {"×": (1.6, 4.97), f"÷ √{K}, mask →": (3.1,), "=": (5.9,)}
         for sign, places in signs.items():
             for left in places:
@@ -548,13 +590,13 @@ def all_heads(words, x: Tensor, matrices: dict, out_proj: Tensor, *, title: str)
     joined = torch.cat(heads, dim=1)
     step(5, (0.15, y - 0.72), ".transpose(1, 2).flatten(2)", "BTD")
     style = {"columns": [0] * K + [1] * K, "rows": words, "cell": 0.4}
-    picture.grid((0.6, y), joined, "output", "joined", **style)
+    picture.grid((0.6, y), joined, "output", "joined", lit=lit, **style)
     picture.sign((2.42, y + height / 2), "×")
     at = 2.6, y + (height - D * LINE) / 2
     picture.grid(at, out_proj, None, "out_proj", cell=0.3)
     picture.sign((4.0, y + height / 2), "=")
     step(6, (4.2, y - 0.72), "out_proj(joined)", "BTD")
-    picture.grid((4.3, y), joined @ out_proj, "output", "output")
+    picture.grid((4.3, y), joined @ out_proj, "output", "output", lit=lit)
     picture.publish(title)
 
 
