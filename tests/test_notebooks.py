@@ -119,6 +119,12 @@ def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
     assert re.match(r"# .*\d minutes.*\bneeds\b", cells[0].source, re.DOTALL | re.I)
 
 
+def test_what_an_opening_quotes_is_printed_on_the_page(cells, outputs):
+    printed = " ".join("".join(o.get("text", "") for o in outputs).split())
+    for line in re.findall(r"^> (.+)$", cells[0].source, re.MULTILINE):
+        assert line in printed, line
+
+
 @functools.cache
 def anchors(path):
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)

@@ -11,7 +11,7 @@ def main(seed):
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
     found = divided(book, seed) | additions(norms, seed)
-    return found | copier(copying, seed) | depth(norms, seed)
+    return found | copier(copying, seed) | depth(book, norms, seed)
 
 
 def divided(book, seed):
@@ -69,13 +69,21 @@ def copier(copying, seed):
     }
 
 
-def depth(norms, seed):
+def depth(book, norms, seed):
     """Measure what additions do to a gradient, and what norms do to a training."""
-    base, above = norms["frequency_loss"](), {}
+    base, kinds = norms["frequency_loss"](), norms["KINDS"]
+    inside = {name: book["twelve_blocks"](kind, seed) for name, kind in kinds.items()}
+    above = {name: loss - base for name, (loss, _, _) in inside.items()}
     for name, run in norms["RUNS"].items():
-        losses = norms["trained"](*run, seed=seed)
-        above[name] = sum(losses[-20:]) / 20 - base
+        if name not in kinds:
+            losses = norms["trained"](*run, seed=seed)
+            above[name] = sum(losses[-20:]) / 20 - base
+    alike = {name: cosine for name, (_, cosine, _) in inside.items()}
     return {
+        "pre-norm: alike": alike.pop("pre-norm"),
+        "least alike of the other three": min(alike.values()),
+        "no norm: size over pre-norm": inside["no norm"][2] / inside["pre-norm"][2],
+        "post-norm: size": inside["post-norm"][2],
         "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
         "twelve MLPs: gradient, adding": norms["first_gradient"](1, seed),
         "pre-norm minus frequencies": above["pre-norm"],

@@ -8,7 +8,6 @@ def main(seed):
     book = definitions("08_tiny_gpt")
     model = book["new_gpt"](seed)
     training, plain = book["train_plainly"](model, seed)
-    _, fast = book["train_plainly"](book["new_gpt"](seed), seed, lr=0.003)
     copying = definitions("deeper/copying_heads")
     bits = copying["bits_per_byte"](model, book["encode_story"], 32)
     real, encode, _ = load_tales_model()
@@ -18,9 +17,6 @@ def main(seed):
         "plain: step of the lowest": 50 * (plain.index(min(plain)) + 1),
         "plain: last minus lowest": plain[-1] - min(plain),
         "plain: last training loss": training[-1],
-        "three times the rate: last minus lowest": fast[-1] - min(fast),
-        "three times the rate: step of the lowest": 50 * (fast.index(min(fast)) + 1),
-        "three times the rate: lowest minus plain": min(fast) - min(plain),
         "bits per byte: plain minus triples": bits - copying["counted_bits"](3),
         "bits per byte: plain minus books": bits - best,
     }

@@ -199,6 +199,7 @@ def top_p_probs(logits, p):
 
 exercise_8_3 = Exercise(
     id="8.3",
+    page="deeper/drawing_the_next_token",
     right=top_p_probs,
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     mistakes=TOP_P | SOFTMAX,
