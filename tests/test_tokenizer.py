@@ -1,5 +1,6 @@
 """The tokenizers, `utils.tokenizer`."""
 
+import random
 import re
 import socket
 
@@ -9,8 +10,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.small_layers import everywhere
-from utils.data import load_text, sliding_windows
-from utils.tokenizer import decode_bpe, encode_bpe, load_tokenizer, train_bpe
+from utils.data import HUMAN_RIGHTS, load_text, sliding_windows
+from utils.tokenizer import (
+    GPT2_WORD,
+    _encode_word,
+    decode_bpe,
+    encode_bpe,
+    load_tokenizer,
+    train_bpe,
+)
 
 
 def test_the_tokenizer_has_the_ids_of_gpt2_without_a_network(monkeypatch):
@@ -37,6 +45,28 @@ def test_numbers_with_a_point_booleans_and_no_numbers_are_no_token_ids():
 def test_encoding_and_decoding_give_every_text_back(text):
     assert TOKENIZER.decode(TOKENIZER.encode(text)) == text
     assert decode_bpe(encode_bpe(text, MERGES), MERGES) == text
+
+
+BLOCKS = [range(128), range(0x250), range(0x370, 0x400), range(0x900, 0xD00)]
+BLOCKS += [range(0x2000, 0x3100), range(0x1F300, 0x1FB00), [0x20, 0x0A, 0x27]]
+BLOCKS += [range(0xD800), range(0xE000, 0x110000)]  # all but the surrogates
+
+
+def test_our_encoder_with_the_merges_and_the_pattern_of_gpt2_gives_its_ids():
+    merges = {}  # found as on the page of 01
+    for new_id in range(256, 50_256):
+        piece = TOKENIZER.decode_single_token_bytes(new_id)
+        merges[tuple(_encode_word(piece, merges))] = new_id
+    byte_ids = [TOKENIZER.encode_single_token(bytes([byte])) for byte in range(256)]
+    draw = random.Random(0)
+    texts = [load_text(), *HUMAN_RIGHTS.values()]
+    for _ in range(10_000):
+        blocks = draw.choices(BLOCKS, k=draw.randrange(1, 12))
+        texts.append("".join(chr(draw.choice(block)) for block in blocks))
+    for text in texts:
+        ids = encode_bpe(text, merges, GPT2_WORD)
+        ids = [byte_ids[i] if i < 256 else i for i in ids]
+        assert ids == TOKENIZER.encode(text, disallowed_special=()), ascii(text)
 
 
 def test_a_pattern_that_loses_a_part_of_the_text_is_refused():
