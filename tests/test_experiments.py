@@ -10,7 +10,7 @@ from tests.seeds import definitions
 from utils.pages import read_cells
 
 page = functools.cache(definitions)  # not while tests are collected
-TRANSLATION = "12_translation"
+TRANSLATION, BOOKS = "12_translation", "13_attention_without_a_softmax"
 TRANSFORMER = "deeper/the_transformer_of_2017"
 PRONOUNS = "deeper/heads_that_resolve_it"
 
