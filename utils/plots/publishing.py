@@ -1,4 +1,4 @@
-"""Publish pictures: their texts, their PNG, and the text that stands for them."""
+"""Publish pictures: their texts, their image, and the text that stands for them."""
 
 import base64
 import functools
@@ -152,7 +152,7 @@ def new_figure(height, layout=None):
 
 
 def publish(fig, title, alt, num_colors=NUM_COLORS):
-    """Write the title above the figure and show it as one PNG with its text."""
+    """Write the title above the figure and show it as one image with its text."""
     [image] = draw_images([fig], title, num_colors)
     show(image_html(image, alt), image, alt)
 
