@@ -120,6 +120,7 @@ GATED = {
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 exercise_13_3 = Exercise(
     id="13.3",
+    page="deeper/a_layer_with_the_delta_rule",
     right=gated_delta_rule,
     returns="the outputs (T, d_v): for each token the state S fades, gate S, then beta kᵀ(v − kS) is added to it, and then its query reads S and returns qS",
     cases=[
