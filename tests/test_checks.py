@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
 from utils.attention import causal_mask, merge_heads, split_heads
-from utils.checks import check, guard, reader, search, solution
+from utils.checks import check, guard, mistakes, reader, solution
 from utils.checks.catalogue import course_version
 from utils.checks.messages import wrapped
 
@@ -122,7 +122,7 @@ def test_whatever_is_returned_is_refused_with_a_message(
 ):
     """Every answer goes to a third of the exercises, in the full run to all."""
     # There are no two mistakes to find here, and the search would take long.
-    monkeypatch.setattr("utils.checks.examine.FINDERS", [search.find_single_mistake])
+    monkeypatch.setattr("utils.checks.examine.FINDERS", [mistakes.find_single_mistake])
     spoil, exercises = RETURNED[name], [*EXERCISES.values()]
     if not pytestconfig.getoption("--full"):
         exercises = exercises[[*RETURNED].index(name) % 3 :: 3]

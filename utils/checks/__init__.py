@@ -1,23 +1,25 @@
 """Checks of the exercises: `check`, `solution`, `progress` and `recall`.
 
-What `check("4.1", answer)` does:
+How `check("4.1", answer)` comes to its message, in the order in which to read the files:
 
-1. `reader` finds the exercise, `guard` protects the reader's session, and `cells` says
-   so if the newest cell with the definition is no valid Python.
-2. `answers` makes the answer ready: a function as it is, a class as built modules.
-3. `examine` runs it on every case of the exercise (`engine`) and compares each result
-   with that of the right answer, an ordinary function.
-4. If a result is wrong, the finders of `examine` look for the mistake, one after the
-   other. A known mistake is a line of the right answer that is written wrong
-   (`mistakes`). The mistake (or the pair) that gives the answer's results on every case
-   is named, with its text (`search`). If none does, a wrong form or a single part of
-   the results may still be named, or `repair` finds a small change to a reader's
-   function that makes all results right.
-5. Facts name what results don't show, such as a dropout that stays active. A right
-   answer must also let gradients through where a notebook trains.
-6. If nothing is found, `messages` shows the first difference. `display` shows the
-   message, and `records` keeps the name of a passed exercise. `solution` finds the
-   answer in a later session with `saved`, in the notebook where it stands.
+1. `reader`: `check` finds the exercise in `exercises/`. `guard` protects the reader's
+   session. `cells` says so if the newest cell with the definition isn't valid Python.
+2. `exercise`: an exercise has a right answer, an ordinary function, and cases. The
+   reader's answer runs on each case, a function as it is, a class as built modules
+   (`answers`). `values` compares each result with that of the right answer.
+3. `examine`: if a result is wrong, the list FINDERS there is tried from top to bottom,
+   and the first that finds something explains the results.
+4. `mistakes`, for most answers: a known mistake is a line of the right answer that is
+   written wrong. The mistake, or the pair, that gives the answer's results on every case
+   is named. If none does, `repair` looks for one small change to a reader's function
+   that makes all results right.
+5. `facts`, of a right answer too: what results don't show, such as a dropout that stays
+   active. Where a notebook trains, an answer must also let gradients through.
+6. `messages` shows the first result that differs, and `display` the whole message.
+
+`records` keeps the names of passed exercises. `solution` finds the answer of another
+session with `saved`, in the notebook where it stands. `catalogue` lists the exercises,
+and `questions` has `recall`.
 """
 
 from utils.checks.cells import watch_cells

@@ -8,12 +8,16 @@ from torch import nn
 
 from utils.checks.facts import dropout_in_eval
 from utils.checks.guard import attempt, supervised
-from utils.checks.mistakes import AnswerRejected, Diagnosis
+from utils.checks.mistakes import Diagnosis
 from utils.checks.values import safe_text
 
 QKV = ("W_query", "W_key", "W_value")
 # What PyTorch says of a module that doesn't call `super().__init__()`, or too late.
 NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
+
+
+class AnswerRejected(Exception):
+    """Raised when the object isn't the kind of answer that is asked for."""
 
 
 class FunctionAnswer:

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 import torch
 
-from utils.checks import search
+from utils.checks.answers import AnswerRejected
 from utils.checks.guard import NeverEnds, attempt, supervised
 from utils.checks.messages import describe, difference
-from utils.checks.mistakes import AnswerRejected, Diagnosis
+from utils.checks.mistakes import (
+    Diagnosis,
+    find_mistake_pair,
+    find_single_mistake,
+    first_wrong,
+)
 from utils.checks.repair import find_repair
 from utils.checks.values import Other, agrees
 
@@ -120,7 +125,10 @@ def find_notebook_tensor(trial):
 
 def find_reason(trial):
     """Explain common errors of Python."""
-    run = search.first_wrong(trial.runs)
+    run = first_wrong(trial.runs)
+    if run.got is None and not run.error:
+        text = "Your code returns None: a `return` is missing, perhaps in one branch."
+        return [Diagnosis("returns-nothing", text, run)]
     if isinstance(run.error, TypeError) and "Linear" in str(run.error):
         text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
         return [Diagnosis("layer-not-called", text, run)]
@@ -139,11 +147,9 @@ def find_reason(trial):
 # What explains wrong results, from the surest to the slowest: the first that finds
 # something ends the search. Each is a function of a `Trial` that returns diagnoses.
 FINDERS = [
-    search.find_single_mistake,
+    find_single_mistake,
     find_reason,
-    search.find_mistake_pair,
-    search.find_form,
-    search.find_mistake_in_part,
+    find_mistake_pair,
     find_notebook_tensor,
     find_repair,
 ]
@@ -202,7 +208,7 @@ def _gradients(function, args):
 def _name_mistakes(exercise, mistakes, runs):
     """Return the result that names one mistake or two."""
     first, also = mistakes[0], None
-    text, shown = first.text, first.run or search.first_wrong(runs)
+    text, shown = first.text, first.run or first_wrong(runs)
     if len(mistakes) == 2:
         also = mistakes[1].name
         text = f"Two things are wrong. {text}\nAnd: {mistakes[1].text}"

@@ -1,22 +1,23 @@
 """Known mistakes: lines of a right answer that are written wrong.
 
 A right answer is an ordinary function. A mistake replaces one of its lines, or a few,
-so the changed function returns what a reader with this mistake returns.
+so the changed function returns what a reader with this mistake returns. The mistake, or
+the pair, that gives an answer's results on all cases is named.
 """
 
-import ast
 import inspect
-import sys
+import re
+import textwrap
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from types import FunctionType
+from itertools import combinations
 
-from utils.checks.shared.returned import deliver
-from utils.checks.values import copied
+from utils.checks.shared import returned
+from utils.checks.values import agrees, copied, safe_text
 
-CHECKS = "utils.checks."
-LINES = ast.Assign | ast.Return  # that may be written wrong
+STEPS = [f"utils.checks.shared.{module}" for module in ("attention", "heads", "masks")]
+LAST = "chosen = result", "returned = chosen"  # lines of every right answer
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,12 @@ class Diagnosis:
     run: object = None
 
 
-class AnswerRejected(Exception):
-    """Raised when the object isn't the kind of answer that is asked for."""
-
-
 @dataclass(frozen=True, eq=False)
 class Mistake:
     """Wrong lines for a right answer.
 
     name: of the mistake
-    text: the explanation for the reader; in braces, local variables, or {returns}
+    text: the explanation for the reader; in braces, variables, or {returns}
     lines: what a line assigns (or `return`) -> the line that replaces it
     """
 
@@ -63,7 +60,9 @@ def read_mistakes(known: dict) -> list[Mistake]:
     for ways, heading in known.items():
         name, text = heading.split(": ", 1)
         for way in [ways] if type(ways) is str else ways:
-            lines = {_key(line): ast.unparse(line) for line in ast.parse(way).body}
+            lines = {_assigned(line): line for line in way.split("; ")}
+            if "" in lines:
+                raise ValueError(f"expected `name = …` or `return …`, got `{way}`")
             mistakes.append(Mistake(name, text, lines))
     return mistakes
 
@@ -71,113 +70,133 @@ def read_mistakes(known: dict) -> list[Mistake]:
 def apply_mistakes(right, *mistakes):
     """Return the right answer, a function, with the lines of these mistakes.
 
-    Replaces every assignment to the same name, in `right` or in the first helper that
-    has one. For a parameter, the line is put at the top. Raises ValueError if nothing
-    has the name.
+    A line replaces each one that assigns the same name; for a parameter, it is put at
+    the top. After a call, `variables` of what is returned has all variables.
+
+    Raises ValueError if the right answer has neither such a line nor such a parameter.
     """
-    functions, changed = _called_functions(right), {}
-    lines = {key: line for m in mistakes for key, line in m.lines.items()}
-    places = {key: _find_function(key, functions) for key in lines}
-    for function in functions:
-        wrong = frozenset((k, lines[k]) for k in lines if places[k] is function)
-        names = dict(function.__globals__)
-        code, defaults = _compile(function, wrong), function.__defaults__
-        changed[function] = FunctionType(code, names, function.__name__, defaults)
-    for function in changed.values():  # each calls the others as they are now
-        names = function.__globals__
-        names |= {
-            n: changed[f] for n, f in names.items() if _is_helper(f) and f in changed
-        }
-    return lambda *args: changed[deliver](changed[right](*args))
+    wrong = {name: line for m in mistakes for name, line in m.lines.items()}
+    lines, signature = _read_lines(right), _read_signature(right)
+    first, steps = wrong.keys() - {name for _, _, name in lines}, {}
+    for helper in _read_steps(right):  # of the clinic's layers
+        in_it = first & {name for _, _, name in _read_lines(helper)}
+        part = Mistake("", "", {name: wrong[name] for name in in_it})
+        steps[helper.__name__], first = apply_mistakes(helper, part), first - in_it
+    for name in first - signature.parameters.keys():
+        raise ValueError(f"expected a name of {right.__name__}, got `{name}`")
+    text = [wrong[name] for name in first]
+    text += [indent + wrong.get(name, line) for indent, line, name in lines]
+    text = re.sub("^return ", "result = ", "\n".join(text), flags=re.MULTILINE)
+    code = [_compile(statement) for statement in re.split(r"\n(?=\S)", text)]
+
+    def answer(*args):
+        given = signature.bind(*args)
+        given.apply_defaults()
+        names = vars(returned) | right.__globals__ | steps | given.arguments
+        answer.variables = names
+        for statement in code:
+            exec(statement, names)
+        return names["returned"]
+
+    return answer
 
 
-def explain(right, args, *mistakes, **fields):
-    """Return the text of each mistake, with the values that its braces ask for.
+_read_signature = cache(inspect.signature)
 
-    They come from `fields` and the local variables of the answer with all mistakes.
+
+@cache
+def _compile(statement):
+    return compile(statement, "", "exec")
+
+
+@cache
+def _read_steps(right):
+    """Return the functions of the clinic's layers that a right answer calls."""
+    called = map(right.__globals__.get, right.__code__.co_names)
+    return [f for f in called if getattr(f, "__module__", "") in STEPS]
+
+
+@cache
+def _read_lines(right):
+    """Return for each line of a right answer indent, text and what it assigns."""
+    body = inspect.getsource(right).partition(":\n")[2]
+    lines = [*textwrap.dedent(body).splitlines(), *LAST]
+    return [
+        (line[: -len(line.lstrip()) or None], line.lstrip(), _assigned(line.lstrip()))
+        for line in lines
+    ]
+
+
+def _assigned(line):
+    """Return what a line assigns: "a", or "a, b"; of a return, that word; or ""."""
+    name, equals, _ = line.partition(" = ")
+    return "return" if line.startswith("return ") else name if equals else ""
+
+
+# --- finding the mistakes of an answer ------------------------------------------------
+
+
+def find_single_mistake(trial):
+    """Return the diagnosis of the mistake that gives all results, in a list, or []."""
+    exercise, _, runs = trial
+    wrong_first = sorted(runs, key=lambda run: run.is_right)  # rule out the most
+    for mistake in exercise.known:
+        if reproduces(exercise.right, wrong_first, mistake):
+            return _diagnoses(trial, mistake)
+    return []
+
+
+def find_mistake_pair(trial):
+    """Return the diagnoses of two mistakes that give all results together, or [].
+
+    If several pairs fit that have no name in common, none is named.
     """
+    known, runs = trial.exercise.known, trial.runs
+    shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
+    pairs = [
+        (one, other)
+        for one, other in combinations(known, 2)
+        if one.lines.keys().isdisjoint(other.lines)
+        and reproduces(trial.exercise.right, [shown, *runs], one, other)
+    ]
+    names = [{mistake.name for mistake in pair} for pair in pairs]
+    needed = 2 if shown.error else 1  # an error may hide other mistakes
+    if not pairs or len(set.intersection(*names)) < needed:
+        return []
+    return _diagnoses(trial, *min(pairs, key=lambda pair: known.index(pair[1])))
 
-    def note(frame, event, value):
-        if event == "return" and frame.f_globals.get("__name__", "").startswith(CHECKS):
-            values.update(frame.f_locals)
 
-    values, function = {}, apply_mistakes(right, *mistakes)
-    args, before = [copied(arg) for arg in args], sys.getprofile()
-    sys.setprofile(note)
+def explain(right, args, *mistakes, returns):
+    """Return the text of each mistake, with the values that its braces ask for."""
+    answer = apply_mistakes(right, *mistakes)
     with suppress(Exception):
-        function(*args)
-    sys.setprofile(before)
-    return [mistake.text.format(**values | fields) for mistake in mistakes]
+        answer(*map(copied, args))
+    values = answer.variables | {"returns": returns}
+    return [mistake.text.format(**values) for mistake in mistakes]
 
 
-def _find_function(key, functions):
-    """Return the function that assigns this name, or else has it as a parameter."""
-    for names in (_assigned_names, _parameter_names):
-        for function in functions:
-            if key in names(function):
-                return function
-    raise ValueError(f"expected a name of {functions[0].__name__}, got `{key}`")
+def _diagnoses(trial, *mistakes):
+    """Return a `Diagnosis` for each of these mistakes, shown by a run that they fit."""
+    exercise, _, runs = trial
+    fitting = [run for run in runs if reproduces(exercise.right, [run], *mistakes)]
+    run = first_wrong(fitting) or first_wrong(runs)
+    texts = explain(exercise.right, run.args, *mistakes, returns=exercise.returns)
+    return [Diagnosis(m.name, text, run) for m, text in zip(mistakes, texts)]
 
 
-@cache
-def _called_functions(right):
-    """Return a right answer, the functions of the checks that it calls, `deliver`."""
-    functions = [right]
-    for function in functions:
-        names = [n.id for n in ast.walk(_parse(function)) if isinstance(n, ast.Name)]
-        called = filter(_is_helper, map(function.__globals__.get, names))
-        functions += [f for f in dict.fromkeys(called) if f not in functions]
-    return [*functions, deliver]
+def first_wrong(runs):
+    """Return the first run that is wrong, or None."""
+    return next((run for run in runs if not run.is_right), None)
 
 
-def _is_helper(value):
-    return inspect.isfunction(value) and value.__module__.startswith(CHECKS)
+def reproduces(right, runs, *mistakes):
+    """Return whether mistakes together give what the answer gave in these runs."""
+    mistaken = apply_mistakes(right, *mistakes)
+    return all(_same_outcome(run, run.outcome_of(mistaken)) for run in runs)
 
 
-def _parse(function):
-    return ast.parse(_read_source(function)).body[0]
-
-
-_read_source = cache(inspect.getsource)
-
-
-@cache
-def _assigned_names(function):
-    nodes = ast.walk(_parse(function))
-    return {_key(node) for node in nodes if isinstance(node, LINES)}
-
-
-def _parameter_names(function):
-    return inspect.signature(function).parameters.keys()
-
-
-def _key(line):
-    """Return what a line assigns: "a", or "(a, b)"; of a return, that word."""
-    if not isinstance(line, LINES):
-        text = ast.unparse(line)
-        raise ValueError(f"expected `name = …` or `return …`, got `{text}`")
-    return "return" if isinstance(line, ast.Return) else ast.unparse(line.targets[0])
-
-
-@cache
-def _compile(function, lines):
-    """Return the code of a function in which these lines are others."""
-    if not lines:
-        return function.__code__
-    wrong = {key: ast.parse(line).body[0] for key, line in lines}
-    tree = _Replacing(wrong).visit(_parse(function))
-    tree.body[:0] = [wrong[key] for key in wrong.keys() - _assigned_names(function)]
-    module = compile(ast.fix_missing_locations(ast.Module([tree], [])), "", "exec")
-    return next(code for code in module.co_consts if inspect.iscode(code))
-
-
-class _Replacing(ast.NodeTransformer):
-    """Put lines in the place of those that assign the same."""
-
-    def __init__(self, lines):
-        self.lines = lines
-
-    def visit(self, node):
-        if isinstance(node, LINES):
-            return self.lines.get(_key(node), node)
-        return self.generic_visit(node)
+def _same_outcome(run, other):
+    if other.error is None or run.error is None:
+        return other.error is run.error and agrees(run.got, other.value)
+    text, whole_text = (safe_text(error, 300) for error in (other.error, run.error))
+    return type(other.error) is type(run.error) and text in whole_text

@@ -2,11 +2,10 @@
 
 import torch
 
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import Shapes
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
 
 
 def scrambled(made):
@@ -27,13 +26,11 @@ LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
 
 
 def latent_keys_values(latent, W_uk, W_uv):
-    c = latent[:, None]
-    return expand(c, W_uk), expand(c, W_uv)
-
-
-def expand(c, W):
-    made = c @ W
-    return made
+    c, pair = latent[:, None], []
+    for W in (W_uk, W_uv):
+        made = c @ W
+        pair.append(made)
+    return tuple(pair)
 
 
 exercise_12_1 = Exercise(
@@ -52,7 +49,7 @@ exercise_12_1 = Exercise(
     mistakes={
         "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)": "reshaped-for-moved: You reshaped (H, d_c, K) to (d_c, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*K), or multiply latent[:, None] @ W.",
         "made = scrambled(c @ W)": "split-by-view: You read (B, S, H*K) straight as (B, H, S, K), which mixes tokens and heads: use view(B, S, H, K), then transpose(1, 2).",
-        "c = latent": NO_HEADS,
+        "c, pair = latent, []": NO_HEADS,
         "made = c @ W[:1].expand_as(W)": FIRST_HEAD,
     },
 )
@@ -150,7 +147,11 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
     width = K + K_rot
     scores = products / width**0.5
     hidden = scores
-    soft = softmax_of(hidden)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
     weights = soft
     return weights @ key @ W_uv
 

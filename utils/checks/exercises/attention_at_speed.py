@@ -2,14 +2,12 @@
 
 import torch
 
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import Shapes
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import joining as of_joining
-from utils.checks.shared.attention import attend
-from utils.checks.shared.joining import join
-from utils.checks.shared.masks import CAUSAL, HIDE, causal
+from utils.checks.shared.masks import CAUSAL, HIDE
 
 
 def whole_matrix(attention):
@@ -34,7 +32,11 @@ def online_softmax_attention(query, key, value, slice_size):
     weights = torch.exp(cut - maxima)
     sums = weights.sum(-1, keepdim=True)
     outputs = weights @ value
-    joined, total = join(maxima[-1:], maxima, sums, outputs)
+    top = maxima[-1:]
+    base = top
+    factors = torch.exp(maxima - base)
+    total = (factors * sums).sum(0)
+    joined = (factors * outputs).sum(0)
     divided = joined / total
     return divided
 
@@ -114,15 +116,26 @@ def attend_with_cache(query, key, value, cache):
     longer = join_tokens(cache, new, along) if cache else new
     key, value = longer
     width = query.shape[-1]
-    mask = causal(query.shape[-2], key.shape[-2])
-    output, _ = attend(query, key, value, width, mask)
+    products = query @ key.mT
+    scores = products / width**0.5
+    rows, columns = query.shape[-2], key.shape[-2]
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
+    weights = soft
+    output = weights @ value
     return output, longer
 
 
 RETURN_ALL = "return (output, (keys, values)), with all keys and values so far."
 CACHED = {
-    "mask = causal(key.shape[-2], key.shape[-2])[: query.shape[-2]]": "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
-    "mask = causal(query.shape[-2], key.shape[-2]) | (cache is not None)": "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
+    "diagonal = 0": "causal-from-the-top-left: You started the causal mask at the top left, as with is_causal=True: new token t sees all old tokens and the new ones up to itself.",
+    "diagonal = columns - rows if cache is None else columns": "mask-without-a-cache-only: You mask only without a cache: several new tokens after a cache must not see each other's future either.",
     "key, value = new": "cache-not-seen: You let new tokens see each other only: their queries should meet the keys of the cache too.",
     "longer = join_tokens(new, cache, along) if cache else new": "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
     "longer = join_tokens(cache[::-1], new, along) if cache else new": "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 
 
 def three(num_tokens, width, d_v):
@@ -48,8 +48,19 @@ exercise_13_1 = Exercise(
 )
 
 
-def go_through(query, key, value, beta, gate):
-    """Return the outputs and the last state: fade, read what is known, write, read."""
+def delta_rule(query, key, value, beta):
+    state, outputs = torch.zeros(key.shape[-1], value.shape[-1]), []
+    for t in range(len(key)):
+        faded = state
+        known = key[t] @ faded
+        change = beta[t] * (value[t] - known)
+        state = faded + torch.outer(key[t], change)
+        read = query[t] @ state
+        outputs.append(read)
+    return torch.stack(outputs)
+
+
+def gated_delta_rule(query, key, value, beta, gate):
     state, outputs = torch.zeros(key.shape[-1], value.shape[-1]), []
     for t in range(len(key)):
         faded = gate[t] * state
@@ -58,17 +69,7 @@ def go_through(query, key, value, beta, gate):
         state = faded + torch.outer(key[t], change)
         read = query[t] @ state
         outputs.append(read)
-    return torch.stack(outputs), state
-
-
-def delta_rule(query, key, value, beta):
-    outputs, state = go_through(query, key, value, beta, torch.ones_like(beta))
-    return outputs
-
-
-def gated_delta_rule(query, key, value, beta, gate):
-    outputs, state = go_through(query, key, value, beta, gate)
-    return outputs
+    return torch.stack(outputs)
 
 
 DELTA = {

@@ -3,22 +3,23 @@
 import torch
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.mistakes import read_mistakes
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
-from utils.checks.shared.attention import attend, project, softmax_of
-from utils.checks.shared.masks import causal
 from utils.checks.shared.returned import RETURNED
 
 ADDITIVE = {
-    "return causal(num_tokens, num_tokens).log()": "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
+    "return mask.log()": "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
 }
 
 
 def causal_mask(num_tokens):
-    return causal(num_tokens, num_tokens)
+    rows, columns = num_tokens, num_tokens
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    return mask
 
 
 exercise_5_1 = Exercise(
@@ -84,7 +85,11 @@ PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 
 def masked_softmax(scores, mask):
     hidden = scores.masked_fill(~mask, -torch.inf)
-    soft = softmax_of(hidden)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
     weights = soft.masked_fill(~mask, 0.0)
     return weights
 
@@ -191,10 +196,24 @@ IN_LAYER |= of_attention.SCALE | of_attention.WEIGHING | of_attention.PROJECT
 
 
 def causal_attention(learned, x):
-    query, key, value = project(x, x, learned)
+    context = x
+    query = x @ learned.W_query
+    key = context @ learned.W_key
+    value = context @ learned.W_value
     width = query.shape[-1]
-    mask = causal(x.shape[1], x.shape[1])
-    output, _ = attend(query, key, value, width, mask)
+    products = query @ key.mT
+    scores = products / width**0.5
+    rows, columns = x.shape[1], x.shape[1]
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
+    weights = soft
+    output = weights @ value
     return output
 
 

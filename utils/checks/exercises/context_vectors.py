@@ -2,9 +2,8 @@
 
 import torch
 
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import attend, softmax_of, weigh
 
 SOFT = {
     "dim = (*range(scores.dim()),)": "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
@@ -20,7 +19,10 @@ SOFT = {
 
 def softmax(scores, dim=-1):
     hidden = scores
-    soft = softmax_of(hidden, dim)
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
     return soft
 
 
@@ -43,9 +45,9 @@ exercise_3_3 = Exercise(
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = {
-    "width = x.shape[-1]": "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
+    "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
     "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
-    "mask = ~torch.eye(len(x), dtype=torch.bool)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
+    "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
 }
 WEIGHING = of_attention.AXIS | of_attention.SOFTMAX | of_attention.SCORE | WEIGHTS
 WEIGHING |= of_attention.NO_MASK
@@ -55,15 +57,31 @@ CONTEXT = {
 
 
 def attention_weights(x):
-    width = 1
-    mask = torch.tensor(True)
-    return weigh(x, x, width, mask)
+    query, key = x, x
+    products = query @ key.mT
+    scores = products
+    hidden = scores
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
+    weights = soft
+    return weights
 
 
 def context_vectors(x):
-    width = 1
-    mask = torch.tensor(True)
-    output, _ = attend(x, x, x, width, mask)
+    query, key, value = x, x, x
+    products = query @ key.mT
+    scores = products
+    hidden = scores
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
+    weights = soft
+    output = weights @ value
     return output
 
 

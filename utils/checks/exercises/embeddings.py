@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Case, Exercise, draw, integers
+from utils.checks.exercise import Case, Exercise, draw, integers
 from utils.checks.mistakes import Diagnosis
 
 

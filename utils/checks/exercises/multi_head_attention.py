@@ -1,18 +1,17 @@
 """Exercises of the notebook on heads: splitting, merging, multi-head attention."""
 
 import torch
+from torch.nn import functional as F
 
 from utils.checks.answers import QKV
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import heads as of_heads
 from utils.checks.shared import masks as of_masks
-from utils.checks.shared.attention import attend, project
-from utils.checks.shared.heads import merge, project_out, split, split_three
-from utils.checks.shared.masks import causal
+from utils.checks.shared.heads import head_width
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
 NOTE = "entry = 10 × token + feature"
@@ -34,7 +33,10 @@ def split_not_divided(answer):
 
 
 def split_heads(x, num_heads):
-    return split(x, num_heads)
+    features = x
+    K = head_width(features.shape[-1], num_heads)
+    heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
+    return heads
 
 
 exercise_6_1 = Exercise(
@@ -54,7 +56,9 @@ exercise_6_1 = Exercise(
 
 
 def merge_heads(x):
-    return merge(x)
+    output = x
+    joined = output.transpose(1, 2).flatten(2)
+    return joined
 
 
 exercise_6_2 = Exercise(
@@ -64,7 +68,7 @@ exercise_6_2 = Exercise(
     returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     mistakes=of_heads.MERGE | of_heads.ALONE,
     cases=[
-        Case(split(LEGIBLE, 2).contiguous(), note=NOTE),
+        Case(split_heads(LEGIBLE, 2).contiguous(), note=NOTE),
         Case(draw(2, 3, 7, 5)),
         Case(draw(2, 5, 3, 7), note="more heads than tokens"),
         Case(draw(2, 1, 5, 7), note="one head"),
@@ -83,12 +87,33 @@ IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT
 
 def multi_head_attention(learned, x):
     _, D, _, _, num_heads = learned.build
-    queries, keys, values = project(x, x, learned)
-    query, key, value = split_three(queries, keys, values, num_heads)
+    context = x
+    query = x @ learned.W_query
+    key = context @ learned.W_key
+    value = context @ learned.W_value
+    split = []
+    for features in (query, key, value):
+        K = head_width(features.shape[-1], num_heads)
+        heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
+        split.append(heads)
+    query, key, value = split
     width = query.shape[-1]
-    mask = causal(x.shape[1], x.shape[1])
-    output, _ = attend(query, key, value, width, mask)
-    return project_out(output, learned)
+    products = query @ key.mT
+    scores = products / width**0.5
+    rows, columns = x.shape[1], x.shape[1]
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
+    weights = soft
+    output = weights @ value
+    joined = output.transpose(1, 2).flatten(2)
+    projected = F.linear(joined, learned.out_proj.mT, learned.out_proj_bias)
+    return projected
 
 
 BUILD, OTHER = (11, 15, 13, 0.2, 3), (5, 14, 17, 0.0, 2)

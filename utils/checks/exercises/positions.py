@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 
 
 def as_pairs(a, b):

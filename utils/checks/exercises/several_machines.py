@@ -3,8 +3,8 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.engine import Case, Exercise, draw
-from utils.checks.shared.joining import JOIN, finite, join, join_each
+from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.shared.joining import JOIN, join_each
 
 # --- an MLP that is cut -----------------------------------------------------------
 
@@ -60,6 +60,11 @@ exercise_15_3 = Exercise(
 # --- parts of an attention that are joined ----------------------------------------
 
 
+def finite(top):
+    """Replace a maximum of -inf by 0, so that nothing is subtracted from -inf."""
+    return top.masked_fill(top == -torch.inf, 0.0)
+
+
 def parts(scores, values, cuts, *hidden, **settings):
     """Return a case whose keys are split into parts of these sizes.
 
@@ -98,7 +103,10 @@ def combine_partial_attention(outputs, maxima, sums):
     maxima, sums = maxima[..., None], sums[..., None]
     empty = (sums == 0).all(0)  # where a token sees nothing
     top = maxima.amax(0)
-    joined, total = join(top, maxima, sums, outputs)
+    base = finite(top)  # from which all exponentials count in the end
+    factors = torch.exp(maxima - base)
+    total = (factors * sums).sum(0)
+    joined = (factors * outputs).sum(0)
     divided = (joined / total).masked_fill(empty, 0.0)
     return divided
 

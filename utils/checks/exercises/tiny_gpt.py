@@ -5,10 +5,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from utils.checks import facts
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import softmax_of
 
 
 class Sublayer(nn.Module):
@@ -144,7 +143,11 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
     cut = logits.where(is_kept, -torch.inf)
     divisor = temperature
     hidden = cut / divisor
-    soft = softmax_of(hidden)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
     return soft
 
 
@@ -187,7 +190,11 @@ EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 
 def top_p_probs(logits, p):
     hidden = logits
-    soft = softmax_of(hidden)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
     order = soft.argsort(-1, descending=True)
     best = soft.gather(-1, order)
     sums = best.cumsum(-1)

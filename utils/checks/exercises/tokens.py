@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 
-from utils.checks.engine import Case, Exercise
+from utils.checks.exercise import Case, Exercise
 
 
 def merge(ids, pair, new_id):

@@ -4,24 +4,34 @@ from types import SimpleNamespace
 
 import torch
 
-from utils.checks.engine import Case, Exercise, draw
+from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
-from utils.checks.shared.attention import attend, project
 from utils.checks.shared.masks import EMPTY_ROWS, HIDE
 
 
 def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
     learned = SimpleNamespace(W_query=W_query, W_key=W_key, W_value=W_value)
     real = torch.tensor([True]) if context_mask is None else context_mask
-    query, key, value = project(x, context, learned)
+    query = x @ learned.W_query
+    key = context @ learned.W_key
+    value = context @ learned.W_value
     width = query.shape[-1]
+    products = query @ key.mT
+    scores = products / width**0.5
     mask = real[..., None, :]
-    output, weights = attend(query, key, value, width, mask, clear=True)
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    maximum = hidden.amax(dim, keepdim=True)
+    exps = (hidden - maximum).exp()
+    total = exps.sum(dim, keepdim=True)
+    soft = exps / total
+    weights = soft.masked_fill(~mask, 0.0)
+    output = weights @ value
     return output, weights
 
 
 SOURCES = {
-    "query, key, value = project(context, x, learned); mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
+    "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
 }
 MASK = {
     "mask = torch.tensor(True)": "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, context_mask[..., None, :].",

@@ -1,34 +1,10 @@
-"""Attention, as the right answers call it, and what goes wrong in it.
+"""What goes wrong in attention.
 
-An exercise takes the groups of mistakes whose names its answer has: `width` and `mask`
-are its own lines, for example. If two give the same on every case of an exercise, one
-of them belongs to the exercise's `without`.
+An exercise takes the groups whose lines its right answer has. If two mistakes give the
+same on every case of an exercise, one of them belongs to the exercise's `without`.
 """
 
 import torch
-
-
-def softmax_of(hidden, dim=-1):
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    return exps / total
-
-
-def weigh(query, key, width, mask, clear=False):
-    """Return the weights; with `clear`, zeros instead of NaN if nothing is allowed."""
-    products = query @ key.mT
-    scores = products / width**0.5
-    hidden = scores.masked_fill(~mask, -torch.inf)
-    soft = softmax_of(hidden)
-    weights = soft.masked_fill(~mask, 0.0) if clear else soft
-    return weights
-
-
-def attend(query, key, value, width, mask, clear=False):
-    shares = weigh(query, key, width, mask, clear)
-    output = shares @ value
-    return output, shares
 
 
 def project(x, context, learned):
@@ -36,6 +12,23 @@ def project(x, context, learned):
     key = context @ learned.W_key
     value = context @ learned.W_value
     return query, key, value
+
+
+def softmax_of(hidden, dim=-1):
+    exps = (hidden - hidden.amax(dim, keepdim=True)).exp()
+    return exps / exps.sum(dim, keepdim=True)
+
+
+def attend(query, key, value, width, mask):
+    products = query @ key.mT
+    scores = products / width**0.5
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    soft = softmax_of(hidden, dim)
+    weights = soft
+    shares = weights
+    output = shares @ value
+    return output, shares
 
 
 # --- the scale ---------------------------------------------------------------------
@@ -46,7 +39,7 @@ SCALE = {
     "scores = products / width": "divided-by-width: You divided the scores by d_k = {width}, or twice by its root, so the weights are too even: divide once, by the root.",
     "scores = products * width**0.5": "scale-multiplied: You multiplied the scores by √{width}, so the weights are far too peaked: divide by it.",
     "scores = products / width / 2": "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width} ** 1 / 2`: write ** 0.5.",
-    "scores = products; soft = softmax_of(hidden) / width**0.5": "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
+    "scores = products; soft = exps / total / width**0.5": "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
     "width = key.shape[-2]": f"scale-of-tokens: You divided the scores by √{{width}}, the root of the number of keys: {BY_ROOT}",
 }
 OF_INPUT = {
@@ -108,7 +101,7 @@ PROJECT = {
 # --- the average and what is returned ------------------------------------------------
 
 AVERAGE = {
-    "output = shares @ key": "keys-for-values: You averaged the keys: average the values.",
-    "output = shares @ value / key.shape[-2]": "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
+    "output = weights @ key": "keys-for-values: You averaged the keys: average the values.",
+    "output = weights @ value / key.shape[-2]": "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
 }
 WEIGHING = AXIS | FIXED_AXIS | SOFTMAX | SCORE | BATCH_SCORE | AVERAGE

@@ -1,26 +1,9 @@
-"""Parts of a softmax that are joined: slices of keys, or the keys of machines.
+"""What goes wrong when parts of a softmax are joined: slices of keys, or of machines.
 
 A part knows, for each query, the maximum that its exponentials are counted from, their
 sum, and its output, the values weighted with them and not divided yet. The parts come
 first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v).
 """
-
-import torch
-
-
-def join(top, maxima, sums, outputs):
-    """Return the output of all parts together, and the sum that it's divided by."""
-    base = finite(top)  # from which all exponentials count in the end
-    factors = torch.exp(maxima - base)
-    total = (factors * sums).sum(0)
-    joined = (factors * outputs).sum(0)
-    return joined, total
-
-
-def finite(top):
-    """Replace a maximum of -inf by 0, so that nothing is subtracted from -inf."""
-    return top.masked_fill(top == -torch.inf, 0.0)
-
 
 JOIN = {
     "joined = outputs.sum(0)": "outputs-not-rescaled: You rescaled the sums of exponentials but not the outputs: multiply both by the same factors.",

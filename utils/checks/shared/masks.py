@@ -1,17 +1,16 @@
 """What goes wrong with a mask: which positions it allows, how scores are hidden by it.
 
-The right way: `mask` is True where a query may attend, `hidden` are the scores with
--inf elsewhere, and `weights` are 0 in rows in which nothing is allowed.
+In the right answers `mask` is True where a query may attend, `hidden` are the scores
+with -inf elsewhere, and `weights` are 0 in rows in which nothing is allowed.
 """
 
 import torch
 
 
 def causal(rows, columns):
-    """Return True where a query may attend: the last query to the last key."""
     diagonal = columns - rows
-    allowed = torch.ones(rows, columns, dtype=torch.bool).tril(diagonal)
-    return allowed
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    return mask
 
 
 # --- which positions a causal mask allows ---------------------------------------------
@@ -22,12 +21,12 @@ NOT_USED = {
 POSITIONS = {
     "diagonal = columns - rows - 1": "diagonal-masked: You hid each token from itself: it may see itself too.",
     "diagonal = columns - rows + 1": "one-step-leaked: You let each token see the next one: the last that a token may see is itself.",
-    "allowed = torch.ones(rows, columns).triu(diagonal) > 0": "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
-    "allowed = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
+    "mask = torch.ones(rows, columns).triu(diagonal) > 0": "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
+    "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
 }
 CAUSAL = NOT_USED | POSITIONS
 CUT = {
-    "mask = causal(learned.build[2], learned.build[2])": "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
+    "rows, columns = learned.build[2:3] * 2": "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
 }
 
 

@@ -1,20 +1,13 @@
 """What goes wrong when a result is returned, in every exercise.
 
-`deliver` has the lines that these replace: `chosen`, which parts in which order, and
-`returned`, with which axes and of which type. If a change fails, the result is left
-alone.
+What the function returns is called `result`, and every right answer ends with two more
+lines, `chosen = result` and `returned = chosen`: which parts are returned, and in which
+form. These replace them. If a change fails, the result is left alone.
 """
 
 from contextlib import suppress
 
 import torch
-
-
-def deliver(result):
-    """Return the result of a right answer: the last lines, which all answers share."""
-    chosen = result
-    returned = chosen
-    return returned
 
 
 def of_pair(change, result):
@@ -35,20 +28,6 @@ def of_another_type(result):
     return torch.tensor(result) if type(result) is list else result.tolist()
 
 
-FORM = {  # what the type, shape and dtype of a result show, whatever its numbers are
-    "returned = None": "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch.",
-    "chosen = of_pair(list, result)": "list-for-tuple: You returned a list: return {returns}.",
-    (
-        "chosen = of_pair(lambda pair: pair[0], result)",
-        "chosen = of_pair(lambda pair: pair[1], result)",
-    ): "part-missing: You returned one part only: return {returns}.",
-    "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
-    (
-        "returned = each(of_another_type, chosen)",
-        "returned = each(lambda x: x.float(), chosen)",
-        "returned = each(lambda x: x.long(), chosen)",
-    ): "wrong-type: You returned another type: return {returns}.",
-}
 RETURNED = {
     "chosen = of_pair(lambda pair: pair[::-1], result)": "parts-swapped: You swapped the parts: return {returns}.",
     (
@@ -63,4 +42,15 @@ RETURNED = {
     ): "axes-merged: You joined axes that should stay apart: return {returns}.",
     "returned = each(lambda x: x.sum(1), chosen)": "added-up: You added up along an axis: return {returns}.",
     "returned = each(lambda x: x.softmax(-1), chosen)": "softmax-taken: You took a softmax at the end: leave it out.",
+    "chosen = of_pair(list, result)": "list-for-tuple: You returned a list: return {returns}.",
+    (
+        "chosen = of_pair(lambda pair: pair[0], result)",
+        "chosen = of_pair(lambda pair: pair[1], result)",
+    ): "part-missing: You returned one part only: return {returns}.",
+    "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
+    (
+        "returned = each(of_another_type, chosen)",
+        "returned = each(lambda x: x.float(), chosen)",
+        "returned = each(lambda x: x.long(), chosen)",
+    ): "wrong-type: You returned another type: return {returns}.",
 }

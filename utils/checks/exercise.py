@@ -5,7 +5,7 @@ An exercise is a right answer, a list of cases, and the known mistakes.
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import torch
@@ -74,12 +74,6 @@ class Run:
     def is_right(self):
         """Whether the answer gave what is right, up to rounding."""
         return self.error is None and agrees(self.got, self.expected)
-
-    def part(self, i):
-        """Return this run with only one part of the tuples that are returned."""
-        outcome, whole = replace(self.outcome, value=self.got[i]), self.compared
-        part = {"expected": self.expected[i], "compared": lambda *a: whole(*a)[i]}
-        return replace(self, outcome=outcome, **part)
 
     def outcome_of(self, function):
         """Return the outcome of a function on this case, compared like the answer."""
