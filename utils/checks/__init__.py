@@ -11,21 +11,20 @@ How `check("4.1", answer)` comes to its message, in the order in which to read t
    and the first that finds something explains the results.
 4. `mistakes`, for most answers: a known mistake is a line of the right answer that is
    written wrong. The mistake, or the pair, that gives the answer's results on every case
-   is named. If none does, `repair` looks for one small change to a reader's function
-   that makes all results right.
+   is named. Others: `reasons` explains common errors of Python, and `repair` looks for
+   one small change to a reader's function that makes all results right.
 5. `facts`, of a right answer too: what results don't show, such as a dropout that stays
    active. Where a notebook trains, an answer must also let gradients through.
 6. `messages` shows the first result that differs, and `display` the whole message.
 
-`records` keeps the names of passed exercises. `solution` finds the answer of another
-session with `saved`, in the notebook where it stands. `catalogue` lists the exercises,
-and `questions` has `recall`.
+`records` keeps the names of passed exercises, `catalogue` lists all exercises, and
+`progress` says what is next.
 """
 
 from utils.checks.cells import watch_cells
 from utils.checks.examine import Result
-from utils.checks.questions import recall
-from utils.checks.reader import check, progress, solution
+from utils.checks.progress import progress, recall
+from utils.checks.reader import check, solution
 
 watch_cells()
 

@@ -14,7 +14,7 @@ from utils.checks.answers import FunctionAnswer, ModuleAnswer
 from utils.checks.guard import Outcome, seeded, supervised
 from utils.checks.mistakes import apply_mistakes, read_mistakes
 from utils.checks.shared.returned import RETURNED
-from utils.checks.values import agrees, clean, copied, safe_text, same_form
+from utils.checks.values import agrees, clean, copied, same_form
 
 
 class Case:
@@ -46,34 +46,24 @@ def _generator(shape, seed=0):
     return torch.Generator(device="cpu").manual_seed(seed % 2**32)
 
 
-@dataclass(eq=False)
-class Run:
-    """What an answer did on one case, and what is right there.
+@dataclass(eq=False, kw_only=True)
+class Run(Outcome):
+    """The outcome of an answer on one case, and what is right there.
 
     args: the arguments of the right answer; for a module, `learned` is first
-    outcome: what the answer returned or raised
     expected: what is right
     compared: the exercise's method of that name
     """
 
     case: Case
     args: tuple
-    outcome: Outcome
     expected: object
     compared: Callable
 
     @property
-    def got(self):
-        return self.outcome.value
-
-    @property
-    def error(self):
-        return self.outcome.error
-
-    @property
     def is_right(self):
         """Whether the answer gave what is right, up to rounding."""
-        return self.error is None and agrees(self.got, self.expected)
+        return self.error is None and agrees(self.value, self.expected)
 
     def outcome_of(self, function):
         """Return the outcome of a function on this case, compared like the answer."""
@@ -162,7 +152,8 @@ class Exercise:
         call, args = answer.bind(case)
         outcome = seeded(partial(self.compared, supervised()(call)), args)
         expected = seeded(partial(self.compared, self.right), args).value
-        return Run(case, args, outcome, expected, self.compared)
+        settings = {"case": case, "args": args, "expected": expected}
+        return Run(**vars(outcome), **settings, compared=self.compared)
 
     def compared(self, function, *args):
         """Return what is compared of a function: its result, or what `observe` returns.
@@ -176,10 +167,3 @@ class Exercise:
         if same_form(clean(result), self.right(*args)):
             return self.observe(function, *args)
         return result
-
-    def shown_inputs(self, case):
-        """Return the names and values of the inputs that a message shows."""
-        if not self.class_signature:
-            return dict(zip(self.inputs, case.args))
-        built = ", ".join(map(safe_text, case.build))
-        return {f"{self.name}({built}), x": case.args[0]}

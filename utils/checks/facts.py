@@ -9,9 +9,9 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
-from utils.checks.guard import attempt
+from utils.checks.guard import attempt, supervised
 from utils.checks.mistakes import Diagnosis
-from utils.checks.values import number
+from utils.checks.values import agrees, number
 
 
 def sentences(learned, num_tokens=3):
@@ -115,6 +115,30 @@ def dropout_in_training(module, learned):
         text = f"You drop {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}."
         return Diagnosis("dropout-other-share", text)
     return None
+
+
+def lost_gradient(exercise, answer):
+    """Name an input that doesn't get the gradient it gets from the right answer."""
+    call, args = answer.bind(exercise.cases[0])
+    got = attempt(supervised()(_gradients), call, args).value or [None] * len(args)
+    right = _gradients(exercise.right, args)
+    for name, gradient, expected in zip(exercise.inputs, got, right):
+        if not agrees(gradient, expected):
+            text = f"No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
+            return Diagnosis("no-gradient", text)
+    return None
+
+
+def _gradients(function, args):
+    """Return for each argument the gradient of the sum of all squares, or None."""
+    given = [arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args]
+    floats = [g for g in given if torch.is_tensor(g) and g.is_floating_point()]
+    for tensor in floats:
+        tensor.requires_grad_()
+    value = attempt(function, *given).value
+    parts = value if isinstance(value, tuple) else (value,)
+    torch.autograd.backward([part.square().sum() for part in parts])
+    return [getattr(each, "grad", None) for each in given]
 
 
 TRAINING_FACTS = (no_gradient, dropout_in_training, mask_not_a_buffer, fails_in_half)

@@ -2,6 +2,7 @@
 
 import ctypes
 import linecache
+import math
 import os
 import random
 import sys
@@ -20,7 +21,7 @@ from torch._tensor_str import PRINT_OPTS
 from utils.checks.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
-PATIENCE = 30.0  # seconds until a check says that it still runs
+PATIENCE = 30.0  # seconds of any kind until a line says that the call still runs
 WAITING = "This check has run for half a minute: your code waits, as with `time.sleep` or `input`, or it takes very long. You may stop it with the stop button or Ctrl-C."
 LIBRARIES = (
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
@@ -77,17 +78,22 @@ def supervised():
     """Stop a reader's code if it takes too long, and undo the settings it changes.
 
     A second thread raises `NeverEnds` in this one. It looks at the processor's time,
-    which works on every system. A single call into C can't be stopped.
+    which works on every system. A single call into C can't be stopped. If the code only
+    waits, a line says so.
     """
     thread, has_ended = threading.get_ident(), threading.Event()
+    output = sys.stdout  # the present one, whatever the code redirects
 
     def watch():
-        start = time.process_time()
+        start, end = time.process_time(), time.monotonic() + PATIENCE
         while not has_ended.wait(0.1):
             if time.process_time() - start > SECONDS:
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
                 raise_in(ctypes.c_ulong(thread), ctypes.py_object(NeverEnds))
                 start = time.process_time()  # a bare `except` may have caught it
+            if time.monotonic() > end:
+                print(WAITING, file=output)
+                end = math.inf
 
     watcher = threading.Thread(target=watch, daemon=True)
     with unchanged(SETTINGS):
@@ -144,20 +150,12 @@ def untouched():
     """Put the random state and all settings back when the block ends.
 
     One thread at a time may be in the block. In it, `torch.compile` compiles nothing.
-    If it takes long, a line says so.
     """
     with ONE_CHECK, unchanged(SETTINGS + RANDOM_STATES), _eager(), _on_the_cpu():
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         torch.set_num_threads(1)  # for small tensors the others only wait
-        # To the present output, whatever the answer redirects.
-        timer = threading.Timer(PATIENCE, print, [WAITING], {"file": sys.stdout})
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
+        yield
 
 
 def _eager():

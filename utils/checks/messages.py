@@ -8,6 +8,7 @@ from utils.checks.values import (
     Other,
     agrees,
     close,
+    first_wrong,
     kind_of,
     number,
     numbers,
@@ -18,9 +19,9 @@ from utils.checks.values import (
 
 def describe(exercise, runs):
     """Return what is wrong on the first input on which something is."""
-    run = next(run for run in runs if not run.is_right)
+    run = first_wrong(runs)
     text = difference(exercise, run)
-    if run.error or type(run.got) is type(run.expected):
+    if run.error or type(run.value) is type(run.expected):
         return text
     return f"{text}\nExpected {exercise.expectation}."
 
@@ -30,16 +31,18 @@ def difference(exercise, run):
     on = f"On {shown_inputs(exercise, run.case)}"
     if run.error is not None:
         error = f"{type(run.error).__name__}: {safe_text(run.error, 160)}"
-        where = textwrap.indent(run.outcome.where, "    ")
+        where = textwrap.indent(run.where, "    ")
         return f"{on} your code raised\n  {error}\n{where}".rstrip()
-    what, right, came = _first_difference(exercise.parts, run.got, run.expected)
+    what, right, came = _first_difference(exercise.parts, run.value, run.expected)
     return f"{on}{what}\n  expected {right}\n  got      {came}"
 
 
 def shown_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
-    shown = []
-    for name, value in exercise.shown_inputs(case).items():
+    names, shown = exercise.inputs, []
+    if case.build:
+        names = [f"{exercise.name}({', '.join(map(safe_text, case.build))}), x"]
+    for name, value in zip(names, case.args):
         if not isinstance(value, torch.Tensor):
             shown.append(f"{name} = {_summary(value)}")
         elif value.dim() == 1 and len(value) <= 6:

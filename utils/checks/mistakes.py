@@ -14,7 +14,7 @@ from functools import cache
 from itertools import combinations
 
 from utils.checks.shared import returned
-from utils.checks.values import agrees, copied, safe_text
+from utils.checks.values import agrees, copied, first_wrong, safe_text
 
 STEPS = [f"utils.checks.shared.{module}" for module in ("attention", "heads", "masks")]
 LAST = "chosen = result", "returned = chosen"  # lines of every right answer
@@ -80,8 +80,9 @@ def apply_mistakes(right, *mistakes):
     first, steps = wrong.keys() - {name for _, _, name in lines}, {}
     for helper in _read_steps(right):  # of the clinic's layers
         in_it = first & {name for _, _, name in _read_lines(helper)}
-        part = Mistake("", "", {name: wrong[name] for name in in_it})
-        steps[helper.__name__], first = apply_mistakes(helper, part), first - in_it
+        if in_it:
+            part = Mistake("", "", {name: wrong[name] for name in in_it})
+            steps[helper.__name__], first = apply_mistakes(helper, part), first - in_it
     for name in first - signature.parameters.keys():
         raise ValueError(f"expected a name of {right.__name__}, got `{name}`")
     text = [wrong[name] for name in first]
@@ -184,11 +185,6 @@ def _diagnoses(trial, *mistakes):
     return [Diagnosis(m.name, text, run) for m, text in zip(mistakes, texts)]
 
 
-def first_wrong(runs):
-    """Return the first run that is wrong, or None."""
-    return next((run for run in runs if not run.is_right), None)
-
-
 def reproduces(right, runs, *mistakes):
     """Return whether mistakes together give what the answer gave in these runs."""
     mistaken = apply_mistakes(right, *mistakes)
@@ -197,6 +193,6 @@ def reproduces(right, runs, *mistakes):
 
 def _same_outcome(run, other):
     if other.error is None or run.error is None:
-        return other.error is run.error and agrees(run.got, other.value)
+        return other.error is run.error and agrees(run.value, other.value)
     text, whole_text = (safe_text(error, 300) for error in (other.error, run.error))
     return type(other.error) is type(run.error) and text in whole_text

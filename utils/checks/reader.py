@@ -1,17 +1,16 @@
-"""The reader's three functions: `check`, `solution` and `progress`."""
+"""The functions for a reader's answer: `check` and `solution`."""
 
-import os
 import warnings
+from contextlib import suppress
 from dataclasses import replace
-from html import escape
 
 from utils.checks import catalogue, cells, records
-from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show, show_block
+from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result, examine
 from utils.checks.guard import untouched
-from utils.checks.saved import saved_answers
+from utils.checks.progress import say_what_is_next
 from utils.checks.values import safe_text
-from utils.pages import NOTEBOOKS
+from utils.pages import define, read_cells
 
 STATES = {"passed": PASSED, "not-attempted": NOT_ATTEMPTED}
 SAME = "This is the version that you have checked before. If you have edited its cell, run that first."
@@ -49,7 +48,7 @@ def check(exercise: str, answer, record: bool = True) -> Result:
         records.add(known.name)
         ending = f"It also counts as {known.id} of the numbered notebooks."
         if exercise not in catalogue.HOUR:
-            ending = _say_what_is_next(known.name)
+            ending = say_what_is_next(known.name)
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 
@@ -90,24 +89,6 @@ def _show(heading, result):
     return replace(result, message=text)
 
 
-def _say_what_is_next(name):
-    """Return how many exercises have passed, this one included, and the next one.
-
-    The next one is a later one of this notebook, or else the first that is left.
-    """
-    tasks, passed = catalogue.tasks(), records.load() | {name}
-    left = [task for task in tasks if task.name not in passed]
-    text = f"{len(tasks) - len(left)} of {len(tasks)} exercises"
-    if not left:
-        return f"{text}: all of them."
-    place = [task.name for task in tasks].index(name)
-    here = tasks[place].page
-    later = [task for task in tasks[place:] if task in left and task.page == here]
-    task = (later or left)[0]
-    where = "" if task.page == here else f", in {_title(task.page)}"
-    return f"{text}; next: {task.label}{where}."
-
-
 def solution(exercise: str):
     """Return the reader's answer if it has passed, else the course's.
 
@@ -127,7 +108,7 @@ def solution(exercise: str):
     label = _label(exercise)
     until = f"until yours passes {label}"
     if known.name in records.load():  # in another session
-        for title, answer in saved_answers(known):
+        for title, answer in _saved_answers(known):
             if _examine(known, answer).passed:
                 print(f"Using your own {known.name}, as saved in {title}.")
                 _passed_answers[known.name] = answer
@@ -137,47 +118,20 @@ def solution(exercise: str):
     return finished
 
 
-def progress():
-    """Show what has passed of each notebook, and the minutes that it takes."""
-    tasks, passed = catalogue.tasks(), records.load()
-    left = [task for task in tasks if task.name not in passed]
-    start, *pages = [path.name for path in catalogue.numbered_notebooks()]
-    states, all_minutes = {start: "✓"}, 0  # 00 counts as done: it shows this list
-    deeper = [task.page for task in tasks if task.page not in pages]
-    for page in dict.fromkeys([*pages, catalogue.HOUR_PAGE, *deeper]):
-        asked = [task for task in tasks if task.page == page]
-        if page == catalogue.HOUR_PAGE:  # its exercises are those of other notebooks
-            asked = [task for task in tasks if task.label in catalogue.HOUR.values()]
-        open_here = [task for task in asked if task in left]
-        minutes = catalogue.read_opening(page)[1]
-        time = f"{minutes} minutes"
-        if asked:
-            count = f"{len(asked) - len(open_here)} of {len(asked)} passed"
-            time = f"{count}, {time}" if open_here else f"{count} ✓"
-            minutes *= bool(open_here)
-        all_minutes += minutes if page in pages else 0  # deeper ones are extra
-        states[page] = time
-    num_passed = len(tasks) - len(left)
-    text, next_page = f"{num_passed} of {len(tasks)} exercises passed", None
-    if left:
-        hours = round(all_minutes / 60)
-        time = f"{hours} hours" if hours > 1 else "an hour"
-        text += f", about {time} left. Next: {left[0].label}"
-        next_page = left[0].page
-    bar = f'<progress value="{num_passed}" max="{len(tasks)}"></progress>'
-    style = "list-style: none; padding: 0"
-    rows = "".join(f"<li>{_link(page)}: {state}</li>" for page, state in states.items())
-    link, title = (f" in {of(next_page)}" if left else "" for of in (_link, _title))
-    html = f'{bar} <b>{text}</b>{link}<ul style="{style}">{rows}</ul>'
-    lines = [f"{_title(page)}: {state}" for page, state in states.items()]
-    show("\n".join([f"{text}{title}.", *lines]), html)
+def _saved_answers(exercise):
+    """Yield title and answer for each notebook that asks `exercise` and defines one.
 
-
-def _link(page):
-    """Return a link to a notebook, with its title."""
-    link = os.path.relpath(NOTEBOOKS / page).replace(os.sep, "/")
-    return f'<a href="{link}">{escape(_title(page))}</a>'
-
-
-def _title(page):
-    return "Deeper: " * page.startswith("deeper/") + catalogue.read_opening(page)[0]
+    Of the cells down to the check, only imports, functions, classes and lines with a
+    `solution(…)` run, and what these print isn't shown.
+    """
+    page = next(t.page for t in catalogue.tasks() if t.name == exercise.name)
+    places = [(page, exercise.id)]
+    labels = [label for label, id in catalogue.HOUR.items() if id == exercise.id]
+    places += [(catalogue.HOUR_PAGE, label) for label in labels]
+    for page, label in places:
+        with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
+            cells, names = read_cells(page), {"__name__": "saved"}
+            checks = [f'check("{label}"' in "".join(cell["source"]) for cell in cells]
+            define(cells[: checks.index(True) + 1], names, constants=False)
+            if exercise.name in names:
+                yield catalogue.read_opening(page)[0], names[exercise.name]

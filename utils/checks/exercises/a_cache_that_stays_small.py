@@ -6,6 +6,7 @@ from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import Shapes
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import softmax_of
 
 
 def scrambled(made):
@@ -148,10 +149,7 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
     scores = products / width**0.5
     hidden = scores
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     return weights @ key @ W_uv
 

@@ -7,6 +7,7 @@ from utils.checks.facts import Shapes
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import joining as of_joining
+from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.masks import CAUSAL, HIDE
 
 
@@ -123,10 +124,7 @@ def attend_with_cache(query, key, value, cache):
     mask = torch.ones(rows, columns).tril(diagonal) > 0
     hidden = scores.masked_fill(~mask, -torch.inf)
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     output = weights @ value
     return output, longer

@@ -8,6 +8,7 @@ from utils.checks.facts import TRAINING_FACTS
 from utils.checks.mistakes import read_mistakes
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
+from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.returned import RETURNED
 
 ADDITIVE = {
@@ -86,10 +87,7 @@ PADDING = torch.arange(7) < torch.tensor([[4], [7]])
 def masked_softmax(scores, mask):
     hidden = scores.masked_fill(~mask, -torch.inf)
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft.masked_fill(~mask, 0.0)
     return weights
 
@@ -208,10 +206,7 @@ def causal_attention(learned, x):
     mask = torch.ones(rows, columns).tril(diagonal) > 0
     hidden = scores.masked_fill(~mask, -torch.inf)
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     output = weights @ value
     return output

@@ -4,6 +4,7 @@ import torch
 
 from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import softmax_of
 
 SOFT = {
     "dim = (*range(scores.dim()),)": "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
@@ -13,17 +14,21 @@ SOFT = {
         "total = exps.sum(-1, True)",
     ): "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
     "dim = 0 if dim == -1 else dim": "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
-    "maximum = hidden.mean(dim, True)": "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
+    "maximum = scores.mean(dim, True)": "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
+    "maximum = 0": of_attention.NO_MAXIMUM,
+    "maximum = scores.max()": of_attention.ONE_MAXIMUM,
+    "total = exps.sum(dim)": of_attention.NO_KEEPDIM,
+    "total = 1": of_attention.NOT_DIVIDED,
+    "exps = scores": of_attention.NO_EXPONENTIAL,
+    "return scores": "softmax-missing: You returned the scores as they are: turn them into weights with a softmax.",
 }
 
 
 def softmax(scores, dim=-1):
-    hidden = scores
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
+    maximum = scores.amax(dim, keepdim=True)
+    exps = (scores - maximum).exp()
     total = exps.sum(dim, keepdim=True)
-    soft = exps / total
-    return soft
+    return exps / total
 
 
 exercise_3_3 = Exercise(
@@ -39,7 +44,7 @@ exercise_3_3 = Exercise(
         Case(draw(3, 5, scale=400.0), note="large scores"),
         Case(draw(3, 5, shift=-300.0), note="very negative scores"),
     ],
-    mistakes=SOFT | of_attention.SOFTMAX,
+    mistakes=SOFT,
 )
 
 
@@ -62,10 +67,7 @@ def attention_weights(x):
     scores = products
     hidden = scores
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     return weights
 
@@ -76,10 +78,7 @@ def context_vectors(x):
     scores = products
     hidden = scores
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     output = weights @ value
     return output

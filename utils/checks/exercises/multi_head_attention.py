@@ -11,6 +11,7 @@ from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import heads as of_heads
 from utils.checks.shared import masks as of_masks
+from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.heads import head_width
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
@@ -105,10 +106,7 @@ def multi_head_attention(learned, x):
     mask = torch.ones(rows, columns).tril(diagonal) > 0
     hidden = scores.masked_fill(~mask, -torch.inf)
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     output = weights @ value
     joined = output.transpose(1, 2).flatten(2)

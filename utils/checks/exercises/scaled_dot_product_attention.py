@@ -7,6 +7,7 @@ from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import changes_in_training, no_gradient
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import softmax_of
 
 IN_FUNCTION = of_attention.SCALE | of_attention.OF_VALUES
 IN_FUNCTION |= of_attention.WEIGHING | of_attention.NO_MASK
@@ -24,10 +25,7 @@ def scaled_dot_product_attention(query, key, value):
     scores = products / width**0.5
     hidden = scores
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     output = weights @ value
     return output, weights
@@ -74,10 +72,7 @@ def self_attention(learned, x):
     scores = products / width**0.5
     hidden = scores
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     weights = soft
     output = weights @ value
     return output

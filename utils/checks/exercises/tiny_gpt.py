@@ -8,6 +8,7 @@ from utils.checks import facts
 from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
+from utils.checks.shared.attention import softmax_of
 
 
 class Sublayer(nn.Module):
@@ -144,10 +145,7 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
     divisor = temperature
     hidden = cut / divisor
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     return soft
 
 
@@ -191,10 +189,7 @@ EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 def top_p_probs(logits, p):
     hidden = logits
     dim = -1
-    maximum = hidden.amax(dim, keepdim=True)
-    exps = (hidden - maximum).exp()
-    total = exps.sum(dim, keepdim=True)
-    soft = exps / total
+    soft = softmax_of(hidden, dim)
     order = soft.argsort(-1, descending=True)
     best = soft.gather(-1, order)
     sums = best.cumsum(-1)

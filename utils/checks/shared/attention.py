@@ -39,7 +39,7 @@ SCALE = {
     "scores = products / width": "divided-by-width: You divided the scores by d_k = {width}, or twice by its root, so the weights are too even: divide once, by the root.",
     "scores = products * width**0.5": "scale-multiplied: You multiplied the scores by √{width}, so the weights are far too peaked: divide by it.",
     "scores = products / width / 2": "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width} ** 1 / 2`: write ** 0.5.",
-    "scores = products; soft = exps / total / width**0.5": "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
+    "scores = products; soft = softmax_of(hidden, dim) / width**0.5": "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
     "width = key.shape[-2]": f"scale-of-tokens: You divided the scores by √{{width}}, the root of the number of keys: {BY_ROOT}",
 }
 OF_INPUT = {
@@ -72,12 +72,17 @@ FIXED_AXIS = {
     "dim = 1": "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
     "dim = 0": "softmax-over-first-axis: Your softmax runs along dim=0, which is not the axis of the keys: use dim=-1, so that each row sums to 1.",
 }
+NO_MAXIMUM = "maximum-not-subtracted: In float32 exp() of a score above 88 is infinite, and below -104 it is 0: subtract the maximum first."
+ONE_MAXIMUM = "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True)."
+NO_KEEPDIM = "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1."
+NOT_DIVIDED = "not-normalised: You didn't divide the exponentials by their sum: divide, so that each row sums to 1."
+NO_EXPONENTIAL = "exponential-missing: You divided the scores by their sum without the exponential: take exp first, or negative scores give negative weights."
 SOFTMAX = {
-    "maximum = 0": "maximum-not-subtracted: In float32 exp() of a score above 88 is infinite, and below -104 it is 0: subtract the maximum first.",
-    "maximum = hidden.max()": "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True).",
-    "total = exps.sum(dim)": "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1.",
-    "total = 1": "not-normalised: You didn't divide the exponentials by their sum: divide, so that each row sums to 1.",
-    "exps = hidden": "exponential-missing: You divided the scores by their sum without the exponential: take exp first, or negative scores give negative weights.",
+    "soft = (exps := hidden.exp()) / exps.sum(dim, True)": NO_MAXIMUM,
+    "soft = (exps := (hidden - hidden.max()).exp()) / exps.sum(dim, True)": ONE_MAXIMUM,
+    "soft = (exps := (hidden - hidden.amax(dim, True)).exp()) / exps.sum(dim)": NO_KEEPDIM,
+    "soft = (hidden - hidden.amax(dim, True)).exp()": NOT_DIVIDED,
+    "soft = hidden / hidden.sum(dim, True)": NO_EXPONENTIAL,
     "soft = hidden": "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
 }
 

@@ -1,0 +1,67 @@
+"""Explain results by errors of Python, and by what a function does with other tensors."""
+
+import dis
+import inspect
+import sys
+
+import torch
+
+from utils.checks.guard import NeverEnds
+from utils.checks.mistakes import Diagnosis
+from utils.checks.values import first_wrong
+
+IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
+IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
+IMPORTS |= {"F": "from torch.nn import functional as F"}
+
+
+def find_reason(trial):
+    """Explain common errors of Python."""
+    run = first_wrong(trial.runs)
+    if run.value is None and not run.error:
+        text = "Your code returns None: a `return` is missing, perhaps in one branch."
+        return [Diagnosis("returns-nothing", text, run)]
+    if isinstance(run.error, TypeError) and "Linear" in str(run.error):
+        text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
+        return [Diagnosis("layer-not-called", text, run)]
+    if isinstance(run.error, NameError) and run.error.name in IMPORTS:
+        name, line = run.error.name, IMPORTS[run.error.name]
+        text = (
+            f"You use `{name}` without an import: put `{line}` at the top of your cell."
+        )
+        return [Diagnosis("import-missing", text, run)]
+    if isinstance(run.error, TypeError) and "torch.return_types" in str(run.error):
+        text = "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."
+        return [Diagnosis("pair-not-taken-apart", text, run)]
+    return []
+
+
+def find_notebook_tensor(trial):
+    """Name a function that computes with a tensor of the notebook."""
+    function = getattr(trial.answer.written, "forward", trial.answer.written)
+    code = dis.get_instructions(function) if inspect.isfunction(function) else ()
+    for name in [each.argval for each in code if each.opname == "LOAD_GLOBAL"]:
+        if isinstance(function.__globals__.get(name), torch.Tensor):
+            own = ", ".join(inspect.signature(function).parameters)
+            text = f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
+            return [Diagnosis("notebook-tensor", text)]
+    return []
+
+
+def find_changed_input(trial):
+    """Name an answer that changes an input in place."""
+    for run in trial.runs:
+        if run.changed is not None:
+            name = trial.exercise.inputs[run.changed]
+            is_tensor = isinstance(run.args[run.changed], torch.Tensor)
+            copy = f"`{name}.clone()`" if is_tensor else "a copy"
+            text = f"Your code changes its argument `{name}`: `+=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
+            return [Diagnosis("input-changed", text)]
+    return []
+
+
+def find_no_end(run):
+    """Name an answer that had to be stopped."""
+    text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+    is_endless = isinstance(run.error, NeverEnds)
+    return [Diagnosis("never-ends", text, run)] if is_endless else []
