@@ -1,7 +1,4 @@
-"""Exercises, their cases, and the runs of an answer on these.
-
-An exercise is a right answer, a list of cases, and the known mistakes.
-"""
+"""Exercises (a right answer, cases and known mistakes) and the runs of an answer."""
 
 import inspect
 from collections.abc import Callable
@@ -82,8 +79,8 @@ class Exercise:
         reader's module has learned, see `ModuleAnswer`, and x
     returns: ends the sentence "Expected a function … that returns …"
     cases: of type `Case`; of those that fail a message shows the first
-    mistakes: "name: text" -> the wrong lines, see `read_mistakes`; those in returning
-        a result are added
+    mistakes: wrong line -> "name: text", see `read_mistakes`; those in returning a
+        result are added
     without: names of shared mistakes that this exercise leaves out
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class

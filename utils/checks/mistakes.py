@@ -8,13 +8,12 @@ the pair, that gives an answer's results on all cases is named.
 import inspect
 import re
 import textwrap
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 
 from utils.checks.shared import returned
-from utils.checks.values import agrees, copied, first_wrong, safe_text
+from utils.checks.values import agrees, first_wrong, safe_text
 
 STEPS = [f"utils.checks.shared.{module}" for module in ("attention", "heads", "masks")]
 LAST = "chosen = result", "returned = chosen"  # lines of every right answer
@@ -167,22 +166,15 @@ def find_mistake_pair(trial):
     return _diagnoses(trial, *min(pairs, key=lambda pair: known.index(pair[1])))
 
 
-def explain(right, args, *mistakes, returns):
-    """Return the text of each mistake, with the values that its braces ask for."""
-    answer = apply_mistakes(right, *mistakes)
-    with suppress(Exception):
-        answer(*map(copied, args))
-    values = answer.variables | {"returns": returns}
-    return [mistake.text.format(**values) for mistake in mistakes]
-
-
 def _diagnoses(trial, *mistakes):
     """Return a `Diagnosis` for each of these mistakes, shown by a run that they fit."""
     exercise, _, runs = trial
     fitting = [run for run in runs if reproduces(exercise.right, [run], *mistakes)]
     run = first_wrong(fitting) or first_wrong(runs)
-    texts = explain(exercise.right, run.args, *mistakes, returns=exercise.returns)
-    return [Diagnosis(m.name, text, run) for m, text in zip(mistakes, texts)]
+    mistaken = apply_mistakes(exercise.right, *mistakes)
+    run.outcome_of(mistaken)
+    values = mistaken.variables | {"returns": exercise.returns}
+    return [Diagnosis(m.name, m.text.format(**values), run) for m in mistakes]
 
 
 def reproduces(right, runs, *mistakes):
