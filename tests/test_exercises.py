@@ -254,7 +254,7 @@ def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
         monkeypatch.setattr(
-            "utils.checks.progress.datetime", SimpleNamespace(date=today)
+            "utils.checks.overview.datetime", SimpleNamespace(date=today)
         )
         recall()
         out = capsys.readouterr().out

@@ -18,12 +18,12 @@ How `check("4.1", answer)` comes to its message, in the order in which to read t
 6. `messages` shows the first result that differs, and `display` the whole message.
 
 `records` keeps the names of passed exercises, `catalogue` lists all exercises, and
-`progress` says what is next.
+`overview` says what is next.
 """
 
 from utils.checks.cells import watch_cells
 from utils.checks.examine import Result
-from utils.checks.progress import progress, recall
+from utils.checks.overview import progress, recall
 from utils.checks.reader import check, solution
 
 watch_cells()
