@@ -84,7 +84,7 @@ def apply_mistakes(right, *mistakes):
             steps[helper.__name__], first = apply_mistakes(helper, part), first - in_it
     for name in first - signature.parameters.keys():
         raise ValueError(f"expected a name of {right.__name__}, got `{name}`")
-    text = [wrong[name] for name in first]
+    text = [line for name, line in wrong.items() if name in first]
     text += [indent + wrong.get(name, line) for indent, line, name in lines]
     text = re.sub("^return ", "result = ", "\n".join(text), flags=re.MULTILINE)
     code = [_compile(statement) for statement in re.split(r"\n(?=\S)", text)]
