@@ -15,7 +15,6 @@ from itertools import combinations
 from utils.checks.shared import returned
 from utils.checks.values import agrees, first_wrong, safe_text
 
-STEPS = [f"utils.checks.shared.{module}" for module in ("attention", "heads", "masks")]
 LAST = "chosen = result", "returned = chosen"  # lines of every right answer
 
 
@@ -76,12 +75,7 @@ def apply_mistakes(right, *mistakes):
     """
     wrong = {name: line for m in mistakes for name, line in m.lines.items()}
     lines, signature = _read_lines(right), _read_signature(right)
-    first, steps = wrong.keys() - {name for _, _, name in lines}, {}
-    for helper in _read_steps(right):  # of the clinic's layers
-        in_it = first & {name for _, _, name in _read_lines(helper)}
-        if in_it:
-            part = Mistake("", "", {name: wrong[name] for name in in_it})
-            steps[helper.__name__], first = apply_mistakes(helper, part), first - in_it
+    first = wrong.keys() - {name for _, _, name in lines}
     for name in first - signature.parameters.keys():
         raise ValueError(f"expected a name of {right.__name__}, got `{name}`")
     text = [line for name, line in wrong.items() if name in first]
@@ -92,7 +86,7 @@ def apply_mistakes(right, *mistakes):
     def answer(*args):
         given = signature.bind(*args)
         given.apply_defaults()
-        names = vars(returned) | right.__globals__ | steps | given.arguments
+        names = vars(returned) | right.__globals__ | given.arguments
         answer.variables = names
         for statement in code:
             exec(statement, names)
@@ -107,13 +101,6 @@ _read_signature = cache(inspect.signature)
 @cache
 def _compile(statement):
     return compile(statement, "", "exec")
-
-
-@cache
-def _read_steps(right):
-    """Return the functions of the clinic's layers that a right answer calls."""
-    called = map(right.__globals__.get, right.__code__.co_names)
-    return [f for f in called if getattr(f, "__module__", "") in STEPS]
 
 
 @cache

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from utils.checks.answers import QKV
 from utils.checks.mistakes import apply_mistakes, read_mistakes
 from utils.checks.shared import attention, heads, masks
-from utils.checks.shared.attention import attend, project
-from utils.checks.shared.heads import project_out, split_three
-from utils.checks.shared.masks import causal
+from utils.checks.shared.attention import softmax_of
+from utils.checks.shared.heads import head_width
 
 LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
@@ -69,24 +69,61 @@ PAIRS = {  # what may go wrong together: neither hides the other
 # are known mistakes.
 def function(query, key, value):
     width = query.shape[-1]
-    mask = torch.tensor(True)
-    return attend(query, key, value, width, mask)
+    products = query @ key.mT
+    scores = products / width**0.5
+    hidden = scores
+    dim = -1
+    soft = softmax_of(hidden, dim)
+    weights = soft
+    output = weights @ value
+    return output, weights
 
 
 def causal_layer(learned, x):
-    query, key, value = project(x, x, learned)
+    context = x
+    query = x @ learned.W_query
+    key = context @ learned.W_key
+    value = context @ learned.W_value
     width = query.shape[-1]
-    mask = causal(x.shape[1], x.shape[1])
-    return attend(query, key, value, width, mask)
+    products = query @ key.mT
+    scores = products / width**0.5
+    rows, columns = x.shape[1], x.shape[1]
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    soft = softmax_of(hidden, dim)
+    weights = soft
+    output = weights @ value
+    return output, weights
 
 
 def layer_of_heads(learned, x):
-    queries, keys, values = project(x, x, learned)
-    query, key, value = split_three(queries, keys, values, learned.build[4])
+    num_heads = learned.build[4]
+    context = x
+    query = x @ learned.W_query
+    key = context @ learned.W_key
+    value = context @ learned.W_value
+    split = []
+    for features in (query, key, value):
+        K = head_width(features.shape[-1], num_heads)
+        heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
+        split.append(heads)
+    query, key, value = split
     width = query.shape[-1]
-    mask = causal(x.shape[1], x.shape[1])
-    output, weights = attend(query, key, value, width, mask)
-    return project_out(output, learned), weights
+    products = query @ key.mT
+    scores = products / width**0.5
+    rows, columns = x.shape[1], x.shape[1]
+    diagonal = columns - rows
+    mask = torch.ones(rows, columns).tril(diagonal) > 0
+    hidden = scores.masked_fill(~mask, -torch.inf)
+    dim = -1
+    soft = softmax_of(hidden, dim)
+    weights = soft
+    output = weights @ value
+    joined = output.transpose(1, 2).flatten(2)
+    projected = F.linear(joined, learned.out_proj.mT, learned.out_proj_bias)
+    return projected, weights
 
 
 HEALTHY = {"f": function, "c": causal_layer, "h": layer_of_heads}
@@ -94,8 +131,8 @@ MISTAKES = attention.SCALE | attention.BATCH_SCORE | attention.AXIS | masks.HIDE
 MISTAKES |= masks.CAUSAL | attention.PROJECT | attention.AVERAGE
 MISTAKES |= heads.SPLIT | heads.MERGE | heads.OUT
 MISTAKES |= {
-    "soft = softmax_of(softmax_of(hidden))": "softmax-twice: Softmax taken twice.",
-    "output = shares.mean(1, keepdim=True) @ value": "heads-share-weights: One mean.",
+    "soft = softmax_of(softmax_of(hidden, dim), dim)": "softmax-twice: Taken twice.",
+    "output = weights.mean(1, keepdim=True) @ value": "heads-share-weights: One mean.",
 }
 
 

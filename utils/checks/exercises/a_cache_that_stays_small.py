@@ -34,7 +34,7 @@ def latent_keys_values(latent, W_uk, W_uv):
     return tuple(pair)
 
 
-exercise_12_1 = Exercise(
+exercise_11_1 = Exercise(
     id="11.1",
     is_trained=True,
     right=latent_keys_values,
@@ -99,7 +99,7 @@ def absorbed_scores(query, latent, W_uk):
     return scores
 
 
-exercise_12_2 = Exercise(
+exercise_11_2 = Exercise(
     id="11.2",
     right=absorbed_scores,
     returns="the scores (B, H, T, S), not scaled, without making any keys",
@@ -154,7 +154,7 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
     return weights @ key @ W_uv
 
 
-exercise_12_3 = Exercise(
+exercise_11_3 = Exercise(
     id="11.3",
     is_trained=True,
     right=absorbed_attention,
@@ -173,4 +173,4 @@ exercise_12_3 = Exercise(
     mistakes=STEP | of_attention.SCALE | of_attention.AXIS | of_attention.NO_MASK,
 )
 
-EXERCISES = [exercise_12_1, exercise_12_2, exercise_12_3]
+EXERCISES = [exercise_11_1, exercise_11_2, exercise_11_3]

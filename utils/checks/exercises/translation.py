@@ -56,7 +56,7 @@ MISTAKES = SOURCES | MASK | EMPTY_ROWS | HIDE
 MISTAKES |= of_attention.OF_INPUT | of_attention.SCALE | of_attention.OF_VALUES
 MISTAKES |= of_attention.PROJECT | of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]
-exercise_11_1 = Exercise(
+exercise_12_1 = Exercise(
     id="12.1",
     is_trained=True,
     right=cross_attention,
@@ -118,7 +118,7 @@ def greedy_translate(next_logits, start_id, end_id, max_length):
     return ids
 
 
-exercise_11_2 = Exercise(
+exercise_12_2 = Exercise(
     id="12.2",
     right=greedy_translate,
     returns="a list of at most max_length ids, without start_id in front and without end_id",
@@ -146,4 +146,4 @@ exercise_11_2 = Exercise(
     ],
 )
 
-EXERCISES = [exercise_11_1, exercise_11_2]
+EXERCISES = [exercise_12_1, exercise_12_2]

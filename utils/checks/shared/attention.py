@@ -4,31 +4,10 @@ An exercise takes the groups whose lines its right answer has. If two mistakes g
 same on every case of an exercise, one of them belongs to the exercise's `without`.
 """
 
-import torch
 
-
-def project(x, context, learned):
-    query = x @ learned.W_query
-    key = context @ learned.W_key
-    value = context @ learned.W_value
-    return query, key, value
-
-
-def softmax_of(hidden, dim=-1):
+def softmax_of(hidden, dim):
     exps = (hidden - hidden.amax(dim, keepdim=True)).exp()
     return exps / exps.sum(dim, keepdim=True)
-
-
-def attend(query, key, value, width, mask):
-    products = query @ key.mT
-    scores = products / width**0.5
-    hidden = scores.masked_fill(~mask, -torch.inf)
-    dim = -1
-    soft = softmax_of(hidden, dim)
-    weights = soft
-    shares = weights
-    output = shares @ value
-    return output, shares
 
 
 # --- the scale ---------------------------------------------------------------------

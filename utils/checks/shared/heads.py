@@ -1,27 +1,10 @@
 """What goes wrong when features are split into heads, and when heads are merged."""
 
-from torch.nn import functional as F
-
 
 def head_width(width, num_heads):
     if width % num_heads:
         raise ValueError  # of any text
     return width // num_heads
-
-
-def split_three(queries, keys, values, num_heads):
-    split = []
-    for features in (queries, keys, values):
-        K = head_width(features.shape[-1], num_heads)
-        heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
-        split.append(heads)
-    return split
-
-
-def project_out(output, learned):
-    joined = output.transpose(1, 2).flatten(2)
-    projected = F.linear(joined, learned.out_proj.mT, learned.out_proj_bias)
-    return projected
 
 
 SPLIT = {

@@ -4,15 +4,6 @@ In the right answers `mask` is True where a query may attend, `hidden` are the s
 with -inf elsewhere, and `weights` are 0 in rows in which nothing is allowed.
 """
 
-import torch
-
-
-def causal(rows, columns):
-    diagonal = columns - rows
-    mask = torch.ones(rows, columns).tril(diagonal) > 0
-    return mask
-
-
 # --- which positions a causal mask allows ---------------------------------------------
 
 NOT_USED = {
