@@ -29,6 +29,7 @@ from utils.plots.theme import (
     TITLE,
     WIDTH,
 )
+from utils.tokenizer import decode_bpe
 
 # --- the way from a text to its next token ------------------------------------------
 
@@ -326,6 +327,59 @@ def stream(states, reads, *, title: str) -> None:
 def _short(vectors):
     """Return numbers as texts with at most one decimal: 1 and −0.6."""
     return [[format_number(n, 1).removesuffix(".0") for n in line] for line in vectors]
+
+
+# --- 01 ---------------------------------------------------------------------------
+
+
+def text_to_ids(words, ids, merges: dict, *, title: str) -> None:
+    """Draw the way of a text to its ids, with each merged piece below its two parts.
+
+    Args:
+        words: together the text, at most 20 bytes.
+        ids: of the text, encoded with `merges`.
+
+    >>> text_to_ids(["hi"], [256], {(104, 105): 256}, title="T")  # doctest: +ELLIPSIS
+    Picture: T. 104 105. Box: hi 256. text. words. bytes. pieces. ids. ... hi. 256.
+    """
+    parts = {new_id: pair for pair, new_id in merges.items()}
+    picture, leaves, x, text = Picture(), [], 0.85, "".join(words)
+    cell = min(0.5, (WIDTH - 0.85 - 0.1 * len(words)) / len(text.encode()))
+    for word in words:
+        box = picture.grid((x, 1.0), [[*word.encode()]], cell=cell)
+        picture.grid((x, 0.56), [[""]], cell=box.width)
+        leaves += [box.cell(0, j) for j in range(box.columns)]
+        for letter in word:
+            size = cell * len(letter.encode())
+            picture.write(x + size / 2, 0.7, visible(letter))
+            x += size
+        x += 0.1
+    left_to_right = iter(leaves)
+
+    def draw(token):
+        if token not in parts:
+            return next(left_to_right)
+        left, right = map(draw, parts[token])
+        y = max(left.y, right.y) + 0.4
+        for box in (left, right):
+            picture.wire(box.bottom, (box.bottom[0], y), head=False)
+        name = f"{visible(decode_bpe([token], merges))} {token}"
+        size = right.at(1, 0)[0] - left.x, LINE
+        return picture.block((left.x, y), name, "learned", size=size)
+
+    boxes = [draw(token) for token in ids]
+    low = max(box.y for box in boxes) + 0.68
+    rows = {"text": 0.2, "words": 0.7, "bytes": 1.14, "pieces": 1.54, "ids": low}
+    for name, y in (rows | {"vectors\n(02)": low + 0.52}).items():
+        picture.note((0.1, y), name, bold=True)
+    picture.note((0.85, 0.2), text)
+    for token, box in zip(ids, boxes):
+        picture.wire(box.bottom, (box.bottom[0], low - 0.14))
+        picture.grid((box.bottom[0], low), [[token]], cell=cell, centred=True)
+    picture.is_pale = True
+    for x in [box.bottom[0] for box in boxes]:
+        picture.grid((x, low + 0.52), [[""]] * 2, cell=cell, centred=True)
+    picture.publish(title)
 
 
 # --- 12 ---------------------------------------------------------------------------

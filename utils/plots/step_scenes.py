@@ -21,7 +21,7 @@ from utils.plots.publishing import (
 )
 from utils.plots.steps import steps
 from utils.plots.theme import GREY, INK, WIDTH
-from utils.tokenizer import encode_bpe
+from utils.tokenizer import decode_bpe, encode_bpe
 
 
 def _vector(numbers):
@@ -65,6 +65,7 @@ def merges(text: str, merges: dict, *, title: str) -> None:
     """Show how merges join the bytes of one line of text, one merge a state.
 
     The letters keep their places: a merge takes away the borders between two pieces.
+    Each state adds a row, so the last one shows all of them.
 
     Args:
         text: at most 40 ASCII characters.
@@ -77,57 +78,42 @@ def merges(text: str, merges: dict, *, title: str) -> None:
     3. Merge 2 joins lo and w wherever they are neighbours: 3 pieces are left.
     4. Merge 3 joins · and low wherever they are neighbours: 2 pieces are left.
     """
-    pieces, frames = {i: bytes([i]) for i in range(256)}, []
-    for number in range(len(merges) + 1):
-        learned = dict([*merges.items()][:number])
-        for (left, right), new_id in learned.items():
-            pieces[new_id] = pieces[left] + pieces[right]
-        newest = learned[[*learned][-1]] if learned else None
-        ids = encode_bpe(text, learned)
+    lines, frames = [("bytes", encode_bpe(text, {}), None)], []
+    count = len(lines[0][1])
+    sentences = [f"Every byte is a piece of its own, which makes {count} pieces."]
+    for number, (pair, new_id) in enumerate(merges.items(), 1):
+        ids = encode_bpe(text, dict([*merges.items()][:number]))
+        left, right = (visible(decode_bpe([i], merges)) for i in pair)
+        lines.append((f"{number}: {left} + {right}", ids, new_id))
+        sentences.append(
+            f"Merge {number} joins {left} and {right} wherever they are neighbours: "
+            f"{len(ids)} pieces are left."
+        )
+    for number, sentence in enumerate(sentences):
         picture = Picture()
-        _draw_line(picture, [pieces[i] for i in ids], [i == newest for i in ids])
-        picture.note((0.1, 0.75), f"{len(ids)} pieces", bold=True)
-        for k, ((left, right), new_id) in enumerate(learned.items()):
-            names = [visible(pieces[i]) for i in (left, right, new_id)]
-            _draw_merge(picture, k, names, new_id == newest)
-        sentence = f"Every byte is a piece of its own, which makes {len(ids)} pieces."
-        if learned:
-            sentence = (
-                f"Merge {number} joins {names[0]} and {names[1]} wherever they are "
-                f"neighbours: {len(ids)} pieces are left."
-            )
+        for k, (name, ids, new_id) in enumerate(lines[: number + 1]):
+            y = 0.1 + 0.38 * k
+            picture.note((0.1, y + LINE / 2), name, bold=k == number)
+            pieces = [decode_bpe([i], merges) for i in ids]
+            _draw_line(picture, y, pieces, [i == new_id for i in ids])
+            style = {"align": "right", "bold": k == number}
+            picture.note((WIDTH - 0.1, y + LINE / 2), f"{len(ids)} pieces", **style)
         frames.append((picture, sentence))
     steps(frames, title=title)
 
 
-def _draw_line(picture, pieces, is_new):
+def _draw_line(picture, y, pieces, is_new):
     """Draw pieces as boxes without gaps, as wide as their bytes are many."""
-    x, cell = 0.1, min(0.3, (WIDTH - 0.2) / sum(map(len, pieces)))
+    x, cell = 1.2, min(0.3, (WIDTH - 2.1) / sum(map(len, pieces)))
     for piece, new in zip(pieces, is_new):
         size = cell * len(piece), LINE
         kind = "learned" if len(piece) > 1 else "op"
-        box = picture.block((x, 0.2), "", kind, size=size)
+        box = picture.block((x, y), "", kind, size=size)
         if new:
-            picture.grid((x, 0.2), [[""]], owner=[0], lit=0, cell=size[0])
-        for j, byte in enumerate(piece):
-            letter = visible(bytes([byte]))
-            picture.write(x + (j + 0.5) * cell, box.middle[1], letter)
+            picture.grid((x, y), [[""]], owner=[0], lit=0, cell=size[0])
+        for j, letter in enumerate(piece):
+            picture.write(x + (j + 0.5) * cell, box.middle[1], visible(letter))
         x += size[0]
-
-
-def _draw_merge(picture, number, names, is_new):
-    """Draw a line of the table of merges: left + right → new piece."""
-    at = places(
-        {"pieces": 0.95} | dict.fromkeys(range(12), 0.34),
-        {"name": 0.8, "left": 0.8, "+": 0.2, "right": 0.8, "→": 0.3, "new": 0.9, "": 2},
-    )
-    _label(picture, at, number, f"merge {number + 1}", is_new)
-    for column, name in zip(("left", "right", "new"), names):
-        style = {"owner": [0], "lit": 0} if is_new and column == "new" else {}
-        picture.grid(at(number, column), [[name]], centred=True, **style)
-    picture.note(at(number, "+"), "+", align="center")
-    (x, y) = at(number, "→")
-    picture.wire((x - 0.15, y), (x + 0.15, y))
 
 
 # --- 03 ---------------------------------------------------------------------------
