@@ -240,21 +240,31 @@ def cache(*, title: str) -> None:
     picture.publish(title)
 
 
-def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
+def gpt(
+    words,
+    predictions,
+    *,
+    title: str,
+    num_blocks: int = 2,
+    positions: bool = False,
+    num_logits: int | None = None,
+) -> None:
     """Draw tokens as columns that go upwards through the blocks of a GPT to logits.
 
     Args:
         words: the input, a column each.
         predictions: the word that each column predicts.
         num_blocks: the first is drawn with all its parts, the others are closed.
-
-    Each column has one logit for each different word in the picture.
+        positions: whether each column begins with the addition of its position.
+        num_logits: in each column; else one for each different word in the picture.
     """
-    vocabulary = {*words, *predictions}
+    cell = 1.4 / num_logits if num_logits else 0.26
+    num_logits = num_logits or len({*words, *predictions})
     bottom, pitch = 4.25 + 0.5 * num_blocks, 5 / len(words)
     top, picture = bottom - 3.25, Picture()
     columns = [1.75 + i * pitch for i in range(len(words))]
-    streams = [picture.word((x, bottom), word).top for x, word in zip(columns, words)]
+    low = bottom + 0.55 * positions
+    streams = [picture.word((x, low), word).top for x, word in zip(columns, words)]
     picture.shelf(Box(1.05, top + 0.2, 5.65, 2.7), "block 0", "memory")
     for number in range(1, num_blocks):
         ground = Box(1.05, top + 0.22 - 0.5 * number, 5.65, 0.0)
@@ -264,6 +274,13 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
     for x in columns:
         _draw_sublayer(picture, x, second, "MLP")
     for i, x in enumerate(columns):
+        if positions:
+            plus = picture.sign((x, bottom + 0.05), "+")
+            at = x + 0.33, bottom - 0.085
+            row_ = picture.block(at, f"position {i}", size=(0.85, 0.27))
+            picture.wire(row_.left, plus.right, "x")
+            picture.wire(streams[i], plus.bottom, "x")
+            streams[i] = plus.top
         for norm in norms[:i]:  # attention reaches left only
             start = norm.right[0] - 0.1, norm.y
             picture.wire(start, (x + 0.13, first + 0.4), "value", weight=0.1)
@@ -273,13 +290,13 @@ def gpt(words, predictions, *, title: str, num_blocks: int = 2) -> None:
             streams[i] = plus.top
         norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
         picture.wire(streams[i], norm.bottom, "x")
-        at = x - 0.13 * len(vocabulary), 0.45
-        logits = picture.grid(at, [[""] * len(vocabulary)], "score", cell=0.26)
+        at = x - num_logits * cell / 2, 0.45
+        logits = picture.grid(at, [[""] * num_logits], "score", cell=cell)
         picture.wire(norm.top, logits.bottom, "x")
         picture.word((x, 0.15), predictions[i], lit=i == len(words) - 1)
-    for y, name in ((0.15, "next"), (0.58, "logits"), (bottom, "embedding")):
+    for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
         picture.note((0.05, y), name)
-    picture.wire((0.35, bottom - 0.15), (0.35, 0.75), dashed=True, text="one table")
+    picture.wire((0.35, low - 0.15), (0.35, 0.75), dashed=True, text="one table")
     picture.publish(title)
 
 
@@ -497,7 +514,16 @@ MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three 
 
 
 def attention(
-    words, features, x=None, heads=(), *, title: str, followed=2, out=None, **style
+    words,
+    features,
+    x=None,
+    heads=(),
+    *,
+    title: str,
+    followed=2,
+    out=None,
+    columns="",
+    **style,
 ) -> None:
     """Draw as much of attention as a reader knows, each of three words at one place.
 
@@ -509,6 +535,7 @@ def attention(
         features: the four names of the columns of `x`, `(3, 4)`, and of the output.
         heads: query, key and value of each head, at most two, `(3, 2)` each.
         out: the four names of what two heads find, and `out_proj`, `(4, 4)`.
+        columns: a remark beside the name of the box, on what its numbers mean.
         style: of the last head, as in `draw_attention`.
     """
     picture, y = Picture(), 0.2 if x is None else 0.75
@@ -538,6 +565,8 @@ def attention(
         _draw_output(picture, low, found, features, *out)
         low += 1.7
     picture.shelf(Box(0.1, y + 0.65, 6.7, low - y - 0.75), "attention", "memory")
+    if columns:
+        picture.note((1.0, y + 0.49), columns)
     for at, name in names.items():
         picture.note((0.05, at), name)
     picture.publish(title)
