@@ -73,17 +73,22 @@ def depth(book, norms, seed):
     """Measure what additions do to a gradient, and what norms do to a training."""
     base, kinds = norms["frequency_loss"](), norms["KINDS"]
     inside = {name: book["twelve_blocks"](kind, seed) for name, kind in kinds.items()}
-    above = {name: loss - base for name, (loss, _, _) in inside.items()}
+    above = {name: loss - base for name, (loss, *_) in inside.items()}
     for name, run in norms["RUNS"].items():
         if name not in kinds:
             losses = norms["trained"](*run, seed=seed)
             above[name] = sum(losses[-20:]) / 20 - base
-    alike = {name: cosine for name, (_, cosine, _) in inside.items()}
+    before = {name: cosine for name, (_, cosine, _, _) in inside.items()}
+    after = {name: cosine for name, (_, _, cosine, _) in inside.items()}
+    parted = after.pop("pre-norm") - before["pre-norm"]
+    size = {name: size for name, (*_, size) in inside.items()}
     return {
-        "pre-norm: alike": alike.pop("pre-norm"),
-        "least alike of the other three": min(alike.values()),
-        "no norm: size over pre-norm": inside["no norm"][2] / inside["pre-norm"][2],
-        "post-norm: size": inside["post-norm"][2],
+        "no additions: alike before": before.pop("no additions"),
+        "most alike of the other three before": max(before.values()),
+        "pre-norm: alike after minus before": parted,
+        "least alike of the other three after": min(after.values()),
+        "no norm: size over pre-norm": size["no norm"] / size["pre-norm"],
+        "post-norm: size": size["post-norm"],
         "twelve MLPs: gradient, replacing": norms["first_gradient"](0, seed),
         "twelve MLPs: gradient, adding": norms["first_gradient"](1, seed),
         "pre-norm minus frequencies": above["pre-norm"],
