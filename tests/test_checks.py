@@ -596,6 +596,81 @@ class AssignsNothing(nn.Module):
         self.build = build
 
 
+def pair_for_tensor(x):
+    weights = torch.softmax(x @ x.T / x.shape[-1] ** 0.5, dim=-1)
+    return weights @ x, weights
+
+
+@pytest.mark.parametrize(
+    ("id", "answer", "names", "words"),
+    [
+        (
+            "3.1",
+            lambda x: [(x @ row).softmax(0) for row in x],
+            "list-for-tensor None",
+            "right.",
+        ),
+        ("3.2", pair_for_tensor, "returns-a-tuple scaled", "[-0.8691, -1.583]"),
+        (
+            "1.1",
+            lambda ids, *pair: (*EXERCISES["1.1"].right(ids, *pair),),
+            "wrong-type None",
+            "You returned a tuple: ",
+        ),
+    ],
+)
+def test_a_result_in_another_form_is_named_and_what_it_holds_is_compared(
+    id, answer, names, words
+):
+    result = check(id, answer)
+    assert f"{result.diagnosis} {result.also}" == names
+    assert words in result.message
+
+
+class HidesByLargeNumber(nn.Module):
+    """A right 6.3, and one whose dropout is never used."""
+
+    power, is_dropping = 0.5, True
+
+    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
+        super().__init__()
+        if d_out % num_heads:
+            raise ValueError("not divisible")
+        self.num_heads, self.dropout = num_heads, nn.Dropout(dropout)
+        self.W_query, self.W_key, self.W_value = (
+            nn.Linear(d_in, d_out, bias=False) for _ in range(3)
+        )
+        self.out_proj = nn.Linear(d_out, d_out)
+
+    def forward(self, x):
+        layers = self.W_query, self.W_key, self.W_value
+        q, k, v = (split_heads(layer(x), self.num_heads) for layer in layers)
+        scores = q @ k.mT / q.shape[-1] ** self.power
+        scores = scores.masked_fill(~causal_mask(x.shape[1]), -1e9)
+        weights = torch.softmax(scores, dim=-1)
+        weights = self.dropout(weights) if self.is_dropping else weights
+        return self.out_proj(merge_heads(weights @ v))
+
+
+class NeverDrops(HidesByLargeNumber):
+    power, is_dropping = 0.3, False
+
+
+def test_what_does_not_explain_the_results_is_not_given_as_their_cause():
+    assert check("6.3", HidesByLargeNumber).passed  # its card asks for no -inf
+    result = check("6.3", NeverDrops)
+    assert (result.diagnosis, result.also) == ("dropout-missing", None)
+    assert "say why, but it found this: Your dropout" in result.message
+
+
+def test_what_two_mistakes_ask_for_is_said_once():
+    right = EXERCISES["11.1"].right
+    answer = lambda *given: tuple(x.transpose(1, 2) for x in right(*given)[::-1])  # noqa: E731
+    message = check("11.1", answer).message
+    assert message.count("return the pair") == 1
+    assert "You swapped the parts.\nAnd: You returned the axes" in message
+
+
 @pytest.mark.parametrize("answer", [AssignsAtOnce, AssignsNothing])
 @pytest.mark.parametrize("id", [i for i, e in EXERCISES.items() if e.noun == "class"])
 def test_a_module_without_super_init_is_told_which_line_is_missing(id, answer):

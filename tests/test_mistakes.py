@@ -97,7 +97,7 @@ RIGHT = EXERCISES["4.1"].right
             "3.1",
             of_scores,
             "softmax-over-queries exponential-missing",
-            "keepdim=True. ",
+            "keepdim=True.)",
         ),
         ("3.1", of_all, "softmax-over-everything maximum-not-subtracted", "In float32"),
     ],

@@ -9,7 +9,7 @@ from torch import nn
 from utils.checks.facts import dropout_in_eval
 from utils.checks.guard import attempt, supervised
 from utils.checks.mistakes import Diagnosis
-from utils.checks.values import safe_text
+from utils.checks.values import agrees, safe_text, same_form
 
 QKV = ("W_query", "W_key", "W_value")
 # What PyTorch says of a module that doesn't call `super().__init__()`, or too late.
@@ -18,6 +18,31 @@ NOT_BEGUN = "before Module.__init__() call", "has no attribute '_modules'"
 
 class AnswerRejected(Exception):
     """Raised when the object isn't the kind of answer that is asked for."""
+
+
+def in_form(got, expected, mistakes):
+    """Return a list of tensors as one tensor, and of a tuple the part that is expected.
+
+    The name of what was wrong is added to `mistakes`.
+    """
+    is_sequence = isinstance(got, tuple | list) and len(got) > 0
+    if is_sequence and isinstance(expected, tuple) and len(got) == len(expected):
+        parts = (in_form(*pair, mistakes) for pair in zip(got, expected))
+        return type(got)(parts)
+    if not is_sequence or not torch.is_tensor(expected):
+        return got
+    stacked = attempt(lambda: torch.stack(got)).value
+    if stacked is not None and stacked.shape == expected.shape:
+        text = (
+            "You returned a list of tensors: make one tensor of it, with torch.stack."
+        )
+        mistakes.append(Diagnosis("list-for-tensor", text))
+        return stacked
+    if type(got) is tuple:
+        text = "You returned a tuple: return only the one tensor that is asked for."
+        mistakes.append(Diagnosis("returns-a-tuple", text))
+        return max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
+    return got
 
 
 class FunctionAnswer:
@@ -89,12 +114,7 @@ class ModuleAnswer:
         """Return the output of a module for x; raise what building it raised."""
         if made.error is not None:
             raise made.error
-        output = made.value(x)
-        if type(output) is tuple and output:
-            text = "Your module returns a tuple. Return only the output."
-            self.mistakes.append(Diagnosis("returns-a-tuple", text))
-            return output[0]
-        return output
+        return made.value(x)
 
     def make(self, arguments):
         """Return the outcome of building a module in eval mode."""

@@ -29,6 +29,10 @@ FINDERS = [
 ]
 
 
+# What may be the cause of wrong results, though no finder names it.
+CAUSES = {"input-changed", "dropout-in-eval"}
+
+
 @dataclass(frozen=True)
 class Result:
     """What a check found: `passed`, the name of a mistake (or None), the message.
@@ -55,11 +59,13 @@ def examine(exercise, answer):
         return Result(False, name, f"{text}\nExpected {exercise.expectation}.")
     if runs[0].is_unfinished:
         return _say_what_is_expected(exercise, answer, runs[0])
+    found, is_explained = _find_mistakes(Trial(exercise, prepared, runs))
     mistakes = {}  # of several with the same name, the first
-    for mistake in _find_mistakes(Trial(exercise, prepared, runs)):
+    for mistake in found:
         mistakes.setdefault(mistake.name, mistake)
     if mistakes:
-        return _name_mistakes(exercise, [*mistakes.values()][:2], runs)
+        named = [*mistakes.values()][:2]
+        return _name_mistakes(exercise, named, runs, is_explained)
     if not all(run.is_right for run in runs):
         return Result(False, None, describe(exercise, runs))
     return Result(True, None, f"{len(runs)} inputs tried, all right.")
@@ -97,15 +103,19 @@ Trial = namedtuple("Trial", "exercise answer runs")
 
 
 def _find_mistakes(trial):
-    """Return what is wrong with an answer, the most certain first."""
+    """Return what is wrong with an answer, the most certain first.
+
+    Return also whether this explains the results.
+    """
     exercise, answer, runs = trial
     if runs[-1].is_stopped:
-        return answer.mistakes + find_no_end(runs[-1])
+        return answer.mistakes + find_no_end(runs[-1]), True
     besides = find_changed_input(trial) + _find_facts(trial)
     if all(run.is_right for run in runs):
-        return answer.mistakes + besides
-    found = (find(trial) for find in FINDERS)
-    return answer.mistakes + next(filter(None, found), []) + besides
+        return answer.mistakes + besides, True
+    found = next(filter(None, (find(trial) for find in FINDERS)), [])
+    every = answer.mistakes + found + besides
+    return every, bool(found or CAUSES & {mistake.name for mistake in every})
 
 
 def _find_facts(trial):
@@ -117,18 +127,24 @@ def _find_facts(trial):
     results = [attempt(supervised()(fact), *arguments).value for fact in exercise.facts]
     is_trained = exercise.is_trained or exercise.noun == "class"
     is_sound = all(run.is_right and run.changed is None for run in runs)
-    if is_trained and is_sound:  # what is changed in place has no gradient to compare
+    # What is changed in place or in another form has no gradient to compare.
+    if is_trained and is_sound and not answer.mistakes:
         results.append(lost_gradient(exercise, answer))
     return [diagnosis for diagnosis in results if diagnosis]
 
 
-def _name_mistakes(exercise, mistakes, runs):
+def _name_mistakes(exercise, mistakes, runs, is_explained):
     """Return the result that names one mistake or two."""
     first, also = mistakes[0], None
     text, shown = first.text, first.run or first_wrong(runs)
+    begin = "" if is_explained else "The check can't say why, but it found this: "
     if len(mistakes) == 2:
-        also = mistakes[1].name
-        text = f"Two things are wrong. {text}\nAnd: {mistakes[1].text}"
+        begin, also = begin or "Two things are wrong. ", mistakes[1].name
+        told, colon, remedy = text.partition(": ")
+        if colon and mistakes[1].text.endswith(f": {remedy}"):  # say it once
+            text = f"{told}."
+        text = f"{text}\nAnd: {mistakes[1].text}"
+    text = begin + text
     if shown is None:
         text += " Otherwise your results are right."
     else:

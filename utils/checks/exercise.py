@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from utils.checks.answers import FunctionAnswer, ModuleAnswer
+from utils.checks.answers import FunctionAnswer, ModuleAnswer, in_form
 from utils.checks.guard import Outcome, seeded, supervised
 from utils.checks.mistakes import apply_mistakes, read_mistakes
 from utils.checks.shared.returned import RETURNED
@@ -149,6 +149,7 @@ class Exercise:
         call, args = answer.bind(case)
         outcome = seeded(partial(self.compared, supervised()(call)), args)
         expected = seeded(partial(self.compared, self.right), args).value
+        outcome.value = in_form(outcome.value, expected, answer.mistakes)
         settings = {"case": case, "args": args, "expected": expected}
         return Run(**vars(outcome), **settings, compared=self.compared)
 

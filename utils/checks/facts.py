@@ -141,7 +141,7 @@ def _gradients(function, args):
     return [getattr(each, "grad", None) for each in given]
 
 
-TRAINING_FACTS = (no_gradient, dropout_in_training, mask_not_a_buffer, fails_in_half)
+TRAINING_FACTS = (no_gradient, dropout_in_training, mask_not_a_buffer)
 
 
 class Shapes(TorchFunctionMode):

@@ -55,7 +55,7 @@ def find_changed_input(trial):
             name = trial.exercise.inputs[run.changed]
             is_tensor = isinstance(run.args[run.changed], torch.Tensor)
             copy = f"`{name}.clone()`" if is_tensor else "a copy"
-            text = f"Your code changes its argument `{name}`: `+=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
+            text = f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
             return [Diagnosis("input-changed", text)]
     return []
 

@@ -101,6 +101,7 @@ exercise_9_3 = Exercise(
             "axis = 0",
             "axis = 2",
         ): "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
+        "return x.repeat_interleave(n_rep).reshape(copies.flatten(axis, axis + 1).shape)": "axis-missing: You called repeat_interleave without `dim`, so it repeated each entry: use dim=1, the head axis.",
         "n_rep = n_rep + 1": "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     },
 )
@@ -138,7 +139,10 @@ CACHED = {
     "longer = join_tokens(new, cache, along) if cache else new": "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
     "longer = join_tokens(cache[::-1], new, along) if cache else new": "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",
     "return output, longer[::-1]": f"keys-and-values-swapped: You returned keys and values in the wrong order: {RETURN_ALL}",
-    "along = 1": "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
+    (
+        "along = 1",
+        "along = 2",
+    ): "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
     "return output, new": f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
     "return output, *longer": f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
 }

@@ -19,7 +19,8 @@ def linear_attention(query, key, value):
     scores = query @ key.mT
     column = torch.arange(len(key))
     row = column[:, None]
-    mask = column <= row
+    last = row
+    mask = column <= last
     weights = scores * mask
     return weights @ value
 
@@ -38,8 +39,8 @@ exercise_13_1 = Exercise(
         "weights = scores.masked_fill(~mask, -torch.inf).softmax(-1).nan_to_num()": "softmax-kept: You took a softmax between the products and the values: leave it out, and the scale too.",
         "mask = column > -1": "no-causal-mask: You let every query read the state after all tokens had written: let token t read as soon as it has written itself. (If you collect states in a list: one that is changed in place is the same each time.)",
         "return (weights @ value)[-1:].expand(len(query), -1)": "one-row-for-all: You collected one tensor again and again, so every row is the last output: make a new one for each token.",
-        "mask = column < row": "past-alone: You read the state before adding the token's own key and value: add first, then read.",
-        "mask = column == row": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
+        "last = row - 1": "past-alone: You read the state before adding the token's own key and value: add first, then read.",
+        "mask = column == last": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
         "mask = column >= row": "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
         "query = query * key.shape[-1] ** -0.5": "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
         "scores = key @ query.mT": "roles-swapped: You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.",
@@ -78,6 +79,7 @@ DELTA = {
     "state = torch.outer(key[t], change)": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
     "state = (1 - beta[t]) * faded + torch.outer(key[t], change)": "whole-matrix-fades: You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
     "change = beta[t] * value[t] - known": "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ S).",
+    "change = value[t] - beta[t] * known": "beta-on-what-is-known: You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ S).",
     "change = beta[t] * (value[t] + known)": "added-for-subtracted: You added what the key reads: subtract it from v.",
     "read = query[t] @ faded": "read-before-write: You let the query read before the token has written: write first, then read.",
     "known = query[t] @ faded": "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ S.",
@@ -112,6 +114,7 @@ exercise_13_2 = Exercise(
 GATED = {
     "gate = torch.ones_like(gate)": "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, S = gate * S.",
     "gate = torch.cat((torch.ones(1), gate[:-1]))": "fades-one-token-late: You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.",
+    "gate = (beta, beta := gate)[0]": "beta-for-gate: You swapped beta and the gate: the gate multiplies the state, beta the difference.",
     "gate = 1 - gate": "gate-inverted: You multiplied the state by 1 − gate: the gate itself is the share that stays.",
     "faded = state; state = gate[t] * (faded + torch.outer(key[t], change))": "fades-after-writing: You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
     "known = key[t] @ state": "known-before-fading: You let the key read the state before it fades: let it fade first, S = gate * S, then take k @ S.",

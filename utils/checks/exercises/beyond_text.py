@@ -30,6 +30,7 @@ exercise_14_1 = Exercise(
             "inside = 5, 3, 1",
         ): "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
         "rows, columns = width // p, height // p": "sides-swapped: You took the width for the height: images are (B, C, height, width), and there are height/p rows and width/p columns of patches.",
+        "rows, columns = (height // p,) * 2": "height-for-width: You took the height for the width too, so your code needs square images: there are height/p rows and width/p columns of patches.",
         "return torch.nn.functional.unfold(images, p).mT": "overlapping: Your patches overlap: each should begin patch_size after the one before.",
     },
     cases=[

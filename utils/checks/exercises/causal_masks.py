@@ -4,7 +4,7 @@ import torch
 
 from utils.checks.answers import QKV
 from utils.checks.exercise import Case, Exercise, draw
-from utils.checks.facts import TRAINING_FACTS
+from utils.checks.facts import TRAINING_FACTS, fails_in_half
 from utils.checks.mistakes import read_mistakes
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
@@ -126,8 +126,9 @@ def habits(dropout, x, p):
     masks, count = len(dropped.unique(dim=0)), "different"
     if masks > 1 and len(dropped.flatten(1).sum(1).unique()) == 1:
         count = "always the same"
-    share = dropped.double().mean().item() if together == "none" else "not asked"
-    if share != "not asked":  # p, 1 - p or one decimal: another draw gives the same
+    share = torch.nan  # if entries are dropped together
+    if together == "none":  # p, 1 - p or one decimal: another draw gives the same
+        share = dropped.double().mean().item()
         near = (c for c in (p, 1 - p) if abs(share - c) < 0.05)
         share = next(near, round(share, 1))
     return on_survivors, count, masks, share, together
@@ -177,7 +178,11 @@ exercise_5_5 = Exercise(
         "factor = 1.0": "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
         "factor = 1 - p": "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
         "factor = torch.ones(()) / (1 - p)": "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
-        "coins = random < p": "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
+        (
+            "coins = random < p",
+            "coins = random < p if p < 1 else random >= p",
+            "coins = random < p if 0 < p < 1 else random >= p",
+        ): "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
         "random = torch.rand(())": f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
         (
             "random = torch.rand(x.shape[-1:])",
@@ -219,7 +224,7 @@ exercise_5_2 = Exercise(
     class_signature="CausalAttention(d_in, d_out, context_length, dropout)",
     returns="from x (B, T, d_in), T up to context_length, the output (B, T, d_out), with the learned matrices W_query, W_key, W_value",
     projections=QKV,
-    facts=TRAINING_FACTS,
+    facts=[*TRAINING_FACTS, fails_in_half],
     mistakes=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[

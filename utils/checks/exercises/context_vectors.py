@@ -50,7 +50,12 @@ exercise_3_3 = Exercise(
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = {
-    "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by √D: leave that out. Here they are the plain dot products.",
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1. (If you do, either its result is transposed, or your own softmax sums without keepdim=True.)",
+    "dim = -2; soft = (exps := hidden.exp()) / exps.sum(dim, True)": "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: sum along the last axis, dim=-1, with keepdim=True. And subtract each row's maximum before exp(), or large scores overflow.",
+    (
+        "scores = products / x.shape[-1] ** 0.5",
+        "scores = products / len(x) ** 0.5",
+    ): "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
     "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
     "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
 }

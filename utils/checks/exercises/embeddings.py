@@ -47,7 +47,8 @@ exercise_2_1 = Exercise(
         "hot = F.one_hot(ids)": "class-count-missing: You called `F.one_hot(ids)`, which stops at the largest id: pass `num_classes=len(table)`.",
         "cast = hot": "integer-one-hot: You multiplied integers from `F.one_hot` with a table of floats: convert them with `.to(table.dtype)` first.",
         "cast = hot.float()": FIXED_TYPE,
-        "hot = set_in_every_row(ids, V)": "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, hot[torch.arange(len(ids)), ids] = 1.",
+        "hot = set_in_every_row(ids, V)": "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, as F.one_hot(ids, num_classes) does for ids of any shape.",
+        "hot = torch.zeros(len(ids), V, dtype=int).index_put((torch.arange(len(ids)), ids), torch.tensor(1))": "one-axis-only: Your code needs ids with exactly one axis: F.one_hot(ids, num_classes) takes any shape.",
         (
             "hot = F.one_hot((ids - 1) % V, V)",
             "hot = F.one_hot(ids, V + 1)[..., 1:]",

@@ -80,10 +80,16 @@ exercise_6_2 = Exercise(
 SIZES = {
     "width = D": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
 }
+OVER_HEADS = {
+    (
+        "dim = 1",
+        "dim = 1; hidden = scores.masked_fill(~mask, -1e9)",
+    ): "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
+}
 IN_LAYER = of_attention.SCALE | of_attention.OF_INPUT | SIZES
 IN_LAYER |= of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT
 IN_LAYER |= of_heads.IN_LAYER | of_heads.SPLIT | of_heads.MERGE | of_heads.OUT
-IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT
+IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT | OVER_HEADS
 
 
 def multi_head_attention(learned, x):

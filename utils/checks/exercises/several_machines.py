@@ -47,11 +47,17 @@ exercise_15_3 = Exercise(
         mlp(0, 1, 7, 2, 3, note="one process does it all"),
     ],
     mistakes={
+        (
+            "part = active @ W_2[own].mT",
+            "part = active @ W_2.chunk(count)[rank].mT",
+        ): "rows-of-W_2: You took rows of W_2: it is (D, U), so this process has some of its columns, W_2.chunk(count, dim=1)[rank].",
         "second_bias = b_2": "bias-in-each-part: You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.",
+        "second_bias = b_2 / count": "bias-shared-out: You added b_2 / {count} in every process. The sum over all processes is still right, but only process 0 should add b_2.",
         "second_bias = 0.0": "second-bias-missing: b_2 is missing: process 0 should add it to its part.",
         "first_bias = 0.0": "first-bias-missing: b_1 is missing: each hidden unit of this process needs its own entry of b_1.",
         "own = slice(size)": "always-the-first-part: You took the hidden units of process 0 whatever the rank: begin at rank × U / count.",
-        "own = slice(rank, None, count)": "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is right as well, but here each process should take units that are neighbours, as `chunk` cuts them.",
+        "own = slice(rank, None, count)": "units-dealt-out: You dealt the hidden units out in turn. The sum over all processes is still right, but here each process should take units that are neighbours, as `chunk` cuts them.",
+        "active = hidden.relu()": "relu-for-gelu: You applied ReLU: apply F.gelu.",
         "active = hidden": "activation-missing: You left out the activation function: apply F.gelu between the two matrices.",
         "active = hidden; second_bias = 0.0; return F.gelu(part) + (b_2 if rank == 0 else 0.0)": "activation-at-the-end: You applied F.gelu to the part and not to the hidden units: it belongs between the two matrices.",
     },
@@ -91,7 +97,10 @@ FORMS = {
     "base = 0.0; divided = joined / total.clamp(1e-45)": "maximum-not-subtracted: You used exp(maximum), which overflows or vanishes for scores far from 0: subtract the largest maximum first.",
     "divided = joined / total": "empty-row-nan: You get NaN for a token with nothing to attend to in any part, from −∞ − (−∞) or 0 / 0: its output should be zero.",
     "top = maxima.amax(1, keepdim=True)": "maximum-of-each-part: You took the maximum over the tokens of each part: take it over the parts, for each token, maxima.amax(dim=0).",
-    "top = maxima.amax()": "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
+    (
+        "top = maxima.amax()",
+        "top = maxima.amax(); divided = (joined / total).nan_to_num(0.0)",
+    ): "one-maximum-for-all: You used one maximum for all tokens, so the factors of some tokens vanish: use maxima.amax(dim=0).",
     "joined = (factors * sums * outputs).sum(0)": "sums-used-twice: You multiplied the outputs by their sums: they aren't divided yet, so they need the factors only.",
 }
 

@@ -51,7 +51,7 @@ def norm_shared(module, learned):
     for norm in (twin.norm1, twin.norm2):
         shared = right_half(right_half(x, attention, norm), feed_forward, norm)
         if torch.allclose(output, shared, atol=1e-4):
-            text = "You used one norm in both places: use both norms."
+            text = "You used one norm in both places: make two, self.norm1 and self.norm2, and use both."
             return Diagnosis("one-norm-shared", text)
     return None
 
@@ -173,6 +173,7 @@ TOP_P = {
         "is_kept = (sums <= p) | (sums == best)",
     ): "crossing-token-cut: You cut the token with which the sum reaches p: cut a token only if the likelier ones hold p without it.",
     "is_kept = torch.ones_like(best).cumsum(-1) <= (sums - best < p).sum(-1, True) + 1": "one-too-many: You kept one token too many: stop with the one that makes the sum reach p.",
+    "sums = best.cumsum(0)": "wrong-axis: You added up along the first axis: each row has its own sums, cumsum(dim=-1).",
     "shares = cut": "not-renormalised: You didn't divide what is left by its own sum: divide, so that rows sum to 1.",
     "shares = cut / p": "divided-by-p: You divided by p: the kept tokens may hold more than that, so divide by their own sum.",
     "shares = cut / cut.sum()": "sum-over-everything: You divided what is left by a sum that isn't the row's own: divide by sum(dim=-1, keepdim=True).",

@@ -77,6 +77,7 @@ exercise_1_2 = Exercise(
             "starts = range(0, stop, stride)[: stop // stride]",
             "starts = range(0, stop, stride)[: (stop - 1) // stride]",
         ): "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
+        "targets = [ids[s + context_length] for s in starts]": "one-target-for-a-window: You took one target for each window: each of its inputs has a target, so take the window that begins one position later.",
         "targets = [row[1:] + row[:1] for row in inputs]": "windows-rolled: You rolled each window, so its last target is its own first id: take the window that begins one position later.",
     },
 )

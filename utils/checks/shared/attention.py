@@ -44,11 +44,11 @@ BATCH_SCORE = {
 # --- the softmax -------------------------------------------------------------------
 
 AXIS = {
-    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax with dim=-1, and don't transpose its result. In a softmax of your own, sum with keepdim=True.",
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1.",
     "dim = (*range(hidden.dim()),)": "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
 }
 FIXED_AXIS = {
-    "dim = 1": "fixed-axis: You used dim={dim}, which is the axis of the keys for one number of axes only: count from the end, dim=-1.",
+    "dim = 1": "fixed-axis: You used dim={dim}, which is the axis of the keys only if there is no batch: count from the end, dim=-1.",
     "dim = 0": "softmax-over-first-axis: Your softmax runs along dim=0, which is not the axis of the keys: use dim=-1, so that each row sums to 1.",
 }
 NO_MAXIMUM = "maximum-not-subtracted: In float32 exp() of a score above 88 is infinite, and below -104 it is 0: subtract the maximum first."
@@ -89,3 +89,4 @@ AVERAGE = {
     "output = weights @ value / key.shape[-2]": "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
 }
 WEIGHING = AXIS | FIXED_AXIS | SOFTMAX | SCORE | BATCH_SCORE | AVERAGE
+WEIGHING |= {"soft = (exps := hidden.exp()) / exps.sum(dim)": NO_KEEPDIM}

@@ -17,7 +17,7 @@ IN_LAYER = {
         "query, key, value = split[0], key.reshape(split[1].shape), split[2]",
         "query, key, value = *split[:2], value.reshape(split[2].shape)",
     ): "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
-    "width = query.shape[-1] if head_width(x.shape[-1], num_heads) else 0": "another-width-checked: You checked whether num_heads divides d_in: it should divide the width that you split, d_out in a layer.",
+    "x = x if head_width(x.shape[-1], learned.build[4]) else x": "another-width-checked: You checked whether num_heads divides d_in: it should divide the width that you split, d_out in a layer.",
 }
 MERGE = {
     (

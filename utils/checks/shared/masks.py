@@ -16,6 +16,9 @@ POSITIONS = {
     "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
 }
 CAUSAL = NOT_USED | POSITIONS
+CAUSAL |= {
+    "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)": "polarity-inverted: You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)",
+}
 CUT = {
     "rows, columns = learned.build[2:3] * 2": "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
 }

@@ -7,7 +7,7 @@ form. These replace them. If a change fails, the result is left alone.
 
 from contextlib import suppress
 
-import torch
+import torch  # noqa: F401 — for the lines
 
 
 def of_pair(change, result):
@@ -22,10 +22,6 @@ def each(change, result):
     with suppress(Exception):
         return change(result)
     return result
-
-
-def of_another_type(result):
-    return torch.tensor(result) if type(result) is list else result.tolist()
 
 
 RETURNED = {
@@ -48,9 +44,9 @@ RETURNED = {
         "chosen = of_pair(lambda pair: pair[1], result)",
     ): "part-missing: You returned one part only: return {returns}.",
     "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
-    (
-        "returned = each(of_another_type, chosen)",
-        "returned = each(lambda x: x.float(), chosen)",
-        "returned = each(lambda x: x.long(), chosen)",
-    ): "wrong-type: You returned another type: return {returns}.",
+    "returned = each(torch.as_tensor, chosen)": "wrong-type: You returned a tensor: return {returns}.",
+    "returned = each(torch.Tensor.tolist, chosen)": "wrong-type: You returned a list: return {returns}.",
+    "returned = tuple(chosen) if type(chosen) is list else chosen": "wrong-type: You returned a tuple: return {returns}.",
+    "returned = each(lambda x: x.float(), chosen)": "wrong-type: You returned floats: return {returns}.",
+    "returned = each(lambda x: x.long(), chosen)": "wrong-type: You returned integers: return {returns}.",
 }
