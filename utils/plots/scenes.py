@@ -1018,7 +1018,7 @@ def _draw_owner_legend(picture, colours, y):
 
 BLUE, YELLOW, BOTH, NOBODY = range(4)
 OWNER_FILLS = *OWNERS[:2], OWNERS[4], HIDDEN
-CUTS = {  # texts, their cache, weights, what a process gets forward and backward
+CUTS = {  # texts, their cache, parameters, what a process gets forward and backward
     "batch": ("in 0, in 1",) * 2 + ("in both, in both", "in 0, in 1", "parts of a sum"),
     "heads": (
         *("in both, in both", "by columns, by columns", "by columns, by rows"),
@@ -1028,7 +1028,7 @@ CUTS = {  # texts, their cache, weights, what a process gets forward and backwar
         *("by rows, by rows", "by rows, by rows", "in both, in both"),
         *("own blocks", "parts of a sum"),
     ),
-    "weights": (
+    "parameters": (
         *("in 0, in 1", "in 0, in 1", "by rows, by rows"),
         *("missing, missing", "parts of a sum"),
     ),
@@ -1042,17 +1042,17 @@ RESULTS = {  # what that is, and which message completes it
     "batch": (("output", "no message"), ("gradient of W", "all-reduce")),
     "heads": (("output", "all-reduce"), ("gradient of x", "all-reduce")),
     "tokens": (("scores", "keys: all-gather"), ("gradient of W", "all-reduce")),
-    "weights": (("queries", "W: all-gather"), ("gradient of W", "reduce-scatter")),
+    "parameters": (("queries", "W: all-gather"), ("gradient of W", "reduce-scatter")),
 }
 
 
 def four_cuts(*, title: str) -> None:
-    """Draw what each process has if the batch, heads, tokens or weights are cut.
+    """Draw what each process has if batch, heads, tokens or parameters are cut.
 
     >>> four_cuts(title="T")  # doctest: +ELLIPSIS
-    Picture: T. batch cut: texts in 0, in 1; cache in 0, in 1; weights in both, in \
-both; output: in 0, in 1, no message; gradient of W: parts of a sum, all-reduce. heads \
-cut: ...
+    Picture: T. batch cut: texts in 0, in 1; cache in 0, in 1; parameters in both, \
+in both; output: in 0, in 1, no message; gradient of W: parts of a sum, all-reduce. \
+heads cut: ...
     """
     picture, lines = Picture(), (0.34, 1.1, 1.86, 2.8, 4.02)
     for y, label in zip(lines, (*HELD, "forward", "backward")):
@@ -1063,7 +1063,7 @@ cut: ...
         picture.write(middle, 0.14, f"{cut} cut", NAME, weight="bold")
         for y, grids in zip(lines, held):
             _draw_owners(picture, (middle, y), grids)
-        sentence = "{} cut: texts {}; cache {}; weights {}".format(cut, *held)
+        sentence = "{} cut: texts {}; cache {}; parameters {}".format(cut, *held)
         results = zip(lines[3:], (forward, backward), RESULTS[cut])
         for y, grids, (name, message) in results:
             _draw_owners(picture, (middle, y), grids)
