@@ -11,7 +11,7 @@ import torch
 from tests.markdown_text import folded_solution
 from tests.repository import ROOT
 from utils import attention
-from utils.checks import records
+from utils.checks import records, solution
 from utils.checks.catalogue import PATIENTS
 from utils.clinic import (
     broken_model,
@@ -24,6 +24,7 @@ from utils.clinic import (
 from utils.clinic.instruments import fitting, measured
 
 NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
+HEADS = ROOT / "notebooks/06_multi_head_attention.ipynb"
 TWO_MISTAKES = ROOT / "notebooks/deeper/two_mistakes_at_once.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
 
@@ -101,7 +102,7 @@ def test_what_the_folded_answers_diagnose_is_right():
         slugs = json.loads(f"[{slugs[2:]}]")
         assert diagnose(patient(int(number)), *slugs).passed, number
         answered.append(int(number))
-    to_practise = 6, 106, 203, 413, 506, 536
+    to_practise = 106, 203, 413, 506, 536
     assert sorted(answered) == sorted([*PATIENTS, 108, 200, 509, *to_practise])
 
 
@@ -194,6 +195,93 @@ def test_the_folded_tests_find_the_two_broken_layers(capsys):
     exec("\n".join([code[stub], solution, code[stub + 1]]), names)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
     assert rows == [["A", "0.00", "0.00"], ["B", "0.00", "0.71"], ["C", "0.24", "0.00"]]
+
+
+# ---- the reader's own layer
+
+
+@pytest.fixture
+def examine_own(tmp_path, monkeypatch, capsys):
+    """Save the reader's cell in a copy of 06, run the cell of 07, return its lines."""
+    heads = nbformat.read(HEADS, as_version=4)
+    own = next(
+        c for c in heads.cells if c.source.startswith("class MultiHeadAttention(")
+    )
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    codes = [cell.source for cell in cells if cell.cell_type == "code"]
+    imports = next(code for code in codes if code.startswith("import torch"))
+    code = next(code for code in codes if "passed=False" in code)
+    monkeypatch.setattr("utils.pages.NOTEBOOKS", tmp_path)
+
+    def run(change=lambda stub, solved: stub):
+        solved = next(s for s in map(folded_solution, heads.cells) if s and "mT" in s)
+        own.source = change(own.source, solved)
+        nbformat.write(heads, tmp_path / HEADS.name)
+        exec(f"{imports}\n{code}", {})
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+WRONG = [  # right, wrong, the beginning of the leak test's line, the mistake's name
+    (" / q.shape[-1] ** 0.5", "", "leak test: 0.0000", "scale-missing"),
+    (
+        "~self.mask[:T, :T]",
+        "self.mask[:T, :T] & False",
+        "leak test: 0.9",
+        "mask-not-used",
+    ),
+    (
+        "self.out_proj(course",
+        "(course",
+        "leak test: 0.0000",
+        "output-projection-unused",
+    ),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "leak", "name"), WRONG)
+def test_a_wrong_layer_that_has_not_passed_is_admitted(
+    right, wrong, leak, name, examine_own
+):
+    whose, *numbers = examine_own(lambda _, solved: solved.replace(right, wrong))
+    title = "06 Multi-head attention (it doesn't pass 6.3 yet)"
+    assert whose == f"Using your own MultiHeadAttention, as saved in {title}."
+    assert numbers[0].startswith(leak)
+    assert float(numbers[1].split()[-1]) > 0.1
+    assert numbers[2] == f"away from the nearest broken twin, {name}: 0.00"
+    assert solution("6.3") is attention.MultiHeadAttention  # elsewhere it must pass
+
+
+def test_a_right_layer_is_admitted_before_its_check(examine_own):
+    whose, *numbers = examine_own(lambda _, solved: solved)
+    assert whose.endswith(
+        "your own MultiHeadAttention, as saved in 06 Multi-head attention."
+    )
+    assert [line.split()[-1] for line in numbers[:2]] == ["0.0000", "0.0000"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stub, solved: stub,
+        lambda stub, solved: solved.partition("T = ")[0] + "raise NotImplementedError",
+        lambda stub, solved: solved.replace("def forward(", "def forward(("),
+        lambda stub, solved: "from utils.attention import MultiHeadAttention",
+        lambda stub, solved: "",
+    ],
+)
+def test_without_an_attempt_the_first_line_says_that_it_is_the_courses(
+    change, examine_own
+):
+    whose, *numbers = examine_own(change)
+    assert whose.startswith("Using the course's MultiHeadAttention until you have")
+    assert numbers[1] == "away from the healthy twin: 0.0000"
+
+
+def test_an_attempt_that_raises_shows_its_error(examine_own):
+    with pytest.raises(RuntimeError, match="Expected size"):
+        examine_own(lambda _, solved: solved.replace("q @ k.mT", "q @ k"))
 
 
 # ---- a patient that writes
