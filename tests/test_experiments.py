@@ -58,7 +58,7 @@ def test_no_pair_of_the_test_occurs_in_training():
 
 ACCOUNT = {  # page: how many rows the account has there
     "09_attention_at_speed": 3,
-    "11_a_cache_that_stays_small": 4,
+    "11_a_narrower_cache": 4,
     TRANSLATION: 1,
     BOOKS: 6,
     "16_looking_back": 6,

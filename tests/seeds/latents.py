@@ -6,7 +6,7 @@ from utils.training.text import load_tales_model
 
 
 def main(seed):
-    book = definitions("11_a_cache_that_stays_small")
+    book = definitions("11_a_narrower_cache")
     tales, encode, _ = load_tales_model()
     story = book["torch"].tensor(encode(load_text()))
     pages = sliding_windows(story[:5200], 256, 256)
