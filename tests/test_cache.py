@@ -25,14 +25,12 @@ def test_more_tokens_than_there_is_room_for_are_named_and_change_nothing():
     assert tokens_of(cache.append(keys(2, 5), keys(2, 5))[0]) == [0, 1, 2, 3, 4, 5, 6]
 
 
-@pytest.mark.parametrize(
-    "other", [torch.zeros(2, 1, 1, 5), torch.zeros(2, 3, 1, 5).half()]
-)
-def test_another_shape_or_dtype_than_before_is_named(other):
+def test_another_shape_or_dtype_than_before_is_named():
     cache = KeyValueCache(7)
     cache.append(keys(4), keys(4))
-    with pytest.raises(ValueError, match=r"float32 \(2, 3, 1, 5\) as before, got"):
-        cache.append(keys(1), other)
+    for other in (keys(1)[:, :1], keys(1).half()):
+        with pytest.raises(ValueError, match=r"float32 \(2, 3, 1, 5\) as before, got"):
+            cache.append(keys(1), other)
 
 
 def test_a_first_append_that_fails_leaves_the_cache_empty():

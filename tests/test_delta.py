@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.small_layers import computed, everywhere, random
 from utils.delta import (
+    DeltaAttention,
     attend_in_chunks,
     delta_rule,
     gated_delta_rule,
@@ -73,23 +74,24 @@ def test_strong_gates_and_long_texts_stay_finite_with_their_gradients():
     assert output.isfinite().all() and log_gate.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(
-    "sizes, message",
-    [
-        (((5, 3), (7, 3), (7, 2)), "of the same tokens"),
-        (((0, 3), (0, 3), (0, 2)), "one or more"),
-    ],
-)
-def test_shapes_that_do_not_fit_are_named(sizes, message):
-    parts = [torch.zeros(size) for size in sizes]
-    with pytest.raises(ValueError, match=message):
-        linear_attention(*parts)
+def test_a_gate_begins_open_and_forgets_everything_if_its_bias_closes_it():
+    torch.manual_seed(0)
+    layer, x = DeltaAttention(5, 8, 7, 0.0, 2, gate=True), torch.randn(2, 7, 5)
+    assert (layer.gate_bias.sigmoid() - 0.982).abs().max() < 1e-3
+    layer.gate_bias.data.fill_(-1000.0)
+    torch.testing.assert_close(layer(x)[:, 6:], layer(x[:, 6:]))
 
 
-def test_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
+def test_numbers_of_tokens_a_beta_a_gate_and_a_state_that_do_not_fit_are_named():
     parts = torch.zeros(3, 2, 7, 5).unbind()
+    for query, key in ((parts[0][:, :5], parts[1]), [parts[0][:, :0]] * 2):
+        with pytest.raises(ValueError, match="of the same tokens, one or more"):
+            linear_attention(query, key, key)
     with pytest.raises(ValueError, match=r"beta \(2, 7\), .* got \(2, 7, 1\)"):
         delta_rule(*parts, torch.zeros(2, 7, 1))
+    for gate in (5.0, -3.0, torch.nan):
+        with pytest.raises(ValueError, match=f"gates from 0 to 1, got {gate}"):
+            gated_delta_rule(*parts, torch.zeros(2, 7), torch.full((2, 7), gate))
     with pytest.raises(ValueError, match=r"expected log_gate \(2, 7\), .* \(2,\)"):
         attend_in_chunks(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):

@@ -1,5 +1,7 @@
 """Embeddings and positions, `utils.embeddings`."""
 
+import math
+
 import pytest
 import torch
 
@@ -9,7 +11,6 @@ from utils.embeddings import (
     apply_rope,
     embed,
     patchify,
-    rotary_tables,
     rotate_pairs,
     sinusoidal_positions,
 )
@@ -22,16 +23,17 @@ X = torch.zeros(3, 6)
     "function, inputs, message",
     [
         (embed, (torch.tensor([0, -1]), torch.zeros(6, 3)), "from 0 to 5, got -1"),
+        (embed, (torch.tensor([0]), X[0]), r"expected table \(V, D\), got \(6,\)"),
         (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
-        (rotary_tables, (torch.arange(3), 0), "even width of 2 or more .* got 0"),
         (sinusoidal_positions, (3, 5), "even d_model of 2 or more, got 5"),
         (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),
-        (apply_rope, (X, torch.arange(3), 0), "base above 0, got 0"),
+        (apply_rope, (X, torch.arange(3), "0"), "base above 0, got '0'"),
         (Rotary, (3, 4, 1e4, lambda speeds: X[0]), r"2 frequencies, got \(6,\)"),
         (rotate_pairs, (X, X[:, :3], X[:, :1]), r"got \(3, 3\) and \(3, 1\)"),
         (Rotary(5, 2), (X, 0), r"expected x \(\.\.\., 2\), got \(3, 6\)"),
         (WITH_POSITIONS, (torch.tensor([[1]]), -1), "first position of 0 or more"),
-        (Rotary(5, 6), (X, 3), "up to context_length = 5 tokens, got 6"),
+        (Rotary(5, 6), (X, 3), "up to num_positions = 5 tokens, got 6"),
+        (TokenAndPositionEmbedding, (-1, 4, 3), "vocab_size to be .* got -1"),
     ],
 )
 def test_what_a_function_cannot_use_is_named(function, inputs, message):
@@ -42,6 +44,14 @@ def test_what_a_function_cannot_use_is_named(function, inputs, message):
 def test_embed_equals_the_rows_of_the_table_next_to_infinite_ones():
     table, ids = torch.tensor([[1.0, 2.0], [torch.inf, torch.nan]]), torch.tensor([0])
     assert embed(ids, table).equal(table[ids])
+
+
+def test_far_positions_rotate_by_angles_of_their_own():
+    """Float32 has no 2^24 + 1, and its angles there would be wrong by a radian."""
+    x, far = torch.ones(1, 2), torch.tensor([2**24 + 1])
+    cos, sin = math.cos(2**24 + 1), math.sin(2**24 + 1)
+    expected = torch.tensor([[cos - sin, cos + sin]])
+    torch.testing.assert_close(apply_rope(x, far), expected)
 
 
 def test_rotation_does_not_depend_on_the_default_dtype():

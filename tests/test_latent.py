@@ -53,23 +53,13 @@ def test_latent_attention_is_that_of_deepseek_v3(absorbed):
     [
         (latent_keys_values, [(7, 5), (3, 5, 11), (3, 5, 13)], r"\(B, S, d_c\), got"),
         (absorbed_scores, [(2, 4, 1, 11), (2, 7, 5), (3, 5, 11)], r"3, 1, 11\), got"),
+        (lambda: layer(rotary=True, rotary_dim=0), [], "even width of 2 or more .* 0"),
+        (lambda: layer(rotary_dim=3), [], "expected rotary=True with a rope_base or"),
     ],
 )
 def test_shapes_that_do_not_fit_are_named(function, sizes, message):
     with pytest.raises(ValueError, match=message):
         function(*map(torch.zeros, sizes))
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"rotary": True, "rotary_dim": 0}, "even width of 2 or more to rotate, got 0"),
-        ({"rotary_dim": 3}, "expected rotary=True with a rope_base or rotary_dim"),
-    ],
-)
-def test_a_width_of_zero_is_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        layer(**options)
 
 
 def test_in_float16_scores_beyond_its_range_are_no_nan():

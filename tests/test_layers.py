@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.small_layers import CACHED, random
 from utils.attention import CausalAttention
-from utils.experiments import leak_test
+from utils.experiments import greedy_translate, leak_test
 
 CAUSAL = {"one head": CausalAttention} | CACHED
 in_every_causal_layer = pytest.mark.parametrize("kind", CAUSAL)
@@ -26,6 +26,32 @@ def test_no_output_depends_on_a_later_token_whatever_the_dropout_and_the_mode(ki
     model[0].eval()
     assert leak_test(model, random(2, 7, 5)) < 1e-6
     assert [part.training for part in (model, *model)] == [True, False, True]
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_a_leak_in_a_single_mode_is_found(mode):
+    layer = nn.Identity()
+    layer.forward = lambda x: x.flip(1) if layer.training == mode else x
+    assert leak_test(layer, random(2, 7, 5)) > 0.1
+
+
+def test_what_shows_no_leak_and_no_next_word_is_named():
+    with pytest.raises(ValueError, match=r"two tokens or more, got \(2, 1, 5\)"):
+        leak_test(nn.Identity(), random(2, 1, 5))
+    for logits in (torch.full((3,), torch.nan), torch.zeros(2, 3)):
+        with pytest.raises(ValueError, match="logit"):
+            greedy_translate(lambda ids, logits=logits: logits, 0, 1, max_length=3)
+
+
+@in_every_layer_with_a_cache
+def test_a_layer_that_fails_midway_leaves_its_cache_and_modes_as_they_were(kind):
+    layer, x = built(kind, dropout=0.5), random(2, 7, 5)
+    cache, fail = layer.new_cache(13), layer.out_proj.register_forward_pre_hook
+    fail(lambda *inputs: 1 / 0)
+    for call in (lambda: layer(x, cache=cache), lambda: leak_test(layer, x)):
+        with pytest.raises(ZeroDivisionError):
+            call()
+    assert (len(cache), layer.training, layer.out_proj.training) == (0, True, True)
 
 
 @pytest.mark.parametrize("number", [-1, 2.5, True, "3"])

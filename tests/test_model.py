@@ -11,7 +11,6 @@ from torch.func import functional_call, grad, vmap
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
-from utils.llama import SwiGLU
 from utils.model import (
     GPT,
     generate,
@@ -103,6 +102,14 @@ def test_a_tiny_temperature_chooses_among_the_likeliest():
             assert probs.tolist() == [0, 0.5, 0.5, 0]
 
 
+def test_weights_begin_small_and_those_that_add_to_the_stream_smaller():
+    first = gpt().blocks[0]
+    outputs = first.attention.out_proj, first.feed_forward[2]
+    for layer in (first.attention.W_query, first.feed_forward[0], *outputs):
+        expected = 0.01 if layer in outputs else 0.02  # 0.02 / sqrt(2 * 2 blocks)
+        assert layer.weight.std().item() == pytest.approx(expected, rel=0.1)
+
+
 def interrupt(*inputs):
     raise KeyboardInterrupt
 
@@ -185,12 +192,14 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
     "function, options, message",
     [
         (choose, {"top_k": 6}, "from 1 to 5, got 6"),
+        (choose, {"top_k": 2.5}, "top_k to be a whole number of 1 or more, got 2.5"),
+        (choose, {"logits": [1, 2]}, "logits of floating-point numbers, got torch.int"),
+        (partial(top_p_probs, torch.full((2,), torch.nan), 0.5), {}, "logit, got nan"),
+        (lambda: next_token_loss(gpt(), [BATCH[0][:0]] * 2), {}, r"one token or more"),
         (write_on, {"token_ids": ((1,),), "end_id": [1, 2]}, r"one end_id, got \[1, 2"),
         (lambda: gpt()(token_ids(1, 2), "ab"), {}, "caches as `new_caches` .* got ab"),
         (gpt, {"causal": False}, "expected causal=True, because a GPT"),
-        (gpt, {"positions": "rotary", "rotary": False}, "rotary=True with positions="),
-        (choose, {"temperature": float("nan")}, "finite temperature above 0"),
-        (choose, {"logits": [-torch.inf] * 2}, "finite largest logit, got -inf"),
+        (choose, {"temperature": "1"}, "finite temperature above 0, got '1'"),
         (write_on, {"token_ids": ((53, *[1] * 13),)}, "from 0 to 52, got 53"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
         (next_token_loss, {"model": gpt(), "batch": BATCH}, r"shape .* and \(3, 2\)"),
@@ -203,9 +212,7 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
             {"positions": "rotary", "attention": DeltaAttention},
             "expected attention that takes rotary=True .* got .*DeltaAttention",
         ),
-        (SwiGLU, {"d_model": 6, "d_inner": 0}, "d_inner to be .* got 0"),
         (gpt, {"attention": [MultiHeadAttention]}, "each of 2 blocks, got 1"),
-        (partial(GPT, 53, 13, 24), {"num_heads": 2, "num_layers": -1}, "of 0 or more"),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
     ],
 )

@@ -36,8 +36,11 @@ W_1 = torch.ones(6, 6)
 @pytest.mark.parametrize(
     "function, inputs, message",
     [
-        (parallel.missing_keys, (3, -1, True), "passes to be .* got -1"),
+        (parallel.missing_keys, (3, 1, "no"), "causal as True or False, got 'no'"),
         (parallel.mlp_part, (*[W_1] * 5, -1, 3), "below it, got 3 and -1"),
+        (parallel.mlp_part, (*[W_1] * 5, 0, 2.0), "count to be .* got 2.0"),
+        (parallel.mlp_part, (W_1[:, :3], *[W_1] * 4, 0, 2), r", 6\), got \(6, 3\)"),
+        (parallel.merge_parts, [(W_1, W_1)] * 2, "sums twice, got 2 and 2"),
         (parallel.mlp_part, (W_1, W_1, W_1[0], W_1[:, :3], W_1[0], 0, 2), "W_2"),
         (combine_partial_attention, map(torch.ones, [(2, 3, 2), (2, 1), (2, 1)]), "T"),
     ],
@@ -85,18 +88,10 @@ def run_some_tokens(rank, count, inputs):
     return results
 
 
-def message_of_uneven_tokens():
-    """Return the message about tokens that these processes can't share equally."""
-    with pytest.raises(ValueError) as error:
-        parallel.local_positions(7)
-    return str(error.value)
-
-
 def run_all(rank, count, inputs, model, sentences, codes):
     """Return what these functions return, in one start of the processes."""
     return (
         run_some_tokens(rank, count, inputs),
-        message_of_uneven_tokens(),
         *(
             run_fenced_code(rank, count, c, copy.deepcopy(model), sentences)
             for c in codes
@@ -122,8 +117,7 @@ def test_four_processes_compute_together_what_one_computes():
     next_token_loss(model, (sentences[:, :-1], sentences[:, 1:])).backward()
     of_model = [weight.grad for weight in model.parameters()]
     whole = {causal: attention_alone(inputs, causal) for causal in (False, True)}
-    for tokens, message, *of_models in results:
-        assert message.endswith("tokens that 4 processes can share equally, got 7")
+    for tokens, *of_models in results:
         for positions, causal, *of_tokens in tokens:
             expected = [tensor[..., positions, :] for tensor in whole[causal]]
             torch.testing.assert_close(of_tokens, expected)

@@ -17,6 +17,7 @@ from utils.tokenizer import (
     decode_bpe,
     encode_bpe,
     load_tokenizer,
+    merge,
     train_bpe,
 )
 
@@ -35,6 +36,8 @@ def test_numbers_with_a_point_booleans_and_no_numbers_are_no_token_ids():
     for ids, received in (([1.0, 2.0], "torch.float32"), ([True] * 2, "torch.bool")):
         with pytest.raises(ValueError, match=f"token ids, got {received}"):
             sliding_windows(ids, context_length=1, stride=1)
+    with pytest.raises(ValueError, match="sequence of token ids, got a text"):
+        sliding_windows("some words", context_length=1, stride=1)
     with pytest.raises(ValueError, match="more than .* token ids, got 0"):
         sliding_windows([], context_length=1, stride=1)
 
@@ -91,6 +94,14 @@ def test_decoding_names_an_unknown_id_and_merges_in_another_order():
         decode_bpe([257], {(256, 99): 257, (97, 98): 256})
     with pytest.raises(ValueError, match=r"an unused id for \(97, 98\), got 97"):
         decode_bpe([97], {(97, 98): 97})
-    for function, argument in ((decode_bpe, [97]), (encode_bpe, "a")):
-        with pytest.raises(ValueError, match="merges as a dict, got list"):
-            function(argument, [(97, 98)])
+    with pytest.raises(ValueError, match=r"pairs of ids, got \(97,\)"):
+        decode_bpe([256], {(97,): 256})
+    with pytest.raises(ValueError, match="new_id to be a whole number .* got 'x'"):
+        encode_bpe("aa", {(97, 97): "x"})
+    for call, message in (
+        (lambda: decode_bpe([97], [(97, 98)]), "merges as a dict, got list"),
+        (lambda: merge(torch.tensor([1, 1]), (1, 1), 2), "a sequence, got Tensor"),
+        (lambda: train_bpe(b"aa", 1), "text as a str, got bytes"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()

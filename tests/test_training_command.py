@@ -135,6 +135,16 @@ def test_tales_model_reads_prose_better_than_chance_and_leaves_the_seed_alone():
     assert bits_per_byte < 2.6  # single tokens alone cost about 2.9
 
 
+def test_held_out_windows_do_not_overlap_and_come_from_all_of_a_long_text(monkeypatch):
+    def first_ids(model, batch):
+        return batch[0][:, 0].double().mean()
+
+    monkeypatch.setattr(command, "next_token_loss", first_ids)
+    for num_ids, starts in ((21, range(0, 20, 5)), (2561, range(0, 2560, 20))):
+        found = command.held_out_loss(torch.nn.Linear(1, 1), torch.arange(num_ids), 5)
+        assert found == sum(starts) / len(starts)
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
 def test_damaged_or_missing_file_of_a_model_is_an_error_that_names_it(name, tmp_path):
     for file in "model.safetensors", "config.json":

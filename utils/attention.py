@@ -9,12 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.cache import KeyValueCache
+from utils.cache import KeyValueCache, restored_on_error
 from utils.embeddings import ComputedBuffer, Rotary
 from utils.validation import (
+    check_axes,
     check_cache,
-    check_causal,
     check_divisible,
+    check_floating,
     check_length,
     check_mask,
     check_positive,
@@ -22,8 +23,8 @@ from utils.validation import (
     check_query_key_value,
     check_rotary,
     check_tokens,
+    check_type,
     check_width,
-    check_window,
     expect,
 )
 
@@ -41,6 +42,7 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     >>> softmax(torch.tensor([0.0, 0.0, 1000.0]))
     tensor([0., 0., 1.])
     """
+    check_type("scores", scores)
     exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
     dtype = torch.promote_types(exponentials.dtype, torch.float32)  # float16 is narrow
     total = exponentials.sum(dim=dim, keepdim=True, dtype=dtype)
@@ -122,6 +124,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
+    check_floating("scores", scores)
     if mask is None:
         return torch.softmax(scores, dim=-1)
     check_mask("mask", mask, scores.shape)
@@ -225,6 +228,7 @@ def cross_attention(
     Source: Vaswani et al. 2017, section 3.2.3.
     """
     for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
+        check_type(name, W)
         width = (x if name == "W_query" else context).shape[-1]
         expect(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
     query, key, value = x @ W_query, context @ W_key, context @ W_value
@@ -256,11 +260,11 @@ def online_softmax_attention(
     >>> online_softmax_attention(query, key, value, slice_size=2)
     tensor([[6.]])
     """
-    check_query_key_value(query, key, value)
+    leading = check_query_key_value(query, key, value)
     check_positive("slice_size", slice_size)
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
-    accumulator = query.new_zeros(*query.shape[:-1], value.shape[-1])  # (..., T, d_v)
+    accumulator = query.new_zeros(*leading, query.shape[-2], value.shape[-1])
     for start in range(0, key.shape[-2], slice_size):
         part = slice(start, start + slice_size)
         scores = scaled_scores(query, key[..., part, :])
@@ -307,7 +311,7 @@ def attend_with_cache(
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
     check_query_key_value(query, key, value)
     T, S = query.shape[-2], key.shape[-2]
-    check_causal(T, S)
+    expect(T <= S, "at most as many queries as keys for a causal mask", T, S)
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
     return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
@@ -403,6 +407,7 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     tensor([[2, 3],
             [6, 7]])
     """
+    check_axes("x", x, "..., T, D")
     width = x.shape[-1]
     check_divisible(width, num_heads)
     heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)
@@ -419,6 +424,7 @@ def merge_heads(x: Tensor) -> Tensor:
     >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
     True
     """
+    check_axes("x", x, "..., H, T, K")
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
 
 
@@ -433,6 +439,8 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
 
     Source: Ainslie et al. 2023, section 2.2.
     """
+    check_axes("x", x, "..., H_kv, T, K")
+    check_positive("n_rep", n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
 
@@ -487,7 +495,9 @@ class MultiHeadAttention(nn.Module):
         is_valid = num_kv_heads >= 1 and num_heads % num_kv_heads == 0
         expected = "num_kv_heads to divide num_heads"
         expect(is_valid, expected, num_kv_heads, num_heads)
-        check_window(window, causal)
+        if window is not None:
+            check_positive("window", window)
+            expect(causal, "causal=True with a window", causal)
         check_rotary(rotary, rope_base)
         check_positive("context_length", context_length, least=0)
         check_probability(dropout)
@@ -520,19 +530,20 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
             query, key = self.rotate(query, start), self.rotate(key, start)
-        if cache is not None:
-            key, value = cache.append(key, value)
-        output, weights = attend_with_heads(
-            query,
-            key,
-            value,
-            padding_mask,
-            causal=self.causal,
-            window=self.window,
-            dropout_p=self.dropout_p if self.training else 0.0,
-            need_weights=need_weights,
-        )
-        output = self.out_proj(merge_heads(output))  # (B, T, d_out)
+        with restored_on_error([cache]):
+            if cache is not None:
+                key, value = cache.append(key, value)
+            output, weights = attend_with_heads(
+                query,
+                key,
+                value,
+                padding_mask,
+                causal=self.causal,
+                window=self.window,
+                dropout_p=self.dropout_p if self.training else 0.0,
+                need_weights=need_weights,
+            )
+            output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
     def new_cache(self, num_tokens: int) -> KeyValueCache:
@@ -547,10 +558,8 @@ class MultiHeadAttention(nn.Module):
                 "expected causal=False in a layer that gets a context, its second "
                 "argument; a mask goes to padding_mask="
             )
-        if cache is not None and not self.causal:
-            raise ValueError(
-                "expected causal=True in a layer that gets a cache, as from `generate`"
-            )
+        expected = "causal=True in a layer that gets a cache, as from `generate`"
+        expect(cache is None or self.causal, expected, self.causal)
         if context is None:
             num_keys = check_tokens("x", x, self.d_in, padding_mask, num_cached)
             if self.causal or self.rotary:

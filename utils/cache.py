@@ -9,7 +9,8 @@ from utils.validation import check_positive, expect
 
 @contextlib.contextmanager
 def restored_on_error(caches: list):
-    """Leave caches as they were if an error or Ctrl-C stops the block."""
+    """Leave caches as they were if an error or Ctrl-C stops the block; skip None."""
+    caches = [cache for cache in caches if cache is not None]
     before = [vars(cache).copy() for cache in caches]
     try:
         yield

@@ -43,6 +43,7 @@ def sliding_windows(
     """
     check_positive("context_length", context_length)
     check_positive("stride", stride)
+    expect(not isinstance(ids, str), "one sequence of token ids", "a text")
     ids = torch.as_tensor(ids)
     is_integer = not ids.is_floating_point() and ids.dtype != torch.bool
     is_valid = ids.dim() == 1 and (is_integer or not len(ids))  # [] becomes floats
@@ -65,9 +66,9 @@ def create_dataloader(
         without a last batch that isn't full; ValueError if there would be none
 
     >>> loader = create_dataloader("one two three four five", 2, 2, 1, shuffle=False)
-    >>> next(iter(loader))[0]
-    tensor([[ 505,  734],
-            [ 734, 1115]])
+    >>> [inputs for inputs, targets in loader]
+    [tensor([[ 505,  734],
+            [ 734, 1115]])]
     """
     token_ids = load_tokenizer().encode(text, allowed_special={END_OF_TEXT})
     dataset = TensorDataset(*sliding_windows(token_ids, context_length, stride))

@@ -84,6 +84,8 @@ def gated_delta_rule(
     Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
     """
     _check_inputs(query, key, value, beta=beta, gate=gate)
+    wrong = gate[~((gate >= 0) & (gate <= 1))].tolist()  # also NaN
+    expect(not wrong, "gates from 0 to 1", *wrong[:1])
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
@@ -259,12 +261,13 @@ class DeltaAttention(nn.Module):
         state = None if cache is None else cache.matrix
         numbers = beta.mT, log_gate.mT  # (B, H, T)
         output, state = attend_in_chunks(query, key, value, *numbers, state)
-        if cache is not None:
-            cache.matrix = state
-            cache.num_tokens += x.shape[1]
         output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, d_v)
         output = F.dropout(output, self.dropout_p, self.training)
-        return self.out_proj(merge_heads(output))  # (B, T, d_out)
+        output = self.out_proj(merge_heads(output))  # (B, T, d_out)
+        if cache is not None:  # now that nothing can fail any more
+            cache.matrix = state
+            cache.num_tokens += x.shape[1]
+        return output
 
     def new_cache(self, num_tokens: int) -> DeltaState:
         """Return the state before the first token; its size is always the same."""

@@ -10,13 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from utils.validation import (
+    check_axes,
     check_broadcastable,
     check_floating,
     check_positions,
     check_positive,
-    check_tensor,
     check_token_ids,
+    check_type,
     expect,
+    is_number,
 )
 
 
@@ -31,6 +33,7 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     tensor([[5., 6.],
             [1., 2.]])
     """
+    check_axes("table", table, "V, D")
     check_token_ids(ids, len(table))
     return F.embedding(ids, table)
 
@@ -73,7 +76,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
-    expect(images.dim() == 4, "images (B, C, height, width)", images.shape)
+    check_axes("images", images, "B, C, height, width")
     check_positive("patch_size", patch_size)
     B, C, height, width = images.shape
     p = patch_size
@@ -101,9 +104,11 @@ class TokenAndPositionEmbedding(nn.Module):
 
     def __init__(self, vocab_size: int, context_length: int | None, d_model: int):
         super().__init__()
+        check_positive("vocab_size", vocab_size)
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = None
         if context_length is not None:
+            check_positive("context_length", context_length, least=0)
             self.position_embedding = nn.Embedding(context_length, d_model)
 
     def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
@@ -132,7 +137,7 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2.
     """
     check_floating("x", x)
-    check_tensor("positions", positions)
+    check_type("positions", positions)
     check_broadcastable("positions", positions, x.shape[:-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
@@ -157,15 +162,16 @@ def rotary_tables(
     """
     is_valid = width >= 2 and width % 2 == 0
     expect(is_valid, "an even width of 2 or more to rotate", width)
-    expect(0 < base < float("inf"), "a finite base above 0", base)
+    expect(is_number(base) and base > 0, "a finite base above 0", repr(base))
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
-    even = torch.arange(0, width, 2, dtype=dtype, device=positions.device)  # 2p
+    # In float32 the positions 2^24 and 2^24 + 1 would be the same.
+    even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
     periods = base ** (even / width)  # (K / 2,), in tokens per radian
     if rescale is not None:
         periods = 1 / rescale(1 / periods)
         expect(periods.shape == even.shape, f"{len(even)} frequencies", periods.shape)
-    angles = positions[..., None].float() / periods  # (..., T, K / 2)
-    return angles.cos(), angles.sin()
+    angles = positions[..., None].double() / periods  # (..., T, K / 2)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -239,7 +245,7 @@ class Rotary(ComputedBuffer):
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         end = start + x.shape[-2]
-        check_positions(start, end, self.num_positions)
+        check_positions(start, end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 

@@ -13,9 +13,10 @@ from utils.attention import (
     merge_heads,
     split_heads,
 )
-from utils.cache import KeyValueCache
+from utils.cache import KeyValueCache, restored_on_error
 from utils.embeddings import Rotary
 from utils.validation import (
+    check_axes,
     check_cache,
     check_divisible,
     check_length,
@@ -195,35 +196,36 @@ class LatentAttention(nn.Module):
         if self.rotary_dim:
             rotated_query = self.rotate(rotated_query, start)
             rotated_key = self.rotate(self.W_rotary(x)[:, None], start)
-        if cache is not None:
-            latent, rotated_key = cache.append(latent, rotated_key)
-        if absorbed is None:
-            absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
-        shape = self.num_heads, self.head_dim, self.latent_dim
-        W_uk = self.W_up_key.weight.view(shape).mT  # (H, d_c, K)
-        W_uv = self.W_up_value.weight.view(shape).mT
-        if absorbed:
-            query, key, value = query @ W_uk.mT, latent, latent
-        else:
-            key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
-            rotated_key = rotated_key.expand(-1, self.num_heads, -1, -1)
-        # K + K_rot wide, or d_c + K_rot: query (B, H, T, …), key (B, H or 1, S, …)
-        query = torch.cat((query, rotated_query), dim=-1)
-        key = torch.cat((key, rotated_key), dim=-1)
-        if absorbed:  # PyTorch divides by the root of d_c + K_rot, not of K + K_rot
-            width = self.head_dim + self.rotary_dim
-            query = query * (query.shape[-1] / width) ** 0.5
-        output, weights = attend_with_heads(
-            query,
-            key,
-            value,
-            padding_mask,
-            dropout_p=self.dropout_p if self.training else 0.0,
-            need_weights=need_weights,
-        )
-        if absorbed:
-            output = output @ W_uv
-        output = self.out_proj(merge_heads(output))  # (B, T, d_out)
+        with restored_on_error([cache]):
+            if cache is not None:
+                latent, rotated_key = cache.append(latent, rotated_key)
+            if absorbed is None:
+                absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
+            shape = self.num_heads, self.head_dim, self.latent_dim
+            W_uk = self.W_up_key.weight.view(shape).mT  # (H, d_c, K)
+            W_uv = self.W_up_value.weight.view(shape).mT
+            if absorbed:
+                query, key, value = query @ W_uk.mT, latent, latent
+            else:
+                key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
+                rotated_key = rotated_key.expand(-1, self.num_heads, -1, -1)
+            # K + K_rot wide, or d_c + K_rot: query (B, H, T, …), key (B, H or 1, S, …)
+            query = torch.cat((query, rotated_query), dim=-1)
+            key = torch.cat((key, rotated_key), dim=-1)
+            if absorbed:  # PyTorch divides by the root of d_c + K_rot, not of K + K_rot
+                width = self.head_dim + self.rotary_dim
+                query = query * (query.shape[-1] / width) ** 0.5
+            output, weights = attend_with_heads(
+                query,
+                key,
+                value,
+                padding_mask,
+                dropout_p=self.dropout_p if self.training else 0.0,
+                need_weights=need_weights,
+            )
+            if absorbed:
+                output = output @ W_uv
+            output = self.out_proj(merge_heads(output))  # (B, T, d_out)
         return (output, weights) if need_weights else output
 
     new_cache = MultiHeadAttention.new_cache
@@ -236,10 +238,10 @@ class LatentAttention(nn.Module):
 
 
 def _check_matrix(name, matrix, latent):
-    expect(latent.dim() == 3, "latents (B, S, d_c)", latent.shape)
+    check_axes("latents", latent, "B, S, d_c")
+    check_axes(name, matrix, "H, d_c, width")
     d_c = latent.shape[-1]
-    is_valid = matrix.dim() == 3 and matrix.shape[1] == d_c
-    expect(is_valid, f"{name} (H, {d_c}, width)", matrix.shape)
+    expect(matrix.shape[1] == d_c, f"{name} (H, {d_c}, width)", matrix.shape)
 
 
 def _check_shape(name, tensor, shape):

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import Rotary
 from utils.model import GPT
-from utils.validation import check_positive, expect
+from utils.validation import check_positive, expect, is_number
 
 
 class SwiGLU(nn.Module):
@@ -175,6 +175,7 @@ def llama3_frequencies(
     """
     is_valid, expected = low_freq_factor < high_freq_factor, "low_freq_factor below "
     expect(is_valid, f"{expected}high_freq_factor", low_freq_factor, high_freq_factor)
+    expect(is_number(factor) and factor > 0, "a factor above 0", repr(factor))
     rotations = original_max_position_embeddings * frequencies / (2 * torch.pi)
     kept = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)
     kept = kept.clamp(0, 1)

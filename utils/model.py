@@ -14,7 +14,14 @@ from utils.attention import MultiHeadAttention
 from utils.cache import restored_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
-from utils.validation import check_positive, check_tensor, check_token_ids, expect
+from utils.validation import (
+    check_logits,
+    check_positive,
+    check_token_ids,
+    check_type,
+    expect,
+    is_number,
+)
 
 
 class TransformerBlock(nn.Module):
@@ -133,7 +140,7 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
-        check_tensor("token ids", token_ids)
+        check_type("token ids", token_ids)
         expect(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
         if caches is None:
             return self._logits(token_ids, [None] * len(self.blocks), 0)
@@ -243,8 +250,9 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     returns: scalar tensor; ValueError for two shapes, and targets that aren't ids
     """
     inputs, targets = batch
-    expected = "inputs and targets of one shape (B, T)"
-    expect(inputs.shape[:2] == targets.shape, expected, inputs.shape, targets.shape)
+    expected = "inputs and targets of one shape (B, T), one token or more"
+    is_valid = inputs.shape[:2] == targets.shape and targets.numel() > 0
+    expect(is_valid, expected, inputs.shape, targets.shape)
     logits = model(inputs)
     check_token_ids(targets, logits.shape[-1])  # PyTorch would leave out -100
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -253,7 +261,7 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
 def top_p_probs(logits: Tensor, p: float) -> Tensor:
     """Cut to the fewest, likeliest tokens whose probabilities sum to `p` or more.
 
-    logits: (..., V)
+    logits: (..., V), as `next_token_probs` takes them
     p: above 0 and up to 1, else ValueError
     returns: probabilities (..., V), which sum to one; the likeliest token always stays
 
@@ -262,7 +270,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    expect(0 < p <= 1, "p above 0 and up to 1", p)
+    expect(is_number(p, 0, 1) and p > 0, "p above 0 and up to 1", repr(p))
+    check_logits(logits)
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # of likelier tokens
     if p < 1:
@@ -291,18 +300,16 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    is_valid = 0 < temperature < float("inf")
-    expect(is_valid, "a finite temperature above 0", temperature)
+    is_valid = is_number(temperature) and temperature > 0
+    expect(is_valid, "a finite temperature above 0", repr(temperature))
+    # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
+    largest = check_logits(logits)
     if top_k is not None:
         V = logits.shape[-1]
-        expect(1 <= top_k <= V, f"top_k from 1 to {V}", top_k)
+        check_positive("top_k", top_k)
+        expect(top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
-    # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
-    largest = logits.amax(dim=-1, keepdim=True)
-    if largest.is_cpu:  # a GPU would have to wait
-        wrong = largest[~largest.isfinite()].tolist()
-        expect(not wrong, "a finite largest logit", *wrong[:1])
     logits = logits - largest
     logits = logits / max(temperature, torch.finfo(logits.dtype).tiny)
     return (
@@ -357,7 +364,7 @@ def generate(
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
-    check_tensor("token ids", token_ids)
+    check_type("token ids", token_ids)
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
     expect(is_valid, "token ids (B, T), one or more each", token_ids.shape)
     check_positive("num_tokens", num_tokens, least=0)

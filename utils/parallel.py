@@ -112,6 +112,8 @@ def merge_parts(
 
     Source: Milakov and Gimelshein 2018, section 3.1.
     """
+    sizes = len(first), len(second)
+    expect(sizes == (3, 3), "outputs, maxima and sums twice", *sizes)
     return _merge(*(torch.stack(pair) for pair in zip(first, second)))
 
 
@@ -128,6 +130,7 @@ def missing_keys(count: int, passes: int, causal: bool) -> Tensor:
     """
     check_positive("count", count)
     check_positive("passes", passes, least=0)
+    expect(isinstance(causal, bool), "causal as True or False", repr(causal))
     ranks = torch.arange(count)
     missing = (ranks[:, None] - ranks) % count > passes
     return missing.tril() if causal else missing
@@ -157,7 +160,9 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
+    check_positive("count", count)
     U, D = W_1.shape
+    expect(x.shape[-1:] == (D,), f"x (..., {D})", x.shape)
     is_valid = 0 <= rank < count and U % count == 0
     expect(is_valid, f"a count that divides U = {U} and a rank below it", count, rank)
     expect(b_1.shape == (U,), f"b_1 ({U},)", b_1.shape)

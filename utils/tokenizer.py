@@ -4,14 +4,14 @@ import base64
 import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
 
 from utils.files import DATA
-from utils.validation import check_positive, expect
+from utils.validation import check_positive, check_type, expect
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -46,7 +46,7 @@ def load_tokenizer() -> tiktoken.Encoding:
     )
 
 
-def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
+def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     """Replace each occurrence of a pair of neighbours by one new id.
 
     ids: read from left to right and left untouched
@@ -55,6 +55,8 @@ def merge(ids: list[int], pair: tuple[int, int], new_id: int) -> list[int]:
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
+    check_type("ids", ids, Sequence)  # not a tensor, whose entries no pair equals
+    check_positive("new_id", new_id, least=0)
     (left, right), merged, i = pair, [], 0
     while i < len(ids):
         if tuple(ids[i : i + 2]) == (left, right):
@@ -138,7 +140,7 @@ def encode_bpe(
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
     """
-    expect(isinstance(merges, dict), "merges as a dict", type(merges).__name__)
+    check_type("merges", merges, dict)
     words = _split_words(text, pattern)
     pieces = {word: _encode_word(word.encode("utf-8"), merges) for word in set(words)}
     return [i for word in words for i in pieces[word]]
@@ -146,6 +148,7 @@ def encode_bpe(
 
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
+    check_type("text", text, str)
     words = [match[0] for match in pattern.finditer(text)]
     expected = "a pattern whose matches together are the text"
     received = f"{pattern.pattern!r}, which loses a part of it"
@@ -173,12 +176,14 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     >>> decode_bpe(encode_bpe("slow", merges), merges)
     'slow'
     """
-    expect(isinstance(merges, dict), "merges as a dict", type(merges).__name__)
+    check_type("merges", merges, dict)
     shape = getattr(ids, "shape", (1,))
     expect(len(shape) == 1, "the ids of one text", shape)
     ids = [operator.index(i) for i in ids]  # also of a tensor
     pieces = {byte: bytes([byte]) for byte in range(256)}
     for pair, new_id in merges.items():
+        expect(len(pair) == 2, "pairs of ids", pair)
+        check_positive("a new id", new_id, least=0)
         is_known = pieces.keys() >= {*pair}
         expect(is_known, "merges in the order learned", f"{pair} before its parts")
         expect(new_id not in pieces, f"an unused id for {pair}", new_id)

@@ -1,11 +1,12 @@
 """What functions and layers expect of their inputs.
 
-Each raises ValueError for a wrong value and TypeError for a non-tensor.
+Each raises ValueError for a wrong value and TypeError for another class.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 """
 
-from numbers import Integral
+import math
+from numbers import Integral, Real
 
 import torch
 from torch import Tensor
@@ -24,15 +25,24 @@ def expect(condition: bool, expected: str, *received):
         raise ValueError(f"expected {expected}, got {got}")
 
 
-def check_tensor(name: str, x: Tensor):
-    """Expect a tensor; raise TypeError for a list or an array."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"expected {name} as a tensor, got {type(x).__name__}")
+def check_type(name: str, x, kind: type = Tensor):
+    """Expect a tensor, or an object of another class; raise TypeError otherwise."""
+    if not isinstance(x, kind):
+        names = kind.__name__.lower(), type(x).__name__
+        raise TypeError(f"expected {name} as a {names[0]}, got {names[1]}")
+
+
+def check_axes(name: str, x: Tensor, axes: str):
+    """Expect a tensor with these axes, such as "..., T, D" or "B, C, height, width"."""
+    check_type(name, x)
+    num_leading = x.dim() - axes.count(",") - (axes[0] != ".")
+    if num_leading < 0 or num_leading > 0 and axes[0] != ".":
+        raise ValueError(f"expected {name} ({axes}), got {tuple(x.shape)}")
 
 
 def check_floating(name: str, x: Tensor):
     """Expect a tensor of floating-point numbers."""
-    check_tensor(name, x)
+    check_type(name, x)
     expect(x.is_floating_point(), f"{name} of floating-point numbers", x.dtype)
 
 
@@ -44,14 +54,30 @@ def check_positive(name: str, number: int, least: int = 1):
         raise ValueError(f"expected {expected}, got {number!r}")
 
 
+def is_number(x, low: float = -math.inf, high: float = math.inf) -> bool:
+    """Return whether x is a finite number in a range; booleans and tensors are not."""
+    is_real = isinstance(x, Real) and not isinstance(x, bool)
+    return is_real and math.isfinite(x) and low <= x <= high
+
+
 def check_probability(p: float):
     """Expect a dropout probability from 0 to 1."""
-    expect(0 <= p <= 1, "a dropout probability from 0 to 1", p)
+    expect(is_number(p, 0, 1), "a dropout probability from 0 to 1", repr(p))
+
+
+def check_logits(logits: Tensor) -> Tensor:
+    """Expect floats (..., V), on the CPU with a finite largest one; return that."""
+    check_floating("logits", logits)
+    largest = logits.amax(dim=-1, keepdim=True)
+    if largest.is_cpu:  # a GPU would have to wait
+        wrong = largest[~largest.isfinite()].tolist()
+        expect(not wrong, "a finite largest logit", *wrong[:1])
+    return largest
 
 
 def check_mask(name: str, mask: Tensor, shape: tuple):
     """Expect booleans whose shape broadcasts to another."""
-    check_tensor(f"a boolean {name}", mask)
+    check_type(f"a boolean {name}", mask)
     expect(mask.dtype == torch.bool, f"a boolean {name}", mask.dtype)
     check_broadcastable(name, mask, shape)
 
@@ -62,7 +88,7 @@ def check_token_ids(ids: Tensor, vocab_size: int):
     On a GPU, under `torch.compile` and inside `vmap`, the embedding itself checks their
     values.
     """
-    check_tensor("token ids", ids)
+    check_type("token ids", ids)
     is_integer = ids.dtype in (torch.int32, torch.int64)  # what an embedding takes
     expect(is_integer, "token ids as int64 or int32", ids.dtype)
     if ids.device.type != "cpu" or torch.compiler.is_compiling():
@@ -120,35 +146,21 @@ def check_width(name: str, x: Tensor, width: int, dims: int | None = None):
         raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
 
 
-def check_length(num_tokens: int, context_length: int):
+def check_length(num_tokens: int, limit: int, name: str = "context_length"):
     """Expect no more tokens than a layer is built for."""
-    expected = f"up to context_length = {context_length} tokens"
-    expect(num_tokens <= context_length, expected, num_tokens)
+    expect(num_tokens <= limit, f"up to {name} = {limit} tokens", num_tokens)
 
 
-def check_positions(start: int, end: int, num_positions: int):
+def check_positions(start: int, end: int, limit: int, name: str = "context_length"):
     """Expect positions that a table has."""
-    check_length(end, num_positions)
+    check_length(end, limit, name)
     expect(start >= 0, "a first position of 0 or more", start)
-
-
-def check_window(window: int | None, causal: bool):
-    """Expect None, or one key or more in a causal layer."""
-    if window is not None:
-        check_positive("window", window)
-        expect(causal, "causal=True with a window", causal)
 
 
 def check_rotary(rotary: bool, rope_base: float, rotary_dim: int | None = None):
     """Without rotary=True, rope_base and rotary_dim must keep their defaults."""
     is_default = rope_base == 10000.0 and rotary_dim is None
     expect(rotary or is_default, "rotary=True with a rope_base or rotary_dim", rotary)
-
-
-def check_causal(num_queries: int, num_keys: int):
-    """Expect no more queries than keys: each query has its own key among them."""
-    expected = "at most as many queries as keys for a causal mask"
-    expect(num_queries <= num_keys, expected, num_queries, num_keys)
 
 
 def check_cache(cache, kind: type) -> int:
@@ -176,7 +188,7 @@ def check_tokens(
     check_width(name, x, width, dims=3)
     shape = x.shape[0], num_cached + x.shape[1]
     if padding_mask is not None:
-        check_tensor("padding_mask", padding_mask)
+        check_type("padding_mask", padding_mask)
         if padding_mask.dtype != torch.bool or padding_mask.shape != shape:
             raise ValueError(
                 f"expected a boolean padding mask (B, S) = {shape}, "

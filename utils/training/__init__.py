@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_map_only
 
 from utils.checkpoints import check_shapes
 from utils.files import write_atomically
-from utils.validation import check_positive, expect
+from utils.validation import check_positive, expect, is_number
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ class TrainingConfig:
     def __post_init__(self):
         check_positive("save_every", self.save_every)
         check_positive("warmup", self.warmup, least=0)
-        final_lr, decay = self.final_lr or 0, self.weight_decay
-        expect(0 <= final_lr < math.inf, "a finite final_lr from 0, or None", final_lr)
-        expect(0 <= self.decline <= 1, "decline from 0 to 1", self.decline)
-        expect(0 <= decay < math.inf, "a finite weight_decay from 0", decay)
-        expect(self.clip is None or self.clip > 0, "clip above 0, or None", self.clip)
+        lr, decay = self.final_lr or 0, self.weight_decay
+        expect(is_number(lr, 0), "a finite final_lr from 0, or None", repr(lr))
+        expect(is_number(self.decline, 0, 1), "decline from 0 to 1", repr(self.decline))
+        expect(is_number(decay, 0), "a finite weight_decay from 0", repr(decay))
+        is_valid = self.clip is None or is_number(self.clip) and self.clip > 0
+        expect(is_valid, "clip above 0, or None", repr(self.clip))
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
         expect(_is_storable(self.metadata), expected, self.metadata)
@@ -120,13 +121,11 @@ def train(
     clipping as in nanoGPT.
     """
     check_positive("steps", steps, least=0)
-    expect(0 <= lr < math.inf, "a finite lr from 0", lr)
+    expect(is_number(lr, 0), "a finite lr from 0", repr(lr))
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
-    if not (callable(batches) or is_list):
-        raise ValueError(
-            "expected a list of batches, or a function from a number to a batch, "
-            f"got {type(batches).__name__}: pass list(…) of a DataLoader"
-        )
+    expected = "a list of batches, or a function from a number to a batch"
+    received = f"{type(batches).__name__}: pass list(…) of a DataLoader"
+    expect(callable(batches) or is_list, expected, received)
     expect(callable(batches) or len(batches), "one batch or more", "none")
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
@@ -181,6 +180,7 @@ def learning_rate(
     Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017; the
     late decline: Hu et al. 2024, section 4.
     """
+    check_positive("step", step, least=0)
     if step < warmup:
         return lr * (step + 1) / warmup
     if final_lr is None:
