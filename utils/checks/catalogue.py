@@ -58,7 +58,7 @@ def exercises() -> list:
 
 
 def numbered_notebooks() -> list[Path]:
-    """Return the notebooks 00 to 15."""
+    """Return the notebooks 00 to 16."""
     return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 
 
