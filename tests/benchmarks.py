@@ -1,4 +1,4 @@
-"""Measure speed and renew the table of benchmarks.md.
+"""Measure speed and print the rows of benchmarks.md.
 
     python -m tests.benchmarks [attention ...]
 
@@ -19,35 +19,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.benchmark import Timer
 
-from tests import result_tables
 from utils.attention import MultiHeadAttention
 from utils.model import GPT, next_token_loss
 from utils.training import TrainingConfig, train
 
 WIDTH, HEADS = 768, 12
-TABLE = "the last benchmarks"
-
-
-def relative_rows(about, runs):
-    """Yield what was run and its time, relative to the first run; they take turns."""
-    timers = {
-        name: Timer("run()", globals={"run": run}, num_threads=2)
-        for name, run in runs.items()
-    }
-    rounds = [
-        [timer.blocked_autorange(min_run_time=0.5).median for timer in timers.values()]
-        for _ in range(9)
-    ]
-    seconds = [*map(statistics.median, zip(*rounds))]
-    first, *_ = runs
-    for name, taken in zip(timers, seconds):
-        relative = f"{taken / seconds[0]:.2f} times {first}"
-        yield f"{about}: {name}", f"{1000 * taken:.3g} ms, {relative}"
-
-
-def causal_layer(num_tokens):
-    """Return the course's layer."""
-    return MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS)
 
 
 class Bound(nn.Module):
@@ -76,39 +52,42 @@ def step(layer, x):
     return output.detach(), x.grad
 
 
-def layer_rows(layers, x):
-    """Yield the rows of layers, forward and backward."""
-    runs = {name: partial(step, layer, x) for name, layer in layers.items()}
-    yield from relative_rows(f"(B, T) = {tuple(x.shape[:2])}", runs)
+def layer_rows(bound, ours, x):
+    """Yield times, forward and backward, relative to the lower bound, in turns."""
+    runs = [{"run": partial(step, layer, x)} for layer in (bound, ours)]
+    timers = [Timer("run()", globals=run, num_threads=2) for run in runs]
+    seconds = [[], []]
+    for i in 9 * [0, 1]:
+        seconds[i].append(timers[i].blocked_autorange(min_run_time=0.5).median)
+    seconds = [*map(statistics.median, seconds)]
+    for name, taken in zip(("the lower bound", "`MultiHeadAttention`"), seconds):
+        relative = f"{taken / seconds[0]:.2f} times the lower bound"
+        about = f"(B, T) = {tuple(x.shape[:2])}: {name}"
+        yield about, f"{1000 * taken:.3g} ms, {relative}"
 
 
 def attention():
     """`MultiHeadAttention`, causal, width 768, forward and backward."""
     for batch_size, num_tokens in ((8, 256), (4, 1024), (1, 4096)):
-        layers = {
-            "the lower bound": Bound([WIDTH] * 4),
-            "`MultiHeadAttention`": causal_layer(num_tokens),
-        }
+        ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS)
+        bound = Bound([WIDTH] * 4)
         x = torch.randn(batch_size, num_tokens, WIDTH, requires_grad=True)
-        bound, ours = layers.values()
         weights = *bound.weights, bound.bias
         for copy, weight in zip(ours.parameters(), weights, strict=True):
             copy.data.copy_(weight)
         expected = step(bound, x)
         torch.testing.assert_close(step(ours, x), expected, atol=1e-3, rtol=1e-3)
-        yield from layer_rows(layers, x)
+        yield from layer_rows(bound, ours, x)
 
 
 def gpu():
     """On a GPU: the layer against its bound, and training GPT-2 small."""
     for batch_size, num_tokens in ((32, 256), (16, 1024), (4, 4096), (1, 16384)):
         x = torch.randn(batch_size, num_tokens, WIDTH).cuda().requires_grad_()
-        layers = {
-            "the lower bound": Bound([3 * WIDTH, WIDTH]).cuda(),
-            "`MultiHeadAttention`": causal_layer(num_tokens).cuda(),
-        }
+        ours = MultiHeadAttention(WIDTH, WIDTH, num_tokens, 0.0, HEADS).cuda()
+        bound = Bound([3 * WIDTH, WIDTH]).cuda()
         with torch.autocast("cuda", torch.bfloat16):
-            yield from layer_rows(layers, x)
+            yield from layer_rows(bound, ours, x)
     for name, loss in (
         ("as it is", next_token_loss),
         ("compiled", torch.compile(next_token_loss)),
@@ -138,12 +117,10 @@ def main():
             print("gpu: needs a GPU")
             continue
         machine = torch.cuda.get_device_name() if name == "gpu" else processors
-        rows, end = [], f"{machine} | {datetime.date.today()}"
         for what, measured in benchmarks[name]():
-            rows.append(f"| {name} | {what} | {measured} | {end} |\n")
-            print(rows[-1], end="", flush=True)
+            end = f"{machine} | {datetime.date.today()}"
+            print(f"| {name} | {what} | {measured} | {end} |", flush=True)
         print(f"load of the last minute: {os.getloadavg()[0]:.1f}", flush=True)
-        result_tables.store(TABLE, rows, list(benchmarks))
 
 
 if __name__ == "__main__":

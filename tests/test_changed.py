@@ -24,14 +24,6 @@ def names_of_tests(change):
     return {test.rpartition("/")[2] for test in change.pytest_runs()[0]}
 
 
-@pytest.mark.parametrize("new", ["\nimport ", '"""Give each head', "new_maximum"])
-def test_comments_docstrings_and_local_names_touch_no_notebook(touched, new):
-    old = {"\nimport ": "\n# a comment\nimport "}.get(new, new[:-1])
-    change = touched("utils/attention.py", new, old)
-    assert (change.store, change.compare) == (set(), set())
-    assert "test_attention.py" not in names_of_tests(change)
-
-
 def test_notebooks_and_tests_run_that_use_a_changed_function(touched):
     change = touched("utils/tokenizer.py", "def load_tokenizer(", "def other(")
     pages = find_notebooks()
@@ -40,12 +32,6 @@ def test_notebooks_and_tests_run_that_use_a_changed_function(touched):
     change = touched("utils/tokenizer.py", "def decode_bpe(", "def other(")
     directly_or_not = {"test_tokenizer.py", "test_training_command.py"}
     assert directly_or_not <= names_of_tests(change)
-
-
-def test_notebooks_are_stored_that_draw_with_a_changed_function(touched):
-    change = touched("utils/plots/scenes.py", "def who_holds(", "def other(")
-    assert change.store == {ROOT / "notebooks/15_several_machines.ipynb"}
-    assert "who_holds" in change.redrawn
 
 
 def test_after_a_change_in_an_exercise_its_solution_and_the_answers_run(touched):

@@ -21,7 +21,6 @@ from utils.plots import chart, theme
 
 WORDS = ["Your", " journey", "starts"]
 WEIGHTS = [[1.0, 0.0, 0.0], [0.4, 0.6, 0.0], [0.2, 0.3, 0.5]]
-CAUSAL = torch.tril(torch.ones(3, 3, dtype=torch.bool))
 PICTURES = {
     "row": lambda title: plots.row(
         {"values": [[0.25], [0.75]], "role": "weight", "rows": WORDS[:2]},
@@ -81,34 +80,11 @@ def test_scripts_and_emoji_that_the_font_lacks_draw_without_a_warning(published)
 
 FLAT = torch.zeros(3)
 LINES = {"series": {"one": WEIGHTS[0]}, "xlabel": "x", "ylabel": "y"}
-NAN = [math.nan, 1]
-PLANE = {"labels": WORDS, "names": ["a"], "groups": ["b"], "reach": 1}
 
 WRONG = {
     "maps: expected 2 or 3 axes, got shape (3,)": partial(chart.heat, FLAT),
-    "maps: expected at least one finite number": partial(chart.heat, [NAN[:1] * 2] * 2),
-    "smooth: expected a width from 1": partial(chart.lines, **LINES, smooth=4),
-    "positions: expected numbers up to reach = 1": partial(
-        chart.points, [[[0, 2]] * 3], **PLANE | {"groups": "abc"}
-    ),
-    "role: expected one of None, x, query": partial(
-        plots.row, {"values": [1], "role": "wait"}
-    ),
-    "one: expected a number above 0": partial(
-        chart.lines, **LINES | {"series": {"one": [-1, 0]}}, log_y=True
-    ),
-    "maps: expected weights from 0 to 1": partial(chart.heat, [[-0.01, 0.25]]),
     "rows: expected 3 of them, got 2": partial(chart.heat, WEIGHTS, WORDS[:2]),
-    "mask: expected booleans": partial(chart.heat, WEIGHTS, mask=CAUSAL.float()),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),
-    "framed: expected cells of a 3 by 3": partial(chart.heat, WEIGHTS, framed=[(3, 0)]),
-    "rows: expected numbers above 0 that": partial(
-        chart.heat, WEIGHTS, [("a", 3), ("b", 0)]
-    ),
-    "groups: expected a dict, got list": partial(chart.bars, [1, 2], WORDS),
-    "thin: expected names from ['one'], got ['two']": partial(
-        chart.lines, **LINES, thin={"two": [[1, 0]]}
-    ),
 }
 
 

@@ -1,6 +1,5 @@
 """The repository as a whole."""
 
-import base64
 import hashlib
 import re
 import subprocess
@@ -84,18 +83,6 @@ def test_the_readme_links_to_every_notebook_by_its_title():
 def test_the_readme_states_the_minutes_of_every_notebook_and_the_hours_of_all():
     text = read("README.md")
     assert with_minutes(text) == text
-
-
-def test_the_picture_of_the_readme_is_the_one_that_the_glossary_draws():
-    glossary = nbformat.read(ROOT / "notebooks/deeper/glossary.ipynb", as_version=4)
-    data = [
-        output.data.get("image/png")
-        for cell in glossary.cells
-        for output in cell.get("outputs", [])
-        if output.output_type == "display_data"
-    ]
-    scheme = base64.b64encode((ROOT / "utils/plots/scheme.png").read_bytes()).decode()
-    assert scheme in [image.replace("\n", "") for image in data if image]
 
 
 # `utils` has four levels: the library is 0. A module imports from its own level and

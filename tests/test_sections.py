@@ -5,9 +5,8 @@ opening. A line *Needs …* under a heading links to the sections whose names th
 uses, except those that the linked ones need themselves.
 """
 
-import dis
 import re
-from types import CodeType
+import symtable
 from typing import NamedTuple
 
 import nbformat
@@ -17,7 +16,6 @@ from tests.notebooks import find_notebooks
 from tests.repository import ROOT
 
 PATHS = [path.relative_to(ROOT).as_posix() for path in find_notebooks()]
-LOADS = "LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"
 NEEDS = re.compile(r"## .+\n\n\*Needs (.+)\.\*$", re.MULTILINE)
 LINK = re.compile(r"\[[^\]]+\]\(#([^)]+)\)")
 
@@ -50,13 +48,11 @@ def closure(parts, needs):
     return sorted({*needs, *indirect})
 
 
-def global_names(code):
-    """Return the names that a function, class or comprehension reads from outside."""
-    steps = list(dis.get_instructions(code))
-    assigned = {step.argval for step in steps if step.opname == "STORE_NAME"}
-    read = {step.argval for step in steps if step.opname in LOADS}
-    inner = [global_names(s.argval) for s in steps if isinstance(s.argval, CodeType)]
-    return (read - assigned).union(*inner)
+def names_read(table):
+    """Return the names that some code, with its functions, reads from outside."""
+    symbols = [s for s in table.get_symbols() if s.is_referenced() and s.is_global()]
+    inner = set().union(*map(names_read, table.get_children()))
+    return inner | {symbol.get_name() for symbol in symbols}
 
 
 def used_sections(parts):
@@ -64,13 +60,10 @@ def used_sections(parts):
     maker, used = {}, [set() for _ in parts]
     for number, section in enumerate(parts):
         for cell in section.cells:
-            for step in dis.get_instructions(compile(cell.source, "cell", "exec")):
-                names = {step.argval} if step.opname in LOADS else set()
-                if isinstance(step.argval, CodeType):
-                    names = global_names(step.argval)
-                used[number] |= {maker[name] for name in names if name in maker}
-                if step.opname == "STORE_NAME":
-                    maker[step.argval] = number
+            table = symtable.symtable(cell.source, "cell", "exec")
+            made = {s.get_name() for s in table.get_symbols() if s.is_assigned()}
+            used[number] |= {maker.get(name, 0) for name in names_read(table) - made}
+            maker |= dict.fromkeys(made, number)
         used[number] -= {0, number}
     return used
 

@@ -17,7 +17,6 @@ import tests.seeds
 from tests import result_tables
 
 SEEDS = range(10)
-TABLE = "the last seeds"
 
 
 def measure(name, seed):
@@ -50,7 +49,7 @@ def main():
     wanted = parser.parse_args().names or names
     if set(wanted) - set(names):
         parser.error(f"expected names of {', '.join(names)}")
-    claims, failed = result_tables.rows(TABLE, 6), []
+    claims, failed = result_tables.rows(6), []
     with ProcessPoolExecutor(2) as pool:
         for name in wanted:
             results = list(pool.map(measure, [name] * len(SEEDS), SEEDS))
@@ -60,7 +59,7 @@ def main():
                 lines.append(line)
                 failed += [] if holds else [line]
             print("".join(lines), end="", flush=True)
-            result_tables.store(TABLE, lines, names)
+            result_tables.store(lines, names)
     if failed:
         print("\nhold in fewer seeds than they must:")
         print("".join(failed), end="")
