@@ -17,8 +17,7 @@ How `check("4.1", answer)` comes to its message, in the order in which to read t
    active. Where a notebook trains, an answer must also let gradients through.
 6. `messages` shows the first result that differs, and `display` the whole message.
 
-`records` keeps the names of passed exercises, `catalogue` lists all exercises, and
-`overview` says what is next.
+`records` keeps what has passed, `catalogue` lists all, `overview` says what is next.
 """
 
 from utils.checks.cells import watch_cells

@@ -41,7 +41,8 @@ def find_notebook_tensor(trial):
     function = getattr(trial.answer.written, "forward", trial.answer.written)
     code = dis.get_instructions(function) if inspect.isfunction(function) else ()
     for name in [each.argval for each in code if each.opname == "LOAD_GLOBAL"]:
-        if isinstance(function.__globals__.get(name), torch.Tensor):
+        value = function.__globals__.get(name)
+        if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
             own = ", ".join(inspect.signature(function).parameters)
             text = f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
             return [Diagnosis("notebook-tensor", text)]
