@@ -86,9 +86,10 @@ def apply_mistakes(right, *mistakes):
     def answer(*args):
         given = signature.bind(*args)
         given.apply_defaults()
-        names = vars(returned) | right.__globals__ | given.arguments
-        answer.variables = names
-        for statement in code:
+        names = answer.variables = right.__globals__ | given.arguments
+        for i, statement in enumerate(code):
+            if i == len(code) - len(LAST):  # the answer may have used the same names
+                names |= vars(returned)
             exec(statement, names)
         return names["returned"]
 
@@ -100,7 +101,11 @@ _read_signature = cache(inspect.signature)
 
 @cache
 def _compile(statement):
-    return compile(statement, "", "exec")
+    try:
+        return compile(statement, "", "exec")
+    except SyntaxError:  # of a right answer whose lines aren't independent
+        text = f"expected a whole statement on one line, got:\n{statement}"
+        raise ValueError(text) from None
 
 
 @cache
