@@ -8,13 +8,11 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from utils.checks.answers import QKV
+from utils.checks.catalogue import exercises
 from utils.checks.mistakes import apply_mistakes, read_mistakes
 from utils.checks.shared import attention, heads, masks
-from utils.checks.shared.attention import softmax_of
-from utils.checks.shared.heads import head_width
 
 LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
@@ -65,68 +63,7 @@ PAIRS = {  # what may go wrong together: neither hides the other
 }
 
 
-# The right answers, one for each kind of layer. A patient has wrong lines in it, which
-# are known mistakes.
-def function(query, key, value):
-    width = query.shape[-1]
-    products = query @ key.mT
-    scores = products / width**0.5
-    hidden = scores
-    dim = -1
-    soft = softmax_of(hidden, dim)
-    weights = soft
-    output = weights @ value
-    return output, weights
-
-
-def causal_layer(learned, x):
-    context = x
-    query = x @ learned.W_query
-    key = context @ learned.W_key
-    value = context @ learned.W_value
-    width = query.shape[-1]
-    products = query @ key.mT
-    scores = products / width**0.5
-    rows, columns = x.shape[1], x.shape[1]
-    diagonal = columns - rows
-    mask = torch.ones(rows, columns).tril(diagonal) > 0
-    hidden = scores.masked_fill(~mask, -torch.inf)
-    dim = -1
-    soft = softmax_of(hidden, dim)
-    weights = soft
-    output = weights @ value
-    return output, weights
-
-
-def layer_of_heads(learned, x):
-    num_heads = learned.build[4]
-    context = x
-    query = x @ learned.W_query
-    key = context @ learned.W_key
-    value = context @ learned.W_value
-    split = []
-    for features in (query, key, value):
-        K = head_width(features.shape[-1], num_heads)
-        heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
-        split.append(heads)
-    query, key, value = split
-    width = query.shape[-1]
-    products = query @ key.mT
-    scores = products / width**0.5
-    rows, columns = x.shape[1], x.shape[1]
-    diagonal = columns - rows
-    mask = torch.ones(rows, columns).tril(diagonal) > 0
-    hidden = scores.masked_fill(~mask, -torch.inf)
-    dim = -1
-    soft = softmax_of(hidden, dim)
-    weights = soft
-    output = weights @ value
-    joined = output.transpose(1, 2).flatten(2)
-    projected = F.linear(joined, learned.out_proj.mT, learned.out_proj_bias)
-    return projected, weights
-
-
-HEALTHY = {"f": function, "c": causal_layer, "h": layer_of_heads}
+RIGHT = {"f": "4.1", "c": "5.2", "h": "6.3"}  # the exercise that asks for the kind
 MISTAKES = attention.SCALE | attention.BATCH_SCORE | attention.AXIS | masks.HIDE
 MISTAKES |= masks.CAUSAL | attention.PROJECT | attention.AVERAGE
 MISTAKES |= heads.SPLIT | heads.MERGE | heads.OUT
@@ -138,12 +75,13 @@ MISTAKES |= {
 
 @cache
 def with_mistakes(letter, slugs):
-    """Return the right answer of a kind, with these mistakes."""
+    """Return the right answer to the exercise of a kind, with these mistakes."""
+    [right] = [e.right for e in exercises() if e.id == RIGHT[letter]]
     wrong = {}  # of several ways to make a mistake the first
     for mistake in read_mistakes(MISTAKES):
         if mistake.name in slugs:
             wrong.setdefault(mistake.name, mistake)
-    return apply_mistakes(HEALTHY[letter], *wrong.values())
+    return apply_mistakes(right, *wrong.values())
 
 
 class Kind(NamedTuple):
@@ -210,9 +148,10 @@ class Layer(nn.Module):
         self._check(inputs)
         if self.kind.masked:
             inputs = (self._learned(), *inputs)
-        output, weights = with_mistakes(self.kind.letter, self._wrong)(*inputs)
-        both = need_weights or not self.kind.masked
-        return (output, weights) if both else output
+        answer = with_mistakes(self.kind.letter, self._wrong)
+        output, weights = answer(*inputs), answer.variables["weights"]
+        answer.variables.clear()  # which would keep the tensors alive
+        return (output, weights) if need_weights and self.kind.masked else output
 
     def _check(self, inputs):
         count, takes = (1 if self.kind.masked else 3), self.kind.takes
