@@ -528,8 +528,8 @@ def attention(
     """Draw as much of attention as a reader knows, each of three words at one place.
 
     What was known before is pale. Without heads, attention is a closed box between the
-    words and those that follow. With heads it is open for the followed word, and the
-    first of two heads has the left half of each column.
+    words and those that follow. With heads and x it is open for the followed word, and
+    the first of two heads has the left half of each column.
 
     Args:
         features: the four names of the columns of `x`, `(3, 4)`, and of the output.
@@ -538,15 +538,14 @@ def attention(
         columns: a remark beside the name of the box, on what its numbers mean.
         style: of the last head, as in `draw_attention`.
     """
-    picture, y = Picture(), 0.2 if x is None else 0.75
+    picture, y = Picture(), 0.75 if heads else 0.2
     for j, middle in enumerate(MIDDLES):
         picture.word((middle, 0.2), words[j], lit=bool(heads) and j == followed)
         picture.is_pale = bool(heads)
-        if x is not None:
+        if heads:
             row_ = picture.grid((middle, y), x[j], "x", cell=0.4, centred=True)
             picture.wire((middle, 0.35), row_.top, "x")
-        picture.is_pale = x is not None
-        if not heads:
+        else:
             end = picture.word((middle, y + 2.02), [*words, "."][j + 1])
             picture.wire((middle, y + 0.15), (middle, y + 0.65), "x")
             picture.wire((middle, y + 1.4), end.top, "x")
@@ -554,9 +553,8 @@ def attention(
                 picture.wire((middle, y + 0.65), (goal, y + 1.4), "value")
         picture.is_pale = False
     names, low = {0.2: "words"}, y + 1.4
-    if x is not None:
-        names[y] = "{}, {},\n{}, {}".format(*features)
     if heads:
+        names[y] = "{}, {},\n{}, {}".format(*features)
         found, low = _draw_heads(picture, y, words, followed, heads, style)
     else:
         names[y + 2.02] = "next word"
