@@ -61,13 +61,13 @@ ACCOUNT = {  # page: how many rows the account has there
     "11_a_narrower_cache": 4,
     TRANSLATION: 1,
     BOOKS: 6,
-    "16_looking_back": 6,
+    "14_looking_back": 6,
 }
 
 
 @pytest.mark.parametrize("notebook", ACCOUNT)
 def test_the_account_says_what_a_layer_keeps(notebook):
-    kept, layer_bytes = (page("16_looking_back")[x] for x in ("KEPT", "layer_bytes"))
+    kept, layer_bytes = (page("14_looking_back")[x] for x in ("KEPT", "layer_bytes"))
     sources = ["".join(cell["source"]) for cell in read_cells(f"{notebook}.ipynb")]
     [_, table] = "\n\n".join(sources).split("| kept of the past |")
     lines = table.split("\n\n")[0].replace("**", "").splitlines()[2:]

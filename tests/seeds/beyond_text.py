@@ -1,4 +1,4 @@
-"""Notebook 14 and three of its deeper ones: digits, strands, maps and hairpins."""
+"""Notebook 15 and three of its deeper ones: digits, strands, maps and hairpins."""
 
 from functools import partial
 
@@ -10,12 +10,12 @@ from utils.embeddings import patchify
 from utils.experiments import is_right
 
 dna = pages.definitions("deeper/dna")
-vision = pages.definitions("14_beyond_text")
+vision = pages.definitions("15_beyond_text")
 
 
 def main(seed):
-    found = digits(definitions("14_beyond_text"), seed)
-    found |= neighbours(definitions("14_beyond_text"), seed)
+    found = digits(definitions("15_beyond_text"), seed)
+    found |= neighbours(definitions("15_beyond_text"), seed)
     found |= strands(definitions("deeper/dna"), seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
@@ -101,7 +101,7 @@ def strands(book, seed):
 
     torch.manual_seed(seed)
     embedding, block, last = book["build_reader"]()
-    another = definitions("14_beyond_text")["open_block"](32, 1, dna.LENGTH)
+    another = definitions("15_beyond_text")["open_block"](32, 1, dna.LENGTH)
     deeper = torch.nn.Sequential(embedding, block, another, last)
     dna.train_on_strands(deeper, steps=1000)
     moved = dna.strand_accuracy(deeper, unseen.roll(1, dims=1))

@@ -16,8 +16,8 @@ def patchify(images, patch_size):
     return moved.reshape(B, rows * columns, C * p**2)
 
 
-exercise_14_1 = Exercise(
-    id="14.1",
+exercise_15_1 = Exercise(
+    id="15.1",
     right=patchify,
     returns="the patches (B, N, C*p*p), row by row, each with the channel first",
     mistakes={
@@ -42,4 +42,4 @@ exercise_14_1 = Exercise(
     ],
 )
 
-EXERCISES = [exercise_14_1]
+EXERCISES = [exercise_15_1]

@@ -35,8 +35,8 @@ def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):
     return part + second_bias
 
 
-exercise_15_3 = Exercise(
-    id="15.3",
+exercise_16_1 = Exercise(
+    id="16.1",
     right=mlp_part,
     returns="what this process adds to the output (..., T, D)",
     cases=[
@@ -120,8 +120,8 @@ def combine_partial_attention(outputs, maxima, sums):
     return divided
 
 
-exercise_15_1 = Exercise(
-    id="15.1",
+exercise_16_2 = Exercise(
+    id="16.2",
     right=combine_partial_attention,
     returns="the attention (T, d_v) over the keys of all parts together",
     cases=[
@@ -150,8 +150,8 @@ def missing_keys(count, passes, causal):
     return needed & ~met
 
 
-exercise_15_2 = Exercise(
-    id="15.2",
+exercise_16_3 = Exercise(
+    id="16.3",
     right=missing_keys,
     returns="a boolean (P, P), True where process r still needs the keys that began in process k",
     cases=[
@@ -178,4 +178,4 @@ exercise_15_2 = Exercise(
     },
 )
 
-EXERCISES = [exercise_15_3, exercise_15_1, exercise_15_2]
+EXERCISES = [exercise_16_1, exercise_16_2, exercise_16_3]
