@@ -51,8 +51,8 @@ def test_what_no_process_can_compute_is_named(function, inputs, message):
 
 
 def fenced_code():
-    """Return the lines of code in the text of notebook 16."""
-    path = ROOT / "notebooks/16_several_machines.ipynb"
+    """Return the lines of code in the text of *A million tokens*."""
+    path = ROOT / "notebooks/deeper/a_million_tokens.ipynb"
     cells = nbformat.read(path, as_version=4).cells
     texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
     texts = [text for text in texts if "<summary>Solution" not in text]
@@ -60,7 +60,7 @@ def fenced_code():
 
 
 def run_fenced_code(rank, count, code, model, sentences):
-    """Run lines from the text of notebook 16; return the gradients."""
+    """Run lines from the text of that notebook; return the gradients."""
     local = sentences.chunk(count)[rank]
     batch, loss = (local[:, :-1], local[:, 1:]), next_token_loss
     names = {"model": model, "own_batch": batch, "next_token_loss": loss}

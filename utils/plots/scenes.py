@@ -26,7 +26,6 @@ from utils.plots.theme import (
     OWNERS,
     SERIES,
     SHELVES,
-    TITLE,
     WIDTH,
 )
 from utils.tokenizer import decode_bpe
@@ -1012,92 +1011,3 @@ def _draw_owner_legend(picture, colours, y):
         picture._add_box(Box(x, y, 0.16, 0.16), **style)
         picture.write(x + 0.24, y + 0.08, name, ha="left")
         x += 0.24 + text_width(name) + 0.35
-
-
-BLUE, YELLOW, BOTH, NOBODY = range(4)
-OWNER_FILLS = *OWNERS[:2], OWNERS[4], HIDDEN
-CUTS = {  # texts, their cache, parameters, what a process gets forward and backward
-    "batch": ("in 0, in 1",) * 2 + ("in both, in both", "in 0, in 1", "parts of a sum"),
-    "heads": (
-        *("in both, in both", "by columns, by columns", "by columns, by rows"),
-        *("parts of a sum", "parts of a sum"),
-    ),
-    "tokens": (
-        *("by rows, by rows", "by rows, by rows", "in both, in both"),
-        *("own blocks", "parts of a sum"),
-    ),
-    "parameters": (
-        *("in 0, in 1", "in 0, in 1", "by rows, by rows"),
-        *("missing, missing", "parts of a sum"),
-    ),
-}
-HELD = (
-    "two texts x\n(rows: tokens)",
-    "cache: their\nkeys, values",
-    "W_query and\nout_proj",
-)
-RESULTS = {  # what that is, and which message completes it
-    "batch": (("output", "no message"), ("gradient of W", "all-reduce")),
-    "heads": (("output", "all-reduce"), ("gradient of x", "all-reduce")),
-    "tokens": (("scores", "keys: all-gather"), ("gradient of W", "all-reduce")),
-    "parameters": (("queries", "W: all-gather"), ("gradient of W", "reduce-scatter")),
-}
-
-
-def four_cuts(*, title: str) -> None:
-    """Draw what each process has if batch, heads, tokens or parameters are cut.
-
-    >>> four_cuts(title="T")  # doctest: +ELLIPSIS
-    Picture: T. batch cut: texts in 0, in 1; cache in 0, in 1; parameters in both, \
-in both; output: in 0, in 1, no message; gradient of W: parts of a sum, all-reduce. \
-heads cut: ...
-    """
-    picture, lines = Picture(), (0.34, 1.1, 1.86, 2.8, 4.02)
-    for y, label in zip(lines, (*HELD, "forward", "backward")):
-        style = {"ha": "left", "va": "center", "linespacing": 1.3}
-        picture.write(0.05, y + 0.28, label, **style)
-    for i, (cut, (*held, forward, backward)) in enumerate(CUTS.items()):
-        middle = 1.9 + 1.42 * i
-        picture.write(middle, 0.14, f"{cut} cut", NAME, weight="bold")
-        for y, grids in zip(lines, held):
-            _draw_owners(picture, (middle, y), grids)
-        sentence = "{} cut: texts {}; cache {}; parameters {}".format(cut, *held)
-        results = zip(lines[3:], (forward, backward), RESULTS[cut])
-        for y, grids, (name, message) in results:
-            _draw_owners(picture, (middle, y), grids)
-            picture.write(middle, y - 0.13, name)
-            picture.write(middle, y + 0.75, message, color=INK["score"], weight="bold")
-            sentence += f"; {name}: {grids}, {message}"
-        picture._add_sentence(sentence)
-    legend = {"in 0": "process 0", "in 1": "process 1", "in both": "both"}
-    for x, grid in zip((0.1, 1.3, 2.5, 3.4), (*legend, "missing")):
-        _draw_owners(picture, (x + 0.1, 5.06), grid, size=1)
-        picture.write(x + 0.3, 5.13, legend.get(grid, "nobody yet"), ha="left")
-    picture.write(4.9, 5.13, "+  parts of one sum", ha="left")
-    picture.publish(title)
-
-
-def _draw_owners(picture, at, names, size=4):
-    """Draw one or two small grids, whose cells have the colour of their process."""
-    place, shape, cell = torch.arange(size) // 2, (size, size), 0.14
-    known = {
-        "by rows": place[:, None].expand(shape),
-        "by columns": place.expand(shape),
-        "own blocks": torch.where(place[:, None] == place, place, NOBODY),
-        "in both": torch.full(shape, BOTH),
-        "in 0": torch.full(shape, BLUE),
-        "in 1": torch.full(shape, YELLOW),
-        "missing": torch.full(shape, NOBODY),
-    }
-    is_sum = names == "parts of a sum"
-    drawn, gap = (["in 0", "in 1"], 0.22) if is_sum else (names.split(", "), 0.1)
-    x = at[0] - (size * cell * len(drawn) + gap * (len(drawn) - 1)) / 2
-    for name in drawn:
-        for (i, j), owner in np.ndenumerate(known[name].numpy()):
-            style = {"facecolor": OWNER_FILLS[owner], "edgecolor": "white"}
-            style["hatch"] = "/////" if owner == NOBODY else None
-            box = Box(x + j * cell, at[1] + i * cell, cell, cell)
-            picture._add_box(box, linewidth=0.9, **style)
-        x += size * cell + gap
-    if is_sum:
-        picture.write(at[0], at[1] + size / 2 * cell, "+", TITLE)

@@ -1025,55 +1025,69 @@ def ring_attention(exponentials, values, *, title: str) -> None:
 
     >>> ring_attention([1, 2, 4], [6, 12, 3], title="T")
     Picture in 5 states: T.
-    1. Process 0 attends to its own key: 1 × 6 = 6, and the exponentials sum to 1.
-    2. All pass on key and value, and process 0 gets those of process 2.
-    3. Process 0 adds 4 × 3 = 12, which makes 18, and the exponentials sum to 5.
-    4. All pass on key and value, and process 0 gets those of process 1.
-    5. Process 0 adds 2 × 12 = 24, which makes 42, and the exponentials sum to 7: its \
-output is 42 ÷ 7 = 6.
+    1. Process 0 holds key 0 and value 6, computes the exponential 1, and its sums \
+become 1 × 6 = 6 and 1.
+    2. Process 0 passes key 0 and value 6 on to process 1, and gets key 2 and value 3 \
+from process 2.
+    3. Process 0 holds key 2 and value 3, computes the exponential 4, and its sums \
+become 6 + 4 × 3 = 18 and 1 + 4 = 5.
+    4. Process 0 passes key 2 and value 3 on to process 1, and gets key 1 and value 12 \
+from process 2.
+    5. Process 0 holds key 1 and value 12, computes the exponential 2, and its sums \
+become 18 + 2 × 12 = 42 and 5 + 2 = 7: it divides 42 ÷ 7 = 6.
     """
     pairs = torch.tensor([exponentials, values]).T.double()  # (P, 2)
     size, frames = len(pairs), []
     ranks, totals = torch.arange(size), torch.zeros(size, 2).double()
+    names = [f"key {k} and value {_short(v)}" for k, v in enumerate(pairs[:, 1])]
     for turn in range(size):
         origin = (ranks - turn) % size  # whose key and value each process has
+        key = origin[0]
         if turn:
-            picture = _draw_keys_in_ring(pairs, origin, totals, passing=True)
-            sentence = "All pass on key and value, and process 0 gets those of "
-            frames.append((picture, f"{sentence}process {origin[0]}."))
-        e, v = pairs[origin].unbind(dim=1)
-        totals = totals + torch.stack((e * v, e), dim=1)
-        product = f"{_short(e[0])} × {_short(v[0])} = {_short(e[0] * v[0])}"
-        output, total = map(_short, totals[0])
-        sentence = f"attends to its own key: {product}"
-        if turn:
-            sentence = f"adds {product}, which makes {output}"
-        sentence = f"Process 0 {sentence}, and the exponentials sum to {total}"
+            before = (origin + 1) % size
+            picture = _draw_keys_in_ring(pairs, before, totals, passing=True)
+            sentence = f"Process 0 passes {names[before[0]]} on to process 1, and gets "
+            frames.append((picture, f"{sentence}{names[key]} from process {size - 1}."))
+        exponential, value = map(_short, pairs[key])
+        products, total = map(_short, totals[0])
+        start = (f"{products} + ", f"{total} + ") if turn else ("", "")
+        held = pairs[origin]
+        totals = totals + torch.stack((held.prod(dim=1), held[:, 0]), dim=1)
+        products, total = map(_short, totals[0])
+        sentence = f"Process 0 holds {names[key]}, computes the exponential "
+        sentence += f"{exponential}, and its sums become {start[0]}{exponential} × "
+        sentence += f"{value} = {products} and {start[1]}{exponential}"
+        sentence += f" = {total}" if turn else ""
         outputs = None
         if turn == size - 1:
             outputs = totals[:, 0] / totals[:, 1]
-            sentence += f": its output is {output} ÷ {total} = {_short(outputs[0])}"
-        picture = _draw_keys_in_ring(pairs, origin, totals, outputs)
+            sentence += f": it divides {products} ÷ {total} = {_short(outputs[0])}"
+        picture = _draw_keys_in_ring(pairs, origin, totals, outputs=outputs)
         frames.append((picture, f"{sentence}."))
     steps(frames, title=title)
 
 
-def _draw_keys_in_ring(pairs, origin, totals, outputs=None, passing=False):
-    """Draw a column for each process: what it has, and what it has added up."""
-    rows = {"name": 0.3, "held": 0.45, "gap": 0.35, "sum": 0.5, "exp": 0.5, "out": 0.5}
+def _draw_keys_in_ring(pairs, origin, totals, passing=False, outputs=None):
+    """Draw a column for each process: what it holds, computes and has added up."""
+    rows = {"name": 0.3, "held": 0.45, "gap": 0.3}
+    rows |= {"now": 0.5, "sum": 0.5, "exp": 0.5, "out": 0.5}
     columns = {"name": 1.5} | dict.fromkeys(range(len(pairs)), 5.2 / len(pairs))
     picture, at, held = Picture(), places(rows, columns), []
     for row, text in (
-        ("held", "exponential, value"),
-        ("sum", "sum of the products"),
-        ("exp", "sum of exponentials"),
+        ("held", "moves: key, value"),
+        ("now", "computes: exponential"),
+        ("sum", "stays: sum of products"),
+        ("exp", "stays: sum of exponentials"),
         ("out", "output"),
     ):
         _label(picture, at, row, text)
     for rank, chunk in enumerate(origin.tolist()):
         style = {"owner": [[chunk] * 2], "cell": 0.58, "centred": True}
         picture.note(at("name", rank), f"process {rank}", align="center", bold=True)
-        held.append(picture.grid(at("held", rank), pairs[[chunk]], None, " ", **style))
+        pair = [[f"key {chunk}", _short(pairs[chunk, 1])]]
+        held.append(picture.grid(at("held", rank), pair, None, " ", **style))
+        if not passing:
+            _cell(picture, at("now", rank), _short(pairs[chunk, 0]), "score", 0.8)
         for row, number in zip(("sum", "exp"), totals[rank]):
             _cell(picture, at(row, rank), _short(number), "weight", 0.8)
         if outputs is not None:
