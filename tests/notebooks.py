@@ -27,7 +27,7 @@ import nbformat
 
 from tests.repository import ROOT
 from tests.tolerance import agree, printed
-from utils.checks.catalogue import numbered_notebooks, read_opening
+from utils.checks.catalogue import EXCURSIONS, numbered_notebooks, read_opening
 from utils.files import write_atomically
 
 START = ROOT / "notebooks/00_start_here.ipynb"
@@ -234,14 +234,15 @@ def store(notebook, path):
 
 
 def with_minutes(text):
-    """Return the README with each notebook's minutes, and the hours of them all."""
+    """Return the README with each notebook's minutes, and the hours of 00 to 14."""
     folder = ROOT / "notebooks"
     names = [path.relative_to(folder).as_posix() for path in find_notebooks()]
     minutes = {name: read_opening(name)[1] for name in names}
     for name, number in minutes.items():
         row = rf"(\]\(notebooks/{re.escape(name)}\)(?: \(| \|[^|]*\| ))\d+"
         text = re.sub(row, rf"\g<1>{number}", text)
-    hours = sum(minutes[path.name] for path in numbered_notebooks()) / 60
+    course = [p.name for p in numbered_notebooks() if not p.name.startswith(EXCURSIONS)]
+    hours = sum(minutes[name] for name in course) / 60
     return re.sub(r"\d+ hours together", f"{hours:.0f} hours together", text)
 
 

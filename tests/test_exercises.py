@@ -14,10 +14,10 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
-from utils.checks import check, recall, records
-from utils.checks.catalogue import HOUR, course_version, tasks
+from utils.checks import check, progress, recall, records
+from utils.checks.catalogue import HOUR, course_version, read_opening, tasks
 from utils.data import load_text
-from utils.pages import definitions
+from utils.pages import NOTEBOOKS, definitions
 from utils.tokenizer import encode_bpe, train_bpe
 
 LESSONS = [p for p in find_notebooks() if p.parent.name != "solutions"]
@@ -242,6 +242,21 @@ def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
     own_progress.mkdir()  # a folder in its place is refused even to root
     assert check("3.3", softmax).passed
     assert "Your progress isn't saved:" in capsys.readouterr().out
+
+
+def test_progress_lists_every_notebook_once_and_ticks_only_what_has_passed(
+    own_progress, capsys
+):
+    progress()
+    shown = capsys.readouterr().out
+    titles = [read_opening(p.relative_to(NOTEBOOKS).as_posix())[0] for p in LESSONS]
+    rows = re.findall(r"^(?:after \d\d, )?(.+): .*\d+ minutes$", shown, re.MULTILINE)
+    assert sorted(rows) == sorted(titles) and "✓" not in shown
+    names = [task.name for task in tasks() if task.page == "03_context_vectors.ipynb"]
+    own_progress.write_text("\n".join(names))
+    progress()
+    ticked = [line for line in capsys.readouterr().out.splitlines() if "✓" in line]
+    assert ticked == ["03 Context vectors: 3 of 3 passed ✓"]
 
 
 def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(

@@ -80,7 +80,7 @@ def test_the_readme_links_to_every_notebook_by_its_title():
         assert re.search(row, text), title
 
 
-def test_the_readme_states_the_minutes_of_every_notebook_and_the_hours_of_all():
+def test_the_readme_states_the_minutes_of_each_notebook_and_the_hours_of_them():
     text = read("README.md")
     assert with_minutes(text) == text
 

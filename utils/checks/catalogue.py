@@ -17,6 +17,8 @@ PATIENTS = {10: CLINIC, 212: CLINIC, 512: TWO_MISTAKES}  # that are exercises, a
 # *Attention in an hour* counts its exercises from 1. They are those of other notebooks.
 HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
 HOUR_PAGE = "attention_in_an_hour.ipynb"
+EXCURSIONS = "15", "16"  # numbered, but the course ends before them
+NEEDS = re.compile(r"Needs \[[^]]+\]\(([^)]+\.ipynb)\)")
 
 
 class Task(NamedTuple):
@@ -50,6 +52,23 @@ def read_opening(page: str) -> tuple[str, int]:
         return title, int(re.search(r"About (\d+) minutes", opening)[1])
     except (OSError, ValueError, LookupError, TypeError):
         return page, 0
+
+
+def deeper_notebooks() -> dict[str, str]:
+    """Return for each deeper notebook the number of the one after which it comes."""
+    names = [f"deeper/{path.name}" for path in NOTEBOOKS.glob("deeper/*.ipynb")]
+    numbers = {name: (_number_before(name), read_opening(name)[0]) for name in names}
+    return {name: numbers[name][0] for name in sorted(names, key=numbers.get)}
+
+
+def _number_before(page):
+    """Return the number of the notebook that a deeper one needs, "" if it is damaged."""
+    try:
+        needed = NEEDS.search("".join(read_cells(page)[0]["source"]))[1]
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+    name = needed.removeprefix("../")
+    return _number_before(f"deeper/{name}") if name == needed else name[:2]
 
 
 def exercises() -> list:

@@ -15,6 +15,9 @@ QUESTION = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
+MAIN, DEEPER = "The course", "Deeper, each after its notebook and none of them needed"
+GROUP = "<div><b>{}</b></div><ul {style}>{}</ul>"
+FOLDED_GROUP = "<details><summary><b>{}</b></summary><ul {style}>{}</ul></details>"
 NOTHING = "Once all exercises of a notebook have passed, its questions are asked again "
 NOTHING += "here, three on each day."
 
@@ -23,46 +26,72 @@ def progress():
     """Show what has passed of each notebook, and the minutes that it takes."""
     tasks, passed = catalogue.tasks(), records.load()
     left = [task for task in tasks if task.name not in passed]
-    start, *pages = [path.name for path in catalogue.numbered_notebooks()]
-    states, all_minutes = {start: "✓"}, 0  # 00 counts as done: it shows this list
-    deeper = [task.page for task in tasks if task.page not in pages]
-    for page in dict.fromkeys([*pages, catalogue.HOUR_PAGE, *deeper]):
-        asked = [task for task in tasks if task.page == page]
-        if page == catalogue.HOUR_PAGE:  # its exercises are those of other notebooks
-            asked = [task for task in tasks if task.label in catalogue.HOUR.values()]
-        open_here = [task for task in asked if task in left]
-        minutes = catalogue.read_opening(page)[1]
-        time = f"{minutes} minutes"
-        if asked:
-            count = f"{len(asked) - len(open_here)} of {len(asked)} passed"
-            time = f"{count}, {time}" if open_here else f"{count} ✓"
-            minutes *= bool(open_here)
-        all_minutes += minutes if page in pages else 0  # deeper ones are extra
-        states[page] = time
-    num_passed = len(tasks) - len(left)
-    text, next_page = f"{num_passed} of {len(tasks)} exercises passed", None
+    count = len(tasks) - len(left)
+    text, where, link = f"{count} of {len(tasks)} exercises passed", "", ""
     if left:
-        hours = round(all_minutes / 60)
-        time = f"{hours} hours" if hours > 1 else "an hour"
-        text += f", about {time} left. Next: {left[0].label}"
-        next_page = left[0].page
-    bar = f'<progress value="{num_passed}" max="{len(tasks)}"></progress>'
-    style = "list-style: none; padding: 0"
-    rows = "".join(f"<li>{_link(page)}: {state}</li>" for page, state in states.items())
-    link, title = (f" in {of(next_page)}" if left else "" for of in (_link, _title))
-    html = f'{bar} <b>{text}</b>{link}<ul style="{style}">{rows}</ul>'
-    lines = [f"{_title(page)}: {state}" for page, state in states.items()]
-    show("\n".join([f"{text}{title}.", *lines]), html)
+        text += f". Next: {left[0].label} in "
+        where, link = _title(left[0].page), _link(left[0].page)
+    bar = f'<progress value="{count}" max="{len(tasks)}"></progress>'
+    lines, html = [f"{text}{where}."], [f"{bar} {text}{link}."]
+    for name, pages in _groups().items():
+        asked = [task for task in tasks if task.page in pages]
+        heading = name + (f": {_count(asked, left)}" if asked else "")
+        if name == MAIN and {*asked} & {*left}:
+            heading += f", about {_hours(pages, asked, left)} left"
+        rows = {page: _state(page, tasks, left) for page in pages}
+        template = FOLDED_GROUP if name == DEEPER else GROUP
+        items = (f"<li>{pages[p]}{_link(p, '')}: {rows[p]}</li>" for p in pages)
+        style = 'style="list-style: none; padding: 0; margin: 0 0 8px"'
+        html.append(template.format(heading, "".join(items), style=style))
+        plain = (f"{pages[p]}{_title(p, '')}: {rows[p]}" for p in pages)
+        lines += ["", heading, *plain]
+    show("\n".join(lines), "".join(html))
 
 
-def _link(page):
+def _groups():
+    """Return for each group its notebooks, each with what is said before its title."""
+    numbered = [path.name for path in catalogue.numbered_notebooks()]
+    is_extra = [name.startswith(catalogue.EXCURSIONS) for name in numbered]
+    return {
+        MAIN: {n: "" for n, extra in zip(numbered, is_extra) if not extra},
+        "Excursions": {n: "" for n, extra in zip(numbered, is_extra) if extra},
+        "If you have only one evening": {catalogue.HOUR_PAGE: ""},
+        DEEPER: {n: f"after {k}, " for n, k in catalogue.deeper_notebooks().items()},
+    }
+
+
+def _state(page, tasks, left):
+    """Say what has passed of a notebook, or how long it takes."""
+    asked = [task for task in tasks if task.page == page]
+    if page == catalogue.HOUR_PAGE:  # its exercises are those of other notebooks
+        asked = [task for task in tasks if task.label in catalogue.HOUR.values()]
+    if asked and not {*asked} & {*left}:
+        return f"{_count(asked, left)} ✓"
+    time = f"{catalogue.read_opening(page)[1]} minutes"
+    return f"{_count(asked, left)}, {time}" if asked else time
+
+
+def _count(asked, left):
+    return f"{len({*asked} - {*left})} of {len(asked)} passed"
+
+
+def _hours(pages, asked, left):
+    """Say how long the notebooks take of which not all has passed."""
+    finished = {task.page for task in asked} - {task.page for task in left}
+    minutes = [catalogue.read_opening(page)[1] for page in {*pages} - finished]
+    hours = round(sum(minutes) / 60)
+    return f"{hours} hours" if hours > 1 else "an hour"
+
+
+def _link(page, prefix="Deeper: "):
     """Return a link to a notebook, with its title."""
     link = os.path.relpath(NOTEBOOKS / page).replace(os.sep, "/")
-    return f'<a href="{link}">{escape(_title(page))}</a>'
+    return f'<a href="{link}">{escape(_title(page, prefix))}</a>'
 
 
-def _title(page):
-    return "Deeper: " * page.startswith("deeper/") + catalogue.read_opening(page)[0]
+def _title(page, prefix="Deeper: "):
+    """Return the title of a notebook, after `prefix` if it is a deeper one."""
+    return prefix * page.startswith("deeper/") + catalogue.read_opening(page)[0]
 
 
 def say_what_is_next(name):
