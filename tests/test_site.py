@@ -125,7 +125,7 @@ def test_a_page_has_all_that_its_notebook_has(texts, path):
     assert len(page.select(".math .katex-html")) == written
     assert page.select(".katex-error") == []
     folds = sum(source.count("<details>") for source in sources)
-    assert len(page.select("details:not(.hide)")) == folds
+    assert len(page.select("details:not(.hide, .cell_output details)")) == folds
 
     for unread in page.select("a.headerlink, code, pre, .math, [class^=steps] li"):
         unread.decompose()
