@@ -11,7 +11,7 @@ def main(seed):
     copying = definitions("deeper/copying_heads")
     norms = definitions("deeper/norms_and_depth")
     found = divided(book, seed) | additions(norms, seed)
-    return found | copier(copying, seed) | depth(book, norms, seed)
+    return found | copier(copying, seed) | depth(norms, seed)
 
 
 def divided(book, seed):
@@ -69,19 +69,13 @@ def copier(copying, seed):
     }
 
 
-def depth(book, norms, seed):
+def depth(norms, seed):
     """Measure what additions do to a gradient, and what norms do to a training."""
     base, kinds = norms["frequency_loss"](), norms["KINDS"]
-    inside = {name: book["twelve_blocks"](kind, seed) for name, kind in kinds.items()}
-    above = {name: loss - base for name, (loss, *_) in inside.items()}
-    for name, run in norms["RUNS"].items():
-        if name not in kinds:
-            losses = norms["trained"](*run, seed=seed)
-            above[name] = sum(losses[-20:]) / 20 - base
-    before = {name: cosine for name, (_, cosine, _, _) in inside.items()}
-    after = {name: cosine for name, (_, _, cosine, _) in inside.items()}
+    runs = {n: norms["trained"](*run, seed=seed) for n, run in norms["RUNS"].items()}
+    above = {name: sum(run[0][-20:]) / 20 - base for name, run in runs.items()}
+    before, after, size = ({name: runs[name][i] for name in kinds} for i in (1, 2, 3))
     parted = after.pop("pre-norm") - before["pre-norm"]
-    size = {name: size for name, (*_, size) in inside.items()}
     return {
         "no additions: alike before": before.pop("no additions"),
         "most alike of the other three before": max(before.values()),
