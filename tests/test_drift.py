@@ -25,9 +25,12 @@ from tests.notebooks import find_notebooks, is_setup
 from tests.repository import ROOT
 from utils.checks.examine import examine
 from utils.data import load_text
+from utils.latent import LatentAttention
+from utils.pages import definitions as page_definitions
 from utils.pages import is_constant, is_taken
 
 NOTEBOOKS = find_notebooks()
+LayerCache = page_definitions("09_attention_at_speed").LayerCache
 
 random = partial(small_layers.random, dtype=torch.float32)
 
@@ -62,6 +65,23 @@ def model(cls):
     return built.eval()(IDS), {n: p.shape for n, p in built.named_parameters()}
 
 
+def latent_steps(cls):
+    """Return what the layer computes token by token, with the page's cache or its own.
+
+    The library's layer does more, and so takes more sizes.
+    """
+    sizes = {"num_heads": 2, "latent_dim": 3, "rotary_dim": 2}
+    if cls is LatentAttention:
+        sizes |= {"context_length": 5, "dropout": 0.0, "rotary": True}
+    built = cls(6, 8, **sizes).requires_grad_(False)
+    parameters = sorted(built.named_parameters())
+    for i, (_, parameter) in enumerate(parameters):
+        torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(i))
+    cache = built.new_cache(5) if cls is LatentAttention else LayerCache()
+    steps = [built(x, cache=cache) for x in random(2, 5, 6).split(1, dim=1)]
+    return torch.cat(steps, dim=1), {name: p.shape for name, p in parameters}
+
+
 TEXT = "low lower lowest slow slower aaaa, a low blow: 10 20 10 20 naïve\n\nlow"
 MERGES = {(ord("l"), ord("o")): 256, (256, ord("w")): 257, (ord(" "), 257): 258}
 LINEAR = Linear(6, 6)
@@ -86,6 +106,7 @@ CASES = {
     "Llama": lambda f: layer(11, 5, 8, 2, 3, x=IDS)(partial(f, d_inner=12, tied=False)),
     "from_halves": lambda f: f(random(12, 5), 2),
     "GPT": model,
+    "LatentAttention": latent_steps,
     "next_token_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "answer_loss": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),
     "is_right": lambda f: f(LINEAR, (random(2, 3, 6), IDS)),

@@ -1,4 +1,4 @@
-"""Notebook 11: a latent of the tales model that is learned."""
+"""Notebook 11: a latent of the tales model that is learned, and a shared head."""
 
 from tests.seeds import definitions
 from utils.data import load_text, sliding_windows
@@ -18,8 +18,10 @@ def main(seed):
     def loss(maps):
         return book["loss_with"](book["through"](maps), pages)
 
-    learned = loss(book["learn"](8, seed))
+    learned = loss(book["learn"](book["strongest"](8), seed))
+    shared = loss(book["learn"](book["shared_head"](), seed, is_shared=True))
     return {
         "strongest 8 minus learned 8": loss(book["strongest"](8)) - learned,
         "strongest 16 minus learned 8": loss(book["strongest"](16)) - learned,
+        "trained shared head minus strongest 64": shared - loss(book["strongest"](64)),
     }

@@ -715,56 +715,6 @@ def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) ->
     picture.publish(title)
 
 
-def latent_layer(*, title: str) -> None:
-    """Draw the layer of latent attention as it writes: no key or value is expanded."""
-    picture = Picture()
-    y = {"rotated": 0.7, "query": 1.25, "latent": 1.9, "end": 3.1, "rotary": 3.65}
-
-    def block(x, row, text, kind="learned", width=0.75):
-        return picture.block((x, y[row] - 0.17), text, kind, size=(width, 0.34))
-
-    for middle, text in ((2.3, "for all heads"), (4.55, "for each head")):
-        picture.note((middle, 0.15), text, align="center", bold=True)
-    cached = Box(1.9, y["latent"] - 0.17, 0.8, y["rotary"] - y["latent"] + 0.34)
-    picture.shelf(cached, "cached", "cached")
-    start = block(0.02, "latent", "x", "x", 0.28)
-    queries, narrow = block(0.5, "query", "W_query"), block(0.5, "latent", "W_latent")
-    rotary = block(0.5, "rotary", "W_rotary")
-    for end in (queries, narrow, rotary):
-        picture.wire(start, end, "x", turn=0.4)
-    latent = block(1.9, "latent", "latent", "x", 0.8)
-    rotated_key = block(1.9, "rotary", "rotated\nkey", "key", 0.8)
-    picture.wire(narrow, latent, "x")
-    picture.wire(rotary, rotated_key, "key", text="rotate")
-    query = block(2.98, "query", "query", "query", 0.62)
-    turned = block(4.5, "rotated", "rotated query", "query", 1.2)
-    picture.wire(queries, query, "query")
-    picture.wire(queries, turned, "query", turn=1.4, text="rotate")
-    absorb = block(3.74, "query", "W_ukᵀ", width=0.6)
-    absorbed = block(4.5, "query", "absorbed query", "query", 1.2)
-    picture.chain(query, absorb, absorbed)
-    content = picture.sign((5.1, y["latent"]), "·", "score")
-    picture.wire(absorbed, content, "query")
-    picture.wire(latent, content, "x")
-    place = picture.sign((6.05, y["rotated"]), "·", "score")
-    picture.wire(turned, place, "query")
-    corner = (6.7, y["rotary"]), (6.7, y["rotated"])
-    picture.wire(rotated_key, place, "key", via=corner)
-    plus = picture.sign((6.05, y["latent"]), "+")
-    weights = picture.sign((6.05, 2.25), "softmax")
-    picture.wire(content, plus, "score")
-    picture.wire(place, plus, "score")
-    picture.wire(plus, weights, "score")
-    times = picture.sign((6.05, 2.63), "×")
-    picture.wire(weights, times, "weight")
-    picture.wire(latent, times, "x", turn=2.84)
-    average = block(5.6, "end", "average", "x", 0.9)
-    head, end = block(4.65, "end", "W_uv", width=0.6), block(3.5, "end", "out_proj")
-    picture.wire(times, average, "x")
-    picture.chain(average, head, end)
-    picture.publish(title)
-
-
 # --- 13 ---------------------------------------------------------------------------
 
 
