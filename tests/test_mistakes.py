@@ -12,14 +12,11 @@ from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
 from utils.checks.examine import examine
 from utils.checks.exercise import Case, Exercise
-from utils.checks.mistakes import apply_mistakes, read_mistakes
-from utils.checks.shared.returned import RETURNED
-
-IN_RETURNING = {mistake.name for mistake in read_mistakes(RETURNED)}
+from utils.checks.mistakes import IN_FORM, apply_mistakes
 
 
 def mistakes_of(exercise):
-    return [m for m in exercise.known if m.name not in IN_RETURNING]
+    return [m for m in exercise.known if m not in IN_FORM]
 
 
 MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in mistakes_of(e)]
@@ -50,7 +47,7 @@ def two_wrong(exercise, count):
     pairs = [
         (one, other)
         for one, other in itertools.combinations(mistakes_of(exercise), 2)
-        if one.name != other.name and one.lines.keys().isdisjoint(other.lines)
+        if one.name != other.name and one.goes_with(other)
     ]
     return random.Random(exercise.id).sample(pairs, min(count, len(pairs)))
 
@@ -142,6 +139,40 @@ TOY = Exercise(  # two lines, each of which may give 1 or 2 too much
 def test_of_mistakes_that_give_the_same_results_the_first_is_named(answer, names):
     result = examine(TOY, answer)
     assert (result.diagnosis, result.also) == names, result.message
+
+
+def larger(x, least=4.0):
+    each = x  # what a helper of the forms is called, too
+    chosen = max(
+        each,
+        least,
+    )
+    if each > least:
+        chosen = each + 1
+        return each, chosen
+    else:
+        each = each + 2
+    return each, chosen
+
+
+@pytest.mark.parametrize(
+    ("line", "case", "got"),
+    [
+        ("chosen = each - 1", 5.0, (5.0, 4.0)),
+        ("chosen = each - 1", 3.0, (5.0, 2.0)),
+        ("each = x + 7", -9.0, (-2.0, 4.0)),
+        ("least = 6.0", 5.0, (7.0, 6.0)),
+        ("return [y for y in (each, least)]", 5.0, [5.0, 4.0]),
+    ],
+)
+def test_a_right_answer_may_have_statements_and_names_of_any_kind(line, case, got):
+    toy = {"right": larger, "cases": [Case(case)], "parts": ("x", "larger")}
+    toy = replace(TOY, mistakes={line: "m: text"}, **toy)
+    assert apply_mistakes(larger, toy.known[0])(case) == got
+    assert examine(toy, lambda x: got).diagnosis == "m"
+    if type(got) is tuple:
+        result = examine(toy, lambda x: [*got])
+        assert (result.diagnosis, result.also) == ("m", "list-for-tuple")
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import torch
 
 from utils.checks.answers import FunctionAnswer, ModuleAnswer, in_form
 from utils.checks.guard import Outcome, seeded, supervised
-from utils.checks.mistakes import apply_mistakes, read_mistakes
-from utils.checks.shared.returned import RETURNED
+from utils.checks.mistakes import IN_FORM, expect_lines, read_mistakes
 from utils.checks.values import agrees, clean, copied, same_form
 
 
@@ -62,6 +61,13 @@ class Run(Outcome):
         """Whether the answer gave what is right, up to rounding."""
         return self.error is None and agrees(self.value, self.expected)
 
+    @property
+    def hides_others(self):
+        """Whether it is an error or NaN alone, which other mistakes leave as it is."""
+        parts = self.value if isinstance(self.value, tuple) else (self.value,)
+        tensors = [part for part in parts if torch.is_tensor(part)]
+        return self.error is not None or any(part.isnan().all() for part in tensors)
+
     def outcome_of(self, function):
         """Return the outcome of a function on this case, compared like the answer."""
         outcome = seeded(partial(self.compared, function), self.args)
@@ -79,8 +85,8 @@ class Exercise:
         reader's module has learned, see `ModuleAnswer`, and x
     returns: ends the sentence "Expected a function … that returns …"
     cases: of type `Case`; of those that fail a message shows the first
-    mistakes: wrong line -> "name: text", see `read_mistakes`; those in returning a
-        result are added
+    mistakes: wrong line -> "name: text", see `read_mistakes`; those in the form of
+        a result are added
     without: names of shared mistakes that this exercise leaves out
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
@@ -111,10 +117,10 @@ class Exercise:
     known: list = field(init=False)
 
     def __post_init__(self):
-        every = read_mistakes(self.mistakes | RETURNED)
+        every = read_mistakes(self.mistakes) + IN_FORM
         self.known = [m for m in every if m.name not in self.without]
         for mistake in self.known:
-            apply_mistakes(self.right, mistake)
+            expect_lines(self.right, mistake)
 
     @property
     def signature(self):

@@ -5,17 +5,15 @@ so the changed function returns what a reader with this mistake returns. The mis
 the pair, that gives an answer's results on all cases is named.
 """
 
+import ast
 import inspect
-import re
-import textwrap
+from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import combinations
 
 from utils.checks.shared import returned
 from utils.checks.values import agrees, first_wrong, safe_text
-
-LAST = "chosen = result", "returned = chosen"  # lines of every right answer
 
 
 @dataclass(frozen=True)
@@ -36,32 +34,38 @@ class Mistake:
 
     name: of the mistake
     text: the explanation for the reader; in braces, variables, or {returns}
-    lines: what a line assigns (or `return`) -> the line that replaces it
+    lines: what a line assigns (or "return") -> the line that replaces it, parsed
+    of: the function whose lines they are, if it isn't the right answer
     """
 
     name: str
     text: str
     lines: dict
+    of: object = None
+
+    def goes_with(self, other):
+        """Return whether both can be made in one answer, in different lines."""
+        return self.of is not other.of or self.lines.keys().isdisjoint(other.lines)
 
 
-def read_mistakes(known: dict) -> list[Mistake]:
+def read_mistakes(known: dict, of=None) -> list[Mistake]:
     """Return mistakes from wrong line -> "name: explanation".
 
     A tuple of lines has several ways to make the mistake, and a way that takes more
     than one line has semicolons between them.
 
     >>> [one] = read_mistakes({"n = 3; m = n": "off-by-one: You counted one too few."})
-    >>> one.name, one.text, one.lines
-    ('off-by-one', 'You counted one too few.', {'n': 'n = 3', 'm': 'm = n'})
+    >>> one.name, one.text, [*one.lines]
+    ('off-by-one', 'You counted one too few.', ['n', 'm'])
     """
     mistakes = []
     for ways, heading in known.items():
         name, text = heading.split(": ", 1)
         for way in [ways] if type(ways) is str else ways:
-            lines = {_assigned(line): line for line in way.split("; ")}
-            if "" in lines:
+            lines = {_assigned(line): line for line in ast.parse(way).body}
+            if None in lines:
                 raise ValueError(f"expected `name = …` or `return …`, got `{way}`")
-            mistakes.append(Mistake(name, text, lines))
+            mistakes.append(Mistake(name, text, lines, of))
     return mistakes
 
 
@@ -70,59 +74,79 @@ def apply_mistakes(right, *mistakes):
 
     A line replaces each one that assigns the same name; for a parameter, it is put at
     the top. After a call, `variables` of what is returned has all variables.
-
-    Raises ValueError if the right answer has neither such a line nor such a parameter.
     """
-    wrong = {name: line for m in mistakes for name, line in m.lines.items()}
-    lines, signature = _read_lines(right), _read_signature(right)
-    first = wrong.keys() - {name for _, _, name in lines}
-    for name in first - signature.parameters.keys():
-        raise ValueError(f"expected a name of {right.__name__}, got `{name}`")
-    text = [line for name, line in wrong.items() if name in first]
-    text += [indent + wrong.get(name, line) for indent, line, name in lines]
-    text = re.sub("^return ", "result = ", "\n".join(text), flags=re.MULTILINE)
-    code = [_compile(statement) for statement in re.split(r"\n(?=\S)", text)]
+    rewritten = []
+    for function, of in ((right, None), (returned.form, returned.form)):
+        lines = [line for m in mistakes if m.of is of for line in m.lines.values()]
+        rewritten.append(_rewrite(function, *lines))
+    answer, form = rewritten
 
-    def answer(*args):
-        given = signature.bind(*args)
-        given.apply_defaults()
-        names = answer.variables = right.__globals__ | given.arguments
-        for i, statement in enumerate(code):
-            if i == len(code) - len(LAST):  # the answer may have used the same names
-                names |= vars(returned)
-            exec(statement, names)
-        return names["returned"]
+    def mistaken(*args):
+        return form(answer(*args))
 
-    return answer
+    mistaken.variables = answer.__globals__["_variables"]
+    return mistaken
 
 
-_read_signature = cache(inspect.signature)
+def expect_lines(right, mistake):
+    """Raise ValueError if a right answer has no line for a line of a mistake."""
+    function = mistake.of or right
+    for name in mistake.lines.keys() - _names(_read(function)):
+        raise ValueError(f"expected a name of {function.__name__}, got `{name}`")
+
+
+[RECORD] = ast.parse("""
+try: _variables.clear()
+finally: _variables.update(locals())
+""").body
+
+
+@lru_cache(maxsize=256)  # of pairs, those with one mistake in common follow each other
+def _rewrite(function, *lines):
+    """Return a function in which these lines replace those that assign the same."""
+    definition, record = copy(_read(function)), copy(RECORD)
+    lines = {_assigned(line): line for line in lines}
+    record.body = record.body + _replace(definition.body, lines)
+    definition.body = [record]
+    names = function.__globals__ | {"_variables": {}}
+    exec(compile(ast.Module([definition], []), "<right answer>", "exec"), names)
+    return names[function.__name__]
 
 
 @cache
-def _compile(statement):
-    try:
-        return compile(statement, "", "exec")
-    except SyntaxError:  # of a right answer whose lines aren't independent
-        text = f"expected a whole statement on one line, got:\n{statement}"
-        raise ValueError(text) from None
+def _read(function):
+    """Return the definition of a function, with a line also for each parameter."""
+    [definition] = ast.parse(inspect.getsource(function)).body
+    own = [each.arg for each in definition.args.args]
+    more = [f"{name} = {name}\n" for name in own if name not in _names(definition)]
+    definition.body[:0] = ast.parse("".join(more)).body
+    return definition
+
+
+def _names(definition):
+    return {_assigned(node) for node in ast.walk(definition)}
+
+
+def _replace(body, lines):
+    """Return statements with these lines in the place of theirs."""
+    replaced = [lines.get(_assigned(line), line) for line in body]
+    for i, line in enumerate(replaced):
+        if isinstance(line, ast.For | ast.While | ast.If):
+            replaced[i] = block = copy(line)
+            block.body = _replace(line.body, lines)
+            block.orelse = _replace(line.orelse, lines)
+    return replaced
 
 
 @cache
-def _read_lines(right):
-    """Return for each line of a right answer indent, text and what it assigns."""
-    body = inspect.getsource(right).partition(":\n")[2]
-    lines = [*textwrap.dedent(body).splitlines(), *LAST]
-    return [
-        (line[: -len(line.lstrip()) or None], line.lstrip(), _assigned(line.lstrip()))
-        for line in lines
-    ]
+def _assigned(node):
+    """Return what a line assigns, such as "a" or "(a, b)"; "return"; or None."""
+    if isinstance(node, ast.Return):
+        return "return"
+    return ast.unparse(node.targets) if isinstance(node, ast.Assign) else None
 
 
-def _assigned(line):
-    """Return what a line assigns: "a", or "a, b"; of a return, that word; or ""."""
-    name, equals, _ = line.partition(" = ")
-    return "return" if line.startswith("return ") else name if equals else ""
+IN_FORM = read_mistakes(returned.RETURNED, returned.form)
 
 
 # --- finding the mistakes of an answer ------------------------------------------------
@@ -144,15 +168,16 @@ def find_mistake_pair(trial):
     If several pairs fit that have no name in common, none is named.
     """
     known, runs = trial.exercise.known, trial.runs
-    shown = first_wrong([run for run in runs if not run.error]) or first_wrong(runs)
+    telling = [run for run in runs if not run.hides_others]
+    shown = first_wrong(telling) or first_wrong(runs)
     pairs = [
         (one, other)
         for one, other in combinations(known, 2)
-        if one.lines.keys().isdisjoint(other.lines)
+        if one.goes_with(other)
         and reproduces(trial.exercise.right, [shown, *runs], one, other)
     ]
     names = [{mistake.name for mistake in pair} for pair in pairs]
-    needed = 2 if shown.error else 1  # an error may hide other mistakes
+    needed = 2 if shown.hides_others else 1
     if not pairs or len(set.intersection(*names)) < needed:
         return []
     return _diagnoses(trial, *min(pairs, key=lambda pair: known.index(pair[1])))
