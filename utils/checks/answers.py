@@ -33,14 +33,12 @@ def in_form(got, expected, mistakes):
         return got
     stacked = attempt(lambda: torch.stack(got)).value
     if stacked is not None and stacked.shape == expected.shape:
-        text = (
-            "You returned a list of tensors: make one tensor of it, with torch.stack."
-        )
-        mistakes.append(Diagnosis("list-for-tensor", text))
+        text = "list-for-tensor: You returned a list of tensors: make one tensor of it, with torch.stack."
+        mistakes.append(Diagnosis(text))
         return stacked
     if type(got) is tuple:
-        text = "You returned a tuple: return only the one tensor that is asked for."
-        mistakes.append(Diagnosis("returns-a-tuple", text))
+        text = "returns-a-tuple: You returned a tuple: return only the one tensor that is asked for."
+        mistakes.append(Diagnosis(text))
         return max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
     return got
 
@@ -103,7 +101,7 @@ class ModuleAnswer:
             learned = self.read(made.value, arguments)
             noise = attempt(supervised()(dropout_in_eval), made.value, learned).value
             if noise:
-                self.mistakes.append(noise)
+                self.mistakes.append(Diagnosis(noise))
                 calm = tuple(0.0 if type(n) is float else n for n in arguments)
                 made = self.make(calm)
                 learned = self.read(made.value, calm)
@@ -132,8 +130,8 @@ class ModuleAnswer:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
             if isinstance(bias, torch.Tensor) and name != "out_proj":
-                text = f"Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."
-                self.mistakes.append(Diagnosis("unasked-bias", text))
+                text = f"unasked-bias: Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."
+                self.mistakes.append(Diagnosis(text))
                 bias.data.zero_()
             size = (arguments[name == "out_proj"], arguments[1])
             setattr(learned, name, read_matrix(layer, name, size))
@@ -141,8 +139,8 @@ class ModuleAnswer:
             setattr(learned, f"{name}_bias", bias)
             other = owners.setdefault(getattr(layer, "weight", layer), name)
             if other != name:
-                text = f"Your `{other}` and `{name}` are the same matrix. Make two."
-                self.mistakes.append(Diagnosis("shared-weights", text))
+                text = f"shared-weights: Your `{other}` and `{name}` are the same matrix. Make two."
+                self.mistakes.append(Diagnosis(text))
         return learned
 
 

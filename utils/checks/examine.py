@@ -4,17 +4,12 @@ import inspect
 from collections import namedtuple
 from dataclasses import dataclass
 
+from utils.checks import reasons
 from utils.checks.answers import AnswerRejected
 from utils.checks.facts import lost_gradient
 from utils.checks.guard import attempt, supervised
 from utils.checks.messages import describe, difference
-from utils.checks.mistakes import find_mistake_pair, find_single_mistake
-from utils.checks.reasons import (
-    find_changed_input,
-    find_no_end,
-    find_notebook_tensor,
-    find_reason,
-)
+from utils.checks.mistakes import Diagnosis, find_mistake_pair, find_single_mistake
 from utils.checks.repair import find_repair
 from utils.checks.values import Other, first_wrong
 
@@ -22,9 +17,9 @@ from utils.checks.values import Other, first_wrong
 # something ends the search. Each is a function of a `Trial` that returns diagnoses.
 FINDERS = [
     find_single_mistake,
-    find_reason,
+    reasons.find_reason,
     find_mistake_pair,
-    find_notebook_tensor,
+    reasons.find_notebook_tensor,
     find_repair,
 ]
 
@@ -109,8 +104,8 @@ def _find_mistakes(trial):
     """
     exercise, answer, runs = trial
     if runs[-1].is_stopped:
-        return answer.mistakes + find_no_end(runs[-1]), True
-    besides = find_changed_input(trial) + _find_facts(trial)
+        return answer.mistakes + reasons.find_no_end(runs[-1]), True
+    besides = reasons.find_changed_input(trial) + _find_facts(trial)
     if all(run.is_right for run in runs):
         return answer.mistakes + besides, True
     found = next(filter(None, (find(trial) for find in FINDERS)), [])
@@ -130,7 +125,7 @@ def _find_facts(trial):
     # What is changed in place or in another form has no gradient to compare.
     if is_trained and is_sound and not answer.mistakes:
         results.append(lost_gradient(exercise, answer))
-    return [diagnosis for diagnosis in results if diagnosis]
+    return [Diagnosis(text) for text in results if text]
 
 
 def _name_mistakes(exercise, mistakes, runs, is_explained):

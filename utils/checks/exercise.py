@@ -65,8 +65,8 @@ class Run(Outcome):
     def hides_others(self):
         """Whether it is an error or NaN alone, which other mistakes leave as it is."""
         parts = self.value if isinstance(self.value, tuple) else (self.value,)
-        tensors = [part for part in parts if torch.is_tensor(part)]
-        return self.error is not None or any(part.isnan().all() for part in tensors)
+        nan = [part.isnan().all() for part in parts if torch.is_tensor(part)]
+        return self.error is not None or any(nan)
 
     def outcome_of(self, function):
         """Return the outcome of a function on this case, compared like the answer."""
@@ -91,7 +91,7 @@ class Exercise:
     is_trained: whether a function is part of layers that are trained, so that gradients
         must pass through it, as they must through every class
     parts: names of the entries of a returned tuple, and of those of a tuple in it
-    facts: functions (answer) -> Diagnosis or None, for what no result shows
+    facts: functions (answer) -> "name: text" or None, for what no result shows
     observe: if results are random, function (answer, *args) that returns what is
         compared; the right result and the mistakes go through it too
     class_signature: if a class is asked for, its name and the parameters that build it

@@ -1,6 +1,6 @@
 """What outputs don't show: training, dropout, how a mask is stored, shapes in between.
 
-A fact on a module is a function `(module, learned) -> Diagnosis or None`, where
+A fact on a module is a function `(module, learned) -> "name: text" or None`, where
 `learned.build` is d_in, d_out, context_length, dropout, perhaps num_heads (anything for
 the first two).
 """
@@ -10,7 +10,6 @@ from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
 from utils.checks.guard import attempt, supervised
-from utils.checks.mistakes import Diagnosis
 from utils.checks.values import agrees, number
 
 
@@ -36,8 +35,7 @@ def no_gradient(module, learned):
         if parameter.grad is None and parameter.is_floating_point():
             parameter.data.mul_(2)
             if not torch.equal(output, twin(x)):
-                text = f"Your `{name}` would never be trained, because no gradient reaches it: look for torch.no_grad(), .detach() or requires_grad=False."
-                return Diagnosis("no-gradient", text)
+                return f"no-gradient: Your `{name}` would never be trained, because no gradient reaches it: look for torch.no_grad(), .detach() or requires_grad=False."
     return None
 
 
@@ -48,8 +46,7 @@ def changes_in_training(module, learned):
     module.eval()
     if torch.allclose(right, trained, equal_nan=True):
         return None
-    text = "Your output changes in training mode: this exercise asks for no dropout."
-    return Diagnosis("changes-in-training", text)
+    return "changes-in-training: Your output changes in training mode: this exercise asks for no dropout."
 
 
 def mask_not_a_buffer(module, learned):
@@ -57,12 +54,10 @@ def mask_not_a_buffer(module, learned):
     for part in fresh(module, learned).modules():
         for name, value in vars(part).items():
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
-                text = f"Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer."
-                return Diagnosis("mask-not-buffer", text)
+                return f"mask-not-buffer: Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer."
     for name, parameter in module.named_parameters():
         if parameter.shape[-2:] == (learned.build[2],) * 2:
-            text = f"Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer."
-            return Diagnosis("mask-is-a-parameter", text)
+            return f"mask-is-a-parameter: Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer."
     return None
 
 
@@ -71,8 +66,7 @@ def fails_in_half(module, learned):
     outcome = attempt(fresh(module, learned).half(), sentences(learned).half())
     if "without overflow" not in str(outcome.error):
         return None
-    text = "Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf')."
-    return Diagnosis("too-large-for-float16", text)
+    return "too-large-for-float16: Your code uses a number that float16 can't hold, because its range ends at ±65504, so the forward pass fails after module.half(): hide scores with float('-inf')."
 
 
 def dropout_in_eval(module, learned):
@@ -82,8 +76,7 @@ def dropout_in_eval(module, learned):
     if torch.allclose(first, second, equal_nan=True):
         return None
     apart = number((first - second).abs().max().item())
-    text = f"Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training."
-    return Diagnosis("dropout-in-eval", text)
+    return f"dropout-in-eval: Your dropout is active in eval mode: two runs on the same input differ by up to {apart}. Use nn.Dropout, which follows the mode; F.dropout needs training=self.training, and dropout_p should be 0 unless self.training."
 
 
 def dropout_in_training(module, learned):
@@ -104,16 +97,13 @@ def dropout_in_training(module, learned):
     if factors.isnan().any():  # because of another mistake
         return None
     if torch.allclose(factors, torch.ones(1), atol=1e-3):
-        text = f"Your dropout doesn't reach the weights: with dropout {p} a single token has the same output in training mode and in eval mode. Drop entries of the weights, after the softmax."
-        return Diagnosis("dropout-missing", text)
+        return f"dropout-missing: Your dropout doesn't reach the weights: with dropout {p} a single token has the same output in training mode and in eval mode. Drop entries of the weights, after the softmax."
     if (factors.amax(-1) - factors.amin(-1)).max() > 0.02:
-        text = "You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."
-        return Diagnosis("dropout-not-on-weights", text)
+        return "dropout-not-on-weights: You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."
     kept = factors.abs().amax(-1) > 0.02
     share, factor = 1 - kept.double().mean().item(), factors[kept].mean().item()
     if abs(share - p) > 0.2 or abs(factor - 1 / (1 - p)) > 0.02:
-        text = f"You drop {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}."
-        return Diagnosis("dropout-other-share", text)
+        return f"dropout-other-share: You drop {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}."
     return None
 
 
@@ -124,8 +114,7 @@ def lost_gradient(exercise, answer):
     right = _gradients(exercise.right, args)
     for name, gradient, expected in zip(exercise.inputs, got, right):
         if not agrees(gradient, expected):
-            text = f"No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
-            return Diagnosis("no-gradient", text)
+            return f"no-gradient: No gradient reaches `{name}`, or only a part of it, so nothing before it would be trained: look for .detach(), .data, torch.no_grad(), .item(), .tolist() and torch.tensor(…)."
     return None
 
 

@@ -16,16 +16,15 @@ from utils.checks.shared import returned
 from utils.checks.values import agrees, first_wrong, safe_text
 
 
-@dataclass(frozen=True)
 class Diagnosis:
-    """The name of a mistake and the text that explains it to the reader.
+    """What the reader is told of a mistake: from "name: text", both.
 
     `run` is the run of the answer that shows the mistake, where there is one.
     """
 
-    name: str
-    text: str
-    run: object = None
+    def __init__(self, heading, run=None):
+        self.name, self.text = heading.split(": ", 1)
+        self.run = run
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +74,8 @@ def apply_mistakes(right, *mistakes):
     A line replaces each one that assigns the same name; for a parameter, it is put at
     the top. After a call, `variables` of what is returned has all variables.
     """
-    rewritten = []
-    for function, of in ((right, None), (returned.form, returned.form)):
-        lines = [line for m in mistakes if m.of is of for line in m.lines.values()]
-        rewritten.append(_rewrite(function, *lines))
-    answer, form = rewritten
+    answer = _rewrite(right, *(m for m in mistakes if not m.of))
+    form = _rewrite(returned.form, *(m for m in mistakes if m.of))
 
     def mistaken(*args):
         return form(answer(*args))
@@ -102,15 +98,20 @@ finally: _variables.update(locals())
 
 
 @lru_cache(maxsize=256)  # of pairs, those with one mistake in common follow each other
-def _rewrite(function, *lines):
-    """Return a function in which these lines replace those that assign the same."""
+def _rewrite(function, *mistakes):
+    """Return a function with the lines of these mistakes."""
+    lines = {name: line for m in mistakes for name, line in m.lines.items()}
     definition, record = copy(_read(function)), copy(RECORD)
-    lines = {_assigned(line): line for line in lines}
     record.body = record.body + _replace(definition.body, lines)
     definition.body = [record]
     names = function.__globals__ | {"_variables": {}}
-    exec(compile(ast.Module([definition], []), "<right answer>", "exec"), names)
-    return names[function.__name__]
+    return build(definition, names)
+
+
+def build(definition, names):
+    """Return the function that a syntax tree defines, with these global names."""
+    exec(compile(ast.Module([definition], []), "<changed>", "exec"), names)
+    return names[definition.name]
 
 
 @cache
@@ -191,7 +192,8 @@ def _diagnoses(trial, *mistakes):
     mistaken = apply_mistakes(exercise.right, *mistakes)
     run.outcome_of(mistaken)
     values = mistaken.variables | {"returns": exercise.returns}
-    return [Diagnosis(m.name, m.text.format(**values), run) for m in mistakes]
+    texts = [f"{m.name}: {m.text.format(**values)}" for m in mistakes]
+    return [Diagnosis(text, run) for text in texts]
 
 
 def reproduces(right, runs, *mistakes):

@@ -18,22 +18,18 @@ IMPORTS |= {"F": "from torch.nn import functional as F"}
 def find_reason(trial):
     """Explain common errors of Python."""
     run = first_wrong(trial.runs)
-    if run.value is None and not run.error:
-        text = "Your code returns None: a `return` is missing, perhaps in one branch."
-        return [Diagnosis("returns-nothing", text, run)]
-    if isinstance(run.error, TypeError) and "Linear" in str(run.error):
-        text = "You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
-        return [Diagnosis("layer-not-called", text, run)]
-    if isinstance(run.error, NameError) and run.error.name in IMPORTS:
-        name, line = run.error.name, IMPORTS[run.error.name]
-        text = (
-            f"You use `{name}` without an import: put `{line}` at the top of your cell."
-        )
-        return [Diagnosis("import-missing", text, run)]
-    if isinstance(run.error, TypeError) and "torch.return_types" in str(run.error):
-        text = "You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."
-        return [Diagnosis("pair-not-taken-apart", text, run)]
-    return []
+    error, words, heading = run.error, "", ""
+    if isinstance(error, TypeError):
+        words = str(error)
+    if run.value is None and not error:
+        heading = "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
+    elif "Linear" in words:
+        heading = "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
+    elif "torch.return_types" in words:
+        heading = "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."
+    elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
+        heading = f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
+    return [Diagnosis(heading, run)] if heading else []
 
 
 def find_notebook_tensor(trial):
@@ -44,8 +40,8 @@ def find_notebook_tensor(trial):
         value = function.__globals__.get(name)
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant
             own = ", ".join(inspect.signature(function).parameters)
-            text = f"Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
-            return [Diagnosis("notebook-tensor", text)]
+            text = f"notebook-tensor: Your code uses `{name}`, a tensor of the notebook: compute with the arguments only, {own}."
+            return [Diagnosis(text)]
     return []
 
 
@@ -56,13 +52,13 @@ def find_changed_input(trial):
             name = trial.exercise.inputs[run.changed]
             is_tensor = isinstance(run.args[run.changed], torch.Tensor)
             copy = f"`{name}.clone()`" if is_tensor else "a copy"
-            text = f"Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
-            return [Diagnosis("input-changed", text)]
+            text = f"input-changed: Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
+            return [Diagnosis(text)]
     return []
 
 
 def find_no_end(run):
     """Name an answer that had to be stopped."""
-    text = "Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+    text = "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
     is_endless = isinstance(run.error, NeverEnds)
-    return [Diagnosis("never-ends", text, run)] if is_endless else []
+    return [Diagnosis(text, run)] if is_endless else []

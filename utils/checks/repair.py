@@ -11,10 +11,9 @@ from copy import copy
 from itertools import islice
 
 from utils.checks.guard import supervised
-from utils.checks.mistakes import Diagnosis
+from utils.checks.mistakes import Diagnosis, build
 from utils.checks.values import agrees
 
-START = "One change makes all your results right:"
 ATTEMPTS = 1500
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
 OPERATORS += ("Lt LtE Gt GtE Eq NotEq",)
@@ -26,12 +25,7 @@ EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
 
 
 def find_repair(trial):
-    """Return a diagnosis that states the change, in a list, or [].
-
-    Only a plain function has one that names nothing but its own variables and what
-    computes. Other code might have side effects, which would be repeated up to 1,500
-    times.
-    """
+    """Return a diagnosis that states the change, in a list, or []."""
     function = trial.answer.written
     try:
         source = textwrap.dedent(inspect.getsource(function))
@@ -41,21 +35,19 @@ def find_repair(trial):
     is_plain = type(tree) is ast.FunctionDef and inspect.isfunction(function)
     tree.decorator_list = []  # they return the function as it is
     if not is_plain or not _only_computes(tree, function):
-        return []
+        return []  # because side effects would be repeated up to 1,500 times
     changes = _changes(tree, function.__code__.co_varnames)
     for old, new in islice(changes, ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()):
-            module = ast.fix_missing_locations(ast.Module([tree], []))
-            names = dict(function.__globals__)
-            exec(compile(module, "<changed answer>", "exec"), names)
+            changed = build(ast.fix_missing_locations(tree), dict(function.__globals__))
             for run in sorted(trial.runs, key=lambda run: run.is_right):
-                outcome = supervised()(run.outcome_of)(names[function.__name__])
+                outcome = supervised()(run.outcome_of)(changed)
                 if outcome.is_stopped:
                     return []
                 if outcome.error or not agrees(outcome.value, run.expected):
                     break
             else:
-                return [Diagnosis("one-change", _describe(old, new, source))]
+                return [Diagnosis(_describe(old, new, source))]
     return []
 
 
@@ -72,26 +64,24 @@ def _only_computes(tree, function):
         return False
     # A free variable is what a decorator wraps, or a part of another function.
     is_alone = not function.__code__.co_freevars and not used & EFFECTS
-    return is_alone and all(_package(known[name]) in PACKAGES for name in used)
-
-
-def _package(value):
-    attribute = "__name__" if inspect.ismodule(value) else "__module__"
-    return str(getattr(value, attribute, "")).partition(".")[0]
+    values = [known[name] for name in used]
+    modules = [getattr(v, "__module__", getattr(v, "__name__", "")) for v in values]
+    return is_alone and {str(m).partition(".")[0] for m in modules} <= PACKAGES
 
 
 def _describe(old, new, source):
     """Return what to do, such as "… write `dim` instead of `-1` in `x.sum(-1)`."."""
+    begin = "one-change: One change makes all your results right:"
     line = source.splitlines()[old.lineno - 1]
     if isinstance(new, ast.Pass):
-        return f"{START} leave out the line `{line.strip()}`."
+        return f"{begin} leave out the line `{line.strip()}`."
     text, before = ast.unparse(new), ast.unparse(old)
     if isinstance(new, ast.BinOp) and not isinstance(old, ast.BinOp):
         text = f"({text})"
     places = re.finditer(rf"(?<!\w){re.escape(before)}(?!\w)", line)
     left = [place.start() <= old.col_offset for place in places]
     which = f" (number {sum(left)} from the left)" if len(left) > 1 else ""
-    return f"{START} write `{text}` instead of `{before}`{which} in `{line.strip()}`."
+    return f"{begin} write `{text}` instead of `{before}`{which} in `{line.strip()}`."
 
 
 def _changes(tree, names):

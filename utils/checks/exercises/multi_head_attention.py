@@ -7,7 +7,6 @@ from utils.checks.answers import QKV
 from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import TRAINING_FACTS
 from utils.checks.guard import attempt
-from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import heads as of_heads
 from utils.checks.shared import masks as of_masks
@@ -23,8 +22,7 @@ def not_divided(runs, fails, where):
     runs()
     if isinstance(attempt(fails).error, ValueError):
         return None
-    text = f"You don't raise a ValueError{where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features."
-    return Diagnosis("width-not-divided", text)
+    return f"width-not-divided: You don't raise a ValueError{where}, although 3 heads don't divide 8 features. Test that yourself with `%` and `raise ValueError(...)`: an assert and PyTorch's own error are other errors, and rounding loses features."
 
 
 def split_not_divided(answer):

@@ -5,7 +5,6 @@ import torch
 from utils.checks.answers import QKV
 from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.facts import changes_in_training, no_gradient
-from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
@@ -54,8 +53,8 @@ def created_in_order(module, learned):
     """Name matrices made in another order: the same seed gives them other numbers."""
     made = [name.partition(".")[0] for name, _ in module.named_parameters()]
     made = [name for name in dict.fromkeys(made) if name in QKV]
-    text = f"You made the matrices in the order {', '.join(made)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers."
-    return Diagnosis("created-in-another-order", text) if made != [*QKV] else None
+    text = f"created-in-another-order: You made the matrices in the order {', '.join(made)}: make them in the order W_query, W_key, W_value, so that a seed gives everybody the same numbers."
+    return text if made != [*QKV] else None
 
 
 IN_MODULE = of_attention.OF_INPUT | of_attention.PROJECT

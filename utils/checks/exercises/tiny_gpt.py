@@ -6,7 +6,6 @@ from torch.nn import functional as F
 
 from utils.checks import facts
 from utils.checks.exercise import Case, Exercise, draw
-from utils.checks.mistakes import Diagnosis
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
@@ -38,8 +37,8 @@ def norms_missing(module, learned):
     """Name a norm that is missing, or has no weight to learn."""
     parameters = dict(module.named_parameters(remove_duplicate=False))
     missing = [n for n in ("norm1", "norm2") if f"{n}.weight" not in parameters]
-    text = "Your module has no `{0}` with a weight to learn: self.{0} = nn.LayerNorm(d_model)."
-    return Diagnosis("norms-missing", text.format(missing[0])) if missing else None
+    text = "norms-missing: Your module has no `{0}` with a weight to learn: self.{0} = nn.LayerNorm(d_model)."
+    return text.format(missing[0]) if missing else None
 
 
 def norm_shared(module, learned):
@@ -51,8 +50,7 @@ def norm_shared(module, learned):
     for norm in (twin.norm1, twin.norm2):
         shared = right_half(right_half(x, attention, norm), feed_forward, norm)
         if torch.allclose(output, shared, atol=1e-4):
-            text = "You used one norm in both places: make two, self.norm1 and self.norm2, and use both."
-            return Diagnosis("one-norm-shared", text)
+            return "one-norm-shared: You used one norm in both places: make two, self.norm1 and self.norm2, and use both."
     return None
 
 
