@@ -18,9 +18,10 @@ from torch.nn import functional as F
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
 from utils.attention import causal_mask, merge_heads, split_heads
-from utils.checks import check, guard, mistakes, reader, solution
+from utils.checks import check, reader, solution
 from utils.checks.catalogue import course_version
-from utils.checks.messages import wrapped
+from utils.checks.engine import guard, mistakes
+from utils.checks.engine.messages import wrapped
 
 # ---- wrong answers to every exercise -----------------------------------------------
 
@@ -390,7 +391,7 @@ def test_ctrl_c_stops_the_search_for_a_mistake(monkeypatch):
     def interrupt(*values):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("utils.checks.repair.agrees", interrupt)
+    monkeypatch.setattr("utils.checks.engine.repair.agrees", interrupt)
     assert "KeyboardInterrupt" in check("3.3", cubed_softmax).message
 
 

@@ -10,9 +10,9 @@ import torch
 
 from tests.exercises import EXERCISES, answer_from
 from utils.checks import check
+from utils.checks.engine.mistakes import IN_FORM, apply_mistakes
 from utils.checks.examine import examine
 from utils.checks.exercise import Case, Exercise
-from utils.checks.mistakes import IN_FORM, apply_mistakes
 
 
 def mistakes_of(exercise):

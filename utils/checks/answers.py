@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import torch
 from torch import nn
 
-from utils.checks.facts import dropout_in_eval
-from utils.checks.guard import attempt, supervised
-from utils.checks.mistakes import Diagnosis
-from utils.checks.values import agrees, safe_text, same_form
+from utils.checks.engine.facts import dropout_in_eval
+from utils.checks.engine.guard import attempt, supervised
+from utils.checks.engine.mistakes import Diagnosis
+from utils.checks.engine.values import agrees, safe_text, same_form
 
 QKV = ("W_query", "W_key", "W_value")
 # What PyTorch says of a module that doesn't call `super().__init__()`, or too late.

@@ -9,7 +9,7 @@ import re
 from IPython import get_ipython
 
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, show_block
-from utils.checks.values import safe_text
+from utils.checks.engine.values import safe_text
 
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)", re.MULTILINE)
 CHECK = re.compile(r"\bcheck\(\s*[\"']([\d.]+)[\"'],\s*(\w+)")

@@ -5,7 +5,7 @@ from html import escape
 from IPython import get_ipython
 from IPython.display import display
 
-from utils.checks.messages import wrapped
+from utils.checks.engine.messages import wrapped
 
 # Sign, words and colour. White text on it has a contrast above 4.5 to 1, and it has one
 # above 3 to 1 to light and to dark paper.

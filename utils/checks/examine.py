@@ -4,14 +4,18 @@ import inspect
 from collections import namedtuple
 from dataclasses import dataclass
 
-from utils.checks import reasons
 from utils.checks.answers import AnswerRejected
-from utils.checks.facts import lost_gradient
-from utils.checks.guard import attempt, supervised
-from utils.checks.messages import describe, difference
-from utils.checks.mistakes import Diagnosis, find_mistake_pair, find_single_mistake
-from utils.checks.repair import find_repair
-from utils.checks.values import Other, first_wrong
+from utils.checks.engine import reasons
+from utils.checks.engine.facts import lost_gradient
+from utils.checks.engine.guard import attempt, supervised
+from utils.checks.engine.messages import describe, difference
+from utils.checks.engine.mistakes import (
+    Diagnosis,
+    find_mistake_pair,
+    find_single_mistake,
+)
+from utils.checks.engine.repair import find_repair
+from utils.checks.engine.values import Other, first_wrong
 
 # What explains wrong results, from the surest to the slowest: the first that finds
 # something ends the search. Each is a function of a `Trial` that returns diagnoses.
@@ -22,8 +26,6 @@ FINDERS = [
     reasons.find_notebook_tensor,
     find_repair,
 ]
-
-
 # What may be the cause of wrong results, though no finder names it.
 CAUSES = {"input-changed", "dropout-in-eval"}
 
@@ -104,7 +106,7 @@ def _find_mistakes(trial):
     """
     exercise, answer, runs = trial
     if runs[-1].is_stopped:
-        return answer.mistakes + reasons.find_no_end(runs[-1]), True
+        return answer.mistakes + reasons.find_reason(trial), True
     besides = reasons.find_changed_input(trial) + _find_facts(trial)
     if all(run.is_right for run in runs):
         return answer.mistakes + besides, True

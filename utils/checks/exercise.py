@@ -8,9 +8,9 @@ from functools import partial
 import torch
 
 from utils.checks.answers import FunctionAnswer, ModuleAnswer, in_form
-from utils.checks.guard import Outcome, seeded, supervised
-from utils.checks.mistakes import IN_FORM, expect_lines, read_mistakes
-from utils.checks.values import agrees, clean, copied, same_form
+from utils.checks.engine.guard import Outcome, seeded, supervised
+from utils.checks.engine.mistakes import IN_FORM, expect_lines, read_mistakes
+from utils.checks.engine.values import agrees, clean, copied, same_form
 
 
 class Case:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from utils.checks import catalogue, cells, records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
+from utils.checks.engine.guard import untouched
+from utils.checks.engine.values import safe_text
 from utils.checks.examine import Result, examine
-from utils.checks.guard import untouched
 from utils.checks.overview import say_what_is_next
-from utils.checks.values import safe_text
 from utils.pages import define, read_cells
 
 STATES = {"passed": PASSED, "not-attempted": NOT_ATTEMPTED}

@@ -11,7 +11,7 @@ from torch import nn
 
 from utils.checks.answers import QKV
 from utils.checks.catalogue import exercises
-from utils.checks.mistakes import apply_mistakes, read_mistakes
+from utils.checks.engine.mistakes import apply_mistakes, read_mistakes
 from utils.checks.shared import attention, heads, masks
 
 LENGTH = 16  # of the longest input of a layer

@@ -2,8 +2,8 @@
 
 import torch
 
+from utils.checks.engine.facts import Shapes
 from utils.checks.exercise import Case, Exercise, draw
-from utils.checks.facts import Shapes
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 

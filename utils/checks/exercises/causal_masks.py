@@ -3,9 +3,9 @@
 import torch
 
 from utils.checks.answers import QKV
+from utils.checks.engine.facts import TRAINING_FACTS, fails_in_half
+from utils.checks.engine.mistakes import IN_FORM
 from utils.checks.exercise import Case, Exercise, draw
-from utils.checks.facts import TRAINING_FACTS, fails_in_half
-from utils.checks.mistakes import IN_FORM
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
@@ -26,10 +26,7 @@ exercise_5_1 = Exercise(
     id="5.1",
     right=causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
-    cases=[
-        *map(Case, (3, 5, 1)),
-        Case(0, note="no token"),
-    ],
+    cases=[*map(Case, (3, 5, 1)), Case(0, note="no token")],
     mistakes=of_masks.POSITIONS | ADDITIVE,
 )
 

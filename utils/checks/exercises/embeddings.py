@@ -75,11 +75,7 @@ exercise_2_2 = Exercise(
     page="deeper/who_sat_on_whom",
     right=sinusoidal_positions,
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
-    cases=[
-        Case(3, 4),
-        Case(31, 6),
-        Case(200, 2, note="a single pair"),
-    ],
+    cases=[Case(3, 4), Case(31, 6), Case(200, 2, note="a single pair")],
     mistakes={
         "table = torch.cat(waves, dim=-1)": "halves-for-alternating: You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.",
         "waves = angles[:, 0::2].cos(), angles[:, 1::2].sin()": "sine-and-cosine-swapped: You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].",

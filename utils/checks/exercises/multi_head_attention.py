@@ -4,9 +4,9 @@ import torch
 from torch.nn import functional as F
 
 from utils.checks.answers import QKV
+from utils.checks.engine.facts import TRAINING_FACTS
+from utils.checks.engine.guard import attempt
 from utils.checks.exercise import Case, Exercise, draw
-from utils.checks.facts import TRAINING_FACTS
-from utils.checks.guard import attempt
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import heads as of_heads
 from utils.checks.shared import masks as of_masks

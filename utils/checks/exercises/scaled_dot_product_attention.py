@@ -3,8 +3,8 @@
 import torch
 
 from utils.checks.answers import QKV
+from utils.checks.engine.facts import changes_in_training, no_gradient
 from utils.checks.exercise import Case, Exercise, draw
-from utils.checks.facts import changes_in_training, no_gradient
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 

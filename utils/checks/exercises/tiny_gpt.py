@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from utils.checks import facts
+from utils.checks.engine import facts
 from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of

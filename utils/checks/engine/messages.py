@@ -4,7 +4,7 @@ import textwrap
 
 import torch
 
-from utils.checks.values import (
+from utils.checks.engine.values import (
     Other,
     agrees,
     close,

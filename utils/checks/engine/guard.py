@@ -13,18 +13,19 @@ import time
 import traceback
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch._tensor_str import PRINT_OPTS
 
-from utils.checks.values import clean, copied, same_input
+from utils.checks.engine.values import clean, copied, same_input
 
 SECONDS = 3.0  # of the processor's time, for one call of an answer
 PATIENCE = 30.0  # seconds of any kind until a line says that the call still runs
 WAITING = "This check has run for half a minute: your code waits, as with `time.sleep` or `input`, or it takes very long. You may stop it with the stop button or Ctrl-C."
 LIBRARIES = (
-    os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
+    os.path.join(Path(__file__).absolute().parents[2], ""),  # utils
     sysconfig.get_path("stdlib"),
     sysconfig.get_path("purelib"),
     sysconfig.get_path("platlib"),

@@ -10,9 +10,9 @@ from contextlib import redirect_stdout, suppress
 from copy import copy
 from itertools import islice
 
-from utils.checks.guard import supervised
-from utils.checks.mistakes import Diagnosis, build
-from utils.checks.values import agrees
+from utils.checks.engine.guard import supervised
+from utils.checks.engine.mistakes import Diagnosis, build
+from utils.checks.engine.values import agrees
 
 ATTEMPTS = 1500
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"

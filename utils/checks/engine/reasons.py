@@ -6,9 +6,9 @@ import sys
 
 import torch
 
-from utils.checks.guard import NeverEnds
-from utils.checks.mistakes import Diagnosis
-from utils.checks.values import first_wrong
+from utils.checks.engine.guard import NeverEnds
+from utils.checks.engine.mistakes import Diagnosis
+from utils.checks.engine.values import first_wrong
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
@@ -17,11 +17,12 @@ IMPORTS |= {"F": "from torch.nn import functional as F"}
 
 def find_reason(trial):
     """Explain common errors of Python."""
-    run = first_wrong(trial.runs)
-    error, words, heading = run.error, "", ""
-    if isinstance(error, TypeError):
-        words = str(error)
-    if run.value is None and not error:
+    run = first_wrong([run for run in trial.runs if run.is_stopped] or trial.runs)
+    error, heading = run.error, ""
+    words = str(error) if isinstance(error, TypeError) else ""
+    if isinstance(error, NeverEnds):
+        heading = "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
+    elif run.value is None and not error:
         heading = "returns-nothing: Your code returns None: a `return` is missing, perhaps in one branch."
     elif "Linear" in words:
         heading = "layer-not-called: You multiply by a layer: call it, as in self.W_query(x), and it multiplies x by its matrix."
@@ -55,10 +56,3 @@ def find_changed_input(trial):
             text = f"input-changed: Your code changes its argument `{name}`: `+=`, `*=`, `{name}[i] = …`, `append` and methods ending in `_` do that. Make a new one, or work on {copy}."
             return [Diagnosis(text)]
     return []
-
-
-def find_no_end(run):
-    """Name an answer that had to be stopped."""
-    text = "never-ends: Your code doesn't end: each round of a loop must come nearer to its end, as a counter in a `while` does with `i += 1`."
-    is_endless = isinstance(run.error, NeverEnds)
-    return [Diagnosis(text, run)] if is_endless else []

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import combinations
 
+from utils.checks.engine.values import agrees, first_wrong, safe_text
 from utils.checks.shared import returned
-from utils.checks.values import agrees, first_wrong, safe_text
 
 
 class Diagnosis:

@@ -9,8 +9,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 from torch.overrides import TorchFunctionMode
 
-from utils.checks.guard import attempt, supervised
-from utils.checks.values import agrees, number
+from utils.checks.engine.guard import attempt, supervised
+from utils.checks.engine.values import agrees, number
 
 
 def sentences(learned, num_tokens=3):

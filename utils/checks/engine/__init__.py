@@ -1,0 +1,1 @@
+"""How answers are run, compared and explained, whatever the exercise."""
