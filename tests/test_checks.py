@@ -5,7 +5,6 @@ import itertools
 import random
 import threading
 import time
-from typing import NamedTuple
 
 import nbformat
 import numpy as np
@@ -17,8 +16,9 @@ from torch.nn import functional as F
 
 from tests.answers import ANSWERS
 from tests.exercises import EXERCISES, answer_from
-from utils.attention import causal_mask, merge_heads, split_heads
+from utils.attention import MultiHeadAttention, SelfAttention, merge_heads, split_heads
 from utils.checks import check, reader, solution
+from utils.checks.answers import QKV
 from utils.checks.catalogue import course_version
 from utils.checks.engine import guard, mistakes
 from utils.checks.engine.messages import wrapped
@@ -89,10 +89,7 @@ RETURNED = {
     "an interrupt": raises(KeyboardInterrupt()),
     "recursion": recurse,
     "other settings": change_settings,
-    "a nested list": lambda right: [right.tolist()],
-    "one axis less": lambda right: right[0],
     "NaN": lambda right: torch.full(right.shape, torch.nan),
-    "huge": lambda right: right * 1e30 + 1e30,
     "noisy": lambda right: right + 0.01 * torch.rand(right.shape),
 }
 NO_ANSWERS = [None, 3, lambda: None, lambda a, b, c, d, e, f, g: None, nn.Linear(3, 5)]
@@ -286,18 +283,6 @@ def test_the_entry_that_differs_is_among_those_shown():
     assert expected.split("[")[1] != got.split("[")[1]
 
 
-def test_code_longer_than_a_line_is_not_broken():
-    assert wrapped(f"write `{'x' * 90}-y` now") == f"write\n`{'x' * 90}-y`\nnow"
-
-
-def test_an_entry_that_may_be_anything_is_not_shown():
-    def alibi_bias(num_heads, num_tokens):
-        return EXERCISES["10.2"].right(num_heads, num_tokens).abs()
-
-    message = check("10.2", alibi_bias).message
-    assert "expected [-0.0625, 0.0]\n  got      [0.0625, 0.0]\n" in message
-
-
 def largest_of_last_axis(scores, dim=-1):
     print("running")
     largest = scores.amax(-1, keepdim=True)
@@ -363,24 +348,6 @@ def test_side_effects_are_not_repeated_while_a_change_is_looked_for():
     ASKED.clear()
     assert check("3.3", asking).diagnosis is None
     assert len(ASKED) == len(EXERCISES["3.3"].cases)
-
-
-def dropout_for_each_row(x, p):
-    kept = torch.rand(x.shape[:-1]).unsqueeze(-1) >= p
-    return x * kept / (1 - p)
-
-
-def test_no_change_is_shown_that_gives_a_random_result_of_another_shape():
-    assert "One change" not in check("5.5", dropout_for_each_row).message
-
-
-def test_a_lambda_in_a_wrong_answer_does_not_stop_the_search():
-    def softmax(scores, dim=-1):
-        exponential = lambda x: torch.exp(x) + 1  # noqa: E731
-        return exponential(scores) / exponential(scores).sum(dim, keepdim=True)
-
-    message = check("3.3", softmax).message
-    assert "expected" in message and "could not be examined" not in message
 
 
 def cubed_softmax(scores, dim=-1):
@@ -469,7 +436,7 @@ def test_an_answer_that_passed_in_the_hour_is_read_from_there(tmp_path, monkeypa
     save(tmp_path, "05_causal_masks.ipynb", "x = 1", 'check("5.1", causal_mask)')
     name = "attention_in_an_hour.ipynb"
     save(tmp_path, name, MASK, 'check("2", causal_mask)')
-    assert solution("5.1") is not causal_mask
+    assert solution("5.1") is not course_version("causal_mask")
 
 
 def test_unknown_exercise_lists_the_ids():
@@ -484,34 +451,19 @@ def test_unknown_exercise_lists_the_ids():
 
 # ---- modules, however they are built, and answers that are not modules --------------
 
-NAMES = ("W_query", "W_key", "W_value")
 
-
-class Right(nn.Module):
-    """Self-attention as exercise 4.2 asks for it; the others change one thing."""
-
+class TransposedParameters(SelfAttention):
     def __init__(self, d_in, d_out):
-        super().__init__()
-        for name in NAMES:
-            setattr(self, name, nn.Linear(d_in, d_out, bias=False))
-
-    def forward(self, x):
-        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
-        return F.scaled_dot_product_attention(query, key, value)
-
-
-class TransposedParameters(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        for name in NAMES:
+        super().__init__(d_in, d_out)
+        for name in QKV:
             setattr(self, name, nn.Parameter(torch.randn(d_out, d_in)))
 
     def forward(self, x):
-        parts = [x @ getattr(self, name).T for name in NAMES]
+        parts = [x @ getattr(self, name).T for name in QKV]
         return F.scaled_dot_product_attention(*parts)
 
 
-class InFloat64(Right):
+class InFloat64(SelfAttention):
     def __init__(self, d_in, d_out):
         super().__init__(d_in, d_out)
         self.double()
@@ -525,7 +477,7 @@ def test_a_right_module_passes_however_it_is_built(answer):
     assert check("4.2", answer).passed
 
 
-class CutOff(Right):
+class CutOff(SelfAttention):
     def forward(self, x):
         return super().forward(x.detach())
 
@@ -536,10 +488,7 @@ def cut_off_attention(query, key, value):
 
 @pytest.mark.parametrize(
     ("id", "answer", "name"),
-    [
-        ("4.2", CutOff, "x"),
-        ("4.1", cut_off_attention, "key"),
-    ],
+    [("4.2", CutOff, "x"), ("4.1", cut_off_attention, "key")],
 )
 def test_an_answer_lets_gradients_through(id, answer, name):
     result = check(id, answer)
@@ -552,38 +501,10 @@ def without_math(query, key, value):
     return torch.softmax(scores, -1) @ value
 
 
-def test_a_right_answer_may_return_a_named_tuple():
-    class Attended(NamedTuple):
-        output: torch.Tensor
-        weights: torch.Tensor
-
-    def attend(query, key, value):
-        weights = torch.softmax(query @ key.mT / key.shape[-1] ** 0.5, dim=-1)
-        return Attended(weights @ value, weights)
-
-    assert check("4.1", attend).passed
-
-
 def test_a_missing_import_is_named():
     result = check("4.1", without_math)
     assert result.diagnosis == "import-missing"
     assert "`import statistics`" in result.message
-
-
-class AddsInPlace(nn.Module):
-    def __init__(self, attention, feed_forward, d_model):
-        super().__init__()
-        self.attention, self.feed_forward = attention, feed_forward
-        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-
-    def forward(self, x):
-        x += self.attention(self.norm1(x))
-        return x + self.feed_forward(self.norm2(x))
-
-
-def test_an_answer_that_changes_its_input_is_told_that_alone():
-    result = check("8.1", AddsInPlace)
-    assert (result.diagnosis, result.also) == ("input-changed", None)
 
 
 class AssignsAtOnce(nn.Module):
@@ -597,11 +518,6 @@ class AssignsNothing(nn.Module):
         self.build = build
 
 
-def pair_for_tensor(x):
-    weights = torch.softmax(x @ x.T / x.shape[-1] ** 0.5, dim=-1)
-    return weights @ x, weights
-
-
 @pytest.mark.parametrize(
     ("id", "answer", "names", "words"),
     [
@@ -611,7 +527,6 @@ def pair_for_tensor(x):
             "list-for-tensor None",
             "right.",
         ),
-        ("3.2", pair_for_tensor, "returns-a-tuple scaled", "[-0.8691, -1.583]"),
         (
             "1.1",
             lambda ids, *pair: (*EXERCISES["1.1"].right(ids, *pair),),
@@ -628,28 +543,18 @@ def test_a_result_in_another_form_is_named_and_what_it_holds_is_compared(
     assert words in result.message
 
 
-class HidesByLargeNumber(nn.Module):
+class HidesByLargeNumber(MultiHeadAttention):
     """A right 6.3, and one whose dropout is never used."""
 
     power, is_dropping = 0.5, True
 
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
-        super().__init__()
-        if d_out % num_heads:
-            raise ValueError("not divisible")
-        self.num_heads, self.dropout = num_heads, nn.Dropout(dropout)
-        self.W_query, self.W_key, self.W_value = (
-            nn.Linear(d_in, d_out, bias=False) for _ in range(3)
-        )
-        self.out_proj = nn.Linear(d_out, d_out)
-
     def forward(self, x):
         layers = self.W_query, self.W_key, self.W_value
         q, k, v = (split_heads(layer(x), self.num_heads) for layer in layers)
-        scores = q @ k.mT / q.shape[-1] ** self.power
-        scores = scores.masked_fill(~causal_mask(x.shape[1]), -1e9)
-        weights = torch.softmax(scores, dim=-1)
-        weights = self.dropout(weights) if self.is_dropping else weights
+        hidden = torch.full((x.shape[1], x.shape[1]), -1e9).triu(1)
+        weights = torch.softmax(q @ k.mT / q.shape[-1] ** self.power + hidden, dim=-1)
+        is_active = self.training and self.is_dropping
+        weights = F.dropout(weights, self.dropout_p, is_active)
         return self.out_proj(merge_heads(weights @ v))
 
 
@@ -662,14 +567,6 @@ def test_what_does_not_explain_the_results_is_not_given_as_their_cause():
     result = check("6.3", NeverDrops)
     assert (result.diagnosis, result.also) == ("dropout-missing", None)
     assert "say why, but it found this: Your dropout" in result.message
-
-
-def test_what_two_mistakes_ask_for_is_said_once():
-    right = EXERCISES["11.1"].right
-    answer = lambda *given: tuple(x.transpose(1, 2) for x in right(*given)[::-1])  # noqa: E731
-    message = check("11.1", answer).message
-    assert message.count("return the pair") == 1
-    assert "You swapped the parts.\nAnd: You returned the axes" in message
 
 
 @pytest.mark.parametrize("answer", [AssignsAtOnce, AssignsNothing])

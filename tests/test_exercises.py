@@ -140,14 +140,8 @@ def test_a_right_answer_is_used_by_later_cells(worked):
 
 
 def merge_of_lists(ids, pair, new_id):
-    """Merge as the card of 1.1 says: what it gets is a list, which no tuple equals."""
-    assert isinstance(ids, list)
-    merged, i = [], 0
-    while i < len(ids):
-        is_found = ids[i : i + 2] == list(pair)
-        merged.append(new_id if is_found else ids[i])
-        i += 2 if is_found else 1
-    return merged
+    assert isinstance(ids, list)  # as the card says
+    return EXERCISES["1.1"].right(ids, pair, new_id)
 
 
 def test_the_trainer_and_the_encoder_of_01_hand_lists_to_the_readers_merge():
