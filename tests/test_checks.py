@@ -562,11 +562,20 @@ class NeverDrops(HidesByLargeNumber):
     power, is_dropping = 0.3, False
 
 
+class AlwaysDrops(HidesByLargeNumber):
+    power = 0.3
+
+    def eval(self):
+        return self
+
+
 def test_what_does_not_explain_the_results_is_not_given_as_their_cause():
     assert check("6.3", HidesByLargeNumber).passed  # its card asks for no -inf
     result = check("6.3", NeverDrops)
     assert (result.diagnosis, result.also) == ("dropout-missing", None)
     assert "say why, but it found this: Your dropout" in result.message
+    text = check("6.3", AlwaysDrops).message  # without dropout it is wrong as well
+    assert "say why, but it found this: Your dropout is active in eval mode" in text
 
 
 @pytest.mark.parametrize("answer", [AssignsAtOnce, AssignsNothing])

@@ -48,12 +48,13 @@ class FunctionAnswer:
 
     written: what the reader wrote
     mistakes: diagnoses that are certain whatever the results are
+    is_random: whether even without dropout two runs differ
     """
 
     def __init__(self, answer):
         if issubclass(type(answer), type) or not callable(answer):
             raise AnswerRejected("not-a-function", f"You passed {safe_text(answer)}.")
-        self.written, self.mistakes = answer, []
+        self.written, self.mistakes, self.is_random = answer, [], False
 
     def bind(self, case):
         """Return the answer as a function, and the arguments of a case."""
@@ -78,7 +79,7 @@ class ModuleAnswer:
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
         self.written, self.mistakes = answer, []
-        self.projections, self.built = projections, {}
+        self.projections, self.built, self.is_random = projections, {}, False
 
     def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
@@ -105,6 +106,8 @@ class ModuleAnswer:
                 calm = tuple(0.0 if type(n) is float else n for n in arguments)
                 made = self.make(calm)
                 learned = self.read(made.value, calm)
+                again = attempt(supervised()(dropout_in_eval), made.value, learned)
+                self.is_random |= again.value is not None
             self.built[arguments] = made, learned
         return self.built[arguments]
 

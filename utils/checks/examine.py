@@ -26,8 +26,6 @@ FINDERS = [
     reasons.find_notebook_tensor,
     find_repair,
 ]
-# What may be the cause of wrong results, though no finder names it.
-CAUSES = {"input-changed", "dropout-in-eval"}
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,7 @@ def examine(exercise, answer):
     for mistake in found:
         mistakes.setdefault(mistake.name, mistake)
     if mistakes:
-        named = [*mistakes.values()][:2]
-        return _name_mistakes(exercise, named, runs, is_explained)
+        return _name_mistakes(exercise, [*mistakes.values()], runs, is_explained)
     if not all(run.is_right for run in runs):
         return Result(False, None, describe(exercise, runs))
     return Result(True, None, f"{len(runs)} inputs tried, all right.")
@@ -107,12 +104,13 @@ def _find_mistakes(trial):
     exercise, answer, runs = trial
     if runs[-1].is_stopped:
         return answer.mistakes + reasons.find_reason(trial), True
-    besides = reasons.find_changed_input(trial) + _find_facts(trial)
+    changed = reasons.find_changed_input(trial)
+    besides = changed + _find_facts(trial)
     if all(run.is_right for run in runs):
         return answer.mistakes + besides, True
     found = next(filter(None, (find(trial) for find in FINDERS)), [])
-    every = answer.mistakes + found + besides
-    return every, bool(found or CAUSES & {mistake.name for mistake in every})
+    # What is changed or random may be the cause, though no finder names it.
+    return answer.mistakes + found + besides, found or changed or answer.is_random
 
 
 def _find_facts(trial):
@@ -131,12 +129,13 @@ def _find_facts(trial):
 
 
 def _name_mistakes(exercise, mistakes, runs, is_explained):
-    """Return the result that names one mistake or two."""
+    """Return the result that names one mistake, or two of several."""
     first, also = mistakes[0], None
     text, shown = first.text, first.run or first_wrong(runs)
     begin = "" if is_explained else "The check can't say why, but it found this: "
-    if len(mistakes) == 2:
-        begin, also = begin or "Two things are wrong. ", mistakes[1].name
+    if len(mistakes) > 1:
+        count = "Two" if len(mistakes) == 2 else "More than two"
+        begin, also = begin or f"{count} things are wrong. ", mistakes[1].name
         told, colon, remedy = text.partition(": ")
         if colon and mistakes[1].text.endswith(f": {remedy}"):  # say it once
             text = f"{told}."
