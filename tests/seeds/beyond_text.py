@@ -1,56 +1,60 @@
-"""Notebook 15 and three of its deeper ones: digits, strands, maps and hairpins."""
+"""Notebook 15 and three of its deeper ones: images, strands, maps and hairpins."""
 
 from functools import partial
 
 import torch
+from torch import nn
 
 from tests.seeds import definitions
 from utils import pages
 from utils.embeddings import patchify
-from utils.experiments import is_right
 
 dna = pages.definitions("deeper/dna")
 vision = pages.definitions("15_beyond_text")
 
 
 def main(seed):
-    found = digits(definitions("15_beyond_text"), seed)
+    found = images(definitions("15_beyond_text"), seed)
     found |= neighbours(definitions("15_beyond_text"), seed)
     found |= strands(definitions("deeper/dna"), seed)
     found |= maps(definitions("deeper/where_it_looks"), seed)
     return found | anywhere(definitions("deeper/hairpins"), seed)
 
 
-def digits(book, seed):
-    """Train with positions and without, and the nearest neighbour next to them."""
-    images, labels, known, held_out = vision.split_digits(seed=seed)
+def images(book, seed):
+    """Train the reader, and those that lack something; hide what the word looks at."""
+    split = vision.split_digits(seed=seed)
+    book["digits"], book["labels"], book["known"], held_out = split
 
-    def accuracy(model, rows=held_out):
-        return is_right(model, (images[rows], labels[rows])).float().mean().item()
-
-    def trained(build, positions=True):
+    def trained(*zeros, steps=1000):
         torch.manual_seed(seed)
-        model = build()
-        if not positions:
-            torch.nn.init.zeros_(model.embedding.positions).requires_grad_(False)
-        return book["train_on_digits"](model, images[known], labels[known])
+        model = book["ImageReader"]()
+        for name in zeros:
+            nn.init.zeros_(model.get_parameter(name)).requires_grad_(False)
+        return book["train_on_questions"](model, steps)
 
-    x = images[held_out].flatten(1), images[known].flatten(1)
-    nearest = labels[known][torch.cdist(*x).argmin(dim=1)]
-    nearest = (nearest == labels[held_out]).float().mean().item()
-    squares = partial(book["build"], patchify)
-    model, blind = trained(squares), trained(squares, positions=False)
-    mean = trained(partial(squares, kind=book["MeanReader"]))
-    of_squares = accuracy(model)
-    return {
-        "nearest neighbour minus squares": nearest - of_squares,
-        "positions, trained on": accuracy(model, known),
-        "positions, new": of_squares,
-        "mean of the patches, new": accuracy(mean),
-        "positions minus no positions, new": of_squares - accuracy(blind),
-        "no positions, new": accuracy(blind),
-        "no positions, trained on": accuracy(blind, known),
-    }
+    layer = "block.attention."
+    models = {"reader": trained()}
+    models["no attention"] = trained(layer + "out_proj.weight", layer + "out_proj.bias")
+    models["equal weights"] = trained(layer + "W_query.weight")
+    longer = trained(layer + "W_query.weight", steps=4000)
+    models["equal weights, 4,000 steps"] = longer
+    models["no positions"] = trained("positions")
+    torch.manual_seed(seed + 100)
+    *test, places = book["ask"](held_out, 2000)
+    found = {}
+    for name, model in models.items():
+        colour, place = book["answered"](model, *test)
+        found |= {f"{name}: colour": colour, f"{name}: place": place}
+    brightest = book["word_weights"](models["reader"], *test[:2]).argmax(dim=-1)
+    found["reader: largest weight on the right patch"] = (brightest == places).float()
+    others = patchify(test[0], 8).amax(dim=-1).scatter(1, brightest[:, None], 0)
+    another = (others > 0).float().multinomial(1)[:, 0]
+    for name, at in {"brightest": brightest, "another digit": another}.items():
+        hidden = book["hide"](test[0], at)
+        fractions = book["answered"](models["reader"], hidden, *test[1:])
+        found[f"reader: {name} hidden"] = sum(fractions) / 2
+    return {name: float(torch.as_tensor(x).mean()) for name, x in found.items()}
 
 
 def neighbours(book, seed):
@@ -71,7 +75,6 @@ def neighbours(book, seed):
         "pairs, attention": named(attention, 100),
         "pairs, convolution": named(convolutions(1), 100),
         "pairs, ten convolutions": named(convolutions(10), 100),
-        "pairs, ten convolutions, 300 steps": named(convolutions(10), 300),
     }
 
 

@@ -353,10 +353,10 @@ class Picture:
         return Box(at[0] - radius, at[1] - radius, 2 * radius, 2 * radius, role=role)
 
     @in_course_style
-    def publish(self, title: str) -> None:
+    def publish(self, title: str, num_colors: int = theme.DRAWING_COLORS) -> None:
         """Show the picture below its title, which states the finding."""
         alt = " ".join([f"Picture: {end_sentence(title)}", *self.sentences])
-        publish(self.draw(), title, alt, theme.DRAWING_COLORS)
+        publish(self.draw(), title, alt, num_colors)
 
     def draw(self) -> Figure:
         """Return a figure with all marks, one unit an inch."""

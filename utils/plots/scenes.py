@@ -1,9 +1,11 @@
 """Scenes: the diagrams of one notebook each, in one call."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
+from matplotlib.collections import PolyCollection
 from torch import Tensor
 
 from utils.attention import causal_mask, masked_softmax
@@ -793,51 +795,121 @@ Widths: 8.
     publish(fig, title, describe("Points on lines", title, **parts))
 
 
-# --- 14 ---------------------------------------------------------------------------
+# --- images -----------------------------------------------------------------------
 
 
-def vision_transformer(image: Tensor, *, title: str) -> None:
-    """Draw the way of an 8 × 8 image through a vision transformer, patches of 2 × 2."""
+IMAGE_COLORS = 200  # so that the shades of an image stay what they are
+
+
+def images(panels, names, notes, *, title: str, weights=None) -> None:
+    """Draw images of 4 × 4 patches, four in a row, with a name above and a note below.
+
+    Args:
+        panels: `(n, 3, height, width)`, from 0 to 1.
+        weights: `(n, 16)`: a patch is as bright as its weight, the brightest framed.
+
+    >>> images(torch.zeros(1, 3, 8, 8), ["red?"], ["4"], title="One question")
+    Picture: One question. Image: red?, 4.
+    """
+    picture, size = Picture(), 1.5
+    lights = [None] * len(panels) if weights is None else weights
+    for i, parts in enumerate(zip(panels, lights, names, notes, strict=True)):
+        image, light, name, note = parts
+        across, down = i % 4, i // 4
+        box = Box(0.15 + 1.7 * across, 0.3 + 2.15 * down, size, size)
+        _draw_patches(picture, box, image, light)
+        picture.write(box.top[0], box.y - 0.15, name, NAME, weight="bold")
+        picture.write(box.bottom[0], box.bottom[1] + 0.16, note)
+        framed = "" if light is None else f", patch {int(np.argmax(light))} framed"
+        picture._add_sentence(f"Image: {name}, {note}{framed}")
+    picture.publish(title, num_colors=IMAGE_COLORS)
+
+
+def _draw_patches(picture, box, image, weights=None, num_patches=4):
+    """Draw the pixels (3, height, width) of an image in a box, and lines between."""
+    image = to_array(image, "image", 3)
+    height, width = image.shape[1:]
+    image = 0.18 + 0.82 * image  # so that an empty patch shows how much light it gets
+    if weights is not None:
+        light = to_array(weights, "weights", 1).reshape(num_patches, num_patches)
+        light = np.kron(0.35 + 0.65 * light, np.ones((height // num_patches,) * 2))
+        image = image * light
+    x = box.x + box.width * np.arange(width + 1) / width
+    y = box.y + box.height * np.arange(height + 1) / height
+    pixels = [
+        [(x[j], y[i]), (x[j + 1], y[i]), (x[j + 1], y[i + 1]), (x[j], y[i + 1])]
+        for i, j in np.ndindex(height, width)
+    ]
+    colors = image.reshape(3, -1).T.clip(0, 1)
+    style = {"facecolors": colors, "antialiaseds": False}
+    picture.marks.append(partial(PolyCollection, pixels, zorder=2, **style))
+    places = replace(box, rows=num_patches, columns=num_patches)
+    for i, j in np.ndindex(num_patches, num_patches):
+        style = {"fill": False, "edgecolor": "#777777", "linewidth": 0.6, "zorder": 3}
+        picture._add_box(places.cell(i, j), **style)
+    if weights is not None:
+        brightest = np.unravel_index(np.argmax(weights), (num_patches, num_patches))
+        style = {"fill": False, "edgecolor": "white", "linewidth": 2, "zorder": 4}
+        patch = places.cell(*brightest)
+        size = patch.width - 0.04, patch.height - 0.04
+        picture._add_box(Box(patch.x + 0.02, patch.y + 0.02, *size), **style)
+
+
+def image_reader(image: Tensor, question: str, answer: int, *, title: str) -> None:
+    """Draw the way of an image of 16 patches, and of a word, through one block."""
     picture, rows = Picture(), [0, 1, 2, "…", 15]
-    squares = image.view(4, 2, 4, 2).transpose(1, 2).reshape(16, 4).tolist()
-    owner = torch.tensor([0, 1, 2] + [4] * 12 + [3]).view(4, 4)
-    owner = owner.repeat_interleave(2, 0).repeat_interleave(2, 1)
-    style = {"owner": owner, "shape": "(8, 8) pixels", "cell": LINE}
-    start = picture.grid((0.1, 0.3), image, name="image", **style)
-    values, owner = [*squares[:3], ["…"] * 4, squares[15]], [0, 1, 2, -1, 3]
-    style = {"owner": owner, "rows": rows, "shape": "(N, p²) = (16, 4)"}
-    patches = picture.grid((3.0, 0.72), values, name="patches", **style)
-    linear = picture.block((4.5, 1.235), "Linear", "learned")
+    start = Box(0.1, 0.35, 2.0, 2.0, "image")
+    _draw_patches(picture, start, image)
+    name = {"weight": "bold", "color": INK[None], "size": NAME}
+    mono = {"color": GREY, "family": "DejaVu Sans Mono"}
+    picture.write(start.top[0], 0.2, "image", **name)
+    picture.write(start.bottom[0], 2.49, "(3, 32, 32)", **mono)
+    side = image.shape[-1] // 4
+    tiles = image.unfold(1, side, side).unfold(2, side, side).flatten(1, 2)
+    picture.write(3.1, 0.2, "patches", **name)
+    for i, row_ in enumerate(rows):
+        y = 0.35 + 0.4 * i
+        picture.write(2.82, y + 0.18, str(row_), ha="right")
+        if row_ != "…":
+            _draw_patches(picture, Box(2.92, y, 0.36, 0.36), tiles[:, row_], None, 1)
+    picture.write(3.1, 2.49, "(N, C·p²) = (16, 192)", **mono)
+    picture._add_sentence("image: 16 patches of 192 numbers")
+    linear = picture.block((3.85, 1.145), "Linear", "learned")
 
     def blank(at, name, rows, shape):
         cells, style = [[""] * 7] * len(rows), {"rows": rows, "cell": 0.14}
         return picture.grid(at, cells, "x", name, shape=shape, **style)
 
-    vectors = blank((5.65, 0.72), "vectors", rows, "(N, D) = (16, 32)")
-    shape = "(N + 1, D) = (17, 32)"
-    tokens = blank((0.75, 3.2), "tokens", ["class", *rows], shape)
-    block_1 = picture.block((2.55, 3.855), "block")
-    block_2 = picture.block((3.4, 3.855), "block")
-    last = blank((4.8, 3.2), "", ["class"], "(D,) = (32,)")
-    head = picture.block((6.05, 3.155), "Linear", "learned")
+    vectors = blank((5.4, 0.63), "vectors", rows, "(N, D) = (16, 32)")
+    tokens = blank((2.55, 3.4), "tokens", [question, *rows], "(N + 1, D) = (17, 32)")
+    first = tokens.row(0).left[1]
+    word = picture.word((0.45, first), question, lit=True)
+    table = picture.block((1.0, first - 0.185), "table", "learned")
+    block = picture.block((3.75, 4.06), "block")
+    last = blank((5.08, 3.4), "", [question], "(D,) = (32,)")
+    head = picture.block((6.22, 3.355), "Linear", "learned")
+    logits = [["" if digit != answer else "✓" for digit in range(10)]]
     style = {"columns": range(10), "cell": 0.23, "shape": "(digits,) = (10,)"}
-    end = picture.grid((3.8, 4.6), [[""] * 10], "x", "logits", **style)
-    picture.wire(start.right, (2.7, start.right[1]))
-    picture.wire(patches, linear)
-    picture.wire(linear.right, (5.4, linear.right[1]))
-    x, y, below = vectors.bottom[0], 2.8, tokens.at(1, 0)[0] - 0.07
-    picture.wire((x, 2.38), (below, tokens.y), via=[(x, y), (below, y)])
-    text = "a class token in front, and a position added to each"
-    picture.note((4.0, y - 0.13), text, align="center")
-    picture.wire((tokens.right[0], block_1.left[1]), block_1)
-    picture.wire(block_1, block_2)
-    picture.wire(block_2.right, (4.38, last.left[1]), turn=4.12)
+    end = picture.grid((3.95, 4.85), logits, "x", "logits", **style)
+    picture.wire(start.right, (2.6, start.right[1]))
+    picture.wire((3.4, linear.left[1]), linear)
+    picture.wire(linear.right, (4.85, linear.right[1]))
+    picture.wire(word, table)
+    width = text_width(question) + 0.14
+    picture.wire(table.right, (tokens.x - width, first))
+    x, y, below = vectors.bottom[0], 2.95, tokens.at(0.5, 0)[0]
+    picture.wire((x, 2.35), (below, tokens.y - 0.24), via=[(x, y), (below, y)])
+    text = "one row, and a position added to each"
+    picture.note((4.3, y - 0.13), text, align="center")
+    picture.wire((tokens.right[0], block.left[1]), block)
+    goal = last.x - width, last.left[1]
+    picture.wire(block.right, goal, turn=block.right[0] + 0.08)
     picture.wire(last, head)
     picture.wire(head.bottom, end.right, turn=head.bottom[0])
-    steps = (2.55, 1.2), (4.35, 1.2), (2.1, y - 0.15), (2.3, 3.9), (5.91, 3.15)
+    steps = (2.42, 1.15), (3.62, 1.12), (1.8, first - 0.2), (3.62, 4.02), (6.15, 3.25)
     for number, at in enumerate(steps, start=1):
         picture.step(at, number)
-    picture.publish(title)
+    picture.publish(title, num_colors=IMAGE_COLORS)
 
 
 # --- several machines -------------------------------------------------------------
