@@ -50,7 +50,7 @@ BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 # ------------------------------------------------------------------- names
 
 
-def definitions(source):
+def code_by_name(source):
     """Return what defines each top-level name of a module; "" is what has no name.
 
     Comments and docstrings are left out, and local variables are numbered.
@@ -85,7 +85,7 @@ def number_local_variables(function):
 def changed_names(path, before):
     """Return the full names of what differs in a module from its earlier source."""
     after = path.read_text(encoding="utf-8") if path.exists() else ""
-    old, new = definitions(before), definitions(after)
+    old, new = code_by_name(before), code_by_name(after)
     changed = {name for name in old | new if old.get(name) != new.get(name)}
     if "" in changed:
         changed = old.keys() | new.keys()
@@ -141,7 +141,7 @@ def graph():
     found = {}
     for path in [*ROOT.glob("utils/**/*.py"), *ROOT.glob("tests/*.py")]:
         source, module = path.read_text(encoding="utf-8"), module_of(path)
-        codes = definitions(source)
+        codes = code_by_name(source)
         scope = {name: f"{module}.{name}" for name in codes} | imported(source)
         found |= {f"{module}.{name}": uses(codes[name], scope) for name in codes}
     return found

@@ -10,8 +10,13 @@ from torch import nn
 
 from tests.small_layers import everywhere, random
 from utils.attention import (
+    CausalAttention,
     MultiHeadAttention,
+    SelfAttention,
     attend_with_cache,
+    attend_with_heads,
+    attention_weights,
+    context_vectors,
     cross_attention,
     dropout,
     masked_softmax,
@@ -20,6 +25,7 @@ from utils.attention import (
     padding_mask,
     repeat_kv,
     scaled_dot_product_attention,
+    scaled_scores,
     softmax,
     split_heads,
 )
@@ -60,11 +66,39 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
     "function, inputs, message",
     [
         (padding_mask, ([-1, 2], 4), "from 0 to 4, got"),
-        (padding_mask, ([True, False], 4), r"integers \(B,\), got torch.bool and"),
+        (padding_mask, ([True, False], 4), "lengths as one .* numbers, got torch.bool"),
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
         (cross_attention, (X, X, *[X.T] * 3, X[0] > 0), r"context_mask .* got \(4,\)"),
-        (attend_with_cache, (X, X[:1], X[:1], None), "for a causal mask, got 3 and 1"),
-        (MultiHeadAttention, (3, -4, 6, 0.0, 2), "width above 0 .* got width -4"),
+        (
+            attend_with_cache,
+            (X, X[:1], X[:1], (X, X)),
+            "a query and a key for",
+        ),
+        (attend_with_cache, (X, X, X, (X,)), "keys and values, got 1 of them"),
+        (attend_with_cache, (X, X, X, (X.T, X.T)), r"cache for \(3, 4\), got \(4, 3\)"),
+        (
+            attend_with_heads,
+            (X[None, None], *[X[None, None, :2]] * 2),
+            "a key for each",
+        ),
+        (MultiHeadAttention, (3, -4, 6, 0.0, 2), "d_out to be .* 1 or more, got -4"),
+        (MultiHeadAttention, (3, 10**30, 6, 0.0, 2), r"d_out to .* below 2\*\*63, got"),
+        (CausalAttention, (3, 4, 2.5, 0.0), "a whole number of 0 or more, got 2.5"),
+        (SelfAttention, (True, 4), "d_in to be a whole number .* got True"),
+        (SelfAttention, (3, 4, "no"), "qkv_bias as True or False, got 'no'"),
+        (attention_weights, (WHOLE,), "x of floating-point numbers, got torch.int64"),
+        (scaled_scores, (X, X.double()), "of one dtype, got torch.float32 and torch.f"),
+        (
+            scaled_dot_product_attention,
+            (X, X, X.half()),
+            "key and value of one",
+        ),
+        (
+            scaled_dot_product_attention,
+            (X, X.to("meta"), X),
+            "one device, got cpu",
+        ),
+        (dropout, (WHOLE, 0.5), "x of floating-point numbers, got torch.int64"),
         (scaled_dot_product_attention, (X, X, WHOLE), "floating-point .* torch.int"),
         (scaled_dot_product_attention, (X, X.T, X), r"one width d_k, got \(3, 4\) and"),
         (scaled_dot_product_attention, (X, X, X[:2]), "a value for each key, got"),
@@ -106,6 +140,7 @@ def test_an_array_or_a_list_instead_of_a_tensor_is_named():
 def test_in_float16_scores_beyond_its_range_are_no_nan():
     """The products of queries and keys are 230,400; float16 ends at 65,504."""
     assert softmax(torch.zeros(70_000).half()).float().sum() > 0.99
+    assert context_vectors(torch.full((5, 64), 60.0).half()).eq(60).all()
     inputs = torch.full((3, 5, 64), 60.0, dtype=torch.float16)
     inputs[2] = random(5, 64, dtype=torch.float16)
     expected = F.scaled_dot_product_attention(*inputs)
@@ -119,10 +154,20 @@ def test_in_float16_scores_beyond_its_range_are_no_nan():
     torch.testing.assert_close(output, layer(x), atol=0.5, rtol=0.01)
 
 
+def test_in_bfloat16_scores_are_not_rounded():
+    """Sums over 600 keys, as exact as PyTorch's own kernel."""
+    inputs = random(3, 600, 64, dtype=torch.bfloat16).unbind()
+    expected = F.scaled_dot_product_attention(*(t.float() for t in inputs))
+    output = scaled_dot_product_attention(*inputs)[0]
+    for found in (output, online_softmax_attention(*inputs, slice_size=16)):
+        torch.testing.assert_close(found.float(), expected, atol=0.02, rtol=0)
+
+
 @pytest.mark.parametrize("num_kv_heads", [2, 6])
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_no_tokens_and_no_keys_give_nothing_and_zeros(num_kv_heads, need_weights):
     assert padding_mask([], 3).shape == (0, 3)
+    assert attention_weights(torch.ones(2, 0, 5)).shape == (2, 0, 0)
     output = grouped(num_kv_heads)(CONTEXT[:, :0], need_weights=need_weights)
     shapes = [t.shape for t in output] if need_weights else [output.shape]
     assert shapes == [(2, 0, 24), (2, 6, 0, 0)][: len(shapes)]

@@ -90,8 +90,14 @@ def test_numbers_of_tokens_a_beta_a_gate_and_a_state_that_do_not_fit_are_named()
     with pytest.raises(ValueError, match=r"beta \(2, 7\), .* got \(2, 7, 1\)"):
         delta_rule(*parts, torch.zeros(2, 7, 1))
     for gate in (5.0, -3.0, torch.nan):
-        with pytest.raises(ValueError, match=f"gates from 0 to 1, got {gate}"):
+        with pytest.raises(ValueError, match=f"gate from 0 to 1, got {gate}"):
             gated_delta_rule(*parts, torch.zeros(2, 7), torch.full((2, 7), gate))
+        with pytest.raises(ValueError, match="log_gate from -inf to 0, got"):
+            attend_in_chunks(*parts, torch.ones(2, 7), torch.full((2, 7), abs(gate)))
+        with pytest.raises(ValueError, match=f"beta from 0 to 1, got {gate}"):
+            delta_rule(*parts, torch.full((2, 7), gate))
+    with pytest.raises(ValueError, match="beta of floating-point numbers, got torch.b"):
+        attend_in_chunks(*parts, torch.ones(2, 7).bool())
     with pytest.raises(ValueError, match=r"expected log_gate \(2, 7\), .* \(2,\)"):
         attend_in_chunks(*parts, torch.zeros(2, 7), torch.zeros(2))
     with pytest.raises(ValueError, match=r"\(2, 5, 5\), got \(5, 5\)"):

@@ -24,6 +24,8 @@ X = torch.zeros(3, 6)
     [
         (embed, (torch.tensor([0, -1]), torch.zeros(6, 3)), "from 0 to 5, got -1"),
         (embed, (torch.tensor([0]), X[0]), r"expected table \(V, D\), got \(6,\)"),
+        (embed, (torch.tensor([0], device="meta"), X), "token ids on cpu, got meta"),
+        (rotate_pairs, (X[:1], X[:, :3], X[:, :3]), r"cos and sin of .* got \(3, 3\)"),
         (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
         (sinusoidal_positions, (3, 5), "even d_model of 2 or more, got 5"),
         (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),

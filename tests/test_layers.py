@@ -38,7 +38,12 @@ def test_a_leak_in_a_single_mode_is_found(mode):
 def test_what_shows_no_leak_and_no_next_word_is_named():
     with pytest.raises(ValueError, match=r"two tokens or more, got \(2, 1, 5\)"):
         leak_test(nn.Identity(), random(2, 1, 5))
-    for logits in (torch.full((3,), torch.nan), torch.zeros(2, 3)):
+    for change in (lambda x: x.mean(1, keepdim=True), lambda x: x[:, :-1], torch.sum):
+        layer = nn.Identity()
+        layer.forward = change
+        with pytest.raises(ValueError, match=r"outputs \(B, T, …\) with \(2, 7\), got"):
+            leak_test(layer, random(2, 7, 5))
+    for logits in (torch.full((3,), torch.nan), torch.zeros(2, 3), torch.zeros(0)):
         with pytest.raises(ValueError, match="logit"):
             greedy_translate(lambda ids, logits=logits: logits, 0, 1, max_length=3)
 
@@ -52,12 +57,6 @@ def test_a_layer_that_fails_midway_leaves_its_cache_and_modes_as_they_were(kind)
         with pytest.raises(ZeroDivisionError):
             call()
     assert (len(cache), layer.training, layer.out_proj.training) == (0, True, True)
-
-
-@pytest.mark.parametrize("number", [-1, 2.5, True, "3"])
-def test_a_context_length_that_cannot_be_is_named(number):
-    with pytest.raises(ValueError, match=f"of 0 or more, got {number!r}$"):
-        CausalAttention(5, 24, number, 0.0)
 
 
 @in_every_causal_layer

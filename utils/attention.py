@@ -9,24 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from utils import require
 from utils.cache import KeyValueCache, restored_on_error
 from utils.embeddings import ComputedBuffer, Rotary
-from utils.validation import (
-    check_axes,
-    check_cache,
-    check_divisible,
-    check_floating,
-    check_length,
-    check_mask,
-    check_positive,
-    check_probability,
-    check_query_key_value,
-    check_rotary,
-    check_tokens,
-    check_type,
-    check_width,
-    expect,
-)
 
 
 def softmax(scores: Tensor, dim: int = -1) -> Tensor:
@@ -42,7 +27,10 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     >>> softmax(torch.tensor([0.0, 0.0, 1000.0]))
     tensor([0., 0., 1.])
     """
-    check_type("scores", scores)
+    require.instance("scores", scores)
+    require.that(scores.dtype != torch.bool, "scores as numbers", scores.dtype)
+    if not scores.numel():
+        return torch.exp(scores)
     exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
     dtype = torch.promote_types(exponentials.dtype, torch.float32)  # float16 is narrow
     total = exponentials.sum(dim=dim, keepdim=True, dtype=dtype)
@@ -52,14 +40,16 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
 def attention_weights(x: Tensor) -> Tensor:
     """Weigh every token against every other: softmax(X X^T), row by row.
 
-    x: (..., T, D)
+    x: (..., T, D), floating point
     returns: (..., T, T), rows are queries and sum to one
 
     >>> attention_weights(torch.zeros(2, 3))
     tensor([[0.5000, 0.5000],
             [0.5000, 0.5000]])
     """
-    return softmax(x @ x.transpose(-2, -1), dim=-1)
+    require.axes("x", x, "..., T, D")
+    require.floating("x", x)
+    return softmax(_products(x, x), dim=-1).to(x.dtype)
 
 
 def context_vectors(x: Tensor) -> Tensor:
@@ -84,7 +74,7 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    check_positive("num_tokens", num_tokens, least=0)
+    require.positive("num_tokens", num_tokens, least=0)
     return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
@@ -98,15 +88,11 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     tensor([[ True, False, False],
             [ True,  True,  True]])
     """
-    check_positive("num_tokens", num_tokens, least=0)
-    lengths = torch.as_tensor(lengths)
-    if not lengths.numel():  # PyTorch makes floats of an empty list
-        lengths = lengths.long()
-    is_integer = not lengths.is_floating_point() and lengths.dtype != torch.bool
-    is_valid = lengths.dim() == 1 and is_integer
-    expect(is_valid, "integers (B,)", lengths.dtype, lengths.shape)
-    is_valid = not ((lengths < 0) | (lengths > num_tokens)).any()
-    expect(is_valid, f"lengths from 0 to {num_tokens}", lengths.tolist())
+    require.positive("num_tokens", num_tokens, least=0)
+    lengths = require.integers("lengths", lengths)
+    if require.is_readable(lengths):
+        is_valid = not ((lengths < 0) | (lengths > num_tokens)).any()
+        require.that(is_valid, f"lengths from 0 to {num_tokens}", lengths.tolist())
     return torch.arange(num_tokens, device=lengths.device) < lengths[:, None]
 
 
@@ -124,10 +110,10 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
-    check_floating("scores", scores)
+    require.floating("scores", scores)
     if mask is None:
         return torch.softmax(scores, dim=-1)
-    check_mask("mask", mask, scores.shape)
+    require.mask("mask", mask, scores.shape)
     weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
     return weights.masked_fill(~mask, 0.0)
 
@@ -146,7 +132,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     Source: Srivastava et al. 2014, section 10.
     """
-    check_probability(p)
+    require.floating("x", x)
+    require.probability(p)
     if p == 1:
         return torch.zeros_like(x)
     return x * (torch.rand_like(x) >= p) / (1 - p)
@@ -156,16 +143,28 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     """Compare each query with each key: Q K^T / sqrt(d_k).
 
     query, key: (..., T, d_k) and (..., S, d_k)
-    returns: (..., T, S), of float16 inputs in float32: their products often exceed
-        65504, the largest float16
+    returns: (..., T, S), of 16-bit inputs in float32: products often exceed 65504, the
+        largest float16, and bfloat16 would round a score of 20 by up to 0.06
 
     >>> scaled_scores(torch.ones(1, 4), torch.ones(2, 4))
     tensor([[2., 2.]])
     """
-    if query.dtype == torch.float16:
-        with torch.autocast(query.device.type, enabled=False):
-            return scaled_scores(query.float(), key.float())
-    return query @ key.mT / query.shape[-1] ** 0.5
+    for name, x in (("query", query), ("key", key)):
+        require.axes(name, x, "..., tokens, width")
+        require.floating(name, x)
+    is_one_width = query.shape[-1] == key.shape[-1] > 0
+    require.that(is_one_width, "query and key of one width d_k", query.shape, key.shape)
+    require.alike(query=query, key=key)
+    return _products(query, key) / query.shape[-1] ** 0.5
+
+
+def _products(query, key):
+    """Return Q K^T, of 16-bit inputs in float32."""
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    if dtype == query.dtype:
+        return query @ key.mT
+    with torch.autocast(query.device.type, enabled=False):
+        return query.to(dtype) @ key.to(dtype).mT
 
 
 def scaled_dot_product_attention(
@@ -196,7 +195,7 @@ def scaled_dot_product_attention(
     >>> output, weights
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
-    leading = check_query_key_value(query, key, value)
+    leading = require.query_key_value(query, key, value)
     if mask is not None:  # which may differ where only the values do
         query = query.expand(*leading, *query.shape[-2:])
     weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
@@ -227,15 +226,18 @@ def cross_attention(
 
     Source: Vaswani et al. 2017, section 3.2.3.
     """
+    require.axes("x", x, "..., T, D")
+    require.axes("context", context, "..., S, D")
     for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
-        check_type(name, W)
+        require.floating(name, W)
         width = (x if name == "W_query" else context).shape[-1]
-        expect(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
+        require.that(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
+    require.alike(x=x, context=context, W_query=W_query, W_key=W_key, W_value=W_value)
     query, key, value = x @ W_query, context @ W_key, context @ W_value
     mask = context_mask
     if mask is not None:
-        leading = check_query_key_value(query, key, value)
-        check_mask("context_mask", mask, (*leading, key.shape[-2]))
+        leading = require.query_key_value(query, key, value)
+        require.mask("context_mask", mask, (*leading, key.shape[-2]))
         mask = mask[..., None, :]  # (..., 1, S)
     return scaled_dot_product_attention(query, key, value, mask)
 
@@ -260,8 +262,8 @@ def online_softmax_attention(
     >>> online_softmax_attention(query, key, value, slice_size=2)
     tensor([[6.]])
     """
-    leading = check_query_key_value(query, key, value)
-    check_positive("slice_size", slice_size)
+    leading = require.query_key_value(query, key, value)
+    require.positive("slice_size", slice_size)
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
     accumulator = query.new_zeros(*leading, query.shape[-2], value.shape[-1])
@@ -306,12 +308,26 @@ def attend_with_cache(
     >>> attend_with_cache(torch.ones(1, 1), key[1:], value[1:], cache)[0]
     tensor([[10.]])
     """
-    check_cache(cache, tuple)
+    require.cache(cache, tuple)
+    require.query_key_value(query, key, value)
+    T = query.shape[-2]
+    is_same = key.shape[-2] == T
+    require.that(
+        is_same, "a query and a key for each new token", query.shape, key.shape
+    )
     if cache is not None:
+        require.that(
+            len(cache) == 2, "a cache of keys and values", f"{len(cache)} of them"
+        )
+        for stored, new in zip(cache, (key, value)):
+            require.instance("a part of the cache", stored)
+            require.alike(cache=stored, new=new)
+            sizes = [(*t.shape[:-2], t.shape[-1]) for t in (stored, new)]
+            expected = f"a cache for {tuple(new.shape)}"
+            require.that(sizes[0] == sizes[1], expected, stored.shape)
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
-    check_query_key_value(query, key, value)
-    T, S = query.shape[-2], key.shape[-2]
-    expect(T <= S, "at most as many queries as keys for a causal mask", T, S)
+        require.query_key_value(query, key, value)
+    S = key.shape[-2]
     positions = torch.arange(S, device=query.device)
     mask = positions <= positions[S - T :, None]  # (T, S): the new tokens are the last
     return F.scaled_dot_product_attention(query, key, value, mask), (key, value)
@@ -333,6 +349,8 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False):
         super().__init__()
+        require.sizes(d_in=d_in, d_out=d_out)
+        require.flags(qkv_bias=qkv_bias)
         self.d_in = d_in
         self.W_query = nn.Linear(d_in, d_out, bias=qkv_bias)
         self.W_key = nn.Linear(d_in, d_out, bias=qkv_bias)
@@ -341,7 +359,7 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        check_width("x", x, self.d_in)
+        require.features("x", x, self.d_in)
         output, weights = scaled_dot_product_attention(
             self.W_query(x), self.W_key(x), self.W_value(x)
         )
@@ -371,9 +389,8 @@ class CausalAttention(ComputedBuffer, SelfAttention):
         dropout: float,
         qkv_bias: bool = False,
     ):
+        require.layer_sizes(d_in, d_out, context_length, dropout)
         super().__init__(d_in, d_out, qkv_bias)
-        check_positive("context_length", context_length, least=0)
-        check_probability(dropout)
         self.dropout_p = dropout
         self.context_length = context_length
         self.register_computed()
@@ -384,9 +401,9 @@ class CausalAttention(ComputedBuffer, SelfAttention):
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        check_width("x", x, self.d_in)
+        require.features("x", x, self.d_in)
         num_tokens = x.shape[-2]
-        check_length(num_tokens, len(self.mask))
+        require.length(num_tokens, len(self.mask))
         output, weights = scaled_dot_product_attention(
             self.W_query(x),
             self.W_key(x),
@@ -407,9 +424,9 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     tensor([[2, 3],
             [6, 7]])
     """
-    check_axes("x", x, "..., T, D")
+    require.axes("x", x, "..., T, D")
     width = x.shape[-1]
-    check_divisible(width, num_heads)
+    require.divisible(width, num_heads)
     heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)
     return heads.transpose(-3, -2)  # (B, H, T, K)
 
@@ -424,7 +441,7 @@ def merge_heads(x: Tensor) -> Tensor:
     >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
     True
     """
-    check_axes("x", x, "..., H, T, K")
+    require.axes("x", x, "..., H, T, K")
     return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
 
 
@@ -439,8 +456,8 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
 
     Source: Ainslie et al. 2023, section 2.2.
     """
-    check_axes("x", x, "..., H_kv, T, K")
-    check_positive("n_rep", n_rep)
+    require.axes("x", x, "..., H_kv, T, K")
+    require.positive("n_rep", n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
 
@@ -490,17 +507,17 @@ class MultiHeadAttention(nn.Module):
         rope_base: float = 10000.0,
     ):
         super().__init__()
-        check_divisible(d_out, num_heads)
+        require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
+        require.flags(qkv_bias=qkv_bias, causal=causal)
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
-        is_valid = num_kv_heads >= 1 and num_heads % num_kv_heads == 0
+        require.sizes(num_kv_heads=num_kv_heads)
+        is_valid = num_heads % num_kv_heads == 0
         expected = "num_kv_heads to divide num_heads"
-        expect(is_valid, expected, num_kv_heads, num_heads)
+        require.that(is_valid, expected, num_kv_heads, num_heads)
         if window is not None:
-            check_positive("window", window)
-            expect(causal, "causal=True with a window", causal)
-        check_rotary(rotary, rope_base)
-        check_positive("context_length", context_length, least=0)
-        check_probability(dropout)
+            require.positive("window", window)
+            require.that(causal, "causal=True with a window", causal)
+        require.rotary(rotary, rope_base)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -552,23 +569,23 @@ class MultiHeadAttention(nn.Module):
 
     def _check_inputs(self, x, context, padding_mask, cache):
         """Return the number of tokens before x."""
-        num_cached = check_cache(cache, KeyValueCache)
+        num_cached = require.cache(cache, KeyValueCache)
         if context is not None and self.causal:
             raise ValueError(
                 "expected causal=False in a layer that gets a context, its second "
                 "argument; a mask goes to padding_mask="
             )
         expected = "causal=True in a layer that gets a cache, as from `generate`"
-        expect(cache is None or self.causal, expected, self.causal)
+        require.that(cache is None or self.causal, expected, self.causal)
         if context is None:
-            num_keys = check_tokens("x", x, self.d_in, padding_mask, num_cached)
+            num_keys = require.tokens("x", x, self.d_in, padding_mask, num_cached)
             if self.causal or self.rotary:
-                check_length(num_keys, self.context_length)
+                require.length(num_keys, self.context_length)
             return num_cached
-        check_width("x", x, self.d_in, dims=3)
-        check_tokens("context", context, self.d_in, padding_mask)
+        require.features("x", x, self.d_in, dims=3)
+        require.tokens("context", context, self.d_in, padding_mask)
         is_valid = len(context) == len(x)
-        expect(is_valid, "a context for each sentence", context.shape, x.shape)
+        require.that(is_valid, "a context for each sentence", context.shape, x.shape)
         return num_cached
 
     def _project_heads(self, x, context, cache):
@@ -633,6 +650,9 @@ def attend_with_heads(
         options = {"is_causal": True, "enable_gqa": num_heads != num_kv_heads}
         attend = F.scaled_dot_product_attention
         return attend(query, key, value, dropout_p=dropout_p, **options), None
+    if causal and query.shape[2] > key.shape[2]:  # early queries would see no key
+        shapes = f"{tuple(query.shape)} and {tuple(key.shape)}"
+        raise ValueError(f"expected a key for each causal query, got {shapes}")
     mask = _combine_masks(query, key, padding_mask, causal, window)
     if num_heads != num_kv_heads:
         # Heads that share their keys become one head, which has all their queries.

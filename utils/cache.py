@@ -4,7 +4,7 @@ import contextlib
 
 from torch import Tensor
 
-from utils.validation import check_positive, expect
+from utils import require
 
 
 @contextlib.contextmanager
@@ -37,7 +37,7 @@ class KeyValueCache:
     """
 
     def __init__(self, capacity: int):
-        check_positive("capacity", capacity, least=0)
+        require.positive("capacity", capacity, least=0)
         self.capacity = capacity
         self.key = self.value = None
         self.num_tokens = 0
@@ -58,12 +58,16 @@ class KeyValueCache:
 
         Raises ValueError if there is no room left, and for another shape or dtype.
         """
-        is_valid = key.dim() == value.dim() == 4
+        require.floating("key", key)
+        require.floating("value", value)
+        is_valid = key.dim() == value.dim() == 4 and key.device == value.device
         if self.key is None:
             is_valid = is_valid and key.shape[:3] == value.shape[:3]
-        expect(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
+        require.that(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
         start, end = self.num_tokens, self.num_tokens + key.shape[-2]
-        expect(end <= self.capacity, f"at most capacity = {self.capacity} tokens", end)
+        require.that(
+            end <= self.capacity, f"at most capacity = {self.capacity} tokens", end
+        )
         pair = self.key, self.value
         if self.key is None:
             pair = [
@@ -72,10 +76,11 @@ class KeyValueCache:
             ]
         for stored, new in zip(pair, (key, value)):
             expected = stored[:, :, start:end].shape
-            if new.shape != expected or new.dtype != stored.dtype:
+            kinds = (stored.device, stored.dtype), (new.device, new.dtype)
+            if new.shape != expected or kinds[0] != kinds[1]:
                 raise ValueError(
-                    f"expected {stored.dtype} {tuple(expected)} as before, "
-                    f"got {new.dtype} {tuple(new.shape)}"
+                    f"expected {kinds[0][1]} {tuple(expected)} on {kinds[0][0]} as "
+                    f"before, got {kinds[1][1]} {tuple(new.shape)} on {kinds[1][0]}"
                 )
             stored[:, :, start:end] = new
         (self.key, self.value), self.num_tokens = pair, end

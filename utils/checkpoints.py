@@ -91,7 +91,10 @@ def _open_tensors(folder):
     path = Path(folder, "model.safetensors")
     index, files = path.with_name(f"{path.name}.index.json"), [path.name]
     if index.is_file() and not path.is_file():
-        files = sorted({*read_json(index)["weight_map"].values()})
+        names = read_json(index).get("weight_map")
+        if not isinstance(names, dict):
+            raise ValueError(f"{index}: expected weight_map as a dict, got {names!r}")
+        files = sorted({*names.values()})
     tensors = {}
     for file in files:
         path = path.with_name(file)

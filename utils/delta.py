@@ -4,21 +4,14 @@ Shapes: B batch, T tokens, H heads, K width of keys and queries, d_v width of
 values. A state S is (..., K, d_v): for a key k it returns S^T k.
 """
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from utils import require
 from utils.attention import merge_heads, split_heads
-from utils.validation import (
-    check_cache,
-    check_divisible,
-    check_length,
-    check_positive,
-    check_probability,
-    check_query_key_value,
-    check_tokens,
-    expect,
-)
 
 
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -61,6 +54,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
 
     Source: Schlag et al. 2021, section 4.2.
     """
+    require.floating("beta", beta)
     return gated_delta_rule(query, key, value, beta, torch.ones_like(beta))
 
 
@@ -84,8 +78,9 @@ def gated_delta_rule(
     Source: Yang et al. 2025, *Gated Delta Networks*, equation 10.
     """
     _check_inputs(query, key, value, beta=beta, gate=gate)
-    wrong = gate[~((gate >= 0) & (gate <= 1))].tolist()  # also NaN
-    expect(not wrong, "gates from 0 to 1", *wrong[:1])
+    require.between("beta", beta, 0, 1)
+    require.between("gate", gate, 0, 1)
+    require.alike(value=value, beta=beta, gate=gate)
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
         state = gate[..., t, None, None] * state
@@ -122,16 +117,23 @@ def attend_in_chunks(
     Source: Yang et al. 2024, *Parallelizing Linear Transformers with the Delta Rule*,
     section 3.2.
     """
+    require.floating("beta", beta)
     log_gate = torch.zeros_like(beta) if log_gate is None else log_gate
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
-    check_positive("chunk_size", chunk_size)
+    require.between("beta", beta, 0, 1)
+    require.between("log_gate", log_gate, -math.inf, 0)
+    require.positive("chunk_size", chunk_size)
+    return _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size)
+
+
+def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
+    """Do so without looking at the values, which a layer knows to be right."""
     dtype = torch.promote_types(value.dtype, torch.float32)
     empty = _empty_state(key, value).to(dtype)
-    if state is not None and state.shape != empty.shape:
-        shapes = tuple(empty.shape), tuple(state.shape)
-        raise ValueError(
-            f"expected a state (..., K, d_v) = {shapes[0]}, got {shapes[1]}"
-        )
+    if state is not None:
+        require.floating("state", state)
+        expected = f"a state (..., K, d_v) = {tuple(empty.shape)}"
+        require.that(state.shape == empty.shape, expected, state.shape)
     state, outputs = empty if state is None else state.to(dtype), []
     inputs = [
         t.to(dtype) for t in (query, key, value, beta[..., None], log_gate[..., None])
@@ -221,9 +223,8 @@ class DeltaAttention(nn.Module):
         gate: bool = False,
     ):
         super().__init__()
-        check_divisible(d_out, num_heads)
-        check_positive("context_length", context_length, least=0)
-        check_probability(dropout)
+        require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
+        require.flags(gate=gate)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -243,9 +244,9 @@ class DeltaAttention(nn.Module):
         padding_mask: Tensor | None = None,
         cache: DeltaState | None = None,
     ) -> Tensor:
-        num_cached = check_cache(cache, DeltaState)
-        num_tokens = check_tokens("x", x, self.d_in, padding_mask, num_cached)
-        check_length(num_tokens, self.context_length)
+        num_cached = require.cache(cache, DeltaState)
+        num_tokens = require.tokens("x", x, self.d_in, padding_mask, num_cached)
+        require.length(num_tokens, self.context_length)
         if x.shape[1] == 0:
             return self.W_value(x)  # (B, 0, d_out)
         projected = self.W_query(x), self.W_key(x), self.W_value(x)
@@ -260,7 +261,7 @@ class DeltaAttention(nn.Module):
             beta, log_gate = (t.masked_fill(padded, 0.0) for t in (beta, log_gate))
         state = None if cache is None else cache.matrix
         numbers = beta.mT, log_gate.mT  # (B, H, T)
-        output, state = attend_in_chunks(query, key, value, *numbers, state)
+        output, state = _attend_in_chunks(query, key, value, *numbers, state)
         output = F.rms_norm(output, output.shape[-1:])  # (B, H, T, d_v)
         output = F.dropout(output, self.dropout_p, self.training)
         output = self.out_proj(merge_heads(output))  # (B, T, d_out)
@@ -283,11 +284,14 @@ def _read(state, vector):
 
 
 def _check_inputs(query, key, value, **numbers):
-    check_query_key_value(query, key, value)
+    require.query_key_value(query, key, value)
     shapes = [tuple(t.shape) for t in (query, key, value)]
     is_valid = shapes[0][:-1] == shapes[1][:-1] == shapes[2][:-1] and shapes[0][-2] > 0
-    expect(is_valid, "query, key and value of the same tokens, one or more", shapes)
+    require.that(
+        is_valid, "query, key and value of the same tokens, one or more", shapes
+    )
     for name, given in numbers.items():
+        require.instance(name, given)
         if given.shape != key.shape[:-1]:
             raise ValueError(
                 f"expected {name} {shapes[1][:-1]}, a number for each token, "

@@ -9,17 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from utils.validation import (
-    check_axes,
-    check_broadcastable,
-    check_floating,
-    check_positions,
-    check_positive,
-    check_token_ids,
-    check_type,
-    expect,
-    is_number,
-)
+from utils import require
 
 
 def embed(ids: Tensor, table: Tensor) -> Tensor:
@@ -33,8 +23,8 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
     tensor([[5., 6.],
             [1., 2.]])
     """
-    check_axes("table", table, "V, D")
-    check_token_ids(ids, len(table))
+    require.axes("table", table, "V, D")
+    require.token_ids(ids, len(table), table)
     return F.embedding(ids, table)
 
 
@@ -52,9 +42,8 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    check_positive("num_positions", num_positions)
-    is_valid = d_model >= 2 and d_model % 2 == 0
-    expect(is_valid, "an even d_model of 2 or more", d_model)
+    require.positive("num_positions", num_positions)
+    require.even("d_model", d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
     angles = positions[:, None] / 10000 ** (even / d_model)  # (T, D / 2)
@@ -76,12 +65,12 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
 
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
-    check_axes("images", images, "B, C, height, width")
-    check_positive("patch_size", patch_size)
+    require.axes("images", images, "B, C, height, width")
+    require.positive("patch_size", patch_size)
     B, C, height, width = images.shape
     p = patch_size
     is_whole = height % p == width % p == 0
-    expect(is_whole, f"sides that {p} divides", height, width)
+    require.that(is_whole, f"sides that {p} divides", height, width)
     x = images.reshape(B, C, height // p, p, width // p, p)
     x = x.permute(0, 2, 4, 1, 3, 5)  # (B, rows, columns, C, p, p)
     return x.reshape(B, (height // p) * (width // p), C * p * p)
@@ -104,19 +93,21 @@ class TokenAndPositionEmbedding(nn.Module):
 
     def __init__(self, vocab_size: int, context_length: int | None, d_model: int):
         super().__init__()
-        check_positive("vocab_size", vocab_size)
+        require.sizes(vocab_size=vocab_size, d_model=d_model)
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = None
         if context_length is not None:
-            check_positive("context_length", context_length, least=0)
+            require.positive("context_length", context_length, least=0)
             self.position_embedding = nn.Embedding(context_length, d_model)
 
     def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
-        check_token_ids(token_ids, self.token_embedding.num_embeddings)
+        require.axes("token ids", token_ids, "..., T")
+        table = self.token_embedding
+        require.token_ids(token_ids, table.num_embeddings, table.weight)
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
-        check_positions(start, end, self.position_embedding.num_embeddings)
+        require.positions(start, end, self.position_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
@@ -136,9 +127,9 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
 
     Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2.
     """
-    check_floating("x", x)
-    check_type("positions", positions)
-    check_broadcastable("positions", positions, x.shape[:-1])
+    require.axes("x", x, "..., T, K")
+    require.instance("positions", positions)
+    require.broadcastable("positions", positions, x.shape[:-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
@@ -160,16 +151,22 @@ def rotary_tables(
             [0.5403]]), tensor([[0.0000],
             [0.8415]]))
     """
-    is_valid = width >= 2 and width % 2 == 0
-    expect(is_valid, "an even width of 2 or more to rotate", width)
-    expect(is_number(base) and base > 0, "a finite base above 0", repr(base))
+    require.instance("positions", positions)
+    is_real = not positions.is_complex() and positions.dtype != torch.bool
+    require.that(is_real, "positions as real numbers", positions.dtype)
+    require.even("width", width)
+    require.that(
+        require.is_number(base) and base > 0, "a finite base above 0", repr(base)
+    )
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
     periods = base ** (even / width)  # (K / 2,), in tokens per radian
     if rescale is not None:
         periods = 1 / rescale(1 / periods)
-        expect(periods.shape == even.shape, f"{len(even)} frequencies", periods.shape)
+        require.that(
+            periods.shape == even.shape, f"{len(even)} frequencies", periods.shape
+        )
     angles = positions[..., None].double() / periods  # (..., T, K / 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
@@ -184,9 +181,15 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
     tensor([[0., 3.]])
     """
+    require.axes("cos", cos, "..., K / 2")
+    require.axes("sin", sin, "..., K / 2")
     width = 2 * cos.shape[-1]
-    expect(x.shape[-1] == width, f"x (..., {width})", x.shape)
-    expect(sin.shape == cos.shape, "cos and sin of one shape", cos.shape, sin.shape)
+    require.floating("x", x)
+    require.that(x.shape[-1:] == (width,), f"x (..., {width})", x.shape)
+    require.that(
+        sin.shape == cos.shape, "cos and sin of one shape", cos.shape, sin.shape
+    )
+    require.broadcastable("cos and sin", cos, (*x.shape[:-1], cos.shape[-1]))
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
@@ -235,7 +238,7 @@ class Rotary(ComputedBuffer):
         rescale: Callable[[Tensor], Tensor] | None = None,
     ):
         super().__init__()
-        check_positive("num_positions", num_positions)
+        require.positive("num_positions", num_positions)
         self.num_positions, self.options = num_positions, (width, base, rescale)
         self.register_computed()
 
@@ -244,8 +247,9 @@ class Rotary(ComputedBuffer):
         return "tables", torch.stack(tables)
 
     def forward(self, x: Tensor, start: int) -> Tensor:
+        require.axes("x", x, "..., T, K")
         end = start + x.shape[-2]
-        check_positions(start, end, self.num_positions, "num_positions")
+        require.positions(start, end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 
@@ -266,8 +270,8 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     Source: Press et al. 2022, section 3. For a number of heads that is not a power
     of two it interpolates the slopes; here the formula holds for every H.
     """
-    check_positive("num_heads", num_heads)
-    check_positive("num_tokens", num_tokens, least=0)
+    require.positive("num_heads", num_heads)
+    require.positive("num_tokens", num_tokens, least=0)
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
     positions = torch.arange(num_tokens)
     offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)

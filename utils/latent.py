@@ -7,6 +7,7 @@ d_c width of a latent, K_rot width of the rotated part.
 import torch
 from torch import Tensor, nn
 
+from utils import require
 from utils.attention import (
     MultiHeadAttention,
     attend_with_heads,
@@ -15,17 +16,6 @@ from utils.attention import (
 )
 from utils.cache import KeyValueCache, restored_on_error
 from utils.embeddings import Rotary
-from utils.validation import (
-    check_axes,
-    check_cache,
-    check_divisible,
-    check_length,
-    check_positive,
-    check_probability,
-    check_rotary,
-    check_tokens,
-    expect,
-)
 
 
 def latent_keys_values(
@@ -45,6 +35,7 @@ def latent_keys_values(
     """
     for name, matrix in (("W_uk", W_uk), ("W_uv", W_uv)):
         _check_matrix(name, matrix, latent)
+    require.alike(latent=latent, W_uk=W_uk, W_uv=W_uv)
     _check_shape("W_uv", W_uv, (*W_uk.shape[:2], W_uv.shape[2]))
     latent = latent[:, None]  # (B, 1, S, d_c)
     return latent @ W_uk, latent @ W_uv
@@ -58,7 +49,8 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     query: (B, H, T, K)
     latent: (B, S, d_c)
     W_uk: (H, d_c, K)
-    returns: (B, H, T, S), not scaled; ValueError for other shapes
+    returns: (B, H, T, S), not scaled, of 16-bit inputs in float32; ValueError for other
+        shapes
 
     >>> query, latent = torch.ones(1, 1, 1, 2), torch.tensor([[[3.0]]])
     >>> absorbed_scores(query, latent, torch.tensor([[[1.0, 4.0]]]))
@@ -68,7 +60,11 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     """
     _check_matrix("W_uk", W_uk, latent)
     H, _, K = W_uk.shape
+    require.floating("query", query)
     _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], K))
+    require.alike(query=query, latent=latent, W_uk=W_uk)
+    dtype = torch.promote_types(query.dtype, torch.float32)
+    query, latent, W_uk = (t.to(dtype) for t in (query, latent, W_uk))
     return query @ W_uk.mT @ latent[:, None].mT
 
 
@@ -98,17 +94,22 @@ def absorbed_attention(
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, sections 2.1.2 and 2.1.3.
     """
     inputs = query, rotated_query, latent, rotated_key, W_uk, W_uv
-    if query.dtype == torch.float16:  # in which a score overflows above 65504
-        return absorbed_attention(*(t.float() for t in inputs)).half()
+    names = "query", "rotated_query", "latent", "rotated_key", "W_uk", "W_uv"
+    for name, x in zip(names, inputs):
+        require.floating(name, x)
+    require.alike(**dict(zip(names, inputs)))
     scores = absorbed_scores(query, latent, W_uk)
     K_rot, d_v = rotated_query.shape[-1:], W_uv.shape[-1:]
     _check_shape("rotated_query", rotated_query, (*query.shape[:3], *K_rot))
     _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *K_rot))
     _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *d_v))
+    rotated_query, rotated_key, latent, W_uv = (
+        t.to(scores.dtype) for t in (rotated_query, rotated_key, latent, W_uv)
+    )
     scores = scores + rotated_query @ rotated_key[:, None].mT
     width = query.shape[-1] + rotated_query.shape[-1]
     weights = (scores / width**0.5).softmax(dim=-1)
-    return weights @ latent[:, None] @ W_uv
+    return (weights @ latent[:, None] @ W_uv).to(query.dtype)
 
 
 class LatentAttention(nn.Module):
@@ -151,17 +152,16 @@ class LatentAttention(nn.Module):
         rope_base: float = 10000.0,
     ):
         super().__init__()
-        check_divisible(d_out, num_heads)
-        check_positive("context_length", context_length, least=0)
-        check_probability(dropout)
-        check_rotary(rotary, rope_base, rotary_dim)
+        require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
+        require.rotary(rotary, rope_base, rotary_dim)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
-        check_positive("latent_dim", self.latent_dim)
+        require.positive("latent_dim", self.latent_dim)
         rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
+        require.even("rotary_dim", rotary_dim)
         self.rotary_dim = rotary_dim if rotary else 0
         self.dropout_p = dropout
         d_query = num_heads * (head_dim + self.rotary_dim)
@@ -184,9 +184,9 @@ class LatentAttention(nn.Module):
         cache: KeyValueCache | None = None,
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        start = check_cache(cache, KeyValueCache)
-        num_tokens = check_tokens("x", x, self.d_in, padding_mask, start)
-        check_length(num_tokens, self.context_length)
+        start = require.cache(cache, KeyValueCache)
+        num_tokens = require.tokens("x", x, self.d_in, padding_mask, start)
+        require.length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + K_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, d_c), in 16 bits under autocast
@@ -238,10 +238,12 @@ class LatentAttention(nn.Module):
 
 
 def _check_matrix(name, matrix, latent):
-    check_axes("latents", latent, "B, S, d_c")
-    check_axes(name, matrix, "H, d_c, width")
+    require.axes("latents", latent, "B, S, d_c")
+    require.axes(name, matrix, "H, d_c, width")
+    require.floating("latents", latent)
+    require.floating(name, matrix)
     d_c = latent.shape[-1]
-    expect(matrix.shape[1] == d_c, f"{name} (H, {d_c}, width)", matrix.shape)
+    require.that(matrix.shape[1] == d_c, f"{name} (H, {d_c}, width)", matrix.shape)
 
 
 def _check_shape(name, tensor, shape):

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import start_processes
 
-from utils.validation import check_positive
+from utils import require
 
 
 def in_processes(count: int, function: Callable, *inputs) -> list:
@@ -31,7 +31,8 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
     exception shows its traceback. A program (not a notebook) must call this function
     inside `if __name__ == "__main__":`, because every process imports the program.
     """
-    check_positive("count", count)
+    require.positive("count", count)
+    require.instance("function", function, Callable)
     method = "spawn"
     if sys.platform == "linux":
         # Fork each from one that has imported these, which saves it three seconds. It

@@ -10,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import Rotary
 from utils.model import GPT
-from utils.validation import check_positive, expect, is_number
 
 
 class SwiGLU(nn.Module):
@@ -35,8 +35,9 @@ class SwiGLU(nn.Module):
 
     def __init__(self, d_model: int, d_inner: int | None = None):
         super().__init__()
+        require.sizes(d_model=d_model)
         d_inner = 8 * d_model // 3 if d_inner is None else d_inner
-        check_positive("d_inner", d_inner)
+        require.sizes(d_inner=d_inner)
         self.gate = nn.Linear(d_model, d_inner, bias=False)
         self.up = nn.Linear(d_model, d_inner, bias=False)
         self.down = nn.Linear(d_inner, d_model, bias=False)
@@ -67,6 +68,8 @@ class Llama(GPT):
     def __init__(
         self, *sizes: int, d_inner: int, eps: float = 1e-5, tied: bool = True, **options
     ):
+        require.that(require.is_number(eps, 0), "a finite eps of 0 or more", repr(eps))
+        require.flags(tied=tied)
         super().__init__(*sizes, positions="rotary", **options)
         vocab_size, d_model = self.output.weight.shape
         for block in self.blocks:
@@ -147,6 +150,12 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
 
     Source: the inverse of `permute` in the script of `transformers` for Llama.
     """
+    require.axes("weight", weight, "H * K, D")
+    require.sizes(num_heads=num_heads)
+    is_valid = len(weight) % (2 * num_heads) == 0
+    require.that(
+        is_valid, "rows in pairs for each head", f"{len(weight)} rows", num_heads
+    )
     pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, K / 2, D)
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * K, D)
 
@@ -173,9 +182,14 @@ def llama3_frequencies(
 
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
-    is_valid, expected = low_freq_factor < high_freq_factor, "low_freq_factor below "
-    expect(is_valid, f"{expected}high_freq_factor", low_freq_factor, high_freq_factor)
-    expect(is_number(factor) and factor > 0, "a factor above 0", repr(factor))
+    require.floating("frequencies", frequencies)
+    numbers = factor, original_max_position_embeddings, high_freq_factor
+    require.that(
+        all(require.is_number(n) and n > 0 for n in numbers), "numbers above 0", numbers
+    )
+    low, high = low_freq_factor, high_freq_factor
+    is_valid = require.is_number(low) and low < high
+    require.that(is_valid, "low_freq_factor below high_freq_factor", low, high)
     rotations = original_max_position_embeddings * frequencies / (2 * torch.pi)
     kept = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)
     kept = kept.clamp(0, 1)

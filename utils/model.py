@@ -10,18 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from utils import require
 from utils.attention import MultiHeadAttention
 from utils.cache import restored_on_error
 from utils.checkpoints import assign_weights, check_config, read_json, read_weights
 from utils.embeddings import TokenAndPositionEmbedding
-from utils.validation import (
-    check_logits,
-    check_positive,
-    check_token_ids,
-    check_type,
-    expect,
-    is_number,
-)
 
 
 class TransformerBlock(nn.Module):
@@ -42,6 +35,7 @@ class TransformerBlock(nn.Module):
 
     def __init__(self, attention: nn.Module, feed_forward: nn.Module, d_model: int):
         super().__init__()
+        require.sizes(d_model=d_model)
         self.norm1 = nn.LayerNorm(d_model)
         self.attention = attention
         self.norm2 = nn.LayerNorm(d_model)
@@ -60,6 +54,7 @@ def feed_forward(d_model: int) -> nn.Sequential:
 
     Source: Vaswani et al. 2017, section 3.3; GELU as in Radford et al. 2018.
     """
+    require.sizes(d_model=d_model)
     return nn.Sequential(
         nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model)
     )
@@ -110,19 +105,21 @@ class GPT(nn.Module):
         **options,
     ):
         super().__init__()
-        expect(positions in POSITIONS, f"positions from {POSITIONS}", repr(positions))
-        check_positive("num_layers", num_layers, least=0)
+        require.that(
+            positions in POSITIONS, f"positions from {POSITIONS}", repr(positions)
+        )
+        require.positive("num_layers", num_layers, least=0)
         layers = attention if isinstance(attention, list) else [attention] * num_layers
         expected = f"attention for each of {num_layers} blocks"
-        expect(len(layers) == num_layers, expected, len(layers))
+        require.that(len(layers) == num_layers, expected, len(layers))
         causal, rotary = options.get("causal", True), options.get("rotary", True)
-        expect(causal, "causal=True, because a GPT predicts later tokens", causal)
+        require.that(causal, "causal=True, because a GPT predicts later tokens", causal)
         if positions == "rotary":
-            expect(rotary, "rotary=True with positions='rotary'", rotary)
+            require.that(rotary, "rotary=True with positions='rotary'", rotary)
             options["rotary"] = True
             for layer in layers:
                 expected = "attention that takes rotary=True with positions='rotary'"
-                expect(_takes_rotary(layer), expected, layer)
+                require.that(_takes_rotary(layer), expected, layer)
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
@@ -140,12 +137,13 @@ class GPT(nn.Module):
                 nn.init.normal_(layer.weight, std=0.02 / (2 * num_layers) ** 0.5)
 
     def forward(self, token_ids: Tensor, caches: list | None = None) -> Tensor:
-        check_type("token ids", token_ids)
-        expect(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
+        require.instance("token ids", token_ids)
+        require.that(token_ids.dim() == 2, "token ids (B, T)", token_ids.shape)
         if caches is None:
             return self._logits(token_ids, [None] * len(self.blocks), 0)
-        is_valid = all(hasattr(cache, "__dict__") for cache in caches)
-        expect(is_valid, "caches as `new_caches` returns them", caches)
+        is_valid = isinstance(caches, list | tuple)
+        is_valid = is_valid and all(hasattr(cache, "num_tokens") for cache in caches)
+        require.that(is_valid, "caches as `new_caches` returns them", caches)
         lengths = [len(cache) for cache in caches]
         num_different = len({id(cache) for cache in caches})
         if not len(self.blocks) == len(caches) == num_different or len({*lengths}) > 1:
@@ -249,13 +247,21 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     batch: inputs and targets, both (B, T)
     returns: scalar tensor; ValueError for two shapes, and targets that aren't ids
     """
+    require.that(len(batch) == 2, "inputs and targets", f"{len(batch)} parts")
     inputs, targets = batch
-    expected = "inputs and targets of one shape (B, T), one token or more"
-    is_valid = inputs.shape[:2] == targets.shape and targets.numel() > 0
-    expect(is_valid, expected, inputs.shape, targets.shape)
-    logits = model(inputs)
-    check_token_ids(targets, logits.shape[-1])  # PyTorch would leave out -100
-    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    return mean_loss(model(inputs), targets)
+
+
+def mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
+    """Return the mean cross-entropy, in nats, a scalar tensor.
+
+    logits: (..., V);  targets: token ids (...), else ValueError
+
+    >>> mean_loss(torch.zeros(2, 5), torch.tensor([3, 4]))
+    tensor(1.6094)
+    """
+    require.targets(logits, targets)
+    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
 
 
 def top_p_probs(logits: Tensor, p: float) -> Tensor:
@@ -270,8 +276,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    expect(is_number(p, 0, 1) and p > 0, "p above 0 and up to 1", repr(p))
-    check_logits(logits)
+    require.that(require.is_number(p, 0, 1) and p > 0, "p above 0 and up to 1", repr(p))
+    require.logits(logits)
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # of likelier tokens
     if p < 1:
@@ -300,14 +306,14 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    is_valid = is_number(temperature) and temperature > 0
-    expect(is_valid, "a finite temperature above 0", repr(temperature))
+    is_valid = require.is_number(temperature) and temperature > 0
+    require.that(is_valid, "a finite temperature above 0", repr(temperature))
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
-    largest = check_logits(logits)
+    largest = require.logits(logits)
     if top_k is not None:
         V = logits.shape[-1]
-        check_positive("top_k", top_k)
-        expect(top_k <= V, f"top_k from 1 to {V}", top_k)
+        require.positive("top_k", top_k)
+        require.that(top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     logits = logits - largest
@@ -321,14 +327,21 @@ def next_token_probs(
 def _ready_to_generate(model, device):
     """Switch dropout off and choose kernels; afterwards all is as it was."""
     is_cuda = device.type == "cuda"
-    with sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext():
-        modes = [(module, module.training) for module in model.modules()]
+    kernels = sdpa_kernel(KERNELS) if is_cuda else contextlib.nullcontext()
+    with kernels, restored_modes(model):
         model.eval()
-        try:
-            yield
-        finally:
-            for module, is_training in modes:
-                module.training = is_training
+        yield
+
+
+@contextlib.contextmanager
+def restored_modes(model: nn.Module):
+    """Give each module its mode back at the end, training or evaluation."""
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, is_training in modes:
+            module.training = is_training
 
 
 # Without cuDNN's kernel, which takes 50 ms on an H200 for each new number of keys.
@@ -364,16 +377,21 @@ def generate(
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
-    check_type("token ids", token_ids)
+    require.instance("model", model, nn.Module)
+    require.instance("token ids", token_ids)
+    require.flags(use_cache=use_cache)
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
-    expect(is_valid, "token ids (B, T), one or more each", token_ids.shape)
-    check_positive("num_tokens", num_tokens, least=0)
+    require.that(is_valid, "token ids (B, T), one or more each", token_ids.shape)
+    require.positive("num_tokens", num_tokens, least=0)
     V = model.output.out_features
     next_token_probs(torch.zeros(V), temperature, top_k, top_p)  # checks the options
-    check_token_ids(token_ids, V)
+    require.token_ids(token_ids, V)
     if end_id is not None:
-        expect(torch.as_tensor(end_id).dim() == 0, "one end_id", end_id)
-        check_token_ids(torch.as_tensor(end_id), V)
+        require.that(
+            require.is_whole(end_id) and 0 <= end_id < V,
+            f"end_id below {V}",
+            repr(end_id),
+        )
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)

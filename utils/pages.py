@@ -14,7 +14,16 @@ DEFINITIONS = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
 
 
 class Page(SimpleNamespace):
-    """What a notebook defines, by name."""
+    """What a notebook defines, by name: `page.NAME` or `page["NAME"]`.
+
+    Another value for a name changes what the notebook's code sees.
+    """
+
+    def __getitem__(self, name):
+        return getattr(self, name)
+
+    def __setitem__(self, name, value):
+        setattr(self, name, value)
 
     def __getattr__(self, name):
         raise AttributeError(

@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from utils import require
 from utils.attention import finite_maximum, scaled_scores
-from utils.validation import check_mask, check_positive, check_query_key_value, expect
 
 
 @contextlib.contextmanager
@@ -67,10 +67,10 @@ def partial_attention(
 
     Source: Milakov and Gimelshein 2018, section 3; Dao et al. 2022, section 3.1.
     """
-    check_query_key_value(query, key, value)
+    require.query_key_value(query, key, value)
     scores = scaled_scores(query, key)  # (..., T, S)
     if mask is not None:
-        check_mask("mask", mask, scores.shape)
+        require.mask("mask", mask, scores.shape)
         scores = scores.masked_fill(~mask, float("-inf"))
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
@@ -92,8 +92,9 @@ def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> 
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    shapes = outputs.shape[:-1], maxima.shape, sums.shape
-    expect(shapes[0] == shapes[1] == shapes[2], "P, ..., T alike in all three", *shapes)
+    _check_part(outputs, maxima, sums)
+    has_parts = outputs.dim() > 2 and len(outputs) > 0
+    require.that(has_parts, "outputs (P, ..., T, d_v), one part or more", outputs.shape)
     output, _, total = _merge(outputs, maxima, sums)
     return output / total.masked_fill(total == 0, 1.0)[..., None]
 
@@ -112,8 +113,12 @@ def merge_parts(
 
     Source: Milakov and Gimelshein 2018, section 3.1.
     """
-    sizes = len(first), len(second)
-    expect(sizes == (3, 3), "outputs, maxima and sums twice", *sizes)
+    for part in (first, second):
+        is_part = isinstance(part, tuple | list) and len(part) == 3
+        require.that(is_part, "outputs, maxima and sums twice", f"{part!r:.60}")
+        _check_part(*part)
+    shapes = first[0].shape, second[0].shape
+    require.that(shapes[0] == shapes[1], "two parts of one shape", *shapes)
     return _merge(*(torch.stack(pair) for pair in zip(first, second)))
 
 
@@ -128,9 +133,9 @@ def missing_keys(count: int, passes: int, causal: bool) -> Tensor:
     >>> missing_keys(3, 1, causal=False).int().tolist()
     [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
     """
-    check_positive("count", count)
-    check_positive("passes", passes, least=0)
-    expect(isinstance(causal, bool), "causal as True or False", repr(causal))
+    require.positive("count", count)
+    require.positive("passes", passes, least=0)
+    require.flags(causal=causal)
     ranks = torch.arange(count)
     missing = (ranks[:, None] - ranks) % count > passes
     return missing.tril() if causal else missing
@@ -160,17 +165,34 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
-    check_positive("count", count)
+    require.positive("count", count)
+    require.positive("rank", rank, least=0)
+    for name, tensor, axes in (("W_1", W_1, "U, D"), ("W_2", W_2, "D, U")):
+        require.axes(name, tensor, axes)
+    for name, tensor in (("x", x), ("b_1", b_1), ("b_2", b_2)):
+        require.floating(name, tensor)
+    require.alike(x=x, W_1=W_1, b_1=b_1, W_2=W_2, b_2=b_2)
     U, D = W_1.shape
-    expect(x.shape[-1:] == (D,), f"x (..., {D})", x.shape)
+    require.that(x.shape[-1:] == (D,), f"x (..., {D})", x.shape)
     is_valid = 0 <= rank < count and U % count == 0
-    expect(is_valid, f"a count that divides U = {U} and a rank below it", count, rank)
-    expect(b_1.shape == (U,), f"b_1 ({U},)", b_1.shape)
-    expect(W_2.shape == (D, U), f"W_2 ({D}, {U})", W_2.shape)
-    expect(b_2.shape == (D,), f"b_2 ({D},)", b_2.shape)
+    require.that(
+        is_valid, f"a count that divides U = {U} and a rank below it", count, rank
+    )
+    require.that(b_1.shape == (U,), f"b_1 ({U},)", b_1.shape)
+    require.that(W_2.shape == (D, U), f"W_2 ({D}, {U})", W_2.shape)
+    require.that(b_2.shape == (D,), f"b_2 ({D},)", b_2.shape)
     W_1, b_1 = W_1.chunk(count)[rank], b_1.chunk(count)[rank]
     part = F.gelu(x @ W_1.mT + b_1) @ W_2.chunk(count, dim=1)[rank].mT
     return part + b_2 if rank == 0 else part
+
+
+def _check_part(outputs, maxima, sums):
+    for name, x in (("outputs", outputs), ("maxima", maxima), ("sums", sums)):
+        require.floating(name, x)
+    shapes = outputs.shape[:-1], maxima.shape, sums.shape
+    require.that(
+        shapes[0] == shapes[1] == shapes[2], "..., T alike in all three", *shapes
+    )
 
 
 def _merge(outputs, maxima, sums):
@@ -190,7 +212,7 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
     """
     rank, count = dist.get_rank(), dist.get_world_size()
     expected = f"a number of tokens that {count} processes can share equally"
-    expect(num_tokens % count == 0, expected, num_tokens)
+    require.that(num_tokens % count == 0, expected, num_tokens)
     positions = torch.arange(num_tokens)
     return positions[rank::count] if striped else positions.chunk(count)[rank]
 
@@ -267,7 +289,7 @@ def split_batch_over_processes(
     def compute(model, batch):
         rank, count = dist.get_rank(), dist.get_world_size()
         expected = f"a batch that {count} processes can share equally"
-        expect(len(batch[0]) % count == 0, expected, len(batch[0]))
+        require.that(len(batch[0]) % count == 0, expected, len(batch[0]))
         local_batch = [part.chunk(count)[rank] for part in batch]
         loss = compute_loss(parallel_model, local_batch)
         mean = loss.detach().clone()

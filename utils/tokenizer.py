@@ -10,8 +10,8 @@ from itertools import pairwise
 import regex  # comes with tiktoken; unlike re it knows \p{L}
 import tiktoken
 
+from utils import require
 from utils.files import DATA
-from utils.validation import check_positive, check_type, expect
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -55,8 +55,10 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     >>> merge([1, 1, 1, 2], (1, 1), 9)
     [9, 1, 2]
     """
-    check_type("ids", ids, Sequence)  # not a tensor, whose entries no pair equals
-    check_positive("new_id", new_id, least=0)
+    require.instance("ids", ids, Sequence)  # not a tensor, whose entries no pair equals
+    is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+    require.that(is_pair, "a pair of ids", repr(pair))
+    require.positive("new_id", new_id, least=0)
     (left, right), merged, i = pair, [], 0
     while i < len(ids):
         if tuple(ids[i : i + 2]) == (left, right):
@@ -77,6 +79,7 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     >>> count_pairs({(1, 2, 1): 3, (2, 1): 1})
     Counter({(2, 1): 4, (1, 2): 3})
     """
+    require.instance("words", words, dict)
     counts = Counter()
     for ids, occurrences in words.items():
         for pair in pairwise(ids):
@@ -102,7 +105,7 @@ def train_bpe(
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
-    check_positive("num_merges", num_merges, least=0)
+    require.positive("num_merges", num_merges, least=0)
     occurrences = Counter(_split_words(text, pattern))
     words = [list(word.encode("utf-8")) for word in occurrences]
     times = list(occurrences.values())
@@ -134,13 +137,13 @@ def encode_bpe(
 ) -> list[int]:
     """Turn text into ids with learned merges, the earliest learned merge first.
 
-    merges: as `train_bpe` returns them
+    merges: as `train_bpe` returns them, else ValueError
     pattern: as in training; its matches together are the text, else ValueError
 
     >>> encode_bpe("slow", train_bpe("low lower lowest", num_merges=2))
     [115, 257]
     """
-    check_type("merges", merges, dict)
+    token_bytes(merges)  # checks them
     words = _split_words(text, pattern)
     pieces = {word: _encode_word(word.encode("utf-8"), merges) for word in set(words)}
     return [i for word in words for i in pieces[word]]
@@ -148,11 +151,13 @@ def encode_bpe(
 
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
-    check_type("text", text, str)
+    require.instance("text", text, str)
+    if not hasattr(pattern, "finditer"):  # of `re` or of `regex`
+        raise TypeError(f"expected a compiled pattern, got {pattern!r}")
     words = [match[0] for match in pattern.finditer(text)]
     expected = "a pattern whose matches together are the text"
     received = f"{pattern.pattern!r}, which loses a part of it"
-    expect("".join(words) == text, expected, received)
+    require.that("".join(words) == text, expected, received)
     return words
 
 
@@ -176,18 +181,39 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     >>> decode_bpe(encode_bpe("slow", merges), merges)
     'slow'
     """
-    check_type("merges", merges, dict)
+    pieces = token_bytes(merges)
+    require.instance("ids", ids, Iterable)
     shape = getattr(ids, "shape", (1,))
-    expect(len(shape) == 1, "the ids of one text", shape)
-    ids = [operator.index(i) for i in ids]  # also of a tensor
+    require.that(len(shape) == 1, "the ids of one text", shape)
+    ids = ids.tolist() if hasattr(ids, "tolist") else [*ids]
+    wrong = [i for i in ids if isinstance(i, bool) or not hasattr(i, "__index__")]
+    if wrong:
+        raise TypeError(f"expected ids as whole numbers, got {wrong[0]!r}")
+    ids = [operator.index(i) for i in ids]
+    unknown = [i for i in ids if i not in pieces]
+    require.that(not unknown, "ids of bytes or of merges", *unknown[:1])
+    return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
+
+
+def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
+    """Return the bytes that each id stands for.
+
+    merges: from pairs of known ids to ids that aren't used yet, else ValueError
+    returns: dict from the 256 bytes, and then from the new ids
+
+    >>> token_bytes({(108, 111): 256})[256]
+    b'lo'
+    """
+    require.instance("merges", merges, dict)
     pieces = {byte: bytes([byte]) for byte in range(256)}
     for pair, new_id in merges.items():
-        expect(len(pair) == 2, "pairs of ids", pair)
-        check_positive("a new id", new_id, least=0)
+        is_pair = isinstance(pair, tuple) and len(pair) == 2
+        require.that(is_pair, "pairs of ids", repr(pair))
+        require.positive("a new id", new_id, least=0)
         is_known = pieces.keys() >= {*pair}
-        expect(is_known, "merges in the order learned", f"{pair} before its parts")
-        expect(new_id not in pieces, f"an unused id for {pair}", new_id)
+        require.that(
+            is_known, "merges in the order learned", f"{pair} before its parts"
+        )
+        require.that(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
-    unknown = [i for i in ids if i not in pieces]
-    expect(not unknown, "ids of bytes or of merges", *unknown[:1])
-    return b"".join(pieces[i] for i in ids).decode("utf-8", errors="replace")
+    return pieces

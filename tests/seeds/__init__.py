@@ -6,12 +6,6 @@ In each module here `main(seed)` returns numbers by name. README.md's table give
 range that each sentence allows.
 """
 
-from utils import pages
+from utils.pages import definitions
 
-
-def definitions(notebook):
-    """Return what a notebook defines, as a dict.
-
-    Changing an entry changes what the notebook's code sees.
-    """
-    return vars(pages.definitions(notebook))
+__all__ = ["definitions"]

@@ -3,7 +3,7 @@
 from utils.checks import records
 from utils.checks.display import NOT_ATTEMPTED, NOT_YET, PASSED, show_block
 from utils.checks.examine import Result
-from utils.clinic.instruments import fitting, measured
+from utils.clinic.instruments import measured, usable_instruments
 from utils.clinic.patients import RIVALS, SUSPECTS, expect_layer, suspects, twin
 
 HEADINGS = {
@@ -86,7 +86,7 @@ def _evidence(patient, claimed, beside=None):
     if beside is None:
         beside = f"with {_joined(claimed)} alone" if claimed else "in a healthy layer"
     differing = sorted(claimed ^ patient._wrong, key=lambda s: (s in claimed, s))
-    other, known = twin(patient, *sorted(claimed)), fitting(patient)
+    other, known = twin(patient, *sorted(claimed)), usable_instruments(patient)
     for name in [*(SUSPECTS[slug][1] for slug in differing), *known]:
         here, there = measured(patient, name), measured(other, name)
         label = max(here, key=lambda label: abs(here[label] - there[label]))

@@ -5,7 +5,7 @@ from functools import wraps
 import torch
 
 from utils.attention import merge_heads, split_heads
-from utils.clinic.patients import even, expect_layer, twin
+from utils.clinic.patients import expect_layer, twin, uniform
 from utils.plots import chart
 
 BATCH, TOKENS = 3, 8  # what goes through a layer
@@ -42,7 +42,7 @@ def instrument(heading, draw=None):
     return decorate
 
 
-def fitting(layer) -> list[str]:
+def usable_instruments(layer) -> list[str]:
     """Return the names of the instruments that fit: `replace_tokens` needs a mask."""
     return [
         name for name in INSTRUMENTS if layer.kind.masked or name != "replace_tokens"
@@ -59,7 +59,7 @@ def _inputs(layer, tokens=TOKENS):
     """Return what a layer takes, a list: x, or query, key and value."""
     generator = torch.Generator().manual_seed((layer.number + 1_000_000) % 2**32)
     shape = BATCH, tokens, layer.kind.width
-    return [even(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
+    return [uniform(generator, *shape) for _ in range(1 if layer.kind.masked else 3)]
 
 
 def _run(layer, *inputs):

@@ -1,10 +1,10 @@
 """A patient that writes: the model of `data/tales` with one wrong step in a block."""
 
 import torch
-import torch.nn.functional as F
 
+from utils import require
 from utils.data import load_text, sliding_windows
-from utils.model import GPT
+from utils.model import GPT, mean_loss
 from utils.training.text import load_tales_model
 
 BLOCK = 2  # the broken block
@@ -34,6 +34,7 @@ def examine_model(model: GPT) -> None:
 
     model: `broken_model()`, or the model of `data/tales` with other weights
     """
+    require.instance("model", model, GPT)
     healthy, encode, _ = load_tales_model()
     size = healthy.context_length
     batch = sliding_windows(encode(load_text())[:NUM_TOKENS], size, size)
@@ -48,8 +49,7 @@ def _measure(model, batch):
     """Return the loss and the entropy of each block: what -> number."""
     inputs, targets = batch
     half = inputs.shape[1] // 2
-    logits = model(inputs)[:, half:].flatten(0, 1)  # (B * T / 2, V)
-    loss = F.cross_entropy(logits, targets[:, half:].flatten())
+    loss = mean_loss(model(inputs)[:, half:], targets[:, half:])
     found = {"loss on the story, nats per token": loss}
     x = model.embedding(inputs)
     for number, block in enumerate(model.blocks):

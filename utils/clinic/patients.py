@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from utils import require
 from utils.checks.answers import QKV
 from utils.checks.catalogue import exercises
 from utils.checks.engine.mistakes import apply_mistakes, read_mistakes
@@ -140,7 +141,7 @@ class Layer(nn.Module):
             self.out_proj = nn.utils.skip_init(nn.Linear, width, width)
         generator = torch.Generator().manual_seed(number % 2**32)
         for parameter in self.parameters():  # makes queries, keys, values of variance 1
-            parameter.data = even(generator, *parameter.shape) / width**0.5
+            parameter.data = uniform(generator, *parameter.shape) / width**0.5
         self.eval()
 
     def forward(self, *inputs, need_weights=False):
@@ -158,7 +159,8 @@ class Layer(nn.Module):
         if len(inputs) != count:
             raise ValueError(f"expected {takes}; got {len(inputs)} inputs")
         for x in inputs:
-            fits = x.dim() > 1 and x.shape[-1] == self.kind.width
+            require.floating("an input", x)
+            fits = x.dim() > 1 and x.shape[-1] == self.kind.width and x.shape[-2] > 0
             if self.kind.masked:
                 fits = fits and x.dim() == 3 and x.shape[1] <= LENGTH
             if not fits:
@@ -183,7 +185,7 @@ class Layer(nn.Module):
         return f"{who}: {kind.name}\n  takes  {kind.takes}\n  gives  {kind.gives}"
 
 
-def even(generator, *shape):
+def uniform(generator, *shape):
     """Return numbers of mean 0 and variance 1, the same on every machine."""
     kind = {"dtype": torch.float32, "device": "cpu"}  # whatever is the default
     return (torch.rand(*shape, generator=generator, **kind) - 0.5) * 12**0.5
@@ -208,7 +210,7 @@ def patient(number: int) -> Layer:
     if type(number) is not int or number < 1:
         raise ValueError(f"expected a number of 1 or more, got {number!r}")
     kind = KINDS[number // 100 % 3]
-    choices = causes(kind, two=number >= 300)
+    choices = possible_faults(kind, two=number >= 300)
     turn, place = divmod(number, len(choices))  # in each turn every cause comes once
 
     def dice(slugs):  # looks random, and is the same on every machine
@@ -217,7 +219,7 @@ def patient(number: int) -> Layer:
     return Layer(number, kind, sorted(choices, key=dice)[place], is_patient=True)
 
 
-def causes(kind, two):
+def possible_faults(kind, two):
     """Return what may be wrong with a kind of layer, as tuples of slugs."""
     if two:
         return [pair for both in PAIRS[kind.letter] for pair in product(*both)]
@@ -239,7 +241,7 @@ def twin(layer: Layer, *slugs: str) -> Layer:
     """
     known = suspects(layer)
     for slug in slugs:
-        if slug not in known:
+        if type(slug) is not str or slug not in known:
             raise ValueError(f"expected suspects among {', '.join(known)}; got {slug}")
     other = Layer(layer.number, layer.kind, slugs)
     other.load_state_dict(layer.state_dict())

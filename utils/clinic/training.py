@@ -5,9 +5,9 @@ import math
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from utils.clinic.patients import LENGTH, expect_layer
+from utils.model import mean_loss
 from utils.training import train
 
 WORDS, BACK, COPIED = 6, 3, 0.8  # a word is often the one three places before it
@@ -50,7 +50,7 @@ class _NextWord(nn.Module):
 
 def _next_word_loss(model, words):
     scores = model(words[:, :-1])[:, BACK - 1 :]  # before, nothing is known
-    return F.cross_entropy(scores.flatten(0, 1), words[:, BACK:].flatten())
+    return mean_loss(scores, words[:, BACK:])
 
 
 def train_on_words(

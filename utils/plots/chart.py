@@ -13,6 +13,7 @@ from utils.plots import theme
 from utils.plots.publishing import (
     describe,
     expect,
+    expect_dict,
     expect_length,
     format_number,
     in_course_style,
@@ -215,8 +216,7 @@ def bars(groups: dict, labels, *, title: str, ylabel: str = "weight") -> None:
     Bars: b is heavier. Panels: one. Categories: a, b. Height: weight.
     """
     names = [visible(label) for label in labels]
-    expect(isinstance(groups, dict), "groups", "a dict", type(groups).__name__)
-    expect(groups, "groups", "one or more", "none")
+    expect_dict("groups", groups)
     fig = new_figure(2.6, "constrained")
     axes = fig.subplots(1, len(groups), squeeze=False, sharey=True)[0]
     slot = ((theme.WIDTH - 0.7) / len(groups) - 0.15) / (len(names) + 0.3)  # inches
@@ -255,8 +255,7 @@ def dots(
     Dots: Four heads find more. Across: accuracy. Rows: one head, four. \
 Baselines: guessing.
     """
-    expect(isinstance(groups, dict), "groups", "a dict", type(groups).__name__)
-    expect(groups, "groups", "one or more", "none")
+    expect_dict("groups", groups)
     fig = new_figure(0.9 + 0.46 * len(groups), "constrained")
     ax = fig.subplots()
     style = {"markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
@@ -320,7 +319,7 @@ def lines(
     >>> lines({"loss": [3.0, 2.0]}, title="It falls", **style)
     Lines: It falls. Across: step. Up: loss. Lines: loss. late: A cat.
     """
-    expect(series, "series", "one or more", "none")
+    expect_dict("series", series)
     unknown = [*{*(thin or ())} - {*series}]
     expect(not unknown, "thin", f"names from {[*series]}", unknown)
     samples = {k: mark for k, mark in (marks or {}).items() if isinstance(mark, tuple)}

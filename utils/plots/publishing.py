@@ -36,6 +36,13 @@ def expect_length(size, what, values):
     expect(len(values) == size, what, f"{size} of them", len(values))
 
 
+def expect_dict(what, values):
+    """Raise ValueError unless it is a dict of one entry or more, by names."""
+    is_dict = isinstance(values, dict) and all(isinstance(name, str) for name in values)
+    expect(is_dict, what, "a dict from names", f"{values!r:.80}")
+    expect(values, what, "one or more", "none")
+
+
 def to_array(values, what, ndim=None):
     """Return a NumPy copy of a tensor, an array or nested lists of numbers."""
     try:

@@ -20,9 +20,73 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
+from utils import require
 from utils.checkpoints import check_shapes
 from utils.files import write_atomically
-from utils.validation import check_positive, expect, is_number
+
+
+def learning_rate(
+    step: int,
+    steps: int,
+    lr: float,
+    warmup: int = 0,
+    final_lr: float | None = None,
+    decline: float = 1.0,
+) -> float:
+    """Return the learning rate of a step: a linear rise, then half a cosine.
+
+    The cosine ends at final_lr, where the rate stays; without it the rate stays at lr.
+    With decline below 1 the rate stays at lr until the last such fraction of the steps.
+    Stop before the decline begins, and you can resume with a larger `steps` as if you
+    had planned it.
+
+    >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
+    [2.0, 4.0, 4.0, 2.0, 0.0]
+    >>> [learning_rate(step, 5, 4.0, 0, 0.0, decline=0.5) for step in (0, 1, 2, 3, 4)]
+    [4.0, 4.0, 4.0, 2.0, 0.0]
+
+    Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017; the
+    late decline: Hu et al. 2024, section 4.
+    """
+    for name, number in (("step", step), ("steps", steps), ("warmup", warmup)):
+        require.positive(name, number, least=0)
+    require.that(require.is_number(lr, 0), "a finite lr from 0", repr(lr))
+    is_valid = final_lr is None or require.is_number(final_lr, 0)
+    require.that(is_valid, "a finite final_lr from 0, or None", repr(final_lr))
+    require.that(require.is_number(decline, 0, 1), "decline from 0 to 1", repr(decline))
+    if step < warmup:
+        return lr * (step + 1) / warmup
+    if final_lr is None:
+        return lr
+    start = max(warmup, (steps - 1) * (1 - decline))
+    t = min(1.0, max(0.0, step - start) / max(1, steps - 1 - start))
+    return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
+
+
+def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
+    """Split the parameters into two groups: AdamW shrinks only the first.
+
+    Biases, norms and embeddings are in the second, and so is a matrix that is also an
+    embedding, like the output head of `GPT`.
+
+    returns: list of two dicts, as `torch.optim` takes them
+
+    >>> layers = nn.Sequential(nn.Embedding(7, 5), nn.LayerNorm(5), nn.Linear(5, 3))
+    >>> [[tuple(p.shape) for p in g["params"]] for g in decay_groups(layers, 0.1)]
+    [[(3, 5)], [(7, 5), (5,), (5,), (3,)]]
+    """
+    require.instance("model", model, nn.Module)
+    is_valid = require.is_number(weight_decay, 0)
+    require.that(is_valid, "a finite weight_decay from 0", repr(weight_decay))
+    embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
+    decay, no_decay = [], []
+    for parameter in model.parameters():
+        is_matrix = parameter.dim() >= 2 and parameter not in embeddings
+        (decay if is_matrix else no_decay).append(parameter)
+    return [
+        {"params": decay, "weight_decay": weight_decay},
+        {"params": no_decay, "weight_decay": 0.0},
+    ]
 
 
 @dataclass(frozen=True)
@@ -54,17 +118,14 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        check_positive("save_every", self.save_every)
-        check_positive("warmup", self.warmup, least=0)
-        lr, decay = self.final_lr or 0, self.weight_decay
-        expect(is_number(lr, 0), "a finite final_lr from 0, or None", repr(lr))
-        expect(is_number(self.decline, 0, 1), "decline from 0 to 1", repr(self.decline))
-        expect(is_number(decay, 0), "a finite weight_decay from 0", repr(decay))
-        is_valid = self.clip is None or is_number(self.clip) and self.clip > 0
-        expect(is_valid, "clip above 0, or None", repr(self.clip))
+        require.positive("save_every", self.save_every)
+        learning_rate(0, 1, 1.0, self.warmup, self.final_lr, self.decline)  # checks it
+        decay_groups(nn.Identity(), self.weight_decay)
+        is_valid = self.clip is None or require.is_number(self.clip) and self.clip > 0
+        require.that(is_valid, "clip above 0, or None", repr(self.clip))
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
-        expect(_is_storable(self.metadata), expected, self.metadata)
+        require.that(_is_storable(self.metadata), expected, self.metadata)
 
 
 def _is_storable(metadata):
@@ -120,13 +181,15 @@ def train(
     Source: AdamW, Loshchilov and Hutter 2019, algorithm 2; warm-up, decay groups and
     clipping as in nanoGPT.
     """
-    check_positive("steps", steps, least=0)
-    expect(is_number(lr, 0), "a finite lr from 0", repr(lr))
+    require.instance("model", model, nn.Module)
+    require.instance("config", config, TrainingConfig)
+    require.positive("steps", steps, least=0)
+    require.that(require.is_number(lr, 0), "a finite lr from 0", repr(lr))
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass list(…) of a DataLoader"
-    expect(callable(batches) or is_list, expected, received)
-    expect(callable(batches) or len(batches), "one batch or more", "none")
+    require.that(callable(batches) or is_list, expected, received)
+    require.that(callable(batches) or len(batches), "one batch or more", "none")
     state = _TrainingState(model, steps, lr, config)
     if config.checkpoint is not None and Path(config.checkpoint).exists():
         state.load()
@@ -157,69 +220,13 @@ def train(
     return state.losses[: state.step].tolist()
 
 
-def learning_rate(
-    step: int,
-    steps: int,
-    lr: float,
-    warmup: int = 0,
-    final_lr: float | None = None,
-    decline: float = 1.0,
-) -> float:
-    """Return the learning rate of a step: a linear rise, then half a cosine.
-
-    The cosine ends at final_lr, where the rate stays; without it the rate stays at lr.
-    With decline below 1 the rate stays at lr until the last such fraction of the steps.
-    Stop before the decline begins, and you can resume with a larger `steps` as if you
-    had planned it.
-
-    >>> [learning_rate(step, 7, 4.0, 2, final_lr=0.0) for step in (0, 1, 2, 4, 6)]
-    [2.0, 4.0, 4.0, 2.0, 0.0]
-    >>> [learning_rate(step, 5, 4.0, 0, 0.0, decline=0.5) for step in (0, 1, 2, 3, 4)]
-    [4.0, 4.0, 4.0, 2.0, 0.0]
-
-    Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017; the
-    late decline: Hu et al. 2024, section 4.
-    """
-    check_positive("step", step, least=0)
-    if step < warmup:
-        return lr * (step + 1) / warmup
-    if final_lr is None:
-        return lr
-    start = max(warmup, (steps - 1) * (1 - decline))
-    t = min(1.0, max(0.0, step - start) / max(1, steps - 1 - start))
-    return final_lr + (lr - final_lr) * (1 + math.cos(math.pi * t)) / 2
-
-
-def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
-    """Split the parameters into two groups: AdamW shrinks only the first.
-
-    Biases, norms and embeddings are in the second, and so is a matrix that is also an
-    embedding, like the output head of `GPT`.
-
-    returns: list of two dicts, as `torch.optim` takes them
-
-    >>> layers = nn.Sequential(nn.Embedding(7, 5), nn.LayerNorm(5), nn.Linear(5, 3))
-    >>> [[tuple(p.shape) for p in g["params"]] for g in decay_groups(layers, 0.1)]
-    [[(3, 5)], [(7, 5), (5,), (5,), (3,)]]
-    """
-    embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
-    decay, no_decay = [], []
-    for parameter in model.parameters():
-        is_matrix = parameter.dim() >= 2 and parameter not in embeddings
-        (decay if is_matrix else no_decay).append(parameter)
-    return [
-        {"params": decay, "weight_decay": weight_decay},
-        {"params": no_decay, "weight_decay": 0.0},
-    ]
-
-
 class _TrainingState:
     """Everything that decides how a training run continues."""
 
     def __init__(self, model, steps, lr, config):
         self.model, self.steps, self.lr, self.config = model, steps, lr, config
         weight = next((w for w in model.parameters() if w.requires_grad), None)
-        expect(weight is not None, "a model with weights to train", "none")
+        require.that(weight is not None, "a model with weights to train", "none")
         self.device = weight.device
         groups = decay_groups(model, config.weight_decay)
         self.optimizer = torch.optim.AdamW(groups, lr=lr, fused=True)
@@ -244,6 +251,9 @@ class _TrainingState:
             self.device.type, self.autocast_dtype, self.autocast_dtype is not None
         ):
             loss = compute_loss(self.model, batch)
+        require.instance("the loss", loss)
+        is_valid = loss.dim() == 0 and loss.requires_grad
+        require.that(is_valid, "the loss as a scalar with a gradient", loss.shape)
         self.scaler.scale(loss).backward()
         self.losses[self.step] = loss.detach()
         if config.clip is not None:

@@ -26,14 +26,14 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from utils import require
 from utils.checkpoints import assign_weights, check_config, read_json, read_tensors
 from utils.data import sliding_windows
 from utils.files import DATA, write_atomically
-from utils.model import GPT, generate, next_token_loss
+from utils.model import GPT, generate, next_token_loss, restored_modes
 from utils.parallel import has_own_gpu, processes, split_batch_over_processes
 from utils.tokenizer import decode_bpe, encode_bpe, train_bpe
 from utils.training import TrainingConfig, read_checkpoint, to_device, train
-from utils.validation import check_num_ids, check_positive
 
 SIZES = "vocabulary", "context", "width", "heads", "layers"  # in the order of `GPT`
 
@@ -348,8 +348,9 @@ def draw_windows(
     tensor([[13, 14, 15, 16],
             [72, 73, 74, 75]])
     """
-    check_num_ids(len(ids), context_length)
-    check_positive("batch_size", batch_size)
+    ids = require.integers("token ids", ids)
+    require.enough_ids(len(ids), context_length)
+    require.positive("batch_size", batch_size)
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
     windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
@@ -368,13 +369,13 @@ def held_out_loss(
     >>> held_out_loss(model, torch.arange(11), context_length=5).shape
     torch.Size([])
     """
-    check_positive("batch_size", batch_size)
+    require.positive("batch_size", batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
     device = next(model.parameters()).device
-    was_training, total = model.training, 0.0
-    model.eval()
-    for batch in zip(*(part.split(batch_size) for part in windows)):
-        total += next_token_loss(model, to_device(batch, device)) * len(batch[0])
-    model.train(was_training)
+    total = 0.0
+    with restored_modes(model):
+        model.eval()
+        for batch in zip(*(part.split(batch_size) for part in windows)):
+            total += next_token_loss(model, to_device(batch, device)) * len(batch[0])
     return total / len(windows[0])
