@@ -86,7 +86,7 @@ WRONG = {
     "series: expected a dict from names, got [1, 2]": partial(
         chart.lines, [1, 2], xlabel="x", ylabel="y"
     ),
-    "values: expected rows alike, got": lambda title: plots.row(
+    "values: expected rows of one length, got": lambda title: plots.row(
         {"values": [[1], [1, 2]]}, title=title
     ),
     "maps: expected numbers, in rows of one": partial(chart.heat, [[1], [0, 1]]),

@@ -1,10 +1,9 @@
 """How `tests.notebooks` stores notebooks."""
 
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests import notebooks
-from tests.tolerance import settled
 
 
 def trained(*cells):
@@ -45,26 +44,3 @@ def test_outputs_stay_that_no_change_reaches_within_their_tolerance(
     assert found == [notebook.cells[i - 1] for i in unexplained]
     expected = [cell.outputs for cell in trained(*stored).cells]
     assert [cell.outputs for cell in notebook.cells] == expected
-
-
-def test_what_answers_a_prediction_is_folded_and_compared_within_its_tolerance():
-    outputs = [new_output("stream", text="loss 1.08")]
-    cells = [
-        new_markdown_cell("# A\n\n**Predict.** It?\n\nAbout 5 minutes"),
-        new_code_cell("definition"),
-        new_code_cell("loss", outputs=outputs),
-        new_code_cell("# @title The same, drawn", outputs=outputs),
-        new_markdown_cell("**What to see:** it."),
-        new_code_cell("later", outputs=outputs),
-        new_markdown_cell("**Predict.** And now?\n"),
-        new_markdown_cell("## A new section"),
-        new_code_cell("not this", outputs=outputs),
-    ]
-    for _ in range(2):
-        notebooks.prepare(new_notebook(cells=cells), "notebooks/a.ipynb", ("", "main"))
-    folded = [c for c in cells if c.metadata.get("jupyter", {}).get("outputs_hidden")]
-    assert folded == cells[2:4]
-    assert "source_hidden" not in cells[3].metadata.jupyter, "nothing would be seen"
-    assert [o.output_type for o in cells[2].outputs] == ["display_data", "stream"]
-    new = [new_output("stream", text="loss 1.12")]
-    assert settled(new, cells[2].outputs, 0.05) == [cells[2].outputs[1]]

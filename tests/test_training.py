@@ -216,6 +216,8 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
 def test_what_cannot_be_trained_is_named(model, batches, message):
     with pytest.raises(ValueError, match=message):
         train(model, batches, lambda model, x: model(x).sum(), steps=3)
+    with pytest.raises(ValueError, match=r"a scalar with a gradient, got \(2, 1\)"):
+        train(nn.Linear(1, 1), [torch.ones(2, 1)], lambda model, x: model(x), steps=1)
 
 
 def test_a_checkpoint_with_more_steps_than_asked_for_is_named(tmp_path):

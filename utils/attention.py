@@ -151,10 +151,9 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     """
     for name, x in (("query", query), ("key", key)):
         require.axes(name, x, "..., tokens, width")
-        require.floating(name, x)
+    require.alike(query=query, key=key)
     is_one_width = query.shape[-1] == key.shape[-1] > 0
     require.that(is_one_width, "query and key of one width d_k", query.shape, key.shape)
-    require.alike(query=query, key=key)
     return _products(query, key) / query.shape[-1] ** 0.5
 
 
@@ -228,11 +227,10 @@ def cross_attention(
     """
     require.axes("x", x, "..., T, D")
     require.axes("context", context, "..., S, D")
+    require.alike(x=x, context=context, W_query=W_query, W_key=W_key, W_value=W_value)
     for name, W in (("W_query", W_query), ("W_key", W_key), ("W_value", W_value)):
-        require.floating(name, W)
         width = (x if name == "W_query" else context).shape[-1]
         require.that(W.dim() == 2 and len(W) == width, f"{name} ({width}, …)", W.shape)
-    require.alike(x=x, context=context, W_query=W_query, W_key=W_key, W_value=W_value)
     query, key, value = x @ W_query, context @ W_key, context @ W_value
     mask = context_mask
     if mask is not None:
@@ -311,20 +309,15 @@ def attend_with_cache(
     require.cache(cache, tuple)
     require.query_key_value(query, key, value)
     T = query.shape[-2]
-    is_same = key.shape[-2] == T
-    require.that(
-        is_same, "a query and a key for each new token", query.shape, key.shape
-    )
+    expected = "a query and a key for each new token"
+    require.that(key.shape[-2] == T, expected, query.shape, key.shape)
     if cache is not None:
-        require.that(
-            len(cache) == 2, "a cache of keys and values", f"{len(cache)} of them"
-        )
+        expected = "a cache of keys and values"
+        require.that(len(cache) == 2, expected, f"{len(cache)} of them")
         for stored, new in zip(cache, (key, value)):
-            require.instance("a part of the cache", stored)
             require.alike(cache=stored, new=new)
-            sizes = [(*t.shape[:-2], t.shape[-1]) for t in (stored, new)]
-            expected = f"a cache for {tuple(new.shape)}"
-            require.that(sizes[0] == sizes[1], expected, stored.shape)
+            is_same = stored.mT.shape[:-1] == new.mT.shape[:-1]  # but for the tokens
+            require.that(is_same, f"a cache for {tuple(new.shape)}", stored.shape)
         key, value = (torch.cat(pair, dim=-2) for pair in zip(cache, (key, value)))
         require.query_key_value(query, key, value)
     S = key.shape[-2]

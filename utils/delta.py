@@ -132,8 +132,9 @@ def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
     empty = _empty_state(key, value).to(dtype)
     if state is not None:
         require.floating("state", state)
-        expected = f"a state (..., K, d_v) = {tuple(empty.shape)}"
-        require.that(state.shape == empty.shape, expected, state.shape)
+        if state.shape != empty.shape:
+            shapes = f"{tuple(empty.shape)}, got {tuple(state.shape)}"
+            raise ValueError(f"expected a state (..., K, d_v) = {shapes}")
     state, outputs = empty if state is None else state.to(dtype), []
     inputs = [
         t.to(dtype) for t in (query, key, value, beta[..., None], log_gate[..., None])

@@ -60,9 +60,8 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     """
     _check_matrix("W_uk", W_uk, latent)
     H, _, K = W_uk.shape
-    require.floating("query", query)
-    _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], K))
     require.alike(query=query, latent=latent, W_uk=W_uk)
+    _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], K))
     dtype = torch.promote_types(query.dtype, torch.float32)
     query, latent, W_uk = (t.to(dtype) for t in (query, latent, W_uk))
     return query @ W_uk.mT @ latent[:, None].mT
@@ -95,8 +94,6 @@ def absorbed_attention(
     """
     inputs = query, rotated_query, latent, rotated_key, W_uk, W_uv
     names = "query", "rotated_query", "latent", "rotated_key", "W_uk", "W_uv"
-    for name, x in zip(names, inputs):
-        require.floating(name, x)
     require.alike(**dict(zip(names, inputs)))
     scores = absorbed_scores(query, latent, W_uk)
     K_rot, d_v = rotated_query.shape[-1:], W_uv.shape[-1:]
@@ -240,8 +237,6 @@ class LatentAttention(nn.Module):
 def _check_matrix(name, matrix, latent):
     require.axes("latents", latent, "B, S, d_c")
     require.axes(name, matrix, "H, d_c, width")
-    require.floating("latents", latent)
-    require.floating(name, matrix)
     d_c = latent.shape[-1]
     require.that(matrix.shape[1] == d_c, f"{name} (H, {d_c}, width)", matrix.shape)
 

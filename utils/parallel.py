@@ -169,8 +169,6 @@ def mlp_part(
     require.positive("rank", rank, least=0)
     for name, tensor, axes in (("W_1", W_1, "U, D"), ("W_2", W_2, "D, U")):
         require.axes(name, tensor, axes)
-    for name, tensor in (("x", x), ("b_1", b_1), ("b_2", b_2)):
-        require.floating(name, tensor)
     require.alike(x=x, W_1=W_1, b_1=b_1, W_2=W_2, b_2=b_2)
     U, D = W_1.shape
     require.that(x.shape[-1:] == (D,), f"x (..., {D})", x.shape)
@@ -187,8 +185,7 @@ def mlp_part(
 
 
 def _check_part(outputs, maxima, sums):
-    for name, x in (("outputs", outputs), ("maxima", maxima), ("sums", sums)):
-        require.floating(name, x)
+    require.alike(outputs=outputs, maxima=maxima, sums=sums)
     shapes = outputs.shape[:-1], maxima.shape, sums.shape
     require.that(
         shapes[0] == shapes[1] == shapes[2], "..., T alike in all three", *shapes

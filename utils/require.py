@@ -184,10 +184,12 @@ def enough_ids(num_ids: int, context_length: int):
 
 
 def alike(**tensors: Tensor):
-    """Expect tensors on one device, where PyTorch doesn't always look, of one dtype.
+    """Expect floats of one dtype, on one device, at which PyTorch doesn't always look.
 
     Under autocast dtypes may differ, because operations convert their inputs.
     """
+    for name, x in tensors.items():
+        floating(name, x)
     for word in ("device", "dtype"):
         kinds = [getattr(x, word) for x in tensors.values()]
         if kinds.count(kinds[0]) < len(kinds):
@@ -203,8 +205,6 @@ def query_key_value(query: Tensor, key: Tensor, value: Tensor) -> tuple:
 
     returns: the sizes of their leading axes, broadcast to each other
     """
-    for name, x in (("query", query), ("key", key), ("value", value)):
-        floating(name, x)
     alike(query=query, key=key, value=value)
     shapes = [tuple(t.shape) for t in (query, key, value)]
     that(min(map(len, shapes)) >= 2, "(..., tokens, width) three times", shapes)

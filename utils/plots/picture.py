@@ -455,7 +455,8 @@ def _room(part):
 def _cell_texts(values):
     """Return the numbers of a grid, or None for texts, and what its cells show."""
     lines = [v.tolist() if hasattr(v, "tolist") else v for v in values]
-    expect(len({np.shape(line) for line in lines}) == 1, "values", "rows alike", lines)
+    lengths = {len(v) if isinstance(v, list | tuple | range) else 0 for v in lines}
+    expect(len(lengths) == 1, "values", "rows of one length", f"{lines!r:.80}")
     cells = np.atleast_2d(np.array(lines, dtype=object))
     expect(cells.ndim == 2 and cells.size, "values", "one row or more", cells.shape)
     if any(isinstance(v, (str, bytes)) for v in cells.flat):
