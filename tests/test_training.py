@@ -153,7 +153,7 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"clip": "1"}, "clip above 0, or None, got '1'"),
+        ({"clip": "1"}, "a finite clip above 0, got '1'"),
         ({"weight_decay": math.inf}, "a finite weight_decay from 0, got inf"),
         ({"decline": 2.0}, "decline from 0 to 1, got 2.0"),
         ({"metadata": {"text": Path("a.txt")}}, "metadata as a dict of strings"),

@@ -133,7 +133,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
     Source: Srivastava et al. 2014, section 10.
     """
     require.floating("x", x)
-    require.probability(p)
+    require.number("dropout probability", p, 1)
     if p == 1:
         return torch.zeros_like(x)
     return x * (torch.rand_like(x) >= p) / (1 - p)

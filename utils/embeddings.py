@@ -155,9 +155,7 @@ def rotary_tables(
     is_real = not positions.is_complex() and positions.dtype != torch.bool
     require.that(is_real, "positions as real numbers", positions.dtype)
     require.even("width", width)
-    require.that(
-        require.is_number(base) and base > 0, "a finite base above 0", repr(base)
-    )
+    require.number("base", base, above_zero=True)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p

@@ -68,7 +68,7 @@ class Llama(GPT):
     def __init__(
         self, *sizes: int, d_inner: int, eps: float = 1e-5, tied: bool = True, **options
     ):
-        require.that(require.is_number(eps, 0), "a finite eps of 0 or more", repr(eps))
+        require.number("eps", eps)
         require.flags(tied=tied)
         super().__init__(*sizes, positions="rotary", **options)
         vocab_size, d_model = self.output.weight.shape
@@ -183,10 +183,10 @@ def llama3_frequencies(
     Source: Llama 3.1's `rope_scaling`, as `transformers` computes it.
     """
     require.floating("frequencies", frequencies)
-    numbers = factor, original_max_position_embeddings, high_freq_factor
-    require.that(
-        all(require.is_number(n) and n > 0 for n in numbers), "numbers above 0", numbers
-    )
+    require.number("factor", factor, above_zero=True)
+    length = original_max_position_embeddings
+    require.number("original_max_position_embeddings", length, above_zero=True)
+    require.number("high_freq_factor", high_freq_factor, above_zero=True)
     low, high = low_freq_factor, high_freq_factor
     is_valid = require.is_number(low) and low < high
     require.that(is_valid, "low_freq_factor below high_freq_factor", low, high)

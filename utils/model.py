@@ -276,7 +276,7 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
 
     Source: Holtzman et al. 2020, section 3.1 (nucleus sampling).
     """
-    require.that(require.is_number(p, 0, 1) and p > 0, "p above 0 and up to 1", repr(p))
+    require.number("p", p, 1, above_zero=True)
     require.logits(logits)
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
     mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # of likelier tokens
@@ -306,8 +306,7 @@ def next_token_probs(
 
     Source: top-k as in Fan et al. 2018, section 5.
     """
-    is_valid = require.is_number(temperature) and temperature > 0
-    require.that(is_valid, "a finite temperature above 0", repr(temperature))
+    require.number("temperature", temperature, above_zero=True)
     # Below the maximum, a small temperature leads to -inf, and not to inf - inf = NaN.
     largest = require.logits(logits)
     if top_k is not None:

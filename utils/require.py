@@ -84,9 +84,12 @@ def is_number(x, low: float = -math.inf, high: float = math.inf) -> bool:
     return is_real and math.isfinite(x) and low <= x <= high
 
 
-def probability(p: float):
-    """Expect a dropout probability from 0 to 1."""
-    that(is_number(p, 0, 1), "a dropout probability from 0 to 1", repr(p))
+def number(name: str, x: float, high: float = math.inf, above_zero: bool = False):
+    """Expect a finite number from 0, or above it, to `high` if that is given."""
+    limits = "above 0" if above_zero else "from 0"
+    limits += f" to {high:g}" if high < math.inf else ""
+    is_valid = is_number(x, 0, high) and not (above_zero and x == 0)
+    that(is_valid, f"a finite {name} {limits}", repr(x))
 
 
 def is_readable(x: Tensor) -> bool:
@@ -278,7 +281,7 @@ def layer_sizes(
     sizes(d_in=d_in, d_out=d_out)
     divisible(d_out, num_heads)
     positive("context_length", context_length, least=0)
-    probability(dropout)
+    number("dropout probability", dropout, 1)
 
 
 def tokens(

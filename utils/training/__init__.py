@@ -50,10 +50,9 @@ def learning_rate(
     """
     for name, number in (("step", step), ("steps", steps), ("warmup", warmup)):
         require.positive(name, number, least=0)
-    require.that(require.is_number(lr, 0), "a finite lr from 0", repr(lr))
-    is_valid = final_lr is None or require.is_number(final_lr, 0)
-    require.that(is_valid, "a finite final_lr from 0, or None", repr(final_lr))
-    require.that(require.is_number(decline, 0, 1), "decline from 0 to 1", repr(decline))
+    require.number("lr", lr)
+    require.number("final_lr", 0 if final_lr is None else final_lr)
+    require.number("decline", decline, 1)
     if step < warmup:
         return lr * (step + 1) / warmup
     if final_lr is None:
@@ -76,8 +75,7 @@ def decay_groups(model: nn.Module, weight_decay: float) -> list[dict]:
     [[(3, 5)], [(7, 5), (5,), (5,), (3,)]]
     """
     require.instance("model", model, nn.Module)
-    is_valid = require.is_number(weight_decay, 0)
-    require.that(is_valid, "a finite weight_decay from 0", repr(weight_decay))
+    require.number("weight_decay", weight_decay)
     embeddings = {m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
     decay, no_decay = [], []
     for parameter in model.parameters():
@@ -121,8 +119,8 @@ class TrainingConfig:
         require.positive("save_every", self.save_every)
         learning_rate(0, 1, 1.0, self.warmup, self.final_lr, self.decline)  # checks it
         decay_groups(nn.Identity(), self.weight_decay)
-        is_valid = self.clip is None or require.is_number(self.clip) and self.clip > 0
-        require.that(is_valid, "clip above 0, or None", repr(self.clip))
+        clip = 1.0 if self.clip is None else self.clip
+        require.number("clip", clip, above_zero=True)
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
         require.that(_is_storable(self.metadata), expected, self.metadata)
@@ -184,7 +182,7 @@ def train(
     require.instance("model", model, nn.Module)
     require.instance("config", config, TrainingConfig)
     require.positive("steps", steps, least=0)
-    require.that(require.is_number(lr, 0), "a finite lr from 0", repr(lr))
+    require.number("lr", lr)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass list(…) of a DataLoader"
