@@ -8,11 +8,16 @@ from torch import Tensor, nn
 from utils import require
 from utils.model import mean_loss, restored_modes
 
+LEFT_OUT = -100  # instead of an answer, as in PyTorch
+
 
 def answer_loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
-    """Return the mean cross-entropy of a batch of inputs and answers, a scalar."""
+    """Return the mean cross-entropy of a batch of inputs and answers, a scalar.
+
+    An answer of -100 doesn't count.
+    """
     *inputs, answers = batch
-    return mean_loss(model(*inputs), answers)
+    return mean_loss(model(*inputs), answers, LEFT_OUT)
 
 
 @torch.no_grad()
@@ -20,7 +25,7 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     """Return whether each answer of a batch (B, ...) has the largest logit."""
     *inputs, answers = batch
     logits = model(*inputs)
-    require.targets(logits, answers)
+    require.targets(logits, answers, LEFT_OUT)
     require.logits(logits)  # the largest of NaNs would be the first
     return logits.argmax(dim=-1) == answers
 

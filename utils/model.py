@@ -252,16 +252,20 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     return mean_loss(model(inputs), targets)
 
 
-def mean_loss(logits: Tensor, targets: Tensor) -> Tensor:
+def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> Tensor:
     """Return the mean cross-entropy, in nats, a scalar tensor.
 
     logits: (..., V);  targets: token ids (...), else ValueError
+    left_out: a number instead of an id, where a row of logits doesn't count
 
     >>> mean_loss(torch.zeros(2, 5), torch.tensor([3, 4]))
     tensor(1.6094)
     """
-    require.targets(logits, targets)
-    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+    require.targets(logits, targets, left_out)
+    ignored = -100 if left_out is None else left_out  # which is no id
+    return F.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), ignore_index=ignored
+    )
 
 
 def top_p_probs(logits: Tensor, p: float) -> Tensor:

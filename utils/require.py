@@ -150,8 +150,8 @@ def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
         )
 
 
-def targets(logits: Tensor, targets: Tensor):
-    """Expect logits (..., V), and a token id (...) for each of their rows."""
+def targets(logits: Tensor, targets: Tensor, left_out: int | None = None):
+    """Expect logits (..., V), and for each of their rows a token id, or `left_out`."""
     floating("logits", logits)
     instance("targets", targets)
     if not 0 < targets.numel() or logits.shape[:-1] != targets.shape:
@@ -160,7 +160,9 @@ def targets(logits: Tensor, targets: Tensor):
             f"expected targets {expected}, one token or more, one for each row of "
             f"logits, got {tuple(targets.shape)}"
         )
-    token_ids(targets, logits.shape[-1])  # PyTorch would leave out -100
+    if left_out is not None:
+        targets = targets.masked_fill(targets == left_out, 0)
+    token_ids(targets, logits.shape[-1])
 
 
 def integers(name: str, numbers) -> Tensor:
