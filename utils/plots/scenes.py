@@ -249,8 +249,9 @@ def gpt(
     num_blocks: int = 2,
     positions: bool = False,
     num_logits: int | None = None,
+    downwards: bool = False,
 ) -> None:
-    """Draw tokens as columns that go upwards through the blocks of a GPT to logits.
+    """Draw tokens as columns that go through the blocks of a GPT to logits.
 
     Args:
         words: the input, a column each.
@@ -258,58 +259,91 @@ def gpt(
         num_blocks: the first is drawn with all its parts, the others are closed.
         positions: whether each column begins with the addition of its position.
         num_logits: in each column; else one for each different word in the picture.
+        downwards: begin above, and not below.
     """
     cell = 1.4 / num_logits if num_logits else 0.26
     num_logits = num_logits or len({*words, *predictions})
     bottom, pitch = 4.25 + 0.5 * num_blocks, 5 / len(words)
-    top, picture = bottom - 3.25, Picture()
-    columns = [1.75 + i * pitch for i in range(len(words))]
     low = bottom + 0.55 * positions
-    streams = [picture.word((x, low), word).top for x, word in zip(columns, words)]
-    picture.shelf(Box(1.05, top + 0.2, 5.65, 2.7), "block 0", "memory")
+    top, sheet = bottom - 3.25, _Upwards(low + 0.15 if downwards else None)
+    columns = [1.75 + i * pitch for i in range(len(words))]
+    streams = [sheet.word((x, sheet.at(low)), word) for x, word in zip(columns, words)]
+    sheet.ground(top + 0.2, 2.7, "block 0")
     for number in range(1, num_blocks):
-        ground = Box(1.05, top + 0.22 - 0.5 * number, 5.65, 0.0)
-        picture.shelf(ground, f"block {number}", "memory")
+        sheet.ground(top + 0.22 - 0.5 * number, 0.0, f"block {number}")
     first, second = top + 1.7, top + 0.3  # the two additions
-    norms = [_draw_sublayer(picture, x, first, "attention") for x in columns]
+    norms = [sheet.sublayer(x, first, "attention") for x in columns]
     for x in columns:
-        _draw_sublayer(picture, x, second, "MLP")
+        sheet.sublayer(x, second, "MLP")
     for i, x in enumerate(columns):
+        stream = streams[i]
         if positions:
-            plus = picture.sign((x, bottom + 0.05), "+")
-            at = x + 0.33, bottom - 0.085
-            row_ = picture.block(at, f"position {i}", size=(0.85, 0.27))
-            picture.wire(row_.left, plus.right, "x")
-            picture.wire(streams[i], plus.bottom, "x")
-            streams[i] = plus.top
+            stream = sheet.add_to(stream, x, bottom + 0.05)
+            row_ = sheet.small(x + 0.33, bottom - 0.085, f"position {i}", 0.85)
+            sheet.wire(row_.left, stream.right, "x")
         for norm in norms[:i]:  # attention reaches left only
-            start = norm.right[0] - 0.1, norm.y
-            picture.wire(start, (x + 0.13, first + 0.4), "value", weight=0.1)
+            start = norm.right[0] - 0.1, sheet.ends(norm)[1][1]
+            goal = x + 0.13, sheet.at(first + 0.4)
+            sheet.wire(start, goal, "value", weight=0.1)
         for y in (first, second):
-            plus = picture.sign((x, y), "+")
-            picture.wire(streams[i], plus.bottom, "x")
-            streams[i] = plus.top
-        norm = picture.block((x - 0.31, 0.97), "norm", size=(0.62, 0.27))
-        picture.wire(streams[i], norm.bottom, "x")
-        at = x - num_logits * cell / 2, 0.45
-        logits = picture.grid(at, [[""] * num_logits], "score", cell=cell)
-        picture.wire(norm.top, logits.bottom, "x")
-        picture.word((x, 0.15), predictions[i], lit=i == len(words) - 1)
+            stream = sheet.add_to(stream, x, y)
+        norm = sheet.small(x - 0.31, 0.97, "norm", 0.62)
+        sheet.wire(sheet.ends(stream)[1], sheet.ends(norm)[0], "x")
+        place = x - num_logits * cell / 2, sheet.at(0.45, LINE)
+        logits = sheet.grid(place, [[""] * num_logits], "score", cell=cell)
+        sheet.wire(sheet.ends(norm)[1], sheet.ends(logits)[0], "x")
+        place = x, sheet.at(0.15)
+        sheet.word(place, predictions[i], lit=i == len(words) - 1)
     for y, name in ((0.15, "next"), (0.58, "logits"), (low, "embedding")):
-        picture.note((0.05, y), name)
-    picture.wire((0.35, low - 0.15), (0.35, 0.75), dashed=True, text="one table")
-    picture.publish(title)
+        sheet.note((0.05, sheet.at(y)), name)
+    start, end = (0.35, sheet.at(low - 0.15)), (0.35, sheet.at(0.75))
+    sheet.wire(start, end, dashed=True, text="one table")
+    sheet.publish(title)
 
 
-def _draw_sublayer(picture, x, y, part):
-    """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
-    norm = picture.block((x + 0.13, y + 0.85), "norm", size=(0.62, 0.27))
-    work = picture.block((x + 0.13, y + 0.2), part, size=(0.8, 0.27))
-    role = "value" if part == "attention" else "x"
-    picture.wire((x, norm.left[1]), norm.left, "x")
-    picture.wire(norm.top, (norm.top[0], work.bottom[1]), role)
-    picture.wire(work.top, (x + 0.12, y), role, turn=work.top[0])
-    return norm
+class _Upwards(Picture):
+    """A picture with streams that go upwards, or with a `turn`, downwards.
+
+    The places of its own marks are those of the picture that goes upwards.
+    """
+
+    def __init__(self, turn=None):
+        super().__init__()
+        self.turn = turn  # where y = 0 comes to lie
+
+    def at(self, y, height=0.0):
+        """Return the upper end of a mark of this height, here."""
+        return y if self.turn is None else self.turn - y - height
+
+    def ends(self, box):
+        """Return the points at which a stream enters a box and leaves it."""
+        ends = box.bottom, box.top
+        return ends if self.turn is None else ends[::-1]
+
+    def small(self, x, y, text, width):
+        return self.block((x, self.at(y, 0.27)), text, size=(width, 0.27))
+
+    def ground(self, y, height, text):
+        top = self.at(y, height) + (0 if self.turn is None else 0.2)
+        self.shelf(Box(1.05, top, 5.65, height), text, "memory")
+
+    def add_to(self, stream, x, y):
+        """Draw a + into which a stream leads."""
+        plus = self.sign((x, self.at(y)), "+")
+        self.wire(self.ends(stream)[1], self.ends(plus)[0], "x")
+        return plus
+
+    def sublayer(self, x, y, part):
+        """Draw norm and sublayer to the right of a stream, up to its + at (x, y)."""
+        norm = self.small(x + 0.13, y + 0.85, "norm", 0.62)
+        work = self.small(x + 0.13, y + 0.2, part, 0.8)
+        role = "value" if part == "attention" else "x"
+        self.wire((x, norm.left[1]), norm.left, "x")
+        above = self.ends(norm)[1]
+        self.wire(above, (above[0], self.ends(work)[0][1]), role)
+        end = x + 0.12, self.at(y)
+        self.wire(self.ends(work)[1], end, role, turn=work.top[0])
+        return norm
 
 
 def stream(states, reads, *, title: str) -> None:
@@ -499,6 +533,7 @@ def draw_attention(
         weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
         picture.wire((x, middle + 0.1), weight.top, "weight")
         low = x, lanes["values"]
+        share = max(share, THINNEST) if share > 0 else 0  # so that a small one shows
         picture.wire(weight.bottom, low, "weight", weight=share, head=False)
         value = draw(j, "values", values[j])
         picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
@@ -518,32 +553,31 @@ def attention(
     words,
     features,
     x=None,
-    heads=(),
+    head=None,
     *,
     title: str,
     followed=2,
-    out=None,
-    columns="",
+    meanings=("", ""),
+    note="",
     **style,
 ) -> None:
     """Draw as much of attention as a reader knows, each of three words at one place.
 
-    What was known before is pale. Without heads, attention is a closed box between the
-    words and those that follow. With heads and x it is open for the followed word, and
-    the first of two heads has the left half of each column.
+    What was known before is pale. Without a head, attention is a closed box between the
+    words and those that follow. With one, and x, it is open for the followed word.
 
     Args:
-        features: the four names of the columns of `x`, `(3, 4)`, and of the output.
-        heads: query, key and value of each head, at most two, `(3, 2)` each.
-        out: the four names of what two heads find, and `out_proj`, `(4, 4)`.
-        columns: a remark beside the name of the box, on what its numbers mean.
-        style: of the last head, as in `draw_attention`.
+        features: the four names of the columns of `x`, `(3, 4)`.
+        head: its query, key and value, `(3, 2)` each.
+        meanings: what the numbers of queries and keys mean, and those of values.
+        note: a remark beside the name of the box.
+        style: as in `draw_attention`.
     """
-    picture, y = Picture(), 0.75 if heads else 0.2
+    picture, y = Picture(), 0.75 if head else 0.2
     for j, middle in enumerate(MIDDLES):
-        picture.word((middle, 0.2), words[j], lit=bool(heads) and j == followed)
-        picture.is_pale = bool(heads)
-        if heads:
+        picture.word((middle, 0.2), words[j], lit=bool(head) and j == followed)
+        picture.is_pale = bool(head)
+        if head:
             row_ = picture.grid((middle, y), x[j], "x", cell=0.4, centred=True)
             picture.wire((middle, 0.35), row_.top, "x")
         else:
@@ -554,57 +588,58 @@ def attention(
                 picture.wire((middle, y + 0.65), (goal, y + 1.4), "value")
         picture.is_pale = False
     names, low = {0.2: "words"}, y + 1.4
-    if heads:
-        names[y] = "{}, {},\n{}, {}".format(*features)
-        found, low = _draw_heads(picture, y, words, followed, heads, style)
+    if head:
+        names[y], low = "{}, {},\n{}, {}".format(*features), y + 3.38
+        tops = {"query": 0.68, "keys": 1.25, "score": 1.65, "weight": 2.03}
+        tops |= {"values": 2.53, "context": 3.05}
+        lanes = {lane: y + top for lane, top in tops.items()} | {"x": y + 0.14}
+        query, *vectors = head
+        place = picture, 1.05, WIDTH - 1.15, words, followed
+        draw_attention(*place, query[followed], *vectors, lanes=lanes, **style)
+        more = dict.fromkeys(("query", "keys"), f"\n{meanings[0]}")
+        more |= dict.fromkeys(("values", "context"), f"\n{meanings[1]}")
+        more["score"] = f", ÷ √{query.shape[1]}" if "causal" in style else ""
+        for lane in tops:
+            name = lane + more.get(lane, "").rstrip()
+            picture.note((0.05, lanes[lane] + LINE / 2), name)
     else:
         names[y + 2.02] = "next word"
-    if out:
-        names |= {low + 0.5: "joined", low + 1.51: "output"}
-        _draw_output(picture, low, found, features, *out)
-        low += 1.7
     picture.shelf(Box(0.1, y + 0.65, 6.7, low - y - 0.75), "attention", "memory")
-    if columns:
-        picture.note((1.0, y + 0.49), columns)
+    if note:
+        picture.note((1.0, y + 0.49), note)
     for at, name in names.items():
         picture.note((0.05, at), name)
     picture.publish(title)
 
 
-def _draw_heads(picture, y, words, followed, heads, style):
-    """Draw one or two heads; return what `draw_attention` does, and the lower end."""
-    found, more = [], len(heads) - 1
-    for i, (query, keys, values) in enumerate(heads):
-        look = style if i == more else {**style, "new": ()}
-        tops = {"keys": 1.25, "score": 1.65, "weight": 2.03, "values": 2.53}
-        tops |= {"query": 0.68 + 0.32 * (i - more), "context": 3.05 + 0.32 * (more - i)}
-        lanes = {lane: y + top + 0.32 * more for lane, top in tops.items()}
-        lanes["x"] = y + 0.14
-        side, vectors = 0.47 * (2 * i - more), (query[followed], keys, values)
-        place = picture, 1.05 + side, WIDTH - 1.15, words, followed
-        found.append(draw_attention(*place, *vectors, lanes=lanes, **look))
-        for lane in tops if i == more else ("query", "context"):
-            name = lane + f", head {i}" * (more and lane in ("query", "context"))
-            if "causal" not in style and lane in ("query", "keys", "values"):
-                name += f"\nx @ W_{lane.removesuffix('s')}"
-            name += f", ÷ √{query.shape[1]}" * ("causal" in style and lane == "score")
-            picture.note((0.05, lanes[lane] + LINE / 2), name)
-    return found, y + 3.38 + 0.64 * more
+def join_heads(contexts, names, features, out_proj: Tensor, *, title: str) -> None:
+    """Draw the context vectors of two heads, joined, and what `out_proj` makes of them.
 
-
-def _draw_output(picture, low, found, features, names, out_proj):
-    """Draw the context vectors of two heads joined below them, and the output."""
-    joined, middle = torch.cat([vector for _, vector in found]), MIDDLES[2]
-    box = picture.grid((middle - 0.84, low + 0.36), joined, "output", cell=0.42)
-    for context, _ in found:
-        picture.wire(context.bottom, (context.bottom[0], box.y), "output")
-    times, at = picture.sign((middle, low + 0.91), "×"), (3.1, low + 0.35)
-    matrix = picture.grid(at, out_proj, None, "out_proj", rows=names, cell=0.3)
-    style = {"columns": features, "cell": 0.58}
-    end = picture.grid((4.47, low + 1.37), joined @ out_proj, "output", **style)
+    Args:
+        contexts: two, `(2,)` each; `names` has a pair of names for each.
+        features: the four names of the output.
+        out_proj: `(4, 4)`
+    """
+    picture, middle, style = Picture(), 5.5, {"cell": 0.6}
+    picture.shelf(Box(0.1, 0.3, 6.7, 2.75), "attention", "memory")
+    joined = torch.cat(list(contexts))
+    box = picture.grid((middle - 1.2, 1.2), joined, "output", " ", **style)
+    for i, (context, pair) in enumerate(zip(contexts, names)):
+        look, left = {"columns": pair, **style}, middle - 1.35 + 1.5 * i
+        start = picture.grid((left, 0.5), context, "output", f"head {i}", **look)
+        picture.wire(start.bottom, (start.bottom[0], box.y), "output")
+    rows = [name for pair in names for name in pair]
+    look = {"rows": rows, "columns": features, **style}
+    matrix = picture.grid((1.55, 1.5), out_proj, None, "out_proj", **look)
+    times = picture.sign((middle, matrix.middle[1]), "×")
+    look = {"columns": features, **style}
+    end = picture.grid((middle - 1.2, 2.72), joined @ out_proj, "output", " ", **look)
     picture.chain(box, times)
     picture.wire(matrix, times)
-    picture.wire(times.bottom, (middle, end.y - 0.2), "output")
+    picture.wire(times.bottom, (middle, end.y - 0.22), "output")
+    for y, name in ((0.5, "context"), (1.2, "joined"), (2.72, "output")):
+        picture.note((0.05, y + LINE / 2), name)
+    picture.publish(title)
 
 
 def all_heads(words, x: Tensor, matrices, out_proj: Tensor, *, title: str, lit=None):

@@ -131,6 +131,7 @@ def compare_share_mix(
     *,
     title: str,
     plain: bool = False,
+    output: str | None = None,
 ) -> None:
     """Show attention of one word: compare with each, share out, mix word by word.
 
@@ -139,6 +140,7 @@ def compare_share_mix(
         query: (K,)
         keys, values: (T, K) and (T, d_v)
         plain: the three roles are one vector, so they have no colour (notebook 03).
+        output: the role of the context vector, if not "x" or "output".
 
     >>> x = torch.eye(2)
     >>> compare_share_mix(["a", "b"], 1, x[1], x, x, plain=True, title="b looks")
@@ -150,7 +152,8 @@ def compare_share_mix(
     5. Mix: 0.73 of b has been added, and the sum is (0.27, 0.73).
     """
     names = to_names(words, len(keys), "words")
-    roles = ["x"] * 4 if plain else ["query", "key", "value", "output"]
+    roles = [*(["x"] * 3 if plain else ["query", "key", "value"])]
+    roles.append(output or ("x" if plain else "output"))
     scores = keys @ query  # (T,)
     weights = scores.softmax(dim=0)
     parts = weights[:, None] * values  # (T, d_v)
