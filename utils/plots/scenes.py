@@ -491,7 +491,8 @@ def draw_attention(
         words: one column each; `followed` is the number of the one with the query.
         query: (K,)
         keys, values: (T, K) and (T, d_v)
-        plain: the three roles are one vector, so they have no colour (notebook 03).
+        plain: the three roles are one vector, so they have no colour (notebook 03), and
+            weights below 0.05 no wire, which is else a thin one.
         causal: divide the scores by the root of K, and hide the words that follow.
         new: the lanes to draw in full colour if the others are pale.
         lanes: their upper ends, in inches; "x" is where the query comes from.
@@ -533,7 +534,7 @@ def draw_attention(
         weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
         picture.wire((x, middle + 0.1), weight.top, "weight")
         low = x, lanes["values"]
-        share = max(share, THINNEST) if share > 0 else 0  # so that a small one shows
+        share = max(share, THINNEST * (share > 0 and not plain))
         picture.wire(weight.bottom, low, "weight", weight=share, head=False)
         value = draw(j, "values", values[j])
         picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
