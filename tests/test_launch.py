@@ -4,10 +4,12 @@ import contextlib
 import io
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
 
+import nbformat
 import pytest
 import torch
 import torch.distributed as dist
@@ -95,6 +97,22 @@ def kill_after_step_10(text, file):
 def expected(text):
     """Return the lines of an undisturbed training run in one process."""
     return train(text)
+
+
+def test_the_lines_of_16_run_under_torchrun(tmp_path):
+    notebook = nbformat.read(ROOT / "notebooks/16_several_machines.ipynb", 4)
+    texts = [cell.source for cell in notebook.cells]
+    (page,) = [text for text in texts if "`torchrun --nproc-per-node 2 two.py`" in text]
+    lines = re.search(r"^```python\n(.*?)^```$", page, re.M | re.S)[1]
+    (cell,) = [text for text in texts if "def message(" in text]
+    function = cell.split("\n\n\n")[0]
+    file = tmp_path / "two.py"
+    file.write_text(re.sub(r"^\.\.\..*", lambda _: function, lines, flags=re.M))
+    printed = subprocess.check_output([*TWO, str(file)], **HERE).splitlines()
+    assert sorted(printed) == [
+        "process 0 has [1.0, 2.0, 3.0, 4.0]",
+        "process 1 has [10.0, 20.0, 30.0, 40.0]",
+    ]
 
 
 def test_two_processes_print_once_what_one_process_prints(text, expected):
