@@ -501,6 +501,15 @@ def without_math(query, key, value):
     return torch.softmax(scores, -1) @ value
 
 
+class WithoutSelf(SelfAttention):
+    def forward(self, x):
+        return W_query(x)  # noqa: F821
+
+
+def test_a_missing_self_is_named():
+    assert check("4.2", WithoutSelf).diagnosis == "self-missing"
+
+
 def test_a_missing_import_is_named():
     result = check("4.1", without_math)
     assert result.diagnosis == "import-missing"

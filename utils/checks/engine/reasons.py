@@ -30,6 +30,10 @@ def find_reason(trial):
         heading = "pair-not-taken-apart: You compute with a pair: with `dim`, `max` and `min` return the values and their positions, so take `.values`, or call `amax` and `amin`."
     elif isinstance(error, NameError) and (line := IMPORTS.get(error.name)):
         heading = f"import-missing: You use `{error.name}` without an import: put `{line}` at the top of your cell."
+    elif isinstance(error, NameError) and trial.exercise.noun == "class":
+        made, _ = trial.answer.build(run.case.build)
+        if hasattr(made.value, name := error.name):
+            heading = f"self-missing: You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`."
     return [Diagnosis(heading, run)] if heading else []
 
 

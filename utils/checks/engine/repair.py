@@ -17,8 +17,8 @@ from utils.checks.engine.values import agrees
 ATTEMPTS = 1500
 OPERATORS = "Add Sub Mult Div FloorDiv Mod MatMult", "BitAnd BitOr"
 OPERATORS += ("Lt LtE Gt GtE Eq NotEq",)
-WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.mT", "{}[..., None]", "-{}"]
-WRAPPED += ["1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
+WRAPPED = ["{}.float()", "{}.bool()", "{}.item()", "{}.T", "{}.mT", "{}[..., None]"]
+WRAPPED += ["-{}", "1 - {}", "~{}", "{} + 1", "{} - 1", "{} * 2", "{} / 2", "{} ** 0.5"]
 LINES = ast.Assign | ast.AugAssign | ast.Expr  # that may be left out
 PACKAGES = {"builtins", "torch", "numpy", "math", "random", "itertools", "einops"}
 EFFECTS = {"input", "open", "breakpoint", "exec", "eval", "globals"}
@@ -80,8 +80,9 @@ def _describe(old, new, source):
         text = f"({text})"
     places = re.finditer(rf"(?<!\w){re.escape(before)}(?!\w)", line)
     left = [place.start() <= old.col_offset for place in places]
-    which = f" (number {sum(left)} from the left)" if len(left) > 1 else ""
-    return f"{begin} write `{text}` instead of `{before}`{which} in `{line.strip()}`."
+    ordinal = "first second third fourth fifth".split()[sum(left) - 1 : sum(left)]
+    which = f"the {ordinal[0]} " if len(left) > 1 and ordinal else ""
+    return f"{begin} write `{text}` instead of {which}`{before}` in `{line.strip()}`."
 
 
 def _changes(tree, names):

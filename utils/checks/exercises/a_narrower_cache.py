@@ -55,7 +55,7 @@ exercise_11_1 = Exercise(
 )
 
 
-def must_not_make(mistake, width, *given):
+def never_makes(mistake, width, *given):
     """Return a fact that rejects building a tensor of this width for every token."""
 
     def fact(answer):
@@ -102,7 +102,7 @@ exercise_11_2 = Exercise(
     id="11.2",
     right=absorbed_scores,
     returns="the scores (B, H, T, S), not scaled, without making any keys",
-    facts=[must_not_make(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
+    facts=[never_makes(KEYS_MADE, 13, *queried(2, 3, 5, 7, 11, 13))],
     cases=[
         Case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         Case(*queried(2, 3, 5, 7, 11, 13)),
@@ -158,10 +158,7 @@ exercise_11_3 = Exercise(
     is_trained=True,
     right=absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
-    facts=[
-        must_not_make(KEYS_MADE, 13, *GIVEN),
-        must_not_make(VALUES_MADE, 19, *GIVEN),
-    ],
+    facts=[never_makes(KEYS_MADE, 13, *GIVEN), never_makes(VALUES_MADE, 19, *GIVEN)],
     cases=[
         Case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         Case(*GIVEN),

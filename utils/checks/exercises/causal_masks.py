@@ -225,7 +225,7 @@ exercise_5_2 = Exercise(
         Case(draw(2, 7, 3, scale=2.0), build=LONG),
         Case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
         Case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
-        Case(draw(13, 2, 7, scale=300.0), build=NARROW_BUILD, note="large scores"),
+        Case(draw(13, 2, 7, scale=300.0), build=(7, 2, 13, 0.2), note="large scores"),
         Case(draw(2, 1, 3), build=LONG, note="one token"),
     ],
 )

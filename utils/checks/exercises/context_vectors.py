@@ -50,8 +50,7 @@ exercise_3_3 = Exercise(
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = {
-    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1. (If you do, either its result is transposed, or your own softmax sums without keepdim=True.)",
-    "dim = -2; soft = (exps := hidden.exp()) / exps.sum(dim, True)": "softmax-over-queries: Your weights sum to 1 over the queries instead of the keys: sum along the last axis, dim=-1, with keepdim=True. And subtract each row's maximum before exp(), or large scores overflow.",
+    "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column, over the queries: each row should sum to 1, over the keys, so use dim=-1 (and keepdim=True if you sum yourself).",
     (
         "scores = products / x.shape[-1] ** 0.5",
         "scores = products / len(x) ** 0.5",
@@ -93,8 +92,10 @@ TOKENS = [
     Case(draw(3, 2)),
     Case(draw(2, 7)),
     Case(draw(5, 5), note="as many tokens as features"),
-    Case(draw(7, 3, scale=20.0).round(), note="large scores"),
+    Case(draw(7, 3)),
 ]
+# Only 3.3 asks for a softmax that doesn't overflow.
+ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 
 exercise_3_1 = Exercise(
     id="3.1",
@@ -102,6 +103,7 @@ exercise_3_1 = Exercise(
     returns="the weights (T, T): a row for each query, which sums to 1",
     cases=TOKENS,
     mistakes=WEIGHING,
+    without=ANY,
 )
 exercise_3_2 = Exercise(
     id="3.2",
@@ -109,7 +111,7 @@ exercise_3_2 = Exercise(
     returns="the context vectors (T, D), one for each token",
     cases=TOKENS,
     mistakes=WEIGHING | of_attention.AVERAGE | CONTEXT,
-    without=("keys-for-values",),  # both are the tokens
+    without=(*ANY, "keys-for-values"),  # both are the tokens
 )
 
 EXERCISES = [exercise_3_1, exercise_3_2, exercise_3_3]

@@ -77,7 +77,9 @@ exercise_6_2 = Exercise(
 
 SIZES = {
     "width = D": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
+    "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √K, the root of one head's width.",
 }
+SIZES |= {f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "K")}
 OVER_HEADS = {
     (
         "dim = 1",
@@ -144,7 +146,7 @@ exercise_6_3 = Exercise(
         Case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
         Case(draw(3, 11, 5), build=OTHER),
         Case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
-        Case(draw(1, 1, 5), build=(5, 14, 1, 0.0, 2), note="one token"),
+        Case(draw(1, 1, 5), build=OTHER, note="one token"),
         Case(LARGE, build=BUILD, note="large scores"),
         Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],

@@ -12,16 +12,9 @@ from utils.checks.shared.joining import JOIN, join_each
 def mlp(rank, count, size, width, *shape, **settings):
     """Return a case with `size` hidden units per process and inputs (*shape, width)."""
     hidden = size * count
-    return Case(
-        draw(*shape, width),
-        draw(hidden, width, seed=1),
-        draw(hidden, seed=2),
-        draw(width, hidden, seed=3),
-        draw(width, seed=4),
-        rank,
-        count,
-        **settings,
-    )
+    first = draw(hidden, width, seed=1), draw(hidden, seed=2)
+    second = draw(width, hidden, seed=3), draw(width, seed=4)
+    return Case(draw(*shape, width), *first, *second, rank, count, **settings)
 
 
 def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):

@@ -10,7 +10,7 @@ from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
 
-class Sublayer(nn.Module):
+class Layer(nn.Module):
     """A stand-in for a sublayer, which a message shows by its name."""
 
     def __init__(self, name, d_model):
@@ -54,9 +54,7 @@ def norm_shared(module, learned):
     return None
 
 
-FIVE, SEVEN = (
-    (Sublayer("attention", d), Sublayer("feed_forward", d), d) for d in (5, 7)
-)
+FIVE, SEVEN = ((Layer("attention", d), Layer("feed_forward", d), d) for d in (5, 7))
 
 
 def transformer_block(learned, x):
@@ -96,17 +94,13 @@ exercise_8_1 = Exercise(
             "z = y + mlp(y)",
         ): "norm-unused: You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.",
     },
-    facts=[
-        *(norms_missing, norm_shared),
-        *(facts.no_gradient, facts.changes_in_training),
-    ],
+    facts=[norms_missing, norm_shared, facts.no_gradient, facts.changes_in_training],
     cases=[
         Case(draw(1, 3, 5, scale=2.0, shift=1.0), build=FIVE),
         Case(draw(3, 11, 7, scale=3.0), build=SEVEN, note="another width"),
         Case(draw(2, 1, 7, scale=30.0), build=SEVEN, note="one large token"),
     ],
 )
-
 
 SOFTMAX = of_attention.SOFTMAX | {
     "dim = 0": "softmax-over-batch: Your softmax doesn't run over the vocabulary: use dim=-1.",
@@ -164,7 +158,6 @@ exercise_8_2 = Exercise(
     ],
 )
 
-
 TOP_P = {
     (
         "is_kept = sums <= p",
@@ -180,7 +173,6 @@ TOP_P = {
     "order = soft.argsort(-1)": "from-the-least-likely: You began the sum with the least likely tokens, or didn't sort: sort with descending=True.",
     "is_kept = (best >= p) | (sums == best)": "threshold-for-sum: You compared single probabilities with p: p is for their sum.",
 }
-
 
 EXAMPLE = torch.tensor([0.2, 0.5, 0.3]).log()
 

@@ -23,10 +23,9 @@ exercise_1_1 = Exercise(
     right=merge,
     returns="a new list of ids in which each occurrence of `pair` is one `new_id`",
     cases=[
-        *(
-            Case(x, (1, 2), 9)
-            for x in ([1, 2, 3, 1, 2], [1, 2, 1, 2, 1, 3, 4], [2, 1, 2, 1])
-        ),
+        Case([1, 2, 3, 1, 2], (1, 2), 9),
+        Case([1, 2, 1, 2, 1, 3, 4], (1, 2), 9),
+        Case([2, 1, 2, 1], (1, 2), 9),
         Case([1, 1, 1], (1, 1), 9, note="the pair overlaps itself"),
         Case([4, 3, 4, 11, 2], (1, 2), 9, note="the pair does not occur"),
         Case([], (1, 2), 9, note="no ids"),
@@ -43,6 +42,7 @@ exercise_1_1 = Exercise(
 
 
 IDS = [50, 20, 70, 30, 60, 10, 40, 80, 90, 15, 35, 55, 75]
+WINDOWS = [(5, 2, 2), (6, 2, 1), (13, 3, 5), (13, 5, 7)]  # ids, length, stride
 
 
 def sliding_windows(ids, context_length, stride):
@@ -59,10 +59,7 @@ exercise_1_2 = Exercise(
     right=sliding_windows,
     returns="the tuple (inputs, targets), two integer tensors (N, context_length)",
     parts=("inputs", "targets"),
-    cases=[
-        *(Case(IDS[:n], *sizes) for n, *sizes in [(5, 2, 2), (6, 2, 1), (13, 3, 5)]),
-        Case(IDS, 5, 7),
-    ],
+    cases=[Case(IDS[:n], *sizes) for n, *sizes in WINDOWS],
     mistakes={
         "shift = 0": "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
         (

@@ -16,6 +16,7 @@ BY_ROOT = "divide by √d_k, the root of a query's width."
 SCALE = {
     "scores = products": "scale-missing: You didn't divide the scores by √d_k = √{width}, so the weights are too peaked.",
     "scores = products / width": "divided-by-width: You divided the scores by d_k = {width}, or twice by its root, so the weights are too even: divide once, by the root.",
+    "scores = products / width**2": "scale-squared: You divided the scores by the square of d_k = {width}, so the weights are too even: divide by the root, ** 0.5.",
     "scores = products * width**0.5": "scale-multiplied: You multiplied the scores by √{width}, so the weights are far too peaked: divide by it.",
     "scores = products / width / 2": "scale-halves: You divided by {width} and by 2, because Python takes the power first in `{width} ** 1 / 2`: write ** 0.5.",
     "scores = products; soft = softmax_of(hidden, dim) / width**0.5": "scale-after-softmax: You divided by √{width} after the softmax, so the weights no longer sum to 1: divide the scores, before it.",
@@ -34,7 +35,10 @@ OF_VALUES = {
 SCORE = {
     "products = query @ key.reshape(key.mT.shape)": "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
 }
+NOT_TRANSPOSED = "key-not-transposed: You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ."
 BATCH_SCORE = {
+    "products = query @ key": NOT_TRANSPOSED,
+    "products = query * key": NOT_TRANSPOSED,
     "products = key @ query.mT": "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
     "products = query @ key.transpose(0, 1)": "fixed-axes: You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).",
     "products = query @ key.T": "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
@@ -61,6 +65,7 @@ SOFTMAX = {
     "soft = (exps := (hidden - hidden.max()).exp()) / exps.sum(dim, True)": ONE_MAXIMUM,
     "soft = (exps := (hidden - hidden.amax(dim, True)).exp()) / exps.sum(dim)": NO_KEEPDIM,
     "soft = (hidden - hidden.amax(dim, True)).exp()": NOT_DIVIDED,
+    "soft = hidden.exp()": NOT_DIVIDED,
     "soft = hidden / hidden.sum(dim, True)": NO_EXPONENTIAL,
     "soft = hidden": "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
 }
@@ -85,6 +90,8 @@ PROJECT = {
 # --- the average and what is returned ------------------------------------------------
 
 AVERAGE = {
+    "output = weights": "weights-returned: You left out the last product: multiply the weights by the values, which gives the context vectors.",
+    "output = weights * value": "weights-times-values: You multiplied weights and values entry by entry, with `*`: take the matrix product, weights @ values.",
     "output = weights @ key": "keys-for-values: You averaged the keys: average the values.",
     "output = weights @ value / key.shape[-2]": "divided-by-tokens: You divided the sum by the number of keys: leave that out, because the weights sum to 1 already.",
 }

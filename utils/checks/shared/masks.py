@@ -19,8 +19,10 @@ CAUSAL = NOT_USED | POSITIONS
 CAUSAL |= {
     "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)": "polarity-inverted: You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)",
 }
+OTHER_AXIS = "mask-of-another-axis: Your mask has {rows} rows, but there are {x.shape[1]} tokens: take T from the axis before the last, T = q.shape[-2]. (len() and shape[0] count the sentences of the batch.)"
 CUT = {
-    "rows, columns = learned.build[2:3] * 2": "mask-not-sliced: You used the whole mask on a shorter input: cut it in forward, mask[:T, :T] with T = x.shape[1].",
+    "rows, columns = learned.build[2:3] * 2": "mask-not-sliced: You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].",
+    "rows, columns = len(x), len(x)": OTHER_AXIS,
 }
 
 
