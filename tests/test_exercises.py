@@ -31,6 +31,10 @@ def softmax(scores, dim=-1):
     return torch.softmax(scores, dim)
 
 
+def unwritten(x):
+    raise NotImplementedError
+
+
 def code_of(path):
     cells = nbformat.read(path, as_version=4).cells
     return [cell.source for cell in cells if cell.cell_type == "code"]
@@ -215,6 +219,8 @@ def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
     assert message.startswith("Exercise 1 attention_weights: passed.")
     assert message.endswith("It also counts as 3.1 of the numbered notebooks.")
     assert records.load() == {"attention_weights"}
+    message = check("3.1", unwritten).message
+    assert message.splitlines()[0] == "3.1 attention_weights: passed before."
 
 
 def test_the_solutions_folded_in_the_hour_pass(own_progress):
@@ -246,19 +252,22 @@ def test_progress_lists_every_notebook_once_and_ticks_only_what_has_passed(
     titles = [read_opening(p.relative_to(NOTEBOOKS).as_posix())[0] for p in LESSONS]
     rows = re.findall(r"^(?:after \d\d, )?(.+): .*\d+ minutes$", shown, re.MULTILINE)
     assert sorted(rows) == sorted(titles) and "✓" not in shown
+    [hours] = re.findall(r"about (\d+) hours left", shown)
     names = [task.name for task in tasks() if task.page == "03_context_vectors.ipynb"]
     own_progress.write_text("\n".join(names))
     progress()
-    ticked = [line for line in capsys.readouterr().out.splitlines() if "✓" in line]
+    shown = capsys.readouterr().out
+    assert f"about {int(hours) - 1} hours left" in shown
+    ticked = [line for line in shown.splitlines() if "✓" in line]
     assert ticked == ["03 Context vectors: 3 of 3 passed ✓"]
 
 
-def test_recall_asks_three_questions_of_finished_notebooks_and_others_each_day(
+def test_recall_asks_three_questions_of_earlier_notebooks_and_others_each_day(
     own_progress, capsys, monkeypatch
 ):
     recall()
-    assert "Once all exercises" in capsys.readouterr().out
-    own_progress.write_text("softmax\nattention_weights\ncontext_vectors\nsplit_heads")
+    assert "except the last of them" in capsys.readouterr().out
+    own_progress.write_text("softmax\nsplit_heads\ncausal_mask")  # this in the hour
     asked = set()
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))

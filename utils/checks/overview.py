@@ -18,8 +18,8 @@ FOLDED = "{}\n\n<details><summary>Answer</summary>\n\n{}\n\n</details>"
 MAIN, DEEPER = "The course", "Deeper, each after its notebook and none of them needed"
 GROUP = "<div><b>{}</b></div><ul {style}>{}</ul>"
 FOLDED_GROUP = "<details><summary><b>{}</b></summary><ul {style}>{}</ul></details>"
-NOTHING = "Once all exercises of a notebook have passed, its questions are asked again "
-NOTHING += "here, three on each day."
+NOTHING = "Three questions a day come here, from the notebooks in which you have "
+NOTHING += "passed an exercise, except the last of them."
 
 
 def progress():
@@ -67,8 +67,8 @@ def _state(page, tasks, left):
         asked = [task for task in tasks if task.label in catalogue.HOUR.values()]
     if asked and not {*asked} & {*left}:
         return f"{_count(asked, left)} ✓"
-    time = f"{catalogue.read_opening(page)[1]} minutes"
-    return f"{_count(asked, left)}, {time}" if asked else time
+    state = _count(asked, left) if asked else "nothing to pass"
+    return f"{state}, {catalogue.read_opening(page)[1]} minutes"
 
 
 def _count(asked, left):
@@ -76,10 +76,12 @@ def _count(asked, left):
 
 
 def _hours(pages, asked, left):
-    """Say how long the notebooks take of which not all has passed."""
-    finished = {task.page for task in asked} - {task.page for task in left}
-    minutes = [catalogue.read_opening(page)[1] for page in {*pages} - finished]
-    hours = round(sum(minutes) / 60)
+    """Say how long the notebooks take, each as far as its exercises haven't passed."""
+    minutes = 0
+    for page in pages:
+        is_left = [task in left for task in asked if task.page == page] or [True]
+        minutes += catalogue.read_opening(page)[1] * sum(is_left) / len(is_left)
+    hours = round(minutes / 60)
     return f"{hours} hours" if hours > 1 else "an hour"
 
 
@@ -113,10 +115,14 @@ def say_what_is_next(name):
 
 
 def recall():
-    """Show three questions of notebooks whose exercises have passed, answers folded."""
-    passed = records.load()
-    asked = {task.page for task in catalogue.tasks() if task.name not in passed}
-    pages = {task.page for task in catalogue.tasks()} - asked
+    """Show three questions of notebooks before the last one where something has passed.
+
+    What may have passed in *Attention in an hour* doesn't count.
+    """
+    passed, others = records.load(), catalogue.HOUR.values()
+    tasks = [task for task in catalogue.tasks() if task.label not in others]
+    pages = {task.page for task in tasks if task.name in passed}
+    pages -= {max((page for page in pages if "deeper" not in page), default="")}
     questions = [question for page in sorted(pages) for question in _questions(page)]
     random.Random(datetime.date.today().isoformat()).shuffle(questions)
     parts = [f"**{n}.** {text}" for n, text in enumerate(questions[:3], 1)]
