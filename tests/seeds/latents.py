@@ -8,20 +8,23 @@ from utils.training.text import load_tales_model
 def main(seed):
     book = definitions("11_a_narrower_cache")
     tales, encode, _ = load_tales_model()
-    story = book["torch"].tensor(encode(load_text()))
+    torch = book["torch"]
+    story = torch.tensor(encode(load_text()))
     pages = sliding_windows(story[:5200], 256, 256)
     other_pages = sliding_windows(story[5200:], 256, 256)
     tales.requires_grad_(False)
-    book |= {"tales": tales, "other_pages": other_pages, "bases": []}
+    book |= {"tales": tales, "pages": pages, "other_pages": other_pages, "bases": []}
     book["loss_with"](book["find_directions"], other_pages)
-
-    def loss(maps):
-        return book["loss_with"](book["through"](maps), pages)
-
-    learned = loss(book["learn"](book["strongest"](8), seed))
-    shared = loss(book["learn"](book["shared_head"](), seed, is_shared=True))
+    with torch.no_grad():
+        wanted = torch.cat([tales(page) for page in other_pages[0].split(1)])
+    book["wanted"] = wanted.softmax(dim=-1)
+    learn, loss_of, strongest = book["learn"], book["loss_of"], book["strongest"]
+    learned = loss_of(*learn(strongest(8), seed))
+    shared = loss_of(*learn(book["shared_head"](), seed, is_shared=True))
     return {
-        "strongest 8 minus learned 8": loss(book["strongest"](8)) - learned,
-        "strongest 16 minus learned 8": loss(book["strongest"](16)) - learned,
-        "trained shared head minus strongest 64": shared - loss(book["strongest"](64)),
+        "learned 8": learned,
+        "trained shared head": shared,
+        "strongest 16 minus learned 8": loss_of(strongest(16)) - learned,
+        "trained shared head minus strongest 64": shared - loss_of(strongest(64)),
+        "trained shared head minus learned 8": shared - learned,
     }
