@@ -271,10 +271,10 @@ def online_softmax_attention(
         new_maximum = torch.maximum(maximum, scores.amax(dim=-1, keepdim=True))
         base = finite_maximum(new_maximum)
         factor = torch.exp(maximum - base)  # (..., T, 1)
-        weights = torch.exp(scores - base)  # (..., T, part)
-        denominator = denominator * factor + weights.sum(dim=-1, keepdim=True)
-        values = value[..., part, :].to(weights.dtype)
-        accumulator = accumulator * factor + weights @ values
+        exps = torch.exp(scores - base)  # (..., T, part)
+        denominator = denominator * factor + exps.sum(dim=-1, keepdim=True)
+        values = value[..., part, :].to(exps.dtype)
+        accumulator = accumulator * factor + exps @ values
         maximum = new_maximum
     if key.shape[-2]:
         accumulator = accumulator / denominator

@@ -75,8 +75,8 @@ def partial_attention(
     maxima = scores.new_full(scores.shape[:-1], float("-inf"))  # (..., T)
     if scores.shape[-1]:
         maxima = scores.detach().amax(dim=-1)
-    weights = torch.exp(scores - finite_maximum(maxima)[..., None])
-    return weights @ value.to(weights.dtype), maxima, weights.sum(dim=-1)
+    exps = torch.exp(scores - finite_maximum(maxima)[..., None])
+    return exps @ value.to(exps.dtype), maxima, exps.sum(dim=-1)
 
 
 def combine_partial_attention(outputs: Tensor, maxima: Tensor, sums: Tensor) -> Tensor:
