@@ -241,6 +241,29 @@ def cache(*, title: str) -> None:
     picture.publish(title)
 
 
+def shared_heads(*counts: int, title: str) -> None:
+    """Draw eight query heads above their key and value heads, once for each count.
+
+    Args:
+        counts: of key heads, each a divisor of 8.
+    """
+    picture = Picture()
+    for i, count in enumerate(counts):
+        y = 0.15 + 1.75 * i
+        picture.note((0.05, y + 0.16), "query heads", "query")
+        picture.note((0.05, y + 0.91), f"key heads: {count}", "key")
+        picture.note((0.05, y + 1.24), f"value heads: {count}", "value")
+        for j in range(count):
+            x = 1.4 + 4.8 / count * (j + 0.5)
+            shared = picture.grid((x, y + 0.75), [[j]], "key", cell=0.34)
+            picture.grid((x, y + 1.08), [[j]], "value", cell=0.34)
+            for head in range(8 // count * j, 8 // count * (j + 1)):
+                place = 1.7 + 0.6 * head, y
+                querying = picture.grid(place, [[head]], "query", cell=0.34)
+                picture.wire(querying.bottom, shared.top, "query")
+    picture.publish(title)
+
+
 def gpt(
     words,
     predictions,

@@ -523,7 +523,8 @@ def softmax_in_slices(
 SLICES = (
     {"slice": 0.3, "scores": 0.36, "values": 0.36, "gap": 0.45, "names": 0.3}
     | dict.fromkeys(range(5), 0.42),
-    {"name": 0.9, "maximum m": 0.95, "sum ℓ": 1.6, "sum a": 1.7, "a ÷ ℓ": 1},
+    {"name": 0.9, "maximum m": 0.95, "denominator ℓ": 1.6, "accumulator a": 1.7}
+    | {"a ÷ ℓ": 1},
 )
 
 
