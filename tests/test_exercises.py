@@ -15,7 +15,14 @@ from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
 from utils.checks import check, progress, recall, records
-from utils.checks.catalogue import HOUR, course_version, read_opening, tasks
+from utils.checks.catalogue import (
+    EXCURSIONS,
+    HOUR,
+    course_version,
+    numbered_notebooks,
+    read_opening,
+    tasks,
+)
 from utils.data import load_text
 from utils.pages import NOTEBOOKS, definitions
 from utils.tokenizer import encode_bpe, train_bpe
@@ -252,14 +259,19 @@ def test_progress_lists_every_notebook_once_and_ticks_only_what_has_passed(
     titles = [read_opening(p.relative_to(NOTEBOOKS).as_posix())[0] for p in LESSONS]
     rows = re.findall(r"^(?:after \d\d, )?(.+): .*\d+ minutes$", shown, re.MULTILINE)
     assert sorted(rows) == sorted(titles) and "✓" not in shown
-    [hours] = re.findall(r"about (\d+) hours left", shown)
-    names = [task.name for task in tasks() if task.page == "03_context_vectors.ipynb"]
+    passed = ["03_context_vectors.ipynb", "04_scaled_dot_product_attention.ipynb"]
+    names = [task.name for task in tasks() if task.page in passed]
     own_progress.write_text("\n".join(names))
     progress()
     shown = capsys.readouterr().out
-    assert f"about {int(hours) - 1} hours left" in shown
+    course = [p.name for p in numbered_notebooks() if not p.name.startswith(EXCURSIONS)]
+    minutes = sum(read_opening(name)[1] for name in {*course} - {*passed})
+    assert f"about {minutes / 60:.0f} hours left" in shown
     ticked = [line for line in shown.splitlines() if "✓" in line]
-    assert ticked == ["03 Context vectors: 3 of 3 passed ✓"]
+    assert ticked == [
+        "03 Context vectors: 3 of 3 passed ✓",
+        "04 Scaled dot-product attention: 2 of 2 passed ✓",
+    ]
 
 
 def test_recall_asks_three_questions_of_earlier_notebooks_and_others_each_day(

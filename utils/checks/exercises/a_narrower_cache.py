@@ -155,6 +155,7 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
 
 exercise_11_3 = Exercise(
     id="11.3",
+    page="deeper/latents_and_positions",
     is_trained=True,
     right=absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
