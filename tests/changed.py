@@ -12,7 +12,7 @@ BASE it is everything since this branch left `main`.
    are run and compared.
 
 What a function or class uses are the names in its code that its module defines or
-imports. Comments, docstrings and the names of local variables don't count.
+imports. Comments and docstrings don't count.
 """
 
 import argparse
@@ -53,15 +53,13 @@ BY_CASE = [f"tests/test_{name}.py" for name in BY_CASE]
 def code_by_name(source):
     """Return what defines each top-level name of a module; "" is what has no name.
 
-    Comments and docstrings are left out, and local variables are numbered.
+    Comments and docstrings are left out.
     """
     tree, found = ast.parse(source), {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             if ast.get_docstring(node) is not None:
                 node.body[0] = ast.Pass()
-        if isinstance(node, ast.FunctionDef):
-            number_local_variables(node)
     for node in tree.body:
         named = [n for n in ast.walk(node) if isinstance(n, ast.Name)]
         names = [n.id for n in named if isinstance(n.ctx, ast.Store)]
@@ -69,17 +67,6 @@ def code_by_name(source):
         for name in [node.name] if hasattr(node, "name") else names or [""]:
             found[name] = found.get(name, "") + ast.unparse(node) + "\n"
     return found
-
-
-def number_local_variables(function):
-    """Name what a function assigns to by number, but for its arguments."""
-    arguments = {each.arg for each in ast.walk(function) if isinstance(each, ast.arg)}
-    names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
-    assigned = dict.fromkeys(n.id for n in names if isinstance(n.ctx, ast.Store))
-    local = [name for name in assigned if name not in arguments]
-    numbered = {name: f"local_{number}" for number, name in enumerate(local)}
-    for each in names:
-        each.id = numbered.get(each.id, each.id)
 
 
 def changed_names(path, before):

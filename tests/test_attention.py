@@ -58,7 +58,7 @@ def test_attention_equals_torch_in_values_and_gradients(leading, slice_size, mas
         torch.testing.assert_close(found, gradients)
 
 
-X = torch.zeros(3, 4)
+X, attend = torch.zeros(3, 4), scaled_dot_product_attention
 WHOLE = torch.ones(3, 4, dtype=torch.int64)
 
 
@@ -69,18 +69,10 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
         (padding_mask, ([True, False], 4), "lengths as one .* numbers, got torch.bool"),
         (cross_attention, (X, X, *[torch.eye(3)] * 3), r"W_query \(4, …\), got \(3, 3"),
         (cross_attention, (X, X, *[X.T] * 3, X[0] > 0), r"context_mask .* got \(4,\)"),
-        (
-            attend_with_cache,
-            (X, X[:1], X[:1], (X, X)),
-            "a query and a key for",
-        ),
+        (attend_with_cache, (X, X[:1], X[:1], (X, X)), "a query and a key for"),
         (attend_with_cache, (X, X, X, (X,)), "keys and values, got 1 of them"),
         (attend_with_cache, (X, X, X, (X.T, X.T)), r"cache for \(3, 4\), got \(4, 3\)"),
-        (
-            attend_with_heads,
-            (X[None, None], *[X[None, None, :2]] * 2),
-            "a key for each",
-        ),
+        (attend_with_heads, (X[None, None], *[X[None, None, :2]] * 2), "a key for"),
         (MultiHeadAttention, (3, -4, 6, 0.0, 2), "d_out to be .* 1 or more, got -4"),
         (MultiHeadAttention, (3, 10**30, 6, 0.0, 2), r"d_out to .* below 2\*\*63, got"),
         (CausalAttention, (3, 4, 2.5, 0.0), "a whole number of 0 or more, got 2.5"),
@@ -88,30 +80,20 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
         (SelfAttention, (3, 4, "no"), "qkv_bias as True or False, got 'no'"),
         (attention_weights, (WHOLE,), "x of floating-point numbers, got torch.int64"),
         (scaled_scores, (X, X.double()), "of one dtype, got torch.float32 and torch.f"),
-        (
-            scaled_dot_product_attention,
-            (X, X, X.half()),
-            "key and value of one",
-        ),
-        (
-            scaled_dot_product_attention,
-            (X, X.to("meta"), X),
-            "one device, got cpu",
-        ),
-        (scaled_dot_product_attention, (X, X.T, X), r"one width d_k, got \(3, 4\) and"),
-        (scaled_dot_product_attention, (X, X, X[:2]), "a value for each key, got"),
-        (scaled_dot_product_attention, (X, X[0], X), r"tokens, width\) three times"),
-        (
-            scaled_dot_product_attention,
-            (torch.zeros(2, 3, 4), *[torch.zeros(3, 3, 4)] * 2),
-            r"axes that fit, got \[\(2, 3, 4\)",
-        ),
+        (attend, (X, X, X.half()), "key and value of one dtype"),
+        (attend, (X, X.to("meta"), X), "one device, got cpu"),
+        (attend, (X, X.T, X), r"one width d_k, got \(3, 4\) and"),
+        (attend, (X, X, X[:2]), "a value for each key, got"),
+        (attend, (X, X[0], X), r"tokens, width\) of each"),
+        (scaled_scores, [X.expand(2, 3, 4), X.expand(3, 3, 4)], r"fit, got \[\(2, 3,"),
         (split_heads, (X[0], 2), r"x \(\.\.\., T, D\), got \(4,\)"),
         (merge_heads, (X,), r"x \(\.\.\., H, T, K\), got \(3, 4\)"),
         (repeat_kv, (X[None], 0), "n_rep to be a whole number of 1 or more, got 0"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
         (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),
-        (dropout, (X, 1.5), "from 0 to 1, got 1.5"),
+        (dropout, (X, 10**400), "from 0 to 1, got 1000"),
+        (SelfAttention(4, 2), (X, 1), "need_weights as True or False, got 1"),
+        (SelfAttention(4, 2), (X.double(),), "layer's torch.float32, got torch.fl"),
         (split_heads, (torch.zeros(2, 5, 8), 3), "got width 8 and 3 heads"),
     ],
 )
@@ -127,10 +109,17 @@ def test_an_array_or_a_list_instead_of_a_tensor_is_named():
         scaled_dot_product_attention(X, [[1.0] * 4], X)
     with pytest.raises(TypeError, match="expected W_query as a tensor, got list"):
         cross_attention(X, X, [[1.0]] * 4, X.T, X.T)
-    with pytest.raises(TypeError, match="expected a tuple, got DeltaState"):
+    with pytest.raises(TypeError, match="cache as a tuple, got DeltaState"):
         attend_with_cache(X, X, X, DeltaState())
     with pytest.raises(TypeError, match="a KeyValueCache, got DeltaState"):
         grouped()(CONTEXT, cache=DeltaState())
+
+
+def test_small_integers_do_not_wrap_around():
+    for dtype, x in ((torch.uint8, [0, 255]), (torch.int16, [-30_000, 30_000])):
+        assert softmax(torch.tensor(x, dtype=dtype)).tolist() == [0, 1]
+    assert padding_mask(torch.tensor([50], dtype=torch.uint8), 300).sum() == 50
+    assert padding_mask(torch.tensor([100], dtype=torch.int8), 200).sum() == 100
 
 
 def test_in_float16_scores_beyond_its_range_are_no_nan():
@@ -253,13 +242,15 @@ def test_projections_may_be_replaced():
     torch.testing.assert_close(layer(x), layer.out_proj(merge_heads(expected)))
 
 
-def test_one_product_for_all_projections_leaves_out_no_bias_and_no_hook():
-    """A GPU would take one product for all; `meta` takes the same way."""
-    x, calls = torch.zeros(2, 7, 10, device="meta"), []
-    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2, qkv_bias=True)
-    layer.W_key = nn.Linear(10, 10, bias=False)
-    assert layer.to("meta")(x).shape == x.shape
-    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2).to("meta")
+def test_one_product_for_all_projections_leaves_out_no_bias_and_no_hook(monkeypatch):
+    """A GPU takes one product for all; here a tensor says that it is on one."""
+    x, calls = random(2, 7, 10), []
+    layer = MultiHeadAttention(10, 10, 11, 0.0, num_heads=2, qkv_bias=True).double()
+    expected = layer(x)
+    monkeypatch.setattr(torch.Tensor, "is_cpu", False)
+    torch.testing.assert_close(layer(x), expected)
+    layer.W_key = nn.Linear(10, 10, bias=False).double()
+    assert layer(x).shape == x.shape
     layer.W_query.register_forward_pre_hook(lambda *parts: calls.append(parts))
     layer.W_key.register_forward_hook(lambda *parts: calls.append(parts))
     layer(x)

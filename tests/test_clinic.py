@@ -13,14 +13,7 @@ from tests.repository import ROOT
 from utils import attention
 from utils.checks import records, solution
 from utils.checks.catalogue import PATIENTS
-from utils.clinic import (
-    broken_model,
-    diagnose,
-    examine_model,
-    patient,
-    suspects,
-    twin,
-)
+from utils.clinic import broken_model, diagnose, examine_model, patient, suspects, twin
 from utils.clinic.instruments import measured
 
 NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
@@ -190,20 +183,12 @@ def examine_own(tmp_path, monkeypatch, capsys):
     return run
 
 
+MASK = "~self.mask[:T, :T]", "self.mask[:T, :T] & False", "leak test: 0.9"
+OUT = "self.out_proj(course", "(course", "leak test: 0.0000"
 WRONG = [  # right, wrong, the beginning of the leak test's line, the mistake's name
     (" / q.shape[-1] ** 0.5", "", "leak test: 0.0000", "scale-missing"),
-    (
-        "~self.mask[:T, :T]",
-        "self.mask[:T, :T] & False",
-        "leak test: 0.9",
-        "mask-not-used",
-    ),
-    (
-        "self.out_proj(course",
-        "(course",
-        "leak test: 0.0000",
-        "output-projection-unused",
-    ),
+    (*MASK, "mask-not-used"),
+    (*OUT, "output-projection-unused"),
 ]
 
 

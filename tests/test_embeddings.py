@@ -11,12 +11,13 @@ from utils.embeddings import (
     apply_rope,
     embed,
     patchify,
+    rotary_tables,
     rotate_pairs,
     sinusoidal_positions,
 )
 
 WITH_POSITIONS = TokenAndPositionEmbedding(11, 4, 3)
-X = torch.zeros(3, 6)
+X, IDS = torch.zeros(3, 6), torch.tensor([[1]])
 
 
 @pytest.mark.parametrize(
@@ -31,9 +32,11 @@ X = torch.zeros(3, 6)
         (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),
         (apply_rope, (X, torch.arange(3), "0"), "base above 0, got '0'"),
         (Rotary, (3, 4, 1e4, lambda speeds: X[0]), r"2 frequencies, got \(6,\)"),
+        (apply_rope, (X[:, :3], torch.arange(3)), "even width of x .* got 3"),
+        (TokenAndPositionEmbedding(5, None, 2), (IDS, "x"), "start .* got 'x'"),
         (rotate_pairs, (X, X[:, :3], X[:, :1]), r"got \(3, 3\) and \(3, 1\)"),
         (Rotary(5, 2), (X, 0), r"expected x \(\.\.\., 2\), got \(3, 6\)"),
-        (WITH_POSITIONS, (torch.tensor([[1]]), -1), "first position of 0 or more"),
+        (WITH_POSITIONS, (IDS, -1), "first position of 0 or more"),
         (Rotary(5, 6), (X, 3), "up to num_positions = 5 tokens, got 6"),
         (TokenAndPositionEmbedding, (-1, 4, 3), "vocab_size to be .* got -1"),
     ],
@@ -56,12 +59,15 @@ def test_far_positions_rotate_by_angles_of_their_own():
     torch.testing.assert_close(apply_rope(x, far), expected)
 
 
-def test_rotation_does_not_depend_on_the_default_dtype():
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64])
+def test_tables_have_the_default_dtype_and_rotations_float32_at_least(dtype):
     x, positions = torch.randn(400, 64), torch.arange(400)
     expected = apply_rope(x, positions)
     try:
-        torch.set_default_dtype(torch.bfloat16)
-        output = apply_rope(x, positions)
+        torch.set_default_dtype(dtype)
+        output, angles = apply_rope(x, positions), rotary_tables(positions, 64)
+        assert sinusoidal_positions(3, 4).dtype == dtype
     finally:
         torch.set_default_dtype(torch.float32)
     assert output.equal(expected)
+    assert {t.dtype for t in angles} == {torch.promote_types(dtype, torch.float32)}

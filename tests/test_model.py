@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, vmap
 
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
@@ -14,6 +13,7 @@ from utils.latent import LatentAttention
 from utils.model import (
     GPT,
     generate,
+    mean_loss,
     next_token_loss,
     next_token_probs,
     top_p_probs,
@@ -49,8 +49,15 @@ def token_ids(*shape):
     return torch.randint(53, shape, generator=torch.Generator().manual_seed(1))
 
 
-def test_top_p_keeps_one_token_that_reaches_p_exactly():
-    assert (top_p_probs(torch.zeros(2), 0.5) > 0).sum() == 1
+def test_top_p_keeps_one_token_at_least_and_with_1_all():
+    for p, dtype in ((0.5, torch.float32), (1e-46, torch.float32), (1e-8, torch.half)):
+        assert (top_p_probs(torch.zeros(2, dtype=dtype), p) > 0).sum() == 1
+    assert (top_p_probs(torch.tensor([0.0, -40.0]), 1) > 0).all()
+
+
+def test_one_row_of_logits_has_a_loss():
+    loss = mean_loss(torch.zeros(5), torch.tensor(3))
+    torch.testing.assert_close(loss, torch.tensor(5.0).log())
 
 
 def both_ways(model, start, num_tokens, **options):
@@ -100,6 +107,7 @@ def test_a_tiny_temperature_chooses_among_the_likeliest():
         for temperature in (1e-5, 1e-40, 5e-324):
             probs = next_token_probs(logits, temperature)
             assert probs.tolist() == [0, 0.5, 0.5, 0]
+        assert next_token_probs(logits, 1e300)[3] == 0
 
 
 def test_weights_begin_small_and_those_that_add_to_the_stream_smaller():
@@ -124,32 +132,6 @@ def test_a_pass_that_stops_midway_leaves_the_caches_as_they_were():
         hook.remove()
         output = model(piece, caches)
     torch.testing.assert_close(output, model(ids)[:, 5:])
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=str)
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
-def test_an_exported_or_traced_model_takes_batches_of_any_size(kind):
-    model, ids = gpt(**kind), token_ids(4, 7)
-    batch = torch.export.Dim("batch")
-    exported = torch.export.export(model, (ids,), dynamic_shapes=({0: batch},))
-    for twin in (exported.module(), torch.jit.trace(model, ids)):
-        torch.testing.assert_close(twin(ids[:3]), model(ids[:3]))
-
-
-@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-def test_gradients_per_sentence_are_those_of_each_alone():
-    model, ids = gpt(), token_ids(3, 7)
-    weights = dict(model.named_parameters())
-
-    def loss(weights, sentence):
-        logits = functional_call(model, weights, (sentence[None, :-1],))
-        return nn.functional.cross_entropy(logits[0], sentence[1:])
-
-    found = vmap(grad(loss), in_dims=(None, 0))(weights, ids)
-    for i, sentence in enumerate(ids):
-        one = {name: gradient[i] for name, gradient in found.items()}
-        torch.testing.assert_close(one, grad(loss)(weights, sentence))
 
 
 def test_a_model_built_on_meta_has_its_mask_and_tables_when_loaded():
@@ -185,6 +167,7 @@ def write_on(token_ids, count=1, **options):
     generate(gpt(), torch.tensor(token_ids), count, **options)
 
 
+LOGITS, LEFT = torch.zeros(2, 5), torch.tensor([-100, -100])
 BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
 
 
@@ -201,7 +184,12 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
         (lambda: gpt()(token_ids(1, 2).to("meta")), {}, "token ids on cpu, got meta"),
         (lambda: gpt()(token_ids(1, 2), "ab"), {}, "caches as `new_caches` .* got ab"),
         (gpt, {"causal": False}, "expected causal=True, because a GPT"),
-        (choose, {"temperature": "1"}, "finite temperature above 0, got '1'"),
+        (choose, {"temperature": 10**400}, "finite temperature above 0, got 1000"),
+        (mean_loss, {"logits": LOGITS, "targets": LEFT, "left_out": -100}, "counts, g"),
+        (lambda: generate(nn.Linear(2, 2), LEFT, 1), {}, "such as GPT, got Linear"),
+        (gpt, {"positions": "none", "rotary": True}, "rotary=False with .* got True"),
+        (lambda: GPT(5, 0, 4, 2, 1, positions="rotary"), {}, "expected context_length"),
+        (lambda: GPT(5, 3, 6, 2, 1, positions="rotary"), {}, "head width .* got 3"),
         (write_on, {"token_ids": ((53, *[1] * 13),)}, "from 0 to 52, got 53"),
         (write_on, {"token_ids": ((), ())}, r"one or more each, got \(2, 0\)"),
         (next_token_loss, {"model": gpt(), "batch": BATCH}, r"targets .* got \(3, 2\)"),
@@ -214,10 +202,17 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
             {"positions": "rotary", "attention": DeltaAttention},
             "expected attention that takes rotary=True .* got .*DeltaAttention",
         ),
-        (gpt, {"attention": [MultiHeadAttention]}, "each of 2 blocks, got 1"),
+        (gpt, {"attention": (MultiHeadAttention,)}, "each of 2 blocks, got 1"),
         (gpt, {"positions": "absolute"}, "expected positions from .* got 'absolute'"),
     ],
 )
 def test_an_option_that_does_not_fit_is_named(function, options, message):
     with pytest.raises(ValueError, match=message):
         function(**options)
+
+
+def test_another_class_is_named():
+    with pytest.raises(TypeError, match="attention as a Callable, got str"):
+        gpt(attention="heads")
+    with pytest.raises(TypeError, match="batch as a Sequence, got int"):
+        next_token_loss(gpt(), 5)

@@ -8,12 +8,7 @@ import sys
 import nbformat
 import pytest
 
-from tests.notebooks import (
-    COLAB,
-    find_notebooks,
-    setup_cell,
-    with_minutes,
-)
+from tests.notebooks import COLAB, find_notebooks, setup_cell, with_minutes
 from tests.repository import ROOT, files, imports, make_course
 
 

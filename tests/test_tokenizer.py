@@ -14,6 +14,7 @@ from utils.data import HUMAN_RIGHTS, load_text, sliding_windows
 from utils.tokenizer import (
     GPT2_WORD,
     _encode_word,
+    count_pairs,
     decode_bpe,
     encode_bpe,
     load_tokenizer,
@@ -97,7 +98,7 @@ def test_decoding_takes_one_text_as_a_list_a_tensor_or_a_generator():
         ({(97, 98): 97}, r"an unused id for \(97, 98\), got 97"),
         ({(97,): 256}, r"pairs of ids, got \(97,\)"),
         ({"ab": 256}, "pairs of ids, got 'ab'"),
-        ({(97, 97): "x"}, "new id to be a whole number .* got 'x'"),
+        ({(97, 97): "x"}, "new_id to be a whole number .* got 'x'"),
     ],
 )
 def test_damaged_merges_neither_encode_nor_decode(merges, message):
@@ -109,8 +110,12 @@ def test_damaged_merges_neither_encode_nor_decode(merges, message):
 def test_unknown_ids_and_other_classes_are_named():
     with pytest.raises(ValueError, match="ids of bytes or of merges, got 256"):
         decode_bpe([256], {(97, 98): 300})
+    with pytest.raises(ValueError, match="occurrences to be .* 0 or more, got -3"):
+        count_pairs({(1, 2): -3})
     for call, message in (
         (lambda: decode_bpe([97], [(97, 98)]), "merges as a dict, got list"),
+        (lambda: decode_bpe({97, 98}, {}), "ids in their order, got set"),
+        (lambda: decode_bpe(97, {}), "ids as an Iterable, got int"),
         (lambda: decode_bpe("a", {}), "ids as whole numbers, got 'a'"),
         (lambda: decode_bpe(torch.tensor([True]), {}), "whole numbers, got True"),
         (lambda: merge(torch.tensor([1, 1]), (1, 1), 2), "a Sequence, got Tensor"),

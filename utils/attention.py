@@ -22,13 +22,14 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     Subtracting the maximum keeps exp finite and changes nothing in the result.
 
     scores: any shape
-    returns: the same shape
+    returns: the same shape; of whole numbers, floats
 
     >>> softmax(torch.tensor([0.0, 0.0, 1000.0]))
     tensor([0., 0., 1.])
     """
-    require.instance("scores", scores)
-    require.that(scores.dtype != torch.bool, "scores as numbers", scores.dtype)
+    require.real("scores", scores)
+    if not scores.is_floating_point():  # differences of small integers would wrap
+        return softmax(scores.double(), dim).to(torch.get_default_dtype())
     if not scores.numel():
         return torch.exp(scores)
     exponentials = torch.exp(scores - scores.amax(dim=dim, keepdim=True))
@@ -74,7 +75,7 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True, False],
             [ True,  True,  True]])
     """
-    require.positive("num_tokens", num_tokens, least=0)
+    require.from_zero(num_tokens=num_tokens)
     return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
 
 
@@ -88,8 +89,8 @@ def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
     tensor([[ True, False, False],
             [ True,  True,  True]])
     """
-    require.positive("num_tokens", num_tokens, least=0)
-    lengths = require.integers("lengths", lengths)
+    require.from_zero(num_tokens=num_tokens)
+    lengths = require.integers("lengths", lengths).long()  # uint8 has no 300
     if require.is_readable(lengths):
         is_valid = not ((lengths < 0) | (lengths > num_tokens)).any()
         require.that(is_valid, f"lengths from 0 to {num_tokens}", lengths.tolist())
@@ -149,11 +150,7 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     >>> scaled_scores(torch.ones(1, 4), torch.ones(2, 4))
     tensor([[2., 2.]])
     """
-    for name, x in (("query", query), ("key", key)):
-        require.axes(name, x, "..., tokens, width")
-    require.alike(query=query, key=key)
-    is_one_width = query.shape[-1] == key.shape[-1] > 0
-    require.that(is_one_width, "query and key of one width d_k", query.shape, key.shape)
+    require.query_key_value(query, key)
     return _products(query, key) / query.shape[-1] ** 0.5
 
 
@@ -261,7 +258,7 @@ def online_softmax_attention(
     tensor([[6.]])
     """
     leading = require.query_key_value(query, key, value)
-    require.positive("slice_size", slice_size)
+    require.sizes(slice_size=slice_size)
     maximum = torch.full_like(query[..., :1], -torch.inf)  # (..., T, 1)
     denominator = torch.zeros_like(maximum)  # (..., T, 1)
     accumulator = query.new_zeros(*leading, query.shape[-2], value.shape[-1])
@@ -352,11 +349,15 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, need_weights: bool = False
     ) -> Tensor | tuple[Tensor, Tensor]:
-        require.features("x", x, self.d_in)
-        output, weights = scaled_dot_product_attention(
-            self.W_query(x), self.W_key(x), self.W_value(x)
-        )
+        require.features("x", x, self)
+        require.flags(need_weights=need_weights)
+        query, key, value = self.W_query(x), self.W_key(x), self.W_value(x)
+        options = self._mask_and_dropout(x.shape[-2])
+        output, weights = scaled_dot_product_attention(query, key, value, *options)
         return (output, weights) if need_weights else output
+
+    def _mask_and_dropout(self, num_tokens):
+        return None, 0.0
 
 
 class CausalAttention(ComputedBuffer, SelfAttention):
@@ -391,20 +392,10 @@ class CausalAttention(ComputedBuffer, SelfAttention):
     def compute_buffer(self):
         return "mask", causal_mask(self.context_length)
 
-    def forward(
-        self, x: Tensor, need_weights: bool = False
-    ) -> Tensor | tuple[Tensor, Tensor]:
-        require.features("x", x, self.d_in)
-        num_tokens = x.shape[-2]
-        require.length(num_tokens, len(self.mask))
-        output, weights = scaled_dot_product_attention(
-            self.W_query(x),
-            self.W_key(x),
-            self.W_value(x),
-            mask=self.mask[:num_tokens, :num_tokens],
-            dropout_p=self.dropout_p if self.training else 0.0,
-        )
-        return (output, weights) if need_weights else output
+    def _mask_and_dropout(self, num_tokens):
+        require.length(num_tokens, self.context_length)
+        mask = self.mask[:num_tokens, :num_tokens]
+        return mask, self.dropout_p if self.training else 0.0
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
@@ -450,7 +441,7 @@ def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     Source: Ainslie et al. 2023, section 2.2.
     """
     require.axes("x", x, "..., H_kv, T, K")
-    require.positive("n_rep", n_rep)
+    require.sizes(n_rep=n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
 
@@ -508,9 +499,9 @@ class MultiHeadAttention(nn.Module):
         expected = "num_kv_heads to divide num_heads"
         require.that(is_valid, expected, num_kv_heads, num_heads)
         if window is not None:
-            require.positive("window", window)
+            require.sizes(window=window)
             require.that(causal, "causal=True with a window", causal)
-        require.rotary(rotary, rope_base)
+        require.rotary(rotary, rope_base, context_length)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
@@ -526,6 +517,7 @@ class MultiHeadAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_kv, bias=qkv_bias)
         self.out_proj = nn.Linear(d_out, d_out)
         if rotary:
+            require.even("head width with rotary=True", self.head_dim)
             self.rotate = Rotary(context_length, self.head_dim, rope_base)
 
     def forward(
@@ -536,6 +528,7 @@ class MultiHeadAttention(nn.Module):
         need_weights: bool = False,
         cache: KeyValueCache | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
+        require.flags(need_weights=need_weights)
         start = self._check_inputs(x, context, padding_mask, cache)
         query, key, value = self._project_heads(x, context, cache)
         if self.rotary and context is None:
@@ -564,19 +557,17 @@ class MultiHeadAttention(nn.Module):
         """Return the number of tokens before x."""
         num_cached = require.cache(cache, KeyValueCache)
         if context is not None and self.causal:
-            raise ValueError(
-                "expected causal=False in a layer that gets a context, its second "
-                "argument; a mask goes to padding_mask="
-            )
+            received = "True (a mask goes to padding_mask=)"
+            require.refuse("causal=False in a layer that gets a context", received)
         expected = "causal=True in a layer that gets a cache, as from `generate`"
         require.that(cache is None or self.causal, expected, self.causal)
         if context is None:
-            num_keys = require.tokens("x", x, self.d_in, padding_mask, num_cached)
+            num_keys = require.tokens("x", x, self, padding_mask, num_cached)
             if self.causal or self.rotary:
                 require.length(num_keys, self.context_length)
             return num_cached
-        require.features("x", x, self.d_in, dims=3)
-        require.tokens("context", context, self.d_in, padding_mask)
+        require.features("x", x, self, dims=3)
+        require.tokens("context", context, self, padding_mask)
         is_valid = len(context) == len(x)
         require.that(is_valid, "a context for each sentence", context.shape, x.shape)
         return num_cached
@@ -633,9 +624,7 @@ def attend_with_heads(
     >>> attend_with_heads(query, key, value)[0].flatten()
     tensor([3., 3.])
     """
-    # Under `torch.jit.trace` sizes are tensors, so convert them.
-    num_heads, num_kv_heads = int(query.shape[1]), int(key.shape[1])
-    shape = query.shape[:3]
+    num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
     is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask

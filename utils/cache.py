@@ -37,7 +37,7 @@ class KeyValueCache:
     """
 
     def __init__(self, capacity: int):
-        require.positive("capacity", capacity, least=0)
+        require.from_zero(capacity=capacity)
         self.capacity = capacity
         self.key = self.value = None
         self.num_tokens = 0
@@ -65,9 +65,8 @@ class KeyValueCache:
             is_valid = is_valid and key.shape[:3] == value.shape[:3]
         require.that(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
         start, end = self.num_tokens, self.num_tokens + key.shape[-2]
-        require.that(
-            end <= self.capacity, f"at most capacity = {self.capacity} tokens", end
-        )
+        expected = f"at most capacity = {self.capacity} tokens"
+        require.that(end <= self.capacity, expected, end)
         pair = self.key, self.value
         if self.key is None:
             pair = [
@@ -78,10 +77,8 @@ class KeyValueCache:
             expected = stored[:, :, start:end].shape
             kinds = (stored.device, stored.dtype), (new.device, new.dtype)
             if new.shape != expected or kinds[0] != kinds[1]:
-                raise ValueError(
-                    f"expected {kinds[0][1]} {tuple(expected)} on {kinds[0][0]} as "
-                    f"before, got {kinds[1][1]} {tuple(new.shape)} on {kinds[1][0]}"
-                )
+                before = f"{kinds[0][1]} {tuple(expected)} on {kinds[0][0]} as before"
+                require.refuse(before, new.dtype, new.shape, new.device)
             stored[:, :, start:end] = new
         (self.key, self.value), self.num_tokens = pair, end
         return self.key[:, :, :end], self.value[:, :, :end]

@@ -38,7 +38,7 @@ def sliding_windows(
             [7, 8]]), tensor([[6, 7],
             [8, 9]]))
     """
-    require.positive("stride", stride)
+    require.sizes(stride=stride)
     ids = require.integers("token ids", ids)
     require.enough_ids(len(ids), context_length)
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)

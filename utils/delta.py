@@ -122,7 +122,7 @@ def attend_in_chunks(
     _check_inputs(query, key, value, beta=beta, log_gate=log_gate)
     require.between("beta", beta, 0, 1)
     require.between("log_gate", log_gate, -math.inf, 0)
-    require.positive("chunk_size", chunk_size)
+    require.sizes(chunk_size=chunk_size)
     return _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size)
 
 
@@ -132,9 +132,8 @@ def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
     empty = _empty_state(key, value).to(dtype)
     if state is not None:
         require.floating("state", state)
-        if state.shape != empty.shape:
-            shapes = f"{tuple(empty.shape)}, got {tuple(state.shape)}"
-            raise ValueError(f"expected a state (..., K, d_v) = {shapes}")
+        expected = f"a state (..., K, d_v) = {tuple(empty.shape)}"
+        require.that(state.shape == empty.shape, expected, state.shape)
     state, outputs = empty if state is None else state.to(dtype), []
     inputs = [
         t.to(dtype) for t in (query, key, value, beta[..., None], log_gate[..., None])
@@ -246,7 +245,7 @@ class DeltaAttention(nn.Module):
         cache: DeltaState | None = None,
     ) -> Tensor:
         num_cached = require.cache(cache, DeltaState)
-        num_tokens = require.tokens("x", x, self.d_in, padding_mask, num_cached)
+        num_tokens = require.tokens("x", x, self, padding_mask, num_cached)
         require.length(num_tokens, self.context_length)
         if x.shape[1] == 0:
             return self.W_value(x)  # (B, 0, d_out)
@@ -288,13 +287,10 @@ def _check_inputs(query, key, value, **numbers):
     require.query_key_value(query, key, value)
     shapes = [tuple(t.shape) for t in (query, key, value)]
     is_valid = shapes[0][:-1] == shapes[1][:-1] == shapes[2][:-1] and shapes[0][-2] > 0
-    require.that(
-        is_valid, "query, key and value of the same tokens, one or more", shapes
-    )
+    expected = "query, key and value of the same tokens, one or more"
+    require.that(is_valid, expected, shapes)
     for name, given in numbers.items():
         require.instance(name, given)
         if given.shape != key.shape[:-1]:
-            raise ValueError(
-                f"expected {name} {shapes[1][:-1]}, a number for each token, "
-                f"got {tuple(given.shape)}"
-            )
+            expected = f"{name} {shapes[1][:-1]}, a number for each token"
+            require.refuse(expected, given.shape)

@@ -42,7 +42,7 @@ def sinusoidal_positions(num_positions: int, d_model: int) -> Tensor:
 
     Source: Vaswani et al. 2017, section 3.5.
     """
-    require.positive("num_positions", num_positions)
+    require.sizes(num_positions=num_positions)
     require.even("d_model", d_model)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 2i
     positions = torch.arange(num_positions)
@@ -66,7 +66,7 @@ def patchify(images: Tensor, patch_size: int) -> Tensor:
     Source: Dosovitskiy et al. 2021, section 3.1.
     """
     require.axes("images", images, "B, C, height, width")
-    require.positive("patch_size", patch_size)
+    require.sizes(patch_size=patch_size)
     B, C, height, width = images.shape
     p = patch_size
     is_whole = height % p == width % p == 0
@@ -97,17 +97,18 @@ class TokenAndPositionEmbedding(nn.Module):
         self.token_embedding = nn.Embedding(vocab_size, d_model)
         self.position_embedding = None
         if context_length is not None:
-            require.positive("context_length", context_length, least=0)
+            require.from_zero(context_length=context_length)
             self.position_embedding = nn.Embedding(context_length, d_model)
 
     def forward(self, token_ids: Tensor, start: int = 0) -> Tensor:
         require.axes("token ids", token_ids, "..., T")
         table = self.token_embedding
         require.token_ids(token_ids, table.num_embeddings, table.weight)
+        require.first_position(start)
         if self.position_embedding is None:
             return self.token_embedding(token_ids)
         end = start + token_ids.shape[-1]
-        require.positions(start, end, self.position_embedding.num_embeddings)
+        require.length(end, self.position_embedding.num_embeddings)
         positions = torch.arange(start, end, device=token_ids.device)
         return self.token_embedding(token_ids) + self.position_embedding(positions)
 
@@ -130,6 +131,7 @@ def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     require.axes("x", x, "..., T, K")
     require.instance("positions", positions)
     require.broadcastable("positions", positions, x.shape[:-1])
+    require.even("width of x", x.shape[-1])
     return rotate_pairs(x, *rotary_tables(positions, x.shape[-1], base))
 
 
@@ -151,9 +153,7 @@ def rotary_tables(
             [0.5403]]), tensor([[0.0000],
             [0.8415]]))
     """
-    require.instance("positions", positions)
-    is_real = not positions.is_complex() and positions.dtype != torch.bool
-    require.that(is_real, "positions as real numbers", positions.dtype)
+    require.real("positions", positions)
     require.even("width", width)
     require.number("base", base, above_zero=True)
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
@@ -161,10 +161,11 @@ def rotary_tables(
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
     periods = base ** (even / width)  # (K / 2,), in tokens per radian
     if rescale is not None:
-        periods = 1 / rescale(1 / periods)
-        require.that(
-            periods.shape == even.shape, f"{len(even)} frequencies", periods.shape
-        )
+        speeds = rescale(1 / periods)
+        require.instance("rescaled frequencies", speeds)
+        is_valid = speeds.shape == even.shape
+        require.that(is_valid, f"{len(even)} frequencies", speeds.shape)
+        periods = 1 / speeds
     angles = positions[..., None].double() / periods  # (..., T, K / 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
@@ -184,9 +185,8 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     width = 2 * cos.shape[-1]
     require.floating("x", x)
     require.that(x.shape[-1:] == (width,), f"x (..., {width})", x.shape)
-    require.that(
-        sin.shape == cos.shape, "cos and sin of one shape", cos.shape, sin.shape
-    )
+    is_alike = sin.shape == cos.shape
+    require.that(is_alike, "cos and sin of one shape", cos.shape, sin.shape)
     require.broadcastable("cos and sin", cos, (*x.shape[:-1], cos.shape[-1]))
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
@@ -236,7 +236,7 @@ class Rotary(ComputedBuffer):
         rescale: Callable[[Tensor], Tensor] | None = None,
     ):
         super().__init__()
-        require.positive("num_positions", num_positions)
+        require.sizes(num_positions=num_positions)
         self.num_positions, self.options = num_positions, (width, base, rescale)
         self.register_computed()
 
@@ -246,8 +246,9 @@ class Rotary(ComputedBuffer):
 
     def forward(self, x: Tensor, start: int) -> Tensor:
         require.axes("x", x, "..., T, K")
+        require.first_position(start)
         end = start + x.shape[-2]
-        require.positions(start, end, self.num_positions, "num_positions")
+        require.length(end, self.num_positions, "num_positions")
         return rotate_pairs(x, *self.tables[:, start:end])
 
 
@@ -268,8 +269,8 @@ def alibi_bias(num_heads: int, num_tokens: int) -> Tensor:
     Source: Press et al. 2022, section 3. For a number of heads that is not a power
     of two it interpolates the slopes; here the formula holds for every H.
     """
-    require.positive("num_heads", num_heads)
-    require.positive("num_tokens", num_tokens, least=0)
+    require.sizes(num_heads=num_heads)
+    require.from_zero(num_tokens=num_tokens)
     slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)  # (H,)
     positions = torch.arange(num_tokens)
     offset = (positions - positions[:, None]).clamp(max=0)  # (T, T), -(i - j)

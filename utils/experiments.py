@@ -79,7 +79,7 @@ def greedy_translate(
     >>> greedy_translate(lambda ids: torch.eye(5)[len(ids) + 1], 0, 4, max_length=9)
     [2, 3]
     """
-    require.positive("max_length", max_length, least=0)
+    require.from_zero(max_length=max_length)
     written = []
     while len(written) < max_length:
         logits = next_logits([start_id, *written])

@@ -150,13 +150,13 @@ class LatentAttention(nn.Module):
     ):
         super().__init__()
         require.layer_sizes(d_in, d_out, context_length, dropout, num_heads)
-        require.rotary(rotary, rope_base, rotary_dim)
+        require.rotary(rotary, rope_base, context_length, rotary_dim)
         self.d_in = d_in
         self.context_length = context_length
         self.num_heads = num_heads
         self.head_dim = head_dim = d_out // num_heads
         self.latent_dim = 4 * head_dim if latent_dim is None else latent_dim
-        require.positive("latent_dim", self.latent_dim)
+        require.sizes(latent_dim=self.latent_dim)
         rotary_dim = max(2, head_dim // 4 * 2) if rotary_dim is None else rotary_dim
         require.even("rotary_dim", rotary_dim)
         self.rotary_dim = rotary_dim if rotary else 0
@@ -181,8 +181,11 @@ class LatentAttention(nn.Module):
         cache: KeyValueCache | None = None,
         absorbed: bool | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
+        require.flags(need_weights=need_weights)
+        if absorbed is not None:
+            require.flags(absorbed=absorbed)
         start = require.cache(cache, KeyValueCache)
-        num_tokens = require.tokens("x", x, self.d_in, padding_mask, start)
+        num_tokens = require.tokens("x", x, self, padding_mask, start)
         require.length(num_tokens, self.context_length)
         query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + K_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
@@ -243,4 +246,4 @@ def _check_matrix(name, matrix, latent):
 
 def _check_shape(name, tensor, shape):
     if tensor.shape != shape:
-        raise ValueError(f"expected {name} {shape}, got {tuple(tensor.shape)}")
+        require.refuse(f"{name} {shape}", tensor.shape)

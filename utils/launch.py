@@ -31,7 +31,7 @@ def in_processes(count: int, function: Callable, *inputs) -> list:
     exception shows its traceback. A program (not a notebook) must call this function
     inside `if __name__ == "__main__":`, because every process imports the program.
     """
-    require.positive("count", count)
+    require.sizes(count=count)
     require.instance("function", function, Callable)
     method = "spawn"
     if sys.platform == "linux":

@@ -153,9 +153,8 @@ def from_halves(weight: Tensor, num_heads: int) -> Tensor:
     require.axes("weight", weight, "H * K, D")
     require.sizes(num_heads=num_heads)
     is_valid = len(weight) % (2 * num_heads) == 0
-    require.that(
-        is_valid, "rows in pairs for each head", f"{len(weight)} rows", num_heads
-    )
+    received = f"{len(weight)} rows", num_heads
+    require.that(is_valid, "rows in pairs for each head", *received)
     pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, K / 2, D)
     return pairs.transpose(1, 2).flatten(0, 2)  # (H * K, D)
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -78,10 +78,10 @@ class GPT(nn.Module):
     it has `out_proj` and `new_cache`. The output head shares its weights with the token
     embedding.
 
-    Raises ValueError for other `positions`, for "rotary" with a class that has none or
-    with `rotary=False`, for `causal=False`, with which a token would see its target,
-    for a number of classes or caches other than the number of blocks, for a cache that
-    is given twice, and for caches that hold different numbers of tokens.
+    Raises ValueError for other `positions`, for "rotary" with a class that has none,
+    for a `rotary` that says otherwise, for `causal=False`, with which a token would see
+    its target, for a number of classes or caches other than the number of blocks, for a
+    cache that is given twice, and for caches that hold different numbers of tokens.
 
     >>> GPT(11, context_length=5, d_model=8, num_heads=2, num_layers=1)(
     ...     torch.zeros(2, 5, dtype=torch.long)
@@ -105,21 +105,23 @@ class GPT(nn.Module):
         **options,
     ):
         super().__init__()
-        require.that(
-            positions in POSITIONS, f"positions from {POSITIONS}", repr(positions)
-        )
-        require.positive("num_layers", num_layers, least=0)
-        layers = attention if isinstance(attention, list) else [attention] * num_layers
+        is_known, expected = positions in POSITIONS, f"positions from {POSITIONS}"
+        require.that(is_known, expected, repr(positions))
+        require.from_zero(num_layers=num_layers)
+        is_list = isinstance(attention, list | tuple)
+        layers = attention if is_list else [attention] * num_layers
         expected = f"attention for each of {num_layers} blocks"
         require.that(len(layers) == num_layers, expected, len(layers))
-        causal, rotary = options.get("causal", True), options.get("rotary", True)
+        causal, is_rotary = options.get("causal", True), positions == "rotary"
         require.that(causal, "causal=True, because a GPT predicts later tokens", causal)
-        if positions == "rotary":
-            require.that(rotary, "rotary=True with positions='rotary'", rotary)
-            options["rotary"] = True
-            for layer in layers:
-                expected = "attention that takes rotary=True with positions='rotary'"
-                require.that(_takes_rotary(layer), expected, layer)
+        rotary = options.get("rotary", is_rotary)
+        expected = f"rotary={is_rotary} with positions={positions!r}"
+        require.that(rotary is is_rotary, expected, repr(rotary))
+        for layer in layers:
+            require.instance("attention", layer, Callable)
+            expected = "attention that takes rotary=True with positions='rotary'"
+            require.that(not is_rotary or _takes_rotary(layer), expected, layer)
+        options |= {"rotary": True} if is_rotary else {}
         self.context_length = context_length
         length = context_length if positions == "learned" else None
         self.embedding = TokenAndPositionEmbedding(vocab_size, length, d_model)
@@ -147,10 +149,9 @@ class GPT(nn.Module):
         lengths = [len(cache) for cache in caches]
         num_different = len({id(cache) for cache in caches})
         if not len(self.blocks) == len(caches) == num_different or len({*lengths}) > 1:
-            raise ValueError(
-                f"expected a cache of its own for each of {len(self.blocks)} blocks, "
-                f"all of one length, got {num_different} with lengths {lengths}"
-            )
+            expected = f"a cache of its own for each of {len(self.blocks)} blocks, all"
+            received = f"{num_different} with lengths {lengths}"
+            require.refuse(f"{expected} of one length", received)
         with restored_on_error(caches):
             return self._logits(token_ids, caches, lengths[0] if lengths else 0)
 
@@ -247,6 +248,7 @@ def next_token_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
     batch: inputs and targets, both (B, T)
     returns: scalar tensor; ValueError for two shapes, and targets that aren't ids
     """
+    require.instance("batch", batch, Sequence)
     require.that(len(batch) == 2, "inputs and targets", f"{len(batch)} parts")
     inputs, targets = batch
     return mean_loss(model(inputs), targets)
@@ -256,7 +258,8 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     """Return the mean cross-entropy, in nats, a scalar tensor.
 
     logits: (..., V);  targets: token ids (...), else ValueError
-    left_out: a number instead of an id, where a row of logits doesn't count
+    left_out: a number instead of an id, where a row of logits doesn't count; on the CPU
+        ValueError if none counts
 
     >>> mean_loss(torch.zeros(2, 5), torch.tensor([3, 4]))
     tensor(1.6094)
@@ -264,7 +267,7 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     require.targets(logits, targets, left_out)
     ignored = -100 if left_out is None else left_out  # which is no id
     return F.cross_entropy(
-        logits.flatten(0, -2), targets.flatten(), ignore_index=ignored
+        logits.reshape(-1, logits.shape[-1]), targets.flatten(), ignore_index=ignored
     )
 
 
@@ -283,7 +286,8 @@ def top_p_probs(logits: Tensor, p: float) -> Tensor:
     require.number("p", p, 1, above_zero=True)
     require.logits(logits)
     probs, order = torch.softmax(logits, dim=-1).sort(dim=-1, descending=True)
-    mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0))  # of likelier tokens
+    # Of likelier tokens; below 0 for the likeliest, because a small p may round to 0.
+    mass_before = F.pad(probs.cumsum(dim=-1)[..., :-1], (1, 0), value=-1.0)
     if p < 1:
         probs = probs.masked_fill(mass_before >= p, 0.0)
     probs = probs / probs.sum(dim=-1, keepdim=True)
@@ -315,12 +319,13 @@ def next_token_probs(
     largest = require.logits(logits)
     if top_k is not None:
         V = logits.shape[-1]
-        require.positive("top_k", top_k)
+        require.sizes(top_k=top_k)
         require.that(top_k <= V, f"top_k from 1 to {V}", top_k)
         smallest = logits.topk(top_k, dim=-1).values[..., -1:]
         logits = logits.masked_fill(logits < smallest, float("-inf"))
     logits = logits - largest
-    logits = logits / max(temperature, torch.finfo(logits.dtype).tiny)
+    limits = torch.finfo(logits.dtype)
+    logits = logits / min(max(temperature, limits.tiny), limits.max)
     return (
         torch.softmax(logits, dim=-1) if top_p is None else top_p_probs(logits, top_p)
     )
@@ -380,21 +385,19 @@ def generate(
     >>> generate(model, torch.tensor([[1, 2]]), num_tokens=3).shape
     torch.Size([1, 5])
     """
-    require.instance("model", model, nn.Module)
+    is_model = hasattr(model, "context_length") and hasattr(model, "output")
+    require.that(is_model, "a model such as GPT", type(model).__name__)
     require.instance("token ids", token_ids)
     require.flags(use_cache=use_cache)
     is_valid = token_ids.dim() == 2 and token_ids.shape[-1] > 0
     require.that(is_valid, "token ids (B, T), one or more each", token_ids.shape)
-    require.positive("num_tokens", num_tokens, least=0)
+    require.from_zero(num_tokens=num_tokens)
     V = model.output.out_features
     next_token_probs(torch.zeros(V), temperature, top_k, top_p)  # checks the options
     require.token_ids(token_ids, V)
     if end_id is not None:
-        require.that(
-            require.is_whole(end_id) and 0 <= end_id < V,
-            f"end_id below {V}",
-            repr(end_id),
-        )
+        is_valid = require.is_whole(end_id) and 0 <= end_id < V
+        require.that(is_valid, f"end_id below {V}", repr(end_id))
     total = min(token_ids.shape[-1] + num_tokens, model.context_length)
     caches = model.new_caches(total) if use_cache else None
     has_ended = torch.zeros_like(token_ids[:, :1], dtype=torch.bool)  # (B, 1)

@@ -133,8 +133,8 @@ def missing_keys(count: int, passes: int, causal: bool) -> Tensor:
     >>> missing_keys(3, 1, causal=False).int().tolist()
     [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
     """
-    require.positive("count", count)
-    require.positive("passes", passes, least=0)
+    require.sizes(count=count)
+    require.from_zero(passes=passes)
     require.flags(causal=causal)
     ranks = torch.arange(count)
     missing = (ranks[:, None] - ranks) % count > passes
@@ -165,17 +165,16 @@ def mlp_part(
 
     Source: Shoeybi et al. 2019, *Megatron-LM*, section 3.
     """
-    require.positive("count", count)
-    require.positive("rank", rank, least=0)
+    require.sizes(count=count)
+    require.from_zero(rank=rank)
     for name, tensor, axes in (("W_1", W_1, "U, D"), ("W_2", W_2, "D, U")):
         require.axes(name, tensor, axes)
     require.alike(x=x, W_1=W_1, b_1=b_1, W_2=W_2, b_2=b_2)
     U, D = W_1.shape
     require.that(x.shape[-1:] == (D,), f"x (..., {D})", x.shape)
     is_valid = 0 <= rank < count and U % count == 0
-    require.that(
-        is_valid, f"a count that divides U = {U} and a rank below it", count, rank
-    )
+    expected = f"a count that divides U = {U} and a rank below it"
+    require.that(is_valid, expected, count, rank)
     require.that(b_1.shape == (U,), f"b_1 ({U},)", b_1.shape)
     require.that(W_2.shape == (D, U), f"W_2 ({D}, {U})", W_2.shape)
     require.that(b_2.shape == (D,), f"b_2 ({D},)", b_2.shape)
@@ -187,9 +186,8 @@ def mlp_part(
 def _check_part(outputs, maxima, sums):
     require.alike(outputs=outputs, maxima=maxima, sums=sums)
     shapes = outputs.shape[:-1], maxima.shape, sums.shape
-    require.that(
-        shapes[0] == shapes[1] == shapes[2], "..., T alike in all three", *shapes
-    )
+    is_valid = shapes[0] == shapes[1] == shapes[2]
+    require.that(is_valid, "..., T alike in all three", *shapes)
 
 
 def _merge(outputs, maxima, sums):
@@ -207,11 +205,18 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
 
     Source: stripes as in Brandon et al. 2023, section 3.
     """
-    rank, count = dist.get_rank(), dist.get_world_size()
+    require.from_zero(num_tokens=num_tokens)
+    rank, count = _rank_and_count()
     expected = f"a number of tokens that {count} processes can share equally"
     require.that(num_tokens % count == 0, expected, num_tokens)
     positions = torch.arange(num_tokens)
     return positions[rank::count] if striped else positions.chunk(count)[rank]
+
+
+def _rank_and_count():
+    is_one = dist.is_available() and dist.is_initialized()
+    require.that(is_one, "one of several processes, as `in_processes` starts them", 1)
+    return dist.get_rank(), dist.get_world_size()
 
 
 def ring_attention(
@@ -229,7 +234,7 @@ def ring_attention(
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """
-    num_turns, result = dist.get_world_size(), None
+    (_, num_turns), result = _rank_and_count(), None
     chunk, chunk_positions = torch.stack((key, value)), positions
     for turn in range(num_turns):
         mask = None
@@ -284,7 +289,7 @@ def split_batch_over_processes(
     parallel_model = DistributedDataParallel(model)
 
     def compute(model, batch):
-        rank, count = dist.get_rank(), dist.get_world_size()
+        rank, count = _rank_and_count()
         expected = f"a batch that {count} processes can share equally"
         require.that(len(batch[0]) % count == 0, expected, len(batch[0]))
         local_batch = [part.chunk(count)[rank] for part in batch]

@@ -9,27 +9,31 @@ import math
 from numbers import Integral, Real
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def that(condition: bool, expected: str, *received):
     """Raise ValueError unless the condition is true.
 
-    The message is built even when nothing is wrong. In hot paths, or if it contains a
-    number of tokens (which would make `torch.compile` specialise), write an `if`
-    instead.
+    In hot paths, or with a number of tokens in the message (`torch.compile` would
+    specialise), write `if` and `refuse`: here it is built even if nothing is wrong.
     """
     if not condition:
-        received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
-        got = " and ".join(map(str, received))
-        raise ValueError(f"expected {expected}, got {got}")
+        refuse(expected, *received)
+
+
+def refuse(expected: str, *received):
+    """Raise ValueError with what was expected and what was received."""
+    received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
+    raise ValueError(f"expected {expected}, got {' and '.join(map(str, received))}")
 
 
 def instance(name: str, x, kind: type = Tensor):
     """Expect a tensor, or an object of another class; raise TypeError otherwise."""
     if not isinstance(x, kind):
         expected = "tensor" if kind is Tensor else kind.__name__
-        raise TypeError(f"expected {name} as a {expected}, got {type(x).__name__}")
+        expected = f"an {expected}" if expected[0] in "AEIO" else f"a {expected}"
+        raise TypeError(f"expected {name} as {expected}, got {type(x).__name__}")
 
 
 def axes(name: str, x: Tensor, axes: str):
@@ -37,7 +41,7 @@ def axes(name: str, x: Tensor, axes: str):
     instance(name, x)
     num_leading = x.dim() - axes.count(",") - (axes[0] != ".")
     if num_leading < 0 or num_leading > 0 and axes[0] != ".":
-        raise ValueError(f"expected {name} ({axes}), got {tuple(x.shape)}")
+        refuse(f"{name} ({axes})", x.shape)
 
 
 def floating(name: str, x: Tensor):
@@ -46,19 +50,24 @@ def floating(name: str, x: Tensor):
     that(x.is_floating_point(), f"{name} of floating-point numbers", x.dtype)
 
 
-def positive(name: str, number: int, least: int = 1):
-    """Expect an int of `least` or more that PyTorch can take as a size."""
-    if not (is_whole(number) and least <= number < 2**63):
-        expected = f"{name} to be a whole number of {least} or more"  # no `that`: it
-        if is_whole(number) and number > 0:  # may be a number of tokens
-            expected += ", below 2**63"
-        raise ValueError(f"expected {expected}, got {number!r}")
+def real(name: str, x: Tensor):
+    """Expect a tensor of real numbers, whole or not."""
+    instance(name, x)
+    is_real = not x.is_complex() and x.dtype != torch.bool
+    that(is_real, f"{name} as real numbers", x.dtype)
 
 
-def sizes(**sizes: int):
-    """Expect ints of 1 or more, by their names."""
+def sizes(least: int = 1, /, **sizes: int):
+    """Expect ints of 1 or more that PyTorch can take as sizes, by their names."""
     for name, size in sizes.items():
-        positive(name, size)
+        if not (is_whole(size) and least <= size < 2**63):
+            below = ", below 2**63" if is_whole(size) and size > 0 else ""
+            refuse(f"{name} to be a whole number of {least} or more{below}", repr(size))
+
+
+def from_zero(**numbers: int):
+    """Expect ints of 0 or more, by their names."""
+    sizes(0, **numbers)
 
 
 def flags(**flags: bool):
@@ -80,8 +89,11 @@ def is_whole(x) -> bool:
 
 def is_number(x, low: float = -math.inf, high: float = math.inf) -> bool:
     """Return whether x is a finite number in a range; booleans and tensors are not."""
-    is_real = isinstance(x, Real) and not isinstance(x, bool)
-    return is_real and math.isfinite(x) and low <= x <= high
+    try:
+        is_finite = isinstance(x, Real) and math.isfinite(x)
+    except OverflowError:  # of an int beyond the largest float
+        return False
+    return is_finite and not isinstance(x, bool) and low <= x <= high
 
 
 def number(name: str, x: float, high: float = math.inf, above_zero: bool = False):
@@ -89,7 +101,7 @@ def number(name: str, x: float, high: float = math.inf, above_zero: bool = False
     limits = "above 0" if above_zero else "from 0"
     limits += f" to {high:g}" if high < math.inf else ""
     is_valid = is_number(x, 0, high) and not (above_zero and x == 0)
-    that(is_valid, f"a finite {name} {limits}", repr(x))
+    that(is_valid, f"a finite {name} {limits}", f"{x!r:.80}")
 
 
 def is_readable(x: Tensor) -> bool:
@@ -98,10 +110,9 @@ def is_readable(x: Tensor) -> bool:
     A GPU would have to wait, `torch.compile` would break its graph, and inside `vmap`
     and on the device `meta` there are no values.
     """
-    is_compiling = torch.compiler.is_compiling()
-    return x.is_cpu and not (
-        is_compiling or torch._C._functorch.is_functorch_wrapped_tensor(x)
-    )
+    if torch.compiler.is_compiling():
+        return False
+    return x.is_cpu and not torch._C._functorch.is_functorch_wrapped_tensor(x)
 
 
 def between(name: str, x: Tensor, low: float, high: float):
@@ -140,28 +151,25 @@ def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
     is_integer = ids.dtype in (torch.int32, torch.int64)  # what an embedding takes
     that(is_integer, "token ids as int64 or int32", ids.dtype)
     if table is not None and ids.device != table.device:
-        raise ValueError(f"expected token ids on {table.device}, got {ids.device}")
-    if not is_readable(ids):
-        return
-    outside = ids[(ids < 0) | (ids >= vocab_size)]
-    if len(outside):
-        raise ValueError(
-            f"expected token ids from 0 to {vocab_size - 1}, got {outside[0].item()}"
-        )
+        refuse(f"token ids on {table.device}", ids.device)
+    if is_readable(ids):
+        wrong = ids[(ids < 0) | (ids >= vocab_size)].tolist()
+        that(not wrong, f"token ids from 0 to {vocab_size - 1}", *wrong[:1])
 
 
 def targets(logits: Tensor, targets: Tensor, left_out: int | None = None):
     """Expect logits (..., V), and for each of their rows a token id, or `left_out`."""
     floating("logits", logits)
+    axes("logits", logits, "..., V")
     instance("targets", targets)
     if not 0 < targets.numel() or logits.shape[:-1] != targets.shape:
-        expected = tuple(logits.shape[:-1])
-        raise ValueError(
-            f"expected targets {expected}, one token or more, one for each row of "
-            f"logits, got {tuple(targets.shape)}"
-        )
+        expected = f"targets {tuple(logits.shape[:-1])}, one token or more, one for"
+        refuse(f"{expected} each row of logits", targets.shape)
     if left_out is not None:
-        targets = targets.masked_fill(targets == left_out, 0)
+        is_out = targets == left_out
+        if is_readable(targets):
+            that(not is_out.all(), "one target or more that counts", left_out)
+        targets = targets.masked_fill(is_out, 0)
     token_ids(targets, logits.shape[-1])
 
 
@@ -183,7 +191,7 @@ def integers(name: str, numbers) -> Tensor:
 
 def enough_ids(num_ids: int, context_length: int):
     """Expect enough token ids for a window and its last target."""
-    positive("context_length", context_length)
+    sizes(context_length=context_length)
     expected = f"more than context_length = {context_length} token ids"
     that(num_ids > context_length, expected, num_ids)
 
@@ -201,23 +209,23 @@ def alike(**tensors: Tensor):
             device = next(iter(tensors.values())).device.type
             if word == "dtype" and torch.is_autocast_enabled(device):
                 return
-            names, received = " and ".join(tensors), " and ".join(map(str, kinds))
-            raise ValueError(f"expected {names} of one {word}, got {received}")
+            refuse(f"{' and '.join(tensors)} of one {word}", *kinds)
 
 
-def query_key_value(query: Tensor, key: Tensor, value: Tensor) -> tuple:
-    """Expect (..., T, d_k), (..., S, d_k) and (..., S, d_v).
+def query_key_value(query: Tensor, key: Tensor, *value: Tensor) -> tuple:
+    """Expect (..., T, d_k), (..., S, d_k) and, if it is given, (..., S, d_v).
 
     returns: the sizes of their leading axes, broadcast to each other
     """
-    alike(query=query, key=key, value=value)
-    shapes = [tuple(t.shape) for t in (query, key, value)]
-    that(min(map(len, shapes)) >= 2, "(..., tokens, width) three times", shapes)
+    parts = query, key, *value
+    alike(**dict(zip(("query", "key", "value"), parts)))
+    shapes = [tuple(t.shape) for t in parts]
+    that(min(map(len, shapes)) >= 2, "(..., tokens, width) of each", shapes)
     is_one_width = query.shape[-1] == key.shape[-1] > 0
     that(is_one_width, "query and key of one width d_k", *shapes[:2])
-    that(key.shape[-2] == value.shape[-2], "a value for each key", *shapes[1:])
+    that(shapes[1][-2] == shapes[-1][-2], "a value for each key", *shapes[1:])
     try:  # not `broadcast_shapes`, which first imports sympy for half a second
-        leading = [t.new_empty(t.shape[:-2]) for t in (query, key, value)]
+        leading = [t.new_empty(t.shape[:-2]) for t in parts]
         return torch.broadcast_tensors(*leading)[0].shape
     except RuntimeError:
         raise ValueError(f"expected leading axes that fit, got {shapes}") from None
@@ -234,12 +242,16 @@ def broadcastable(name: str, x: Tensor, shape: tuple):
         ) from None
 
 
-def features(name: str, x: Tensor, width: int, dims: int | None = None):
-    """Expect floats (..., T, width), with `dims` axes if that is given."""
+def features(name: str, x: Tensor, layer: nn.Module, dims: int | None = None):
+    """Expect floats (..., T, d_in) for a layer, with `dims` axes if that is given."""
     floating(name, x)
+    width, W = layer.d_in, layer.W_query
     if x.dim() < 2 or x.shape[-1] != width or dims not in (None, x.dim()):
         axes = "B, T" if dims else "..., T"
-        raise ValueError(f"expected {name} ({axes}, {width}), got {tuple(x.shape)}")
+        refuse(f"{name} ({axes}, {width})", x.shape)
+    if type(W) is nn.Linear and x.dtype != W.weight.dtype:
+        is_converted = torch.is_autocast_enabled(x.device.type)
+        that(is_converted, f"{name} of the layer's {W.weight.dtype}", x.dtype)
 
 
 def length(num_tokens: int, limit: int, name: str = "context_length"):
@@ -247,30 +259,32 @@ def length(num_tokens: int, limit: int, name: str = "context_length"):
     that(num_tokens <= limit, f"up to {name} = {limit} tokens", num_tokens)
 
 
-def positions(start: int, end: int, limit: int, name: str = "context_length"):
-    """Expect positions that a table has."""
-    length(end, limit, name)
-    is_valid = not isinstance(start, bool | float) and start >= 0
-    that(is_valid, "a first position of 0 or more", start)
+def first_position(start: int):
+    """Expect a whole number from 0, which `torch.compile` may have made symbolic."""
+    is_valid = is_whole(start) or isinstance(start, torch.SymInt)
+    if not (is_valid and start >= 0):
+        refuse("start as a first position of 0 or more", repr(start))
 
 
-def rotary(rotary: bool, rope_base: float, rotary_dim: int | None = None):
+def rotary(rotary, rope_base, context_length, rotary_dim=None):
     """Without rotary=True, rope_base and rotary_dim must keep their defaults."""
     flags(rotary=rotary)
+    number("rope_base", rope_base, above_zero=True)
+    sizes(int(rotary), context_length=context_length)
     is_default = rope_base == 10000.0 and rotary_dim is None
     that(rotary or is_default, "rotary=True with a rope_base or rotary_dim", rotary)
 
 
 def cache(cache, kind: type) -> int:
     """Expect a cache of this class, or None; return the number of its tokens."""
-    if not isinstance(cache, kind | None):
-        raise TypeError(f"expected a {kind.__name__}, got {type(cache).__name__}")
+    if cache is not None:
+        instance("cache", cache, kind)
     return 0 if cache is None else len(cache)
 
 
 def divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
-    positive("num_heads", num_heads)
+    sizes(num_heads=num_heads)
     is_valid = width > 0 and width % num_heads == 0
     expected = "a width above 0 that is divisible by the number of heads"
     that(is_valid, expected, f"width {width}", f"{num_heads} heads")
@@ -282,24 +296,22 @@ def layer_sizes(
     """Expect sizes from which an attention layer can be built."""
     sizes(d_in=d_in, d_out=d_out)
     divisible(d_out, num_heads)
-    positive("context_length", context_length, least=0)
+    from_zero(context_length=context_length)
     number("dropout probability", dropout, 1)
 
 
 def tokens(
-    name: str, x: Tensor, width: int, padding_mask: Tensor | None, num_cached: int = 0
+    name: str, x: Tensor, layer, padding_mask: Tensor | None, num_cached: int = 0
 ) -> int:
-    """Expect x (B, T, width), and a boolean padding mask (B, S) or None.
+    """Expect x (B, T, d_in), and a boolean padding mask (B, S) or None.
 
     returns: S, the number of tokens of x and of those in the cache
     """
-    features(name, x, width, dims=3)
+    features(name, x, layer, dims=3)
     shape = x.shape[0], num_cached + x.shape[1]
     if padding_mask is not None:
         instance("padding_mask", padding_mask)
         if padding_mask.dtype != torch.bool or padding_mask.shape != shape:
-            raise ValueError(
-                f"expected a boolean padding mask (B, S) = {shape}, "
-                f"got {padding_mask.dtype} {tuple(padding_mask.shape)}"
-            )
+            received = padding_mask.dtype, padding_mask.shape
+            refuse(f"a boolean padding mask (B, S) = {shape}", *received)
     return shape[1]

@@ -4,7 +4,7 @@ import base64
 import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 
 import regex  # comes with tiktoken; unlike re it knows \p{L}
@@ -58,7 +58,7 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     require.instance("ids", ids, Sequence)  # not a tensor, whose entries no pair equals
     is_pair = isinstance(pair, tuple | list) and len(pair) == 2
     require.that(is_pair, "a pair of ids", repr(pair))
-    require.positive("new_id", new_id, least=0)
+    require.from_zero(new_id=new_id)
     (left, right), merged, i = pair, [], 0
     while i < len(ids):
         if tuple(ids[i : i + 2]) == (left, right):
@@ -82,6 +82,7 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     require.instance("words", words, dict)
     counts = Counter()
     for ids, occurrences in words.items():
+        require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
     return counts
@@ -105,7 +106,7 @@ def train_bpe(
 
     Source: Sennrich et al. 2016, section 3.2; on bytes: Radford et al. 2019.
     """
-    require.positive("num_merges", num_merges, least=0)
+    require.from_zero(num_merges=num_merges)
     occurrences = Counter(_split_words(text, pattern))
     words = [list(word.encode("utf-8")) for word in occurrences]
     times = list(occurrences.values())
@@ -185,6 +186,8 @@ def decode_bpe(ids: Iterable[int], merges: dict[tuple[int, int], int]) -> str:
     require.instance("ids", ids, Iterable)
     shape = getattr(ids, "shape", (1,))
     require.that(len(shape) == 1, "the ids of one text", shape)
+    if isinstance(ids, Set | Mapping):
+        raise TypeError(f"expected ids in their order, got {type(ids).__name__}")
     ids = ids.tolist() if hasattr(ids, "tolist") else [*ids]
     wrong = [i for i in ids if isinstance(i, bool) or not hasattr(i, "__index__")]
     if wrong:
@@ -209,11 +212,9 @@ def token_bytes(merges: dict[tuple[int, int], int]) -> dict[int, bytes]:
     for pair, new_id in merges.items():
         is_pair = isinstance(pair, tuple) and len(pair) == 2
         require.that(is_pair, "pairs of ids", repr(pair))
-        require.positive("a new id", new_id, least=0)
-        is_known = pieces.keys() >= {*pair}
-        require.that(
-            is_known, "merges in the order learned", f"{pair} before its parts"
-        )
+        require.from_zero(new_id=new_id)
+        is_known, received = pieces.keys() >= {*pair}, f"{pair} before its parts"
+        require.that(is_known, "merges in the order learned", received)
         require.that(new_id not in pieces, f"an unused id for {pair}", new_id)
         pieces[new_id] = b"".join(pieces[i] for i in pair)
     return pieces

@@ -48,8 +48,7 @@ def learning_rate(
     Source: Loshchilov and Hutter 2017, section 3; the warm-up: Goyal et al. 2017; the
     late decline: Hu et al. 2024, section 4.
     """
-    for name, number in (("step", step), ("steps", steps), ("warmup", warmup)):
-        require.positive(name, number, least=0)
+    require.from_zero(step=step, steps=steps, warmup=warmup)
     require.number("lr", lr)
     require.number("final_lr", 0 if final_lr is None else final_lr)
     require.number("decline", decline, 1)
@@ -116,7 +115,7 @@ class TrainingConfig:
     metadata: dict | None = None
 
     def __post_init__(self):
-        require.positive("save_every", self.save_every)
+        require.sizes(save_every=self.save_every)
         learning_rate(0, 1, 1.0, self.warmup, self.final_lr, self.decline)  # checks it
         decay_groups(nn.Identity(), self.weight_decay)
         clip = 1.0 if self.clip is None else self.clip
@@ -181,7 +180,7 @@ def train(
     """
     require.instance("model", model, nn.Module)
     require.instance("config", config, TrainingConfig)
-    require.positive("steps", steps, least=0)
+    require.from_zero(steps=steps)
     require.number("lr", lr)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
     expected = "a list of batches, or a function from a number to a batch"

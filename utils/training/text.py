@@ -350,7 +350,7 @@ def draw_windows(
     """
     ids = require.integers("token ids", ids)
     require.enough_ids(len(ids), context_length)
-    require.positive("batch_size", batch_size)
+    require.sizes(batch_size=batch_size)
     draw = random.Random(f"{seed}, {number}")
     starts = [draw.randrange(len(ids) - context_length) for _ in range(batch_size)]
     windows = ids[torch.tensor(starts)[:, None] + torch.arange(context_length + 1)]
@@ -369,7 +369,7 @@ def held_out_loss(
     >>> held_out_loss(model, torch.arange(11), context_length=5).shape
     torch.Size([])
     """
-    require.positive("batch_size", batch_size)
+    require.sizes(batch_size=batch_size)
     stride = max(context_length, len(ids) // 128)
     windows = sliding_windows(ids, context_length, stride)
     device = next(model.parameters()).device
