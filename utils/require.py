@@ -25,7 +25,8 @@ def that(condition: bool, expected: str, *received):
 def refuse(expected: str, *received):
     """Raise ValueError with what was expected and what was received."""
     received = [tuple(r) if isinstance(r, torch.Size) else r for r in received]
-    raise ValueError(f"expected {expected}, got {' and '.join(map(str, received))}")
+    got = " and ".join(map(str, received))
+    raise ValueError(f"expected {expected}, got {got}") from None
 
 
 def instance(name: str, x, kind: type = Tensor):
@@ -58,7 +59,7 @@ def real(name: str, x: Tensor):
 
 
 def sizes(least: int = 1, /, **sizes: int):
-    """Expect ints of 1 or more that PyTorch can take as sizes, by their names."""
+    """Expect ints of `least` or more that PyTorch can take, by their names."""
     for name, size in sizes.items():
         if not (is_whole(size) and least <= size < 2**63):
             below = ", below 2**63" if is_whole(size) and size > 0 else ""
@@ -228,7 +229,7 @@ def query_key_value(query: Tensor, key: Tensor, *value: Tensor) -> tuple:
         leading = [t.new_empty(t.shape[:-2]) for t in parts]
         return torch.broadcast_tensors(*leading)[0].shape
     except RuntimeError:
-        raise ValueError(f"expected leading axes that fit, got {shapes}") from None
+        refuse("leading axes that fit", shapes)
 
 
 def broadcastable(name: str, x: Tensor, shape: tuple):
@@ -236,10 +237,7 @@ def broadcastable(name: str, x: Tensor, shape: tuple):
     try:
         x.expand(shape)
     except RuntimeError:
-        raise ValueError(
-            f"expected {name} of a shape that broadcasts to {tuple(shape)}, "
-            f"got {tuple(x.shape)}"
-        ) from None
+        refuse(f"{name} of a shape that broadcasts to {tuple(shape)}", x.shape)
 
 
 def features(name: str, x: Tensor, layer: nn.Module, dims: int | None = None):
@@ -285,9 +283,9 @@ def cache(cache, kind: type) -> int:
 def divisible(width: int, num_heads: int):
     """Expect a width that the heads can share equally."""
     sizes(num_heads=num_heads)
-    is_valid = width > 0 and width % num_heads == 0
     expected = "a width above 0 that is divisible by the number of heads"
-    that(is_valid, expected, f"width {width}", f"{num_heads} heads")
+    if not (width > 0 and width % num_heads == 0):
+        refuse(expected, f"width {width}", f"{num_heads} heads")
 
 
 def layer_sizes(
