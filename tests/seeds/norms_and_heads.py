@@ -78,11 +78,14 @@ def depth(norms, seed):
     parted = after.pop("pre-norm") - before["pre-norm"]
     first = {n: norms["gradient_of_first_queries"](k, seed) for n, k in kinds.items()}
     others = max(first["post-norm"], first["no norm"])
+    large = {n: norms["gradient_of_first_queries"](k, seed, 1) for n, k in kinds.items()}
+    least = min(large["post-norm"], large["no norm"])
     return {
         "no additions: alike before": before.pop("no additions"),
         "most alike of the other three before": max(before.values()),
         "pre-norm: alike after minus before": parted,
         "pre-norm: first gradient over the others": first["pre-norm"] / others,
+        "the others over pre-norm, embeddings of size 1": least / large["pre-norm"],
         "least alike of the other three after": min(after.values()),
         "no norm: size over pre-norm": size["no norm"] / size["pre-norm"],
         "post-norm: size": size["post-norm"],
