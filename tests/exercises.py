@@ -23,7 +23,7 @@ def answer_from(exercise, compute):
                 self.add_module(name, nn.Linear(wide, build[1], bias=bias))
 
         def forward(self, x):
-            answer = ModuleAnswer(Module, exercise.projections)
+            answer = ModuleAnswer(Module, exercise)
             return compute(answer.read(self, self.build), x)
 
     return Module

@@ -1,12 +1,13 @@
 """A reader's answer, ready to be tried: a function, or the modules built from a class."""
 
+from collections import namedtuple
 from functools import partial
 from types import SimpleNamespace
 
 import torch
 from torch import nn
 
-from utils.checks.engine.facts import dropout_in_eval
+from utils.checks.engine.facts import dropout_in_eval, without_dropout
 from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import agrees, safe_text, same_form
@@ -71,15 +72,17 @@ class ModuleAnswer:
     Cases with the same `build` go through one module, in eval mode. It is judged by its
     own matrices: the right answer takes `learned` and `x`, where `learned.W_query` …
     are matrices `(d_in, d_out)` read from the module, and `learned.build` are the
-    arguments that built it. Facts take `(module, learned)`.
+    arguments that built it, by name. Facts take `(module, learned)`.
     """
 
-    def __init__(self, answer, projections):
+    def __init__(self, answer, exercise):
         if not issubclass(type(answer), type) or not issubclass(answer, nn.Module):
             text = f"You passed {safe_text(answer)}: pass a class of yours, without "
             raise AnswerRejected("not-a-module", f"{text}(), based on nn.Module.")
         self.written, self.mistakes = answer, []
-        self.projections, self.built, self.is_random = projections, {}, False
+        self.projections, self.built = exercise.projections, {}
+        parameters = exercise.class_signature.partition("(")[2].rstrip(")")
+        self.named, self.is_random = namedtuple("Build", parameters), False
 
     def bind(self, case):
         """Return the module as a function of `learned` and x, and the arguments."""
@@ -103,7 +106,7 @@ class ModuleAnswer:
             noise = attempt(supervised()(dropout_in_eval), made.value, learned).value
             if noise:
                 self.mistakes.append(Diagnosis(noise))
-                calm = tuple(0.0 if type(n) is float else n for n in arguments)
+                calm = without_dropout(learned.build)
                 made = self.make(calm)
                 learned = self.read(made.value, calm)
                 again = attempt(supervised()(dropout_in_eval), made.value, learned)
@@ -128,7 +131,8 @@ class ModuleAnswer:
 
     def read(self, module, arguments):
         """Return `learned`: what the module holds; an unasked bias becomes zero."""
-        learned, owners = SimpleNamespace(build=arguments), {}
+        build, owners = self.named(*arguments), {}
+        learned = SimpleNamespace(build=build)
         for name in () if module is None else self.projections:
             layer = getattr(module, name, None)
             bias = getattr(layer, "bias", None)
@@ -136,8 +140,8 @@ class ModuleAnswer:
                 text = f"unasked-bias: Your `{name}` has a bias: none of the three projections should have one, so pass bias=False to each."
                 self.mistakes.append(Diagnosis(text))
                 bias.data.zero_()
-            size = (arguments[name == "out_proj"], arguments[1])
-            setattr(learned, name, read_matrix(layer, name, size))
+            wide = build.d_out if name == "out_proj" else build.d_in
+            setattr(learned, name, read_matrix(layer, name, (wide, build.d_out)))
             bias = bias.detach().float() if isinstance(bias, torch.Tensor) else None
             setattr(learned, f"{name}_bias", bias)
             other = owners.setdefault(getattr(layer, "weight", layer), name)

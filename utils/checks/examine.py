@@ -30,10 +30,7 @@ FINDERS = [
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found: `passed`, the name of a mistake (or None), the message.
-
-    If two mistakes are named, `also` is the name of the second.
-    """
+    """What a check found: the names of up to two mistakes, and the message."""
 
     passed: bool
     diagnosis: str | None

@@ -97,8 +97,6 @@ class Exercise:
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
     page: the deeper notebook that asks it, "deeper/shared_heads"
-
-    Raises ValueError if a mistake has a line that the right answer doesn't have.
     """
 
     id: str
@@ -147,7 +145,7 @@ class Exercise:
     def prepare(self, answer):
         """Return an answer ready to be tried; raise `AnswerRejected` if it is none."""
         if self.class_signature:
-            return ModuleAnswer(answer, self.projections)
+            return ModuleAnswer(answer, self)
         return FunctionAnswer(answer)
 
     def run_case(self, answer, case):
@@ -160,11 +158,7 @@ class Exercise:
         return Run(**vars(outcome), **settings, compared=self.compared)
 
     def compared(self, function, *args):
-        """Return what is compared of a function: its result, or what `observe` returns.
-
-        `observe` is used only when the exercise has one and the result has the right
-        shape and type.
-        """
+        """Return a function's result, or what `observe` returns if its form is right."""
         if self.observe is None:
             return function(*args)
         result = function(*map(copied, args))

@@ -174,7 +174,9 @@ class Layer(nn.Module):
         learned = {name: getattr(self, name).weight.mT for name in names}
         if heads > 1:
             learned["out_proj_bias"] = self.out_proj.bias
-        return SimpleNamespace(build=(width, width, LENGTH, 0.0, heads), **learned)
+        sizes = {"d_in": width, "d_out": width, "context_length": LENGTH}
+        build = SimpleNamespace(**sizes, num_heads=heads)
+        return SimpleNamespace(build=build, **learned)
 
     def __repr__(self):
         who = "A layer to compare with"

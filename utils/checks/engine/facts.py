@@ -1,8 +1,7 @@
 """What outputs don't show: training, dropout, how a mask is stored, shapes in between.
 
 A fact on a module is a function `(module, learned) -> "name: text" or None`, where
-`learned.build` is d_in, d_out, context_length, dropout, perhaps num_heads (anything for
-the first two).
+`learned.build` are the arguments that built the module, by name.
 """
 
 import torch
@@ -13,16 +12,20 @@ from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.values import agrees, number
 
 
-def sentences(learned, num_tokens=3):
-    """Return 64 sentences `(64, T, D)`, as wide as the module's input."""
-    width = next(size for size in learned.build if type(size) is int)
-    generator = torch.Generator().manual_seed(0)
-    return torch.randn(64, num_tokens, width, generator=generator)
+def sentences(learned):
+    """Return 64 sentences `(64, 4, D)`, as wide as the module's input."""
+    width = getattr(learned.build, "d_in", None) or learned.build.d_model
+    return torch.randn(64, 4, width, generator=torch.Generator().manual_seed(0))
 
 
 def fresh(module, learned):
     """Return a new module of the same class, without the state of earlier runs."""
     return type(module)(*learned.build).eval()
+
+
+def without_dropout(build):
+    """Return the arguments that build the same module with dropout 0."""
+    return build._replace(dropout=0.0) if "dropout" in build._fields else build
 
 
 def no_gradient(module, learned):
@@ -40,13 +43,15 @@ def no_gradient(module, learned):
 
 
 def changes_in_training(module, learned):
-    """Name a module whose output depends on the mode, where no dropout is asked for."""
-    x = sentences(learned)
-    right, trained = module.eval()(x.clone()), module.train()(x.clone())
-    module.eval()
-    if torch.allclose(right, trained, equal_nan=True):
+    """Name a module whose output depends on the mode, with dropout 0."""
+    build, x = without_dropout(learned.build), sentences(learned)
+    twin = type(module)(*build).eval()
+    right, again, trained = twin(x.clone()), twin(x.clone()), twin.train()(x.clone())
+    if agrees(trained, right) or not agrees(again, right):  # random in both modes
         return None
-    return "changes-in-training: Your output changes in training mode: this exercise asks for no dropout."
+    if "dropout" not in build._fields:
+        return "changes-in-training: Your output changes in training mode: this exercise asks for no dropout."
+    return "changes-in-training: With dropout 0 your output still changes in training mode: mask, scale and all else should be the same in both modes, and the share that is dropped is what __init__ gets."
 
 
 def mask_not_a_buffer(module, learned):
@@ -56,7 +61,7 @@ def mask_not_a_buffer(module, learned):
             if isinstance(value, torch.Tensor) and value.dim() >= 2:
                 return f"mask-not-buffer: Your `{name}` is a plain tensor, so it stays behind when the module moves to a GPU: use register_buffer."
     for name, parameter in module.named_parameters():
-        if parameter.shape[-2:] == (learned.build[2],) * 2:
+        if parameter.shape[-2:] == (learned.build.context_length,) * 2:
             return f"mask-is-a-parameter: Your `{name}` is an nn.Parameter, so an optimizer would train it: make the mask a buffer, register_buffer."
     return None
 
@@ -80,31 +85,62 @@ def dropout_in_eval(module, learned):
 
 
 def dropout_in_training(module, learned):
-    """Name what is wrong with the dropout in training mode.
-
-    A single token has one weight per head, so with a single head its output is
-    either dropped as a whole or multiplied by 1 / (1 - p).
-    """
-    p = learned.build[3]
-    if not p:
+    """Name what is wrong with the dropout in training mode."""
+    x, p = sentences(learned), learned.build.dropout
+    torch.manual_seed(1)
+    trained, right = module.train()(x.clone()), module.eval()(x.clone())
+    nothing = f"dropout-missing: Your dropout drops no weights: with dropout {p} each should be 0 with this probability in training mode. Drop entries of the weights, after the softmax."
+    other = "dropout-not-on-weights: You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."
+    if not p or agrees(trained, right):
+        return nothing if p else None
+    before, after = (weights_of(output, x, learned) for output in (right, trained))
+    if before is None or before.isnan().any():  # because of another mistake
         return None
-    twin = type(module)(*learned.build[:4], *[1] * (len(learned.build) - 4))
-    for name, parameter in twin.named_parameters():
-        parameter.data *= not name.endswith("bias")
-    x = sentences(learned, num_tokens=1)
-    torch.manual_seed(1)  # an __init__ that seeds must not repeat the dropout
-    factors = (twin.train()(x) / twin.eval()(x))[:, 0]
-    if factors.isnan().any():  # because of another mistake
-        return None
-    if torch.allclose(factors, torch.ones(1), atol=1e-3):
-        return f"dropout-missing: Your dropout doesn't reach the weights: with dropout {p} a single token has the same output in training mode and in eval mode. Drop entries of the weights, after the softmax."
-    if (factors.amax(-1) - factors.amin(-1)).max() > 0.02:
-        return "dropout-not-on-weights: You drop entries of something other than the weights, perhaps of the output: drop entries of the weights, after the softmax."
-    kept = factors.abs().amax(-1) > 0.02
-    share, factor = 1 - kept.double().mean().item(), factors[kept].mean().item()
-    if abs(share - p) > 0.2 or abs(factor - 1 / (1 - p)) > 0.02:
-        return f"dropout-other-share: You drop {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}."
+    if after is None:
+        return other
+    seen = before > 0.02
+    dropped = seen & (after.abs() < 0.1 * before)
+    if not dropped.any():  # or all are NaN
+        return nothing
+    if drops_together(dropped, seen):
+        return "dropout-together: Your dropout drops several weights together, such as a whole row, head or sentence: draw for each weight by itself, as nn.Dropout does with all weights, after the softmax."
+    factors = (after / before)[seen & ~dropped]
+    if factors.max() - factors.min() > 0.05:
+        return other
+    share, factor = (dropped.sum() / seen.sum()).item(), factors.mean().item()
+    if abs(share - p) > 0.08:
+        return f"dropout-other-share: You drop about {share:.0%} of the weights and multiply the others by {number(factor)}: with dropout {p} it should be {p:.0%} and 1/(1-p) = {number(1 / (1 - p))}."
+    if abs(factor - 1 / (1 - p)) > 0.02:
+        return f"dropout-not-rescaled: You drop weights as often as you should, but multiply those that stay by {number(factor)}: with dropout {p} multiply them by 1/(1-p) = {number(1 / (1 - p))}, so that the average stays the same."
     return None
+
+
+def weights_of(output, x, learned):
+    """Return the weights (B, H, T, S) that give this output, or None if none do.
+
+    Four tokens are fewer than a head's features, so there is one solution.
+    """
+    heads, size = getattr(learned.build, "num_heads", 1), learned.build.d_out
+    mix = getattr(learned, "out_proj", torch.eye(size)).unflatten(0, (heads, -1))
+    values = (x @ learned.W_value).unflatten(-1, (heads, -1)).transpose(1, 2)
+    each = (values @ mix).flatten(1, 2).double()  # what each weight is multiplied by
+    bias = getattr(learned, "out_proj_bias", None)
+    output = output.double() - (0 if bias is None else bias)
+    weights = output @ torch.linalg.pinv(each)
+    if (weights @ each - output).abs().max() > 0.01 * output.std():
+        return None
+    return weights.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def drops_together(dropped, seen):
+    """Return whether along an axis all neighbours are dropped together, or none."""
+    for axis in range(4):  # sentence, head, query, key
+        if seen.shape[axis] > 1:
+            both = seen.unfold(axis, 2, 1).all(-1)
+            pairs = dropped.unfold(axis, 2, 1)[both]
+            if len(pairs) and (pairs[:, 0] == pairs[:, 1]).all():
+                return True
+    return False
 
 
 def lost_gradient(exercise, answer):
@@ -130,7 +166,12 @@ def _gradients(function, args):
     return [getattr(each, "grad", None) for each in given]
 
 
-TRAINING_FACTS = (no_gradient, dropout_in_training, mask_not_a_buffer)
+def wrong_in_training(module, learned):
+    """Name what is wrong in training mode, with dropout 0 or else with the dropout."""
+    return changes_in_training(module, learned) or dropout_in_training(module, learned)
+
+
+TRAINING_FACTS = (no_gradient, wrong_in_training, mask_not_a_buffer)
 
 
 class Shapes(TorchFunctionMode):

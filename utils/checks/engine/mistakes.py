@@ -17,10 +17,7 @@ from utils.checks.shared import returned
 
 
 class Diagnosis:
-    """What the reader is told of a mistake: from "name: text", both.
-
-    `run` is the run of the answer that shows the mistake, where there is one.
-    """
+    """What the reader is told of a mistake, "name: text", and a run that shows it."""
 
     def __init__(self, heading, run=None):
         self.name, self.text = heading.split(": ", 1)
@@ -148,9 +145,6 @@ def _assigned(node):
 
 
 IN_FORM = read_mistakes(returned.RETURNED, returned.form)
-
-
-# --- finding the mistakes of an answer ------------------------------------------------
 
 
 def find_single_mistake(trial):

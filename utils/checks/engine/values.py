@@ -15,9 +15,6 @@ class Other:
     text: str
 
 
-# --- safe copies ------------------------------------------------------------------
-
-
 def clean(value, depth=3):
     """Return `value` as plain tensors, tuples, lists, numbers; the rest as `Other`."""
     kind = type(value)
@@ -56,9 +53,6 @@ def same_input(before, after):
     if isinstance(before, tuple):
         return all(map(same_input, before, after))
     return not isinstance(before, list) or before == after
-
-
-# --- comparison -------------------------------------------------------------------
 
 
 def kind_of(tensor):
@@ -107,9 +101,6 @@ def close(got, expected):
     size = expected.nan_to_num(0.0, 0.0, 0.0).abs().max() if expected.numel() else 1.0
     atol = precision * max(1.0, float(size))
     return torch.isclose(got, expected, rtol=10 * precision, atol=atol, equal_nan=True)
-
-
-# --- words ------------------------------------------------------------------------
 
 
 def safe_text(value, limit=60):

@@ -33,8 +33,7 @@ def online_softmax_attention(query, key, value, slice_size):
     sums = weights.sum(-1, keepdim=True)
     outputs = weights @ value
     top = maxima[-1:]
-    base = top
-    factors = torch.exp(maxima - base)
+    factors = torch.exp(maxima - top)
     total = (factors * sums).sum(0)
     joined = (factors * outputs).sum(0)
     divided = joined / total

@@ -106,7 +106,6 @@ exercise_13_2 = Exercise(
         Case(*five(7, 3, 3)[:4], note="keys as wide as values"),
         Case(*five(3, 5, 7)[:4], note="keys wider than there are tokens"),
         Case(*five(1, 3, 2)[:4], note="one token"),
-        Case(*five(11, 2, 5)[:4], note="more tokens than the keys are wide"),
     ],
     mistakes=DELTA,
 )

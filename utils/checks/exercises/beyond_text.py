@@ -25,10 +25,7 @@ exercise_15_1 = Exercise(
         "cells = images.reshape(B, C, p, rows, p, columns).permute(0, 1, 3, 2, 5, 4)": "size-for-number: You split the height into p pieces: a patch is p pixels high and wide, so split the height into (rows, p) and the width into (columns, p).",
         "patches = 4, 2": "column-by-column: You read the patches column by column: read {rows} rows of {columns} patches, as you read a page.",
         "inside = 1, 5, 3": "pixels-by-columns: You read the pixels of a patch column by column: inside a patch, too, the rows come first.",
-        (
-            "inside = 3, 5, 1",
-            "inside = 5, 3, 1",
-        ): "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
+        "inside = 3, 5, 1": "channels-last: You put the channel last in a patch: it comes first, the whole patch of channel 0, then that of channel 1.",
         "rows, columns = width // p, height // p": "sides-swapped: You took the width for the height: images are (B, C, height, width), and there are height/p rows and width/p columns of patches.",
         "rows, columns = (height // p,) * 2": "height-for-width: You took the height for the width too, so your code needs square images: there are height/p rows and width/p columns of patches.",
         "return torch.nn.functional.unfold(images, p).mT": "overlapping: Your patches overlap: each should begin patch_size after the one before.",

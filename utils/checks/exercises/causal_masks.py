@@ -108,10 +108,7 @@ exercise_5_3 = Exercise(
 
 
 def habits(dropout, x, p):
-    """Call `dropout` often; return what does not depend on chance.
-
-    A message shows the last part that differs.
-    """
+    """Call `dropout` often; return what does not depend on chance."""
     made = torch.stack([dropout(x.clone(), p) for _ in range(20)]).detach()
     on_survivors = factor((made / x)[made != 0])
     dropout(x, p)  # on x itself, so that a change in place is seen
@@ -174,7 +171,6 @@ exercise_5_5 = Exercise(
         "factor = torch.ones(()) / (1 - p)": "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
         (
             "coins = random < p",
-            "coins = random < p if p < 1 else random >= p",
             "coins = random < p if 0 < p < 1 else random >= p",
         ): "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
         "random = torch.rand(())": f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
@@ -211,7 +207,7 @@ def causal_attention(learned, x):
     return output
 
 
-LONG, NARROW_BUILD = (3, 5, 11, 0.2), (7, 2, 5, 0.2)
+LONG, NARROW_BUILD = (5, 11, 13, 0.2), (7, 2, 5, 0.2)
 exercise_5_2 = Exercise(
     id="5.2",
     right=causal_attention,
@@ -222,11 +218,11 @@ exercise_5_2 = Exercise(
     mistakes=IN_LAYER,
     without=("fixed-axis", "fixed-axes"),
     cases=[
-        Case(draw(2, 7, 3, scale=2.0), build=LONG),
+        Case(draw(2, 7, 5, scale=2.0), build=LONG),
         Case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
         Case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
         Case(draw(13, 2, 7, scale=300.0), build=(7, 2, 13, 0.2), note="large scores"),
-        Case(draw(2, 1, 3), build=LONG, note="one token"),
+        Case(draw(2, 1, 5), build=LONG, note="one token"),
     ],
 )
 

@@ -41,7 +41,7 @@ exercise_3_3 = Exercise(
         Case(draw(3, 5, seed=1), 0),
         Case(draw(2, 3, 5), 1),
         Case(draw(5, 5)),
-        Case(draw(3, 5, scale=400.0), note="large scores"),
+        Case(draw(3, 5, scale=40000.0), note="large scores"),
         Case(draw(3, 5, shift=-300.0), note="very negative scores"),
     ],
     mistakes=SOFT,
@@ -51,10 +51,7 @@ exercise_3_3 = Exercise(
 # What may be wrong with the weights, as the answer itself or on the way to it.
 WEIGHTS = {
     "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column, over the queries: each row should sum to 1, over the keys, so use dim=-1 (and keepdim=True if you sum yourself).",
-    (
-        "scores = products / x.shape[-1] ** 0.5",
-        "scores = products / len(x) ** 0.5",
-    ): "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
+    "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
     "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
     "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
 }

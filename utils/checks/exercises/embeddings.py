@@ -13,7 +13,7 @@ def set_in_every_row(ids, num_classes):
     return hot.view(*ids.shape, num_classes)
 
 
-FIXED_TYPE = "one-hot-of-fixed-type: Your code works for float32 only: convert the one-hot rows to the table's own type, `.to(table.dtype)`, and leave the table as it is."
+FIXED_TYPE = "one-hot-of-fixed-type: Your code works for float32 only: give each tensor that you make the table's own type, such as `one_hot.to(table.dtype)` or `torch.zeros(…, dtype=table.dtype)`, and leave the table as it is."
 
 
 def is_of_fixed_type(embed):

@@ -76,7 +76,7 @@ exercise_6_2 = Exercise(
 
 
 SIZES = {
-    "width = D": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
+    "width = learned.build.d_out": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
     "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √K, the root of one head's width.",
 }
 SIZES |= {f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "K")}
@@ -93,7 +93,7 @@ IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT | OVER_HEADS
 
 
 def multi_head_attention(learned, x):
-    _, D, _, _, num_heads = learned.build
+    num_heads = learned.build.num_heads
     context = x
     query = x @ learned.W_query
     key = context @ learned.W_key

@@ -89,7 +89,6 @@ exercise_4_2 = Exercise(
         Case(draw(7, 3, scale=3.0), build=(3, 5)),
         Case(draw(2, 7, 3, scale=3.0), build=(3, 5)),
         Case(draw(2, 3, 7, 11, scale=2.0), build=(11, 5), note="two leading axes"),
-        Case(draw(7, 5, scale=2.0), build=(5, 2), note="d_out below d_in"),
         Case(FAR * draw(5, 3, 3), build=(3, 5), note="large scores"),
     ],
 )

@@ -10,8 +10,7 @@ def softmax_of(hidden, dim):
     return exps / exps.sum(dim, keepdim=True)
 
 
-# --- the scale ---------------------------------------------------------------------
-
+# The scale.
 BY_ROOT = "divide by √d_k, the root of a query's width."
 SCALE = {
     "scores = products": "scale-missing: You didn't divide the scores by √d_k = √{width}, so the weights are too peaked.",
@@ -29,9 +28,7 @@ OF_VALUES = {
     "width = value.shape[-1]": f"scale-of-values: You divided the scores by √{{width}}, the root of the values' width: {BY_ROOT}",
 }
 
-
-# --- the scores --------------------------------------------------------------------
-
+# The scores.
 SCORE = {
     "products = query @ key.reshape(key.mT.shape)": "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
 }
@@ -44,9 +41,7 @@ BATCH_SCORE = {
     "products = query @ key.T": "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
 }
 
-
-# --- the softmax -------------------------------------------------------------------
-
+# The softmax, and the mask before it.
 AXIS = {
     "dim = -2": "softmax-over-queries: The weights that you use sum to 1 over the queries instead of the keys: take the softmax along the last axis, dim=-1.",
     "dim = (*range(hidden.dim()),)": "softmax-over-everything: Your softmax runs over all scores at once: use dim=-1, so that each row sums to 1.",
@@ -55,7 +50,7 @@ FIXED_AXIS = {
     "dim = 1": "fixed-axis: You used dim={dim}, which is the axis of the keys only if there is no batch: count from the end, dim=-1.",
     "dim = 0": "softmax-over-first-axis: Your softmax runs along dim=0, which is not the axis of the keys: use dim=-1, so that each row sums to 1.",
 }
-NO_MAXIMUM = "maximum-not-subtracted: In float32 exp() of a score above 88 is infinite, and below -104 it is 0: subtract the maximum first."
+NO_MAXIMUM = "maximum-not-subtracted: In float32 exp() of a score above 88 is infinite, and below -104 it is 0: subtract each row's own maximum first, amax(dim, keepdim=True)."
 ONE_MAXIMUM = "global-maximum-subtracted: You subtracted one maximum from all rows, so a row far below it becomes 0/0, NaN: subtract each row's own, amax(dim, keepdim=True)."
 NO_KEEPDIM = "keepdim-missing: You summed without keepdim=True: sum() removes its axis, so the sums line up with the wrong entries. keepdim=True keeps the axis, with length 1."
 NOT_DIVIDED = "not-normalised: You didn't divide the exponentials by their sum: divide, so that each row sums to 1."
@@ -69,26 +64,18 @@ SOFTMAX = {
     "soft = hidden / hidden.sum(dim, True)": NO_EXPONENTIAL,
     "soft = hidden": "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
 }
-
-
-# --- the mask ----------------------------------------------------------------------
-
 NO_MASK = {
     "hidden = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1) > 0, -torch.inf); weights = soft": "future-hidden: You applied a causal mask, or a loop ends too early: here every query may attend to every key.",
 }
 
-
-# --- the projections -----------------------------------------------------------------
-
+# The projections.
 PROJECT = {
     "key = context @ learned.W_query": "queries-for-keys: You made the keys with W_query: make them with W_key.",
     "query = x @ learned.W_key; key = context @ learned.W_query": "keys-times-queries: You swapped queries and keys: the query of token i is x_i @ W_query, and row i of the scores, Q Kᵀ, belongs to it.",
     "value = context": "values-not-projected: You averaged the inputs themselves: average the values, which W_value makes of them.",
 }
 
-
-# --- the average and what is returned ------------------------------------------------
-
+# The average and what is returned.
 AVERAGE = {
     "output = weights": "weights-returned: You left out the last product: multiply the weights by the values, which gives the context vectors.",
     "output = weights * value": "weights-times-values: You multiplied weights and values entry by entry, with `*`: take the matrix product, weights @ values.",

@@ -13,11 +13,8 @@ SPLIT = {
     "K = head_width(features.shape[1], num_heads) and features.shape[-1] // num_heads": "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
 }
 IN_LAYER = {
-    (
-        "query, key, value = split[0], key.reshape(split[1].shape), split[2]",
-        "query, key, value = *split[:2], value.reshape(split[2].shape)",
-    ): "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
-    "x = x if head_width(x.shape[-1], learned.build[4]) else x": "another-width-checked: You checked whether num_heads divides d_in: it should divide the width that you split, d_out in a layer.",
+    "query, key, value = split[0], key.reshape(split[1].shape), split[2]": "split-by-view: You split only some of queries, keys and values with view(B, H, T, K), which mixes tokens and features: use view(B, T, H, K) and transpose(1, 2).",
+    "x = x if head_width(x.shape[-1], learned.build.num_heads) else x": "another-width-checked: You checked whether num_heads divides d_in: it should divide the width that you split, d_out in a layer.",
 }
 MERGE = {
     (
@@ -25,16 +22,13 @@ MERGE = {
         "joined = output.flatten(2)",
     ): "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
     "joined = output.permute(0, 2, 3, 1).flatten(2)": "merge-interleaved: You put the first features of all heads first: keep each head together, with the axes (B, T, H, K) before the reshape.",
-    (
-        "joined = output.mT.reshape(len(output), output.shape[2], -1)",
-        "joined = output.transpose(1, 3).reshape(len(output), output.shape[2], -1)",
-    ): "wrong-axes-transposed: You swapped other axes than heads and tokens before the reshape: use transpose(1, 2), which gives (B, T, H, K).",
+    "joined = output.mT.reshape(len(output), output.shape[2], -1)": "wrong-axes-transposed: You swapped other axes than heads and tokens before the reshape: use transpose(1, 2), which gives (B, T, H, K).",
     "joined = output.transpose(1, 2).view(len(output), output.shape[2], -1)": "view-not-contiguous: You used view after transpose, but the numbers no longer lie in the order that view needs: use reshape or flatten(2).",
 }
 ALONE = {
     "joined = output.flatten(1, 2)": "heads-under-each-other: You put the heads one below the other, (B, H*T, K): put them side by side, by transpose(1, 2) before the reshape, or torch.cat with dim=-1.",
 }
 OUT = {
-    "joined = output.sum(1)": "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {D} features.",
+    "joined = output.sum(1)": "heads-summed: You passed {K} features to out_proj, as when heads are summed, averaged or lost: put them side by side, {learned.build.d_out} features.",
     "projected = joined": "output-projection-unused: You left out the last step: send the merged heads through self.out_proj.",
 }

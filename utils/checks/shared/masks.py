@@ -4,8 +4,7 @@ In the right answers `mask` is True where a query may attend, `hidden` are the s
 with -inf elsewhere, and `weights` are 0 in rows in which nothing is allowed.
 """
 
-# --- which positions a causal mask allows ---------------------------------------------
-
+# Which positions a causal mask allows.
 NOT_USED = {
     "hidden = scores; weights = soft": "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)",
 }
@@ -21,13 +20,11 @@ CAUSAL |= {
 }
 OTHER_AXIS = "mask-of-another-axis: Your mask has {rows} rows, but there are {x.shape[1]} tokens: take T from the axis before the last, T = q.shape[-2]. (len() and shape[0] count the sentences of the batch.)"
 CUT = {
-    "rows, columns = learned.build[2:3] * 2": "mask-not-sliced: You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].",
+    "rows, columns = [learned.build.context_length] * 2": "mask-not-sliced: You used the whole mask on a shorter input: cut it to mask[:T, :T], where T is the number of queries, q.shape[-2].",
     "rows, columns = len(x), len(x)": OTHER_AXIS,
 }
 
-
-# --- how the scores are hidden -------------------------------------------------------
-
+# How the scores are hidden.
 HIDE = {
     "hidden = scores + ~mask * -torch.inf; weights = soft": "zero-times-infinity: You multiplied the mask by -inf, and 0 times infinity is NaN: put -inf at the hidden positions only, scores.masked_fill(~mask, float('-inf')).",
     "hidden = scores.masked_fill(~mask, 0.0); weights = soft": "zero-for-minus-infinity: You set hidden scores to 0 (or 1e-9), but e⁰ = 1 is a share like any other, so hidden positions get a weight: use -inf, before the softmax.",

@@ -36,7 +36,6 @@ RETURNED = {
         "returned = each(lambda x: x.mT, chosen)",
         "returned = each(lambda x: x.transpose(0, 1), chosen)",
         "returned = each(lambda x: x.transpose(1, 2), chosen)",
-        "returned = each(lambda x: x.movedim(0, -1), chosen)",
     ): "axes-swapped: You returned the axes in another order: return {returns}.",
     (
         "returned = each(lambda x: x.flatten(0, 1), chosen)",
