@@ -76,9 +76,10 @@ def depth(norms, seed):
     above = {name: sum(run[0][-20:]) / 20 - base for name, run in runs.items()}
     before, after, size = ({name: runs[name][i] for name in kinds} for i in (1, 2, 3))
     parted = after.pop("pre-norm") - before["pre-norm"]
-    first = {n: norms["gradient_of_first_queries"](k, seed) for n, k in kinds.items()}
+    gradient = norms["gradient_of_first_queries"]
+    first = {name: gradient(kind, seed) for name, kind in kinds.items()}
     others = max(first["post-norm"], first["no norm"])
-    large = {n: norms["gradient_of_first_queries"](k, seed, 1) for n, k in kinds.items()}
+    large = {name: gradient(kind, seed, size=1) for name, kind in kinds.items()}
     least = min(large["post-norm"], large["no norm"])
     return {
         "no additions: alike before": before.pop("no additions"),

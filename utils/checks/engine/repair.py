@@ -36,8 +36,7 @@ def find_repair(trial):
     tree.decorator_list = []  # they return the function as it is
     if not is_plain or not _only_computes(tree, function):
         return []  # because side effects would be repeated up to 1,500 times
-    changes = _changes(tree, function.__code__.co_varnames)
-    for old, new in islice(changes, ATTEMPTS):
+    for old, new in islice(_changes(tree, function.__code__.co_varnames), ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()):
             changed = build(ast.fix_missing_locations(tree), dict(function.__globals__))
             for run in sorted(trial.runs, key=lambda run: run.is_right):
