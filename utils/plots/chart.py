@@ -242,8 +242,8 @@ def dots(
 ) -> None:
     """Draw one line of dots for each group: an experiment's seeds beside a baseline.
 
-    A short upright line marks the median of a group. Each seed has its own height, the
-    same in all groups, the first on top.
+    A short upright line marks the median of several values. Each seed has its own
+    height, the same in all groups, the first on top.
 
     Args:
         groups: dict from a name to its values, one a seed.
@@ -261,8 +261,12 @@ Baselines: guessing.
     style = {"markersize": 5.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
     for i, (name, values) in enumerate(groups.items()):
         values = to_array(values, name, 1)
-        heights = i + np.linspace(-0.3, 0.3, len(values))
-        ax.plot([np.median(values)] * 2, [i - 0.4, i + 0.4], color="black", zorder=1)
+        heights = [i]
+        if len(values) > 1:
+            heights = i + np.linspace(-0.3, 0.3, len(values))
+            ax.plot(
+                [np.median(values)] * 2, [i - 0.4, i + 0.4], color="black", zorder=1
+            )
         ax.plot(values, heights, "o", color=theme.SERIES[0], **style)
     _draw_references(ax.axvline, baseline)
     ax.set_yticks(range(len(groups)), list(groups))
