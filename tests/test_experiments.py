@@ -85,3 +85,13 @@ def test_the_account_says_what_a_layer_keeps(notebook):
         [size, unit] = after.replace(",", "").split()
         units = {"KiB": 2**10, "MiB": 2**20}
         assert int(size) * units[unit] == layer_bytes(name, 131_072)
+
+
+def test_the_account_quotes_what_the_notebooks_print():
+    cells = [c for name in list(ACCOUNT)[1:4] for c in read_cells(f"{name}.ipynb")]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    lines = "".join(x for out in outputs for x in out.get("text", [])).splitlines()
+    for *_, measured in account_rows("14_looking_back"):
+        for quote in measured.split("; "):
+            name, number = quote.split(": ")
+            assert any(x.startswith(f"{name} ") and number in x.split() for x in lines)
