@@ -36,7 +36,6 @@ W_1 = torch.ones(6, 6)
 @pytest.mark.parametrize(
     "function, inputs, message",
     [
-        (parallel.missing_keys, (3, 1, "no"), "causal as True or False, got 'no'"),
         (parallel.mlp_part, (*[W_1] * 5, -1, 3), "rank to be .* got -1"),
         (parallel.mlp_part, (*[W_1] * 5, 0, 2.0), "count to be .* got 2.0"),
         (parallel.mlp_part, (W_1[:, :3], *[W_1] * 4, 0, 2), r", 6\), got \(6, 3\)"),

@@ -122,25 +122,6 @@ def merge_parts(
     return _merge(*(torch.stack(pair) for pair in zip(first, second)))
 
 
-def missing_keys(count: int, passes: int, causal: bool) -> Tensor:
-    """Say whose keys each process of a ring hasn't met after some passes.
-
-    count: number of processes, P
-    passes: how often all have passed their keys on, from process p to p + 1
-    causal: whether a process needs only the keys up to its own
-    returns: boolean (P, P), True where process r still needs the keys that began in k
-
-    >>> missing_keys(3, 1, causal=False).int().tolist()
-    [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
-    """
-    require.sizes(count=count)
-    require.from_zero(passes=passes)
-    require.flags(causal=causal)
-    ranks = torch.arange(count)
-    missing = (ranks[:, None] - ranks) % count > passes
-    return missing.tril() if causal else missing
-
-
 def mlp_part(
     x: Tensor,
     W_1: Tensor,

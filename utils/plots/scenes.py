@@ -16,6 +16,7 @@ from utils.plots.publishing import (
     in_course_style,
     new_figure,
     publish,
+    text_color,
     text_width,
     to_array,
     visible,
@@ -26,6 +27,7 @@ from utils.plots.theme import (
     INK,
     NAME,
     OWNERS,
+    PALE,
     SERIES,
     SHELVES,
     WIDTH,
@@ -976,6 +978,47 @@ def image_reader(image: Tensor, question: str, answer: int, *, title: str) -> No
 
 LANES, LANE = (1.28, 4.12), 2.7  # where the ground of each process begins, its width
 SHARED, SUMMED = 4, 5  # colours of what both processes have, and of complete sums
+
+
+def needs(words, lines: dict, *, title: str) -> None:
+    """Draw from which words, heads and sentences the result of a line takes numbers.
+
+    Args:
+        words: of two sentences, three each; both are drawn in two heads.
+        lines: dict from five lines of code to places (sentence, head, word), first that
+            of a result, in head 0, then those of what it needs. A sixth shows the cuts.
+    """
+    picture, blue = Picture(), INK["score"]
+    for number, (line, places) in enumerate([*lines.items(), ("three cuts", [])]):
+        left, top, boxes = 3.52 * (number > 2), 1.27 * (number % 3), {}
+        if places:
+            picture.step((left + 0.15, top + 0.14), number + 1)
+        style = {"family": "DejaVu Sans Mono", "ha": "left", "color": INK[None]}
+        picture.write(left + 0.32, top + 0.14, line, **style)
+        for i, head, j in np.ndindex(2, 2, 3):
+            at = left + 0.56 + 1.46 * i + 0.44 * j, top + 0.54 + 0.38 * head
+            boxes[i, head, j] = box = Box(*at, 0.4, 0.22)
+            fill = blue if (i, head, j) in places[:1] else "white"
+            edge = blue if (i, head, j) in places else PALE
+            picture._add_box(box, 0.05, linewidth=1.1, facecolor=fill, edgecolor=edge)
+            picture.write(*box.middle, words[i][j], color=text_color(fill))
+            if i + j == 0:
+                picture.write(at[0] - 0.06, box.left[1], f"head {head}", ha="right")
+        names = (f"{words[i][j]} of head {h}, sentence {i}" for i, h, j in places)
+        text = " and ".join(names).replace(" and ", " needs ", 1)
+        picture._add_sentence(f"{line}: {text}")
+        for place in places[1:]:
+            start, end = boxes[place], boxes[places[0]]
+            bend = 0 if place[1] else -0.07 * (1 + abs(start.x - end.x))
+            ends = (start, end) if bend else (start.top, end.bottom)
+            picture.wire(*ends, "score", bend=bend)
+    (x, y), (right, low) = boxes[0, 0, 0].at(0, 0), boxes[1, 1, 2].at(1, 1)
+    for name, left in {"words": x + 0.42, "sentences": x + 1.38}.items():
+        picture.wire((left, y - 0.12), (left, low + 0.1), head=False, dashed=True)
+        picture.note((left, y - 0.21), name, align="center", bold=True)
+    picture.wire((x, y + 0.3), (right - 0.5, y + 0.3), head=False, dashed=True)
+    picture.note((right - 0.46, y + 0.3), "heads", bold=True)
+    picture.publish(title)
 
 
 def who_holds(*stages, title: str) -> None:

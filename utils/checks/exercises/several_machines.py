@@ -1,4 +1,4 @@
-"""Exercises of the notebook on several machines: an MLP cut, parts joined, a ring."""
+"""Exercises of the notebook on several machines: an MLP cut, parts joined."""
 
 import torch
 from torch.nn import functional as F
@@ -124,40 +124,4 @@ exercise_16_2 = Exercise(
 )
 
 
-def missing_keys(count, passes, causal):
-    ranks = torch.arange(count)
-    chunks = ranks[:, None]
-    distance = (chunks - ranks) % count
-    met = distance <= passes
-    earlier = ranks <= chunks
-    needed = earlier if causal else torch.ones_like(earlier)
-    return needed & ~met
-
-
-exercise_16_3 = Exercise(
-    id="16.3",
-    right=missing_keys,
-    returns="a boolean (P, P), True where process r still needs the keys that began in process k",
-    cases=[
-        Case(5, 1, False),
-        Case(5, 2, True),
-        Case(3, 0, True, note="nothing has been passed on yet"),
-        Case(7, 3, True),
-        Case(4, 3, False, note="everything has gone round"),
-        Case(1, 0, False, note="one process"),
-    ],
-    mistakes={
-        "distance = (ranks - chunks) % count": "other-way-round: Your keys come from the next process: process r gets those of r, r − 1, r − 2, … one after the other.",
-        (
-            "distance = chunks - ranks",
-            "needed = earlier",
-        ): "later-chunks-forgotten: Without the mask a process also needs the keys after its own. They come round from the last process, so count modulo {count}.",
-        "met = distance < passes": "one-pass-too-few: You count one pass too few: after p passes a process has met the keys of p + 1, since it begins with its own.",
-        "met = distance <= passes + 1": "one-pass-too-many: You count one pass too many: after p passes a process has met the keys of p + 1.",
-        "return needed & met": "met-for-missing: You returned the chunks that a process has met: return those that it still needs.",
-        "needed = torch.ones_like(earlier)": "mask-ignored: You ignored the causal mask: with it a process needs no chunk after its own.",
-        "earlier = ranks >= chunks": "mask-reversed: You hid the earlier chunks: under a causal mask process r needs the chunks up to r.",
-    },
-)
-
-EXERCISES = [exercise_16_1, exercise_16_2, exercise_16_3]
+EXERCISES = [exercise_16_1, exercise_16_2]
