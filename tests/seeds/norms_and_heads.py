@@ -76,17 +76,10 @@ def depth(norms, seed):
     above = {name: sum(run[0][-20:]) / 20 - base for name, run in runs.items()}
     before, after, size = ({name: runs[name][i] for name in kinds} for i in (1, 2, 3))
     parted = after.pop("pre-norm") - before["pre-norm"]
-    gradient = norms["gradient_of_first_queries"]
-    first = {name: gradient(kind, seed) for name, kind in kinds.items()}
-    others = max(first["post-norm"], first["no norm"])
-    large = {name: gradient(kind, seed, size=1) for name, kind in kinds.items()}
-    least = min(large["post-norm"], large["no norm"])
     return {
         "no additions: alike before": before.pop("no additions"),
         "most alike of the other three before": max(before.values()),
         "pre-norm: alike after minus before": parted,
-        "pre-norm: first gradient over the others": first["pre-norm"] / others,
-        "the others over pre-norm, embeddings of size 1": least / large["pre-norm"],
         "least alike of the other three after": min(after.values()),
         "no norm: size over pre-norm": size["no norm"] / size["pre-norm"],
         "post-norm: size": size["post-norm"],
