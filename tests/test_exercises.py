@@ -14,7 +14,7 @@ from tests.exercises import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
-from utils.checks import check, progress, recall, records
+from utils.checks import check, progress, recall, records, solution
 from utils.checks.catalogue import (
     EXCURSIONS,
     HOUR,
@@ -230,11 +230,30 @@ def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
     assert message.splitlines()[0] == "3.1 attention_weights: passed before."
 
 
+def test_a_part_that_passes_in_the_hour_does_not_count_as_the_whole(
+    own_progress, capsys
+):
+    message = check("3", course_version("MultiHeadAttention")).message
+    assert "doesn't count" in message  # the course's own
+
+    class MultiHeadAttention(course_version("MultiHeadAttention")):
+        pass
+
+    assert check("3", MultiHeadAttention).passed
+    assert records.load() == {"MultiHeadAttention in an hour"}
+    assert solution("3") is MultiHeadAttention
+    assert solution("6.3") is not MultiHeadAttention
+    progress()
+    shown = capsys.readouterr().out
+    assert "Attention in an hour: 1 of 3 passed" in shown
+    assert f"0 of {TOTAL} exercises passed" in shown
+
+
 def test_the_solutions_folded_in_the_hour_pass(own_progress):
     page = ROOT / "notebooks/attention_in_an_hour.ipynb"
     namespace = {}
-    for id, name, _, answer, before in exercises_of(page):
-        exec(f"{before}\n{answer}", namespace)
+    for id, name, stub, answer, before in exercises_of(page):
+        exec(f"{before}\n{stub}\n{answer}", namespace)
         assert check(id, namespace[name]).passed, id
 
 

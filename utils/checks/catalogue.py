@@ -14,8 +14,9 @@ LIBRARY = ["tokenizer", "data", "embeddings", "attention", "model", "parallel"]
 LIBRARY += ["latent", "delta", "experiments"]
 CLINIC, TWO_MISTAKES = "07_the_clinic", "deeper/two_mistakes_at_once"
 PATIENTS = {10: CLINIC, 212: CLINIC, 512: TWO_MISTAKES}  # that are exercises, and where
-# *Attention in an hour* counts its exercises from 1. They are those of other notebooks.
-HOUR = {"1": "3.1", "2": "5.1", "3": "6.3"}
+# *Attention in an hour* counts its exercises from 1. They are those of other notebooks,
+# and count there, except the one that asks for a part only.
+HOUR, HOUR_PART = {"1": "3.1", "2": "5.1", "3": "6.3"}, "3"
 HOUR_PAGE = "attention_in_an_hour.ipynb"
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them
 NEEDS = re.compile(r"Needs \[[^]]+\]\(([^)]+\.ipynb)\)")
@@ -41,6 +42,18 @@ def tasks() -> list[Task]:
             place = each.page or page.stem
             asked.append(Task(each.name, each.id, f"{place}.ipynb"))
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
+
+
+def hour_tasks() -> list[Task]:
+    """Return what *Attention in an hour* asks."""
+    asked = {exercise.id: exercise for exercise in exercises()}
+    names = {label: record_name(label, asked[id]) for label, id in HOUR.items()}
+    return [Task(name, label, HOUR_PAGE) for label, name in names.items()]
+
+
+def record_name(label: str, exercise) -> str:
+    """Return the name under which a pass is recorded."""
+    return exercise.name + " in an hour" * (label == HOUR_PART)
 
 
 def read_opening(page: str) -> tuple[str, int]:

@@ -25,6 +25,7 @@ NOTHING += "passed an exercise, except the last of them."
 def progress():
     """Show what has passed of each notebook, and the minutes that it takes."""
     tasks, passed = catalogue.tasks(), records.load()
+    hour = catalogue.hour_tasks()
     left = [task for task in tasks if task.name not in passed]
     count = len(tasks) - len(left)
     text, where, link = f"{count} of {len(tasks)} exercises passed", "", ""
@@ -38,7 +39,7 @@ def progress():
         heading = name + (f": {_count(asked, left)}" if asked else "")
         if name == MAIN and {*asked} & {*left}:
             heading += f", about {_hours(pages, asked, left)} left"
-        rows = {page: _state(page, tasks, left) for page in pages}
+        rows = {page: _state(page, tasks + hour, passed) for page in pages}
         template = FOLDED_GROUP if name == DEEPER else GROUP
         items = (f"<li>{pages[p]}{_link(p, '')}: {rows[p]}</li>" for p in pages)
         style = 'style="list-style: none; padding: 0; margin: 0 0 8px"'
@@ -60,12 +61,11 @@ def _groups():
     }
 
 
-def _state(page, tasks, left):
+def _state(page, tasks, passed):
     """Say what has passed of a notebook, or how long it takes."""
     asked = [task for task in tasks if task.page == page]
-    if page == catalogue.HOUR_PAGE:  # its exercises are those of other notebooks
-        asked = [task for task in tasks if task.label in catalogue.HOUR.values()]
-    if asked and not {*asked} & {*left}:
+    left = [task for task in asked if task.name not in passed]
+    if asked and not left:
         return f"{_count(asked, left)} ✓"
     state = _count(asked, left) if asked else "nothing to pass"
     return f"{state}, {catalogue.read_opening(page)[1]} minutes"
@@ -119,8 +119,8 @@ def recall():
 
     What may have passed in *Attention in an hour* doesn't count.
     """
-    passed, others = records.load(), catalogue.HOUR.values()
-    tasks = [task for task in catalogue.tasks() if task.label not in others]
+    passed, others = records.load(), {task.name for task in catalogue.hour_tasks()}
+    tasks = [task for task in catalogue.tasks() if task.name not in others]
     pages = {task.page for task in tasks if task.name in passed}
     pages -= {max((page for page in pages if "deeper" not in page), default="")}
     questions = [question for page in sorted(pages) for question in _questions(page)]

@@ -36,21 +36,23 @@ def check(exercise: str, answer, record: bool = True) -> Result:
             text += f'\nPut quotes around the id: check("{exercise}", …).'
         result = Result(False, "no-such-exercise", text)
         return _show(f"Exercise {safe_text(exercise)}", result)
-    result = _examine(known, answer)
+    result, name = _examine(known, answer), catalogue.record_name(exercise, known)
     message = result.message
     if result.diagnosis not in ("not-attempted", "newer-cell-failed"):
-        if _checked_answers.get(known.name, known) is answer:
+        if _checked_answers.get(name, known) is answer:
             message = f"{SAME}\n{message}"
-        _checked_answers[known.name] = answer
-    if result.diagnosis == "not-attempted" and known.name in records.load():
+        _checked_answers[name] = answer
+    if result.diagnosis == "not-attempted" and name in records.load():
         result = replace(result, diagnosis="passed-before")
         message = "You may leave this cell as it is."
     if result.passed and record:
-        _passed_answers[known.name] = answer
-        records.add(known.name)
+        _passed_answers[name] = answer
+        records.add(name)
         ending = f"It also counts as {known.id} of the numbered notebooks."
-        if exercise not in catalogue.HOUR:
-            ending = say_what_is_next(known.name)
+        if exercise == catalogue.HOUR_PART:
+            ending = f"In {known.id} of the numbered notebooks you write all of it."
+        elif exercise not in catalogue.HOUR:
+            ending = say_what_is_next(name)
         message += f"\n{ending}"
     return _show(f"{_label(exercise)} {known.name}", replace(result, message=message))
 
@@ -105,20 +107,21 @@ def solution(exercise: str, passed: bool = True):
     if finished is None:
         text = "expected the id of an exercise whose function utils has as well, got "
         raise ValueError(text + safe_text(exercise))
-    if known.name in _passed_answers:
+    name = catalogue.record_name(exercise, known)
+    if name in _passed_answers:
         print(f"Using your own {known.name}.")
-        return _passed_answers[known.name]
+        return _passed_answers[name]
     label = _label(exercise)
     until = f"until yours passes {label}"
-    if not passed or known.name in records.load():  # in another session
-        for title, answer in _saved_answers(known):
+    if not passed or name in records.load():  # in another session
+        for title, answer in _saved_answers(known, name):
             result = _examine(known, answer)
             is_tried = result.diagnosis not in ("not-attempted", "not-yours")
             if result.passed or is_tried and not passed:
                 doubt = "" if result.passed else f" (it doesn't pass {label} yet)"
                 print(f"Using your own {known.name}, as saved in {title}{doubt}.")
                 if passed:
-                    _passed_answers[known.name] = answer
+                    _passed_answers[name] = answer
                 return answer
         until = f"until you run your cell and its check, {label}, again"
         if not passed:
@@ -127,16 +130,16 @@ def solution(exercise: str, passed: bool = True):
     return finished
 
 
-def _saved_answers(exercise):
-    """Yield title and answer for each notebook that asks `exercise` and defines one.
+def _saved_answers(exercise, recorded):
+    """Yield title and answer for each notebook that asks for one and defines one.
+
+    recorded: the name under which the exercise is recorded
 
     Of the cells down to the check, only imports, functions, classes and lines with a
     `solution(…)` run, and what these print isn't shown.
     """
-    page = next(t.page for t in catalogue.tasks() if t.name == exercise.name)
-    places = [(page, exercise.id)]
-    labels = [label for label, id in catalogue.HOUR.items() if id == exercise.id]
-    places += [(catalogue.HOUR_PAGE, label) for label in labels]
+    tasks = catalogue.tasks() + catalogue.hour_tasks()
+    places = [(task.page, task.label) for task in tasks if task.name == recorded]
     for page, label in places:
         with suppress(OSError, ValueError, LookupError, TypeError):  # a damaged file
             cells, names = read_cells(page), {"__name__": "saved"}
