@@ -36,7 +36,7 @@ from utils.tokenizer import decode_bpe
 
 # --- the way from a text to its next token ------------------------------------------
 
-MATRICES = {  # "query" and "key" are those of "Attention in an hour"
+MATRICES = {
     "query": [[4.0, 0], [0, 0], [0, 2], [0, 0]],
     "key": [[0.0, 1], [0, 0], [1, 0], [0, 0]],
     "value": [[2.0, 1], [0, 0], [0, 3], [0, 0]],
@@ -584,7 +584,6 @@ def attention(
     title: str,
     followed=2,
     meanings=("", ""),
-    note="",
     **style,
 ) -> None:
     """Draw as much of attention as a reader knows, each of three words at one place.
@@ -596,7 +595,6 @@ def attention(
         features: the four names of the columns of `x`, `(3, 4)`.
         head: its query, key and value, `(3, 2)` each.
         meanings: what the numbers of queries and keys mean, and those of values.
-        note: a remark beside the name of the box.
         style: as in `draw_attention`.
     """
     picture, y = Picture(), 0.75 if head else 0.2
@@ -631,8 +629,6 @@ def attention(
     else:
         names[y + 2.02] = "next word"
     picture.shelf(Box(0.1, y + 0.65, 6.7, low - y - 0.75), "attention", "memory")
-    if note:
-        picture.note((1.0, y + 0.49), note)
     for at, name in names.items():
         picture.note((0.05, at), name)
     picture.publish(title)
@@ -654,7 +650,7 @@ def join_heads(contexts, names, features, out_proj: Tensor, *, title: str) -> No
         look, left = {"columns": pair, **style}, middle - 1.35 + 1.5 * i
         start = picture.grid((left, 0.5), context, "output", f"head {i}", **look)
         picture.wire(start.bottom, (start.bottom[0], box.y), "output")
-    rows = [name for pair in names for name in pair]
+    rows = [f"{name}, head {i}" for i, pair in enumerate(names) for name in pair]
     look = {"rows": rows, "columns": features, **style}
     matrix = picture.grid((1.55, 1.5), out_proj, None, "out_proj", **look)
     times = picture.sign((middle, matrix.middle[1]), "×")
@@ -668,7 +664,16 @@ def join_heads(contexts, names, features, out_proj: Tensor, *, title: str) -> No
     picture.publish(title)
 
 
-def all_heads(words, x: Tensor, matrices, out_proj: Tensor, *, title: str, lit=None):
+def all_heads(
+    words,
+    x: Tensor,
+    matrices,
+    out_proj: Tensor,
+    *,
+    title: str,
+    lit=None,
+    width="K",
+) -> None:
     """Draw all words on their way through a causal layer of two heads, in six steps.
 
     Args:
@@ -677,21 +682,22 @@ def all_heads(words, x: Tensor, matrices, out_proj: Tensor, *, title: str, lit=N
         matrices: dict from query, key and value to `(D, D)`, the heads side by side.
         out_proj: `(D, D)`
         lit: the number of the word whose rows get a frame.
+        width: how the width of a head is called.
     """
     picture, (B, T, D), K = Picture(), x.shape, x.shape[-1] // 2
-    sizes, height = {"B": B, "T": T, "D": D, "H": 2, "K": K}, T * LINE
-    parts, heads = {}, []
+    sizes, height = {"B": B, "T": T, "D": D, "H": 2, width: K}, T * LINE
+    parts, heads, longer = {}, [], 0.07 * (len(width) - 1)  # inches of code
 
-    def step(number, at, code, axes, one_line=False):
+    def step(number, at, code, axes, one_line=0.0):
         shape = f"({', '.join(axes)}) = ({', '.join(str(sizes[a]) for a in axes)})"
         style = {"family": "DejaVu Sans Mono", "ha": "left"}
         picture.step(at, number)
         picture.write(at[0] + 0.18, at[1], code, **style)
-        place = (at[0] + 2.85, at[1]) if one_line else (at[0] + 0.18, at[1] + 0.19)
+        place = (at[0] + one_line, at[1]) if one_line else (at[0] + 0.18, at[1] + 0.19)
         picture.write(*place, shape, color=GREY, **style)
         picture._add_sentence(f"{code}: {shape}")
 
-    step(1, (1.9, 0.1), "W_query(x), W_key(x), W_value(x)", "BTD", True)
+    step(1, (1.9, 0.1), "W_query(x), W_key(x), W_value(x)", "BTD", 2.85)
     style = {"cell": 0.3, "lit": lit}
     start = picture.grid((0.6, 0.68), x[0], "x", "x", rows=words, **style)
     picture.wire(start.right, (2.25, start.right[1]))
@@ -705,9 +711,11 @@ def all_heads(words, x: Tensor, matrices, out_proj: Tensor, *, title: str, lit=N
         middle = left + 0.34 * K + 0.03
         picture.note((middle, 0.38), role, role, align="center", bold=True)
         picture.wire((middle, low + 0.03), (middle, low + 0.22), role)
-    step(2, (1.9, low + 0.34), ".view(B, T, H, K).transpose(1, 2)", "BHTK", True)
-    step(3, (1.5, low + 0.64), "softmax(masked(q @ k.mT / K**0.5))", "BHTT")
-    step(4, (4.6, low + 0.64), "weights @ v", "BHTK")
+    axes, code = ["B", "H", "T", width], f".view(B, T, H, {width}).transpose(1, 2)"
+    step(2, (1.9 - 2 * longer, low + 0.34), code, axes, 2.85 + longer)
+    code = f"softmax(masked(q @ k.mT / {width}**0.5))"
+    step(3, (1.5 - 2 * longer, low + 0.64), code, "BHTT")
+    step(4, (4.6 - longer, low + 0.64), "weights @ v", axes)
     mask, style = causal_mask(T), {"cell": 0.3}
     for head in range(2):
         y = low + 1.26 + (height + 0.4) * head
