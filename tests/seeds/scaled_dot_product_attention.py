@@ -54,16 +54,28 @@ def find_cleo(seed):
     phone.train_on_rooms(finder, [phone.draw_rooms(32) for _ in range(600)], lr=3e-3)
     rooms = phone.draw_rooms(500)
     found["right in new rooms"] = phone.room_accuracy(finder, rooms)
-    found["right among 30 people"] = phone.room_accuracy(
-        finder, phone.draw_rooms(500, 30)
-    )
+    for people, num_rooms in ((30, 500), (300, 100)):
+        found[f"right among {people} people"] = phone.room_accuracy(
+            finder, phone.draw_rooms(num_rooms, people)
+        )
     learned = finder[0]
-    M = (learned.W_query.weight.T @ learned.W_key.weight).detach()
-    rule = M[16:32, :16].diagonal()
-    rest = (M.square().sum() - rule.square().sum()) / (38 * 38 - 16)
+    A = (learned.W_query.weight.T @ learned.W_key.weight).detach()
+    rule = A[16:32, :16].diagonal()
+    rest = (A.square().sum() - rule.square().sum()) / (38 * 38 - 16)
     found["diagonal over rest"] = rule.mean() / rest.sqrt()
-    size = (finder[1].weight @ learned.W_value.weight).detach().abs().mean(dim=0)
-    found["W_value: extension over names"] = size[32:].mean() / size[:32].mean()
-    learned.W_query.weight.data[:, 16:32] = 0
-    found["right without *wanted*"] = phone.room_accuracy(finder, rooms)
+    parts = {"name": slice(0, 16), "wanted": slice(16, 32), "extension": slice(32, 38)}
+    for role in ("query", "key", "value"):
+        weight = getattr(learned, f"W_{role}").weight.data
+        kept = weight.clone()
+        for part, columns in parts.items():
+            weight[:, columns] = 0
+            found[f"{role} without {part}"] = phone.room_accuracy(finder, rooms)
+            weight.copy_(kept)
+    missed = {"query": "wanted", "key": "name", "value": "extension"}
+    found["least right without another part"] = min(
+        found[f"{role} without {part}"]
+        for role in missed
+        for part in parts
+        if part != missed[role]
+    )
     return found
