@@ -1,5 +1,8 @@
 """Notebook 05 and its deeper one on dropout: masks, leaks and what dropout gains."""
 
+import torch
+import torch.nn.functional as F
+
 from tests.seeds import definitions
 from utils.attention import CausalAttention, SelfAttention
 from utils.experiments import leak_test
@@ -19,13 +22,18 @@ def masks(book, seed):
         "late mask": lambda: StoryModel(LateMask(*sizes)),
         "mask": lambda: StoryModel(CausalAttention(*sizes)),
     }
-    _, (unseen, _) = book["story_windows"]()
+    _, (unseen, answers) = book["story_windows"]()
     for name, build in kinds.items():
         model = book["train_on_story"](build, seed)
         losses[name], written[name] = (
             book[f"{kind}_loss"](model) for kind in ("held_out", "prefix")
         )
         found[f"{name}: leak"] = leak_test(model, unseen)
+        if name == "no mask":
+            with torch.no_grad():
+                last = F.cross_entropy(model(unseen)[:, -1], answers[:, -1])
+            found["no mask: last position"] = last
+            found["no mask: share of the last position"] = last / 32 / losses[name]
     found["late mask: lower on unseen text by"] = losses["mask"] - losses["late mask"]
     found["late mask: higher in writing by"] = written["late mask"] - written["mask"]
     early = {
