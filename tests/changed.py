@@ -27,7 +27,7 @@ import sys
 from tests import conftest
 from tests.notebooks import START, execute, find_notebooks
 from tests.repository import ROOT
-from utils.checks.catalogue import course_version, exercises
+from utils.checks.catalogue import ASKED, course_version, exercises
 
 EXERCISES = "utils/checks/exercises/"
 # Tests that a change concerns although they don't use its names.
@@ -116,9 +116,9 @@ def uses_of_file(path):
     if path.suffix == ".ipynb":
         cells = [c for c in json.loads(source)["cells"] if c["cell_type"] == "code"]
         source, scope = "\n".join("".join(cell["source"]) for cell in cells), {}
-        for name in [each.name for each in exercises() if "solution(" in source]:
-            if finished := course_version(name):
-                scope[name] = f"{finished.__module__}.{name}"
+        for each in exercises() if "solution(" in source else ():
+            if finished := course_version(each):
+                scope[each.name] = f"{finished.__module__}.{each.name}"
     return uses(source, scope | imported(source))
 
 
@@ -176,15 +176,14 @@ class Touched:
         """Add 00 and what concerns the exercises of a notebook."""
         self.store.add(START)
         source = path.read_text(encoding="utf-8") if path.exists() else ""
-        self.cases |= {f"[{id}" for id in re.findall(r'\bid="([\d.]+)"', source)}
-        deeper = re.findall(r'\bpage="deeper/(\w+)"', source)
-        for page in find_notebooks():
-            if page.stem[3:] == path.stem:
-                solutions = f"solutions/{page.stem[:2]}_solutions.ipynb"
-                self.compare |= {page, page.parent / solutions}
-                self.cases.add(page.stem)
-            elif page.stem in deeper:
-                self.compare.add(page)
+        ids = {*re.findall(r'\bid="([\d.]+)"', source)}
+        self.cases |= {f"[{id}" for id in ids}
+        for name in [page for page, asked in ASKED.items() if ids & {*asked}]:
+            self.compare.add(ROOT / f"notebooks/{name}.ipynb")
+            if "deeper" not in name:
+                solutions = f"notebooks/solutions/{name[:2]}_solutions.ipynb"
+                self.compare.add(ROOT / solutions)
+                self.cases.add(name)
 
     def add_names(self, path, changed):
         """Add the notebooks and tests that use a changed name of a module."""

@@ -27,7 +27,7 @@ import nbformat
 
 from tests.repository import ROOT
 from tests.tolerance import agree, printed
-from utils.checks.catalogue import EXCURSIONS, numbered_notebooks, read_opening
+from utils.checks.catalogue import EXCURSIONS, NUMBERED, read_opening
 from utils.files import write_atomically
 
 START = ROOT / "notebooks/00_start_here.ipynb"
@@ -241,7 +241,7 @@ def with_minutes(text):
     for name, number in minutes.items():
         row = rf"(\]\(notebooks/{re.escape(name)}\)(?: \(| \|[^|]*\| ))\d+"
         text = re.sub(row, rf"\g<1>{number}", text)
-    course = [p.name for p in numbered_notebooks() if not p.name.startswith(EXCURSIONS)]
+    course = [name for name in NUMBERED if not name.startswith(EXCURSIONS)]
     hours = sum(minutes[name] for name in course) / 60
     return re.sub(r"\d+ hours together", f"{hours:.0f} hours together", text)
 

@@ -12,7 +12,7 @@ from tests.markdown_text import folded_solution
 from tests.repository import ROOT
 from utils import attention
 from utils.checks import records, solution
-from utils.checks.catalogue import PATIENTS
+from utils.checks.catalogue import tasks
 from utils.clinic import broken_model, diagnose, examine_model, patient, suspects, twin
 from utils.clinic.instruments import measured
 
@@ -20,6 +20,7 @@ NOTEBOOK = ROOT / "notebooks/07_the_clinic.ipynb"
 HEADS = ROOT / "notebooks/06_multi_head_attention.ipynb"
 TWO_MISTAKES = ROOT / "notebooks/deeper/two_mistakes_at_once.ipynb"
 ONE_OF_EACH = 7, 107, 207  # a function, one head, four heads
+PATIENTS = [int(t.name.split()[1]) for t in tasks() if t.name.startswith("patient")]
 
 
 @pytest.mark.parametrize("number", ONE_OF_EACH)

@@ -19,7 +19,7 @@ from torch.nn import Linear
 
 import utils
 from tests import small_layers
-from tests.exercises import EXERCISES
+from tests.every_exercise import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup
 from tests.repository import ROOT

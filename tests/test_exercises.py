@@ -10,16 +10,17 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.exercises import EXERCISES
+from tests.every_exercise import EXERCISES
 from tests.markdown_text import folded_solution
 from tests.notebooks import find_notebooks, is_setup, run_cells, setup_cell
 from tests.repository import ROOT
 from utils.checks import check, progress, recall, records, solution
 from utils.checks.catalogue import (
+    ASKED,
     EXCURSIONS,
     HOUR,
+    NUMBERED,
     course_version,
-    numbered_notebooks,
     read_opening,
     tasks,
 )
@@ -137,7 +138,7 @@ def test_a_check_says_what_it_found_and_only_a_right_answer_is_recorded(worked, 
     assert worked.keys() == EXERCISES.keys()
     for id, shown in worked.items():
         name = EXERCISES[id].name
-        if step == "the course's" and not course_version(name):
+        if step == "the course's" and not course_version(EXERCISES[id]):
             assert "ValueError" in shown[step]
             continue
         for words in SHOWN[step]:
@@ -146,8 +147,8 @@ def test_a_check_says_what_it_found_and_only_a_right_answer_is_recorded(worked, 
 
 def test_a_right_answer_is_used_by_later_cells(worked):
     for id, shown in worked.items():
-        if course_version(name := EXERCISES[id].name):
-            assert shown["used"] == f"Using your own {name}. True"
+        if course_version(EXERCISES[id]):
+            assert shown["used"] == f"Using your own {EXERCISES[id].name}. True"
 
 
 def merge_of_lists(ids, pair, new_id):
@@ -172,6 +173,10 @@ def names_in(source, context):
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.name)
 def test_run_all_neither_solves_an_exercise_nor_needs_its_answer(path):
     code = code_of(path)
+    page = path.relative_to(NOTEBOOKS).with_suffix("").as_posix()
+    labels = HOUR if "hour" in page else ASKED.get(page, ())
+    asked = {id for id, *_ in exercises_of(path)}
+    assert asked == {label for label in labels if "patient" not in label}
     for name in {name for source in code for _, name in CHECK.findall(source)}:
         [stub] = [s for s in code if re.search(rf"^(def|class) {name}\b", s, re.M)]
         assert "raise NotImplementedError" in stub or "00_" in path.name
@@ -209,13 +214,23 @@ def test_the_solutions_solve_every_exercise_in_two_ways_without_credit():
         ([], f"{TOTAL} of {TOTAL} exercises: all of them."),
     ],
 )
-def test_a_pass_is_recorded_by_name_and_the_next_exercise_named(
-    own_progress, missing, ending
-):
+def test_a_pass_is_recorded_and_the_next_named(own_progress, missing, ending):
     passed = [name for name in NAMES if name not in missing]
     own_progress.write_text("\n".join([*passed, ""]))
     assert check("3.3", softmax).message.endswith(ending)
     assert records.load() == {*passed, "softmax"}
+
+
+def test_a_notebook_may_be_moved(own_progress, capsys, tmp_path, monkeypatch):
+    for module in ("pages", "checks.catalogue", "checks.overview"):
+        monkeypatch.setattr(f"utils.{module}.NOTEBOOKS", tmp_path)
+    message = check("3.3", softmax).message
+    assert message.endswith(f"1 of {TOTAL} exercises; next: 1.1, in 01_tokens.ipynb.")
+    assert solution("3.3") is softmax
+    progress()
+    recall()
+    line = "04_scaled_dot_product_attention.ipynb: 0 of 2 passed"
+    assert line in capsys.readouterr().out.splitlines()
 
 
 def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):
@@ -270,9 +285,7 @@ def test_a_file_that_cannot_be_written_is_reported(own_progress, capsys):
     assert "Your progress isn't saved:" in capsys.readouterr().out
 
 
-def test_progress_lists_every_notebook_once_and_ticks_only_what_has_passed(
-    own_progress, capsys
-):
+def test_progress_lists_each_notebook_and_ticks_what_has_passed(own_progress, capsys):
     progress()
     shown = capsys.readouterr().out
     titles = [read_opening(p.relative_to(NOTEBOOKS).as_posix())[0] for p in LESSONS]
@@ -283,7 +296,7 @@ def test_progress_lists_every_notebook_once_and_ticks_only_what_has_passed(
     own_progress.write_text("\n".join(names))
     progress()
     shown = capsys.readouterr().out
-    course = [p.name for p in numbered_notebooks() if not p.name.startswith(EXCURSIONS)]
+    course = [name for name in NUMBERED if not name.startswith(EXCURSIONS)]
     minutes = sum(read_opening(name)[1] for name in {*course} - {*passed})
     assert f"about {minutes / 60:.0f} hours left" in shown
     ticked = [line for line in shown.splitlines() if "✓" in line]
@@ -293,18 +306,15 @@ def test_progress_lists_every_notebook_once_and_ticks_only_what_has_passed(
     ]
 
 
-def test_recall_asks_three_questions_of_earlier_notebooks_and_others_each_day(
-    own_progress, capsys, monkeypatch
-):
+def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch):
     recall()
     assert "except the last of them" in capsys.readouterr().out
     own_progress.write_text("softmax\nsplit_heads\ncausal_mask")  # this in the hour
     asked = set()
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
-        monkeypatch.setattr(
-            "utils.checks.overview.datetime", SimpleNamespace(date=today)
-        )
+        date = SimpleNamespace(date=today)
+        monkeypatch.setattr("utils.checks.overview.datetime", date)
         recall()
         out = capsys.readouterr().out
         assert out.count("*03 Context vectors*") == out.count("<details>") == 3

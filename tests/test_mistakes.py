@@ -5,33 +5,29 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import softmax
 
-from tests.exercises import EXERCISES, answer_from
+from tests.every_exercise import EXERCISES, answer_from
 from utils.checks import check
+from utils.checks.definition import Case, Exercise
 from utils.checks.engine.mistakes import IN_FORM, apply_mistakes
 from utils.checks.examine import examine
-from utils.checks.exercise import Case, Exercise
 
-
-def mistakes_of(exercise):
-    return [m for m in exercise.known if m not in IN_FORM]
-
-
-MISTAKES = [(e, mistake) for e in EXERCISES.values() for mistake in mistakes_of(e)]
+MISTAKES = [(e, m) for e in EXERCISES.values() for m in e.known if m not in IN_FORM]
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-def made_by(exercise, *mistakes):
-    """Return an answer with these mistakes."""
-    return answer_from(exercise, apply_mistakes(exercise.right, *mistakes))
 
 
 @pytest.mark.parametrize(
     ("exercise", "mistake"), MISTAKES, ids=[f"{e.id}-{m.name}" for e, m in MISTAKES]
 )
 def test_every_mistake_is_told_apart_and_explained(exercise, mistake):
-    """Its own answer gets its own name, so the order of mistakes doesn't matter."""
-    result = check(exercise.id, made_by(exercise, mistake))
+    """Its own answer gets its own name, so the order of mistakes doesn't matter.
+
+    This shows that mistakes are distinct, not that a reader's mistake is recognised,
+    because the answer is made of the mistake's own lines: `test_answers` shows that.
+    """
+    answer = answer_from(exercise, apply_mistakes(exercise.right, mistake))
+    result = check(exercise.id, answer)
     assert result.diagnosis == mistake.name, (
         f"{mistake.name} and {result.diagnosis} give the same in all cases of "
         f"{exercise.id}: add a case that tells them apart, or one of both to `without`"
@@ -45,7 +41,7 @@ def divided(query, key, value):
     return weights @ value, weights
 
 
-RIGHT = EXERCISES["4.1"].right
+RIGHT, MERGED = EXERCISES["4.1"].right, EXERCISES["1.1"].right
 
 
 @pytest.mark.parametrize(
@@ -53,9 +49,11 @@ RIGHT = EXERCISES["4.1"].right
     [
         ("4.1", lambda *x: [*RIGHT(*x)], "list-for-tuple None", "got [float tensor of"),
         ("4.1", lambda *x: [*divided(*x)], "divided-by-width list-for-tuple", "Two th"),
+        ("1.1", lambda *x: (*MERGED(*x),), "wrong-type None", "You returned a tuple: "),
+        ("3.1", lambda x: [*softmax(x @ x.T, -1)], "list-for-tensor None", "right."),
     ],
 )
-def test_two_mistakes_and_a_wrong_form_are_named(id, answer, names, words):
+def test_a_wrong_form_is_named_and_what_it_holds_is_compared(id, answer, names, words):
     result = check(id, answer)
     assert f"{result.diagnosis} {result.also}" == names
     assert words in " ".join(result.message.split())

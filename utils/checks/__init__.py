@@ -2,20 +2,20 @@
 
 How `check("4.1", answer)` comes to its message, in the order in which to read the files:
 
-1. `reader` finds the exercise in `exercises/`, whose modules share mistakes in `shared/`.
-   `cells` says so if the newest cell with the definition isn't valid Python.
-2. `exercise`: an exercise has a right answer, an ordinary function, and cases. The
-   reader's answer runs on each case, a function as it is, a class as built modules
-   (`answers`).
-3. `examine`: if a result is wrong, the list FINDERS there is tried from top to bottom,
-   and the first that finds something explains the results.
-4. `display` shows the message.
+1. `reader` finds the exercise with `catalogue`, the table of all exercises and their
+   notebooks. `cells` says so if the newest cell with the definition isn't valid Python.
+2. `definition`: an exercise is a right answer, an ordinary function, with cases and known
+   mistakes. All of them are in `exercises/`, and what several share in `shared/`.
+3. `submission` is what the reader hands in: a function as it is, a class as built modules.
+4. `examine` runs it on each case. If a result is wrong, the list FINDERS there is tried
+   from top to bottom, and the first that finds something explains the results.
+5. `display` shows the message.
 
 They use the modules of `engine/`, which know no notebook and no single exercise:
 
 - `guard` protects the reader's session, and `values` compares results.
 - `mistakes` explains most answers. A known mistake is a line of the right answer that is
-  written wrong: it takes its place in the syntax tree, which becomes a function again.
+  written wrong. It takes its place in the syntax tree, which becomes a function again.
   The mistake, or the pair, that gives the answer's results on every case is named.
 - `reasons` explains common errors of Python, and `repair` looks for one small change to a
   reader's function that makes all results right.
@@ -23,7 +23,7 @@ They use the modules of `engine/`, which know no notebook and no single exercise
   stays active. Where a notebook trains, an answer must also let gradients through.
 - `messages` shows the first result that differs.
 
-`records` keeps what has passed, `catalogue` lists all, `overview` says what is next.
+`records` keeps what has passed, `overview` says what is next.
 """
 
 from utils.checks.cells import watch_cells

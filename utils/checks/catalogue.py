@@ -2,22 +2,51 @@
 
 import importlib
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
 from utils.pages import NOTEBOOKS, read_cells
 
-# Where `utils` holds the functions that the exercises ask for, under the same names.
-LIBRARY = ["tokenizer", "data", "embeddings", "attention", "model", "parallel"]
-LIBRARY += ["latent", "delta", "experiments"]
-CLINIC, TWO_MISTAKES = "07_the_clinic", "deeper/two_mistakes_at_once"
-PATIENTS = {10: CLINIC, 212: CLINIC, 512: TWO_MISTAKES}  # that are exercises, and where
+# Which notebook asks what, in the order of the course, whatever is on disk. Exercise 2.2
+# is `exercise_2_2` in the module of notebook 02, `exercises/embeddings.py`. Behind an id
+# stands the module of `utils` with the course's own version, or None.
+ASKED = {
+    "00_start_here": {},
+    "01_tokens": {"1.1": "tokenizer", "1.2": "data"},
+    "02_embeddings": {"2.1": "embeddings"},
+    "deeper/who_sat_on_whom": {"2.2": "embeddings"},
+    "03_context_vectors": {"3.1": "attention", "3.2": "attention", "3.3": "attention"},
+    "04_scaled_dot_product_attention": {"4.1": "attention", "4.2": "attention"},
+    "05_causal_masks": {"5.1": "attention", "5.2": "attention"},
+    "deeper/padding_and_empty_rows": {"5.3": "attention", "5.4": "attention"},
+    "deeper/dropout_measured": {"5.5": "attention"},
+    "06_multi_head_attention": {
+        "6.1": "attention",
+        "6.2": "attention",
+        "6.3": "attention",
+    },
+    "07_the_clinic": {"patient 10": None, "patient 212": None},
+    "deeper/two_mistakes_at_once": {"patient 512": None},
+    "08_tiny_gpt": {"8.1": "model", "8.2": "model"},
+    "deeper/drawing_the_next_token": {"8.3": "model"},
+    "09_attention_at_speed": {"9.1": "attention", "9.2": "attention"},
+    "deeper/shared_heads": {"9.3": "attention"},
+    "10_positions": {"10.1": "embeddings", "10.2": "embeddings"},
+    "11_a_narrower_cache": {"11.1": "latent", "11.2": "latent"},
+    "deeper/latents_and_positions": {"11.3": "latent"},
+    "12_translation": {"12.1": "attention", "12.2": "experiments"},
+    "13_attention_without_a_softmax": {"13.1": "delta", "13.2": "delta"},
+    "deeper/a_layer_with_the_delta_rule": {"13.3": "delta"},
+    "14_looking_back": {},
+    "15_beyond_text": {"15.1": "embeddings"},
+    "16_several_machines": {"16.1": "parallel", "16.2": "parallel"},
+}
 # *Attention in an hour* counts its exercises from 1. They are those of other notebooks,
 # and count there, except the one that asks for a part only.
 HOUR, HOUR_PART = {"1": "3.1", "2": "5.1", "3": "6.3"}, "3"
 HOUR_PAGE = "attention_in_an_hour.ipynb"
+NUMBERED = [f"{page}.ipynb" for page in ASKED if "deeper" not in page]
 EXCURSIONS = "15", "16"  # numbered, but the course ends before them
 NEEDS = re.compile(r"Needs \[[^]]+\]\(([^)]+\.ipynb)\)")
 
@@ -32,15 +61,11 @@ class Task(NamedTuple):
 
 def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
-    asked = []
-    for page in numbered_notebooks():
-        if page.stem == CLINIC:
-            for number, place in PATIENTS.items():
-                name = f"patient {number}"
-                asked.append(Task(name, name, f"{place}.ipynb"))
-        for each in _load(page):
-            place = each.page or page.stem
-            asked.append(Task(each.name, each.id, f"{place}.ipynb"))
+    names = {exercise.id: exercise.name for exercise in exercises()}
+    pairs = [(label, page) for page, labels in ASKED.items() for label in labels]
+    asked = [
+        Task(names.get(label, label), label, f"{page}.ipynb") for label, page in pairs
+    ]
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
 
 
@@ -86,24 +111,22 @@ def _number_before(page):
 
 def exercises() -> list:
     """Return every exercise, in the order of the course."""
-    return [exercise for page in numbered_notebooks() for exercise in _load(page)]
+    labels = [label for labels in ASKED.values() for label in labels]
+    return [find_exercise(label) for label in labels if "patient" not in label]
 
 
-def numbered_notebooks() -> list[Path]:
-    """Return the notebooks 00 to 16."""
-    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-
-
-def _load(page):
-    """Return the exercises of a notebook, from the module of the same name."""
-    name = page.stem[3:]
-    if not (Path(__file__).parent / f"exercises/{name}.py").exists():
-        return []
+def find_exercise(id: str):
+    """Return the exercise with this id."""
+    number = f"{id.split('.')[0]:0>2}_"
+    name = next(page[3:] for page in ASKED if page.startswith(number))
     with torch.device("cpu"):  # its cases are drawn there, whatever the default is
-        return importlib.import_module(f"utils.checks.exercises.{name}").EXERCISES
+        module = importlib.import_module(f"utils.checks.exercises.{name}")
+    return getattr(module, f"exercise_{id.replace('.', '_')}")
 
 
-def course_version(name: str):
-    """Return the function or class that `utils` has under this name, or None."""
-    modules = (importlib.import_module(f"utils.{module}") for module in LIBRARY)
-    return next((vars(m)[name] for m in modules if name in vars(m)), None)
+def course_version(exercise):
+    """Return the course's own version of what an exercise asks for, or None."""
+    [library] = [asked[exercise.id] for asked in ASKED.values() if exercise.id in asked]
+    return library and getattr(
+        importlib.import_module(f"utils.{library}"), exercise.name
+    )

@@ -4,7 +4,6 @@ import inspect
 from collections import namedtuple
 from dataclasses import dataclass
 
-from utils.checks.answers import AnswerRejected
 from utils.checks.engine import reasons
 from utils.checks.engine.facts import lost_gradient
 from utils.checks.engine.guard import attempt, supervised
@@ -16,6 +15,7 @@ from utils.checks.engine.mistakes import (
 )
 from utils.checks.engine.repair import find_repair
 from utils.checks.engine.values import Other, first_wrong
+from utils.checks.submission import AnswerRejected
 
 # What explains wrong results, from the surest to the slowest: the first that finds
 # something ends the search. Each is a function of a `Trial` that returns diagnoses.
@@ -63,12 +63,18 @@ def examine(exercise, answer):
 
 
 def _run_cases(exercise, answer):
-    """Run every case, or stop if the answer is unfinished or wants to exit."""
+    """Run every case, or stop if the answer is unfinished or wants to exit.
+
+    The smallest case, with axes of length 1, is tried if the others are right: there,
+    what is wrong elsewhere may look like another mistake.
+    """
     runs = []
     for case in exercise.cases:
         runs.append(exercise.run_case(answer, case))
         if runs[-1].is_unfinished or runs[-1].is_stopped:
-            break
+            return runs
+    if exercise.smallest and all(run.is_right for run in runs):
+        runs.append(exercise.run_case(answer, exercise.smallest))
     return runs
 
 

@@ -51,7 +51,7 @@ def progress():
 
 def _groups():
     """Return for each group its notebooks, each with what is said before its title."""
-    numbered = [path.name for path in catalogue.numbered_notebooks()]
+    numbered = catalogue.NUMBERED
     is_extra = [name.startswith(catalogue.EXCURSIONS) for name in numbered]
     return {
         MAIN: {n: "" for n, extra in zip(numbered, is_extra) if not extra},
@@ -68,7 +68,8 @@ def _state(page, tasks, passed):
     if asked and not left:
         return f"{_count(asked, left)} ✓"
     state = _count(asked, left) if asked else "nothing to pass"
-    return f"{state}, {catalogue.read_opening(page)[1]} minutes"
+    minutes = catalogue.read_opening(page)[1]
+    return f"{state}, {minutes} minutes" if minutes else state  # 0 if it has been moved
 
 
 def _count(asked, left):
@@ -86,7 +87,9 @@ def _hours(pages, asked, left):
 
 
 def _link(page, prefix="Deeper: "):
-    """Return a link to a notebook, with its title."""
+    """Return a link to a notebook, with its title; its title if it has been moved."""
+    if not (NOTEBOOKS / page).exists():
+        return escape(_title(page, prefix))
     link = os.path.relpath(NOTEBOOKS / page).replace(os.sep, "/")
     return f'<a href="{link}">{escape(_title(page, prefix))}</a>'
 
@@ -135,7 +138,10 @@ def recall():
 def _questions(page):
     """Return the questions of a notebook, each with its name and its folded answer."""
     title, _ = catalogue.read_opening(page)
-    cells = ("".join(cell["source"]) for cell in read_cells(page))
+    try:
+        cells = ["".join(cell["source"]) for cell in read_cells(page)]
+    except (OSError, ValueError, LookupError, TypeError):  # moved, or damaged
+        return []
     text = "\n".join(cell for cell in cells if cell.startswith("## Recall"))
     pairs = QUESTION.findall(text)
     return [

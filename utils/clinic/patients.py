@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from utils import require
-from utils.checks.answers import QKV
-from utils.checks.catalogue import exercises
+from utils.checks.catalogue import find_exercise
 from utils.checks.engine.mistakes import apply_mistakes, read_mistakes
 from utils.checks.shared import attention, heads, masks
+from utils.checks.submission import QKV
 
 LENGTH = 16  # of the longest input of a layer
 SUSPECTS = {  # slug: in which kinds of layer (f, c, h), what shows it, a line
@@ -77,7 +77,7 @@ MISTAKES |= {
 @cache
 def with_mistakes(letter, slugs):
     """Return the right answer to the exercise of a kind, with these mistakes."""
-    [right] = [e.right for e in exercises() if e.id == RIGHT[letter]]
+    right = find_exercise(RIGHT[letter]).right
     wrong = {}  # of several ways to make a mistake the first
     for mistake in read_mistakes(MISTAKES):
         if mistake.name in slugs:
@@ -150,9 +150,11 @@ class Layer(nn.Module):
         if self.kind.masked:
             inputs = (self._learned(), *inputs)
         answer = with_mistakes(self.kind.letter, self._wrong)
-        output, weights = answer(*inputs), answer.variables["weights"]
-        answer.variables.clear()  # which would keep the tensors alive
-        return (output, weights) if need_weights and self.kind.masked else output
+        variables = {}
+        output = answer(*inputs, variables=variables)
+        if need_weights and self.kind.masked:
+            return output, variables["weights"]
+        return output
 
     def _check(self, inputs):
         count, takes = (1 if self.kind.masked else 3), self.kind.takes

@@ -69,12 +69,16 @@ def _first_difference(names, got, expected):
     if expected.dim() == 0:
         return what, *_with_enough_digits(number, expected.item(), got.item())
     *row, entry = (~close(got, expected)).nonzero()[0].tolist()
-    start = max(0, entry - 5)  # the entry that differs is among the six shown
+    # An entry that may be anything, NaN on both sides, isn't shown, nor is what comes
+    # more than five entries before the one that differs.
+    kept = ~(expected[(*row,)].isnan() & got[(*row,)].isnan())
+    kept = kept.nonzero().flatten()
+    kept = kept[max(0, int((kept < entry).sum()) - 5) :]
+    start = kept[0].item()
     where = [*map(str, row), *([f"{start}:"] if start else [])]
     where = f"[{', '.join(where)}]" if where else ""
     what = f"{what or ' the result'}{where} {'is' if not what or where else 'are'}"
-    counts = ~expected[(*row,)].isnan()  # an entry that may be anything isn't shown
-    rows = (side[(*row,)][counts][start:] for side in (expected, got))
+    rows = (side[(*row,)][kept] for side in (expected, got))
     return what, *_with_enough_digits(numbers, *rows)
 
 

@@ -9,7 +9,7 @@ import ast
 import inspect
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import combinations
 
 from utils.checks.engine.values import agrees, first_wrong, safe_text
@@ -47,8 +47,8 @@ class Mistake:
 def read_mistakes(known: dict, of=None) -> list[Mistake]:
     """Return mistakes from wrong line -> "name: explanation".
 
-    A tuple of lines has several ways to make the mistake, and a way that takes more
-    than one line has semicolons between them.
+    Several ways to make a mistake have OR between them, and a way that takes more than
+    one line has semicolons between its lines.
 
     >>> [one] = read_mistakes({"n = 3; m = n": "off-by-one: You counted one too few."})
     >>> one.name, one.text, [*one.lines]
@@ -57,7 +57,7 @@ def read_mistakes(known: dict, of=None) -> list[Mistake]:
     mistakes = []
     for ways, heading in known.items():
         name, text = heading.split(": ", 1)
-        for way in [ways] if type(ways) is str else ways:
+        for way in ways.split(" OR "):
             lines = {_assigned(line): line for line in ast.parse(way).body}
             if None in lines:
                 raise ValueError(f"expected `name = …` or `return …`, got `{way}`")
@@ -69,15 +69,15 @@ def apply_mistakes(right, *mistakes):
     """Return the right answer, a function, with the lines of these mistakes.
 
     A line replaces each one that assigns the same name; for a parameter, it is put at
-    the top. After a call, `variables` of what is returned has all variables.
+    the top. A call puts all variables into a dictionary that it is given, `variables`.
     """
     answer = _rewrite(right, *(m for m in mistakes if not m.of))
     form = _rewrite(returned.form, *(m for m in mistakes if m.of))
 
-    def mistaken(*args):
-        return form(answer(*args))
+    def mistaken(*args, variables=None):
+        variables = {} if variables is None else variables
+        return form(answer(*args, _variables=variables), _variables={})
 
-    mistaken.variables = answer.__globals__["_variables"]
     return mistaken
 
 
@@ -88,26 +88,30 @@ def expect_lines(right, mistake):
         raise ValueError(f"expected a name of {function.__name__}, got `{name}`")
 
 
-[RECORD] = ast.parse("""
-try: _variables.clear()
-finally: _variables.update(locals())
+[RECORDED] = ast.parse("""
+def recorded(*, _variables):
+    try: pass
+    finally: _variables.update(locals(), _variables=None)
 """).body
 
 
 @lru_cache(maxsize=256)  # of pairs, those with one mistake in common follow each other
 def _rewrite(function, *mistakes):
-    """Return a function with the lines of these mistakes."""
+    """Return a function with the lines of these mistakes, which records its variables."""
     lines = {name: line for m in mistakes for name, line in m.lines.items()}
-    definition, record = copy(_read(function)), copy(RECORD)
-    record.body = record.body + _replace(definition.body, lines)
+    definition, record = copy(_read(function)), copy(RECORDED.body[0])
+    definition.args = copy(definition.args)
+    definition.args.kwonlyargs = RECORDED.args.kwonlyargs
+    definition.args.kw_defaults = RECORDED.args.kw_defaults
+    record.body = _replace(definition.body, lines)
     definition.body = [record]
-    names = function.__globals__ | {"_variables": {}}
-    return build(definition, names)
+    return build(definition, dict(function.__globals__))
 
 
 def build(definition, names):
     """Return the function that a syntax tree defines, with these global names."""
-    exec(compile(ast.Module([definition], []), "<changed>", "exec"), names)
+    module = ast.fix_missing_locations(ast.Module([definition], []))
+    exec(compile(module, "<changed>", "exec"), names)
     return names[definition.name]
 
 
@@ -183,9 +187,9 @@ def _diagnoses(trial, *mistakes):
     exercise, _, runs = trial
     fitting = [run for run in runs if reproduces(exercise.right, [run], *mistakes)]
     run = first_wrong(fitting) or first_wrong(runs)
-    mistaken = apply_mistakes(exercise.right, *mistakes)
-    run.outcome_of(mistaken)
-    values = mistaken.variables | {"returns": exercise.returns}
+    values = {}
+    run.outcome_of(partial(apply_mistakes(exercise.right, *mistakes), variables=values))
+    values["returns"] = exercise.returns
     texts = [f"{m.name}: {m.text.format(**values)}" for m in mistakes]
     return [Diagnosis(text, run) for text in texts]
 

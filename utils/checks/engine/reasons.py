@@ -9,6 +9,7 @@ import torch
 from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.values import first_wrong
+from utils.checks.shared.returned import LOST_AXIS
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
 IMPORTS |= {"np": "import numpy as np", "nn": "from torch import nn"}
@@ -34,13 +35,26 @@ def find_reason(trial):
         made, _ = trial.answer.build(run.case.build)
         if hasattr(made.value, name := error.name):
             heading = f"self-missing: You use `{name}` without `self.`: __init__ stored it in the module, so write `self.{name}`."
+    elif (function := _function_of(trial)) and "squeeze" in function.__code__.co_names:
+        heading = LOST_AXIS if all(map(_is_right_or_cut, trial.runs)) else ""
     return [Diagnosis(heading, run)] if heading else []
+
+
+def _function_of(trial):
+    """Return the reader's function, of a class `forward`; None if it has no code."""
+    function = getattr(trial.answer.written, "forward", trial.answer.written)
+    return function if inspect.isfunction(function) else None
+
+
+def _is_right_or_cut(run):
+    """Return whether a run is right, or an axis of its inputs has length 1."""
+    return run.is_right or any(1 in getattr(arg, "shape", (arg,)) for arg in run.args)
 
 
 def find_notebook_tensor(trial):
     """Name a function that computes with a tensor of the notebook."""
-    function = getattr(trial.answer.written, "forward", trial.answer.written)
-    code = dis.get_instructions(function) if inspect.isfunction(function) else ()
+    function = _function_of(trial)
+    code = dis.get_instructions(function) if function else ()
     for name in [each.argval for each in code if each.opname == "LOAD_GLOBAL"]:
         value = function.__globals__.get(name)
         if isinstance(value, torch.Tensor) and value.numel() > 1:  # no constant

@@ -7,7 +7,6 @@ import io
 import re
 import textwrap
 from contextlib import redirect_stdout, suppress
-from copy import copy
 from itertools import islice
 
 from utils.checks.engine.guard import supervised
@@ -38,7 +37,7 @@ def find_repair(trial):
         return []  # because side effects would be repeated up to 1,500 times
     for old, new in islice(_changes(tree, function.__code__.co_varnames), ATTEMPTS):
         with suppress(Exception), redirect_stdout(io.StringIO()):
-            changed = build(ast.fix_missing_locations(tree), dict(function.__globals__))
+            changed = build(_with(tree, old, new), dict(function.__globals__))
             for run in sorted(trial.runs, key=lambda run: run.is_right):
                 outcome = supervised()(run.outcome_of)(changed)
                 if outcome.is_stopped:
@@ -85,7 +84,7 @@ def _describe(old, new, source):
 
 
 def _changes(tree, names):
-    """Change one thing at a time; yield the old and the new, while it is there."""
+    """Yield the pairs (old, new) of nodes that are tried, one at a time."""
     places = _places(tree)
     parts = [n for n in places if isinstance(n, ast.Attribute | ast.Subscript)]
     parts = [text for text in map(ast.unparse, parts) if len(text) < 20]
@@ -93,19 +92,17 @@ def _changes(tree, names):
         for old in places:
             for new in rule(old, dict.fromkeys([*names, *parts])):
                 if ast.unparse(new) != ast.unparse(old):
-                    Swap(old, new).visit(tree)
                     yield old, new
-                    Swap(new, old).visit(tree)
 
 
-class Swap(ast.NodeTransformer):
-    """Put one node in the place of another."""
-
-    def __init__(self, old, new):
-        self.old, self.new = old, new
-
-    def visit(self, node):
-        return self.new if node is self.old else self.generic_visit(node)
+def _with(tree, old, new):
+    """Return a copy of a syntax tree with one node in the place of another."""
+    if isinstance(tree, list):
+        return [_with(node, old, new) for node in tree]
+    if tree is old or not isinstance(tree, ast.AST):
+        return new if tree is old else tree
+    parts = {name: _with(part, old, new) for name, part in ast.iter_fields(tree)}
+    return type(tree)(**vars(tree) | parts)
 
 
 def _places(tree):
@@ -132,9 +129,9 @@ def _other_operator(node, leaves):
     operator = getattr(node, "op", None) or getattr(node, "ops", [None])[0]
     for names in map(str.split, OPERATORS):
         for name in names if type(operator).__name__ in names else ():
-            changed, other = copy(node), getattr(ast, name)()
-            vars(changed).update(op=other, ops=[other])
-            yield changed
+            other = getattr(ast, name)()
+            part = {"ops": [other]} if isinstance(node, ast.Compare) else {"op": other}
+            yield type(node)(**vars(node) | part)
 
 
 def _other_text(node, leaves):

@@ -2,8 +2,8 @@
 
 import torch
 
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import Shapes
-from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
@@ -111,15 +111,9 @@ exercise_11_2 = Exercise(
 
 
 STEP = NARROW | {
-    (
-        "width = K",
-        "width = latent.shape[-1] + K_rot",
-    ): "wrong-root: You divided by √{width}: a score stands for K + K_rot products, however it is computed, so divide by √(K + K_rot) = √({K} + {K_rot}).",
+    "width = K OR width = latent.shape[-1] + K_rot": "wrong-root: You divided by √{width}: a score stands for K + K_rot products, however it is computed, so divide by √(K + K_rot) = √({K} + {K_rot}).",
     "products = content": "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
-    (
-        "scores = content + places / width**0.5",
-        "scores = content / width**0.5 + places",
-    ): "one-part-divided: You divided only one part by √(K + K_rot): put parentheses around the sum of both.",
+    "scores = content + places / width**0.5 OR scores = content / width**0.5 + places": "one-part-divided: You divided only one part by √(K + K_rot): put parentheses around the sum of both.",
 }
 
 
@@ -151,7 +145,6 @@ def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
 
 exercise_11_3 = Exercise(
     id="11.3",
-    page="deeper/latents_and_positions",
     is_trained=True,
     right=absorbed_attention,
     returns="the heads' outputs (B, H, T, d_v), without making any keys or values",
@@ -164,5 +157,3 @@ exercise_11_3 = Exercise(
     ],
     mistakes=STEP | of_attention.SCALE | of_attention.AXIS | of_attention.NO_MASK,
 )
-
-EXERCISES = [exercise_11_1, exercise_11_2, exercise_11_3]

@@ -2,8 +2,8 @@
 
 import torch
 
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import Shapes
-from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import joining as of_joining
 from utils.checks.shared.attention import softmax_of
@@ -84,7 +84,6 @@ def repeat_kv(x, n_rep):
 
 exercise_9_3 = Exercise(
     id="9.3",
-    page="deeper/shared_heads",
     right=repeat_kv,
     returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
     cases=[
@@ -95,10 +94,7 @@ exercise_9_3 = Exercise(
     ],
     mistakes={
         "place = axis": "tile-for-interleave: Your heads come in the order 0, 1, …, 0, 1, …: the copies of a head should be next to each other, 0, 0, …, 1, 1, …, as repeat_interleave makes them.",
-        (
-            "axis = 0",
-            "axis = 2",
-        ): "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
+        "axis = 0 OR axis = 2": "wrong-axis: You repeated axis {axis}: the heads are axis 1.",
         "return x.repeat_interleave(n_rep).reshape(copies.flatten(axis, axis + 1).shape)": "axis-missing: You called repeat_interleave without `dim`, so it repeated each entry: use dim=1, the head axis.",
         "n_rep = n_rep + 1": "one-repetition-more: You repeated each head n_rep + 1 times: n_rep counts the original too.",
     },
@@ -137,10 +133,7 @@ CACHED = {
     "longer = join_tokens(new, cache, along) if cache else new": "new-in-front: You put the new tokens first: torch.cat((old, new), dim=-2).",
     "longer = join_tokens(cache[::-1], new, along) if cache else new": "keys-and-values-swapped: You swapped the keys and values of the cache, or used one of them twice: the cache is (keys, values).",
     "return output, longer[::-1]": f"keys-and-values-swapped: You returned keys and values in the wrong order: {RETURN_ALL}",
-    (
-        "along = 1",
-        "along = 2",
-    ): "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
+    "along = 1 OR along = 2": "wrong-axis-joined: You joined old and new along axis {along}: the tokens are the last axis but one, dim=-2.",
     "return output, new": f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
     "return output, *longer": f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
 }
@@ -180,5 +173,3 @@ exercise_9_2 = Exercise(
     ],
     mistakes=CACHED,
 )
-
-EXERCISES = [exercise_9_2, exercise_9_1, exercise_9_3]

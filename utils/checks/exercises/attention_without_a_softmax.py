@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw
 
 
 def three(num_tokens, width, d_v):
@@ -123,7 +123,6 @@ GATED = {
 ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 exercise_13_3 = Exercise(
     id="13.3",
-    page="deeper/a_layer_with_the_delta_rule",
     right=gated_delta_rule,
     returns="the outputs (T, d_v): for each token the state S fades, gate S, then beta kᵀ(v − kS) is added to it, and then its query reads S and returns qS",
     cases=[
@@ -134,5 +133,3 @@ exercise_13_3 = Exercise(
     ],
     mistakes=GATED | DELTA,
 )
-
-EXERCISES = [exercise_13_1, exercise_13_2, exercise_13_3]

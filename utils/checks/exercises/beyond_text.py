@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw
 
 
 def patchify(images, patch_size):
@@ -19,6 +19,7 @@ def patchify(images, patch_size):
 exercise_15_1 = Exercise(
     id="15.1",
     right=patchify,
+    cut={"patch_size": 1},
     returns="the patches (B, N, C*p*p), row by row, each with the channel first",
     mistakes={
         "moved = cells": "plain-reshape: You cut the image along its rows, so a token is a strip and not a square: split the height into (rows, p) and the width into (columns, p), then move both p to the end.",
@@ -38,5 +39,3 @@ exercise_15_1 = Exercise(
         Case(draw(2, 5, 3, 3), 3, note="one patch is the whole image"),
     ],
 )
-
-EXERCISES = [exercise_15_1]

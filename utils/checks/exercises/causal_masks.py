@@ -2,13 +2,13 @@
 
 import torch
 
-from utils.checks.answers import QKV
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import TRAINING_FACTS, fails_in_half
 from utils.checks.engine.mistakes import IN_FORM
-from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
+from utils.checks.submission import QKV
 
 ADDITIVE = {
     "return mask.log()": "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
@@ -40,7 +40,6 @@ def padding_mask(lengths, num_tokens):
 
 exercise_5_4 = Exercise(
     id="5.4",
-    page="deeper/padding_and_empty_rows",
     right=padding_mask,
     returns="a boolean tensor (B, T), a row for each sentence, True for real tokens",
     cases=[
@@ -91,7 +90,6 @@ def masked_softmax(scores, mask):
 exercise_5_3 = Exercise(
     id="5.3",
     is_trained=True,
-    page="deeper/padding_and_empty_rows",
     right=masked_softmax,
     returns="the weights (…, T, S): allowed ones sum to 1 in each row, forbidden ones are 0, a row without any allowed position is all zeros",
     mistakes=MASKED,
@@ -147,7 +145,6 @@ def dropout(x, p):
 
 exercise_5_5 = Exercise(
     id="5.5",
-    page="deeper/dropout_measured",
     right=dropout,
     returns="x with each entry 0 with probability p and the survivors divided by 1 - p",
     parts=(
@@ -158,6 +155,7 @@ exercise_5_5 = Exercise(
         "entries that are always dropped together",
     ),
     observe=habits,
+    cut={"p": 1.0},  # by chance, a single entry stays or not
     without=[each.name for each in IN_FORM],  # coins are random in any order
     cases=[
         Case(draw(17, 23), 0.3),
@@ -169,15 +167,9 @@ exercise_5_5 = Exercise(
         "factor = 1.0": "not-rescaled: You left the survivors as they are, so the average shrinks: divide them by 1 - p.",
         "factor = 1 - p": "multiplied-by-keep: You multiplied the survivors by 1 - p: divide them by it.",
         "factor = torch.ones(()) / (1 - p)": "p-one-fails: Your code divides by 1 - p = 0 where p = 1: there the result should be all zeros.",
-        (
-            "coins = random < p",
-            "coins = random < p if 0 < p < 1 else random >= p",
-        ): "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
+        "coins = random < p OR coins = random < p if 0 < p < 1 else random >= p": "keep-probability: You kept entries with probability p: p is the share that is dropped, so keep where rand >= p.",
         "random = torch.rand(())": f"one-coin-for-all: You drew one number for the whole tensor: {COIN}",
-        (
-            "random = torch.rand(x.shape[-1:])",
-            "random = torch.rand(*x.shape[:-1], 1)",
-        ): f"one-coin-for-a-row: You drew one number for several entries: {COIN}",
+        "random = torch.rand(x.shape[-1:]) OR random = torch.rand(*x.shape[:-1], 1)": f"one-coin-for-a-row: You drew one number for several entries: {COIN}",
         "random = torch.rand(x.shape, generator=torch.Generator().manual_seed(0))": "same-mask-each-time: You dropped the same entries in every call: draw new random numbers, and set no seed.",
         "random = torch.randperm(x.numel()).view_as(x) / x.numel()": "exact-share: You dropped the same number of entries in every call: drop each with probability p, independently of the others.",
         "random = torch.randn(x.shape)": "normal-for-uniform: You used randn, whose share below p isn't p: use rand.",
@@ -222,8 +214,5 @@ exercise_5_2 = Exercise(
         Case(draw(3, 3, 7, scale=2.0), build=NARROW_BUILD, note="d_out < d_in, B = T"),
         Case(draw(2, 5, 7, scale=2.0), build=NARROW_BUILD, note="the full length"),
         Case(draw(13, 2, 7, scale=300.0), build=(7, 2, 13, 0.2), note="large scores"),
-        Case(draw(2, 1, 5), build=LONG, note="one token"),
     ],
 )
-
-EXERCISES = [exercise_5_1, exercise_5_2, exercise_5_3, exercise_5_4, exercise_5_5]

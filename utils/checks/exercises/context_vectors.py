@@ -2,17 +2,14 @@
 
 import torch
 
-from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
 SOFT = {
     "dim = (*range(scores.dim()),)": "softmax-over-everything: You took the maximum and the sum of all entries: both should run along `dim`, with `keepdim=True`.",
     "total = exps.sum()": "softmax-over-everything: You summed over all entries: sum along `dim` only, with `keepdim=True`.",
-    (
-        "dim = -1",
-        "total = exps.sum(-1, True)",
-    ): "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
+    "dim = -1 OR total = exps.sum(-1, True)": "dim-ignored: You used the last axis although `dim` asks for another one: maximum and sum should run along `dim`.",
     "dim = 0 if dim == -1 else dim": "wrong-axis: You used axis 0 where no `dim` is given: the default should be -1.",
     "maximum = scores.mean(dim, True)": "mean-subtracted: You subtracted the mean, so a score far above it still overflows: subtract the maximum.",
     "maximum = 0": of_attention.NO_MAXIMUM,
@@ -110,5 +107,3 @@ exercise_3_2 = Exercise(
     mistakes=WEIGHING | of_attention.AVERAGE | CONTEXT,
     without=(*ANY, "keys-for-values"),  # both are the tokens
 )
-
-EXERCISES = [exercise_3_1, exercise_3_2, exercise_3_3]

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Exercise, draw, integers
+from utils.checks.definition import Case, Exercise, draw, integers
 
 
 def set_in_every_row(ids, num_classes):
@@ -48,13 +48,11 @@ exercise_2_1 = Exercise(
         "cast = hot.float()": FIXED_TYPE,
         "hot = set_in_every_row(ids, V)": "one-hot-in-every-row: You set the places of all ids in every row: set one place per row, as F.one_hot(ids, num_classes) does for ids of any shape.",
         "hot = torch.zeros(len(ids), V, dtype=int).index_put((torch.arange(len(ids)), ids), torch.tensor(1))": "one-axis-only: Your code needs ids with exactly one axis: F.one_hot(ids, num_classes) takes any shape.",
-        (
-            "hot = F.one_hot((ids - 1) % V, V)",
-            "hot = F.one_hot(ids, V + 1)[..., 1:]",
-        ): "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
+        "hot = F.one_hot((ids - 1) % V, V) OR hot = F.one_hot(ids, V + 1)[..., 1:]": "ids-from-one: You counted ids from 1, so each gets the row before its own: they count from 0, so id k belongs to row k.",
         "return cast @ table * D**0.5": "scaled: You multiplied by √D: return the rows of the table as they are.",
     },
     facts=[is_of_fixed_type],
+    cut={"ids": torch.zeros(1, 1, 1, dtype=torch.long)},  # of a table with one row
 )
 
 
@@ -72,10 +70,10 @@ def sinusoidal_positions(num_positions, d_model):
 
 exercise_2_2 = Exercise(
     id="2.2",
-    page="deeper/who_sat_on_whom",
     right=sinusoidal_positions,
     returns="a table (T, D): sines on the even features, cosines on the odd ones",
     cases=[Case(3, 4), Case(31, 6), Case(200, 2, note="a single pair")],
+    cut={"num_positions": 1, "d_model": 2},
     mistakes={
         "table = torch.cat(waves, dim=-1)": "halves-for-alternating: You put all sines first and all cosines after them: alternate, `table[:, 0::2]` for sines and `table[:, 1::2]` for cosines.",
         "waves = angles[:, 0::2].cos(), angles[:, 1::2].sin()": "sine-and-cosine-swapped: You swapped sine and cosine: the sine belongs on even features, so that position 0 is [0, 1, …].",
@@ -87,5 +85,3 @@ exercise_2_2 = Exercise(
         "angles = positions * divisor": "multiplied-for-divided: You multiplied the positions with 10000^(2i/D): divide them by it, so that later features turn more slowly.",
     },
 )
-
-EXERCISES = [exercise_2_1, exercise_2_2]

@@ -3,15 +3,15 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.answers import QKV
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import TRAINING_FACTS
 from utils.checks.engine.guard import attempt
-from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import heads as of_heads
 from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.heads import head_width
+from utils.checks.submission import QKV
 
 LEGIBLE = 10.0 * torch.arange(5)[None, :, None] + torch.arange(6)  # (1, T, D)
 NOTE = "entry = 10 × token + feature"
@@ -44,6 +44,7 @@ exercise_6_1 = Exercise(
     right=split_heads,
     returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
     facts=[split_not_divided],
+    cut={"num_heads": 1},
     mistakes=of_heads.SPLIT,
     cases=[
         Case(LEGIBLE, 2, note=NOTE),
@@ -81,10 +82,7 @@ SIZES = {
 }
 SIZES |= {f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "K")}
 OVER_HEADS = {
-    (
-        "dim = 1",
-        "dim = 1; hidden = scores.masked_fill(~mask, -1e9)",
-    ): "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
+    "dim = 1 OR dim = 1; hidden = scores.masked_fill(~mask, -1e9)": "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
 }
 IN_LAYER = of_attention.SCALE | of_attention.OF_INPUT | SIZES
 IN_LAYER |= of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT
@@ -146,10 +144,7 @@ exercise_6_3 = Exercise(
         Case(draw(2, 13, 11), build=BUILD, note="as long as context_length"),
         Case(draw(3, 11, 5), build=OTHER),
         Case(draw(2, 5, 7, scale=3.0), build=(7, 3, 11, 0.0, 1), note="one head"),
-        Case(draw(1, 1, 5), build=OTHER, note="one token"),
         Case(LARGE, build=BUILD, note="large scores"),
         Case(draw(13, 2, 5, scale=300.0), build=OTHER, note="one score far above all"),
     ],
 )
-
-EXERCISES = [exercise_6_1, exercise_6_2, exercise_6_3]

@@ -2,7 +2,7 @@
 
 import torch
 
-from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw
 
 
 def as_pairs(a, b):
@@ -44,6 +44,7 @@ exercise_10_1 = Exercise(
         Case(draw(2, 3, 7, 10), torch.arange(7), note="batch and heads"),
         Case(draw(1, 6), torch.tensor([100]), note="one token, far from the start"),
     ],
+    cut={"x": draw(1, 1, 1, 2)},  # whose features are pairs
     mistakes={
         "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])": "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
         "laid = rotated.mT.flatten(-2)": "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
@@ -91,5 +92,3 @@ exercise_10_2 = Exercise(
         "distance = places.flip(0).expand(num_tokens, -1)": "key-place-alone: You used the position of the key, or counted from the last token: use the distance to the query, zero on the diagonal.",
     },
 )
-
-EXERCISES = [exercise_10_1, exercise_10_2]

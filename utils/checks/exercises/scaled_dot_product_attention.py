@@ -2,11 +2,11 @@
 
 import torch
 
-from utils.checks.answers import QKV
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import changes_in_training, no_gradient
-from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
+from utils.checks.submission import QKV
 
 IN_FUNCTION = of_attention.SCALE | of_attention.OF_VALUES
 IN_FUNCTION |= of_attention.WEIGHING | of_attention.NO_MASK
@@ -92,5 +92,3 @@ exercise_4_2 = Exercise(
         Case(FAR * draw(5, 3, 3), build=(3, 5), note="large scores"),
     ],
 )
-
-EXERCISES = [exercise_4_1, exercise_4_2]

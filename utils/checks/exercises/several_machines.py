@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.shared.joining import JOIN, join_each
 
 
@@ -29,6 +29,7 @@ def mlp_part(x, W_1, b_1, W_2, b_2, rank, count):
 exercise_16_1 = Exercise(
     id="16.1",
     right=mlp_part,
+    cut={"rank": 0, "count": 1},
     returns="what this process adds to the output (..., T, D)",
     cases=[
         mlp(0, 2, 5, 3, 7),
@@ -38,10 +39,7 @@ exercise_16_1 = Exercise(
         mlp(0, 1, 7, 2, 3, note="one process does it all"),
     ],
     mistakes={
-        (
-            "part = active @ W_2[own].mT",
-            "part = active @ W_2.chunk(count)[rank].mT",
-        ): "rows-of-W_2: You took rows of W_2: it is (D, U), so this process has some of its columns, W_2.chunk(count, dim=1)[rank].",
+        "part = active @ W_2[own].mT OR part = active @ W_2.chunk(count)[rank].mT": "rows-of-W_2: You took rows of W_2: it is (D, U), so this process has some of its columns, W_2.chunk(count, dim=1)[rank].",
         "second_bias = b_2": "bias-in-each-part: You added b_2 in every process, so the sum would hold it {count} times: add it in process 0 only.",
         "second_bias = b_2 / count": "bias-shared-out: You added b_2 / {count} in every process. The sum over all processes is still right, but only process 0 should add b_2.",
         "second_bias = 0.0": "second-bias-missing: b_2 is missing: process 0 should add it to its part.",
@@ -122,6 +120,3 @@ exercise_16_2 = Exercise(
     ],
     mistakes=FORMS | join_each("outputs / sums") | JOIN,
 )
-
-
-EXERCISES = [exercise_16_1, exercise_16_2]

@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine import facts
-from utils.checks.exercise import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 
@@ -70,29 +70,14 @@ exercise_8_1 = Exercise(
     class_signature="TransformerBlock(attention, feed_forward, d_model)",
     returns="from x (B, T, D) the output (B, T, D), with its own norm1 and norm2",
     mistakes={
-        (
-            "y = layer_norm(x + attention(x))",
-            "z = layer_norm(y + mlp(y))",
-        ): "post-norm: You normalise after the addition, which is post-norm: put the norm before the sublayer, as in x + attention(norm1(x)).",
-        (
-            "y = x + layer_norm(attention(x))",
-            "z = y + layer_norm(mlp(y))",
-        ): "norm-after-sublayer: You normalise what the sublayer returns: normalise what it reads, as in x + attention(norm1(x)).",
-        (
-            "y = layer_norm(x) + attention(layer_norm(x))",
-            "z = layer_norm(y) + mlp(layer_norm(y))",
-        ): "residual-after-norm: You added a sublayer's result to what the norm returns: add it to what the norm reads, as in x + attention(norm1(x)).",
-        (
-            "y = attention(layer_norm(x))",
-            "z = mlp(layer_norm(y))",
-        ): "residual-missing: You didn't add a sublayer's result to what came before it: x + attention(norm1(x)), and then y + feed_forward(norm2(y)) with that sum y.",
+        "y = layer_norm(x + attention(x)) OR z = layer_norm(y + mlp(y))": "post-norm: You normalise after the addition, which is post-norm: put the norm before the sublayer, as in x + attention(norm1(x)).",
+        "y = x + layer_norm(attention(x)) OR z = y + layer_norm(mlp(y))": "norm-after-sublayer: You normalise what the sublayer returns: normalise what it reads, as in x + attention(norm1(x)).",
+        "y = layer_norm(x) + attention(layer_norm(x)) OR z = layer_norm(y) + mlp(layer_norm(y))": "residual-after-norm: You added a sublayer's result to what the norm returns: add it to what the norm reads, as in x + attention(norm1(x)).",
+        "y = attention(layer_norm(x)) OR z = mlp(layer_norm(y))": "residual-missing: You didn't add a sublayer's result to what came before it: x + attention(norm1(x)), and then y + feed_forward(norm2(y)) with that sum y.",
         "z = x + mlp(layer_norm(y))": "residual-of-the-input: You added what the second sublayer returns to the block's input: add it to the sum y, in which the attention is already.",
         "z = y + mlp(layer_norm(x))": "sublayers-parallel: You let both sublayers read the block's input: feed_forward reads norm2 of the sum y.",
         "attention, mlp = learned.build.feed_forward, learned.build.attention": "order-swapped: You put the MLP first: attention first, then the MLP.",
-        (
-            "y = x + attention(x)",
-            "z = y + mlp(y)",
-        ): "norm-unused: You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.",
+        "y = x + attention(x) OR z = y + mlp(y)": "norm-unused: You let a sublayer read its input without a norm: use attention(norm1(x)), and feed_forward(norm2(y)) of the sum y.",
     },
     facts=[norms_missing, norm_shared, facts.no_gradient, facts.changes_in_training],
     cases=[
@@ -141,6 +126,7 @@ def next_token_probs(logits, temperature=1.0, top_k=None):
 exercise_8_2 = Exercise(
     id="8.2",
     right=next_token_probs,
+    cut={"top_k": 1},
     returns="probabilities of the shape of the logits (…, V), zero outside the top k",
     mistakes=TOP_K | SOFTMAX,
     cases=[
@@ -185,7 +171,6 @@ def top_p_probs(logits, p):
 
 exercise_8_3 = Exercise(
     id="8.3",
-    page="deeper/drawing_the_next_token",
     right=top_p_probs,
     returns="probabilities of the shape of the logits (…, V), zero outside the smallest set of best tokens that hold p",
     mistakes=TOP_P | SOFTMAX,
@@ -198,5 +183,3 @@ exercise_8_3 = Exercise(
         Case(draw(2, 7, scale=200.0), 0.95, note="large logits"),
     ],
 )
-
-EXERCISES = [exercise_8_1, exercise_8_2, exercise_8_3]

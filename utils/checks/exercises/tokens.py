@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import torch
 
-from utils.checks.exercise import Case, Exercise
+from utils.checks.definition import Case, Exercise
 
 
 def merge(ids, pair, new_id):
@@ -56,25 +56,17 @@ def sliding_windows(ids, context_length, stride):
 exercise_1_2 = Exercise(
     id="1.2",
     right=sliding_windows,
+    cut={"ids": [50, 20], "context_length": 1, "stride": 1},
     returns="the tuple (inputs, targets), two integer tensors (N, context_length)",
     parts=("inputs", "targets"),
     cases=[Case(IDS[:n], *sizes) for n, *sizes in WINDOWS],
     mistakes={
         "shift = 0": "no-shift: You returned the inputs as targets: the target is the id that comes next, so the window of targets begins one position later.",
-        (
-            "shift = stride; stop = len(ids) - context_length - shift + 1",
-            "shift = context_length; stop = len(ids) - context_length - shift + 1",
-            "shift = 2; stop = len(ids) - context_length - shift + 1",
-        ): "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
+        "shift = stride; stop = len(ids) - context_length - shift + 1 OR shift = context_length; stop = len(ids) - context_length - shift + 1 OR shift = 2; stop = len(ids) - context_length - shift + 1": "wrong-shift: You shifted the targets by {shift}: shift them by one, because the target is the id that comes next.",
         "stride = 1": "stride-ignored: You began a window at every id: the starts are 0, stride, 2 * stride and so on.",
         "stride = context_length": "context-for-stride: You began the windows `context_length` apart: begin them `stride` apart.",
-        (
-            "stop = len(ids) - context_length - 1",
-            "starts = range(0, stop, stride)[: (stop - 1) // stride]",
-        ): "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
+        "stop = len(ids) - context_length - 1 OR starts = range(0, stop, stride)[: (stop - 1) // stride]": "last-window-lost: You lost the last window although its targets exist: a start s is right as long as s + context_length < len(ids).",
         "targets = [ids[s + context_length] for s in starts]": "one-target-for-a-window: You took one target for each window: each of its inputs has a target, so take the window that begins one position later.",
         "targets = [row[1:] + row[:1] for row in inputs]": "windows-rolled: You rolled each window, so its last target is its own first id: take the window that begins one position later.",
     },
 )
-
-EXERCISES = [exercise_1_1, exercise_1_2]

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import torch
 
-from utils.checks.exercise import Case, Exercise, draw
+from utils.checks.definition import Case, Exercise, draw
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 from utils.checks.shared.masks import EMPTY_ROWS, HIDE
@@ -68,7 +68,6 @@ exercise_12_1 = Exercise(
         drawn("an empty sentence", (2, 3, 5), (2, 7, 5), 11, 2, real=[3, 0]),
         drawn("two leading axes", (2, 3, 5, 7), (2, 3, 11, 7), 2, 5, real=LENGTHS),
         drawn("large scores", (2, 5), (7, 5), 3, 2, real=6, scale=30.0),
-        drawn("one word each", (1, 5), (1, 5), 3, 2),
     ],
 )
 
@@ -122,10 +121,7 @@ exercise_12_2 = Exercise(
     mistakes={
         "new = [id]": "end-kept: You return end_id = {end_id} too: look at each id before you append it.",
         "return [start_id, *ids]": "start-kept: You returned start_id = {start_id} too: return what comes after it.",
-        (
-            "is_done = False",
-            "is_done = False; return [i for i in ids if i != end_id]",
-        ): "goes-on-after-end: Your loop goes on after end_id = {end_id}: stop there.",
+        "is_done = False OR is_done = False; return [i for i in ids if i != end_id]": "goes-on-after-end: Your loop goes on after end_id = {end_id}: stop there.",
         "room = max_length - 1": "one-too-few: You return at most {room} ids where max_length = {max_length}: count neither start_id nor end_id, and don't cut off the last id without looking at it.",
         "room = max_length + 1": "one-too-many: You return up to {room} ids where max_length = {max_length}: stop one round earlier.",
         "so_far = [start_id, *ids][-1:]": "last-id-only: You gave next_logits the newest id only: give it all ids so far, start_id first.",
@@ -141,5 +137,3 @@ exercise_12_2 = Exercise(
         Case(Speaker(13, 5, 4, seed=1), 5, 5, 7, note="start_id is end_id"),
     ],
 )
-
-EXERCISES = [exercise_12_1, exercise_12_2]

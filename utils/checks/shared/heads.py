@@ -17,10 +17,7 @@ IN_LAYER = {
     "x = x if head_width(x.shape[-1], learned.build.num_heads) else x": "another-width-checked: You checked whether num_heads divides d_in: it should divide the width that you split, d_out in a layer.",
 }
 MERGE = {
-    (
-        "joined = output.reshape(len(output), output.shape[2], -1)",
-        "joined = output.flatten(2)",
-    ): "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
+    "joined = output.reshape(len(output), output.shape[2], -1) OR joined = output.flatten(2)": "merge-without-transpose: You merged without a transpose, which puts several tokens of one head into a row: transpose(1, 2) to (B, T, H, K) first, then reshape.",
     "joined = output.permute(0, 2, 3, 1).flatten(2)": "merge-interleaved: You put the first features of all heads first: keep each head together, with the axes (B, T, H, K) before the reshape.",
     "joined = output.mT.reshape(len(output), output.shape[2], -1)": "wrong-axes-transposed: You swapped other axes than heads and tokens before the reshape: use transpose(1, 2), which gives (B, T, H, K).",
     "joined = output.transpose(1, 2).view(len(output), output.shape[2], -1)": "view-not-contiguous: You used view after transpose, but the numbers no longer lie in the order that view needs: use reshape or flatten(2).",

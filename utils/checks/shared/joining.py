@@ -8,10 +8,7 @@ first: `maxima` and `sums` are (P, …, T, 1), `outputs` (P, …, T, d_v).
 JOIN = {
     "joined = outputs.sum(0)": "outputs-not-rescaled: You rescaled the sums of exponentials but not the outputs: multiply both by the same factors.",
     "total = sums.sum(0)": "sums-not-rescaled: You rescaled the outputs but not the sums of exponentials, by which they are divided: multiply both by the same factors.",
-    (
-        "factors = torch.exp(top - maxima)",
-        "factors = torch.exp(top - maxima).masked_fill(sums == 0, 0.0)",
-    ): "rescaled-inversely: You multiplied by exp(new − old), so what came before grows, or is NaN from the start at −∞: the factor is exp(old − new).",
+    "factors = torch.exp(top - maxima) OR factors = torch.exp(top - maxima).masked_fill(sums == 0, 0.0)": "rescaled-inversely: You multiplied by exp(new − old), so what came before grows, or is NaN from the start at −∞: the factor is exp(old − new).",
     "factors = torch.ones_like(maxima)": "nothing-rescaled: You added outputs and sums that count from different maxima: multiply both by exp(their maximum − the largest).",
 }
 

@@ -30,25 +30,18 @@ def each(change, result):
     return result
 
 
+LOST_AXIS = "axis-lost: You lost an axis of length 1: squeeze() takes every such axis away, also that of a single token or sentence. Leave it out, or name the axis that you mean, as in squeeze(-1)."
+
 RETURNED = {
     "chosen = of_pair(lambda pair: pair[::-1], result)": "parts-swapped: You swapped the parts: return {returns}.",
-    (
-        "returned = each(lambda x: x.mT, chosen)",
-        "returned = each(lambda x: x.transpose(0, 1), chosen)",
-        "returned = each(lambda x: x.transpose(1, 2), chosen)",
-    ): "axes-swapped: You returned the axes in another order: return {returns}.",
-    (
-        "returned = each(lambda x: x.flatten(0, 1), chosen)",
-        "returned = each(lambda x: x.flatten(1, 2), chosen)",
-    ): "axes-merged: You joined axes that should stay apart: return {returns}.",
+    "returned = each(lambda x: x.mT, chosen) OR returned = each(lambda x: x.transpose(0, 1), chosen) OR returned = each(lambda x: x.transpose(1, 2), chosen)": "axes-swapped: You returned the axes in another order: return {returns}.",
+    "returned = each(lambda x: x.flatten(0, 1), chosen) OR returned = each(lambda x: x.flatten(1, 2), chosen)": "axes-merged: You joined axes that should stay apart: return {returns}.",
     "returned = each(lambda x: x.sum(1), chosen)": "added-up: You added up along an axis: return {returns}.",
     "returned = each(lambda x: x.softmax(-1), chosen)": "softmax-taken: You took a softmax at the end: leave it out.",
     "chosen = of_pair(list, result)": "list-for-tuple: You returned a list: return {returns}.",
-    (
-        "chosen = of_pair(lambda pair: pair[0], result)",
-        "chosen = of_pair(lambda pair: pair[1], result)",
-    ): "part-missing: You returned one part only: return {returns}.",
+    "chosen = of_pair(lambda pair: pair[0], result) OR chosen = of_pair(lambda pair: pair[1], result)": "part-missing: You returned one part only: return {returns}.",
     "returned = each(lambda x: x[None], chosen)": "axis-added: You returned an axis of size 1 too many: return {returns}.",
+    "returned = each(torch.squeeze, chosen) OR returned = each(lambda x: x.squeeze(0), chosen) OR chosen = of_pair(lambda pair: (each(torch.squeeze, pair[0]), pair[1]), result)": LOST_AXIS,
     "returned = each(torch.as_tensor, chosen)": "wrong-type: You returned a tensor: return {returns}.",
     "returned = each(torch.Tensor.tolist, chosen)": "wrong-type: You returned a list: return {returns}.",
     "returned = tuple(chosen) if type(chosen) is list else chosen": "wrong-type: You returned a tuple: return {returns}.",

@@ -21,27 +21,26 @@ class AnswerRejected(Exception):
     """Raised when the object isn't the kind of answer that is asked for."""
 
 
-def in_form(got, expected, mistakes):
+def in_form(got, expected):
     """Return a list of tensors as one tensor, and of a tuple the part that is expected.
 
-    The name of what was wrong is added to `mistakes`.
+    Return also what was wrong, as a list of diagnoses.
     """
     is_sequence = isinstance(got, tuple | list) and len(got) > 0
     if is_sequence and isinstance(expected, tuple) and len(got) == len(expected):
-        parts = (in_form(*pair, mistakes) for pair in zip(got, expected))
-        return type(got)(parts)
+        parts, wrong = zip(*map(in_form, got, expected))
+        return type(got)(parts), sum(wrong, [])
     if not is_sequence or not torch.is_tensor(expected):
-        return got
+        return got, []
     stacked = attempt(lambda: torch.stack(got)).value
     if stacked is not None and stacked.shape == expected.shape:
         text = "list-for-tensor: You returned a list of tensors: make one tensor of it, with torch.stack."
-        mistakes.append(Diagnosis(text))
-        return stacked
+        return stacked, [Diagnosis(text)]
     if type(got) is tuple:
         text = "returns-a-tuple: You returned a tuple: return only the one tensor that is asked for."
-        mistakes.append(Diagnosis(text))
-        return max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
-    return got
+        part = max(got, key=lambda x: (same_form(x, expected), agrees(x, expected)))
+        return part, [Diagnosis(text)]
+    return got, []
 
 
 class FunctionAnswer:

@@ -1,4 +1,4 @@
-"""Exercises (a right answer, cases and known mistakes) and the runs of an answer."""
+"""What an exercise is: a right answer, cases to try an answer on, and known mistakes."""
 
 import inspect
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from functools import partial
 
 import torch
 
-from utils.checks.answers import FunctionAnswer, ModuleAnswer, in_form
 from utils.checks.engine.guard import Outcome, seeded, supervised
 from utils.checks.engine.mistakes import IN_FORM, expect_lines, read_mistakes
 from utils.checks.engine.values import agrees, clean, copied, same_form
+from utils.checks.submission import FunctionAnswer, ModuleAnswer, in_form
 
 
 class Case:
@@ -22,6 +22,31 @@ class Case:
 
     def __init__(self, *args, note="", build=None):
         self.args, self.note, self.build = args, note, build
+
+
+def cut_case(exercise):
+    """Return a case with axes of length 1: one of the others, cut to first entries.
+
+    It is the first of those with the most axes. In x of a module, the last axis stays.
+    Returns None if no input has an axis, unless the exercise's `cut` gives others.
+    """
+
+    def cut(value):
+        if isinstance(value, tuple):
+            return tuple(map(cut, value))
+        if not isinstance(value, torch.Tensor):
+            return value
+        kept = value.dim() - (case.build is not None)
+        return value[(slice(1),) * kept].clone()
+
+    def count_axes(case):
+        return max((x.dim() for x in case.args if torch.is_tensor(x)), default=0)
+
+    case = max(exercise.cases, key=count_axes)
+    names = [name for name in exercise.inputs if name != "learned"]
+    args = [exercise.cut.get(*pair) for pair in zip(names, map(cut, case.args))]
+    made = Case(*args, note="axes of length 1", build=case.build)
+    return made if exercise.cut or count_axes(case) else None
 
 
 def draw(*shape, seed=0, scale=1.0, shift=0.0):
@@ -96,7 +121,7 @@ class Exercise:
         compared; the right result and the mistakes go through it too
     class_signature: if a class is asked for, its name and the parameters that build it
     projections: the names of the matrices that a class learns
-    page: the deeper notebook that asks it, "deeper/shared_heads"
+    cut: inputs of the smallest case, see `cut_case`, that can't be as in the others
     """
 
     id: str
@@ -111,10 +136,12 @@ class Exercise:
     observe: Callable | None = None
     class_signature: str = ""
     projections: tuple = ()
-    page: str = ""
+    cut: dict = field(default_factory=dict)
     known: list = field(init=False)
+    smallest: Case | None = field(init=False)
 
     def __post_init__(self):
+        self.smallest = cut_case(self)
         every = read_mistakes(self.mistakes) + IN_FORM
         self.known = [m for m in every if m.name not in self.without]
         for mistake in self.known:
@@ -153,7 +180,8 @@ class Exercise:
         call, args = answer.bind(case)
         outcome = seeded(partial(self.compared, supervised()(call)), args)
         expected = seeded(partial(self.compared, self.right), args).value
-        outcome.value = in_form(outcome.value, expected, answer.mistakes)
+        outcome.value, wrong_form = in_form(outcome.value, expected)
+        answer.mistakes += wrong_form
         settings = {"case": case, "args": args, "expected": expected}
         return Run(**vars(outcome), **settings, compared=self.compared)
 

@@ -2,8 +2,8 @@
 
 from torch import nn
 
-from utils.checks.answers import ModuleAnswer
 from utils.checks.catalogue import exercises
+from utils.checks.submission import ModuleAnswer
 
 EXERCISES = {exercise.id: exercise for exercise in exercises()}
 
