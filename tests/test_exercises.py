@@ -229,8 +229,9 @@ def test_a_notebook_may_be_moved(own_progress, capsys, tmp_path, monkeypatch):
     assert solution("3.3") is softmax
     progress()
     recall()
-    line = "04_scaled_dot_product_attention.ipynb: 0 of 2 passed"
-    assert line in capsys.readouterr().out.splitlines()
+    lines = capsys.readouterr().out.splitlines()
+    assert "04_scaled_dot_product_attention.ipynb: 0 of 2 passed" in lines
+    assert "after 09, deeper/shared_heads.ipynb: 0 of 1 passed" in lines
 
 
 def test_an_exercise_of_the_hour_is_one_of_a_numbered_notebook(own_progress):

@@ -82,7 +82,7 @@ def record_name(label: str, exercise) -> str:
 
 
 def read_opening(page: str) -> tuple[str, int]:
-    """Return title and minutes of a notebook, or its name and 0 if it is damaged."""
+    """Return title and minutes of a notebook, or its name and 0 if it is damaged or moved."""
     try:
         opening = "".join(read_cells(page)[0]["source"])
         title = re.search(r"^# (?:Deeper: )?(.+)$", opening, re.MULTILINE)[1]
@@ -94,9 +94,17 @@ def read_opening(page: str) -> tuple[str, int]:
 
 def deeper_notebooks() -> dict[str, str]:
     """Return for each deeper notebook the number of the one after which it comes."""
-    names = [f"deeper/{path.name}" for path in NOTEBOOKS.glob("deeper/*.ipynb")]
-    numbers = {name: (_number_before(name), read_opening(name)[0]) for name in names}
-    return {name: numbers[name][0] for name in sorted(names, key=numbers.get)}
+    places, number = {}, ""
+    for page in ASKED:
+        if page.startswith("deeper"):
+            places[f"{page}.ipynb"] = number
+        else:
+            number = page[:2]
+    for path in NOTEBOOKS.glob("deeper/*.ipynb"):
+        name = f"deeper/{path.name}"
+        places[name] = places.get(name) or _number_before(name)
+    pairs = sorted(places.items(), key=lambda pair: (pair[1], read_opening(pair[0])[0]))
+    return dict(pairs)
 
 
 def _number_before(page):
