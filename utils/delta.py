@@ -1,7 +1,7 @@
 """Attention without a softmax: the past as a matrix of fixed size.
 
 Shapes: B batch, T tokens, H heads, K width of keys and queries, d_v width of
-values. A state S is (..., K, d_v): for a key k it returns S^T k.
+values. A state M is (..., K, d_v): for a key k it returns M^T k.
 """
 
 import math
@@ -17,7 +17,7 @@ from utils.attention import merge_heads, split_heads
 def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Add each key and value to a matrix, and read outputs only from the matrix.
 
-    S_t = S_(t-1) + k_t v_t^T;  o_t = S_t^T q_t: the rows of tril(Q K^T) V
+    M_t = M_(t-1) + k_t v_t^T;  o_t = M_t^T q_t: the rows of tril(Q K^T) V
 
     query, key: (..., T, K)
     value: (..., T, d_v)
@@ -40,7 +40,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tensor:
     """Write into a matrix the difference to what it already returns for each key.
 
-    S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = S_(t-1);  o_t = S_t^T q_t
+    M_t = M + beta_t k_t (v_t - M^T k_t)^T with M = M_(t-1);  o_t = M_t^T q_t
 
     query, key: (..., T, K); keys of length 1, because longer ones let the matrix grow
     value: (..., T, d_v)
@@ -63,7 +63,7 @@ def gated_delta_rule(
 ) -> Tensor:
     """Let the matrix of `delta_rule` fade before each token reads and writes.
 
-    S_t = S + beta_t k_t (v_t - S^T k_t)^T with S = g_t S_(t-1);  o_t = S_t^T q_t
+    M_t = M + beta_t k_t (v_t - M^T k_t)^T with M = g_t M_(t-1);  o_t = M_t^T q_t
 
     query, key, value, beta: as `delta_rule` takes them
     gate: (..., T), g: the fraction of the state that remains, from 0 to 1
@@ -280,7 +280,7 @@ def _empty_state(key, value):
 
 
 def _read(state, vector):
-    return (vector[..., None, :] @ state).squeeze(-2)  # S^T vector, (..., d_v)
+    return (vector[..., None, :] @ state).squeeze(-2)  # M^T vector, (..., d_v)
 
 
 def _check_inputs(query, key, value, **numbers):

@@ -816,12 +816,12 @@ def state_and_cache(
         part = draw(2.7, y, torch.outer(key, value), "value")
         picture.wire(part, plus, turn=3.85)
     box = draw(4.3, middle - len(state) * LINE / 2, state, "value")
-    ground = picture.shelf(replace(box, y=box.y - 0.02), "state S", "memory")
+    ground = picture.shelf(replace(box, y=box.y - 0.02), "state M", "memory")
     picture.wire(plus, box)
     start = draw(4.3, 0.25, query, "query", "query")
     x, low = box.top[0], ground.y + ground.height
     picture.wire(start.bottom, (x, ground.y), "query")
-    draw(4.3, low + 0.55, query @ state, "output", "query S")
+    draw(4.3, low + 0.55, query @ state, "output", "query M")
     picture.wire((x, low), (x, low + 0.31), "value")
     boxes = [
         picture.grid((x, 0.75 + 0.4 * i), vector, role, cell=0.3)

@@ -906,12 +906,12 @@ def write_state(
     """
     names, state, frames = to_names(names, 2, "names"), torch.zeros(2, 2), []
     columns = {"key": 0.8, "×": 0.2, "value": 1.1, "=": 0.2, "change": 1.1, "→": 0.4}
-    at = places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"S": 1.3})
+    at = places({"top": 0.7, "gap": 0.3, "middle": 0.9}, columns | {"state": 1.3})
 
     def draw(state, label):
         picture = Picture()
         style = {"centred": True, "cell": 0.6}
-        box = picture.grid(at("middle", "S"), state, "value", label, **style)
+        box = picture.grid(at("middle", "state"), state, "value", label, **style)
         picture.shelf(box, "", "memory")
         return picture, style, box
 
@@ -933,7 +933,7 @@ def write_state(
         frames.append((picture, f"{sentence}the state."))
     name, key, known = names[0], keys[0], keys[0] @ state
     picture, style, box = draw(state, "state")
-    place = at("top", "S")
+    place = at("top", "state")
     start = picture.grid(place, key[None], "key", f"{name}'s key", **style)
     picture.wire(start.bottom, (place[0], box.y - 0.3), "key")
     place = at("middle", "change")

@@ -74,15 +74,15 @@ def gated_delta_rule(query, key, value, beta, gate):
 
 
 DELTA = {
-    "known = 0.0": "no-correction: You wrote v as it is: let the key read the state first, k @ S, and write the difference, v − k @ S.",
+    "known = 0.0": "no-correction: You wrote v as it is: let the key read the state first, k @ M, and write the difference, v − k @ M.",
     "beta = torch.ones_like(beta)": "beta-ignored: You didn't use beta: multiply the difference by it.",
     "state = torch.outer(key[t], change)": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
     "state = (1 - beta[t]) * faded + torch.outer(key[t], change)": "whole-matrix-fades: You multiplied the whole state by 1 − beta: keep it as it is, because beta belongs to the difference alone.",
-    "change = beta[t] * value[t] - known": "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ S).",
-    "change = value[t] - beta[t] * known": "beta-on-what-is-known: You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ S).",
+    "change = beta[t] * value[t] - known": "beta-on-the-value: You multiplied only v by beta: put parentheses around the difference, beta * (v − k @ M).",
+    "change = value[t] - beta[t] * known": "beta-on-what-is-known: You multiplied only what the key reads by beta: put parentheses around the difference, beta * (v − k @ M).",
     "change = beta[t] * (value[t] + known)": "added-for-subtracted: You added what the key reads: subtract it from v.",
     "read = query[t] @ faded": "read-before-write: You let the query read before the token has written: write first, then read.",
-    "known = query[t] @ faded": "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ S.",
+    "known = query[t] @ faded": "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ M.",
     "query = query * key.shape[-1] ** -0.5": "scaled: You divided by √K: leave that out.",
     "return state": "state-returned: You returned the state after the last token, (K, d_v): return what each query reads on the way, (T, d_v).",
 }
@@ -100,7 +100,7 @@ KNOWN = OVERLAP, OVERLAP, torch.tensor([[10.0], [5], [20]]), torch.ones(3)
 exercise_13_2 = Exercise(
     id="13.2",
     right=delta_rule,
-    returns="the outputs (T, d_v): each token adds beta kᵀ(v − kS) to the state S, and then its query reads S and returns qS",
+    returns="the outputs (T, d_v): each token adds beta kᵀ(v − kM) to the state M, and then its query reads M and returns qM",
     cases=[
         Case(*KNOWN, note="beta is 1: each key then returns its value"),
         Case(*five(7, 3, 3)[:4], note="keys as wide as values"),
@@ -111,12 +111,12 @@ exercise_13_2 = Exercise(
 )
 
 GATED = {
-    "gate = torch.ones_like(gate)": "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, S = gate * S.",
+    "gate = torch.ones_like(gate)": "gate-ignored: You didn't use the gate: before a token reads and writes, the state fades, M = gate * M.",
     "gate = torch.cat((torch.ones(1), gate[:-1]))": "fades-one-token-late: You let the state fade at the end of a token's turn, so each gate acts one token too late: fade first.",
     "gate = (beta, beta := gate)[0]": "beta-for-gate: You swapped beta and the gate: the gate multiplies the state, beta the difference.",
     "gate = 1 - gate": "gate-inverted: You multiplied the state by 1 − gate: the gate itself is the share that stays.",
     "faded = state; state = gate[t] * (faded + torch.outer(key[t], change))": "fades-after-writing: You let the state fade after the token has written, so what is new fades too: let it fade first, before the key reads it.",
-    "known = key[t] @ state": "known-before-fading: You let the key read the state before it fades: let it fade first, S = gate * S, then take k @ S.",
+    "known = key[t] @ state": "known-before-fading: You let the key read the state before it fades: let it fade first, M = gate * M, then take k @ M.",
 }
 
 
@@ -124,7 +124,7 @@ ONCE_0 = torch.tensor([0.5, 1, 0, 1, 0.5])
 exercise_13_3 = Exercise(
     id="13.3",
     right=gated_delta_rule,
-    returns="the outputs (T, d_v): for each token the state S fades, gate S, then beta kᵀ(v − kS) is added to it, and then its query reads S and returns qS",
+    returns="the outputs (T, d_v): for each token the state M fades, gate M, then beta kᵀ(v − kM) is added to it, and then its query reads M and returns qM",
     cases=[
         Case(*KNOWN, torch.full((3,), 0.5), note="beta is 1, half of the past is kept"),
         Case(*five(7, 3, 3), note="keys as wide as values"),
