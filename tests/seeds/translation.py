@@ -17,7 +17,6 @@ def main(seed):
     for name, make_decoder, steps in (
         ("one vector", translation.OneCall, 500),
         ("one vector, 2,000 steps", translation.OneCall, 2000),
-        ("one vector, 4,000 steps", translation.OneCall, 4000),
         ("looking back", book["RecurrentDecoder"], 500),
     ):
         torch.manual_seed(seed)
