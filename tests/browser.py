@@ -55,6 +55,7 @@ def use_slider(place):
         assert line.inner_text() == f"{number} of 4. State {number} & <more>."
         sources.append(image.get_attribute("src"))
     box = slider.bounding_box()
+    assert box["y"] < line.bounding_box()["y"] < image.bounding_box()["y"]
     slider.click(position={"x": box["width"] - 4, "y": box["height"] / 2})
     assert line.inner_text() == "4 of 4. State 4 & <more>."
     assert slider.get_attribute("aria-valuetext") == "4 of 4"

@@ -14,13 +14,14 @@ from utils.plots.publishing import (
 )
 from utils.plots.theme import DRAWING_COLORS
 
-# Where scripts don't run, the last state and the texts of all states remain. Where they
-# run, the list becomes a slider with one line of text. A cell that runs again, or a
-# second view of an output, finds its own boxes by the name of their content. In
+# Where scripts don't run, the texts of all states and the last state remain. Where they
+# run, the list becomes a slider with one line of text. Both are above the image, because
+# the early states of most drawings leave its lower part empty. A cell that runs again,
+# or a second view of an output, finds its own boxes by the name of their content. In
 # JupyterLab an arrow key would move on to the next cell, if not for `data-lm-…`.
 HTML = """<div class="steps-{name}" style="max-width: 100%">
-<div style="overflow-x: auto">{image}</div>
 <ol>{items}</ol>
+<div style="overflow-x: auto">{image}</div>
 <script>
 for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {{
   const image = box.querySelector("img"), list = box.querySelector("ol");
@@ -74,8 +75,9 @@ FEWEST, MOST = 4, 12
 def steps(frames, *, title: str) -> None:
     """Show one drawing in several states, with a slider and a text for each state.
 
-    All states have one canvas, so only what differs between them moves. Where scripts
-    don't run, the last state and a numbered list of the texts are shown.
+    The slider and the text are above the drawing. All states have one canvas, so only
+    what differs between them moves. Where scripts don't run, a numbered list of the
+    texts and the last state are shown.
 
     Args:
         frames: 4 to 12 pairs (`Picture`, text), where each text is one sentence.
