@@ -208,8 +208,10 @@ def test_the_solutions_solve_every_exercise_in_two_ways_without_credit():
 @pytest.mark.parametrize(
     "missing, ending",
     [
-        (NAMES, f"1 of {TOTAL} exercises; next: 1.1, in 01 Tokens."),
+        (NAMES, f"1 of {TOTAL} exercises; next: 3.1."),
         (["context_vectors"], "next: 3.2."),
+        (["merge", "split_heads"], "next: 6.1, in 06 Multi-head attention."),
+        (["merge", "dropout"], "next: 1.1, in 01 Tokens."),
         (["dropout"], "next: 5.5, in Deeper: Dropout, measured."),
         ([], f"{TOTAL} of {TOTAL} exercises: all of them."),
     ],
@@ -310,7 +312,8 @@ def test_progress_lists_each_notebook_and_ticks_what_has_passed(own_progress, ca
 def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch):
     recall()
     assert "except the last of them" in capsys.readouterr().out
-    own_progress.write_text("softmax\nsplit_heads\ncausal_mask")  # this in the hour
+    hour = "causal_mask\nMultiHeadAttention\n"  # in 05 and 06, which come after 04
+    own_progress.write_text(f"{hour}softmax\nscaled_dot_product_attention")
     asked = set()
     for day in (1, 2, 3, 4):
         today = SimpleNamespace(today=lambda day=day: datetime.date(2026, 1, day))
@@ -321,3 +324,13 @@ def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch)
         assert out.count("*03 Context vectors*") == out.count("<details>") == 3
         asked.add(out)
     assert len(asked) > 1
+    own_progress.write_text(f"attention_weights\n{hour}")
+    recall()
+    pages = re.findall(r"^\*\*\d\.\*\* \*(\d\d)", capsys.readouterr().out, re.MULTILINE)
+    assert len(pages) == 3 and {*pages} <= {"03", "05"}
+
+
+def test_progress_goes_on_where_something_has_passed_last(own_progress, capsys):
+    own_progress.write_text("merge_heads\ncausal_mask")  # the second in the hour
+    progress()
+    assert " passed. Next: 6.3 in 06 Multi-head" in capsys.readouterr().out

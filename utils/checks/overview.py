@@ -30,15 +30,18 @@ def progress():
     count = len(tasks) - len(left)
     text, where, link = f"{count} of {len(tasks)} exercises passed", "", ""
     if left:
-        text += f". Next: {left[0].label} in "
-        where, link = _title(left[0].page), _link(left[0].page)
+        task = _choose_next(tasks, left, records.latest({*_own(tasks)}))
+        text += f". Next: {task.label} in "
+        where, link = _title(task.page), _link(task.page)
     bar = f'<progress value="{count}" max="{len(tasks)}"></progress>'
     lines, html = [f"{text}{where}."], [f"{bar} {text}{link}."]
     for name, pages in _groups().items():
         asked = [task for task in tasks if task.page in pages]
-        heading = name + (f": {_count(asked, left)}" if asked else "")
-        if name == MAIN and {*asked} & {*left}:
-            heading += f", about {_hours(pages, asked, left)} left"
+        heading = name
+        if name == MAIN:
+            is_open = {*asked} & {*left}
+            hours = f"about {_hours(pages, asked, left)} left"
+            heading += f": {hours if is_open else 'all exercises passed ✓'}"
         rows = {page: _state(page, tasks + hour, passed) for page in pages}
         template = FOLDED_GROUP if name == DEEPER else GROUP
         items = (f"<li>{pages[p]}{_link(p, '')}: {rows[p]}</li>" for p in pages)
@@ -67,7 +70,7 @@ def _state(page, tasks, passed):
     left = [task for task in asked if task.name not in passed]
     if asked and not left:
         return f"{_count(asked, left)} ✓"
-    state = _count(asked, left) if asked else "nothing to pass"
+    state = _count(asked, left) if asked else "no exercises"
     minutes = catalogue.read_opening(page)[1]
     return f"{state}, {minutes} minutes" if minutes else state  # 0 if it has been moved
 
@@ -100,32 +103,52 @@ def _title(page, prefix="Deeper: "):
 
 
 def say_what_is_next(name):
-    """Return how many exercises have passed, this one included, and the next one.
-
-    The next one is a later one of this notebook, or else the first that is left.
-    """
+    """Return how many exercises have passed, this one included, and the next one."""
     tasks, passed = catalogue.tasks(), records.load() | {name}
     left = [task for task in tasks if task.name not in passed]
     text = f"{len(tasks) - len(left)} of {len(tasks)} exercises"
     if not left:
         return f"{text}: all of them."
-    place = [task.name for task in tasks].index(name)
-    here = tasks[place].page
-    later = [task for task in tasks[place:] if task in left and task.page == here]
-    task = (later or left)[0]
+    task = _choose_next(tasks, left, name)
+    here = {each.name: each.page for each in tasks}[name]
     where = "" if task.page == here else f", in {_title(task.page)}"
     return f"{text}; next: {task.label}{where}."
+
+
+def _choose_next(tasks, left, latest):
+    """Return which of the tasks that are left comes after the one that has passed.
+
+    It is a later one of the same notebook, then an earlier one there, then the first of
+    a later notebook of the course, and without one of these the first of all.
+    """
+    names = [task.name for task in tasks]
+    if latest not in names:
+        return left[0]
+    place = names.index(latest)
+    here = tasks[place].page
+    number = catalogue.deeper_notebooks().get(here, here[:2])
+    chosen = [task for task in tasks[place:] + tasks[:place] if task.page == here]
+    chosen += [task for task in tasks if number < task.page < catalogue.EXCURSIONS[0]]
+    return next((task for task in chosen if task in left), left[0])
+
+
+def _own(tasks):
+    """Return the names of the tasks that *Attention in an hour* doesn't ask."""
+    others = {task.name for task in catalogue.hour_tasks()}
+    return [task.name for task in tasks if task.name not in others]
 
 
 def recall():
     """Show three questions of notebooks before the last one where something has passed.
 
-    What may have passed in *Attention in an hour* doesn't count.
+    What may have passed in *Attention in an hour* doesn't make a notebook the last one,
+    unless nothing else has passed.
     """
-    passed, others = records.load(), {task.name for task in catalogue.hour_tasks()}
-    tasks = [task for task in catalogue.tasks() if task.name not in others]
+    tasks, passed = catalogue.tasks(), records.load()
     pages = {task.page for task in tasks if task.name in passed}
-    pages -= {max((page for page in pages if "deeper" not in page), default="")}
+    own = {task.page for task in tasks if task.name in passed & {*_own(tasks)}}
+    last = max((page for page in own or pages if "deeper" not in page), default="")
+    pages = {page for page in pages if page < last or "deeper" in page}
     questions = [question for page in sorted(pages) for question in _questions(page)]
     random.Random(datetime.date.today().isoformat()).shuffle(questions)
     parts = [f"**{n}.** {text}" for n, text in enumerate(questions[:3], 1)]

@@ -14,11 +14,20 @@ def path() -> Path:
 
 def load() -> set[str]:
     """Return the names of passed exercises: none if the file can't be read."""
+    return {name for name in _read_lines() if name}
+
+
+def _read_lines():
     try:
-        text = path().read_text(encoding="utf-8", errors="replace")
-        return {name for name in text.splitlines() if name}
+        return path().read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return set()
+        return []
+
+
+def latest(names: set[str]) -> str | None:
+    """Return which of these names passed last, or None."""
+    passed = [name for name in _read_lines() if name in names]
+    return passed[-1] if passed else None
 
 
 def add(name: str):

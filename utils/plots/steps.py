@@ -16,9 +16,9 @@ from utils.plots.theme import DRAWING_COLORS
 
 # Where scripts don't run, the texts of all states and the last state remain. Where they
 # run, the list becomes a slider with one line of text. Both come before the image,
-# because the early states of most drawings leave its lower part empty. A cell that runs
-# again, or a second view of an output, finds its own boxes by the name of their content.
-# In JupyterLab an arrow key would move on to the next cell, if not for `data-lm-…`.
+# because most early states leave its lower part empty. A cell that runs again, or a
+# second view of an output, finds its own boxes by the name of their content. In
+# JupyterLab an arrow key would move on to the next cell, if not for `data-lm-…`.
 HTML = """<div class="steps-{name}" style="max-width: 100%">
 <ol>{items}</ol>
 <div style="overflow-x: auto">{image}</div>
