@@ -3,6 +3,8 @@
 import hashlib
 from html import escape
 
+from PIL import ImageOps
+
 from utils.plots.publishing import (
     draw_images,
     encode,
@@ -15,17 +17,18 @@ from utils.plots.publishing import (
 from utils.plots.theme import DRAWING_COLORS
 
 # Where scripts don't run, the texts of all states and the last state remain. Where they
-# run, the list becomes a slider with one line of text. Both come before the image,
-# because most early states leave its lower part empty. A cell that runs again, or a
-# second view of an output, finds its own boxes by the name of their content. In
-# JupyterLab an arrow key would move on to the next cell, if not for `data-lm-…`.
+# run, the list becomes a slider with one line of text. Both stay where they are while
+# the image below them grows, so the room of the last state isn't empty from the first
+# on. A cell that runs again, or a second view of an output, finds its own boxes by the
+# name of their content. In JupyterLab an arrow key would move on to the next cell, if
+# not for `data-lm-…`.
 HTML = """<div class="steps-{name}" style="max-width: 100%">
 <ol>{items}</ol>
 <div style="overflow-x: auto">{image}</div>
 <script>
 for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {{
   const image = box.querySelector("img"), list = box.querySelector("ol");
-  const frames = [{others}, image.src];
+  const frames = [{others}, image.src], heights = {heights};
   const texts = [...list.children].map((item) => item.textContent);
   list.insertAdjacentHTML("beforebegin", `
     <div style="display: flex; gap: 8px; margin: 8px 0; max-width: 759px">
@@ -37,9 +40,12 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
     </div>
     <p aria-live="polite" style="min-height: 3em; max-width: 759px; margin: 0"></p>`);
   const slider = box.querySelector("input"), play = box.querySelector("button");
+  let height = 0;  // of the highest state so far, as a part of the width
   const show = (number) => {{
     slider.value = number;
     image.src = frames[number - 1];
+    height = Math.max(height, heights[number - 1]);
+    image.style.aspectRatio = `1 / ${{height}}`;
     const place = `${{number}} of ${{frames.length}}`;
     slider.setAttribute("aria-valuetext", place);
     box.querySelector("p").textContent = `${{place}}. ${{texts[number - 1]}}`;
@@ -64,6 +70,8 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   addEventListener("beforeprint", () => (show(frames.length), (list.hidden = false)));
   addEventListener("afterprint", () => (list.hidden = true));
   list.hidden = true;
+  image.style.objectFit = "cover";
+  image.style.objectPosition = "top";
   show(1);
 }}
 </script>
@@ -75,9 +83,9 @@ FEWEST, MOST = 4, 12
 def steps(frames, *, title: str) -> None:
     """Show one drawing in several states, with a slider and a text for each state.
 
-    The slider and the text are above the drawing. All states have one canvas, so only
-    what differs between them moves. Where scripts don't run, a numbered list of the
-    texts and the last state are shown.
+    The slider and the text are above the drawing, which grows as far as a state needs.
+    All states have one canvas, so only what differs between them moves. Where scripts
+    don't run, a numbered list of the texts and the last state are shown.
 
     Args:
         frames: 4 to 12 pairs (`Picture`, text), where each text is one sentence.
@@ -113,5 +121,12 @@ def steps(frames, *, title: str) -> None:
         image=image_html(last, alt),
         items="".join(f"<li>{escape(line)}</li>" for line in texts),
         others=", ".join(others),
+        heights=[find_height(image) for image in images],
     )
     show(html, last, text)
+
+
+def find_height(image):
+    """Return the height of an image up to its last mark, as a part of its width."""
+    *_, bottom = ImageOps.invert(image.convert("L")).getbbox()
+    return round(min(bottom + 0.02 * image.width, image.height) / image.width, 3)
