@@ -126,7 +126,8 @@ def _choose_next(tasks, left, latest):
         return left[0]
     place = names.index(latest)
     here = tasks[place].page
-    number = catalogue.deeper_notebooks().get(here, here[:2])
+    is_deeper = here.startswith("deeper/")
+    number = catalogue.deeper_notebooks()[here] if is_deeper else here[:2]
     chosen = [task for task in tasks[place:] + tasks[:place] if task.page == here]
     chosen += [task for task in tasks if number < task.page < catalogue.EXCURSIONS[0]]
     return next((task for task in chosen if task in left), left[0])
