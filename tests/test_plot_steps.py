@@ -34,6 +34,28 @@ def test_the_slider_works_in_a_frame_and_nothing_is_wider(width, browser, publis
     page.close()
 
 
+def test_the_picture_grows_as_far_as_a_state_needs_and_does_not_shrink(
+    browser, published
+):
+    frames = []
+    for number in (1, 2, 3, 4):
+        picture = plots.Picture()
+        for row in range(number):
+            picture.grid((0.3, 0.3 + row), range(4))
+        frames.append((picture, f"{number} rows."))
+    plots.steps(frames, title="t")
+    page = browser.new_page()
+    page.set_content(published[0]["text/html"])
+    slider, shown = page.get_by_role("slider"), []
+    for key in ("Home", "ArrowRight", "End", "Home"):
+        slider.press(key)
+        shown.append(page.locator("img").bounding_box())
+    one, two, four, again = (box["height"] for box in shown)
+    assert two - one > 50 and four - two > 100 and again == four
+    assert {box["y"] for box in shown} == {shown[0]["y"]}
+    page.close()
+
+
 def test_on_paper_all_texts_are_listed(browser, published):
     draw_steps("t")
     page = browser.new_page()
