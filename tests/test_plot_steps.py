@@ -34,8 +34,9 @@ def test_the_slider_works_in_a_frame_and_nothing_is_wider(width, browser, publis
     page.close()
 
 
+@pytest.mark.parametrize("sizing", ["content-box", "border-box"])
 def test_the_picture_grows_as_far_as_a_state_needs_and_does_not_shrink(
-    browser, published
+    sizing, browser, published
 ):
     frames = []
     for number in (1, 2, 3, 4):
@@ -45,7 +46,8 @@ def test_the_picture_grows_as_far_as_a_state_needs_and_does_not_shrink(
         frames.append((picture, f"{number} rows."))
     plots.steps(frames, title="t")
     page = browser.new_page()
-    page.set_content(published[0]["text/html"])
+    style = f"<style>img {{ box-sizing: {sizing} }}</style>"
+    page.set_content(style + published[0]["text/html"])
     slider, shown = page.get_by_role("slider"), []
     for key in ("Home", "ArrowRight", "End", "Home"):
         slider.press(key)
@@ -53,6 +55,8 @@ def test_the_picture_grows_as_far_as_a_state_needs_and_does_not_shrink(
     one, two, four, again = (box["height"] for box in shown)
     assert two - one > 50 and four - two > 100 and again == four
     assert {box["y"] for box in shown} == {shown[0]["y"]}
+    whole = page.locator("img").evaluate("img => img.naturalHeight / img.naturalWidth")
+    assert four / shown[2]["width"] == pytest.approx(whole, abs=0.01)
     page.close()
 
 

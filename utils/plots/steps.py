@@ -70,8 +70,9 @@ for (const box of document.querySelectorAll(".steps-{name}:not(:has(input))")) {
   addEventListener("beforeprint", () => (show(frames.length), (list.hidden = false)));
   addEventListener("afterprint", () => (list.hidden = true));
   list.hidden = true;
-  image.style.objectFit = "cover";
-  image.style.objectPosition = "top";
+  // Without padding, because some pages count it as a part of the height.
+  const top = {{ objectFit: "cover", objectPosition: "top", padding: 0 }};
+  Object.assign(image.style, top);
   show(1);
 }}
 </script>
