@@ -227,7 +227,7 @@ def test_a_notebook_may_be_moved(own_progress, capsys, tmp_path, monkeypatch):
     for module in ("pages", "checks.catalogue", "checks.overview"):
         monkeypatch.setattr(f"utils.{module}.NOTEBOOKS", tmp_path)
     message = check("3.3", softmax).message
-    assert message.endswith(f"1 of {TOTAL} exercises; next: 1.1, in 01_tokens.ipynb.")
+    assert message.endswith(f"1 of {TOTAL} exercises; next: 3.1.")
     assert solution("3.3") is softmax
     progress()
     recall()
@@ -312,7 +312,7 @@ def test_progress_lists_each_notebook_and_ticks_what_has_passed(own_progress, ca
 def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch):
     recall()
     assert "except the last of them" in capsys.readouterr().out
-    hour = "causal_mask\nMultiHeadAttention\n"  # in 05 and 06, which come after 04
+    hour = "causal_mask\nMultiHeadAttention in an hour\n"  # in 05, after 04
     own_progress.write_text(f"{hour}softmax\nscaled_dot_product_attention")
     asked = set()
     for day in (1, 2, 3, 4):
