@@ -451,7 +451,9 @@ def points(positions, labels, *, title: str, names, groups, reach: float) -> Non
 
 @in_course_style
 def dials(angles, names, *, title: str, labels, shaded=None) -> None:
-    """Draw clocks, four to a line: a hand for each angle, from twelve o'clock on.
+    """Draw clocks, four to a line: a hand for each angle.
+
+    Angles are counted from the right and counter-clockwise, as vectors rotate.
 
     Hands that nearly coincide share a label, at the first of them.
 
@@ -474,7 +476,7 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
     for ax in axes.flat[len(angles) :]:
         ax.axis("off")
     for i, (ax, hands) in enumerate(zip(axes.flat, angles)):
-        ax.set(theta_zero_location="N", theta_direction=-1, xticks=[], yticks=[])
+        ax.set(xticks=[], yticks=[])
         ax.set_title(names[i], pad=20)
         if shaded is not None:
             end, color = min(float(shaded[i]), 2 * math.pi), theme.WEIGHTS(0.2)
@@ -484,6 +486,8 @@ def dials(angles, names, *, title: str, labels, shaded=None) -> None:
             near = [math.cos(hand - other) >= 0.97 for other in hands]
             if not any(near[:j]):
                 label = ", ".join(itertools.compress(labels, near))
-                ax.text(hand, 1.2, label, ha="center", va="center")
+                side = round(math.cos(hand))  # 1 at the right, −1 at the left
+                align = ("center", "left", "right")[side]
+                ax.text(hand, 1.12, label, ha=align, va="center")
         ax.set_ylim(0, 1)
     publish(fig, title, describe("Clocks", title, Names=names, Hands=labels))

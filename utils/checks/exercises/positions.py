@@ -50,7 +50,7 @@ exercise_10_1 = Exercise(
         "laid = rotated.mT.flatten(-2)": "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
         "positions = positions + 1": "positions-from-one: You rotated each token one step too far: position 0 should rotate nothing.",
         "positions = torch.arange(x.shape[-2])": "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
-        "angles = -positions[:, None] * speeds": "rotated-backwards: You rotated clockwise, by −angle: the first of a pair should become a·cos − b·sin, the second b·cos + a·sin.",
+        "angles = -positions[:, None] * speeds": "rotated-backwards: You rotated clockwise, by −angle: the pair (u, w) should become (u·cos − w·sin, u·sin + w·cos).",
         "base = 10000.0": "base-ignored: You used the base 10,000 always: use the argument `base`.",
         "exponents = even / D / 2": "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the number of the even feature, `torch.arange(0, K, 2)`.",
         "rotated = own + torch.cat((sin, cos), -1)": "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
