@@ -349,6 +349,25 @@ def test_a_mistake_without_a_name_is_shown_by_its_correction(id, answer, words, 
     assert capsys.readouterr().out.count("running") < 50
 
 
+def in_chunks_of_words(x, num_heads):
+    return torch.stack(x.chunk(num_heads, dim=1), dim=1)
+
+
+def test_a_correction_of_results_alone_is_one_of_two_things():
+    result = check("6.1", in_chunks_of_words)
+    assert (result.diagnosis, result.also) == ("one-change", "width-not-divided")
+
+
+def of_one_sentence(x, num_heads):
+    T, D = x.shape
+    return x.view(T, num_heads, -1).transpose(0, 1)
+
+
+def test_an_input_with_three_axes_that_is_taken_apart_into_two_is_named():
+    message = check("6.1", of_one_sentence).message
+    assert "`x` has three axes, (B, T, D): take all of them apart" in message
+
+
 def rounding(function):
     @functools.wraps(function)
     def rounded(*args):

@@ -63,9 +63,7 @@ def tasks() -> list[Task]:
     """Return all tasks in order; those of deeper notebooks are last."""
     names = {exercise.id: exercise.name for exercise in exercises()}
     pairs = [(label, page) for page, labels in ASKED.items() for label in labels]
-    asked = [
-        Task(names.get(label, label), label, f"{page}.ipynb") for label, page in pairs
-    ]
+    asked = [Task(names.get(id, id), id, f"{page}.ipynb") for id, page in pairs]
     return sorted(asked, key=lambda task: task.page.startswith("deeper"))
 
 
@@ -135,6 +133,5 @@ def find_exercise(id: str):
 def course_version(exercise):
     """Return the course's own version of what an exercise asks for, or None."""
     [library] = [asked[exercise.id] for asked in ASKED.values() if exercise.id in asked]
-    return library and getattr(
-        importlib.import_module(f"utils.{library}"), exercise.name
-    )
+    module = library and importlib.import_module(f"utils.{library}")
+    return library and getattr(module, exercise.name)

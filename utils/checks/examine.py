@@ -4,15 +4,12 @@ import inspect
 from collections import namedtuple
 from dataclasses import dataclass
 
+from utils.checks.engine import mistakes as known
 from utils.checks.engine import reasons
 from utils.checks.engine.facts import lost_gradient
 from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.messages import describe, difference
-from utils.checks.engine.mistakes import (
-    Diagnosis,
-    find_mistake_pair,
-    find_single_mistake,
-)
+from utils.checks.engine.mistakes import Diagnosis
 from utils.checks.engine.repair import find_repair
 from utils.checks.engine.values import Other, first_wrong
 from utils.checks.submission import AnswerRejected
@@ -20,9 +17,10 @@ from utils.checks.submission import AnswerRejected
 # What explains wrong results, from the surest to the slowest: the first that finds
 # something ends the search. Each is a function of a `Trial` that returns diagnoses.
 FINDERS = [
-    find_single_mistake,
+    known.find_single_mistake,
     reasons.find_reason,
-    find_mistake_pair,
+    reasons.find_unpacked_axes,
+    known.find_mistake_pair,
     reasons.find_notebook_tensor,
     find_repair,
 ]

@@ -168,6 +168,4 @@ def _questions(page):
         return []
     text = "\n".join(cell for cell in cells if cell.startswith("## Recall"))
     pairs = QUESTION.findall(text)
-    return [
-        FOLDED.format(f"*{title}*: {question}", answer) for question, answer in pairs
-    ]
+    return [FOLDED.format(f"*{title}*: {asked}", answer) for asked, answer in pairs]

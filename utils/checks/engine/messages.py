@@ -4,22 +4,12 @@ import textwrap
 
 import torch
 
-from utils.checks.engine.values import (
-    Other,
-    agrees,
-    close,
-    first_wrong,
-    kind_of,
-    number,
-    numbers,
-    safe_text,
-    same_form,
-)
+from utils.checks.engine import values
 
 
 def describe(exercise, runs):
     """Return what is wrong on the first input on which something is."""
-    run = first_wrong(runs)
+    run = values.first_wrong(runs)
     text = difference(exercise, run)
     if run.error or type(run.value) is type(run.expected):
         return text
@@ -30,7 +20,7 @@ def difference(exercise, run):
     """Return the lines that show one case: its input, what is expected, what came."""
     on = f"On {shown_inputs(exercise, run.case)}"
     if run.error is not None:
-        error = f"{type(run.error).__name__}: {safe_text(run.error, 160)}"
+        error = f"{type(run.error).__name__}: {values.safe_text(run.error, 160)}"
         where = textwrap.indent(run.where, "    ")
         return f"{on} your code raised\n  {error}\n{where}".rstrip()
     what, right, came = _first_difference(exercise.parts, run.value, run.expected)
@@ -41,12 +31,12 @@ def shown_inputs(exercise, case):
     """Return the inputs of a case: short ones as they are, tensors by their shape."""
     names, shown = exercise.inputs, []
     if case.build:
-        names = [f"{exercise.name}({', '.join(map(safe_text, case.build))}), x"]
+        names = [f"{exercise.name}({', '.join(map(values.safe_text, case.build))}), x"]
     for name, value in zip(names, case.args):
         if not isinstance(value, torch.Tensor):
             shown.append(f"{name} = {_summary(value)}")
         elif value.dim() == 1 and len(value) <= 6:
-            shown.append(f"{name} = {numbers(value)}")
+            shown.append(f"{name} = {values.numbers(value)}")
         else:
             shown.append(f"{name} {tuple(value.shape)}")
     return ", ".join(shown) + (f" ({case.note})" if case.note else "")
@@ -59,16 +49,16 @@ def _first_difference(names, got, expected):
         if not isinstance(got, tuple) or len(got) != len(expected):
             wanted = _summary(expected) if what else in_parentheses(names)
             return what, wanted, _summary(got)
-        wrong = [i for i, part in enumerate(expected) if not agrees(got[i], part)]
+        wrong = [i for i, x in enumerate(expected) if not values.agrees(got[i], x)]
         last = wrong[-1] if wrong else 0
-        i = next((i for i in wrong if not same_form(got[i], expected[i])), last)
+        i = next((i for i in wrong if not values.same_form(got[i], expected[i])), last)
         got, expected, names = got[i], expected[i], names[i]
         what = f" the {in_parentheses(names)}"
-    if not same_form(got, expected) or not isinstance(expected, torch.Tensor):
+    if not values.same_form(got, expected) or not isinstance(expected, torch.Tensor):
         return what, _summary(expected), _summary(got)
     if expected.dim() == 0:
-        return what, *_with_enough_digits(number, expected.item(), got.item())
-    *row, entry = (~close(got, expected)).nonzero()[0].tolist()
+        return what, *_with_enough_digits(values.number, expected.item(), got.item())
+    *row, entry = (~values.close(got, expected)).nonzero()[0].tolist()
     # An entry that may be anything, NaN on both sides, isn't shown, nor is what comes
     # more than five entries before the one that differs.
     kept = ~(expected[(*row,)].isnan() & got[(*row,)].isnan())
@@ -79,7 +69,7 @@ def _first_difference(names, got, expected):
     where = f"[{', '.join(where)}]" if where else ""
     what = f"{what or ' the result'}{where} {'is' if not what or where else 'are'}"
     rows = (side[(*row,)][kept] for side in (expected, got))
-    return what, *_with_enough_digits(numbers, *rows)
+    return what, *_with_enough_digits(values.numbers, *rows)
 
 
 def in_parentheses(names):
@@ -100,12 +90,13 @@ def _with_enough_digits(as_text, expected, got):
 
 def _summary(value):
     if isinstance(value, torch.Tensor):
-        return f"{kind_of(value)} tensor of shape {tuple(value.shape)}"
+        return f"{values.kind_of(value)} tensor of shape {tuple(value.shape)}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_summary, value[:4]))})"
     if isinstance(value, list) and any(map(torch.is_tensor, value)):
         return f"[{', '.join(map(_summary, value[:4]))}]"
-    return value.text if isinstance(value, Other) else safe_text(value, 80)
+    is_other = isinstance(value, values.Other)
+    return value.text if is_other else values.safe_text(value, 80)
 
 
 def wrapped(text):

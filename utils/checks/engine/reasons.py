@@ -8,7 +8,7 @@ import torch
 
 from utils.checks.engine.guard import NeverEnds
 from utils.checks.engine.mistakes import Diagnosis
-from utils.checks.engine.values import first_wrong
+from utils.checks.engine.values import first_wrong, safe_text
 from utils.checks.shared.returned import LOST_AXIS
 
 IMPORTS = {name: f"import {name}" for name in ("torch", *sys.stdlib_module_names)}
@@ -49,6 +49,17 @@ def _function_of(trial):
 def _is_right_or_cut(run):
     """Return whether a run is right, or an axis of its inputs has length 1."""
     return run.is_right or any(1 in getattr(arg, "shape", (arg,)) for arg in run.args)
+
+
+def find_unpacked_axes(trial):
+    """Name an input with three axes whose shape isn't taken apart into three."""
+    run = first_wrong(trial.runs)
+    inputs = zip(trial.exercise.inputs, run.args)
+    names = [name for name, x in inputs if getattr(x, "ndim", 0) == 3]
+    if names and "to unpack" in safe_text(run.error) and ".shape" in run.where:
+        text = f"axes-unpacked: `{names[0]}` has three axes, (B, T, D): take all of them apart, `B, T, D = {names[0]}.shape`."
+        return [Diagnosis(text)]
+    return []
 
 
 def find_notebook_tensor(trial):

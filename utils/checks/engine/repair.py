@@ -9,7 +9,7 @@ import textwrap
 from contextlib import redirect_stdout, suppress
 from itertools import islice
 
-from utils.checks.engine.guard import supervised
+from utils.checks.engine.guard import attempt, supervised
 from utils.checks.engine.mistakes import Diagnosis, build
 from utils.checks.engine.values import agrees
 
@@ -45,7 +45,10 @@ def find_repair(trial):
                 if outcome.error or not agrees(outcome.value, run.expected):
                     break
             else:
-                return [Diagnosis(_describe(old, new, source))]
+                facts = [supervised()(fact) for fact in trial.exercise.facts]
+                besides = [attempt(fact, changed).value for fact in facts]
+                texts = _describe(old, new, source), *filter(None, besides)
+                return [Diagnosis(text) for text in texts]
     return []
 
 

@@ -6,7 +6,7 @@ from utils.checks.definition import Case, Exercise, draw
 from utils.checks.engine.facts import Shapes
 from utils.checks.shared import attention as of_attention
 from utils.checks.shared import joining as of_joining
-from utils.checks.shared.attention import softmax_of
+from utils.checks.shared.attention import OF_VALUES, softmax_of
 from utils.checks.shared.masks import CAUSAL, HIDE
 
 
@@ -45,7 +45,7 @@ ONLINE = {
     "maxima = cut.amax(-1, keepdim=True).cummax(0).values.clamp(0)": "maximum-starts-at-zero: You started the maximum at 0, so very low scores vanish: start at −∞.",
 }
 ONLINE |= of_joining.join_each("torch.softmax(cut, -1) @ value") | of_joining.JOIN
-ONLINE |= of_attention.SCALE | of_attention.OF_VALUES
+ONLINE |= of_attention.SCALE | OF_VALUES
 
 UP_AND_DOWN = torch.tensor([[1.0], [-1.0]]).expand(2, 3)
 RISING_KEYS = torch.linspace(-1.5, 1.5, 5)[:, None].expand(5, 3)
@@ -137,8 +137,7 @@ CACHED = {
     "return output, new": f"only-the-new-returned: You returned only the new keys and values: {RETURN_ALL}",
     "return output, *longer": f"returned-flat: You returned three parts side by side: {RETURN_ALL}",
 }
-CACHED |= CAUSAL | HIDE | of_attention.SCALE | of_attention.WEIGHING
-CACHED |= of_attention.OF_VALUES
+CACHED |= CAUSAL | HIDE | of_attention.SCALE | of_attention.WEIGHING | OF_VALUES
 
 
 def case_with_past(past, query, keys, values, **settings):

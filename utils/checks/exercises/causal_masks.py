@@ -10,7 +10,9 @@ from utils.checks.shared import masks as of_masks
 from utils.checks.shared.attention import softmax_of
 from utils.checks.submission import QKV
 
-ADDITIVE = {
+FORMS = {
+    "mask = torch.eye(rows, columns) > 0": "only-itself: You let each token see itself only, because torch.eye has its ones on the diagonal alone: begin with torch.ones.",
+    "mask = torch.ones(rows, columns) > 0 OR mask = torch.zeros(rows, columns) > 0": "same-everywhere: Your mask is the same everywhere: begin with torch.ones, of which tril makes the upper part 0. (Zeros are zeros already.)",
     "return mask.log()": "additive-mask: You returned an additive mask, 0 and a very negative number: return True where a token may be attended to.",
 }
 
@@ -27,7 +29,7 @@ exercise_5_1 = Exercise(
     right=causal_mask,
     returns="a tensor (T, T) of dtype torch.bool, True where the query (row) may attend to the key (column)",
     cases=[*map(Case, (3, 5, 1)), Case(0, note="no token")],
-    mistakes=of_masks.POSITIONS | ADDITIVE,
+    mistakes=of_masks.POSITIONS | FORMS,
 )
 
 

@@ -46,14 +46,17 @@ exercise_3_3 = Exercise(
 
 
 # What may be wrong with the weights, as the answer itself or on the way to it.
-WEIGHTS = {
+WEIGHTS = of_attention.NO_MASK | {
     "dim = -2": "softmax-over-queries: The weights that you use sum to 1 down each column, over the queries: each row should sum to 1, over the keys, so use dim=-1 (and keepdim=True if you sum yourself).",
     "scores = products / x.shape[-1] ** 0.5": "scaled: You divided the scores by a square root: leave that out. Here they are the plain dot products.",
     "products = query * key": "multiplied-by-entry: You multiplied entry by entry, with `*`: compare each token with every token, x @ x.T.",
     "hidden = scores.masked_fill(torch.eye(len(x)) > 0, -torch.inf)": "diagonal-masked: You hid each token from itself: it may take from itself too.",
 }
 WEIGHING = of_attention.AXIS | of_attention.SOFTMAX | of_attention.SCORE | WEIGHTS
-WEIGHING |= of_attention.NO_MASK
+ONE_ROW = {
+    "return weights[0]": "first-row-alone: You returned the row of the first word: give every word a row, with `x @ x.T`. (In a loop over the words, the `return` may stand inside it, so that it ends with the first one.)",
+    "return weights[1] OR return weights[2] OR return weights[-1]": "one-row-alone: You returned the row of one word: give every word a row, with `x @ x.T`.",
+}
 CONTEXT = {
     "return x + output": "tokens-added: You added the token itself to its context vector: its own share is in the weighted sum already.",
 }
@@ -82,12 +85,7 @@ def context_vectors(x):
     return output
 
 
-TOKENS = [
-    Case(draw(3, 2)),
-    Case(draw(2, 7)),
-    Case(draw(5, 5), note="as many tokens as features"),
-    Case(draw(7, 3)),
-]
+TOKENS = [Case(draw(*size)) for size in ((3, 2), (2, 7), (5, 5), (7, 3))]
 # Only 3.3 asks for a softmax that doesn't overflow.
 ANY = ("maximum-not-subtracted", "global-maximum-subtracted")
 
@@ -96,7 +94,7 @@ exercise_3_1 = Exercise(
     right=attention_weights,
     returns="the weights (T, T): a row for each query, which sums to 1",
     cases=TOKENS,
-    mistakes=WEIGHING,
+    mistakes=WEIGHING | ONE_ROW,
     without=ANY,
 )
 exercise_3_2 = Exercise(

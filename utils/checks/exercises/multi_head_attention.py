@@ -76,18 +76,20 @@ exercise_6_2 = Exercise(
 )
 
 
-SIZES = {
+HEADS = {
     "width = learned.build.d_out": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
     "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √K, the root of one head's width.",
 }
-SIZES |= {f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "K")}
-OVER_HEADS = {
+HEADS |= {f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "K")}
+HEADS |= {
     "dim = 1 OR dim = 1; hidden = scores.masked_fill(~mask, -1e9)": "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
+    "products = query @ key.transpose(1, 2)": "heads-and-words-exchanged: You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.",
+    "projected = joined.mT.flatten(0, 1) @ learned.out_proj": "merged-twice: You merged the heads twice. If you did it in `attend`, `forward` already does this: return `weights @ v`.",
 }
-IN_LAYER = of_attention.SCALE | of_attention.OF_INPUT | SIZES
+IN_LAYER = of_attention.SCALE | of_attention.OF_INPUT | HEADS
 IN_LAYER |= of_masks.CAUSAL | of_masks.HIDE | of_masks.CUT
 IN_LAYER |= of_heads.IN_LAYER | of_heads.SPLIT | of_heads.MERGE | of_heads.OUT
-IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT | OVER_HEADS
+IN_LAYER |= of_attention.WEIGHING | of_attention.PROJECT
 
 
 def multi_head_attention(learned, x):

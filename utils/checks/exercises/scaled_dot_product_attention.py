@@ -8,9 +8,8 @@ from utils.checks.shared import attention as of_attention
 from utils.checks.shared.attention import softmax_of
 from utils.checks.submission import QKV
 
-IN_FUNCTION = of_attention.SCALE | of_attention.OF_VALUES
-IN_FUNCTION |= of_attention.WEIGHING | of_attention.NO_MASK
-SCORES_RETURNED = {
+IN_FUNCTION = of_attention.SCALE | of_attention.OF_VALUES | of_attention.NO_MASK
+IN_FUNCTION |= of_attention.WEIGHING | {
     "return output, query @ key.mT / width**0.5": "scores-returned: You returned the scores as the weights: return what the softmax makes of them.",
 }
 # One token is far shorter than the others, whose scores make exp() overflow: neither
@@ -36,7 +35,7 @@ exercise_4_1 = Exercise(
     right=scaled_dot_product_attention,
     returns="the tuple (output, weights) of shapes (…, T, d_v) and (…, T, S)",
     parts=("output", "weights"),
-    mistakes=IN_FUNCTION | SCORES_RETURNED,
+    mistakes=IN_FUNCTION,
     cases=[
         Case(draw(3, 5), draw(7, 5), draw(7, 2)),
         Case(draw(2, 5, 3), draw(2, 7, 3), draw(2, 7, 11)),

@@ -28,10 +28,8 @@ def cross_attention(x, context, W_query, W_key, W_value, context_mask=None):
     return output, weights
 
 
-SOURCES = {
-    "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
-}
 MASK = {
+    "query = context @ learned.W_query; key = x @ learned.W_key; value = x @ learned.W_value; mask = torch.tensor(True)": "roles-swapped: You swapped the roles: queries come from x, keys and values from context.",
     "mask = torch.tensor(True)": "mask-ignored: Your mask has no effect: give it to masked_softmax, with an axis for the queries, context_mask[..., None, :].",
     "mask = ~real[..., None, :] | (context_mask is None)": "mask-inverted: You hid the real words, at which the mask is True: masked_fill takes the opposite, ~mask, and masked_softmax takes the mask as it is.",
     "mask = torch.ones(x.shape[-2], context.shape[-2]).tril().bool() & real[..., None, :]": "mask-causal: You applied a causal mask: all of the context is known before the first query, so hide what `context_mask` marks False.",
@@ -49,7 +47,7 @@ def drawn(note, x, context, width, value_width, real=None, scale=1.0, **settings
     return Case(*sentences, *matrices, *mask, note=note, **settings)
 
 
-MISTAKES = SOURCES | MASK | EMPTY_ROWS | HIDE
+MISTAKES = MASK | EMPTY_ROWS | HIDE
 MISTAKES |= of_attention.OF_INPUT | of_attention.SCALE | of_attention.OF_VALUES
 MISTAKES |= of_attention.PROJECT | of_attention.WEIGHING
 LENGTHS = [[11, 4, 7], [1, 2, 5]]

@@ -32,10 +32,8 @@ OF_VALUES = {
 SCORE = {
     "products = query @ key.reshape(key.mT.shape)": "reshape-for-transpose: You used a reshape or view as a transpose: the shape fits, but the numbers keep their order, so features of several keys get mixed. Use transpose(-2, -1).",
 }
-NOT_TRANSPOSED = "key-not-transposed: You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ."
 BATCH_SCORE = {
-    "products = query @ key": NOT_TRANSPOSED,
-    "products = query * key": NOT_TRANSPOSED,
+    "products = query @ key OR products = query * key": "key-not-transposed: You multiplied queries and keys as they are: compare each query with every key, which is a matrix product with the keys transposed, Q Kᵀ.",
     "products = key @ query.mT": "keys-times-queries: You computed the scores as K Qᵀ: row i belongs to query i, so write Q Kᵀ.",
     "products = query @ key.transpose(0, 1)": "fixed-axes: You counted the axes that you transpose from the front, which fits one number of axes only: count from the end, key.transpose(-2, -1).",
     "products = query @ key.T": "transpose-of-all-axes: You reversed all axes with `.T`, the batch too: swap only the last two, key.transpose(-2, -1).",
@@ -59,8 +57,7 @@ SOFTMAX = {
     "soft = (exps := hidden.exp()) / exps.sum(dim, True)": NO_MAXIMUM,
     "soft = (exps := (hidden - hidden.max()).exp()) / exps.sum(dim, True)": ONE_MAXIMUM,
     "soft = (exps := (hidden - hidden.amax(dim, True)).exp()) / exps.sum(dim)": NO_KEEPDIM,
-    "soft = (hidden - hidden.amax(dim, True)).exp()": NOT_DIVIDED,
-    "soft = hidden.exp()": NOT_DIVIDED,
+    "soft = (hidden - hidden.amax(dim, True)).exp() OR soft = hidden.exp()": NOT_DIVIDED,
     "soft = hidden / hidden.sum(dim, True)": NO_EXPONENTIAL,
     "soft = hidden": "softmax-missing: You used the scores as they are: turn them into weights with a softmax.",
 }

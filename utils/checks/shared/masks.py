@@ -5,17 +5,15 @@ with -inf elsewhere, and `weights` are 0 in rows in which nothing is allowed.
 """
 
 # Which positions a causal mask allows.
-NOT_USED = {
-    "hidden = scores; weights = soft": "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)",
-}
 POSITIONS = {
     "diagonal = columns - rows - 1": "diagonal-masked: You hid each token from itself: it may see itself too.",
     "diagonal = columns - rows + 1": "one-step-leaked: You let each token see the next one: the last that a token may see is itself.",
     "mask = torch.ones(rows, columns).triu(diagonal) > 0": "upper-for-lower: You allowed the upper triangle, each token and those after it: a token should see itself and those before it.",
-    "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
+    "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen.)",
 }
-CAUSAL = NOT_USED | POSITIONS
-CAUSAL |= {
+CAUSAL = POSITIONS | {
+    "hidden = scores; weights = soft": "mask-not-used: You let tokens see later ones, because no mask reaches your scores: hide the scores of later keys. (If you call masked_fill, use what it returns, a new tensor.)",
+    "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0": "polarity-inverted: You hid the past and showed the future: swap True and False. (Here True means that a key may be seen, but masked_fill hides where it is given True.)",
     "mask = torch.ones(rows, columns).triu(diagonal + 1) > 0; weights = soft.masked_fill(~mask, 0.0)": "polarity-inverted: You hid the past and showed the future: swap True and False. (The mask of the course's function is True where a key may be seen.)",
 }
 OTHER_AXIS = "mask-of-another-axis: Your mask has {rows} rows, but there are {x.shape[1]} tokens: take T from the axis before the last, T = q.shape[-2]. (len() and shape[0] count the sentences of the batch.)"
