@@ -56,7 +56,8 @@ def find_unpacked_axes(trial):
     run = first_wrong(trial.runs)
     inputs = zip(trial.exercise.inputs, run.args)
     names = [name for name, x in inputs if getattr(x, "ndim", 0) == 3]
-    if names and "to unpack" in safe_text(run.error) and ".shape" in run.where:
+    line = run.where.partition("> ")[2].partition("\n")[0]
+    if names and "to unpack" in safe_text(run.error) and ".shape" in line:
         text = f"axes-unpacked: `{names[0]}` has three axes, (B, T, D): take all of them apart, `B, T, D = {names[0]}.shape`."
         return [Diagnosis(text)]
     return []
