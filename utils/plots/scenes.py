@@ -520,7 +520,8 @@ def draw_attention(
             weights below 0.05 no wire, which is else a thin one.
         causal: divide the scores by the root of K, and hide the words that follow.
         new: the lanes to draw in full colour if the others are pale.
-        lanes: their upper ends, in inches; "x" is where the query comes from.
+        lanes: their upper ends, in inches; "x" is where the query comes from,
+            and the last two may be missing.
 
     Returns the box of the context vector, and this vector.
     """
@@ -547,7 +548,8 @@ def draw_attention(
     if "x" in lanes:
         picture.wire((start.top[0], lanes["x"]), start.top, "query")
     frame = {"lit": 0} if plain else {}
-    context = draw(followed, "context", weights @ values, **frame)
+    mixed = weights @ values
+    context = "context" in lanes and draw(followed, "context", mixed, **frame)
     for j, word in enumerate(words):
         x, share = left + (j + 0.5) * step, float(weights[j])
         if "word" in lanes:
@@ -558,18 +560,19 @@ def draw_attention(
         at, style = (x - cell, lanes["weight"]), {"mask": shown[None, j : j + 1]}
         weight = picture.grid(at, [[share]], "weight", cell=2 * cell, **style)
         picture.wire((x, middle + 0.1), weight.top, "weight")
-        low = x, lanes["values"]
-        share = max(share, THINNEST * (share > 0 and not plain))
-        picture.wire(weight.bottom, low, "weight", weight=share, head=False)
-        value = draw(j, "values", values[j])
-        picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
+        if context:
+            low = x, lanes["values"]
+            share = max(share, THINNEST * (share > 0 and not plain))
+            picture.wire(weight.bottom, low, "weight", weight=share, head=False)
+            value = draw(j, "values", values[j])
+            picture.wire(value.bottom, context, roles["values"], weight=share, turn=x)
         numbers = (scores, scaled) if causal else (scaled,)
         text = " → ".join(format_number(float(s[j]), digits) for s in numbers)
         enter("score")
         picture.note((x, middle), text, "score", align="center")
         picture.wire(key.bottom, (x, middle - 0.1), "score")
     picture.is_pale = False
-    return context, weights @ values
+    return context, mixed
 
 
 MIDDLES = [1.05 + (j + 0.5) * (WIDTH - 1.15) / 3 for j in range(3)]  # of three columns
@@ -584,6 +587,7 @@ def attention(
     title: str,
     followed=2,
     meanings=("", ""),
+    num_lanes=6,
     **style,
 ) -> None:
     """Draw as much of attention as a reader knows, each of three words at one place.
@@ -595,6 +599,7 @@ def attention(
         features: the four names of the columns of `x`, `(3, 4)`.
         head: its query, key and value, `(3, 2)` each.
         meanings: what the numbers of queries and keys mean, and those of values.
+        num_lanes: of a head, 4 without the values and the context.
         style: as in `draw_attention`.
     """
     picture, y = Picture(), 0.75 if head else 0.2
@@ -613,9 +618,11 @@ def attention(
         picture.is_pale = False
     names, low = {0.2: "words"}, y + 1.4
     if head:
-        names[y], low = "{}, {},\n{}, {}".format(*features), y + 3.38
+        names[y] = "{}, {},\n{}, {}".format(*features)
         tops = {"query": 0.68, "keys": 1.25, "score": 1.65, "weight": 2.03}
         tops |= {"values": 2.53, "context": 3.05}
+        tops = dict([*tops.items()][:num_lanes])
+        low = y + max(tops.values()) + 0.33
         lanes = {lane: y + top for lane, top in tops.items()} | {"x": y + 0.14}
         query, *vectors = head
         place = picture, 1.05, WIDTH - 1.15, words, followed
@@ -664,91 +671,95 @@ def join_heads(contexts, names, features, out_proj: Tensor, *, title: str) -> No
     picture.publish(title)
 
 
-def all_heads(
-    words,
-    x: Tensor,
-    matrices,
-    out_proj: Tensor,
-    *,
-    title: str,
-    lit=None,
-    width="K",
-) -> None:
-    """Draw all words on their way through a causal layer of two heads, in six steps.
+BESIDE = 1.7  # inches from the title to the middle of what is beside a stack of heads
 
-    Args:
-        words: T of them.
-        x: `(B, T, D)`; the first sentence is drawn.
-        matrices: dict from query, key and value to `(D, D)`, the heads side by side.
-        out_proj: `(D, D)`
-        lit: the number of the word whose rows get a frame.
-        width: how the width of a head is called.
-    """
-    picture, (B, T, D), K = Picture(), x.shape, x.shape[-1] // 2
-    sizes, height = {"B": B, "T": T, "D": D, "H": 2, width: K}, T * LINE
-    parts, heads, longer = {}, [], 0.07 * (len(width) - 1)  # inches of code
 
-    def step(number, at, code, axes, one_line=0.0):
-        shape = f"({', '.join(axes)}) = ({', '.join(str(sizes[a]) for a in axes)})"
-        style = {"family": "DejaVu Sans Mono", "ha": "left"}
-        picture.step(at, number)
-        picture.write(at[0] + 0.18, at[1], code, **style)
-        place = (at[0] + one_line, at[1]) if one_line else (at[0] + 0.18, at[1] + 0.19)
-        picture.write(*place, shape, color=GREY, **style)
-        picture._add_sentence(f"{code}: {shape}")
-
-    step(1, (1.9, 0.1), "W_query(x), W_key(x), W_value(x)", "BTD", 2.85)
-    style = {"cell": 0.3, "lit": lit}
-    start = picture.grid((0.6, 0.68), x[0], "x", "x", rows=words, **style)
-    picture.wire(start.right, (2.25, start.right[1]))
-    low = 0.68 + height
-    for i, (role, matrix) in enumerate(matrices.items()):
-        left, vectors = 2.35 + 1.53 * i, x[0] @ matrix
-        for head, part in enumerate(vectors.split(K, dim=1)):
-            at, style = (left + (0.34 * K + 0.06) * head, 0.68), {"lit": lit}
-            picture.grid(at, part, role, columns=[head] * K, cell=0.34, **style)
-            parts[role, head] = part
-        middle = left + 0.34 * K + 0.03
-        picture.note((middle, 0.38), role, role, align="center", bold=True)
-        picture.wire((middle, low + 0.03), (middle, low + 0.22), role)
-    axes, code = ["B", "H", "T", width], f".view(B, T, H, {width}).transpose(1, 2)"
-    step(2, (1.9 - 2 * longer, low + 0.34), code, axes, 2.85 + longer)
-    code = f"softmax(masked(q @ k.mT / {width}**0.5))"
-    step(3, (1.5 - 2 * longer, low + 0.64), code, "BHTT")
-    step(4, (4.6 - longer, low + 0.64), "weights @ v", axes)
-    mask, style = causal_mask(T), {"cell": 0.3}
-    for head in range(2):
-        y = low + 1.26 + (height + 0.4) * head
-        picture.shelf(Box(0.15, y + 0.02, 6.6, height - 0.1), f"head {head}", "memory")
-        q, k, v = (parts[role, head] for role in matrices)
-        weights, middle = masked_softmax(q @ k.mT / K**0.5, mask), y + height / 2
-        picture.grid((0.85, y), q, "query", "q", lit=lit, **style)
-        picture.grid((1.75, middle - K * LINE / 2), k.mT, "key", "k.mT", **style)
-        look = {"mask": mask, "cell": 0.4, "lit": lit}
-        picture.grid((3.6, y), weights, "weight", "weights", **look)
-        picture.grid((5.15, y), v, "value", "v", **style)
-        heads.append(weights @ v)
-        look = {"cell": 0.38, "lit": lit}
-        picture.grid((6.05, y), heads[-1], "output", "context", **look)
-        signs = {"×": (1.6, 4.97), f"÷ √{K}, mask →": (3.1,), "=": (5.9,)}
-        for sign, places in signs.items():
-            for left in places:
-                picture.sign((left, middle), sign)
-    end = low + 1.26 + 2 * (height + 0.4) - 0.36
-    path = [(6.43, end + 0.1), (1.4, end + 0.1)]
-    picture.wire((6.43, end), (1.4, end + 0.19), "output", via=path)
-    y = end + 1.03
-    joined = torch.cat(heads, dim=1)
-    step(5, (0.15, y - 0.72), ".transpose(1, 2).flatten(2)", "BTD")
-    style = {"columns": [0] * K + [1] * K, "rows": words, "cell": 0.4}
-    picture.grid((0.6, y), joined, "output", "joined", lit=lit, **style)
-    picture.sign((2.42, y + height / 2), "×")
-    at = 2.6, y + (height - D * LINE) / 2
-    picture.grid(at, out_proj, None, "out_proj", cell=0.3)
-    picture.sign((4.0, y + height / 2), "=")
-    step(6, (4.2, y - 0.72), "out_proj(joined)", "BTD")
-    picture.grid((4.3, y), joined @ out_proj, "output", "output", lit=lit)
+def cut_heads(words, x: Tensor, W_query: Tensor, *, title: str) -> None:
+    """Draw how one product, `x @ W_query`, makes two heads' queries, and the cut."""
+    picture, (T, D), d_k, lit = Picture(), x.shape, x.shape[1] // 2, {"lit": len(x) - 1}
+    _draw_step(picture, 0.65, 1, "W_query(x)", "T, D", (T, D))
+    code = ".view(B, T, H, d_k).transpose(1, 2)"
+    _draw_step(picture, 3.85, 2, code, "H, T, d_k", (2, T, d_k))
+    heads, both = {"columns": [0] * d_k + [1] * d_k}, x @ W_query
+    start = 0.55, 0.28, x, "x", "x", {"rows": words, **lit}
+    matrix = 1.97, 0.33, W_query, None, "W_query", heads
+    end = 3.6, 0.33, both, "query", "queries", heads | lit
+    *_, box = _draw_product(picture, BESIDE, "×=", start, matrix, end)
+    ends = box.at(0.5, -0.24), box.at(0.5, 1.12)
+    picture.wire(*ends, head=False, dashed=True)
+    for end in _draw_heads(picture, 6.05, both.split(d_k, dim=1), "query", words):
+        picture.wire(box.right, (end.x - 0.5, end.left[1]), "query", turn=5.25)
     picture.publish(title)
+
+
+def attend_in_heads(heads, *, title: str) -> None:
+    """Draw how two heads, of `(2, T, d_k)` queries, keys and values, find contexts."""
+    picture, (_, T, d_k) = Picture(), heads[0].shape
+    lit, mask = {"lit": T - 1}, {"mask": causal_mask(T)}
+    code = "softmax(masked(q @ k.mT / d_k**0.5))"
+    _draw_step(picture, 0.2, 3, code, "H, T, T", (2, T, T))
+    _draw_step(picture, 4.4, 4, "weights @ v", "H, T, d_k", (2, T, d_k))
+    for head, (q, k, v) in enumerate(zip(*heads)):
+        middle, scores = 1.34 + (T * LINE + 0.42) * head, q @ k.mT / d_k**0.5
+        ground = Box(0.15, middle - T * LINE / 2, 6.65, T * LINE - 0.06)
+        picture.shelf(ground, f"head {head}", "memory")
+        weights = masked_softmax(scores, *mask.values())
+        texts = [[format_number(s, 1) for s in line] for line in scores.tolist()]
+        grids = [(0.66, 0.27, q, "query", "q", lit)]
+        grids += [(1.47, 0.27, k.mT, "key", "k.mT", {})]
+        grids += [(2.53, 0.37, texts, "score", f"scores ÷ √{d_k}", lit)]
+        grids += [(4.18, 0.35, weights, "weight", "weights", lit | mask)]
+        grids += [(5.51, 0.25, v, "value", "v", {})]
+        grids += [(6.2, 0.33, weights @ v, "output", "context", lit)]
+        _draw_product(picture, middle, ("×", "=", "mask →", "×", "="), *grids)
+    picture.publish(title)
+
+
+def merge_heads(words, contexts, out_proj: Tensor, *, title: str) -> None:
+    """Draw how the contexts of two heads, `(2, T, d_k)`, are joined, and projected."""
+    picture, (_, T, d_k), lit = Picture(), contexts.shape, {"lit": len(words) - 1}
+    steps = {5: ".transpose(1, 2).flatten(2)", 6: "out_proj(joined)"}
+    for number, code in steps.items():
+        _draw_step(picture, 3.65 * number - 17.6, number, code, "T, D", (T, 2 * d_k))
+    joined = torch.cat([*contexts], dim=1)
+    look = {"columns": [0] * d_k + [1] * d_k, **lit}
+    start = 2.05, 0.36, joined, "output", "joined", look
+    matrix = 3.85, 0.29, out_proj, None, "out_proj", {}
+    end = 5.3, 0.38, joined @ out_proj, "output", "output", lit
+    box, *_ = _draw_product(picture, BESIDE, "×=", start, matrix, end)
+    for start in _draw_heads(picture, 0.6, contexts, "output", words):
+        picture.wire((1.43, start.right[1]), box.left, "output", turn=1.7)
+    picture.publish(title)
+
+
+def _draw_step(picture, left, number, code, axes, sizes):
+    """Write a line of code beside the number of its step, and its shape below."""
+    style = {"family": "DejaVu Sans Mono", "ha": "left"}
+    picture.step((left, 0.1), number)
+    picture.write(left + 0.18, 0.1, code, **style)
+    picture.write(left + 0.18, 0.29, f"({axes}) = {sizes}", color=GREY, **style)
+    picture._add_sentence(f"{code}: ({axes}) = {sizes}")
+
+
+def _draw_product(picture, middle, signs, *grids):
+    """Draw grids at one height with signs between them, and return their boxes."""
+    boxes = []
+    for left, cell, values, role, name, style in grids:
+        at = left, middle - len(values) * LINE / 2
+        boxes.append(picture.grid(at, values, role, name, cell=cell, **style))
+    for sign, box, following in zip(signs, boxes, boxes[1:]):
+        picture.sign(((box.right[0] + following.x) / 2, middle), sign)
+    return boxes
+
+
+def _draw_heads(picture, left, blocks, role, words):
+    """Draw the block of each of two heads below each other, and return their boxes."""
+    boxes, height, style = [], len(words) * LINE, {"rows": words, "lit": len(words) - 1}
+    for head, block in enumerate(blocks):
+        y = BESIDE - height - 0.06 + (height + 0.42) * head
+        picture.shelf(Box(left - 0.45, y, 1.2, height - 0.06), f"head {head}", "memory")
+        boxes.append(picture.grid((left, y), block, role, " ", cell=0.36, **style))
+    return boxes
 
 
 # --- 11 ---------------------------------------------------------------------------
