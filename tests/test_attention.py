@@ -87,7 +87,7 @@ WHOLE = torch.ones(3, 4, dtype=torch.int64)
         (attend, (X, X[0], X), r"tokens, width\) of each"),
         (scaled_scores, [X.expand(2, 3, 4), X.expand(3, 3, 4)], r"fit, got \[\(2, 3,"),
         (split_heads, (X[0], 2), r"x \(\.\.\., T, D\), got \(4,\)"),
-        (merge_heads, (X,), r"x \(\.\.\., H, T, K\), got \(3, 4\)"),
+        (merge_heads, (X,), r"x \(\.\.\., H, T, d_k\), got \(3, 4\)"),
         (repeat_kv, (X[None], 0), "n_rep to be a whole number of 1 or more, got 0"),
         (masked_softmax, torch.ones(2, 2, 2), "boolean mask, got torch.float32"),
         (masked_softmax, (X, torch.ones(4, 3) > 0), r"broadcasts to \(3, 4\), got"),

@@ -17,7 +17,7 @@ from utils.delta import (
 
 
 def drawn(*shape, dtype=torch.float64):
-    """Return query, key, value, beta and log_gate for the axes (..., T, K, V)."""
+    """Return query, key, value, beta and log_gate for the axes (..., T, d_k, d_v)."""
     *lead, width, d_v = shape
     query, key = random(*lead, width), F.normalize(random(*lead, width, seed=1), dim=-1)
     value, beta = random(*lead, d_v, seed=2), torch.sigmoid(random(*lead, seed=3))

@@ -1,7 +1,7 @@
 """Attention, from a softmax to several heads.
 
 Shapes: B batch, T tokens (queries), S tokens attended to (keys), D model width,
-H heads, K head width. Boolean masks: True = may attend. A query that may attend
+H heads, d_k head width. Boolean masks: True = may attend. A query that may attend
 to nothing gets weights of zero and an output of zero.
 """
 
@@ -211,7 +211,7 @@ def cross_attention(
     """Let the tokens of x attend to those of another text, with one head.
 
     x: (..., T, D), the queries; context: (..., S, D), where keys and values come from
-    W_query, W_key, W_value: (D, K), (D, K) and (D, d_v)
+    W_query, W_key, W_value: (D, d_k), (D, d_k) and (D, d_v)
     context_mask: boolean (..., S), True = may be attended to
     returns: output (..., T, d_v) and weights (..., T, S); ValueError for shapes that do
         not fit
@@ -399,10 +399,10 @@ class CausalAttention(ComputedBuffer, SelfAttention):
 
 
 def split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """Give each head its consecutive features: head h owns h*K ... (h+1)*K - 1.
+    """Give each head its consecutive features: head h owns h*d_k ... (h+1)*d_k - 1.
 
     x: (B, T, D); ValueError if D is not divisible by the number of heads
-    returns: (B, H, T, K) with K = D / H
+    returns: (B, H, T, d_k) with d_k = D / H
 
     >>> split_heads(torch.arange(8).view(1, 2, 4), num_heads=2)[0, 1]
     tensor([[2, 3],
@@ -411,36 +411,36 @@ def split_heads(x: Tensor, num_heads: int) -> Tensor:
     require.axes("x", x, "..., T, D")
     width = x.shape[-1]
     require.divisible(width, num_heads)
-    heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, K)
-    return heads.transpose(-3, -2)  # (B, H, T, K)
+    heads = x.reshape(*x.shape[:-1], num_heads, width // num_heads)  # (B, T, H, d_k)
+    return heads.transpose(-3, -2)  # (B, H, T, d_k)
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """Put the heads of each token side by side: the inverse of `split_heads`.
 
-    x: (B, H, T, K)
-    returns: (B, T, H*K)
+    x: (B, H, T, d_k)
+    returns: (B, T, H*d_k)
 
     >>> x = torch.arange(8).view(1, 2, 4)
     >>> torch.equal(merge_heads(split_heads(x, num_heads=2)), x)
     True
     """
-    require.axes("x", x, "..., H, T, K")
-    return x.transpose(-3, -2).flatten(-2)  # (B, T, H, K), then (B, T, H*K)
+    require.axes("x", x, "..., H, T, d_k")
+    return x.transpose(-3, -2).flatten(-2)  # (B, T, H, d_k), then (B, T, H*d_k)
 
 
 def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
     """Repeat each key-value head for `n_rep` neighbouring query heads.
 
-    x: (B, H_kv, T, K)
-    returns: (B, H_kv * n_rep, T, K), query head h uses head h // n_rep of x
+    x: (B, H_kv, T, d_k)
+    returns: (B, H_kv * n_rep, T, d_k), query head h uses head h // n_rep of x
 
     >>> repeat_kv(torch.tensor([[[[1]], [[2]]]]), n_rep=2).flatten()
     tensor([1, 1, 2, 2])
 
     Source: Ainslie et al. 2023, section 2.2.
     """
-    require.axes("x", x, "..., H_kv, T, K")
+    require.axes("x", x, "..., H_kv, T, d_k")
     require.sizes(n_rep=n_rep)
     return x.repeat_interleave(n_rep, dim=-3)
 
@@ -573,7 +573,7 @@ class MultiHeadAttention(nn.Module):
         return num_cached
 
     def _project_heads(self, x, context, cache):
-        """Return query (B, H, T, K), key and value (B, H_kv, S, K)."""
+        """Return query (B, H, T, d_k), key and value (B, H_kv, S, d_k)."""
         layers = self.W_query, self.W_key, self.W_value
         counts = self.num_heads, self.num_kv_heads, self.num_kv_heads
         is_joint = context is None and cache is None and not x.is_cpu
@@ -612,8 +612,8 @@ def attend_with_heads(
 
     The layers that call it have checked their inputs.
 
-    query: (B, H, T, K), the last T of the S tokens if `causal`
-    key, value: (B, H_kv, S, K) and (B, H_kv, S, d_v), shared by neighbouring heads
+    query: (B, H, T, d_k), the last T of the S tokens if `causal`
+    key, value: (B, H_kv, S, d_k) and (B, H_kv, S, d_v), shared by neighbouring heads
     padding_mask: boolean (B, S), True = a real token, which may be attended to
     dropout_p: fraction of the weights that is dropped; 0 except during training
     window: how many keys a causal query may attend to, its own the last of them

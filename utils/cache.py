@@ -24,7 +24,7 @@ class KeyValueCache:
     """Store the keys and values of the tokens so far, for one attention layer.
 
     capacity: the number of tokens to allocate memory for, once, at the first of them
-    key, value: (B, H_kv, capacity, K), written in place; None before the first tokens
+    key, value: (B, H_kv, capacity, d_k), written in place; None before the first tokens
 
     Stored tensors are overwritten, so a gradient that would need them raises PyTorch's
     RuntimeError: the cache is for generation.
@@ -53,8 +53,8 @@ class KeyValueCache:
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Add the keys and values of new tokens; return those of all tokens so far.
 
-        key, value: (B, H_kv, T, K)
-        returns: both (B, H_kv, S, K), the new ones last
+        key, value: (B, H_kv, T, d_k)
+        returns: both (B, H_kv, S, d_k), the new ones last
 
         Raises ValueError if there is no room left, and for another shape or dtype.
         """
@@ -63,7 +63,7 @@ class KeyValueCache:
         is_valid = key.dim() == value.dim() == 4 and key.device == value.device
         if self.key is None:
             is_valid = is_valid and key.shape[:3] == value.shape[:3]
-        require.that(is_valid, "(B, H_kv, T, K) twice", key.shape, value.shape)
+        require.that(is_valid, "(B, H_kv, T, d_k) twice", key.shape, value.shape)
         start, end = self.num_tokens, self.num_tokens + key.shape[-2]
         expected = f"at most capacity = {self.capacity} tokens"
         require.that(end <= self.capacity, expected, end)

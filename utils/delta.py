@@ -1,7 +1,7 @@
 """Attention without a softmax: the past as a matrix of fixed size.
 
-Shapes: B batch, T tokens, H heads, K width of keys and queries, d_v width of
-values. A state M is (..., K, d_v): for a key k it returns M^T k.
+Shapes: B batch, T tokens, H heads, d_k width of keys and queries, d_v width of
+values. A state M is (..., d_k, d_v): for a key k it returns M^T k.
 """
 
 import math
@@ -19,7 +19,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
     M_t = M_(t-1) + k_t v_t^T;  o_t = M_t^T q_t: the rows of tril(Q K^T) V
 
-    query, key: (..., T, K)
+    query, key: (..., T, d_k)
     value: (..., T, d_v)
     returns: (..., T, d_v); ValueError for other shapes
 
@@ -32,7 +32,7 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     _check_inputs(query, key, value)
     state, outputs = _empty_state(key, value), []
     for t in range(key.shape[-2]):
-        state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., K, d_v)
+        state = state + key[..., t, :, None] * value[..., t, None, :]  # (..., d_k, d_v)
         outputs.append(_read(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
 
@@ -42,7 +42,7 @@ def delta_rule(query: Tensor, key: Tensor, value: Tensor, beta: Tensor) -> Tenso
 
     M_t = M + beta_t k_t (v_t - M^T k_t)^T with M = M_(t-1);  o_t = M_t^T q_t
 
-    query, key: (..., T, K); keys of length 1, because longer ones let the matrix grow
+    query, key: (..., T, d_k); keys of length 1, because longer ones let the matrix grow
     value: (..., T, d_v)
     beta: (..., T), from 0 (write nothing) to 1 (the key then returns its value)
     returns: (..., T, d_v); ValueError for other shapes
@@ -86,7 +86,7 @@ def gated_delta_rule(
         state = gate[..., t, None, None] * state
         known = _read(state, key[..., t, :])  # (..., d_v), so far for this key
         change = beta[..., t, None] * (value[..., t, :] - known)
-        state = state + key[..., t, :, None] * change[..., None, :]  # (..., K, d_v)
+        state = state + key[..., t, :, None] * change[..., None, :]  # (..., d_k, d_v)
         outputs.append(_read(state, query[..., t, :]))
     return torch.stack(outputs, dim=-2)
 
@@ -105,8 +105,8 @@ def attend_in_chunks(
     query, key, value, beta: as `gated_delta_rule` takes them
     log_gate: (..., T), the logarithm of its `gate`, so 0 or less, -inf for a gate of 0;
         None for gates of 1
-    state: (..., K, d_v), after the tokens before; None if there are none
-    returns: output (..., T, d_v) and the state after the last token, (..., K, d_v), in
+    state: (..., d_k, d_v), after the tokens before; None if there are none
+    returns: output (..., T, d_v) and the state (..., d_k, d_v) after the last token, in
         float32 or wider; ValueError for other shapes and a chunk_size below 1
 
     >>> key, value = torch.ones(2, 1), torch.tensor([[3.0], [4]])
@@ -132,7 +132,7 @@ def _attend_in_chunks(query, key, value, beta, log_gate, state, chunk_size=64):
     empty = _empty_state(key, value).to(dtype)
     if state is not None:
         require.floating("state", state)
-        expected = f"a state (..., K, d_v) = {tuple(empty.shape)}"
+        expected = f"a state (..., d_k, d_v) = {tuple(empty.shape)}"
         require.that(state.shape == empty.shape, expected, state.shape)
     state, outputs = empty if state is None else state.to(dtype), []
     inputs = [
@@ -172,7 +172,7 @@ def _chunk(state, query, key, value, beta, log_gate):
 class DeltaState:
     """What `DeltaAttention` stores of the tokens so far: one matrix per head.
 
-    matrix: (B, H, K, d_v), whatever the number of tokens; None before the first ones
+    matrix: (B, H, d_k, d_v), whatever the number of tokens; None before the first ones
 
     >>> len(DeltaState())
     0

@@ -116,19 +116,19 @@ class TokenAndPositionEmbedding(nn.Module):
 def apply_rope(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
     """Rotate pairs of neighbouring features by angles that grow with the position.
 
-    Pair (2p, 2p+1) at position t rotates by t * base^(-2p/K), counter-clockwise, so
+    Pair (2p, 2p+1) at position t rotates by t * base^(-2p/d_k), counter-clockwise, so
     that the dot product of two rotated vectors depends only on their distance.
 
-    x: (..., T, K), floating point, with an even K, else ValueError
+    x: (..., T, d_k), floating point, with an even d_k, else ValueError
     positions: (T,), or anything that broadcasts to (..., T), such as (B, 1, T)
-    returns: (..., T, K)
+    returns: (..., T, d_k)
 
     >>> apply_rope(torch.tensor([[1.0, 0.0]]), torch.tensor([torch.pi / 2])).round()
     tensor([[-0., 1.]])
 
-    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + K/2.
+    Source: Su et al. 2021, section 3.2. Many models pair feature i with i + d_k/2.
     """
-    require.axes("x", x, "..., T, K")
+    require.axes("x", x, "..., T, d_k")
     require.instance("positions", positions)
     require.broadcastable("positions", positions, x.shape[:-1])
     require.even("width of x", x.shape[-1])
@@ -144,9 +144,9 @@ def rotary_tables(
     """Compute the cosines and sines with which `apply_rope` rotates each pair.
 
     positions: (..., T)
-    width: K, even and positive, else ValueError
-    rescale: function that changes the frequencies (K / 2,), in radians per token
-    returns: cosines and sines, (..., T, K / 2) each, in float32 or wider
+    width: d_k, even and positive, else ValueError
+    rescale: function that changes the frequencies (d_k / 2,), in radians per token
+    returns: cosines and sines, (..., T, d_k / 2) each, in float32 or wider
 
     >>> rotary_tables(torch.arange(2), width=2)
     (tensor([[1.0000],
@@ -159,29 +159,29 @@ def rotary_tables(
     dtype = torch.promote_types(torch.get_default_dtype(), torch.float32)
     # In float32 the positions 2^24 and 2^24 + 1 would be the same.
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
-    periods = base ** (even / width)  # (K / 2,), in tokens per radian
+    periods = base ** (even / width)  # (d_k / 2,), in tokens per radian
     if rescale is not None:
         speeds = rescale(1 / periods)
         require.instance("rescaled frequencies", speeds)
         is_valid = speeds.shape == even.shape
         require.that(is_valid, f"{len(even)} frequencies", speeds.shape)
         periods = 1 / speeds
-    angles = positions[..., None].double() / periods  # (..., T, K / 2)
+    angles = positions[..., None].double() / periods  # (..., T, d_k / 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotate each pair of neighbouring features, counter-clockwise.
 
-    x: (..., T, K)
-    cos, sin: (T, K / 2), or (..., T, K / 2) with axes that broadcast
-    returns: (..., T, K); ValueError for another width
+    x: (..., T, d_k)
+    cos, sin: (T, d_k / 2), or (..., T, d_k / 2) with axes that broadcast
+    returns: (..., T, d_k); ValueError for another width
 
     >>> rotate_pairs(torch.tensor([[3.0, 0.0]]), torch.zeros(1, 1), torch.ones(1, 1))
     tensor([[0., 3.]])
     """
-    require.axes("cos", cos, "..., K / 2")
-    require.axes("sin", sin, "..., K / 2")
+    require.axes("cos", cos, "..., d_k / 2")
+    require.axes("sin", sin, "..., d_k / 2")
     width = 2 * cos.shape[-1]
     require.floating("x", x)
     require.that(x.shape[-1:] == (width,), f"x (..., {width})", x.shape)
@@ -191,7 +191,7 @@ def rotate_pairs(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     cos, sin = cos.to(x.dtype), sin.to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]
     rotated = torch.stack((a * cos - b * sin, a * sin + b * cos), dim=-1)
-    return rotated.flatten(-2)  # (..., T, K)
+    return rotated.flatten(-2)  # (..., T, d_k)
 
 
 class ComputedBuffer(nn.Module):
@@ -221,8 +221,8 @@ class Rotary(ComputedBuffer):
 
     num_positions: how many positions the tables of cosines and sines have
     width, base, rescale: as `rotary_tables` takes them
-    x: (..., T, K);  start: the position of its first token
-    returns: (..., T, K)
+    x: (..., T, d_k);  start: the position of its first token
+    returns: (..., T, d_k)
 
     >>> Rotary(5, width=2)(torch.ones(1, 2), start=0)
     tensor([[1., 1.]])
@@ -245,7 +245,7 @@ class Rotary(ComputedBuffer):
         return "tables", torch.stack(tables)
 
     def forward(self, x: Tensor, start: int) -> Tensor:
-        require.axes("x", x, "..., T, K")
+        require.axes("x", x, "..., T, d_k")
         require.first_position(start)
         end = start + x.shape[-2]
         require.length(end, self.num_positions, "num_positions")

@@ -1,7 +1,7 @@
 """Latent attention: keys and values computed from one narrow vector per token.
 
-Shapes: B batch, T tokens (queries), S tokens attended to (keys), H heads, K head width,
-d_c width of a latent, K_rot width of the rotated part.
+Shapes: B batch, T tokens (queries), S tokens attended to (keys), H heads, d_k width
+of a head, d_c width of a latent, d_rot width of the rotated part.
 """
 
 import torch
@@ -24,8 +24,8 @@ def latent_keys_values(
     """Compute each head's keys and values from the cached latents.
 
     latent: (B, S, d_c)
-    W_uk, W_uv: (H, d_c, K) and (H, d_c, d_v), a matrix for each head
-    returns: keys (B, H, S, K) and values (B, H, S, d_v); ValueError for other shapes
+    W_uk, W_uv: (H, d_c, d_k) and (H, d_c, d_v), a matrix for each head
+    returns: keys (B, H, S, d_k) and values (B, H, S, d_v); ValueError for other shapes
 
     >>> sizes = torch.zeros(2, 5, 3), torch.zeros(7, 3, 4), torch.zeros(7, 3, 6)
     >>> [tuple(t.shape) for t in latent_keys_values(*sizes)]
@@ -46,9 +46,9 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
 
     q (c W_uk)^T = (q W_uk^T) c^T
 
-    query: (B, H, T, K)
+    query: (B, H, T, d_k)
     latent: (B, S, d_c)
-    W_uk: (H, d_c, K)
+    W_uk: (H, d_c, d_k)
     returns: (B, H, T, S), not scaled, of 16-bit inputs in float32; ValueError for other
         shapes
 
@@ -59,9 +59,9 @@ def absorbed_scores(query: Tensor, latent: Tensor, W_uk: Tensor) -> Tensor:
     Source: DeepSeek-AI 2024, *DeepSeek-V2*, section 2.1.2.
     """
     _check_matrix("W_uk", W_uk, latent)
-    H, _, K = W_uk.shape
+    H, _, d_k = W_uk.shape
     require.alike(query=query, latent=latent, W_uk=W_uk)
-    _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], K))
+    _check_shape("query", query, (latent.shape[0], H, *query.shape[2:3], d_k))
     dtype = torch.promote_types(query.dtype, torch.float32)
     query, latent, W_uk = (t.to(dtype) for t in (query, latent, W_uk))
     return query @ W_uk.mT @ latent[:, None].mT
@@ -77,12 +77,12 @@ def absorbed_attention(
 ) -> Tensor:
     """Attend to all cached tokens, without computing their keys or values.
 
-    scores = (q W_uk^T c + q_rot k_rot) / sqrt(K + K_rot)
+    scores = (q W_uk^T c + q_rot k_rot) / sqrt(d_k + d_rot)
     output = (softmax(scores) c) W_uv
 
-    query, rotated_query: (B, H, T, K) and (B, H, T, K_rot), rotated by position
-    latent, rotated_key: (B, S, d_c) and (B, S, K_rot), both shared by all heads
-    W_uk, W_uv: (H, d_c, K) and (H, d_c, d_v)
+    query, rotated_query: (B, H, T, d_k) and (B, H, T, d_rot), rotated by position
+    latent, rotated_key: (B, S, d_c) and (B, S, d_rot), both shared by all heads
+    W_uk, W_uv: (H, d_c, d_k) and (H, d_c, d_v)
     returns: (B, H, T, d_v), the outputs of the heads; ValueError for other shapes
 
     >>> one, latent = torch.ones(1, 1, 1, 1), torch.tensor([[[1.0], [3.0]]])
@@ -96,9 +96,9 @@ def absorbed_attention(
     names = "query", "rotated_query", "latent", "rotated_key", "W_uk", "W_uv"
     require.alike(**dict(zip(names, inputs)))
     scores = absorbed_scores(query, latent, W_uk)
-    K_rot, d_v = rotated_query.shape[-1:], W_uv.shape[-1:]
-    _check_shape("rotated_query", rotated_query, (*query.shape[:3], *K_rot))
-    _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *K_rot))
+    d_rot, d_v = rotated_query.shape[-1:], W_uv.shape[-1:]
+    _check_shape("rotated_query", rotated_query, (*query.shape[:3], *d_rot))
+    _check_shape("rotated_key", rotated_key, (*latent.shape[:2], *d_rot))
     _check_shape("W_uv", W_uv, (*W_uk.shape[:2], *d_v))
     rotated_query, rotated_key, latent, W_uv = (
         t.to(scores.dtype) for t in (rotated_query, rotated_key, latent, W_uv)
@@ -187,12 +187,12 @@ class LatentAttention(nn.Module):
         start = require.cache(cache, KeyValueCache)
         num_tokens = require.tokens("x", x, self, padding_mask, start)
         require.length(num_tokens, self.context_length)
-        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, K + K_rot)
+        query = split_heads(self.W_query(x), self.num_heads)  # (B, H, T, d_k + d_rot)
         query, rotated_query = query.split((self.head_dim, self.rotary_dim), dim=-1)
         latent = self.W_latent(x)  # (B, T, d_c), in 16 bits under autocast
         latent = self.norm(latent.to(self.norm.weight.dtype)).to(latent.dtype)
         latent = latent[:, None]  # (B, 1, T, d_c)
-        rotated_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, K_rot)
+        rotated_key = x.new_empty(*x.shape[:2], 0)[:, None]  # (B, 1, T, d_rot)
         if self.rotary_dim:
             rotated_query = self.rotate(rotated_query, start)
             rotated_key = self.rotate(self.W_rotary(x)[:, None], start)
@@ -202,17 +202,17 @@ class LatentAttention(nn.Module):
             if absorbed is None:
                 absorbed = self._is_absorbing_cheaper(query.shape[-2], latent.shape[-2])
             shape = self.num_heads, self.head_dim, self.latent_dim
-            W_uk = self.W_up_key.weight.view(shape).mT  # (H, d_c, K)
+            W_uk = self.W_up_key.weight.view(shape).mT  # (H, d_c, d_k)
             W_uv = self.W_up_value.weight.view(shape).mT
             if absorbed:
                 query, key, value = query @ W_uk.mT, latent, latent
             else:
                 key, value = latent_keys_values(latent[:, 0], W_uk, W_uv)
                 rotated_key = rotated_key.expand(-1, self.num_heads, -1, -1)
-            # K + K_rot wide, or d_c + K_rot: query (B, H, T, …), key (B, H or 1, S, …)
+            # d_k + d_rot wide, or d_c + d_rot: query (B, H, T, …), key (B, H | 1, S, …)
             query = torch.cat((query, rotated_query), dim=-1)
             key = torch.cat((key, rotated_key), dim=-1)
-            if absorbed:  # PyTorch divides by the root of d_c + K_rot, not of K + K_rot
+            if absorbed:  # PyTorch divides by √(d_c + d_rot), not by √(d_k + d_rot)
                 width = self.head_dim + self.rotary_dim
                 query = query * (query.shape[-1] / width) ** 0.5
             output, weights = attend_with_heads(
@@ -232,9 +232,9 @@ class LatentAttention(nn.Module):
 
     def _is_absorbing_cheaper(self, num_queries, num_keys):
         # Multiplications per head, without those of the rotated part, which are equal.
-        K, d_c = self.head_dim, self.latent_dim
-        expanded = num_keys * K * d_c + num_queries * num_keys * K
-        return num_queries * K * d_c + num_queries * num_keys * d_c < expanded
+        d_k, d_c = self.head_dim, self.latent_dim
+        expanded = num_keys * d_k * d_c + num_queries * num_keys * d_k
+        return num_queries * d_k * d_c + num_queries * num_keys * d_c < expanded
 
 
 def _check_matrix(name, matrix, latent):

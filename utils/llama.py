@@ -1,6 +1,6 @@
 """Llama: the course's GPT with four parts replaced, and its published files.
 
-Shapes: B batch, T tokens, D model width, H heads, K head width, V vocabulary.
+Shapes: B batch, T tokens, D model width, H heads, d_k head width, V vocabulary.
 """
 
 from functools import partial
@@ -139,24 +139,24 @@ LAYERS = {  # names of layers, and ours
 def from_halves(weight: Tensor, num_heads: int) -> Tensor:
     """Reorder the rows of queries or keys, so that rotated pairs are neighbours.
 
-    `transformers` rotates row i of a head together with row i + K/2. They become rows
+    `transformers` rotates row i of a head together with row i + d_k/2. They become rows
     2i and 2i + 1, which `apply_rope` rotates together.
 
-    weight: (H * K, D)
-    returns: (H * K, D)
+    weight: (H * d_k, D)
+    returns: (H * d_k, D)
 
     >>> from_halves(torch.arange(6)[:, None], num_heads=1)[:, 0]
     tensor([0, 3, 1, 4, 2, 5])
 
     Source: the inverse of `permute` in the script of `transformers` for Llama.
     """
-    require.axes("weight", weight, "H * K, D")
+    require.axes("weight", weight, "H * d_k, D")
     require.sizes(num_heads=num_heads)
     is_valid = len(weight) % (2 * num_heads) == 0
     received = f"{len(weight)} rows", num_heads
     require.that(is_valid, "rows in pairs for each head", *received)
-    pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, K / 2, D)
-    return pairs.transpose(1, 2).flatten(0, 2)  # (H * K, D)
+    pairs = weight.unflatten(0, (num_heads, 2, -1))  # (H, half, d_k / 2, D)
+    return pairs.transpose(1, 2).flatten(0, 2)  # (H * d_k, D)
 
 
 def llama3_frequencies(
@@ -172,8 +172,8 @@ def llama3_frequencies(
     keeps its frequency, and one that rotates at most `low_freq_factor` times is slowed
     down by `factor`. In between, the frequency is a weighted average of the two.
 
-    frequencies: (K / 2,), in radians per token
-    returns: (K / 2,); ValueError unless `low_freq_factor` is below `high_freq_factor`
+    frequencies: (d_k / 2,), in radians per token
+    returns: (d_k / 2,); ValueError unless `low_freq_factor` is below `high_freq_factor`
 
     >>> frequencies = torch.tensor([8.0, 2.0, 0.5]) * 2 * torch.pi / 100
     >>> llama3_frequencies(frequencies, 10, 1, 4, 100) / frequencies

@@ -3,7 +3,7 @@
 The usual names are data parallelism and context parallelism (ring attention). Each
 split gives the outputs and gradients of one process.
 
-Shapes: P processes, T tokens of one process, K head width, U hidden units of an MLP.
+Shapes: P processes, T tokens of one process, d_k head width, U hidden units of an MLP.
 """
 
 import contextlib
@@ -208,10 +208,10 @@ def ring_attention(
     In each of P turns a process attends to the keys that it holds, merges the part into
     one running result, and sends the keys and values to the next process.
 
-    query, key, value: (..., T, K), those of this process
+    query, key, value: (..., T, d_k), those of this process
     positions: integers (T,), the positions of its tokens in the whole text, for a
         causal mask; None for no mask
-    returns: (..., T, K), with gradients for the keys and values of every process
+    returns: (..., T, d_k), with gradients for the keys and values of every process
 
     Source: Liu, Zaharia and Abbeel 2023, section 3.
     """

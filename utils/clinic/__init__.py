@@ -4,7 +4,7 @@ A patient is an attention layer in which a step or two go wrong. Its code stays 
 sight: you run it and compare it with its healthy twin, a layer with the same weights
 and no wrong step. Everything runs on the CPU.
 
-Shapes: B batch, T tokens, D = H * K width, H heads, K head width.
+Shapes: B batch, T tokens, D = H * d_k width, H heads, d_k head width.
 """
 
 from utils.clinic.diagnosis import diagnose

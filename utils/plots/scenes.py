@@ -514,11 +514,11 @@ def draw_attention(
     Args:
         left, width: in inches, where the columns are.
         words: one column each; `followed` is the number of the one with the query.
-        query: (K,)
-        keys, values: (T, K) and (T, d_v)
+        query: (d_k,)
+        keys, values: (T, d_k) and (T, d_v)
         plain: the three roles are one vector, so they have no colour (notebook 03), and
             weights below 0.05 no wire, which is else a thin one.
-        causal: divide the scores by the root of K, and hide the words that follow.
+        causal: divide the scores by the root of d_k, and hide the words that follow.
         new: the lanes to draw in full colour if the others are pale.
         lanes: their upper ends, in inches; "x" is where the query comes from,
             and the last two may be missing.
@@ -768,7 +768,7 @@ def _draw_heads(picture, left, blocks, role, words):
 def latent_scores(latent: Tensor, W_uk: Tensor, query: Tensor, *, title: str) -> None:
     """Draw the score of a query and a cached latent: by its key, and absorbed.
 
-    The shapes are (d_c,), (d_c, K) and (K,).
+    The shapes are (d_c,), (d_c, d_k) and (d_k,).
     """
     picture, size, center = Picture(), (0.75, 0.36), {"align": "center", "bold": True}
     key, absorbed = latent @ W_uk, query @ W_uk.mT
@@ -806,7 +806,7 @@ def state_and_cache(
     """Draw tokens written into one matrix, a query of it, and a cache that grows.
 
     Args:
-        names: T of them; keys: (T, K); values: (T, d_v); query: (K,)
+        names: T of them; keys: (T, d_k); values: (T, d_v); query: (d_k,)
         columns: d_v names.
     """
     picture, state = Picture(), keys.mT @ values
@@ -849,11 +849,11 @@ def state_and_cache(
 
 @in_course_style
 def capacity(counts, errors: dict, *, title: str) -> None:
-    """Draw measured errors of a state that sums up pairs, and (n − 1) / K as lines.
+    """Draw measured errors of a state that sums up pairs, and (n − 1) / d_k as lines.
 
     Args:
         counts: numbers n of pairs.
-        errors: dict from a key width K to squared errors, one for each n, relative to
+        errors: dict from a key width d_k to squared errors, one for each n, relative to
             the squared length of a value; at most three.
 
     >>> capacity([1, 9], {8: [0.0, 1.1]}, title="More pairs interfere more")
@@ -866,7 +866,7 @@ Widths: 8.
     for (width, measured), (color, marker) in zip(errors.items(), styles):
         expected = [(n - 1) / width for n in counts]
         ax.plot(counts, expected, color=color, label=f"(n − 1) / {width}")
-        ax.plot(counts, measured, marker, color=color, label=f"K = {width}, measured")
+        ax.plot(counts, measured, marker, color=color, label=f"d_k = {width}, measured")
     ax.set(xlabel="n, pairs in the state", ylabel="squared error / squared value")
     ax.set_xticks(counts)
     ax.grid(axis="y", color="#E5E5E5")

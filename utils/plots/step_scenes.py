@@ -137,8 +137,8 @@ def compare_share_mix(
 
     Args:
         words: 2 to 5 of them, T in all; `followed` is the number of the one that looks.
-        query: (K,)
-        keys, values: (T, K) and (T, d_v)
+        query: (d_k,)
+        keys, values: (T, d_k) and (T, d_v)
         plain: the three roles are one vector, so they have no colour (notebook 03).
         output: the role of the context vector, if not "x" or "output".
 
@@ -809,7 +809,7 @@ def read_per_step(
 
     Args:
         names: S cached tokens, 2 to 4.
-        keys, values: (H, S, K) and (H, S, d_v), H = 2; the shared ones are head 0's.
+        keys, values: (H, S, d_k) and (H, S, d_v), H = 2; the shared ones are head 0's.
         latent: (S, d_c)
 
     >>> keys, latent = torch.ones(2, 3, 2), torch.zeros(3, 4)

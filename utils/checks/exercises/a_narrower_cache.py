@@ -9,7 +9,7 @@ from utils.checks.shared.attention import softmax_of
 
 
 def scrambled(made):
-    """Return (B, H, S, K) as it looks if (B, S, H, K) is only reshaped."""
+    """Return (B, H, S, d_k) as it looks if (B, S, H, d_k) is only reshaped."""
     return made.transpose(1, 2).reshape(made.shape)
 
 
@@ -17,9 +17,9 @@ NO_HEADS = "no-head-axis: Your latents have no axis for the heads: insert it, la
 FIRST_HEAD = "first-head-alone: You used head 0's matrix for all heads: each has one."
 
 
-def drawn(B, S, d_c, H, K, d_v):
+def drawn(B, S, d_c, H, d_k, d_v):
     """Return random latents (B, S, d_c), and a key and a value matrix for each head."""
-    return draw(B, S, d_c), draw(H, d_c, K), draw(H, d_c, d_v, seed=1)
+    return draw(B, S, d_c), draw(H, d_c, d_k), draw(H, d_c, d_v, seed=1)
 
 
 LATENTS = torch.tensor([[[1.0, 0.0, 2.0], [0, 1, 0]]])
@@ -37,18 +37,18 @@ exercise_11_1 = Exercise(
     id="11.1",
     is_trained=True,
     right=latent_keys_values,
-    returns="the pair (keys, values) of shapes (B, H, S, K) and (B, H, S, d_v)",
+    returns="the pair (keys, values) of shapes (B, H, S, d_k) and (B, H, S, d_v)",
     parts=("keys", "values"),
     cases=[
         Case(LATENTS, draw(1, 3, 2).round(), draw(1, 3, 1).round(), note="one head"),
         Case(*drawn(2, 7, 5, 3, 11, 13)),
         Case(*drawn(3, 5, 2, 3, 7, 11), note="as many samples as heads"),
-        Case(*drawn(2, 3, 5, 7, 5, 5), note="d_c, K and d_v are equal"),
+        Case(*drawn(2, 3, 5, 7, 5, 5), note="d_c, d_k and d_v are equal"),
         Case(*drawn(5, 1, 3, 2, 7, 2), note="one token"),
     ],
     mistakes={
-        "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)": "reshaped-for-moved: You reshaped (H, d_c, K) to (d_c, H*K), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*K), or multiply latent[:, None] @ W.",
-        "made = scrambled(c @ W)": "split-by-view: You read (B, S, H*K) straight as (B, H, S, K), which mixes tokens and heads: use view(B, S, H, K), then transpose(1, 2).",
+        "made = c @ W.reshape(W.shape[1], len(W), -1).transpose(0, 1)": "reshaped-for-moved: You reshaped (H, d_c, d_k) to (d_c, H*d_k), which mixes the heads: move the axis, W.transpose(0, 1).reshape(d_c, H*d_k), or multiply latent[:, None] @ W.",
+        "made = scrambled(c @ W)": "split-by-view: You read (B, S, H*d_k) straight as (B, H, S, d_k), which mixes tokens and heads: use view(B, S, H, d_k), then transpose(1, 2).",
         "c, pair = latent, []": NO_HEADS,
         "made = c @ W[:1].expand_as(W)": FIRST_HEAD,
     },
@@ -68,13 +68,13 @@ def never_makes(mistake, width, *given):
     return fact
 
 
-KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, K) to (B, H, T, d_c), and compare them with the latents themselves."
+KEYS_MADE = "keys-made: You made a key for each head and token: multiply the queries with W_uk transposed, (B, H, T, d_k) to (B, H, T, d_c), and compare them with the latents themselves."
 VALUES_MADE = "values-made: You made a value for each head and token: average the latents first, weights @ latents, (B, H, T, d_c), and multiply the result by W_uv."
 
 NARROW = {
     "key = latent": NO_HEADS,
     "narrow = query @ W_uk[0].mT": FIRST_HEAD,
-    "narrow = query @ W_uk.reshape(W_uk.mT.shape)": "reshaped-for-moved: You reshaped (H, d_c, K) to (H, K, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
+    "narrow = query @ W_uk.reshape(W_uk.mT.shape)": "reshaped-for-moved: You reshaped (H, d_c, d_k) to (H, d_k, d_c), which leaves the numbers in their order: swap the last two axes, W_uk.mT.",
     "key = latent.reshape(latent.mT.shape)[:, None].mT": "latents-reshaped: You reshaped the latents to (d_c, S), which mixes their numbers: swap the axes, latent[:, None].mT.",
     "narrow = query @ W_uk.sum(0).mT": "heads-added: You added up the matrices of all heads, as einsum does if their index has a letter of its own: each head has its own matrix.",
 }
@@ -83,9 +83,9 @@ ABSORBED = NARROW | {
 }
 
 
-def queried(B, H, T, S, d_c, K):
-    """Return queries (B, H, T, K), latents (B, S, d_c) and a matrix for each head."""
-    return draw(B, H, T, K), draw(B, S, d_c), draw(H, d_c, K)
+def queried(B, H, T, S, d_c, d_k):
+    """Return queries (B, H, T, d_k), latents (B, S, d_c) and a matrix for each head."""
+    return draw(B, H, T, d_k), draw(B, S, d_c), draw(H, d_c, d_k)
 
 
 def absorbed_scores(query, latent, W_uk):
@@ -104,37 +104,37 @@ exercise_11_2 = Exercise(
         Case(torch.ones(1, 1, 1, 2), LATENTS, draw(1, 3, 2).round(), note="one head"),
         Case(*queried(2, 3, 5, 7, 11, 13)),
         Case(*queried(3, 3, 2, 5, 7, 2), note="as many samples as heads"),
-        Case(*queried(2, 5, 3, 7, 3, 3), note="d_c and K are equal"),
+        Case(*queried(2, 5, 3, 7, 3, 3), note="d_c and d_k are equal"),
     ],
     mistakes=ABSORBED,
 )
 
 
 STEP = NARROW | {
-    "width = K OR width = latent.shape[-1] + K_rot": "wrong-root: You divided by √{width}: a score stands for K + K_rot products, however it is computed, so divide by √(K + K_rot) = √({K} + {K_rot}).",
+    "width = d_k OR width = latent.shape[-1] + d_rot": "wrong-root: You divided by √{width}: a score stands for d_k + d_rot products, however it is computed, so divide by √(d_k + d_rot) = √({d_k} + {d_rot}).",
     "products = content": "rotated-left-out: You used the content only: add the rotated part, rotated_query · rotated_key.",
-    "scores = content + places / width**0.5 OR scores = content / width**0.5 + places": "one-part-divided: You divided only one part by √(K + K_rot): put parentheses around the sum of both.",
+    "scores = content + places / width**0.5 OR scores = content / width**0.5 + places": "one-part-divided: You divided only one part by √(d_k + d_rot): put parentheses around the sum of both.",
 }
 
 
-def stepped(B, H, T, S, d_c, K, K_rot, d_v):
+def stepped(B, H, T, S, d_c, d_k, d_rot, d_v):
     """Return both parts of the queries, what is cached of each token, the matrices."""
-    queries = draw(B, H, T, K), draw(B, H, T, K_rot, seed=1)
-    cached = draw(B, S, d_c), draw(B, S, K_rot, seed=1)
-    return *queries, *cached, draw(H, d_c, K), draw(H, d_c, d_v, seed=1)
+    queries = draw(B, H, T, d_k), draw(B, H, T, d_rot, seed=1)
+    cached = draw(B, S, d_c), draw(B, S, d_rot, seed=1)
+    return *queries, *cached, draw(H, d_c, d_k), draw(H, d_c, d_v, seed=1)
 
 
 GIVEN = stepped(2, 3, 5, 7, 11, 13, 17, 19)
 
 
 def absorbed_attention(query, rotated_query, latent, rotated_key, W_uk, W_uv):
-    K, K_rot = query.shape[-1], rotated_query.shape[-1]
+    d_k, d_rot = query.shape[-1], rotated_query.shape[-1]
     narrow = query @ W_uk.mT
     key = latent[:, None]
     content = narrow @ key.mT
     places = rotated_query @ rotated_key[:, None].mT
     products = content + places
-    width = K + K_rot
+    width = d_k + d_rot
     scores = products / width**0.5
     hidden = scores
     dim = -1
@@ -153,7 +153,7 @@ exercise_11_3 = Exercise(
         Case(*stepped(1, 1, 1, 2, 3, 2, 1, 1), note="one query, one head, two tokens"),
         Case(*GIVEN),
         Case(*stepped(3, 3, 2, 5, 7, 2, 11, 13), note="as many samples as heads"),
-        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="d_c, K and d_v are equal"),
+        Case(*stepped(2, 5, 3, 7, 3, 3, 2, 3), note="d_c, d_k and d_v are equal"),
     ],
     mistakes=STEP | of_attention.SCALE | of_attention.AXIS | of_attention.NO_MASK,
 )

@@ -72,7 +72,7 @@ exercise_9_1 = Exercise(
 
 
 HEADS, TOKENS = torch.tensor([[[0.0]], [[100]]]), torch.tensor([[0.0], [10], [20]])
-LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, K)
+LEGIBLE = (HEADS + TOKENS + torch.arange(2))[None]  # (1, H_kv, T, d_k)
 
 
 def repeat_kv(x, n_rep):
@@ -85,7 +85,7 @@ def repeat_kv(x, n_rep):
 exercise_9_3 = Exercise(
     id="9.3",
     right=repeat_kv,
-    returns="from x (B, H_kv, T, K) the heads (B, H_kv * n_rep, T, K), head h equal to head h // n_rep of x",
+    returns="from x (B, H_kv, T, d_k) the heads (B, H_kv * n_rep, T, d_k), head h equal to head h // n_rep of x",
     cases=[
         Case(LEGIBLE, 3, note="entry = 100 × head + 10 × token + feature"),
         Case(draw(2, 3, 7, 5), 2),

@@ -42,9 +42,9 @@ exercise_13_1 = Exercise(
         "last = row - 1": "past-alone: You read the state before adding the token's own key and value: add first, then read.",
         "mask = column == last": "own-token-alone: You overwrote the state of the earlier tokens: add to it, state = state + …",
         "mask = column >= row": "upper-for-lower: You let each token see itself and those after it: it should see itself and those before it.",
-        "query = query * key.shape[-1] ** -0.5": "scaled: You divided the scores by √K: leave that out, because there is no softmax.",
+        "query = query * key.shape[-1] ** -0.5": "scaled: You divided the scores by √d_k: leave that out, because there is no softmax.",
         "scores = key @ query.mT": "roles-swapped: You swapped keys and queries: the keys of the past are in the state, and the token's own query should read it.",
-        "return key.mT @ value": "state-returned: You returned the state after the last token, (K, d_v): return what each query reads from it on the way, (T, d_v).",
+        "return key.mT @ value": "state-returned: You returned the state after the last token, (d_k, d_v): return what each query reads from it on the way, (T, d_v).",
     },
 )
 
@@ -83,8 +83,8 @@ DELTA = {
     "change = beta[t] * (value[t] + known)": "added-for-subtracted: You added what the key reads: subtract it from v.",
     "read = query[t] @ faded": "read-before-write: You let the query read before the token has written: write first, then read.",
     "known = query[t] @ faded": "query-asks-what-is-known: You subtracted what the query reads: subtract what the key reads, k @ M.",
-    "query = query * key.shape[-1] ** -0.5": "scaled: You divided by √K: leave that out.",
-    "return state": "state-returned: You returned the state after the last token, (K, d_v): return what each query reads on the way, (T, d_v).",
+    "query = query * key.shape[-1] ** -0.5": "scaled: You divided by √d_k: leave that out.",
+    "return state": "state-returned: You returned the state after the last token, (d_k, d_v): return what each query reads on the way, (T, d_v).",
 }
 
 

@@ -33,8 +33,8 @@ def split_not_divided(answer):
 
 def split_heads(x, num_heads):
     features = x
-    K = head_width(features.shape[-1], num_heads)
-    heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
+    d_k = head_width(features.shape[-1], num_heads)
+    heads = features.unflatten(-1, (num_heads, d_k)).transpose(1, 2)
     return heads
 
 
@@ -42,7 +42,7 @@ exercise_6_1 = Exercise(
     id="6.1",
     is_trained=True,
     right=split_heads,
-    returns="the heads (B, H, T, K) of x (B, T, D), head h with the features h*K … (h+1)*K - 1",
+    returns="the heads (B, H, T, d_k) of x (B, T, D), head h with the features h*d_k … (h+1)*d_k - 1",
     facts=[split_not_divided],
     cut={"num_heads": 1},
     mistakes=of_heads.SPLIT,
@@ -65,7 +65,7 @@ exercise_6_2 = Exercise(
     id="6.2",
     is_trained=True,
     right=merge_heads,
-    returns="for the heads x (B, H, T, K) the tensor (B, T, H*K) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
+    returns="for the heads x (B, H, T, d_k) the tensor (B, T, H*d_k) in which the heads of a token are side by side, head 0 first: the inverse of split_heads",
     mistakes=of_heads.MERGE | of_heads.ALONE,
     cases=[
         Case(split_heads(LEGIBLE, 2).contiguous(), note=NOTE),
@@ -77,10 +77,12 @@ exercise_6_2 = Exercise(
 
 
 HEADS = {
-    "width = learned.build.d_out": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √K, the root of one head's width.",
-    "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √K, the root of one head's width.",
+    "width = learned.build.d_out": "scale-of-all-heads: You divided the scores by √{width}, the root of d_out, all heads together: divide by √d_k, the root of one head's width.",
+    "width = num_heads": "scale-of-heads: You divided the scores by √{num_heads}, the root of the number of heads: divide by √d_k, the root of one head's width.",
 }
-HEADS |= {f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "K")}
+HEADS |= {
+    f"rows, columns = {n}, {n}": of_masks.OTHER_AXIS for n in ("num_heads", "d_k")
+}
 HEADS |= {
     "dim = 1 OR dim = 1; hidden = scores.masked_fill(~mask, -1e9)": "softmax-over-heads: You used dim=1, which is the head axis: use dim=-1, so that the weights sum to 1 over the keys.",
     "products = query @ key.transpose(1, 2)": "heads-and-words-exchanged: You exchanged heads and words of `k`: exchange its last two axes, `k.mT`.",
@@ -100,8 +102,8 @@ def multi_head_attention(learned, x):
     value = context @ learned.W_value
     split = []
     for features in (query, key, value):
-        K = head_width(features.shape[-1], num_heads)
-        heads = features.unflatten(-1, (num_heads, K)).transpose(1, 2)
+        d_k = head_width(features.shape[-1], num_heads)
+        heads = features.unflatten(-1, (num_heads, d_k)).transpose(1, 2)
         split.append(heads)
     query, key, value = split
     width = query.shape[-1]

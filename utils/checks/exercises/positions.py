@@ -6,12 +6,12 @@ from utils.checks.definition import Case, Exercise, draw
 
 
 def as_pairs(a, b):
-    """Return the pairs (…, K/2, 2) of these features."""
+    """Return the pairs (…, d_k/2, 2) of these features."""
     return torch.stack((a, b), dim=-1)
 
 
 def of_halves(first, second):
-    """Return pairs (…, K/2, 2) of the features of two halves that are joined."""
+    """Return pairs (…, d_k/2, 2) of the features of two halves that are joined."""
     return torch.cat((first, second), dim=-1).unflatten(-1, (-1, 2))
 
 
@@ -36,7 +36,7 @@ exercise_10_1 = Exercise(
     id="10.1",
     is_trained=True,
     right=apply_rope,
-    returns="x (…, T, K) with each pair (2p, 2p+1) rotated by position * base^(-2p/K)",
+    returns="x (…, T, d_k) with each pair (2p, 2p+1) rotated by position * base^(-2p/d_k)",
     cases=[
         Case(draw(2, 4), torch.arange(2)),
         Case(draw(5, 6), torch.tensor([3, 0, 7, 1, 12]), note="positions in any order"),
@@ -46,13 +46,13 @@ exercise_10_1 = Exercise(
     ],
     cut={"x": draw(1, 1, 1, 2)},  # whose features are pairs
     mistakes={
-        "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])": "halves-for-pairs: You paired feature i with feature i + K/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
+        "wide = of_halves(angles, angles); partners = of_halves(-x.chunk(2, -1)[1], x.chunk(2, -1)[0])": "halves-for-pairs: You paired feature i with feature i + d_k/2: pair neighbours, `x[..., 0::2]` and `x[..., 1::2]`.",
         "laid = rotated.mT.flatten(-2)": "halves-for-pairs: You put all first features before all second ones: make them neighbours again, `torch.stack(…, dim=-1).flatten(-2)`.",
         "positions = positions + 1": "positions-from-one: You rotated each token one step too far: position 0 should rotate nothing.",
         "positions = torch.arange(x.shape[-2])": "positions-ignored: You numbered the rows 0, 1, 2 … whatever `positions` says: use the positions as they are, because with a cache they don't start at 0.",
         "angles = -positions[:, None] * speeds": "rotated-backwards: You rotated clockwise, by −angle: the pair (u, w) should become (u·cos − w·sin, u·sin + w·cos).",
         "base = 10000.0": "base-ignored: You used the base 10,000 always: use the argument `base`.",
-        "exponents = even / D / 2": "exponent-halved: Your exponent is −p/K, half of what it should be: 2p is the number of the even feature, `torch.arange(0, K, 2)`.",
+        "exponents = even / D / 2": "exponent-halved: Your exponent is −p/d_k, half of what it should be: 2p is the number of the even feature, `torch.arange(0, d_k, 2)`.",
         "rotated = own + torch.cat((sin, cos), -1)": "added-not-rotated: You added sines and cosines to x: rotate x, by a product.",
         "partners = as_pairs(-b, a * angles.cos() - b * angles.sin())": "overwritten-too-early: You changed the first feature before the second was computed from it: `x[..., 0::2]` is a view, so compute both before you write.",
     },
