@@ -1,4 +1,4 @@
-"""Notebook 11: a latent of the tales model that is learned, and a shared head."""
+"""Notebook 11: a latent of the tales model, a shared head and a window, all learned."""
 
 from tests.seeds import definitions
 from utils.data import load_text, sliding_windows
@@ -21,10 +21,16 @@ def main(seed):
     book["wanted"] = wanted.softmax(dim=-1)
     learn, loss_of, strongest = book["learn"], book["loss_of"], book["strongest"]
     learned = loss_of(*learn(strongest(8), seed))
-    shared = loss_of(*learn(book["shared_head"](), seed, is_shared=True))
+    shared = loss_of(*learn(book["shared_head"](), seed, is_rival=True))
+    distance = torch.arange(256)[:, None] - torch.arange(256)
+    last_32 = (distance >= 0) & (distance < 32)
+    _, gpt = learn([], seed, is_rival=True, mask=last_32)
+    window = book["loss_in_window"](last_32, gpt)
     return {
         "learned 8": learned,
         "trained shared head": shared,
+        "trained window": window,
+        "trained window minus strongest 64": window - loss_of(strongest(64)),
         "strongest 16 minus learned 8": loss_of(strongest(16)) - learned,
         "trained shared head minus strongest 64": shared - loss_of(strongest(64)),
         "trained shared head minus learned 8": shared - learned,
