@@ -10,14 +10,14 @@ def main(seed):
     tales, encode, _ = load_tales_model()
     torch = book["torch"]
     story = torch.tensor(encode(load_text()))
-    pieces = sliding_windows(story[:5200], 256, 256)
-    other_pieces = sliding_windows(story[5200:], 256, 256)
+    excerpts = sliding_windows(story[:5200], 256, 256)
+    other_excerpts = sliding_windows(story[5200:], 256, 256)
     tales.requires_grad_(False)
     book["tales"], book["bases"] = tales, []
-    book["pieces"], book["other_pieces"] = pieces, other_pieces
-    book["loss_with"](book["find_directions"], other_pieces)
+    book["excerpts"], book["other_excerpts"] = excerpts, other_excerpts
+    book["loss_with"](book["find_directions"], other_excerpts)
     with torch.no_grad():
-        wanted = torch.cat([tales(piece) for piece in other_pieces[0].split(1)])
+        wanted = torch.cat([tales(excerpt) for excerpt in other_excerpts[0].split(1)])
     book["wanted"] = wanted.softmax(dim=-1)
     learn, loss_of, strongest = book["learn"], book["loss_of"], book["strongest"]
     learned = loss_of(*learn(strongest(8), seed))
