@@ -158,6 +158,7 @@ def test_unusable_checkpoint_raises_and_changes_nothing(tmp_path, write, message
         ({"decline": 2.0}, "decline from 0 to 1, got 2.0"),
         ({"metadata": {"text": Path("a.txt")}}, "metadata as a dict of strings"),
         ({"metadata": {"loss": math.nan}}, "metadata as a dict of strings"),
+        ({"checkpoint": 5}, "checkpoint as a path, got 5"),
     ],
 )
 def test_a_setting_that_cannot_be_used_is_named(settings, message):
@@ -179,6 +180,17 @@ def test_a_run_of_a_compiled_model_is_continued_with_another(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(batch_function(), compiled, interrupt_after(6), save_every=1, **settings)
     assert run(batch_function(), **settings) == expected
+
+
+@pytest.mark.parametrize("factor, message", [(math.nan, "in step 6"), (0.0, "weights")])
+def test_neither_a_loss_nor_weights_of_nan_are_saved(tmp_path, factor, message):
+    """A factor of 0 gives a loss of 0, whose gradient is infinity times 0."""
+    model, batches = nn.Linear(1, 1), [torch.ones(1)] * 6 + [torch.tensor([factor])]
+    config = TrainingConfig(checkpoint=tmp_path / "a.pt", save_every=1)
+    with pytest.raises(ValueError, match=message):
+        train(model, batches, lambda m, x: (m(x) * x).abs().sqrt()[0], 9, config=config)
+    saved = read_checkpoint(tmp_path / "a.pt")
+    assert saved["step"] == 6 and saved["model"]["weight"].isfinite().all()
 
 
 def interrupt_second_process(rank, count, folder):
@@ -216,6 +228,9 @@ def test_ctrl_c_in_one_process_stops_all_after_the_same_step(tmp_path, on_cpu):
 def test_what_cannot_be_trained_is_named(model, batches, message):
     with pytest.raises(ValueError, match=message):
         train(model, batches, lambda model, x: model(x).sum(), steps=3)
+    for options in ({"on_step": 5}, {"config": TrainingConfig(final_lr=1.0)}):
+        with pytest.raises((TypeError, ValueError), match="on_step as a Call|final_lr"):
+            train(nn.Linear(1, 1), [1], lambda model, x: 0, steps=1, **options)
     with pytest.raises(ValueError, match=r"a scalar with a gradient, got \(2, 1\)"):
         train(nn.Linear(1, 1), [torch.ones(2, 1)], lambda model, x: model(x), steps=1)
 

@@ -35,7 +35,7 @@ def learning_rate(
 ) -> float:
     """Return the learning rate of a step: a linear rise, then half a cosine.
 
-    The cosine ends at final_lr, where the rate stays; without it the rate stays at lr.
+    The cosine ends at final_lr, at most lr, where the rate stays; without it at lr.
     With decline below 1 the rate stays at lr until the last such fraction of the steps.
     Stop before the decline begins, and you can resume with a larger `steps` as if you
     had planned it.
@@ -50,7 +50,7 @@ def learning_rate(
     """
     require.from_zero(step=step, steps=steps, warmup=warmup)
     require.number("lr", lr)
-    require.number("final_lr", 0 if final_lr is None else final_lr)
+    require.number("final_lr", 0 if final_lr is None else final_lr, lr)
     require.number("decline", decline, 1)
     if step < warmup:
         return lr * (step + 1) / warmup
@@ -101,8 +101,8 @@ class TrainingConfig:
         strings, numbers (no NaN), lists and dicts, but not, for example, a Path.
 
     Raises ValueError for a number below 0, for part of a step, a decline above 1, an
-    infinite `final_lr` or `weight_decay`, for `save_every` or `clip` of 0, and for
-    other metadata.
+    infinite `final_lr` or `weight_decay`, for `save_every` or `clip` of 0, for a
+    checkpoint that is no path, and for other metadata.
     """
 
     warmup: int = 0
@@ -116,10 +116,14 @@ class TrainingConfig:
 
     def __post_init__(self):
         require.sizes(save_every=self.save_every)
-        learning_rate(0, 1, 1.0, self.warmup, self.final_lr, self.decline)  # checks it
-        decay_groups(nn.Identity(), self.weight_decay)
+        require.from_zero(warmup=self.warmup)
+        require.number("final_lr", 0 if self.final_lr is None else self.final_lr)
+        require.number("decline", self.decline, 1)
+        require.number("weight_decay", self.weight_decay)
         clip = 1.0 if self.clip is None else self.clip
         require.number("clip", clip, above_zero=True)
+        is_path = isinstance(self.checkpoint, str | Path | None)
+        require.that(is_path, "checkpoint as a path", repr(self.checkpoint))
         expected = "metadata as a dict of strings, numbers, lists and dicts, which a "
         expected += "checkpoint gives back as they were"
         require.that(_is_storable(self.metadata), expected, self.metadata)
@@ -168,7 +172,8 @@ def train(
     same. A loss compiled for a GPU needs `torch.use_deterministic_algorithms`, too.
 
     Raises ValueError without batches or weights to train, and for a checkpoint that is
-    damaged or of another model; the model then stays as it was.
+    damaged or of another model; the model then stays as it was. A loss of
+    infinity or NaN raises it, too (on a GPU up to 50 steps late), and isn't saved.
 
     >>> layer = torch.nn.Linear(1, 1)
     >>> losses = train(layer, [torch.ones(5, 1)], lambda m, x: m(x).square().mean(), 9)
@@ -181,7 +186,9 @@ def train(
     require.instance("model", model, nn.Module)
     require.instance("config", config, TrainingConfig)
     require.from_zero(steps=steps)
-    require.number("lr", lr)
+    learning_rate(0, steps, lr, final_lr=config.final_lr)  # checks both rates
+    if on_step is not None:
+        require.instance("on_step", on_step, Callable)
     is_list = hasattr(batches, "__getitem__") and not isinstance(batches, dict | str)
     expected = "a list of batches, or a function from a number to a batch"
     received = f"{type(batches).__name__}: pass list(…) of a DataLoader"
@@ -208,6 +215,7 @@ def train(
                 state.train_step(get_batch, compute_loss)
                 for callback in callbacks:
                     callback(state.losses[: state.step])
+            state.require_finite_losses()
             if writes_checkpoint:
                 state.save()
             if interrupted:
@@ -251,16 +259,30 @@ class _TrainingState:
         require.instance("the loss", loss)
         is_valid = loss.dim() == 0 and loss.requires_grad
         require.that(is_valid, "the loss as a scalar with a gradient", loss.shape)
-        self.scaler.scale(loss).backward()
         self.losses[self.step] = loss.detach()
+        if self.device.type == "cpu":  # a GPU would have to wait for the loss
+            self.require_finite_losses()
+        self.scaler.scale(loss).backward()
         if config.clip is not None:
             self.scaler.unscale_(self.optimizer)
             nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
+        # In a group of processes this raises after the same step in all of them.
+        if 0 in (self.step % 50, self.step % config.save_every):
+            self.require_finite_losses()
+
+    def require_finite_losses(self):
+        losses = self.losses[: self.step + 1]  # the last of them may still be 0
+        wrong = (~losses.isfinite()).nonzero().flatten().tolist()
+        if wrong:
+            received = f"{losses[wrong[0]].item()} in step {wrong[0]}"
+            require.refuse("a finite loss in each step", received)
 
     def save(self):
+        is_finite = all(w.isfinite().all() for w in self.model.parameters())
+        require.that(is_finite, "finite weights to save", "infinity or NaN")
         random = {"cpu": torch.get_rng_state()}
         if self.device.type == "cuda":
             random["cuda"] = torch.cuda.get_rng_state(self.device)
