@@ -87,6 +87,28 @@ def test_unusable_text_is_an_error_of_one_line(tmp_path, capsys, content, messag
     assert (out, err.count("\n")) == ("", 1)
 
 
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("", "one of the arguments TEXT --write --export is required"),
+        ("no.txt --write a", "--write: not allowed with argument TEXT"),
+        ("--write a --export b", "--export: not allowed with argument --write"),
+        ("--export b", "--export needs --checkpoint FILE"),
+        ("--write a --held-out b", "--held-out has no effect here"),
+        ("no.txt --tokens 5", "--tokens has no effect here"),
+        ("no.txt --heads 5", "--heads to divide --width, got 5"),
+        ("no.txt --lr nan", "--lr: expected a number from 0 to 1, got nan"),
+        (f"no.txt --seed {2**70}", "--seed: expected a whole number from 0, below 2"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_before_anything_is_read(
+    arguments, message, capsys
+):
+    with pytest.raises(SystemExit, match="2"):
+        main(arguments.split())
+    assert message in capsys.readouterr().err
+
+
 def test_checkpoint_of_the_command_can_be_loaded(text, tmp_path, capsys):
     path = tmp_path / "a.pt"
     main([text, "--steps", "12", "--lr", "0.1", *TINY, "--checkpoint", str(path)])
@@ -153,6 +175,8 @@ def test_damaged_or_missing_file_of_a_model_is_an_error_that_names_it(name, tmp_
     (tmp_path / name).write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=name):
         load_text_model(tmp_path)
+    with pytest.raises(ValueError, match="utils.training`: expected vocabulary"):
+        load_text_model(DATA / "tiny_gpt2")
     (tmp_path / name).unlink()
     with pytest.raises(FileNotFoundError, match=name):
         load_text_model(tmp_path)

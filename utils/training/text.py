@@ -72,7 +72,8 @@ def load_text_model(path: str | Path) -> TextModel:
         check_config(metadata, path, dict.fromkeys(SIZES, int))
         merges = _merges(metadata)
     except (KeyError, TypeError, ValueError) as error:
-        message = f"{path} was not written by `python -m utils.training`: {error}"
+        reason = str(error).removeprefix(f"{path}: ")
+        message = f"{path} was not written by `python -m utils.training`: {reason}"
         raise ValueError(message) from error
     with torch.random.fork_rng(devices=[]):  # a seed set before still holds
         model = GPT(*(metadata[size] for size in SIZES))
@@ -141,9 +142,15 @@ def _parse(arguments):
         "FOLDER makes it small enough to give away.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    add = parser.add_argument
-    count = {"metavar": "N", "type": _positive}
+    add = parser.add_mutually_exclusive_group(required=True).add_argument
     add("text", metavar="TEXT", type=Path, nargs="?", help="a text file in UTF-8")
+    write_help = "continue this text with the model of --checkpoint, or without it "
+    write_help += "with the one that the course brings"
+    add("--write", metavar="PROMPT", help=write_help)
+    export_help = "write the model of --checkpoint in half precision, to give it away"
+    add("--export", metavar="FOLDER", type=Path, help=export_help)
+    add = parser.add_argument
+    count = {"metavar": "N", "type": partial(_whole, least=1)}
     held_out_help = "a text to test on, by default the last tenth of TEXT"
     add("--held-out", metavar="FILE", type=Path, help=held_out_help)
     checkpoint_help = "a file to save the training run in: after a crash or Ctrl-C the "
@@ -158,32 +165,35 @@ def _parse(arguments):
     add("--heads", default=4, help="heads per block, a divisor of the width", **count)
     add("--layers", default=2, help="number of blocks", **count)
     add("--merges", default=256, help="byte pairs to learn on the text", **count)
-    add("--lr", metavar="X", type=float, default=1.5e-3, help="learning rate")
+    add("--lr", metavar="X", type=_fraction, default=1.5e-3, help="learning rate")
     decline_help = "fraction of the steps, at the end, in which the rate falls to a "
     decline_help += "tenth; stopped before, a run can continue with more --steps"
     add("--decline", metavar="X", type=_fraction, default=1.0, help=decline_help)
     add("--dropout", metavar="X", type=_fraction, default=0.1, help="fraction dropped")
-    add("--seed", metavar="N", type=int, default=0, help="of weights and batches")
+    add("--seed", default=0, help="of weights and batches", metavar="N", type=_whole)
     add("--compile", action="store_true", help="compile the model with torch.compile")
-    write_help = "continue this text with the model of --checkpoint, or without it "
-    write_help += "with the one that the course brings"
-    add("--write", metavar="PROMPT", help=write_help)
     add("--tokens", default=250, help="how many tokens to write", **count)
     add("--temperature", metavar="X", type=float, default=0.8, help="of what it writes")
-    export_help = "write the model of --checkpoint in half precision, to give it away"
-    add("--export", metavar="FOLDER", type=Path, help=export_help)
     options = parser.parse_args(arguments)
     if options.export and not options.checkpoint:
         parser.error("--export needs --checkpoint FILE")
-    if not (options.text or options.export or options.write is not None):
-        parser.error("expected TEXT to train on, or --write PROMPT")
+    if options.width % options.heads:
+        parser.error(f"expected --heads to divide --width, got {options.heads}")
+    used = vars(options).keys() - {"tokens", "temperature"}
+    if options.text is None:
+        used = {"write", "export", "checkpoint"}
+        used |= {"tokens", "temperature", "seed"} if options.export is None else set()
+    for name, value in vars(options).items():
+        if name not in used and value != parser.get_default(name):
+            parser.error(f"--{name.replace('_', '-')} has no effect here")
     return options
 
 
-def _positive(text):
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text}")
-    return int(text)
+def _whole(text, least=0):
+    if text.isdecimal() and least <= int(text) < 2**63:
+        return int(text)
+    expected = f"expected a whole number from {least}, below 2**63"
+    raise argparse.ArgumentTypeError(f"{expected}, got {text}")
 
 
 def _fraction(text):
@@ -277,6 +287,8 @@ def _configure_gpu(is_exact):
 
 def _prepare(options):
     """Return the token ids to train on, the held-out ones, and the metadata."""
+    if options.checkpoint:
+        options.checkpoint.absolute().parent.stat()  # an error names a missing folder
     parts = [_read_text(options.text)]
     if options.held_out:
         parts.append(_read_text(options.held_out))
