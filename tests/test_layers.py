@@ -43,6 +43,10 @@ def test_what_shows_no_leak_and_no_next_word_is_named():
         layer.forward = change
         with pytest.raises(ValueError, match=r"outputs \(B, T, …\) with \(2, 7\), got"):
             leak_test(layer, random(2, 7, 5))
+    layer = nn.Identity()
+    layer.forward = nn.functional.dropout
+    with pytest.raises(ValueError, match="random only in nn.Dropout"):
+        leak_test(layer, random(2, 7, 5))
     for logits in (torch.full((3,), torch.nan), torch.zeros(2, 3), torch.zeros(0)):
         with pytest.raises(ValueError, match="logit"):
             greedy_translate(lambda ids, logits=logits: logits, 0, 1, max_length=3)

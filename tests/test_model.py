@@ -10,6 +10,7 @@ from torch import nn
 from utils.attention import CausalAttention, MultiHeadAttention
 from utils.delta import DeltaAttention
 from utils.latent import LatentAttention
+from utils.llama import Llama
 from utils.model import (
     GPT,
     generate,
@@ -58,6 +59,8 @@ def test_top_p_keeps_one_token_at_least_and_with_1_all():
 def test_one_row_of_logits_has_a_loss():
     loss = mean_loss(torch.zeros(5), torch.tensor(3))
     torch.testing.assert_close(loss, torch.tensor(5.0).log())
+    logits = torch.tensor([[0.0] * 5, [torch.nan] * 5])  # a row that doesn't count
+    assert mean_loss(logits, torch.tensor([3, 9]), left_out=9) == loss
 
 
 def both_ways(model, start, num_tokens, **options):
@@ -175,16 +178,14 @@ BATCH = torch.zeros(2, 3, dtype=torch.long), torch.zeros(3, 2, dtype=torch.long)
     "function, options, message",
     [
         (choose, {"top_k": 6}, "from 1 to 5, got 6"),
-        (choose, {"top_k": 2.5}, "top_k to be a whole number of 1 or more, got 2.5"),
-        (choose, {"logits": [1, 2]}, "logits of floating-point numbers, got torch.int"),
         (partial(top_p_probs, torch.full((2,), torch.nan), 0.5), {}, "logit, got nan"),
+        (mean_loss, {"logits": LOGITS * torch.nan, "targets": LEFT}, "logit, got nan"),
+        (mean_loss, {"logits": LOGITS, "targets": LEFT, "left_out": 1.0}, "got 1.0"),
         (lambda: next_token_loss(gpt(), [BATCH[0][:0]] * 2), {}, r"one token or more"),
         (write_on, {"token_ids": ((1,),), "end_id": True}, "end_id below 53, got True"),
-        (write_on, {"token_ids": ((1,),), "use_cache": "no"}, "use_cache as True or F"),
         (lambda: gpt()(token_ids(1, 2).to("meta")), {}, "token ids on cpu, got meta"),
         (lambda: gpt()(token_ids(1, 2), "ab"), {}, "caches as `new_caches` .* got ab"),
         (gpt, {"causal": False}, "expected causal=True, because a GPT"),
-        (choose, {"temperature": 10**400}, "finite temperature above 0, got 1000"),
         (mean_loss, {"logits": LOGITS, "targets": LEFT, "left_out": -100}, "counts, g"),
         (lambda: generate(nn.Linear(2, 2), LEFT, 1), {}, "such as GPT, got Linear"),
         (gpt, {"positions": "none", "rotary": True}, "rotary=False with .* got True"),
@@ -214,5 +215,5 @@ def test_an_option_that_does_not_fit_is_named(function, options, message):
 def test_another_class_is_named():
     with pytest.raises(TypeError, match="attention as a Callable, got str"):
         gpt(attention="heads")
-    with pytest.raises(TypeError, match="batch as a Sequence, got int"):
-        next_token_loss(gpt(), 5)
+    with pytest.raises(TypeError, match="missing 3 .* 'd_model'"):
+        Llama(11, 5, d_inner=3)

@@ -40,8 +40,9 @@ def test_numbers_with_a_point_booleans_and_no_numbers_are_no_token_ids():
     for ids in ("some words", ["a", "b", "c"], [[1], [2, 3]], None):
         with pytest.raises(TypeError, match="one sequence of whole numbers, got"):
             sliding_windows(ids, context_length=1, stride=1)
-    with pytest.raises(ValueError, match="more than .* token ids, got 0"):
-        sliding_windows([], context_length=1, stride=1)
+    for ids, message in (([], "more than .* got 0"), ([-1, -2], "0 or .* got -2")):
+        with pytest.raises(ValueError, match=message):
+            sliding_windows(ids, context_length=1, stride=1)
 
 
 @everywhere
@@ -108,11 +109,12 @@ def test_damaged_merges_neither_encode_nor_decode(merges, message):
 
 
 def test_unknown_ids_and_other_classes_are_named():
-    with pytest.raises(ValueError, match="ids of bytes or of merges, got 256"):
-        decode_bpe([256], {(97, 98): 300})
-    with pytest.raises(ValueError, match="occurrences to be .* 0 or more, got -3"):
-        count_pairs({(1, 2): -3})
     for call, message in (
+        (lambda: decode_bpe([256], {(97, 98): 300}), "of bytes or of merges, got 256"),
+        (lambda: count_pairs({(1, 2): -3}), "occurrences to be .* 0 or more, got -3"),
+        (lambda: count_pairs({"abab": 2}), "words as tuples of ids, got 'abab'"),
+        (lambda: merge([1, 2], (None, []), 9), r"a pair of ids, got \(None, \[\]\)"),
+        (lambda: train_bpe("\ud800", 1), "UTF-8 can encode, got '.ud800'"),
         (lambda: decode_bpe([97], [(97, 98)]), "merges as a dict, got list"),
         (lambda: decode_bpe({97, 98}, {}), "ids in their order, got set"),
         (lambda: decode_bpe(97, {}), "ids as an Iterable, got int"),
@@ -122,5 +124,5 @@ def test_unknown_ids_and_other_classes_are_named():
         (lambda: train_bpe(b"aa", 1), "text as a str, got bytes"),
         (lambda: encode_bpe("aa", {}, r"\w"), "a compiled pattern, got"),
     ):
-        with pytest.raises(TypeError, match=message):
+        with pytest.raises((TypeError, ValueError), match=message):
             call()

@@ -28,6 +28,9 @@ def softmax(scores: Tensor, dim: int = -1) -> Tensor:
     tensor([0., 0., 1.])
     """
     require.real("scores", scores)
+    num_axes = max(1, scores.dim())
+    if not (require.is_whole(dim) and -num_axes <= dim < num_axes):
+        require.refuse(f"dim as an axis of scores {tuple(scores.shape)}", repr(dim))
     if not scores.is_floating_point():  # differences of small integers would wrap
         return softmax(scores.double(), dim).to(torch.get_default_dtype())
     if not scores.numel():
@@ -50,6 +53,7 @@ def attention_weights(x: Tensor) -> Tensor:
     """
     require.axes("x", x, "..., T, D")
     require.floating("x", x)
+    require.that(x.shape[-1] > 0, "x of one feature or more", x.shape)
     return softmax(_products(x, x), dim=-1).to(x.dtype)
 
 
@@ -76,7 +80,10 @@ def causal_mask(num_tokens: int) -> Tensor:
             [ True,  True,  True]])
     """
     require.from_zero(num_tokens=num_tokens)
-    return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
+    try:
+        return torch.ones(num_tokens, num_tokens, dtype=torch.bool).tril()
+    except RuntimeError:
+        require.refuse("a number of tokens whose mask fits into memory", num_tokens)
 
 
 def padding_mask(lengths: Tensor | list[int], num_tokens: int) -> Tensor:
@@ -111,6 +118,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     tensor([[1., 0.],
             [0., 0.]])
     """
+    require.axes("scores", scores, "..., S")
     require.floating("scores", scores)
     if mask is None:
         return torch.softmax(scores, dim=-1)
@@ -192,10 +200,11 @@ def scaled_dot_product_attention(
     (tensor([[2.]]), tensor([[0.5000, 0.5000]]))
     """
     leading = require.query_key_value(query, key, value)
+    require.number("dropout_p", dropout_p, 1)
     if mask is not None:  # which may differ where only the values do
         query = query.expand(*leading, *query.shape[-2:])
     weights = masked_softmax(scaled_scores(query, key), mask).to(value.dtype)
-    if dropout_p:
+    if dropout_p > 0:
         weights = dropout(weights, dropout_p)
     return weights @ value, weights
 

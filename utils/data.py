@@ -30,7 +30,7 @@ def sliding_windows(
 
     The windows start at 0, stride, 2 * stride ... as long as their targets exist.
 
-    ids: one sequence of integers, more than `context_length`, else ValueError
+    ids: one sequence of integers from 0, more than `context_length`, else ValueError
     returns: inputs and targets, both integer tensors (N, context_length)
 
     >>> sliding_windows([5, 6, 7, 8, 9], context_length=2, stride=2)
@@ -41,5 +41,6 @@ def sliding_windows(
     require.sizes(stride=stride)
     ids = require.integers("token ids", ids)
     require.enough_ids(len(ids), context_length)
+    require.that(ids.min() >= 0, "token ids of 0 or more", ids.min().item())
     windows = ids.unfold(0, context_length + 1, stride)  # (N, context_length + 1)
     return windows[:, :-1].clone(), windows[:, 1:].clone()

@@ -3,6 +3,7 @@
 Shapes: B batch, T tokens, D model width, V vocabulary, N patches, C channels.
 """
 
+import sys
 from collections.abc import Callable
 
 import torch
@@ -24,6 +25,7 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
             [1., 2.]])
     """
     require.axes("table", table, "V, D")
+    require.real("table", table)
     require.token_ids(ids, len(table), table)
     return F.embedding(ids, table)
 
@@ -161,8 +163,9 @@ def rotary_tables(
     even = torch.arange(0, width, 2, dtype=torch.float64, device=positions.device)  # 2p
     periods = base ** (even / width)  # (d_k / 2,), in tokens per radian
     if rescale is not None:
+        require.instance("rescale", rescale, Callable)
         speeds = rescale(1 / periods)
-        require.instance("rescaled frequencies", speeds)
+        require.between("rescaled frequencies", speeds, 0, sys.float_info.max)
         is_valid = speeds.shape == even.shape
         require.that(is_valid, f"{len(even)} frequencies", speeds.shape)
         periods = 1 / speeds

@@ -26,7 +26,6 @@ def is_right(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     *inputs, answers = batch
     logits = model(*inputs)
     require.targets(logits, answers, LEFT_OUT)
-    require.logits(logits)  # the largest of NaNs would be the first
     return logits.argmax(dim=-1) == answers
 
 
@@ -39,7 +38,8 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
 
     It is 0, up to rounding, if no output depends on a later token, in training or in
     evaluation mode. Meanwhile every `nn.Dropout`, and every layer that drops entries
-    itself with the probability `dropout_p`, stays in evaluation mode.
+    itself with the probability `dropout_p`, stays in evaluation mode; ValueError if two
+    outputs for the same x differ then, as with `F.dropout`.
     """
     require.instance("layer", layer, nn.Module)
     require.instance("x", x)
@@ -52,7 +52,10 @@ def leak_test(layer: nn.Module, x: Tensor) -> float:
             for part in layer.modules():
                 if isinstance(part, nn.Dropout) or getattr(part, "dropout_p", 0) > 0:
                     part.training = False
-            whole = _outputs(layer, x)
+            whole, again = _outputs(layer, x), _outputs(layer, x)
+            is_same = torch.allclose(whole, again, equal_nan=True)
+            expected = "a layer that is random only in nn.Dropout, not in F.dropout"
+            require.that(is_same, expected, "two outputs for the same x")
             for t in range(1, x.shape[1]):
                 moved = (_outputs(layer, x[:, :t]) - whole[:, :t]).abs().max()
                 largest = torch.maximum(largest, moved)  # max() would lose NaN

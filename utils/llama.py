@@ -66,12 +66,22 @@ class Llama(GPT):
     """
 
     def __init__(
-        self, *sizes: int, d_inner: int, eps: float = 1e-5, tied: bool = True, **options
+        self,
+        vocab_size: int,
+        context_length: int,
+        d_model: int,
+        num_heads: int,
+        num_layers: int,
+        *,
+        d_inner: int,
+        eps: float = 1e-5,
+        tied: bool = True,
+        **options,
     ):
         require.number("eps", eps)
         require.flags(tied=tied)
+        sizes = vocab_size, context_length, d_model, num_heads, num_layers
         super().__init__(*sizes, positions="rotary", **options)
-        vocab_size, d_model = self.output.weight.shape
         for block in self.blocks:
             block.norm1 = nn.RMSNorm(d_model, eps)
             block.norm2 = nn.RMSNorm(d_model, eps)
@@ -187,8 +197,8 @@ def llama3_frequencies(
     require.number("original_max_position_embeddings", length, above_zero=True)
     require.number("high_freq_factor", high_freq_factor, above_zero=True)
     low, high = low_freq_factor, high_freq_factor
-    is_valid = require.is_number(low) and low < high
-    require.that(is_valid, "low_freq_factor below high_freq_factor", low, high)
+    require.number("low_freq_factor", low)
+    require.that(low < high, "low_freq_factor below high_freq_factor", low, high)
     rotations = original_max_position_embeddings * frequencies / (2 * torch.pi)
     kept = (rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)
     kept = kept.clamp(0, 1)

@@ -259,7 +259,7 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
 
     logits: (..., V);  targets: token ids (...), else ValueError
     left_out: a number instead of an id, where a row of logits doesn't count; on the CPU
-        ValueError if none counts
+        ValueError if none counts, and for a row of NaN or of -inf alone
 
     >>> mean_loss(torch.zeros(2, 5), torch.tensor([3, 4]))
     tensor(1.6094)

@@ -196,7 +196,8 @@ def local_positions(num_tokens: int, striped: bool = False) -> Tensor:
 
 def _rank_and_count():
     is_one = dist.is_available() and dist.is_initialized()
-    require.that(is_one, "one of several processes, as `in_processes` starts them", 1)
+    expected = "one of several processes, as `in_processes` starts them"
+    require.that(is_one, expected, "a process alone")
     return dist.get_rank(), dist.get_world_size()
 
 

@@ -6,6 +6,7 @@ Shapes: B batch, T tokens (queries), S tokens attended to (keys).
 """
 
 import math
+import sys
 from numbers import Integral, Real
 
 import torch
@@ -88,20 +89,13 @@ def is_whole(x) -> bool:
     return isinstance(x, Integral) and not isinstance(x, bool)
 
 
-def is_number(x, low: float = -math.inf, high: float = math.inf) -> bool:
-    """Return whether x is a finite number in a range; booleans and tensors are not."""
-    try:
-        is_finite = isinstance(x, Real) and math.isfinite(x)
-    except OverflowError:  # of an int beyond the largest float
-        return False
-    return is_finite and not isinstance(x, bool) and low <= x <= high
-
-
 def number(name: str, x: float, high: float = math.inf, above_zero: bool = False):
     """Expect a finite number from 0, or above it, to `high` if that is given."""
     limits = "above 0" if above_zero else "from 0"
     limits += f" to {high:g}" if high < math.inf else ""
-    is_valid = is_number(x, 0, high) and not (above_zero and x == 0)
+    is_valid = isinstance(x, Real) and not isinstance(x, bool)
+    is_valid = is_valid and 0 <= x <= min(high, sys.float_info.max)
+    is_valid = is_valid and not (above_zero and x == 0)
     that(is_valid, f"a finite {name} {limits}", f"{x!r:.80}")
 
 
@@ -153,25 +147,29 @@ def token_ids(ids: Tensor, vocab_size: int, table: Tensor | None = None):
     that(is_integer, "token ids as int64 or int32", ids.dtype)
     if table is not None and ids.device != table.device:
         refuse(f"token ids on {table.device}", ids.device)
+    that(vocab_size > 0, "a vocabulary of one token or more", "none")
     if is_readable(ids):
         wrong = ids[(ids < 0) | (ids >= vocab_size)].tolist()
         that(not wrong, f"token ids from 0 to {vocab_size - 1}", *wrong[:1])
 
 
-def targets(logits: Tensor, targets: Tensor, left_out: int | None = None):
+def targets(scores: Tensor, targets: Tensor, left_out: int | None = None):
     """Expect logits (..., V), and for each of their rows a token id, or `left_out`."""
-    floating("logits", logits)
-    axes("logits", logits, "..., V")
+    floating("logits", scores)
+    axes("logits", scores, "..., V")
     instance("targets", targets)
-    if not 0 < targets.numel() or logits.shape[:-1] != targets.shape:
-        expected = f"targets {tuple(logits.shape[:-1])}, one token or more, one for"
+    if not 0 < targets.numel() or scores.shape[:-1] != targets.shape:
+        expected = f"targets {tuple(scores.shape[:-1])}, one token or more, one for"
         refuse(f"{expected} each row of logits", targets.shape)
     if left_out is not None:
+        that(is_whole(left_out), "left_out as a whole number", repr(left_out))
         is_out = targets == left_out
         if is_readable(targets):
             that(not is_out.all(), "one target or more that counts", left_out)
         targets = targets.masked_fill(is_out, 0)
-    token_ids(targets, logits.shape[-1])
+    if is_readable(scores):  # a GPU would search for the largest ones in vain
+        logits(scores if left_out is None else scores[~is_out])
+    token_ids(targets, scores.shape[-1])
 
 
 def integers(name: str, numbers) -> Tensor:

@@ -57,6 +57,7 @@ def merge(ids: Sequence[int], pair: tuple[int, int], new_id: int) -> list[int]:
     """
     require.instance("ids", ids, Sequence)  # not a tensor, whose entries no pair equals
     is_pair = isinstance(pair, tuple | list) and len(pair) == 2
+    is_pair = is_pair and all(map(require.is_whole, pair))
     require.that(is_pair, "a pair of ids", repr(pair))
     require.from_zero(new_id=new_id)
     (left, right), merged, i = pair, [], 0
@@ -82,6 +83,7 @@ def count_pairs(words: dict[tuple[int, ...], int]) -> Counter:
     require.instance("words", words, dict)
     counts = Counter()
     for ids, occurrences in words.items():
+        require.that(isinstance(ids, tuple), "words as tuples of ids", repr(ids))
         require.from_zero(occurrences=occurrences)
         for pair in pairwise(ids):
             counts[pair] += occurrences
@@ -153,6 +155,8 @@ def encode_bpe(
 def _split_words(text, pattern):
     """Split a text into the matches of a pattern, and make sure that none is lost."""
     require.instance("text", text, str)
+    if half := re.search("[\ud800-\udfff]", text):  # half a character of UTF-16
+        require.refuse("a text that UTF-8 can encode", repr(half[0]))
     if not hasattr(pattern, "finditer"):  # of `re` or of `regex`
         raise TypeError(f"expected a compiled pattern, got {pattern!r}")
     words = [match[0] for match in pattern.finditer(text)]

@@ -158,16 +158,13 @@ class Layer(nn.Module):
 
     def _check(self, inputs):
         count, takes = (1 if self.kind.masked else 3), self.kind.takes
-        if len(inputs) != count:
-            raise ValueError(f"expected {takes}; got {len(inputs)} inputs")
+        require.that(len(inputs) == count, takes, f"{len(inputs)} inputs")
         for x in inputs:
             require.floating("an input", x)
             fits = x.dim() > 1 and x.shape[-1] == self.kind.width and x.shape[-2] > 0
             if self.kind.masked:
                 fits = fits and x.dim() == 3 and x.shape[1] <= LENGTH
-            if not fits:
-                shape = (*x.shape,)
-                raise ValueError(f"expected {takes}; got a tensor of shape {shape}")
+            require.that(fits, takes, x.shape)
 
     def _learned(self):
         """Return the matrices in the form that the steps know, x @ W."""
