@@ -5,10 +5,12 @@ import functools
 import pytest
 import torch
 
+from tests import result_tables
 from tests.seeds import definitions
+from utils.pages import read_cells
 
 page = functools.cache(definitions)  # not while tests are collected
-TRANSLATION = "12_translation"
+TRANSLATION, BOOKS = "12_translation", "13_attention_without_a_softmax"
 TRANSFORMER = "deeper/the_transformer_of_2017"
 PRONOUNS = "deeper/heads_that_resolve_it"
 
@@ -52,3 +54,44 @@ def test_no_pair_of_the_test_occurs_in_training():
     pairs = names["held_out_pairs"]()
     assert len(pairs) == 600
     assert not {*pairs} & {*names["translation_pairs"](32_000, seed=0)}
+
+
+ACCOUNT = {  # page: how many rows the account has there
+    "09_attention_at_speed": 1,
+    "11_a_narrower_cache": 4,
+    TRANSLATION: 1,
+    BOOKS: 1,
+    "14_looking_back": 6,
+}
+
+
+def account_rows(notebook):
+    """Return the cells of each row of the account in a notebook."""
+    sources = ["".join(cell["source"]) for cell in read_cells(f"{notebook}.ipynb")]
+    [_, table] = "\n\n".join(sources).split("| kept of the past |")
+    lines = table.split("\n\n")[0].replace("**", "").splitlines()[2:]
+    return [result_tables.cells(line) for line in lines]
+
+
+@pytest.mark.parametrize("notebook", ACCOUNT)
+def test_the_account_says_what_a_layer_keeps(notebook):
+    kept, layer_bytes = (page("14_looking_back")[x] for x in ("KEPT", "layer_bytes"))
+    rows = account_rows(notebook)
+    assert len(rows) == ACCOUNT[notebook]
+    for name, per_token, after, *_ in rows:
+        name = name.removeprefix("keys and values in ").split(", shared")[0]
+        stops = kept[name][1] == 1
+        assert per_token.split()[0] == ("none" if stops else f"{kept[name][0]:,}")
+        [size, unit] = after.replace(",", "").split()
+        units = {"KiB": 2**10, "MiB": 2**20}
+        assert int(size) * units[unit] == layer_bytes(name, 131_072)
+
+
+def test_the_account_quotes_what_the_notebooks_print():
+    cells = [c for name in list(ACCOUNT)[1:4] for c in read_cells(f"{name}.ipynb")]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    lines = "".join(x for out in outputs for x in out.get("text", [])).splitlines()
+    for *_, measured in account_rows("14_looking_back"):
+        for quote in measured.split("; "):
+            name, number = quote.split(": ")
+            assert any(x.startswith(f"{name} ") and number in x.split() for x in lines)

@@ -119,6 +119,12 @@ def test_the_opening_says_how_long_it_takes_and_what_it_needs(cells):
     assert re.match(r"# .*\d minutes.*\bneeds\b", cells[0].source, re.DOTALL | re.I)
 
 
+def test_what_an_opening_quotes_is_printed_on_the_page(cells, outputs):
+    printed = " ".join("".join(o.get("text", "") for o in outputs).split())
+    for line in re.findall(r"^> (.+)$", cells[0].source, re.MULTILINE):
+        assert line in printed, line
+
+
 @functools.cache
 def anchors(path):
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
@@ -153,3 +159,14 @@ def test_a_solution_is_folded_below_a_heading_that_says_no_more_than_its_name():
         for heading in headings:
             assert re.fullmatch(r"## .+(\n\n\*Needs .+\*)?", heading.source)
             assert heading.metadata["jp-MarkdownHeadingCollapsed"]
+
+
+def test_a_letter_in_a_shape_is_one_of_the_glossary_s_symbols(path, code):
+    table = text_of(ROOT / "notebooks/deeper/glossary.ipynb").split("## Symbols")[1]
+    symbols = re.findall(r"^\| `(\w+)` \|", table.split("\n## ")[0], re.MULTILINE)
+    assert len(symbols) == len(set(symbols)) > 10
+    comments = re.findall("#.*", "\n".join(cell.source for cell in code))
+    quoted = re.findall("`[^`\n]*`", text_of(path))
+    for shape in re.findall(r"\(([A-Z]\w*,[^()]*)\)", "\n".join(comments + quoted)):
+        letters = re.findall(r"\b[A-Z](?:_[a-z]+)?\b", shape)
+        assert set(letters) <= set(symbols), shape
