@@ -18,6 +18,7 @@ from utils.attention import (
     causal_mask,
     context_vectors,
     cross_attention,
+    dropout,
     masked_softmax,
     merge_heads,
     online_softmax_attention,
@@ -301,3 +302,9 @@ def test_a_layer_compiles_into_one_graph_padded_or_not(rotary):
     for mask in (None, padding_mask([7, 4, 0], 7)):
         found = compiled(x, padding_mask=mask)
         torch.testing.assert_close(found, layer(x, padding_mask=mask))
+
+
+def test_half_precision_drops_the_share_that_was_asked_for():
+    torch.manual_seed(0)
+    dropped = (dropout(torch.ones(10**6, dtype=torch.bfloat16), 0.001) == 0).sum()
+    assert 800 < dropped < 1200

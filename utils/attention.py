@@ -145,7 +145,8 @@ def dropout(x: Tensor, p: float) -> Tensor:
     require.number("dropout probability", p, 1)
     if p == 1:
         return torch.zeros_like(x)
-    return x * (torch.rand_like(x) >= p) / (1 - p)
+    dtype = torch.promote_types(x.dtype, torch.float32)  # 16 bits have few numbers
+    return x * (torch.rand_like(x, dtype=dtype) >= p) / (1 - p)
 
 
 def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
@@ -634,7 +635,11 @@ def attend_with_heads(
     tensor([3., 3.])
     """
     num_heads, num_kv_heads, shape = query.shape[1], key.shape[1], query.shape[:3]
-    is_square = query.shape[2] == key.shape[2] <= (window or key.shape[2])
+    if window is None:
+        window = key.shape[2]
+    else:
+        require.sizes(window=window)
+    is_square = query.shape[2] == key.shape[2] <= window
     if causal and is_square and padding_mask is None and not need_weights:
         # The kernel skips the future and needs no (T, S) mask. It aligns its own mask
         # at the top left, which is right only for a square.
@@ -663,7 +668,7 @@ def attend_with_heads(
 def _combine_masks(query, key, padding_mask, causal, window):
     """Return a boolean (B or 1, 1, T or 1, S), or None if all queries see all keys."""
     num_queries, num_keys = query.shape[2], key.shape[2]
-    window, mask = window or num_keys, None
+    mask = None
     if causal and (num_queries > 1 or num_keys > window):
         mask = query.new_ones(1, 1, num_queries, num_keys, dtype=torch.bool)
         last = num_keys - num_queries  # the last query sees the last `window` keys

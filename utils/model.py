@@ -266,9 +266,8 @@ def mean_loss(logits: Tensor, targets: Tensor, left_out: int | None = None) -> T
     """
     require.targets(logits, targets, left_out)
     ignored = -100 if left_out is None else left_out  # which is no id
-    return F.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]), targets.flatten(), ignore_index=ignored
-    )
+    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.flatten().long()
+    return F.cross_entropy(logits, targets, ignore_index=ignored)
 
 
 def top_p_probs(logits: Tensor, p: float) -> Tensor:
