@@ -162,15 +162,6 @@ def attention_weights(x):
     return F.softmax(scores, 0)
 
 
-# computes with a tensor of the notebook (by the course's author)
-inputs = torch.tensor([[1.0, 0.5], [0.2, 0.9]])
-
-
-@wrong("notebook-tensor")
-def attention_weights(x):
-    return torch.softmax(inputs @ inputs.T, dim=-1)
-
-
 @right
 def context_vectors(x):
     # everything on its side: tokens are columns, and so are the weights of a query
@@ -224,13 +215,6 @@ def scaled_dot_product_attention(query, key, value):
     return (value.mT @ upright).mT, upright.mT
 
 
-# subtracts the pair of values and positions (by the course's author)
-@wrong("pair-not-taken-apart")
-def softmax(scores, dim=-1):
-    exponentials = (scores - scores.max(dim, keepdim=True)).exp()
-    return exponentials / exponentials.sum(dim, keepdim=True)
-
-
 # no scale at all
 @wrong("scale-missing")
 def scaled_dot_product_attention(query, key, value):
@@ -277,20 +261,6 @@ class SelfAttention(nn.Module):
         q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
         w = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
         return w @ v
-
-
-# multiplies by a layer instead of calling it (by the course's author)
-@wrong("layer-not-called")
-class SelfAttention(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-
-    def forward(self, x):
-        q, k, v = x @ self.W_query, x @ self.W_key, x @ self.W_value
-        return torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1) @ v
 
 
 # returns output and weights
