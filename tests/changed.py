@@ -1,18 +1,8 @@
-"""Run what a change touches: `python -m tests.changed [BASE]`.
+"""Run what a change touches: `python -m tests.changed [BASE]`; see CONTRIBUTING.md.
 
 The change is everything that differs from the commit BASE, new files included. Without
-BASE it is everything since this branch left `main`.
-
-1. Ruff runs. If it finds something, nothing else runs.
-2. Changed notebooks are run and stored, and their minutes copied into the README.
-   So are notebooks that use a changed name of `utils/plots`, and 00 after a change in
-   an exercise, because it has a map of all exercises.
-3. The tests run that use a changed name, and the docstring examples of changed files.
-4. Notebooks that use a changed name of the library, and those of a changed exercise,
-   are run and compared.
-
-What a function or class uses are the names in its code that its module defines or
-imports. Comments and docstrings don't count.
+BASE it is everything since this branch left `main`. What a function or class uses are
+the names in its code that its module defines or imports.
 """
 
 import argparse

@@ -56,7 +56,7 @@ def test_attention_equals_torch_in_values_and_gradients(leading, slice_size, mas
         torch.testing.assert_close(found, gradients)
 
 
-X = torch.zeros(3, 4)
+X, BATCH = torch.zeros(3, 4), torch.zeros(3, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -77,22 +77,31 @@ X = torch.zeros(3, 4)
         (attend_with_heads, (X[None, None], *[X[None, None, :2]] * 2), "a key for"),
         (SelfAttention(4, 2), (X.double(),), "layer's torch.float32, got torch.fl"),
         (split_heads, (torch.zeros(2, 5, 8), 3), "got width 8 and 3 heads"),
+        (masked_softmax, (X, X), "boolean mask, got torch.float32"),
+        (masked_softmax, (X, X.T > 0), r"to \(3, 4\), got \(4, 3\)"),
+        (scaled_dot_product_attention, (X, X, X, None, 10**400), "finite dropout_p fr"),
+        (scaled_dot_product_attention, (X.long(), X, X), "query of floating-point num"),
+        (scaled_dot_product_attention, (X, X.double(), X), "dtype, got torch.float32"),
+        (scaled_dot_product_attention, (X, X.to("meta"), X), "device, got cpu and"),
+        (scaled_dot_product_attention, (X, X.T, X), r"width d_k, got \(3, 4\) and"),
+        (scaled_dot_product_attention, (X, X, X[:2]), "a value for each key, got"),
+        (scaled_dot_product_attention, (X, X[0], X), r"tokens, width\) of each"),
+        (scaled_dot_product_attention, (BATCH[:2], BATCH, BATCH), "axes that fit"),
+        (masked_softmax, (X, np.ones((3, 4)) > 0), "mask as a tensor, got ndarray"),
+        (cross_attention, (X, X, [[1]] * 4, X.T, X.T), "W_query as a tensor, got list"),
+        (attend_with_cache, (X, X, X, DeltaState()), "as a tuple, got DeltaState"),
+        (lambda: grouped()(CONTEXT, cache=DeltaState()), (), "a KeyValueCache, got"),
     ],
 )
 def test_what_a_function_cannot_use_is_named(function, inputs, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         function(*inputs)
 
 
-def test_an_array_or_a_list_instead_of_a_tensor_is_named():
-    with pytest.raises(TypeError, match="boolean mask as a tensor, got ndarray"):
-        masked_softmax(torch.zeros(3, 3), np.ones((3, 3), dtype=bool))
-    with pytest.raises(TypeError, match="expected W_query as a tensor, got list"):
-        cross_attention(X, X, [[1.0]] * 4, X.T, X.T)
-    with pytest.raises(TypeError, match="cache as a tuple, got DeltaState"):
-        attend_with_cache(X, X, X, DeltaState())
-    with pytest.raises(TypeError, match="a KeyValueCache, got DeltaState"):
-        grouped()(CONTEXT, cache=DeltaState())
+@pytest.mark.parametrize("size", [-4, 10**30, 2.5, True, "5", None])
+def test_a_size_is_a_whole_number(size):
+    with pytest.raises(ValueError, match="d_in to be a whole .* of 1 or more.* got"):
+        SelfAttention(size, 2)
 
 
 def test_small_integers_do_not_wrap_around():

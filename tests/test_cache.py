@@ -29,9 +29,7 @@ def test_another_shape_or_dtype_than_before_is_named():
     cache = KeyValueCache(7)
     cache.append(keys(4), keys(4))
     for other in (keys(1)[:, :1], keys(1).half()):
-        with pytest.raises(
-            ValueError, match=r"float32 \(2, 3, 1, 5\) on cpu as before, got"
-        ):
+        with pytest.raises(ValueError, match=r"float32 \(2, 3, 1, 5\) on cpu as bef"):
             cache.append(keys(1), other)
 
 

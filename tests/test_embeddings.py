@@ -27,6 +27,8 @@ X, IDS = torch.zeros(3, 6), torch.tensor([[1]])
         (embed, (torch.tensor([0]), X[0]), r"expected table \(V, D\), got \(6,\)"),
         (embed, (torch.tensor([0], device="meta"), X), "token ids on cpu, got meta"),
         (embed, (IDS, X > 0), "table as real numbers, got torch.bool"),
+        (embed, (IDS, X[:0]), "vocabulary of .* got none"),
+        (sinusoidal_positions, (3, 5), "an even d_model of 2 or more, got 5"),
         (Rotary, (3, 4, 1e4, lambda speeds: speeds / 0 * 0), "frequencies .* got nan"),
         (patchify, (torch.zeros(1, 1, 6, 8), 3), "that 3 divides, got 6 and 8"),
         (apply_rope, (X, torch.arange(4)), r"to \(3,\), got \(4,\)"),

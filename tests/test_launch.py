@@ -59,8 +59,6 @@ def test_if_one_process_fails_its_error_is_shown_and_the_others_are_stopped():
 TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 TWO += ["--nproc-per-node=2"]
 HERE = {"cwd": ROOT, "text": True}
-
-
 SMALL = "--width 16 --heads 2 --layers 1 --context 16 --merges 9 --dropout 0".split()
 SMALL += "--steps 30 --save-every 10".split()
 

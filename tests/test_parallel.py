@@ -62,7 +62,7 @@ def run_fenced_code(rank, count, code, model, sentences):
     """Run lines from the text of that notebook; return the gradients."""
     local = sentences.chunk(count)[rank]
     batch, loss = (local[:, :-1], local[:, 1:]), next_token_loss
-    names = {"model": model, "own_batch": batch, "next_token_loss": loss}
+    names = {"model": copy.deepcopy(model), "own_batch": batch, "next_token_loss": loss}
     exec(code, names)
     if "loss" not in names:
         loss(names["model"], batch).backward()
@@ -89,13 +89,8 @@ def run_some_tokens(rank, count, inputs):
 
 def run_all(rank, count, inputs, model, sentences, codes):
     """Return what these functions return, in one start of the processes."""
-    return (
-        run_some_tokens(rank, count, inputs),
-        *(
-            run_fenced_code(rank, count, c, copy.deepcopy(model), sentences)
-            for c in codes
-        ),
-    )
+    of_models = [run_fenced_code(rank, count, c, model, sentences) for c in codes]
+    return run_some_tokens(rank, count, inputs), *of_models
 
 
 def attention_alone(inputs, causal):

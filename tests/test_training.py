@@ -3,7 +3,6 @@
 import contextlib
 import math
 import signal
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -32,12 +31,8 @@ def line():
 
 
 def test_learning_rate_rises_linearly_and_falls_along_a_cosine():
-    rates = [learning_rate(step, 104, 1.0, 4, 0.1) for step in range(104)]
-    assert rates[:5] == [0.25, 0.5, 0.75, 1.0, 1.0]
-    assert rates[103] == pytest.approx(0.1)
-    assert learning_rate(5, 11, 1.0, 0, 0.1) == pytest.approx(0.55)
-    assert learning_rate(150, 104, 1.0, 4, 0.1) == pytest.approx(0.1)  # beyond the end
-    assert all(earlier >= later for earlier, later in pairwise(rates[4:]))
+    rates = [learning_rate(step, 15, 1.0, 4, 0.1) for step in (0, 3, 4, 9, 14, 99)]
+    assert rates == pytest.approx([0.25, 1.0, 1.0, 0.55, 0.1, 0.1])
     with pytest.raises(ValueError, match="step to be .* of 0 or more, got -5"):
         learning_rate(-5, 104, 1.0)
 

@@ -166,10 +166,7 @@ def cures(book, model, at_32, seed):
     short, before, after = {}, {}, {}
     for name, speeds in ({"unchanged": letters.SPEEDS} | book["CURES"]).items():
         changed = model.with_score(partial(rotary_scores, speeds=speeds))
-        short[name], before[name] = (
-            loss_at(changed, 32),
-            loss_at(changed, 128),
-        )
+        short[name], before[name] = loss_at(changed, 32), loss_at(changed, 128)
         train_reader(changed, 128, steps=50, batch_size=8, seed=seed)
         after[name] = loss_at(changed, 128)
     found = {}
@@ -196,19 +193,14 @@ def tuned(model, seed):
             changed = model.with_score(partial(rotary_scores, speeds=speeds))
             train_reader(changed, 128, steps=steps, batch_size=8, seed=seed)
             losses[name, steps] = {n: loss_at(changed, n) for n in letters.LENGTHS}
-    slowed, usual = losses["slowed", 100], losses["rotary", 100]
-    ahead = {
-        steps: [
-            losses["rotary", steps][n] - losses["slowed", steps][n]
-            for n in letters.LENGTHS
-        ]
-        for steps in (100, 400)
-    }
+    ahead = {}
+    for steps in (400, 100):
+        slowed, usual = losses["slowed", steps], losses["rotary", steps]
+        ahead[steps] = [usual[n] - slowed[n] for n in letters.LENGTHS]
+    most = max(ahead[400][:-1])
     return {
         "tuned: least that rotary minus slowed is up to 128": min(ahead[100][:-1]),
-        "tuned, 400 steps: most that rotary minus slowed is up to 128": max(
-            ahead[400][:-1]
-        ),
+        "tuned, 400 steps: most that rotary minus slowed is up to 128": most,
         "tuned, 256: slowed minus rotary": -ahead[100][-1],
         "slowed, tuned: 128 minus 32 before": slowed[128] - at_32,
         "slowed, tuned: 256 minus 128": slowed[256] - slowed[128],
