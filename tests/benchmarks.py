@@ -88,10 +88,8 @@ def gpu():
         bound = Bound([3 * WIDTH, WIDTH]).cuda()
         with torch.autocast("cuda", torch.bfloat16):
             yield from layer_rows(bound, ours, x)
-    for name, loss in (
-        ("as it is", next_token_loss),
-        ("compiled", torch.compile(next_token_loss)),
-    ):
+    ways = {"as it is": next_token_loss, "compiled": torch.compile(next_token_loss)}
+    for name, loss in ways.items():
         model, times = GPT(50304, 1024, WIDTH, HEADS, 12).cuda(), []
         ids = torch.randint(50304, (16, 1025), device="cuda")
 

@@ -346,26 +346,13 @@ def test_an_input_with_three_axes_that_is_taken_apart_into_two_is_named():
     assert "`x` has three axes, (B, T, D): take all of them apart" in message
 
 
-def rounding(function):
-    @functools.wraps(function)
-    def rounded(*args):
-        return function(*args).round(decimals=1)
-
-    return rounded
-
-
-@rounding
-def rounded_softmax(scores, dim=-1):
-    return torch.softmax(scores, dim)
-
-
 def with_a_shape(scores, dim=-1):  # `scores.shape * n` would be a huge tensor's
     ones = torch.ones((1,) * scores.dim())
     return ones * torch.softmax(scores, -1 - dim)
 
 
 @pytest.mark.parametrize(
-    "answer", [rounded_softmax, functools.cache(largest_of_last_axis), with_a_shape]
+    "answer", [functools.cache(largest_of_last_axis), with_a_shape]
 )
 def test_what_is_decorated_or_makes_a_shape_gets_no_change(answer):
     assert check("3.3", answer).diagnosis is None

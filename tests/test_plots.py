@@ -1,6 +1,4 @@
-"""What a reader sees of the pictures: one small PNG with a text, nothing clipped, and
-errors that say what was expected.
-"""
+"""What a reader sees of the pictures, and errors that say what was expected."""
 
 import base64
 import io

@@ -38,9 +38,8 @@ def main(seed):
     torch.manual_seed(seed)
     (people, _), layer = phone.draw_rooms(500), RoomLayer(1 / 8)
     for name, steps in (("start", 0), ("trained", 600)):
-        phone.train_on_rooms(
-            layer, [phone.draw_rooms(32) for _ in range(steps)], lr=3e-3
-        )
+        rooms = [phone.draw_rooms(32) for _ in range(steps)]
+        phone.train_on_rooms(layer, rooms, lr=3e-3)
         scores = layer.W_query(people) @ layer.W_key(people).mT / 8
         found[f"spread of the scores, {name}"] = scores.std().detach()
     return found | find_cleo(seed)

@@ -24,15 +24,13 @@ def main(seed):
         encoder = translation.RecurrentEncoder(len(translation.FRENCH), 80)
         models[name] = translation.train_translator(encoder, decoder, batches, steps)
     parts = definitions("deeper/the_transformer_of_2017")
-    torch.manual_seed(seed)
-    encoder = parts["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
-    decoder = parts["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
-    models["transformer"] = translation.train_translator(encoder, decoder, batches)
-    torch.manual_seed(seed)
-    encoder = parts["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
-    decoder = parts["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
-    encoder.attention, decoder.self_attention = parts["Nothing"](), parts["Nothing"]()
-    models["only C"] = translation.train_translator(encoder, decoder, batches)
+    for name in ("transformer", "only C"):
+        torch.manual_seed(seed)
+        encoder = parts["TransformerEncoder"](len(translation.FRENCH), 64, num_heads=4)
+        decoder = parts["TransformerDecoder"](len(translation.ENGLISH), 64, num_heads=4)
+        if name == "only C":
+            encoder.attention = decoder.self_attention = parts["Nothing"]()
+        models[name] = translation.train_translator(encoder, decoder, batches)
     wider = definitions("deeper/a_wider_vector")
     wider["batches"] = batches
     for steps in (500, 700):
