@@ -55,6 +55,7 @@ def copier(copying, seed):
     mean = {h: run(model, fresh, [h], True) for h in heads}
     best = (0, scores[0, :, 0].argmax().item())
     most = max(alone[head] for head in heads[:4])
+    apart = max(abs(mean[h] - alone[h]) for h in heads)
     return {
         "block 0: strongest previous-token head": scores[0, :, 0].max(),
         "block 0: strongest at itself": scores[0, :, 1].max(),
@@ -63,9 +64,7 @@ def copier(copying, seed):
         "block 0: the strongest previous-token head costs most": alone[best] == most,
         "block 1: without any one": max(alone[h] for h in heads[4:]),
         "block 1: without all four": run(model, fresh, heads[4:]),
-        "mean minus zero ablation, largest": max(
-            abs(mean[h] - alone[h]) for h in heads
-        ),
+        "mean minus zero ablation, largest": apart,
     }
 
 

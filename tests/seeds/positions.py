@@ -84,13 +84,11 @@ def loudness(book, model):
     by_head = book["score_by_distance"](model, 64)  # (H, 64, 4)
     added = by_head.mean(0)  # (64, 4)
     spread = added.amax(0) - added.amin(0)
+    others, rise = spread[[0, 2, 3]].max(), by_head[:, 50, 1] - by_head[:, 20, 1]
     found = {
-        "spread of the other pairs over that of pair 1": spread[[0, 2, 3]].max()
-        / spread[1],
+        "spread of the other pairs over that of pair 1": others / spread[1],
         "pair 1: at distance 50 minus at 0": added[50, 1] - added[0, 1],
-        "pair 1, least of four heads: at distance 50 minus at 20": (
-            by_head[:, 50, 1] - by_head[:, 20, 1]
-        ).min(),
+        "pair 1, least of four heads: at distance 50 minus at 20": rise.min(),
     }
     usual, harmed = loss_at(model, 32), loss_at(model, 64)
     for distance in (0, 8, 20, 33, 40, 50):
