@@ -10,6 +10,7 @@ def head_width(width, num_heads):
 SPLIT = {
     "heads = features.reshape(len(features), num_heads, -1, d_k)": "split-by-view: You split straight into (B, H, T, d_k), which deals out the numbers as they lie in memory and mixes tokens and heads: split only the last axis, and exchange axes afterwards.",
     "heads = features.unflatten(-1, (d_k, num_heads)).permute(0, 3, 1, 2)": "features-interleaved: You gave head 0 the features 0, {num_heads} and so on, in steps of {num_heads}: a head owns features that follow each other, so put the heads before the width when you split.",
+    "heads = features.unflatten(-1, (d_k, num_heads)).transpose(1, 2)": "sizes-exchanged: You cut each token into (d_k, H): the heads come before their width, view(B, T, H, d_k).",
     "d_k = head_width(features.shape[1], num_heads) and features.shape[-1] // num_heads": "another-width-checked: You checked whether num_heads divides another number, such as T or d_in: it should divide the width that you split, D, or d_out in a layer.",
 }
 IN_LAYER = {
