@@ -5,4 +5,5 @@ from tests.seeds import definitions
 
 def main(seed):
     book = definitions("attention_in_an_hour")
-    return book["try_out"](book["train_from"](seed))
+    layers = book["MyMultiHeadAttention"], book["EvenAverage"]
+    return book["try_out"](*(book["train_from"](seed, layer) for layer in layers))
