@@ -263,19 +263,6 @@ class SelfAttention(nn.Module):
         return w @ v
 
 
-# returns output and weights
-@wrong("returns-a-tuple")
-class SelfAttention(nn.Module):
-    def __init__(self, d_in, d_out):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-
-    def forward(self, x):
-        return _sdpa(self.W_query(x), self.W_key(x), self.W_value(x))
-
-
 # forward runs without gradients, so nothing can be trained
 # and a causal mask that this layer should not have
 @wrong("future-hidden", "no-gradient")
@@ -335,27 +322,6 @@ class CausalAttention(nn.Module):
             weights = self.drop(scores.softmax(dim=-1))
             outputs.append((weights.unsqueeze(-1) * v[:, past]).sum(dim=1))
         return torch.stack(outputs, dim=1)
-
-
-# the mask is a trainable parameter
-@wrong("mask-is-a-parameter")
-class CausalAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout):
-        super().__init__()
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-        self.dropout = nn.Dropout(dropout)
-        future = torch.ones(context_length, context_length, dtype=torch.bool).triu(1)
-        self.bias = nn.Parameter(
-            torch.zeros(context_length, context_length).masked_fill(future, -1e30)
-        )
-
-    def forward(self, x):
-        T = x.shape[1]
-        q, k, v = self.W_query(x), self.W_key(x), self.W_value(x)
-        scores = q @ k.transpose(1, 2) / k.shape[-1] ** 0.5 + self.bias[:T, :T]
-        return self.dropout(scores.softmax(dim=-1)) @ v
 
 
 # dropout on the scores, before the softmax
@@ -541,38 +507,6 @@ class MultiHeadAttention(nn.Module):
             scores = (q @ k.mT / self.K**0.5).masked_fill(future, -torch.inf)
             heads.append(self.drop(scores.softmax(-1)) @ v)
         return self.out_proj(torch.cat(heads, dim=-1))
-
-
-# F.dropout without training: drops in eval, too
-@wrong("dropout-in-eval")
-class MultiHeadAttention(nn.Module):
-    def __init__(self, d_in, d_out, context_length, dropout, num_heads):
-        super().__init__()
-        if d_out % num_heads:
-            raise ValueError(f"{d_out} % {num_heads} is not 0")
-        self.H, self.K = num_heads, d_out // num_heads
-        self.p = dropout
-        self.W_query = nn.Linear(d_in, d_out, bias=False)
-        self.W_key = nn.Linear(d_in, d_out, bias=False)
-        self.W_value = nn.Linear(d_in, d_out, bias=False)
-        self.out_proj = nn.Linear(d_out, d_out, bias=False)
-
-    def split(self, t):
-        return t.reshape(*t.shape[:2], self.H, self.K).permute(0, 2, 1, 3)
-
-    def forward(self, x):
-        B, T, _ = x.shape
-        q, k, v = (
-            self.split(self.W_query(x)),
-            self.split(self.W_key(x)),
-            self.split(self.W_value(x)),
-        )
-        scores = torch.einsum("bhqk,bhsk->bhqs", q, k) / math.sqrt(self.K)
-        keep = torch.ones(T, T, dtype=torch.bool, device=x.device).tril()
-        weights = torch.softmax(torch.where(keep, scores, -math.inf), dim=-1)
-        weights = F.dropout(weights, self.p)
-        out = torch.einsum("bhqs,bhsk->bhqk", weights, v)
-        return self.out_proj(out.transpose(1, 2).flatten(2))
 
 
 # the future is visible and the past hidden

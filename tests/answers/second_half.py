@@ -96,20 +96,6 @@ class TransformerBlock(nn.Module):
         return torch.stack(parts).sum(dim=0)
 
 
-# no residual around the MLP
-@wrong("residual-missing")
-class TransformerBlock(nn.Module):
-    def __init__(self, attention, feed_forward, d_model):
-        super().__init__()
-        self.attention, self.feed_forward = attention, feed_forward
-        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-
-    def forward(self, x):
-        x = x + self.attention(self.norm1(x))
-        x = self.feed_forward(self.norm2(x))
-        return x
-
-
 # dropout of 0.1 that wasn't wanted
 # and attention and MLP side by side: both read the same x
 @wrong("sublayers-parallel", "changes-in-training")
@@ -203,22 +189,6 @@ def online_softmax_attention(query, key, value, block_size):
         acc = acc * (top - higher).exp() + (s - higher).exp() @ v
         top = higher
     return acc[..., :-1] / acc[..., -1:]
-
-
-# S // block_size blocks: the rest of the keys is never seen
-@wrong("one-change")
-def online_softmax_attention(query, key, value, block_size):
-    top = torch.full_like(query[..., :1], -torch.inf)
-    total = torch.zeros_like(top)
-    acc = 0.0
-    for n in range(key.shape[-2] // block_size):
-        here = slice(n * block_size, (n + 1) * block_size)
-        scores = query @ key[..., here, :].mT / math.sqrt(key.shape[-1])
-        new = torch.maximum(top, scores.amax(-1, True))
-        total = total * torch.exp(top - new) + torch.exp(scores - new).sum(-1, True)
-        acc = acc * torch.exp(top - new) + torch.exp(scores - new) @ value[..., here, :]
-        top = new
-    return acc / total
 
 
 # the denominator isn't rescaled
