@@ -326,8 +326,7 @@ def test_recall_asks_other_questions_each_day(own_progress, capsys, monkeypatch)
     assert len(asked) > 1
     own_progress.write_text(f"attention_weights\n{hour}")
     recall()
-    pages = re.findall(r"^\*\*\d\.\*\* \*(\d\d)", capsys.readouterr().out, re.MULTILINE)
-    assert len(pages) == 3 and {*pages} <= {"03", "05"}
+    assert "except the last of them" in capsys.readouterr().out
 
 
 def test_progress_goes_on_where_something_has_passed_last(own_progress, capsys):

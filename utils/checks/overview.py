@@ -142,13 +142,11 @@ def _own(tasks):
 def recall():
     """Show three questions of notebooks before the last one where something has passed.
 
-    What may have passed in *Attention in an hour* doesn't make a notebook the last one,
-    unless nothing else has passed.
+    What may have passed in *Attention in an hour*, which asks no questions, unlocks none.
     """
     tasks, passed = catalogue.tasks(), records.load()
-    pages = {task.page for task in tasks if task.name in passed}
-    own = {task.page for task in tasks if task.name in passed & {*_own(tasks)}}
-    last = max((page for page in own or pages if "deeper" not in page), default="")
+    pages = {task.page for task in tasks if task.name in passed & {*_own(tasks)}}
+    last = max((page for page in pages if "deeper" not in page), default="")
     pages = {page for page in pages if page < last or "deeper" in page}
     questions = [question for page in sorted(pages) for question in _questions(page)]
     random.Random(datetime.date.today().isoformat()).shuffle(questions)
